@@ -1,0 +1,61 @@
+"""Errors that a person can act on: each names the field, what was given and what is allowed."""
+
+from __future__ import annotations
+
+
+class InvalidInput(ValueError):
+    """A value from outside (widget, URL, file, command line) that cannot be used.
+
+    ``str(error)`` is one sentence: ``width: 0 is not allowed; allowed: an integer from 1 to 10,000,000``.
+
+    Attributes:
+        field: the name of the setting, as the person sees it in the specification (``"width"``, ``"dataset.name"``).
+        given: what was given, shortened for display.
+        allowed: the allowed range or choices, in words.
+    """
+
+    def __init__(self, field: str, given: object, allowed: str):
+        self.field = field
+        self.given = _shorten(given)
+        self.allowed = allowed
+        super().__init__(f"{field}: {self.given} is not allowed; allowed: {allowed}")
+
+    def __reduce__(self):
+        return (type(self), (self.field, self.given, self.allowed))
+
+
+class TooLarge(InvalidInput):
+    """A request refused before anything is traced, because it would not fit into memory or time.
+
+    Attributes:
+        required: the estimate (bytes or seconds, see ``unit``).
+        limit: what is available, in the same unit.
+        unit: ``"bytes"`` or ``"seconds"``.
+        nearest: the nearest value of ``field`` that fits.
+    """
+
+    def __init__(self, field: str, given: object, *, required: float, limit: float, unit: str, nearest: object):
+        self.required, self.limit, self.unit, self.nearest = required, limit, unit, nearest
+        super().__init__(
+            field,
+            given,
+            f"at most {nearest} here, since it needs about {_amount(required, unit)} and {_amount(limit, unit)} are available",
+        )
+
+    def __reduce__(self):
+        return (_rebuild_too_large, (self.field, self.given, self.required, self.limit, self.unit, self.nearest))
+
+
+def _rebuild_too_large(field: str, given: object, required: float, limit: float, unit: str, nearest: object) -> TooLarge:
+    return TooLarge(field, given, required=required, limit=limit, unit=unit, nearest=nearest)
+
+
+def _amount(value: float, unit: str) -> str:
+    if unit == "bytes":
+        return f"{value / 2**30:.1f} GiB" if value >= 2**30 else f"{value / 2**20:.0f} MiB"
+    return f"{value:.0f} s" if value < 600 else f"{value / 60:.0f} min"
+
+
+def _shorten(value: object, limit: int = 60) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
