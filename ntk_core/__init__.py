@@ -1,0 +1,31 @@
+"""Kernels, Hessians and training of wide neural networks: when and why a network becomes a linear model.
+
+This module is the one door to the core. Names are imported when first used, so that reading a specification or a stored
+result does not start JAX.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_HOMES = {
+    "ntk_core.architectures": ["FullyConnected"],
+    "ntk_core.kernels": ["empirical_ntk", "kernel_change"],
+    "ntk_core.errors": ["InvalidInput", "TooLarge"],
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+__all__ = sorted(_HOME_OF)  # noqa: PLE0605
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'ntk_core' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

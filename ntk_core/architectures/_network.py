@@ -1,0 +1,144 @@
+"""Networks: programs over layers, and the taps through which kernels and Hessians look into them.
+
+A network writes its forward pass once, as ``body(call, x)``, where ``call(name, a)`` stands for "the layer of that name
+applied to a". What ``call`` does is up to the reader: apply the layer, note the shape that reaches it (``init``), note its
+input and add a tap to its pre-activation (kernels), or move its weights (Hessians).
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ntk_core.architectures._activations import output_function
+from ntk_core.architectures._layers import Layer, Params, Shape
+from ntk_core.errors import InvalidInput
+
+Call = Callable[[str, Array], Array]
+NetworkParams = dict[str, Params]
+
+
+class LayerViews(NamedTuple):
+    """What the taps see for a batch of n inputs.
+
+    Attributes:
+        outputs: pre-outputs f, (n, C), before the output function.
+        inputs: for each trained layer the inputs a that reach it, (n, *input_shape).
+        cotangents: for each trained layer δ[c, i] = ∂f_c(x_i)/∂z, (C, n, *output_shape).
+    """
+
+    outputs: Array
+    inputs: dict[str, Array]
+    cotangents: dict[str, Array]
+
+
+@dataclass(frozen=True)
+class Network(abc.ABC):
+    """A network f(w; x) with C outputs, an output function φ, and layers that are linear in their weights.
+
+    Subclasses are frozen (hashable, hence static under ``jax.jit``) and state ``layers`` and ``body``.
+    """
+
+    @property
+    @abc.abstractmethod
+    def layers(self) -> Mapping[str, Layer]:
+        """The layers by name, in any order; each is called exactly once by ``body``."""
+
+    @abc.abstractmethod
+    def body(self, call: Call, x: Array) -> Array:
+        """Pre-outputs f of shape (n, C) for inputs x of shape (n, *input_shape)."""
+
+    @property
+    @abc.abstractmethod
+    def output(self) -> str:
+        """Name of the output function φ, one of ``ntk_core.vocabulary.OUTPUTS``."""
+
+    def init(self, key: Array, input_shape: Shape) -> NetworkParams:
+        """Draw all parameters for inputs of shape ``input_shape`` (one input, without the batch axis).
+
+        Raises:
+            InvalidInput: where ``input_shape`` does not suit the network.
+        """
+        shapes = self.layer_input_shapes(input_shape)
+        keys = jax.random.split(key, len(shapes))
+        return {name: self.layers[name].init(k, shape) for k, (name, shape) in zip(keys, shapes.items(), strict=True)}
+
+    def apply(self, params: NetworkParams, x: Array) -> Array:
+        """Outputs φ(f(w; x)), shape (n, C), for inputs (n, *input_shape)."""
+        return output_function(self.output)(self.pre_outputs(params, x))
+
+    def pre_outputs(self, params: NetworkParams, x: Array) -> Array:
+        """f(w; x) before the output function, shape (n, C)."""
+        layers = self.layers
+        return self.body(lambda name, a: layers[name].apply(params[name], a), x)
+
+    def layer_input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
+        """Shape of one input of each layer, in the order in which the layers are called; nothing is computed."""
+        shapes: dict[str, Shape] = {}
+        layers = self.layers
+        input_shape = tuple(int(size) for size in input_shape)
+        if not input_shape or min(input_shape) < 1:
+            raise InvalidInput("input_shape", input_shape, "a tuple of positive integers, without the batch axis")
+
+        def call(name: str, a: Array) -> Array:
+            if name in shapes:
+                raise ValueError(f"layer {name!r} is called twice; give each call a layer of its own")
+            shapes[name] = a.shape[1:]
+            return jnp.zeros((a.shape[0], *layers[name].output_shape(a.shape[1:])), a.dtype)
+
+        jax.eval_shape(lambda x: self.body(call, x), jax.ShapeDtypeStruct((1, *input_shape), jnp.result_type(float)))
+        return shapes
+
+    def partition(self, params: NetworkParams) -> tuple[NetworkParams, NetworkParams]:
+        """(trained, fixed): the parameters that training moves, and all others (frozen layers, masks)."""
+        trained: NetworkParams = {}
+        fixed: NetworkParams = {}
+        for name, layer in self.layers.items():
+            moves = layer.trainable_names() if layer.trainable else ()
+            trained[name] = {k: v for k, v in params[name].items() if k in moves}
+            fixed[name] = {k: v for k, v in params[name].items() if k not in moves}
+        return trained, fixed
+
+
+def merge(trained: NetworkParams, fixed: NetworkParams) -> NetworkParams:
+    """The inverse of :meth:`Network.partition`."""
+    return {name: {**fixed.get(name, {}), **trained.get(name, {})} for name in {**trained, **fixed}}
+
+
+def layer_views(net: Network, params: NetworkParams, x: Array) -> LayerViews:
+    """Inputs and cotangents of every layer, by one forward pass and one backward pass a class.
+
+    Adding a zero tap to each pre-activation and differentiating with respect to the taps gives every δ = ∂f/∂z at once;
+    no gradient with respect to a weight is formed.
+    """
+    layers = net.layers
+    shapes = net.layer_input_shapes(x.shape[1:])
+    taps = {
+        name: jnp.zeros((x.shape[0], *layers[name].output_shape(shape)), x.dtype)
+        for name, shape in shapes.items()
+        if layers[name].trainable
+    }
+
+    def tapped(taps: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
+        inputs: dict[str, Array] = {}
+
+        def call(name: str, a: Array) -> Array:
+            z = layers[name].apply(params[name], a)
+            if name not in taps:
+                return z
+            inputs[name] = a
+            return z + taps[name]
+
+        return net.body(call, x), inputs
+
+    outputs, pullback, inputs = jax.vjp(tapped, taps, has_aux=True)
+    num_outputs = outputs.shape[-1]
+    seeds = jnp.broadcast_to(jnp.eye(num_outputs, dtype=outputs.dtype)[:, None, :], (num_outputs, *outputs.shape))
+    (cotangents,) = jax.vmap(pullback)(seeds)
+    return LayerViews(outputs, inputs, cotangents)

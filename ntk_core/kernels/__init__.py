@@ -1,0 +1,7 @@
+"""Tangent kernels and how they change."""
+
+from ntk_core.kernels._change import kernel_change
+from ntk_core.kernels._empirical import empirical_ntk, layer_kernels, pre_output_ntk, through_output
+from ntk_core.kernels._generic import generic_ntk
+
+__all__ = ["empirical_ntk", "generic_ntk", "kernel_change", "layer_kernels", "pre_output_ntk", "through_output"]

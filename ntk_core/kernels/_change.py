@@ -1,0 +1,21 @@
+"""How far a kernel has moved."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array
+
+
+def kernel_change(k: Array, k0: Array) -> Array:
+    """ΔK = ‖k − k0‖_F / ‖k0‖_F over all axes of two kernels of equal shape, a scalar.
+
+    All (n, n', C, C) entries count: averaging over the outputs first would hide change between classes.
+
+    >>> kernel_change(3 * jnp.ones((2, 2, 1, 1)), jnp.ones((2, 2, 1, 1))).item()
+    2.0
+
+    Source: Liu, Zhu & Belkin 2020, §6.
+    """
+    if k.shape != k0.shape:
+        raise ValueError(f"kernels of shapes {k.shape} and {k0.shape} cannot be compared; equal shapes are needed")
+    return jnp.linalg.norm((k - k0).ravel()) / jnp.linalg.norm(k0.ravel())

@@ -1,0 +1,59 @@
+"""The names that people choose from, with what a page says about each; free of JAX, so that forms stay light."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Term:
+    """One choice: the name used in specs, a title for people, a formula or one-line explanation.
+
+    Attributes:
+        smooth: False where the second derivative vanishes almost everywhere or does not exist, so that Hessian norms
+            of a network built from it say nothing (ReLU and leaky ReLU).
+    """
+
+    name: str
+    title: str
+    formula: str
+    smooth: bool = True
+
+
+def _table(*terms: Term) -> dict[str, Term]:
+    return {term.name: term for term in terms}
+
+
+ACTIVATIONS = _table(
+    Term("relu", "ReLU", "max(z, 0)", smooth=False),
+    Term("leaky_relu", "leaky ReLU", "max(z, 0.01 z)", smooth=False),
+    Term("tanh", "tanh", "tanh z"),
+    Term("erf", "erf", "erf z"),
+    Term("sigmoid", "sigmoid", "1 / (1 + e⁻ᶻ)"),
+    Term("softplus", "softplus", "log(1 + eᶻ)"),
+    Term("swish", "swish", "z · sigmoid(z)"),
+    Term("gelu", "GELU", "z · Φ(z), Φ the normal distribution function"),
+    Term("quadratic", "quadratic", "z² / 2"),
+    Term("identity", "identity", "z"),
+)
+
+OUTPUTS = _table(
+    Term("linear", "linear output", "f"),
+    Term("softmax", "softmax output", "e^{f_c} / Σ e^{f_k}"),
+    Term("swish", "swish output", "f · sigmoid(f)"),
+    Term("leaky_softplus", "0.2 f + 0.8 softplus(f)", "0.2 f + 0.8 log(1 + e^f), slope at least 0.2 everywhere"),
+    Term("sigmoid", "sigmoid output", "1 / (1 + e⁻ᶠ)"),
+    Term("tanh", "tanh output", "tanh f"),
+    Term("erf", "erf output", "erf f"),
+    Term("softplus", "softplus output", "log(1 + eᶠ)"),
+    Term("gelu", "GELU output", "f · Φ(f)"),
+    Term("quadratic", "quadratic output", "f² / 2"),
+    Term("relu", "ReLU output", "max(f, 0)", smooth=False),
+    Term("leaky_relu", "leaky ReLU output", "max(f, 0.01 f)", smooth=False),
+)
+
+PARAMETERIZATIONS = _table(
+    Term("ntk", "NTK", "z = W a / √fan_in + b, all W, b ~ N(0, 1)"),
+    Term("standard", "standard", "z = W a + b, W ~ N(0, 1/fan_in), b ~ N(0, 1)"),
+    Term("lecun", "LeCun (Liu et al., App. A)", "every parameter u = w/√m: u ~ N(0, 1/m), K and ‖H‖ both grow m-fold"),
+)
