@@ -13,6 +13,10 @@ _HOMES = {
     "ntk_core.architectures": ["FullyConnected"],
     "ntk_core.kernels": ["empirical_ntk", "kernel_change"],
     "ntk_core.errors": ["InvalidInput", "TooLarge"],
+    "ntk_core.specs": ["InvalidSpec", "KernelDriftSpec", "canonical_json", "digest", "parse_spec"],
+    "ntk_core.presets": ["presets"],
+    "ntk_core.datasets": ["load_dataset"],
+    "ntk_core.experiments": ["estimate", "run"],
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)  # noqa: PLE0605

@@ -57,3 +57,15 @@ PARAMETERIZATIONS = _table(
     Term("standard", "standard", "z = W a + b, W ~ N(0, 1/fan_in), b ~ N(0, 1)"),
     Term("lecun", "LeCun (Liu et al., App. A)", "every parameter u = w/√m: u ~ N(0, 1/m), K and ‖H‖ both grow m-fold"),
 )
+
+ARCHITECTURES = _table(
+    Term("fully-connected", "fully connected", "α = σ(W α / √m + b)"),
+)
+
+DATASETS = _table(
+    Term("gaussian-mixture", "Gaussian mixture", "label y uniform, x ~ N(μ_y, s² I); our choice of law"),
+    Term("mnist", "MNIST", "handwritten digits, 28 × 28"),
+    Term("fashion-mnist", "Fashion-MNIST", "clothing, 28 × 28"),
+    Term("cifar2", "CIFAR-2", "cats and horses of CIFAR-10, in color"),
+    Term("digits", "digits", "MNIST averaged to 7 × 7"),
+)

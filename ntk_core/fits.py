@@ -1,0 +1,58 @@
+"""Power laws fitted to seeds, always with their interval; free of JAX."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtrit
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    """value ≈ prefactor · width^exponent.
+
+    Attributes:
+        exponent: slope of log value against log width by least squares.
+        interval: half-width of its confidence interval, from Student's t with num_values − 2 degrees of freedom.
+        confidence: level of the interval.
+        num_values: values used (one a width and seed).
+        num_excluded: values left out because they were not finite, not positive, or marked unusable.
+    """
+
+    exponent: float
+    interval: float
+    prefactor: float
+    confidence: float
+    num_values: int
+    num_excluded: int
+
+    def __call__(self, width: float) -> float:
+        return self.prefactor * width**self.exponent
+
+
+def fit_power_law(
+    widths: Sequence[float], values: Sequence[float], *, usable: Sequence[bool] | None = None, confidence: float = 0.95
+) -> PowerLaw | None:
+    """Fit one exponent to values that may share widths; None for fewer than two different widths or three values.
+
+    ``usable`` marks the values that count (converged runs); the others are excluded and counted.
+    """
+    x, y = np.asarray(widths, float), np.asarray(values, float)
+    keep = np.isfinite(x) & np.isfinite(y) & (y > 0) & (x > 0)
+    if usable is not None:
+        keep &= np.asarray(usable, bool)
+    num, excluded = int(keep.sum()), int((~keep).sum())
+    if num < 3 or np.unique(x[keep]).size < 2:
+        return None
+    log_x, log_y = np.log(x[keep]), np.log(y[keep])
+    centered = log_x - log_x.mean()
+    spread = float(centered @ centered)
+    exponent = float(centered @ log_y) / spread
+    offset = float(log_y.mean() - exponent * log_x.mean())
+    residual = log_y - offset - exponent * log_x
+    standard_error = math.sqrt(float(residual @ residual) / (num - 2) / spread)
+    quantile = float(stdtrit(num - 2, 0.5 + confidence / 2))
+    return PowerLaw(exponent, quantile * standard_error, math.exp(offset), confidence, num, excluded)
