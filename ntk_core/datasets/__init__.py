@@ -1,0 +1,26 @@
+"""Data sets: synthetic laws and image sets as frozen NumPy arrays, with their origin. No JAX here."""
+
+from ntk_core.datasets._dataset import Dataset, data_fingerprint
+from ntk_core.datasets._load import load_dataset
+from ntk_core.datasets._options import Option
+from ntk_core.datasets._registry import (
+    DatasetInfo,
+    DatasetShapes,
+    dataset_info,
+    dataset_names,
+    dataset_options,
+    dataset_shapes,
+)
+
+__all__ = [
+    "Dataset",
+    "DatasetInfo",
+    "DatasetShapes",
+    "Option",
+    "data_fingerprint",
+    "dataset_info",
+    "dataset_names",
+    "dataset_options",
+    "dataset_shapes",
+    "load_dataset",
+]

@@ -1,0 +1,133 @@
+"""The frozen ``Dataset``: NumPy arrays that were checked once, with where they come from."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ntk_core.errors import InvalidInput
+
+FloatArray = NDArray[np.float32]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Training and test data, validated, read-only and free of JAX.
+
+    Classification has at least two ``class_names`` and labels ``0 … C-1``; regression has neither (``class_names=()``
+    and empty labels). The test arrays may be empty: shapes ``(0, …)``. Equality is identity; compare contents with
+    ``data_fingerprint``.
+
+    Attributes:
+        name: the name that ``load_dataset`` takes, or any other for data of one's own.
+        x: inputs, ``(n, *input_shape)`` float32; images are channels-last.
+        y: targets, ``(n, num_outputs)`` float32.
+        labels: class indices, ``(n,)`` int64.
+        x_test, y_test, labels_test: the same for the test set.
+        class_names: one name a class.
+        provenance: origin, licence, citation, and what is our choice.
+
+    Raises:
+        InvalidInput: names the array that is empty, not numeric, not finite or of the wrong shape.
+    """
+
+    name: str
+    x: FloatArray
+    y: FloatArray
+    labels: IntArray
+    x_test: FloatArray
+    y_test: FloatArray
+    labels_test: IntArray
+    class_names: tuple[str, ...]
+    provenance: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "class_names", tuple(self.class_names))
+        for field in ("x", "y", "x_test", "y_test"):
+            object.__setattr__(self, field, _finite_floats(field, getattr(self, field)))
+        for field in ("labels", "labels_test"):
+            object.__setattr__(self, field, _integers(field, getattr(self, field)))
+        if len(self.class_names) == 1 or len(set(self.class_names)) < len(self.class_names):
+            raise InvalidInput("class_names", self.class_names, "at least 2 different names, or none for regression")
+        if self.x.ndim < 2 or self.x.size == 0:
+            raise InvalidInput("x", f"shape {self.x.shape}", "shape (n, …) with at least one sample and one feature")
+        if self.y.ndim != 2 or self.y.shape[1] == 0:
+            raise InvalidInput("y", f"shape {self.y.shape}", "shape (n, number of outputs)")
+        _check_shape("x_test", self.x_test, (len(self.x_test), *self.input_shape))
+        for suffix, n in (("", len(self.x)), ("_test", len(self.x_test))):
+            _check_shape("y" + suffix, getattr(self, "y" + suffix), (n, self.num_outputs))
+            labels = getattr(self, "labels" + suffix)
+            _check_shape("labels" + suffix, labels, (n if self.class_names else 0,))
+            if labels.size and not 0 <= labels.min() <= labels.max() < len(self.class_names):
+                given = f"labels from {labels.min()} to {labels.max()}"
+                raise InvalidInput("labels" + suffix, given, f"integers from 0 to {len(self.class_names) - 1}")
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of one input, without the batch axis."""
+        return self.x.shape[1:]
+
+    @property
+    def num_outputs(self) -> int:
+        """Number of target columns C: the classes, or 1 for plus-minus targets."""
+        return self.y.shape[1]
+
+
+def data_fingerprint(dataset: Dataset) -> str:
+    """SHA-256 (hexadecimal) over shapes, types and bytes of the six arrays, the same on every machine.
+
+    The name and the provenance do not enter: equal numbers have equal fingerprints.
+    """
+    digest = hashlib.sha256()
+    for field in ("x", "y", "labels", "x_test", "y_test", "labels_test"):
+        array = getattr(dataset, field)
+        little_endian = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        digest.update(f"{field} {little_endian.dtype.str} {little_endian.shape};".encode())
+        # An empty array cannot be cast to bytes as a memoryview; it has none to add.
+        if little_endian.size:
+            digest.update(little_endian.data.cast("B"))
+    return digest.hexdigest()
+
+
+def _finite_floats(field: str, values: ArrayLike) -> FloatArray:
+    array = _numeric(field, values, "biuf", "an array of numbers")
+    with np.errstate(over="ignore"):  # overflow becomes inf, which the next check reports in words
+        floats = array.astype(np.float32, copy=False)
+    finite = np.isfinite(floats)
+    if not finite.all():
+        first = tuple(int(i) for i in np.argwhere(~finite)[0])
+        given = f"{floats.size - int(finite.sum()):,} missing or infinite values, the first at {first},"
+        raise InvalidInput(field, given, "finite numbers (float32)")
+    return _read_only(floats)
+
+
+def _integers(field: str, values: ArrayLike) -> IntArray:
+    array = np.asarray(values)
+    if array.size == 0:
+        array = array.astype(np.int64)  # an empty list arrives as float64
+    return _read_only(_numeric(field, array, "iu", "an array of integers").astype(np.int64, copy=False))
+
+
+def _numeric(field: str, values: ArrayLike, kinds: str, allowed: str) -> NDArray:
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        raise InvalidInput(field, "rows of different lengths", allowed) from None
+    if array.dtype.kind not in kinds:
+        raise InvalidInput(field, f"an array of type {array.dtype}", allowed)
+    return array
+
+
+def _read_only(array: NDArray) -> NDArray:
+    view = array.view()  # the flag is set on a view, so the caller's own array stays writable
+    view.flags.writeable = False
+    return view
+
+
+def _check_shape(field: str, array: NDArray, expected: tuple[int, ...]) -> None:
+    if array.shape != expected:
+        raise InvalidInput(field, f"shape {array.shape}", f"shape {expected}, to match the other arrays")

@@ -1,0 +1,255 @@
+"""The shipped image sets: intact, balanced, pooled and standardized as stated."""
+
+import hashlib
+import re
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from ntk_core.datasets import (
+    data_fingerprint,
+    dataset_info,
+    dataset_names,
+    dataset_options,
+    dataset_shapes,
+    load_dataset,
+)
+from ntk_core.datasets._images import SHIPPED_FILES, block_sums
+from ntk_core.datasets._transforms import standardize_inputs
+from ntk_core.errors import InvalidInput
+
+IMAGE_SETS = ("mnist", "fashion-mnist", "cifar2", "digits")
+
+
+def test_every_shipped_file_has_the_checksum_of_its_readme():
+    stated = dict(re.findall(r"`(\w+\.npz)`.*`([0-9a-f]{64})`", (SHIPPED_FILES / "README.md").read_text("utf-8")))
+    actual = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in SHIPPED_FILES.glob("*.npz")}
+    assert actual == stated
+    assert len(actual) == 4
+
+
+def test_pooled_cifar2_equals_pooling_of_the_full_size_images():
+    pooled, full = (np.load(SHIPPED_FILES / f"cifar2_{side}.npz", allow_pickle=False) for side in ("8x8", "32x32"))
+    with pooled, full:
+        for split, per_class in (("train", 500), ("test", 100)):
+            for label in (0, 1):
+                sums = pooled[f"x_{split}_sum16"][pooled[f"y_{split}"] == label][:per_class]
+                images = full[f"x_{split}"][full[f"y_{split}"] == label]
+                averages = images.reshape(-1, 8, 4, 8, 4, 3).mean(axis=(2, 4))
+                np.testing.assert_array_equal(sums / 16, averages)
+                np.testing.assert_array_equal(block_sums(images), sums)
+
+
+def test_pooling_of_a_ramp_is_the_mean_of_each_block():
+    ramp = np.arange(64, dtype=np.uint8).reshape(1, 8, 8, 1)
+    naive = [[ramp[0, 4 * i : 4 * i + 4, 4 * j : 4 * j + 4, 0].mean() for j in range(2)] for i in range(2)]
+    np.testing.assert_array_equal(block_sums(ramp)[0, ..., 0] / 16, naive)
+
+
+def test_digits_are_the_mnist_images_pooled_to_seven_pixels():
+    options = {"num_samples": 40, "num_test": 20, "seed": 5, "classes": (2, 7)}
+    digits, mnist = load_dataset("digits", **options), load_dataset("mnist", **options)
+    pooled = mnist.x.reshape(-1, 7, 4, 7, 4, 1).mean(axis=(2, 4))
+    np.testing.assert_allclose(digits.x, pooled, atol=4e-7)  # a few roundings of numbers in [0, 1] in float32
+    assert "7×7" in digits.provenance
+    assert "scikit-learn" in digits.provenance
+
+
+@pytest.mark.parametrize("name", IMAGE_SETS)
+def test_whole_shipped_set_has_the_counts_of_the_registry_and_the_range_zero_to_one(name):
+    shapes = dataset_shapes(name)
+    data = load_dataset(name, num_samples=shapes.available_train, num_test=shapes.available_test)
+    for labels, available in ((data.labels, shapes.available_train), (data.labels_test, shapes.available_test)):
+        assert np.bincount(labels).tolist() == [available // shapes.num_outputs] * shapes.num_outputs
+    assert 0 <= data.x.min() < 0.1
+    assert 0.9 < data.x.max() <= 1
+
+
+@pytest.mark.parametrize("name", IMAGE_SETS)
+def test_shapes_known_beforehand_are_those_of_the_data(name):
+    for options in ({}, {"flatten": True}, {"classes": (1, 0), "targets": "plus-minus", "num_test": 0}):
+        shapes, data = dataset_shapes(name, **options), load_dataset(name, **options)
+        assert data.x.shape == (shapes.num_samples, *shapes.input_shape)
+        assert data.x_test.shape == (shapes.num_test, *shapes.input_shape)
+        assert (data.num_outputs, data.class_names) == (shapes.num_outputs, shapes.class_names)
+
+
+def test_full_size_cifar2_has_its_own_shape_and_limit():
+    shapes = dataset_shapes("cifar2", resolution=32)
+    assert (shapes.input_shape, shapes.available_train, shapes.available_test) == ((32, 32, 3), 1000, 200)
+    assert load_dataset("cifar2", resolution=32, num_samples=10).x.shape == (10, 32, 32, 3)
+    assert dataset_shapes("cifar2", resolution=32, source="full").available_train == 10_000
+
+
+@pytest.mark.parametrize("num_samples", [1, 7, 60, 1001, 1799, 1800])
+def test_class_counts_differ_by_at_most_one(num_samples):
+    data = load_dataset("mnist", num_samples=num_samples, classes=(8, 1, 3))
+    counts = np.bincount(data.labels, minlength=3)
+    assert counts.sum() == num_samples
+    assert counts.max() - counts.min() <= 1
+
+
+def test_no_image_is_drawn_twice():
+    data = load_dataset("mnist", num_samples=6000, flatten=True)
+    with np.load(SHIPPED_FILES / "mnist_8k.npz", allow_pickle=False) as shipped:
+        stored = (shipped["x_train"].reshape(6000, -1) / np.float32(255)).astype(np.float32)
+    assert sorted(map(bytes, data.x)) == sorted(map(bytes, stored))
+
+
+def test_chosen_classes_carry_their_own_images_in_the_given_order():
+    with np.load(SHIPPED_FILES / "fashion_mnist_8k.npz", allow_pickle=False) as shipped:
+        images = shipped["x_train"].astype(np.float32) / 255
+        by_class = {c: {image.tobytes() for image in images[shipped["y_train"] == c]} for c in (9, 0)}
+    data = load_dataset("fashion-mnist", classes=("Ankle boot", 0), num_samples=50)
+    assert data.class_names == ("Ankle boot", "T-shirt/top")
+    for image, label in zip(data.x, data.labels, strict=True):
+        assert image.tobytes() in by_class[(9, 0)[label]]
+
+
+def test_equal_seeds_give_equal_subsets_and_others_do_not():
+    first, second, third = (load_dataset("mnist", seed=seed) for seed in (1, 1, 2))
+    assert data_fingerprint(first) == data_fingerprint(second) != data_fingerprint(third)
+
+
+def test_subset_is_shuffled():
+    labels = load_dataset("mnist", num_samples=200, classes=(0, 1)).labels
+    changes = sum(a != b for a, b in pairwise(labels))
+    assert abs(changes - 100) < 5 * np.sqrt(50)  # 199 neighbors differ with probability 1/2; sorted labels differ once
+
+
+def test_smaller_subset_is_contained_in_a_larger_one():
+    def images(n):
+        return {image.tobytes() for image in load_dataset("cifar2", num_samples=n, seed=4).x}
+
+    assert images(31) < images(64) < images(100)
+
+
+def test_targets_encode_the_labels():
+    one_hot = load_dataset("mnist", num_samples=30)
+    np.testing.assert_array_equal(one_hot.y.argmax(axis=1), one_hot.labels)
+    np.testing.assert_array_equal(one_hot.y.sum(axis=1), 1)
+    assert set(np.unique(one_hot.y)) == {0, 1}
+    signs = load_dataset("cifar2", num_samples=30, targets="plus-minus")
+    np.testing.assert_array_equal(signs.y[:, 0], np.where(signs.labels == 1, 1, -1))
+    assert signs.y_test.shape == (200, 1)
+
+
+@pytest.mark.parametrize("name", ["mnist", "cifar2", "gaussian-mixture"])
+def test_unit_norm_inputs_have_the_norm_of_the_square_root_of_their_dimension(name):
+    raw, data = load_dataset(name), load_dataset(name, standardize="unit-norm")
+    for before, after in ((raw.x, data.x), (raw.x_test, data.x_test)):
+        flat = after.reshape(len(after), -1).astype(float)
+        np.testing.assert_allclose(np.linalg.norm(flat, axis=1), np.sqrt(flat.shape[1]), rtol=1e-6)
+        cosine = (flat * before.reshape(len(after), -1)).sum(axis=1) / np.linalg.norm(flat, axis=1)
+        np.testing.assert_allclose(cosine, np.linalg.norm(before.reshape(len(after), -1), axis=1), rtol=1e-5)
+
+
+def test_standard_uses_the_training_set_for_both_and_keeps_constant_pixels_at_zero():
+    raw, data = (load_dataset("mnist", num_samples=500, standardize=how) for how in ("none", "standard"))
+    mean, deviation = raw.x.astype(float).mean(axis=0), raw.x.astype(float).std(axis=0)
+    constant = raw.x.max(axis=0) == raw.x.min(axis=0)
+    assert 0 < constant.sum() < constant.size
+    for before, after in ((raw.x, data.x), (raw.x_test, data.x_test)):
+        assert not after[:, constant].any()
+        expected = ((before - mean) / np.where(constant, 1, deviation))[:, ~constant]
+        np.testing.assert_allclose(after[:, ~constant], expected, rtol=1e-5, atol=1e-5)
+    assert np.any(raw.x_test[:, constant])  # pixels that only test images use are dropped, not divided by zero
+
+
+def test_zero_image_stays_zero_when_it_is_standardized():
+    zeros, empty = np.zeros((2, 3, 3, 1), np.float32), np.zeros((0, 3, 3, 1), np.float32)
+    for how in ("none", "unit-norm", "standard"):
+        x, x_test = standardize_inputs(zeros, empty, how)
+        assert not x.any()
+        assert x_test.shape == empty.shape
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "field"),
+    [
+        ("mnist", {"num_samples": 6001}, "num_samples"),
+        ("mnist", {"num_samples": 1201, "classes": (0, 1)}, "num_samples"),
+        ("mnist", {"num_test": 401, "classes": (0, 1)}, "num_test"),
+        ("cifar2", {"num_samples": 1001, "resolution": 32}, "num_samples"),
+        ("mnist", {"classes": (0,)}, "classes"),
+        ("mnist", {"classes": (0, 0)}, "classes"),
+        ("mnist", {"classes": (0, "0")}, "classes"),
+        ("mnist", {"classes": (0, 10)}, "classes"),
+        ("mnist", {"classes": (0, -1)}, "classes"),
+        ("mnist", {"classes": (0, True)}, "classes"),
+        ("mnist", {"classes": (0, 1.0)}, "classes"),
+        ("mnist", {"classes": "01"}, "classes"),
+        ("fashion-mnist", {"classes": ("Bag", "bag")}, "classes"),
+        ("mnist", {"source": "internet"}, "source"),
+        ("mnist", {"flatten": 1}, "flatten"),
+        ("cifar2", {"resolution": 16}, "resolution"),
+        ("cifar2", {"resolution": "8"}, "resolution"),
+        ("mnist", {"resolution": 8}, "options"),
+        ("gaussian-mixture", {"classes": (0, 1)}, "options"),
+        ("mnist", {"targets": "plus-minus"}, "targets"),
+        ("imagenet", {}, "name"),
+        (["mnist"], {}, "name"),
+    ],
+)
+def test_wrong_choice_is_refused_by_the_name_of_the_option(name, options, field):
+    with pytest.raises(InvalidInput) as refusal:
+        load_dataset(name, **options)
+    assert refusal.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("mnist", {"num_samples": 1201, "classes": (0, 1)}, "1,200"),
+        ("mnist", {"colour": 1}, "num_samples, num_test, seed, standardize, targets, classes, source, flatten"),
+        ("imagenet", {}, "gaussian-mixture, mnist, fashion-mnist, cifar2, digits"),
+        ("cifar2", {"resolution": 9}, "8 or 32"),
+    ],
+)
+def test_refusal_says_what_is_allowed(name, options, words):
+    with pytest.raises(InvalidInput, match=words):
+        load_dataset(name, **options)
+
+
+@pytest.mark.parametrize("name", dataset_names())
+def test_canonical_options_are_complete_stable_and_their_own_canonical_form(name):
+    canonical = dataset_options(name)
+    assert list(canonical) == [option.name for option in dataset_info(name).options]
+    assert dataset_options(name, **dict(reversed(canonical.items()))) == canonical
+    assert dataset_options(name, num_samples=canonical["num_samples"]) == canonical
+
+
+def test_classes_by_index_and_by_name_are_the_same_request():
+    by_index, by_name = (dataset_options("cifar2", classes=classes) for classes in ([1, 0], ("horse", "cat")))
+    assert by_index == by_name
+    assert dataset_options("cifar2", classes=None) == dataset_options("cifar2", classes=(0, 1))
+
+
+@pytest.mark.parametrize("name", dataset_names())
+def test_every_option_has_a_default_within_its_bounds_and_words_for_a_form(name):
+    info = dataset_info(name)
+    for option in info.options:
+        option.check(option.default)
+        assert option.help.endswith(".")
+        assert option.allowed
+        if option.kind in ("integer", "number"):
+            for bound in (option.minimum, option.maximum):
+                assert option.check(type(option.default)(bound)) == bound
+
+
+@pytest.mark.parametrize("name", dataset_names())
+def test_provenance_states_licence_and_our_choices(name):
+    provenance = load_dataset(name).provenance
+    assert re.search("licence", provenance, re.IGNORECASE)
+    assert re.search("our choice", provenance, re.IGNORECASE)
+
+
+def test_loading_mnist_takes_less_than_a_third_of_a_second():
+    times = []
+    for _ in range(3):
+        start = time.process_time()  # processor time, as other programs share the machine
+        load_dataset("mnist", num_samples=6000, num_test=2000)
+        times.append(time.process_time() - start)
+    assert min(times) < 0.3

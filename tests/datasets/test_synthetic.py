@@ -1,0 +1,136 @@
+"""The Gaussian mixture follows its stated law and is the same for equal seeds."""
+
+import numpy as np
+import pytest
+
+from ntk_core.datasets import data_fingerprint, load_dataset
+from ntk_core.datasets._synthetic import stream
+from ntk_core.errors import InvalidInput, TooLarge
+
+N, C, D = 40_000, 4, 5
+PINNED_LABELS = [2, 1, 1, 1]
+PINNED_X = [
+    [1.1314442157745361, -1.9157297611236572],
+    [-0.19023096561431885, -1.2430915832519531],
+    [-1.5974870920181274, -1.3293139934539795],
+    [0.4411071538925171, 0.5689572691917419],
+]
+STANDARD_ERRORS = 5  # two-sided 6e-7 for each of the few dozen statistics compared
+
+
+def means_of(seed, num_classes, input_dim):
+    """μ_c read off the data themselves: without noise every sample is its class mean."""
+    data = load_dataset(
+        "gaussian-mixture", num_samples=2000, num_classes=num_classes, input_dim=input_dim, noise=0, seed=seed
+    )
+    return np.stack([data.x[data.labels == c][0] for c in range(num_classes)]).astype(float)
+
+
+@pytest.mark.parametrize("noise", [0.5, 2.0])
+def test_samples_have_the_class_mean_and_an_isotropic_covariance(noise):
+    data = load_dataset("gaussian-mixture", num_samples=N, num_test=0, num_classes=C, input_dim=D, noise=noise, seed=3)
+    means = means_of(3, C, D)
+    for label in range(C):
+        x = data.x[data.labels == label].astype(float)
+        n = len(x)
+        assert np.all(np.abs(x.mean(axis=0) - means[label]) < STANDARD_ERRORS * noise / np.sqrt(n))
+        covariance = np.cov(x.T) / noise**2
+        # A sample variance has standard error √(2/n), a sample covariance of independent coordinates √(1/n).
+        standard_errors = np.sqrt((1 + np.eye(D)) / n)
+        assert np.all(np.abs(covariance - np.eye(D)) < STANDARD_ERRORS * standard_errors)
+
+
+def test_labels_are_uniform_in_both_sets():
+    data = load_dataset("gaussian-mixture", num_samples=N, num_test=N, num_classes=C, seed=1)
+    for labels in (data.labels, data.labels_test):
+        frequency = np.bincount(labels, minlength=C) / N
+        assert np.all(np.abs(frequency - 1 / C) < STANDARD_ERRORS * np.sqrt((C - 1) / C**2 / N))
+
+
+def test_class_means_are_standard_normal_and_shared_with_the_test_set():
+    means = means_of(seed=0, num_classes=100, input_dim=50).ravel()
+    assert abs(means.mean()) < STANDARD_ERRORS / np.sqrt(means.size)
+    assert abs(means.var() - 1) < STANDARD_ERRORS * np.sqrt(2 / means.size)
+    data = load_dataset("gaussian-mixture", num_samples=1000, num_test=1000, noise=0)
+    for label in range(3):
+        train, test = data.x[data.labels == label], data.x_test[data.labels_test == label]
+        assert np.all(train == train[0])
+        assert np.all(test == train[0])
+
+
+def test_default_classes_can_be_learned_but_overlap():
+    accuracies = []
+    for seed in range(40):
+        data = load_dataset("gaussian-mixture", num_samples=2000, num_test=0, seed=seed)
+        means = means_of(seed, 3, 10)
+        nearest = ((data.x[:, None] - means) ** 2).sum(axis=-1).argmin(axis=1)  # Bayes' rule for equal round clouds
+        accuracies.append((nearest == data.labels).mean())
+    assert 0.93 < np.mean(accuracies) < 0.97  # the 95 % of the provenance
+
+
+def test_equal_seeds_give_equal_data_and_others_do_not():
+    first, second = (load_dataset("gaussian-mixture", seed=7) for _ in range(2))
+    assert data_fingerprint(first) == data_fingerprint(second)
+    assert data_fingerprint(first) != data_fingerprint(load_dataset("gaussian-mixture", seed=8))
+    assert not np.array_equal(first.x, first.x_test)
+
+
+def test_draws_are_pinned_across_machines_and_numpy_versions():
+    """A change here changes every stored result that names this data set."""
+    data = load_dataset("gaussian-mixture", num_samples=4, num_test=0, num_classes=3, input_dim=2, seed=0)
+    assert data.labels.tolist() == PINNED_LABELS
+    np.testing.assert_array_equal(data.x, np.array(PINNED_X, np.float32))
+
+
+def test_smaller_sample_is_the_beginning_of_a_larger_one():
+    small, large = (load_dataset("gaussian-mixture", num_samples=n, num_test=n // 2) for n in (20, 60))
+    np.testing.assert_array_equal(small.x, large.x[:20])
+    np.testing.assert_array_equal(small.labels, large.labels[:20])
+    np.testing.assert_array_equal(small.x_test, large.x_test[:10])
+
+
+def test_streams_of_different_purposes_are_different():
+    purposes = [(), (0,), (1,), (0, 0), (1, 0), (1, 1), (1, 0, 0)]
+    assert len({stream(0, *purpose).random() for purpose in purposes}) == len(purposes)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("num_samples", 0),
+        ("num_samples", 100_001),
+        ("num_samples", 10.0),
+        ("num_samples", True),
+        ("num_test", -1),
+        ("num_classes", 1),
+        ("input_dim", 0),
+        ("noise", -0.1),
+        ("noise", float("nan")),
+        ("noise", "1"),
+        ("noise", 10**400),
+        ("seed", -1),
+        ("seed", 2**32),
+        ("seed", None),
+        ("standardize", "whiten"),
+        ("targets", 1),
+        ("targets", "plus-minus"),  # three classes
+    ],
+)
+def test_value_outside_its_bounds_is_refused_by_name(option, value):
+    with pytest.raises(InvalidInput) as refusal:
+        load_dataset("gaussian-mixture", **{option: value})
+    assert refusal.value.field == option
+
+
+def test_data_beyond_the_memory_bound_are_refused_before_they_are_drawn():
+    with pytest.raises(TooLarge) as refusal:
+        load_dataset("gaussian-mixture", num_samples=100_000, input_dim=10_000)
+    assert refusal.value.field == "num_samples"
+    assert refusal.value.nearest == 2**27 // 10_000
+
+
+def test_numpy_scalars_are_taken_like_python_ones():
+    data = load_dataset("gaussian-mixture", num_samples=np.int64(5), noise=np.float32(0.5), seed=np.uint8(3))
+    assert data_fingerprint(data) == data_fingerprint(
+        load_dataset("gaussian-mixture", num_samples=5, noise=0.5, seed=3)
+    )
