@@ -20,7 +20,7 @@ class InvalidInput(ValueError):
         self.allowed = allowed
         super().__init__(f"{field}: {self.given} is not allowed; allowed: {allowed}")
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.field, self.given, self.allowed))
 
 
@@ -42,7 +42,7 @@ class TooLarge(InvalidInput):
             f"at most {nearest} here, since it needs about {_amount(required, unit)} and {_amount(limit, unit)} are available",
         )
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild_too_large, (self.field, self.given, self.required, self.limit, self.unit, self.nearest))
 
 

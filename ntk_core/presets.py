@@ -31,7 +31,7 @@ class Preset:
 
 
 _LIU_CHOICES = (
-    "The data's law (mixture of Gaussians with unit-normal means, d, s, n = 60, C = 3), the learning rate, the loss "
+    "The data's law (mixture of Gaussians with centers of norm 2, d, s, n = 60, C = 3), the learning rate, the loss "
     "threshold and the number of runs are our choice; widths and networks are the paper's."
 )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -21,6 +22,7 @@ from pydantic import (
     model_validator,
 )
 
+from ntk_core.datasets import dataset_options
 from ntk_core.errors import InvalidInput
 from ntk_core.validation import problems
 from ntk_core.vocabulary import ACTIVATIONS, ARCHITECTURES, DATASETS, OUTPUTS, PARAMETERIZATIONS
@@ -73,10 +75,20 @@ class DatasetSpec(SpecPart):
     num_samples: int = Field(60, ge=2, le=10_000, title="Training points n", description="Number n of training inputs, balanced over the classes.")
     num_classes: int = Field(3, ge=2, le=20, title="Classes C", description="Number C of classes of the mixture.")
     input_dim: int = Field(10, ge=1, le=10_000, title="Input dimension d", description="Dimension d of the mixture's inputs.")
-    noise: float = Field(0.5, ge=0, le=100, allow_inf_nan=False, title="Noise s", description="Standard deviation s of x around its class mean μ ~ N(0, I).")
+    noise: float = Field(0.3, ge=0, le=100, allow_inf_nan=False, title="Noise s", description="Standard deviation s of x around its class center μ, with |μ| = 2.")
     classes: tuple[int, ...] | None = Field(None, min_length=2, max_length=10, title="Classes", description="Which classes to keep, by their numbers; all when empty.")
     resolution: Literal[8, 32] = Field(8, title="Resolution", description="Pixels along each side of an image.")
     seed: int = Field(0, ge=0, le=2**31 - 1, title="Data seed", description="Seed of the data's law and of the subset drawn.")
+
+    @model_validator(mode="after")
+    def _available(self) -> Self:
+        dataset_options(self.name, **self.options())
+        return self
+
+    def options(self) -> dict[str, Any]:
+        """The options of ``load_dataset`` for this choice; no test points are asked for."""
+        chosen = {name: getattr(self, name) for name in type(self).model_fields if name != "name" and self.uses(name)}
+        return {**chosen, "num_test": 0}
 
 
 class ArchitectureSpec(SpecPart):
@@ -98,8 +110,8 @@ class TrainingSpec(SpecPart):
     learning_rate: Literal["auto"] | Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] = Field(
         "auto", title="Learning rate η", description="Step size η; auto: from the largest eigenvalue of the kernel at w₀, shown with the result."
     )
-    loss_threshold: float = Field(0.03, gt=0, le=10, allow_inf_nan=False, title="Loss threshold", description="Training stops when the mean loss falls below it.")
-    max_steps: int = Field(20_000, ge=1, le=10_000_000, title="Most steps", description="Runs that need more steps are stopped and marked.")
+    loss_threshold: float = Field(0.01, gt=0, le=10, allow_inf_nan=False, title="Loss threshold", description="Training stops when the mean loss falls below it.")
+    max_steps: int = Field(5_000, ge=1, le=10_000_000, title="Most steps", description="Runs that need more steps are stopped and marked.")
     num_records: int = Field(24, ge=2, le=200, title="Records", description="Number of times, on a logarithmic grid of steps, at which ΔK is measured.")
 
 
@@ -129,6 +141,28 @@ class KernelDriftSpec(SpecPart):
     @classmethod
     def _once(cls, outputs: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(outputs))
+
+
+@dataclass(frozen=True)
+class TrainingGroup:
+    """Outputs that share one training.
+
+    Attributes:
+        trained_output: output of the network that is built.
+        loss_output: the output whose loss is minimized.
+        observed: outputs whose kernels are followed on these parameters.
+    """
+
+    trained_output: str
+    loss_output: str
+    observed: tuple[str, ...]
+
+
+def training_groups(outputs: tuple[str, ...]) -> tuple[TrainingGroup, ...]:
+    """Linear and softmax output share one set of parameters (Liu, Zhu & Belkin 2020, Eq. 46); any other has its own."""
+    shared = tuple(output for output in outputs if output in ("linear", "softmax"))
+    own = tuple(TrainingGroup(output, output, (output,)) for output in outputs if output not in shared)
+    return ((TrainingGroup("linear", "softmax", shared),) if shared else ()) + own
 
 
 Spec = KernelDriftSpec

@@ -63,7 +63,7 @@ ARCHITECTURES = _table(
 )
 
 DATASETS = _table(
-    Term("gaussian-mixture", "Gaussian mixture", "label y uniform, x ~ N(μ_y, s² I); our choice of law"),
+    Term("gaussian-mixture", "Gaussian mixture", "label y uniform, x ~ N(μ_y, s² I), |μ_y| = 2; our choice of law"),
     Term("mnist", "MNIST", "handwritten digits, 28 × 28"),
     Term("fashion-mnist", "Fashion-MNIST", "clothing, 28 × 28"),
     Term("cifar2", "CIFAR-2", "cats and horses of CIFAR-10, in color"),

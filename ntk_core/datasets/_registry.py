@@ -209,7 +209,7 @@ _DATASETS = {
         DatasetInfo(
             "gaussian-mixture",
             "Gaussian mixture",
-            "Classes are round clouds: the label is uniform on C classes and x given y is N(μ_y, s²I), μ_y ~ N(0, I).",
+            "Classes are round clouds: the label is uniform on C classes and x given y is N(μ_y, s²I), μ_y uniform, |μ_y| = 2.",
             (),
             (
                 *_shared_options(100_000, 100_000, num_samples=60, num_test=60),
@@ -218,9 +218,9 @@ _DATASETS = {
                 Option(
                     "noise",
                     "number",
-                    1.0,
-                    "Standard deviation s inside a class; class centers lie about √(2d) apart, so classes overlap more "
-                    "when s is near √(d/2)/2 or above.",
+                    0.3,
+                    "Standard deviation s inside a class; class centers lie about 2√2 apart, so classes overlap "
+                    "more when s is near 1 or above.",
                     0.0,
                     1000.0,
                 ),

@@ -1,0 +1,13 @@
+"""Training."""
+
+from ntk_core.dynamics._descent import (
+    DescentState,
+    auto_learning_rate,
+    descend,
+    largest_eigenvalue,
+    record_steps,
+    start,
+)
+from ntk_core.dynamics._losses import Loss
+
+__all__ = ["DescentState", "Loss", "auto_learning_rate", "descend", "largest_eigenvalue", "record_steps", "start"]
