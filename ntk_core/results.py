@@ -16,7 +16,7 @@ Outcome = Literal["converged", "over-budget", "diverged"]
 OUTCOME_WORDS: dict[str, str] = {
     "converged": "reached the loss threshold",
     "over-budget": "did not reach the loss threshold within the step limit",
-    "diverged": "diverged: the loss became infinite or not a number",
+    "diverged": "diverged: the loss ended above its initial value, or became infinite or not a number",
 }
 
 

@@ -34,7 +34,8 @@ class DescentState(NamedTuple):
 
 def start(trained: NetworkParams) -> DescentState:
     """The state before the first step; ``trained`` is handed over (its buffers are reused)."""
-    return DescentState(trained, jnp.asarray(0), jnp.asarray(jnp.inf))
+    # Full types from the start, the same as those that a step gives back, so that one compilation serves all stretches.
+    return DescentState(trained, jnp.zeros((), jnp.int32), jnp.full((), jnp.inf, jnp.result_type(float)))
 
 
 @partial(jax.jit, static_argnums=(0, 1), donate_argnums=(2,))

@@ -15,7 +15,8 @@ from jax import Array
 
 from ntk_core.architectures import Network, NetworkParams, merge
 from ntk_core.datasets import Dataset, data_fingerprint, load_dataset
-from ntk_core.dynamics import Loss, auto_learning_rate, descend, record_steps, start
+from ntk_core.dynamics import DescentState, Loss, auto_learning_rate, descend, record_steps, start
+from ntk_core.experiments._estimate import memory_limit, peak_bytes
 from ntk_core.experiments._networks import build_network
 from ntk_core.kernels import kernel_change, pre_output_ntk, through_output
 from ntk_core.results import DriftPoint, DriftRun, Outcome
@@ -34,65 +35,105 @@ def fingerprint(data: Dataset) -> str:
     return data_fingerprint(data)
 
 
-def compute(spec: KernelDriftSpec, data: Dataset, width: int) -> Generator[Progress, None, DriftPoint]:
-    """All seeds and outputs of one width; yields (fraction, message) between stretches of work."""
+def compute(
+    spec: KernelDriftSpec, data: Dataset, width: int, *, seeds_together: int | None = None
+) -> Generator[Progress, None, DriftPoint]:
+    """All seeds and outputs of one width; yields (fraction, message) between stretches of work.
+
+    ``seeds_together`` seeds share one compiled call (``vmap``); by default as many as :func:`seeds_at_once` finds.
+    """
     began = time.monotonic()
     groups = training_groups(spec.outputs)
-    total = len(groups) * spec.num_seeds
+    together = seeds_together or seeds_at_once(spec, width)
+    seeds = range(spec.seed, spec.seed + spec.num_seeds)
+    batches = [(group, seeds[first : first + together]) for group in groups for first in range(0, len(seeds), together)]
     runs: list[DriftRun] = []
     num_params = 0
-    for index, (group, seed) in enumerate((g, s) for g in groups for s in range(spec.seed, spec.seed + spec.num_seeds)):
+    for index, (group, batch) in enumerate(batches):
         net = build_network(spec.architecture, width, data.num_outputs, group.trained_output)
-        params = net.init(jax.random.key(seed), data.input_shape)
-        trained, _ = net.partition(params)
-        num_params = sum(leaf.size for leaf in jax.tree.leaves(trained))
-        for step in _train(spec, data, net, params, group, seed, runs):
+        params = jax.vmap(lambda key, net=net: net.init(key, data.input_shape))(jax.vmap(jax.random.key)(jnp.asarray(batch)))
+        num_params = sum(leaf.size for leaf in jax.tree.leaves(net.partition(params)[0])) // len(batch)
+        yield index / len(batches), f"width {width:,}: {group.trained_output} output, first kernel"
+        training = _Training(spec, data, net, group, params, batch)
+        del params
+        for step in training.stretches():
             share = math.log1p(step) / math.log1p(spec.training.max_steps)
-            yield (index + share) / total, f"width {width:,}: {group.trained_output} output, seed {seed}, step {step:,}"
+            yield (index + share) / len(batches), f"width {width:,}: {group.trained_output} output, step {step:,}"
+        runs += training.runs()
+    runs.sort(key=lambda each: (spec.outputs.index(each.output), each.seed))
     return DriftPoint(width=width, num_params=num_params, runs=tuple(runs), runtime_s=time.monotonic() - began)
 
 
-def _train(
-    spec: KernelDriftSpec, data: Dataset, net: Network, params: NetworkParams, group: TrainingGroup, seed: int, runs: list[DriftRun]
-) -> Iterator[int]:
-    """Train one network, look at its kernel at the recorded steps, and add one run an observed output to ``runs``."""
-    x, y = jnp.asarray(data.x), jnp.asarray(data.y)
-    loss = Loss(group.loss_output)
-    first = _initial(net, group.observed, loss, params, x, y)
-    rate = spec.training.learning_rate
-    eta = auto_learning_rate(first.kernel, loss) if rate == "auto" else float(rate)
-    steps, changes, losses = [0], [np.zeros(len(group.observed))], [float(first.loss)]
-    trained, fixed = net.partition(params)
-    state = start(trained)
-    del trained, params
-    outcome: Outcome = "over-budget" if math.isfinite(losses[0]) and math.isfinite(eta) else "diverged"
-    if losses[0] <= spec.training.loss_threshold:
-        outcome = "converged"
-    for until in record_steps(spec.training.max_steps, spec.training.num_records) if outcome == "over-budget" else ():
-        state = descend(net, loss, state, fixed, x, y, eta, until, spec.training.loss_threshold)
-        change, value = _measure(net, group.observed, loss, merge(state.trained, fixed), x, y, first.kernels)
-        steps.append(int(state.step))
-        changes.append(np.asarray(change, float))
-        losses.append(float(value))
-        yield steps[-1]
-        if not math.isfinite(losses[-1]):
-            outcome = "diverged"
-            break
-        if losses[-1] <= spec.training.loss_threshold:
-            outcome = "converged"
-            break
-    runs.extend(
-        DriftRun(
-            output=output,
-            seed=seed,
-            learning_rate=eta,
-            outcome=outcome,
-            steps=tuple(steps),
-            change=tuple(float(change[position]) for change in changes),
-            loss=tuple(losses),
-        )
-        for position, output in enumerate(group.observed)
-    )
+def seeds_at_once(spec: KernelDriftSpec, width: int) -> int:
+    """How many seeds share one compiled call: all that fit into memory on an accelerator, one on a CPU.
+
+    On a CPU a batched product is slower than the same products one after another, and a batch takes as many steps as its
+    slowest seed (docs/decisions/0003-seeds-together.md).
+    """
+    if jax.default_backend() == "cpu":
+        return 1
+    statistics = jax.devices()[0].memory_stats() or {}
+    limit = 0.7 * statistics.get("bytes_limit", memory_limit())
+    return int(min(spec.num_seeds, max(1, limit // peak_bytes(spec, width))))
+
+
+class _Training:
+    """One network a seed, trained side by side; ``history`` has a row (step, changes, loss) a recorded step and seed."""
+
+    def __init__(
+        self, spec: KernelDriftSpec, data: Dataset, net: Network, group: TrainingGroup, params: NetworkParams, seeds: range
+    ):
+        self.net, self.group, self.seeds, self.settings = net, group, seeds, spec.training
+        self.loss = Loss(group.loss_output)
+        self.x, self.y = jnp.asarray(data.x), jnp.asarray(data.y)
+        self.first = _initial(net, group.observed, self.loss, params, self.x, self.y)
+        given = spec.training.learning_rate
+        self.rates = [auto_learning_rate(k, self.loss) if given == "auto" else float(given) for k in np.asarray(self.first.kernel)]
+        trained, self.fixed = net.partition(params)
+        self.state = jax.vmap(start)(trained)
+        zero = (0.0,) * len(group.observed)
+        self.history: list[list[tuple[int, tuple[float, ...], float]]] = [
+            [(0, zero, float(loss))] for loss in np.asarray(self.first.loss)
+        ]
+        self.outcomes: list[Outcome | None] = [self._outcome(index) for index in range(len(seeds))]
+
+    def stretches(self) -> Iterator[int]:
+        """Train from one recorded step to the next until every seed is done; yields the step reached."""
+        rates = jnp.asarray([rate if math.isfinite(rate) else 0.0 for rate in self.rates])
+        for until in record_steps(self.settings.max_steps, self.settings.num_records):
+            if all(self.outcomes):
+                return
+            self.state = _descend(
+                self.net, self.loss, self.state, self.fixed, self.x, self.y, rates, until, self.settings.loss_threshold
+            )
+            params = merge(self.state.trained, self.fixed)
+            changes, losses = _measure(self.net, self.group.observed, self.loss, params, self.x, self.y, self.first.kernels)
+            rows = zip(np.asarray(self.state.step), np.asarray(changes, float), np.asarray(losses, float), strict=True)
+            for index, (step, change, loss) in enumerate(rows):
+                if self.outcomes[index] is None:
+                    self.history[index].append((int(step), tuple(map(float, change)), float(loss)))
+                    self.outcomes[index] = self._outcome(index)
+            yield until
+
+    def runs(self) -> Iterator[DriftRun]:
+        """One run an observed output and seed."""
+        for position, output in enumerate(self.group.observed):
+            for seed, rate, outcome, rows in zip(self.seeds, self.rates, self.outcomes, self.history, strict=True):
+                yield DriftRun(
+                    output=output,
+                    seed=seed,
+                    learning_rate=rate,
+                    outcome=outcome or ("diverged" if rows[-1][2] > rows[0][2] else "over-budget"),
+                    steps=tuple(step for step, _, _ in rows),
+                    change=tuple(change[position] for _, change, _ in rows),
+                    loss=tuple(loss for _, _, loss in rows),
+                )
+
+    def _outcome(self, index: int) -> Outcome | None:
+        loss = self.history[index][-1][2]
+        if not (math.isfinite(loss) and math.isfinite(self.rates[index])):
+            return "diverged"
+        return "converged" if loss <= self.settings.loss_threshold else None
 
 
 class _Initial(NamedTuple):
@@ -105,8 +146,11 @@ class _Initial(NamedTuple):
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _initial(net: Network, observed: tuple[str, ...], loss: Loss, params: NetworkParams, x: Array, y: Array) -> _Initial:
-    kernel, f, _ = pre_output_ntk(net, params, x)
-    return _Initial(kernel, {output: through_output(output, kernel, f, f) for output in observed}, loss(f, y))
+    def one(params: NetworkParams) -> _Initial:
+        kernel, f, _ = pre_output_ntk(net, params, x)
+        return _Initial(kernel, {output: through_output(output, kernel, f, f) for output in observed}, loss(f, y))
+
+    return jax.vmap(one)(params)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
@@ -120,6 +164,26 @@ def _measure(
     initial: dict[str, Array],
 ) -> tuple[Array, Array]:
     """(ΔK of each observed output, loss) at w_t; one kernel of the pre-outputs serves all outputs."""
-    kernel, f, _ = pre_output_ntk(net, params, x)
-    changes = [kernel_change(through_output(output, kernel, f, f), initial[output]) for output in observed]
-    return jnp.stack(changes), loss(f, y)
+
+    def one(params: NetworkParams, initial: dict[str, Array]) -> tuple[Array, Array]:
+        kernel, f, _ = pre_output_ntk(net, params, x)
+        changes = [kernel_change(through_output(output, kernel, f, f), initial[output]) for output in observed]
+        return jnp.stack(changes), loss(f, y)
+
+    return jax.vmap(one)(params, initial)
+
+
+@partial(jax.jit, static_argnums=(0, 1), donate_argnums=(2,))
+def _descend(
+    net: Network,
+    loss: Loss,
+    state: DescentState,
+    fixed: NetworkParams,
+    x: Array,
+    y: Array,
+    rates: Array,
+    until_step: Array,
+    threshold: Array,
+) -> DescentState:
+    """:func:`ntk_core.dynamics.descend` for several seeds at once."""
+    return jax.vmap(lambda s, f, rate: descend(net, loss, s, f, x, y, rate, until_step, threshold))(state, fixed, rates)

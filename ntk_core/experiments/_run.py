@@ -58,7 +58,7 @@ def _events(spec: Spec, points: Points | None, should_stop: Callable[[], bool]) 
         yield Ended(status="failed", reason=str(error))
         return
     clock = _Clock({width: point_seconds(spec, width) for width in spec.widths})
-    kept = dict(points.finished()) if points else {}
+    kept = dict(points.finished()) if points is not None else {}
     done: dict[int, DriftPoint] = {}
     status = "completed"
     reason = ""
@@ -85,7 +85,7 @@ def _events(spec: Spec, points: Points | None, should_stop: Callable[[], bool]) 
         if point is None:
             status = "cancelled"
             break
-        if points:
+        if points is not None:
             points.save(key, point)
         done[width] = point
         clock.finish(width)

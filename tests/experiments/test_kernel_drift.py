@@ -1,0 +1,222 @@
+"""Kernel change against width: the claims of Liu, Zhu & Belkin 2020, Fig. 1, and the honesty of the run."""
+
+import importlib.util
+import math
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from ntk_core.datasets import load_dataset
+from ntk_core.errors import InvalidInput, TooLarge
+from ntk_core.events import Ended, Estimated, PointFinished, PointProgress, PointStarted
+from ntk_core.experiments import _kernel_drift, estimate, run
+from ntk_core.experiments._networks import build_network
+from ntk_core.experiments._sizes import layer_sizes
+from ntk_core.fits import fit_power_law
+from ntk_core.results import DriftResult
+from ntk_core.specs import ArchitectureSpec, KernelDriftSpec, with_settings
+
+SMALL = with_settings(
+    KernelDriftSpec(), {"widths": [10, 20], "num_seeds": 2, "training.max_steps": 40, "training.num_records": 5}
+)
+
+
+@pytest.fixture(scope="module")
+def figure() -> DriftResult:
+    """The default figure at three widths and two seeds."""
+    spec = with_settings(KernelDriftSpec(), {"widths": [100, 1000, 10_000], "num_seeds": 2})
+    return result_of(spec)
+
+
+def result_of(spec, **options) -> DriftResult:
+    *_, last = run(spec, **options)
+    assert isinstance(last, Ended), last
+    assert last.result is not None, last.reason
+    return last.result
+
+
+def sup_changes(result, output):
+    return [(point.width, run.sup_change) for point in result.points for run in point.of(output)]
+
+
+def test_kernel_of_the_linear_output_stops_moving_as_the_width_grows(figure):
+    widths, changes = zip(*sup_changes(figure, "linear"), strict=True)
+    fit = fit_power_law(widths, changes)
+    assert fit.exponent + fit.interval < -0.4
+
+
+@pytest.mark.parametrize("output", ["softmax", "swish"])
+def test_kernel_of_a_nonlinear_output_moves_at_every_width(figure, output):
+    assert {width for width, _ in sup_changes(figure, output)} == {100, 1000, 10_000}
+    assert all(change > 0.3 for _, change in sup_changes(figure, output))
+
+
+def test_linear_and_softmax_output_share_one_set_of_parameters(figure):
+    for point in figure.points:
+        for linear, softmax in zip(point.of("linear"), point.of("softmax"), strict=True):
+            assert (linear.loss, linear.steps, linear.learning_rate) == (softmax.loss, softmax.steps, softmax.learning_rate)
+            assert linear.change != softmax.change
+
+
+def test_converged_runs_are_below_the_threshold_and_others_are_marked(figure):
+    for point in figure.points:
+        for each in point.runs:
+            assert (each.outcome == "converged") == (each.loss[-1] <= figure.spec.training.loss_threshold)
+            assert each.steps[0] == 0
+            assert each.change[0] == 0
+
+
+def test_numbers_equal_those_of_a_plain_script(figure):
+    """The same science in plain JAX: Jacobian contraction, its own networks, losses and loop."""
+    plain = plain_sweep()
+    spec = with_settings(figure.spec, {"widths": [100]})
+    data = load_dataset(spec.dataset.name, **spec.dataset.options())
+    settings = spec.training
+    found = plain.sweep(
+        data.x, data.y, [100], spec.num_seeds, settings.loss_threshold, settings.max_steps, settings.num_records
+    )
+    for output in spec.outputs:
+        for each in figure.points[0].of(output):
+            change, steps = found[100, output, each.seed]
+            # Two float32 trajectories of hundreds of steps; losses that hover at the threshold may differ by a step.
+            assert each.sup_change == pytest.approx(change, rel=2e-2)
+            assert abs(each.num_steps - steps) <= 0.01 * steps + 1
+
+
+def plain_sweep():
+    path = Path(__file__).parents[2] / "benchmarks" / "plain_sweep.py"
+    module_spec = importlib.util.spec_from_file_location("plain_sweep", path)
+    module = importlib.util.module_from_spec(module_spec)
+    module_spec.loader.exec_module(module)
+    return module
+
+
+def test_events_come_in_order_and_fractions_grow():
+    events = list(run(SMALL))
+    assert isinstance(events[0], Estimated)
+    assert isinstance(events[-1], Ended)
+    assert events[-1].status == "completed"
+    keys = [event.key for event in events if isinstance(event, PointStarted)]
+    assert keys == [event.key for event in events if isinstance(event, PointFinished)] == ["width=10", "width=20"]
+    fractions = [event.fraction for event in events if isinstance(event, PointProgress | PointFinished)]
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1
+
+
+def test_seeds_together_give_the_same_runs_as_one_after_another():
+    data = _kernel_drift.load(SMALL)
+    alone, together = (finish(_kernel_drift.compute(SMALL, data, 20, seeds_together=k)) for k in (1, 2))
+    for a, b in zip(alone.runs, together.runs, strict=True):
+        assert (a.output, a.seed, a.steps, a.outcome) == (b.output, b.seed, b.steps, b.outcome)
+        np.testing.assert_allclose(a.change, b.change, rtol=2e-3, atol=1e-6)  # float32 products in another order
+        np.testing.assert_allclose(a.loss, b.loss, rtol=1e-4)
+
+
+def finish(work):
+    while True:
+        try:
+            next(work)
+        except StopIteration as stop:
+            return stop.value
+
+
+class Kept(dict):
+    """Points kept in memory."""
+
+    def finished(self):
+        return dict(self)
+
+    def save(self, key, point):
+        self[key] = point
+
+
+def test_a_stopped_run_is_cancelled_and_resumes_with_its_points():
+    points = Kept()
+    calls = iter(range(1000))
+    events = list(run(SMALL, points=points, should_stop=lambda: bool(points) and next(calls) > 2))
+    assert events[-1].status == "cancelled"
+    assert list(points) == ["width=10"]
+    assert [point.width for point in events[-1].result.points] == [10]
+    resumed = list(run(SMALL, points=points))
+    finished = [event for event in resumed if isinstance(event, PointFinished)]
+    assert [event.resumed for event in finished] == [True, False]
+    assert resumed[-1].status == "completed"
+    uninterrupted = result_of(SMALL)
+    assert [p.runs for p in resumed[-1].result.points] == [p.runs for p in uninterrupted.points]
+
+
+def test_a_divergent_rate_ends_as_a_typed_outcome():
+    outputs = ["linear", "quadratic"]
+    spec = with_settings(SMALL, {"training.learning_rate": 1e5, "outputs": outputs, "widths": [20]})
+    point = result_of(spec).points[0]
+    assert {each.outcome for each in point.runs} == {"diverged"}
+    assert not any(each.loss[-1] <= each.loss[0] for each in point.of("linear"))
+    assert all(math.isfinite(each.loss[0]) and not math.isfinite(each.loss[-1]) for each in point.of("quadratic"))
+
+
+def test_runs_that_need_more_steps_are_over_budget():
+    spec = with_settings(SMALL, {"training.max_steps": 3, "widths": [20]})
+    for each in result_of(spec).points[0].runs:
+        assert each.outcome == "over-budget"
+        assert each.num_steps == 3
+
+
+def test_auto_rate_is_a_quarter_of_the_stability_limit():
+    spec = with_settings(SMALL, {"widths": [20]})
+    data = _kernel_drift.load(spec)
+    net = build_network(spec.architecture, 20, data.num_outputs, "linear")
+    params = net.init(jax.random.key(0), data.input_shape)
+    from ntk_core.kernels import generic_ntk
+
+    kernel = np.asarray(generic_ntk(net.apply, params, data.x)).transpose(0, 2, 1, 3)
+    size = len(data.x) * data.num_outputs
+    largest = np.linalg.eigvalsh(kernel.reshape(size, size).astype(np.float64))[-1]
+    linear = result_of(spec).points[0].of("linear")[0]
+    assert linear.learning_rate == pytest.approx(0.25 * 2 * len(data.x) / (0.5 * largest), rel=1e-4)
+
+
+def test_a_sweep_too_large_for_memory_is_refused_with_the_largest_width_that_fits(monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "0.05")
+    spec = with_settings(SMALL, {"widths": [100, 1_000_000]})
+    with pytest.raises(TooLarge) as caught:
+        run(spec)
+    assert caught.value.field == "widths"
+    nearest = caught.value.nearest
+    assert estimate(with_settings(spec, {"widths": [nearest]})).peak_bytes <= 0.05 * 2**30
+    assert estimate(with_settings(spec, {"widths": [int(1.2 * nearest)]})).peak_bytes > 0.05 * 2**30
+
+
+def test_samples_that_cannot_fit_at_any_width_are_named(monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "0.05")
+    with pytest.raises(TooLarge) as caught:
+        run(with_settings(SMALL, {"dataset.num_samples": 5000}))
+    assert caught.value.field == "dataset.num_samples"
+    assert 1 < caught.value.nearest < 5000
+
+
+@pytest.mark.parametrize("given", ["much", "-1", "nan", "0"])
+def test_a_memory_limit_that_is_no_number_is_named(monkeypatch, given):
+    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", given)
+    with pytest.raises(InvalidInput, match="LINEARITY_LAB_MEMORY_GIB"):
+        run(SMALL)
+
+
+@pytest.mark.parametrize("architecture", [ArchitectureSpec(), ArchitectureSpec(depth=3, use_bias=False)])
+def test_counted_sizes_are_those_of_the_network(architecture):
+    net = build_network(architecture, 7, 3, "linear")
+    params = net.init(jax.random.key(0), (5,))
+    counted = sum(layer.num_params for layer in layer_sizes(architecture, 7, (5,), 3))
+    assert counted == sum(leaf.size for leaf in jax.tree.leaves(params))
+
+
+@pytest.mark.parametrize("name", ["mnist", "fashion-mnist", "cifar2", "digits"])
+def test_images_run_through_the_same_experiment(name):
+    spec = with_settings(
+        SMALL, {"dataset.name": name, "dataset.num_samples": 12, "widths": [10], "num_seeds": 1, "training.max_steps": 5}
+    )
+    result = result_of(spec)
+    assert result.status == "completed"
+    assert all(np.isfinite(each.sup_change) for each in result.points[0].runs)
+    assert result.provenance.data_sha256
