@@ -1,0 +1,36 @@
+"""What tests of every area share. JAX starts only for a test that asks for it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+@pytest.fixture
+def x64() -> Iterator[None]:
+    """Float64 by default, where a test compares with a naive oracle."""
+    import jax
+
+    before = jax.config.read("jax_enable_x64")
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", before)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The path of a Chromium: BROWSER_PATH, else the first one on the PATH."""
+    named = os.environ.get("BROWSER_PATH")
+    if named:
+        if not os.access(named, os.X_OK):
+            pytest.fail(f"BROWSER_PATH names no program: {named}")
+        return named
+    found = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+    if found is None:
+        pytest.skip(f"no Chromium: none of {', '.join(CHROMIUM_NAMES)} is on the PATH and BROWSER_PATH is not set")
+    return found
