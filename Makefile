@@ -1,0 +1,60 @@
+# make app: the dashboard on http://localhost:8501      make test: every test      make check: everything
+PYTHON ?= python3
+PORT ?= 8501
+VENV := .venv
+BIN := $(VENV)/bin
+APP := $(VENV)/.app-installed
+DEV := $(VENV)/.dev-installed
+
+.PHONY: help app test check static format bench clean
+
+help:
+	@echo "make app      start the dashboard on http://localhost:$(PORT)  (PORT=8502 make app: elsewhere)"
+	@echo "make test     run every test (those in a browser need Chromium, BROWSER_PATH=... to choose one)"
+	@echo "make check    format, lint, types, import contracts, Dockerfile, then every test"
+	@echo "make static   the same without the tests"
+	@echo "make format   rewrite the code in the house style"
+	@echo "make bench    run the benchmarks"
+	@echo "make clean    remove the virtual environment and every cache"
+
+app: $(APP)
+	$(BIN)/python -m streamlit run app.py --server.port=$(PORT)
+
+test: $(DEV)
+	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+
+check: static test
+
+static: $(DEV)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy .
+	$(BIN)/lint-imports
+	$(BIN)/hadolint Dockerfile
+
+format: $(DEV)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(DEV)
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis build dist *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp is touched only after pip succeeded, so an interrupted installation is resumed.
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Linearity Lab needs Python 3.11 or later; '$(PYTHON)' is missing or older." >&2; \
+	  echo "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(APP): requirements.txt $(VENV)/.created
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+$(DEV): requirements-dev.txt $(APP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@

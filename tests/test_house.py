@@ -1,0 +1,193 @@
+"""Claims about the house itself: sizes, directions of imports, safety, and documents that stay true."""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parent.parent
+PRODUCT = ["app.py", "pages", "dashboard", "ntk_core", "benchmarks", "examples"]
+
+
+def python_files(*places: str) -> list[Path]:
+    """Every Python file of these places at the top level, each once; a place need not exist."""
+    roots = [ROOT / place for place in places]
+    return sorted(path for root in roots for path in ([root] if root.is_file() else root.rglob("*.py")))
+
+
+def documents() -> list[Path]:
+    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=named(path))
+
+
+def imported_modules(module: ast.AST) -> set[str]:
+    """Full names of every module imported anywhere in the file, also inside functions."""
+    found = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def within(name: str, packages: set[str]) -> bool:
+    return any(name == package or name.startswith(package + ".") for package in packages)
+
+
+def unsafe_uses(module: ast.AST) -> Iterator[str]:
+    """Ways to run code that came in as data: pickles and their relatives, eval and exec, np.load that may unpickle."""
+    pickles = {"pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "jsonpickle"}
+    yield from (f"import {name}" for name in imported_modules(module) if within(name, pickles))
+    for node in ast.walk(module):
+        if not isinstance(node, ast.Call):
+            continue
+        called = ast.unparse(node.func)
+        if called in ("eval", "exec", "compile", "__import__") or called.endswith((".read_pickle", ".to_pickle")):
+            yield f"line {node.lineno}: {called}"
+        if called in ("np.load", "numpy.load"):
+            flags = [keyword.value for keyword in node.keywords if keyword.arg == "allow_pickle"]
+            if [getattr(flag, "value", None) for flag in flags] != [False]:
+                yield f"line {node.lineno}: {called} without allow_pickle=False"
+        if any(k.arg == "shell" and getattr(k.value, "value", None) is not False for k in node.keywords):
+            yield f"line {node.lineno}: {called} through a shell"
+
+
+def described() -> list[str]:
+    """Every module that stands alone in the core: what describes work, stores it and shows it; packages compute."""
+    stems = (path.stem for path in (ROOT / "ntk_core").glob("*.py"))
+    return [f"ntk_core.{stem}" for stem in sorted(stems) if not stem.startswith("__")]
+
+
+def requirements(name: str) -> list[Requirement]:
+    lines = (line.partition("#")[0].strip() for line in (ROOT / name).read_text(encoding="utf-8").splitlines())
+    return [Requirement(line) for line in lines if line and not line.startswith("-")]
+
+
+@pytest.mark.parametrize("path", python_files(*PRODUCT, "tests"), ids=named)
+def test_no_file_is_longer_than_400_lines(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
+
+
+@pytest.mark.parametrize("path", python_files("ntk_core"), ids=named)
+def test_core_knows_no_user_interface_and_no_private_jax(path: Path) -> None:
+    banned = {"streamlit", "plotly", "dashboard", "pages", "app", "jax._src", "jaxlib"}
+    assert [name for name in imported_modules(tree(path)) if within(name, banned)] == []
+
+
+@pytest.mark.parametrize("path", python_files(*PRODUCT), ids=named)
+def test_no_code_runs_what_came_in_as_data(path: Path) -> None:
+    assert list(unsafe_uses(tree(path))) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import pickle",
+        "from pickle import loads",
+        "def f():\n    import joblib",
+        "eval(text)",
+        "np.load(path)",
+        "np.load(path, allow_pickle=True)",
+        "pd.read_pickle(path)",
+        "subprocess.run(text, shell=True)",
+    ],
+)
+def test_unsafe_code_is_recognized(source: str) -> None:
+    assert len(set(unsafe_uses(ast.parse(source)))) >= 1
+
+
+def test_safe_code_is_not_called_unsafe() -> None:
+    source = "import json\nnp.load(path, allow_pickle=False)\njax.eval_shape(f, x)\nre.compile(p)\nsubprocess.run([a])"
+    assert list(unsafe_uses(ast.parse(source))) == []
+
+
+@pytest.mark.parametrize("module", ["ntk_core", "ntk_core.experiments", *described()])
+def test_describing_work_does_not_start_jax(module: str) -> None:
+    code = f"import sys, {module}; sys.exit('jax' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr or f"importing {module} started JAX"
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+def test_every_requirement_has_a_lower_bound_that_is_met_here(name: str) -> None:
+    wanted = requirements(name)
+    assert wanted
+    for requirement in wanted:
+        assert [bound.operator for bound in requirement.specifier] == [">="], f"{requirement}: one lower bound, no more"
+        assert requirement.specifier.contains(importlib.metadata.version(requirement.name)), requirement
+
+
+def test_every_import_of_the_app_is_a_stated_requirement() -> None:
+    own = {path.stem for path in ROOT.iterdir()}
+    stated = {requirement.name.lower().replace("_", "-") for requirement in requirements("requirements.txt")}
+    providers = importlib.metadata.packages_distributions()
+    for path in python_files("app.py", "pages", "dashboard", "ntk_core"):
+        tops = {name.partition(".")[0] for name in imported_modules(tree(path))} - own - sys.stdlib_module_names
+        for top in tops:
+            provided_by = {name.lower().replace("_", "-") for name in providers.get(top, [top])}
+            assert provided_by & stated, f"{named(path)} imports {top}, which requirements.txt does not state"
+
+
+@pytest.mark.parametrize("path", documents(), ids=named)
+def test_every_link_to_a_file_leads_somewhere(path: Path) -> None:
+    text = re.sub(r"<!--.*?-->|```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    targets = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r"(?:src|srcset|href)=\"([^\"\s]+)\"", text)
+    files = [target.partition("#")[0] for target in targets if not re.match(r"[a-z]+:|#", target)]
+    assert [file for file in files if not (path.parent / file).exists()] == []
+
+
+@pytest.mark.parametrize("path", documents(), ids=named)
+def test_every_make_command_in_the_documents_exists(path: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    text = path.read_text(encoding="utf-8")
+    shown = "\n".join(
+        re.findall(r"`([^`\n]+)`", text) + re.findall(r"```(?:sh|bash)?\n(.*?)```", text, flags=re.DOTALL)
+    )
+    assert set(re.findall(r"\bmake ([a-z-]+)", shown)) <= targets
+
+
+def test_readme_shows_the_commands_a_newcomer_needs() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for command in ("make app", "make test", "make check", "streamlit run app.py", "python -m ntk_core run"):
+        assert command in readme
+
+
+def test_continuous_integration_runs_the_commands_of_the_readme() -> None:
+    script = ROOT / ".ci" / "run"
+    assert script.stat().st_mode & 0o111
+    assert "make static" in script.read_text(encoding="utf-8")
+    assert script.read_text(encoding="utf-8").splitlines()[-1].startswith("make test")
+
+
+def test_every_streamlit_setting_exists_and_charts_have_enough_colors() -> None:
+    from streamlit import config
+
+    settings = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
+    keys = {
+        ".".join((section, key, *inner))
+        for section, values in settings.items()
+        for key, value in values.items()
+        for inner in ([(k,) for k in value] if isinstance(value, dict) else [()])
+    }
+    assert keys
+    assert keys <= set(config.get_config_options())
+    for theme in ("light", "dark"):
+        colors = settings["theme"][theme]["chartCategoricalColors"]
+        assert len(set(colors)) == len(colors) >= 10
