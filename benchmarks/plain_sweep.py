@@ -1,4 +1,4 @@
-"""The science of ``liu-fig1-left`` as a researcher would write it in an afternoon: plain JAX, nothing from this project.
+"""The science of ``liu-fig1-left`` as a researcher would write it in an afternoon: plain JAX, nothing of this project.
 
 One hidden ReLU layer with biases in the NTK parameterization; the linear and the softmax output share one set of
 parameters trained by cross-entropy, the swish output has its own, trained with squares; the kernel by Jacobian

@@ -19,7 +19,7 @@ _HOMES = {
     "ntk_core.experiments": ["estimate", "run"],
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-__all__ = sorted(_HOME_OF)  # noqa: PLE0605
+__all__ = sorted(_HOME_OF)
 __version__ = "0.1.0"
 
 

@@ -39,14 +39,17 @@ class TooLarge(InvalidInput):
         super().__init__(
             field,
             given,
-            f"at most {nearest} here, since it needs about {_amount(required, unit)} and {_amount(limit, unit)} are available",
+            f"at most {nearest} here, since it needs about {_amount(required, unit)} "
+            f"and {_amount(limit, unit)} are available",
         )
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild_too_large, (self.field, self.given, self.required, self.limit, self.unit, self.nearest))
 
 
-def _rebuild_too_large(field: str, given: object, required: float, limit: float, unit: str, nearest: object) -> TooLarge:
+def _rebuild_too_large(
+    field: str, given: object, required: float, limit: float, unit: str, nearest: object
+) -> TooLarge:
     return TooLarge(field, given, required=required, limit=limit, unit=unit, nearest=nearest)
 
 

@@ -1,4 +1,4 @@
-"""What a run tells while it goes: one stream of typed events drives every progress display, page and command line alike."""
+"""What a run tells while it goes: one stream of typed events drives every progress display."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ def _table() -> dict[str, Preset]:
         Preset(
             "liu-fig1-left",
             "Kernel change against width",
-            "With a linear output the tangent kernel stops moving as the width grows; with a softmax or swish output it "
-            "keeps moving at every width.",
+            "With a linear output the tangent kernel stops moving as the width grows; with a softmax or swish output "
+            "it keeps moving at every width.",
             "Liu, Zhu & Belkin 2020, Fig. 1 left",
             _LIU_CHOICES,
             KernelDriftSpec(widths=(30, 100, 300, 1000, 3000, 10_000)),
@@ -51,8 +51,8 @@ def _table() -> dict[str, Preset]:
         Preset(
             "liu-fig1-right",
             "Kernel change during training",
-            "At width 10⁴ the kernel of the linear-output network stays where it was during the whole training, those of "
-            "the softmax and swish networks leave at once.",
+            "At width 10⁴ the kernel of the linear-output network stays where it was during the whole training, those "
+            "of the softmax and swish networks leave at once.",
             "Liu, Zhu & Belkin 2020, Fig. 1 right",
             _LIU_CHOICES,
             KernelDriftSpec(widths=(10_000,)),

@@ -1,7 +1,7 @@
 """What to compute: frozen, validated, with canonical JSON and a digest; shared by pages, command line and notebooks.
 
-A spec is plain data. Every setting carries its bounds and a one-line help, from which forms are derived; ``parse_spec`` turns
-anything from outside into a spec or says, setting by setting, what is wrong.
+A spec is plain data. Every setting carries its bounds and a one-line help, from which forms are derived; ``parse_spec``
+turns anything from outside into a spec or says, setting by setting, what is wrong.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -27,8 +27,21 @@ from ntk_core.errors import InvalidInput
 from ntk_core.validation import problems
 from ntk_core.vocabulary import ACTIVATIONS, ARCHITECTURES, DATASETS, OUTPUTS, PARAMETERIZATIONS
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Literal[1] = 1
 MAX_JSON_BYTES = 1_000_000
+
+if TYPE_CHECKING:  # type checkers want the names written out; at run time they come from the vocabulary
+    DatasetName = str
+    ArchitectureName = str
+    ActivationName = str
+    ParameterizationName = str
+    OutputName = str
+else:
+    DatasetName = Literal[tuple(DATASETS)]
+    ArchitectureName = Literal[tuple(ARCHITECTURES)]
+    ActivationName = Literal[tuple(ACTIVATIONS)]
+    ParameterizationName = Literal[tuple(PARAMETERIZATIONS)]
+    OutputName = Literal[tuple(OUTPUTS)]
 Width = Annotated[int, Field(ge=1, le=10_000_000)]
 
 
@@ -47,7 +60,9 @@ class SpecPart(BaseModel):
     def _only_relevant(self) -> Self:
         for name, kinds in self.relevant.items():
             if name in self.model_fields_set and not self.uses(name):
-                raise InvalidInput(name, getattr(self, name), f"this setting only with {self.selector} {' or '.join(kinds)}")
+                raise InvalidInput(
+                    name, getattr(self, name), f"this setting only with {self.selector} {' or '.join(kinds)}"
+                )
         return self
 
     @model_serializer(mode="wrap")
@@ -71,14 +86,37 @@ class DatasetSpec(SpecPart):
         "resolution": ("cifar2",),
     }
 
-    name: Literal[tuple(DATASETS)] = Field("gaussian-mixture", title="Dataset", description="Where the inputs x come from.")  # type: ignore[valid-type]
-    num_samples: int = Field(60, ge=2, le=10_000, title="Training points n", description="Number n of training inputs, balanced over the classes.")
+    name: DatasetName = Field("gaussian-mixture", title="Dataset", description="Where the inputs x come from.")
+    num_samples: int = Field(
+        60,
+        ge=2,
+        le=10_000,
+        title="Training points n",
+        description="Number n of training inputs, balanced over the classes.",
+    )
     num_classes: int = Field(3, ge=2, le=20, title="Classes C", description="Number C of classes of the mixture.")
-    input_dim: int = Field(10, ge=1, le=10_000, title="Input dimension d", description="Dimension d of the mixture's inputs.")
-    noise: float = Field(0.3, ge=0, le=100, allow_inf_nan=False, title="Noise s", description="Standard deviation s of x around its class center μ, with |μ| = 2.")
-    classes: tuple[int, ...] | None = Field(None, min_length=2, max_length=10, title="Classes", description="Which classes to keep, by their numbers; all when empty.")
+    input_dim: int = Field(
+        10, ge=1, le=10_000, title="Input dimension d", description="Dimension d of the mixture's inputs."
+    )
+    noise: float = Field(
+        0.3,
+        ge=0,
+        le=100,
+        allow_inf_nan=False,
+        title="Noise s",
+        description="Standard deviation s of x around its class center μ, with |μ| = 2.",
+    )
+    classes: tuple[int, ...] | None = Field(
+        None,
+        min_length=2,
+        max_length=10,
+        title="Classes",
+        description="Which classes to keep, by their numbers; all when empty.",
+    )
     resolution: Literal[8, 32] = Field(8, title="Resolution", description="Pixels along each side of an image.")
-    seed: int = Field(0, ge=0, le=2**31 - 1, title="Data seed", description="Seed of the data's law and of the subset drawn.")
+    seed: int = Field(
+        0, ge=0, le=2**31 - 1, title="Data seed", description="Seed of the data's law and of the subset drawn."
+    )
 
     @model_validator(mode="after")
     def _available(self) -> Self:
@@ -97,26 +135,47 @@ class ArchitectureSpec(SpecPart):
     selector: ClassVar[str] = "kind"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {}
 
-    kind: Literal[tuple(ARCHITECTURES)] = Field("fully-connected", title="Architecture", description="How neurons are connected.")  # type: ignore[valid-type]
+    kind: ArchitectureName = Field("fully-connected", title="Architecture", description="How neurons are connected.")
     depth: int = Field(1, ge=1, le=16, title="Hidden layers L", description="Number L of hidden layers.")
-    activation: Literal[tuple(ACTIVATIONS)] = Field("relu", title="Activation σ", description="Nonlinearity σ of the hidden layers.")  # type: ignore[valid-type]
-    use_bias: bool = Field(True, title="Biases b", description="Biases b in the hidden layers; the output layer never has one.")
-    parameterization: Literal[tuple(PARAMETERIZATIONS)] = Field("ntk", title="Parameterization", description="How weights are drawn and scaled with the width.")  # type: ignore[valid-type]
+    activation: ActivationName = Field("relu", title="Activation σ", description="Nonlinearity σ of the hidden layers.")
+    use_bias: bool = Field(
+        True, title="Biases b", description="Biases b in the hidden layers; the output layer never has one."
+    )
+    parameterization: ParameterizationName = Field(
+        "ntk", title="Parameterization", description="How weights are drawn and scaled with the width."
+    )
 
 
 class TrainingSpec(SpecPart):
     """Gradient descent to a loss threshold."""
 
     learning_rate: Literal["auto"] | Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] = Field(
-        "auto", title="Learning rate η", description="Step size η; auto: from the largest eigenvalue of the kernel at w₀, shown with the result."
+        "auto",
+        title="Learning rate η",
+        description="Step size η; auto: from the largest eigenvalue of the kernel at w₀, shown with the result.",
     )
-    loss_threshold: float = Field(0.01, gt=0, le=10, allow_inf_nan=False, title="Loss threshold", description="Training stops when the mean loss falls below it.")
-    max_steps: int = Field(5_000, ge=1, le=10_000_000, title="Most steps", description="Runs that need more steps are stopped and marked.")
-    num_records: int = Field(24, ge=2, le=200, title="Records", description="Number of times, on a logarithmic grid of steps, at which ΔK is measured.")
+    loss_threshold: float = Field(
+        0.01,
+        gt=0,
+        le=10,
+        allow_inf_nan=False,
+        title="Loss threshold",
+        description="Training stops when the mean loss falls below it.",
+    )
+    max_steps: int = Field(
+        5_000, ge=1, le=10_000_000, title="Most steps", description="Runs that need more steps are stopped and marked."
+    )
+    num_records: int = Field(
+        24,
+        ge=2,
+        le=200,
+        title="Records",
+        description="Times, on a logarithmic grid of steps, at which ΔK is measured.",
+    )
 
 
 class KernelDriftSpec(SpecPart):
-    """Kernel change ΔK along training, against width, for several output nonlinearities (Liu, Zhu & Belkin 2020, Fig. 1).
+    """Kernel change ΔK in training, against width, for several output nonlinearities (Liu, Zhu & Belkin 2020, Fig. 1).
 
     Outputs ``linear`` and ``softmax`` share one set of parameters, trained by cross-entropy on softmax(f); every other
     output φ is a network of its own, trained with ½‖φ(f) − y‖².
@@ -126,10 +185,24 @@ class KernelDriftSpec(SpecPart):
     schema_version: Literal[1] = SCHEMA_VERSION
     dataset: DatasetSpec = DatasetSpec()
     architecture: ArchitectureSpec = ArchitectureSpec()
-    widths: tuple[Width, ...] = Field((30, 100, 300, 1000, 3000, 10_000), min_length=1, max_length=24, title="Widths m", description="Widths m of the hidden layers, one network each.")
-    outputs: tuple[Literal[tuple(OUTPUTS)], ...] = Field(("linear", "softmax", "swish"), min_length=1, max_length=4, title="Outputs φ", description="Output nonlinearities φ to compare.")  # type: ignore[valid-type]
+    widths: tuple[Width, ...] = Field(
+        (30, 100, 300, 1000, 3000, 10_000),
+        min_length=1,
+        max_length=24,
+        title="Widths m",
+        description="Widths m of the hidden layers, one network each.",
+    )
+    outputs: tuple[OutputName, ...] = Field(
+        ("linear", "softmax", "swish"),
+        min_length=1,
+        max_length=4,
+        title="Outputs φ",
+        description="Output nonlinearities φ to compare.",
+    )
     num_seeds: int = Field(5, ge=1, le=100, title="Seeds", description="Independent initializations w₀ for each width.")
-    seed: int = Field(0, ge=0, le=2**31 - 1, title="First seed", description="The runs use this seed and the following ones.")
+    seed: int = Field(
+        0, ge=0, le=2**31 - 1, title="First seed", description="The runs use this seed and the following ones."
+    )
     training: TrainingSpec = TrainingSpec()
 
     @field_validator("widths")

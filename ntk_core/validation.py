@@ -25,7 +25,9 @@ def problems(model: type[BaseModel], error: ValidationError) -> tuple[InvalidInp
         elif detail["type"] == "extra_forbidden":
             name = ".".join(str(part) for part in detail["loc"])
             parent = _model_at(model, detail["loc"][:-1])
-            found.setdefault(name, InvalidInput(name, detail["input"], "only the settings " + ", ".join(parent.model_fields)))
+            found.setdefault(
+                name, InvalidInput(name, detail["input"], "only the settings " + ", ".join(parent.model_fields))
+            )
         else:
             allowed = allowed_values(info) if info is not None else "an object of settings"
             found.setdefault(path, InvalidInput(path or "spec", detail["input"], allowed))

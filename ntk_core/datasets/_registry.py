@@ -209,7 +209,7 @@ _DATASETS = {
         DatasetInfo(
             "gaussian-mixture",
             "Gaussian mixture",
-            "Classes are round clouds: the label is uniform on C classes and x given y is N(μ_y, s²I), μ_y uniform, |μ_y| = 2.",
+            "Round clouds: the label is uniform on C classes and x given y is N(μ_y, s²I), μ_y uniform, |μ_y| = 2.",
             (),
             (
                 *_shared_options(100_000, 100_000, num_samples=60, num_test=60),

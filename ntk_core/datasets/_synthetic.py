@@ -7,10 +7,10 @@ import numpy as np
 from ntk_core.datasets._dataset import FloatArray, IntArray
 
 MIXTURE_PROVENANCE = (
-    "Synthetic Gaussian mixture: label uniform on C classes, x | y ~ N(μ_y, s²I), μ_y uniform on the sphere of radius 2. Our "
-    "choice: Liu, Zhu & Belkin (2020) use synthetic C-class data without a law that we could read. Short inputs keep the "
-    "outputs at initialization small, and with s = 0.3 (our default) the classes hardly overlap, so that most networks "
-    "reach a small training loss. No licence applies."
+    "Synthetic Gaussian mixture: label uniform on C classes, x | y ~ N(μ_y, s²I), μ_y uniform on the sphere of radius "
+    "2. Our choice: Liu, Zhu & Belkin (2020) use synthetic C-class data without a law that we could read. Short inputs "
+    "keep the outputs at initialization small, and with s = 0.3 (our default) the classes hardly overlap, so that most "
+    "networks reach a small training loss. No licence applies."
 )
 
 CENTER_NORM = 2.0

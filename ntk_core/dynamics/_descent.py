@@ -81,8 +81,8 @@ def largest_eigenvalue(kernel: Array) -> float:
 def auto_learning_rate(kernel: Array, loss: Loss) -> float:
     """η = ¼ · 2n / (β λ_max(K)): a quarter of the largest rate at which the linearized model does not diverge.
 
-    ``kernel`` is the kernel of the pre-outputs f at w₀, (n, n, C, C); β bounds the curvature of one sample's loss in f. The
-    quarter is our choice: it leaves room for kernels that grow during training.
+    ``kernel`` is the kernel of the pre-outputs f at w₀, (n, n, C, C); β bounds the curvature of one sample's loss in f.
+    The quarter is our choice: it leaves room for kernels that grow during training.
     """
     return AUTO_RATE_SHARE * 2 * kernel.shape[0] / (loss.curvature * largest_eigenvalue(kernel))
 

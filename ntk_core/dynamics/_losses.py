@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import jax
@@ -10,9 +11,8 @@ from jax import Array
 
 from ntk_core.architectures import output_function
 
-MAX_SWISH_SLOPE = 1.0998
-_MAX_SLOPES = {"linear": 1.0, "identity": 1.0, "relu": 1.0, "leaky_relu": 1.0, "leaky_softplus": 1.0, "softplus": 1.0,
-               "tanh": 1.0, "sigmoid": 0.25, "erf": 1.1284, "swish": MAX_SWISH_SLOPE, "gelu": 1.129}  # fmt: skip
+# max |φ'| where it is not 1: swish and GELU overshoot, erf has slope 2/√π at 0.
+_MAX_SLOPES = {"sigmoid": 0.25, "erf": 2 / math.sqrt(math.pi), "swish": 1.0998, "gelu": 1.129}
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Loss:
 
     @property
     def curvature(self) -> float:
-        """β: bound of the Gauss–Newton curvature of one sample's loss in f (½ for cross-entropy, max |φ'|² for squares).
+        """β: bound of the Gauss–Newton curvature of one sample's loss in f: ½ for cross-entropy, max |φ'|² for squares.
 
         For the unbounded slope of a quadratic output this is the curvature at |φ'| = 1, an assumption.
         """

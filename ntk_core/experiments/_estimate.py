@@ -44,8 +44,8 @@ def point_seconds(spec: KernelDriftSpec, width: int) -> float:
 def peak_bytes(spec: KernelDriftSpec, width: int) -> float:
     """Expected peak memory for one seed of one width, in bytes.
 
-    Weights, their gradient and the copy that a step writes; inputs, pre-activations and C cotangents of every layer, each
-    once more as a temporary; and the kernels at w₀ and w_t with their images under each output.
+    Weights, their gradient and the copy that a step writes; inputs, pre-activations and C cotangents of every layer,
+    each once more as a temporary; and the kernels at w₀ and w_t with their images under each output.
     """
     shapes, layers = _layers(spec, width)
     n, num_outputs = shapes.num_samples, shapes.num_outputs
@@ -69,10 +69,20 @@ def check_size(spec: KernelDriftSpec) -> None:
         return
     if peak_bytes(spec, 1) > limit:
         samples = _largest(
-            lambda n: peak_bytes(spec.model_copy(update={"dataset": spec.dataset.model_copy(update={"num_samples": n})}), 1) <= limit,
+            lambda n: (
+                peak_bytes(spec.model_copy(update={"dataset": spec.dataset.model_copy(update={"num_samples": n})}), 1)
+                <= limit
+            ),
             spec.dataset.num_samples,
         )
-        raise TooLarge("dataset.num_samples", spec.dataset.num_samples, required=required, limit=limit, unit="bytes", nearest=samples)
+        raise TooLarge(
+            "dataset.num_samples",
+            spec.dataset.num_samples,
+            required=required,
+            limit=limit,
+            unit="bytes",
+            nearest=samples,
+        )
     nearest = _largest(lambda m: peak_bytes(spec, m) <= limit, width)
     raise TooLarge("widths", width, required=required, limit=limit, unit="bytes", nearest=nearest)
 

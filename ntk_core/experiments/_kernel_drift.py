@@ -51,7 +51,9 @@ def compute(
     num_params = 0
     for index, (group, batch) in enumerate(batches):
         net = build_network(spec.architecture, width, data.num_outputs, group.trained_output)
-        params = jax.vmap(lambda key, net=net: net.init(key, data.input_shape))(jax.vmap(jax.random.key)(jnp.asarray(batch)))
+        params = jax.vmap(lambda key, net=net: net.init(key, data.input_shape))(
+            jax.vmap(jax.random.key)(jnp.asarray(batch))
+        )
         num_params = sum(leaf.size for leaf in jax.tree.leaves(net.partition(params)[0])) // len(batch)
         yield index / len(batches), f"width {width:,}: {group.trained_output} output, first kernel"
         training = _Training(spec, data, net, group, params, batch)
@@ -67,8 +69,8 @@ def compute(
 def seeds_at_once(spec: KernelDriftSpec, width: int) -> int:
     """How many seeds share one compiled call: all that fit into memory on an accelerator, one on a CPU.
 
-    On a CPU a batched product is slower than the same products one after another, and a batch takes as many steps as its
-    slowest seed (docs/decisions/0003-seeds-together.md).
+    On a CPU a batched product is slower than the same products one after another, and a batch takes as many steps as
+    its slowest seed (docs/decisions/0003-seeds-together.md).
     """
     if jax.default_backend() == "cpu":
         return 1
@@ -78,17 +80,25 @@ def seeds_at_once(spec: KernelDriftSpec, width: int) -> int:
 
 
 class _Training:
-    """One network a seed, trained side by side; ``history`` has a row (step, changes, loss) a recorded step and seed."""
+    """One network a seed, trained side by side; ``history`` has a row (step, changes, loss) a record and seed."""
 
     def __init__(
-        self, spec: KernelDriftSpec, data: Dataset, net: Network, group: TrainingGroup, params: NetworkParams, seeds: range
+        self,
+        spec: KernelDriftSpec,
+        data: Dataset,
+        net: Network,
+        group: TrainingGroup,
+        params: NetworkParams,
+        seeds: range,
     ):
         self.net, self.group, self.seeds, self.settings = net, group, seeds, spec.training
         self.loss = Loss(group.loss_output)
         self.x, self.y = jnp.asarray(data.x), jnp.asarray(data.y)
         self.first = _initial(net, group.observed, self.loss, params, self.x, self.y)
         given = spec.training.learning_rate
-        self.rates = [auto_learning_rate(k, self.loss) if given == "auto" else float(given) for k in np.asarray(self.first.kernel)]
+        self.rates = [
+            auto_learning_rate(k, self.loss) if given == "auto" else float(given) for k in np.asarray(self.first.kernel)
+        ]
         trained, self.fixed = net.partition(params)
         self.state = jax.vmap(start)(trained)
         zero = (0.0,) * len(group.observed)
@@ -107,7 +117,9 @@ class _Training:
                 self.net, self.loss, self.state, self.fixed, self.x, self.y, rates, until, self.settings.loss_threshold
             )
             params = merge(self.state.trained, self.fixed)
-            changes, losses = _measure(self.net, self.group.observed, self.loss, params, self.x, self.y, self.first.kernels)
+            changes, losses = _measure(
+                self.net, self.group.observed, self.loss, params, self.x, self.y, self.first.kernels
+            )
             rows = zip(np.asarray(self.state.step), np.asarray(changes, float), np.asarray(losses, float), strict=True)
             for index, (step, change, loss) in enumerate(rows):
                 if self.outcomes[index] is None:
@@ -145,7 +157,9 @@ class _Initial(NamedTuple):
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
-def _initial(net: Network, observed: tuple[str, ...], loss: Loss, params: NetworkParams, x: Array, y: Array) -> _Initial:
+def _initial(
+    net: Network, observed: tuple[str, ...], loss: Loss, params: NetworkParams, x: Array, y: Array
+) -> _Initial:
     def one(params: NetworkParams) -> _Initial:
         kernel, f, _ = pre_output_ntk(net, params, x)
         return _Initial(kernel, {output: through_output(output, kernel, f, f) for output in observed}, loss(f, y))

@@ -31,8 +31,9 @@ class Points(Protocol):
 def run(spec: Spec, *, points: Points | None = None, should_stop: Callable[[], bool] | None = None) -> Iterator[Event]:
     """Compute what ``spec`` asks for, point by point, in order of cost.
 
-    Yields ``Estimated``, then for each point ``PointStarted``, ``PointProgress`` …, ``PointFinished`` or ``PointFailed``, and
-    last ``Ended`` with the result. Numerical trouble is part of a point (a typed outcome), not an error.
+    Yields ``Estimated``, then for each point ``PointStarted``, ``PointProgress`` …, ``PointFinished`` or
+    ``PointFailed``, and last ``Ended`` with the result. Numerical trouble is part of a point (a typed
+    outcome), not an error.
 
     Args:
         points: keeps finished points, so that an interrupted run resumes; nothing is kept by default.
@@ -67,7 +68,9 @@ def _events(spec: Spec, points: Points | None, should_stop: Callable[[], bool]) 
         if key in kept:
             done[width] = kept[key]
             clock.skip(width)
-            yield PointFinished(key=key, point=kept[key], fraction=clock.fraction(), remaining_s=clock.remaining(), resumed=True)
+            yield PointFinished(
+                key=key, point=kept[key], fraction=clock.fraction(), remaining_s=clock.remaining(), resumed=True
+            )
             continue
         if should_stop():
             status = "cancelled"
@@ -109,7 +112,9 @@ def _follow(
             fraction, message = next(work)
         except StopIteration as stop:
             return stop.value
-        yield PointProgress(key=key, fraction=clock.fraction(fraction), remaining_s=clock.remaining(fraction), message=message)
+        yield PointProgress(
+            key=key, fraction=clock.fraction(fraction), remaining_s=clock.remaining(fraction), message=message
+        )
         if should_stop():
             work.close()
             return None
@@ -165,7 +170,10 @@ def _provenance(started_at: str, fingerprint: str) -> Provenance:
 
     device = jax.devices()[0]
     return Provenance(
-        versions={"linearity-lab": _own_version(), **{name: metadata.version(name) for name in ("jax", "jaxlib", "numpy")}},
+        versions={
+            "linearity-lab": _own_version(),
+            **{name: metadata.version(name) for name in ("jax", "jaxlib", "numpy")},
+        },
         platform=f"Python {platform.python_version()} on {platform.system()} {platform.machine()}",
         device=f"{device.platform}: {device.device_kind}",
         dtype=str(jnp.result_type(float)),

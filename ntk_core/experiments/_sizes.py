@@ -27,7 +27,9 @@ class LayerSize:
         return self.positions * self.fan_in * self.features
 
 
-def layer_sizes(architecture: ArchitectureSpec, width: int, input_shape: tuple[int, ...], num_outputs: int) -> list[LayerSize]:
+def layer_sizes(
+    architecture: ArchitectureSpec, width: int, input_shape: tuple[int, ...], num_outputs: int
+) -> list[LayerSize]:
     """The layers of the network of this architecture and width, in order."""
     fan_in = math.prod(input_shape)
     sizes = []

@@ -53,7 +53,9 @@ def test_class_centers_are_uniform_on_a_sphere_and_shared_with_the_test_set():
     coordinate_std = CENTER_NORM / np.sqrt(50)
     assert abs(means.mean()) < STANDARD_ERRORS * coordinate_std / np.sqrt(means.size)
     covariance = means.T @ means / len(means)
-    assert np.abs(covariance - np.diag(np.diag(covariance))).max() < STANDARD_ERRORS * coordinate_std**2 / np.sqrt(len(means))
+    assert np.abs(covariance - np.diag(np.diag(covariance))).max() < STANDARD_ERRORS * coordinate_std**2 / np.sqrt(
+        len(means)
+    )
     data = load_dataset("gaussian-mixture", num_samples=1000, num_test=1000, noise=0)
     for label in range(3):
         train, test = data.x[data.labels == label], data.x_test[data.labels_test == label]
