@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
@@ -42,7 +43,18 @@ else:
     ActivationName = Literal[tuple(ACTIVATIONS)]
     ParameterizationName = Literal[tuple(PARAMETERIZATIONS)]
     OutputName = Literal[tuple(OUTPUTS)]
-Width = Annotated[int, Field(ge=1, le=10_000_000)]
+
+
+def _count(given: Any) -> Any:
+    """Accept ``"1e4"`` for a number of neurons, as people write it; anything else is left to pydantic."""
+    try:
+        number = float(given) if isinstance(given, str) else None
+    except ValueError:
+        return given
+    return int(number) if number is not None and number.is_integer() else given
+
+
+Width = Annotated[int, BeforeValidator(_count), Field(ge=1, le=10_000_000)]
 
 
 class SpecPart(BaseModel):
@@ -262,7 +274,9 @@ def parse_spec(data: Any) -> Spec:
         try:
             data = json.loads(data)
         except (ValueError, RecursionError):
-            raise InvalidSpec((InvalidInput("spec", _excerpt(data), "a JSON object, as in docs/specs.md"),)) from None
+            raise InvalidSpec(
+                (InvalidInput("spec", _excerpt(data), "a JSON object with the settings of an experiment"),)
+            ) from None
     if not isinstance(data, dict):
         raise InvalidSpec((InvalidInput("spec", data, "a JSON object with the settings of an experiment"),))
     experiment = data.get("experiment", "kernel_drift")

@@ -1,0 +1,6 @@
+"""Run every benchmark that needs nothing but this project: ``python -m benchmarks``."""
+
+from benchmarks import empirical_ntk, sweep
+
+for benchmark in (empirical_ntk, sweep):
+    benchmark.main()

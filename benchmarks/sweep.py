@@ -1,0 +1,83 @@
+"""The default sweep (three nets, five seeds) against a plain JAX script of the same science, in one process.
+
+Run: ``python -m benchmarks.sweep`` (about five minutes on two cores). Both give the same numbers, which is checked.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import environment, save
+from benchmarks.plain_sweep import sweep
+from ntk_core import load_dataset, presets, run
+from ntk_core.events import Ended, PointFinished
+
+PRESET = "liu-fig1-left"
+
+
+def ours(spec: Any) -> tuple[dict[str, Any], Any]:
+    """Seconds to each point and to the end, and the result."""
+    began = time.perf_counter()
+    points = {}
+    result = None
+    for event in run(spec):
+        if isinstance(event, PointFinished):
+            points[event.point.width] = time.perf_counter() - began
+        elif isinstance(event, Ended):
+            result = event.result
+    return {"total_s": time.perf_counter() - began, "point_s": points}, result
+
+
+def plain(spec: Any) -> tuple[dict[str, Any], Any]:
+    data = load_dataset(spec.dataset.name, **spec.dataset.options())
+    settings = spec.training
+    began = time.perf_counter()
+    points: dict[int, float] = {}
+    found = sweep(
+        data.x,
+        data.y,
+        spec.widths,
+        spec.num_seeds,
+        settings.loss_threshold,
+        settings.max_steps,
+        settings.num_records,
+        on_point=lambda width: points.update({width: time.perf_counter() - began}),
+    )
+    return {"total_s": time.perf_counter() - began, "point_s": points}, found
+
+
+def main() -> None:
+    spec = presets()[PRESET]
+    data = {"environment": environment(), "preset": PRESET}
+    first_run, _ = ours(spec)
+    plain_run, found = plain(spec)
+    warm_run, result = ours(spec)
+    differences = [
+        abs(each.sup_change - found[point.width, each.output, each.seed][0]) / each.sup_change
+        for point in result.points
+        for each in point.runs
+        if each.outcome == "converged"
+    ]
+    save(
+        "sweep",
+        {
+            **data,
+            "ours_cold": first_run,
+            "plain_script": plain_run,
+            "ours_warm": warm_run,
+            "times_faster_cold": plain_run["total_s"] / first_run["total_s"],
+            "times_faster_warm": plain_run["total_s"] / warm_run["total_s"],
+            "relative_difference_of_sup_change": {
+                "median": float(np.median(differences)),
+                "max": float(np.max(differences)),
+                "runs": len(differences),
+            },
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Events and results keep their meaning on the way through JSON, infinities and NaN included."""
+
+import csv
+import io
+import math
+
+import pytest
+from pydantic import ValidationError
+
+from ntk_core.events import Ended, Estimated, PointFailed, PointFinished, PointProgress, event_json, parse_event
+from ntk_core.results import DriftPoint, DriftResult, DriftRun, Provenance
+from ntk_core.specs import KernelDriftSpec
+
+RUN = DriftRun(
+    output="swish",
+    seed=3,
+    learning_rate=0.5,
+    outcome="diverged",
+    steps=(0, 1, 4),
+    change=(0.0, 0.25, math.nan),
+    loss=(1.0, 2.0, math.inf),
+)
+POINT = DriftPoint(width=10, num_params=70, runs=(RUN,), runtime_s=0.1)
+PROVENANCE = Provenance(versions={"jax": "0"}, platform="p", device="cpu", dtype="float32", started_at="2026-01-01")
+RESULT = DriftResult(spec=KernelDriftSpec(), points=(POINT,), provenance=PROVENANCE, status="cancelled", runtime_s=1.0)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Estimated(num_points=1, seconds=2.0, peak_bytes=3.0),
+        PointProgress(key="width=10", fraction=0.5, remaining_s=None, message="…"),
+        PointFinished(key="width=10", point=POINT, fraction=1.0, remaining_s=0.0),
+        PointFailed(key="width=10", reason="out of memory"),
+        Ended(status="cancelled", result=RESULT),
+    ],
+    ids=lambda event: event.kind,
+)
+def test_an_event_is_one_line_of_json_and_back(event):
+    line = event_json(event)
+    assert "\n" not in line
+    assert event_json(parse_event(line)) == line
+    assert type(parse_event(line)) is type(event)
+
+
+def test_infinite_and_undefined_values_survive():
+    run = parse_event(event_json(PointFinished(key="k", point=POINT, fraction=1.0, remaining_s=None))).point.runs[0]
+    assert math.isnan(run.change[2])
+    assert run.loss[2] == math.inf
+
+
+def test_the_sup_is_over_the_finite_changes():
+    assert RUN.sup_change == 0.25
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"kind": "ended"}', '{"kind": "made_up"}', "[]"])
+def test_anything_else_is_refused(text):
+    with pytest.raises(ValidationError):
+        parse_event(text)
+
+
+def test_the_table_has_one_row_a_width_output_and_seed():
+    (row,) = csv.DictReader(io.StringIO(RESULT.csv()))
+    assert (row["width"], row["output"], row["seed"], row["outcome"]) == ("10", "swish", "3", "diverged")
+    assert float(row["sup_kernel_change"]) == 0.25
+    assert float(row["final_loss"]) == math.inf
