@@ -60,11 +60,11 @@ jit_ntk = jax.jit(ntk, static_argnums=2)
 jit_train = jax.jit(train, static_argnums=0)
 
 
-def sweep(x, y, widths, num_seeds, threshold, max_steps, num_records, on_point=lambda width: None):
+def plain_sweep(x, y, widths, num_seeds, threshold, max_steps, num_records, on_point=lambda width: None):
     """{(width, output, seed): (sup of the kernel change, steps)} for the three outputs."""
     n, num_classes = y.shape
     grid = sorted({round(s) for s in np.geomspace(1, max_steps, num_records)})
-    found = {}
+    found: dict[tuple, tuple] = {}
     for m in widths:
         for loss, outputs, curvature in ((cross_entropy, ("linear", "softmax"), 0.5), (squares, ("swish",), 1.0998**2)):
             for seed in range(num_seeds):

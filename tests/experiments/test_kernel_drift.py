@@ -1,13 +1,12 @@
 """Kernel change against width: the claims of Liu, Zhu & Belkin 2020, Fig. 1, and the honesty of the run."""
 
-import importlib.util
 import math
-from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
 
+from benchmarks.plain_sweep import plain_sweep
 from ntk_core.datasets import load_dataset
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.events import Ended, Estimated, PointFinished, PointProgress, PointStarted
@@ -74,11 +73,10 @@ def test_converged_runs_are_below_the_threshold_and_others_are_marked(figure):
 
 def test_numbers_equal_those_of_a_plain_script(figure):
     """The same science in plain JAX: Jacobian contraction, its own networks, losses and loop."""
-    plain = plain_sweep()
     spec = with_settings(figure.spec, {"widths": [100]})
     data = load_dataset(spec.dataset.name, **spec.dataset.options())
     settings = spec.training
-    found = plain.sweep(
+    found = plain_sweep(
         data.x, data.y, [100], spec.num_seeds, settings.loss_threshold, settings.max_steps, settings.num_records
     )
     for output in spec.outputs:
@@ -87,14 +85,6 @@ def test_numbers_equal_those_of_a_plain_script(figure):
             # Two float32 trajectories of hundreds of steps; losses that hover at the threshold may differ by a step.
             assert each.sup_change == pytest.approx(change, rel=2e-2)
             assert abs(each.num_steps - steps) <= 0.01 * steps + 1
-
-
-def plain_sweep():
-    path = Path(__file__).parents[2] / "benchmarks" / "plain_sweep.py"
-    module_spec = importlib.util.spec_from_file_location("plain_sweep", path)
-    module = importlib.util.module_from_spec(module_spec)
-    module_spec.loader.exec_module(module)
-    return module
 
 
 def test_events_come_in_order_and_fractions_grow():
