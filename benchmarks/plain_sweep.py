@@ -60,7 +60,7 @@ jit_ntk = jax.jit(ntk, static_argnums=2)
 jit_train = jax.jit(train, static_argnums=0)
 
 
-def plain_sweep(x, y, widths, num_seeds, threshold, max_steps, num_records, on_point=lambda width: None):
+def sweep_widths(x, y, widths, num_seeds, threshold, max_steps, num_records, on_point=lambda width: None):
     """{(width, output, seed): (sup of the kernel change, steps)} for the three outputs."""
     n, num_classes = y.shape
     grid = sorted({round(s) for s in np.geomspace(1, max_steps, num_records)})

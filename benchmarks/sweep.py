@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import environment, save
-from benchmarks.plain_sweep import plain_sweep
+from benchmarks.plain_sweep import sweep_widths
 from ntk_core import load_dataset, presets, run
 from ntk_core.events import Ended, PointFinished
 
@@ -36,7 +36,7 @@ def plain(spec: Any) -> tuple[dict[str, Any], Any]:
     settings = spec.training
     began = time.perf_counter()
     points: dict[int, float] = {}
-    found = plain_sweep(
+    found = sweep_widths(
         data.x,
         data.y,
         spec.widths,

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks.plain_sweep import plain_sweep
+from benchmarks.plain_sweep import sweep_widths
 from ntk_core.datasets import load_dataset
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.events import Ended, Estimated, PointFinished, PointProgress, PointStarted
@@ -76,7 +76,7 @@ def test_numbers_equal_those_of_a_plain_script(figure):
     spec = with_settings(figure.spec, {"widths": [100]})
     data = load_dataset(spec.dataset.name, **spec.dataset.options())
     settings = spec.training
-    found = plain_sweep(
+    found = sweep_widths(
         data.x, data.y, [100], spec.num_seeds, settings.loss_threshold, settings.max_steps, settings.num_records
     )
     for output in spec.outputs:
