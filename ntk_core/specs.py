@@ -9,181 +9,35 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    ValidationError,
-    field_validator,
-    model_serializer,
-    model_validator,
-)
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
-from ntk_core.datasets import dataset_options
+from ntk_core.datasets import dataset_shapes
 from ntk_core.errors import InvalidInput
+from ntk_core.spec_parts import ArchitectureSpec, DatasetSpec, OutputName, SpecPart, TrainingSpec, Width
 from ntk_core.validation import problems
-from ntk_core.vocabulary import ACTIVATIONS, ARCHITECTURES, DATASETS, OUTPUTS, PARAMETERIZATIONS
+
+__all__ = [
+    "EXPERIMENTS",
+    "ArchitectureSpec",
+    "DatasetSpec",
+    "InvalidSpec",
+    "KernelDriftSpec",
+    "Spec",
+    "SpecPart",
+    "TrainingGroup",
+    "TrainingSpec",
+    "canonical_json",
+    "digest",
+    "parse_spec",
+    "setting_names",
+    "training_groups",
+    "with_settings",
+]
 
 SCHEMA_VERSION: Literal[1] = 1
 MAX_JSON_BYTES = 1_000_000
-
-if TYPE_CHECKING:  # type checkers want the names written out; at run time they come from the vocabulary
-    DatasetName = str
-    ArchitectureName = str
-    ActivationName = str
-    ParameterizationName = str
-    OutputName = str
-else:
-    DatasetName = Literal[tuple(DATASETS)]
-    ArchitectureName = Literal[tuple(ARCHITECTURES)]
-    ActivationName = Literal[tuple(ACTIVATIONS)]
-    ParameterizationName = Literal[tuple(PARAMETERIZATIONS)]
-    OutputName = Literal[tuple(OUTPUTS)]
-
-
-def _count(given: Any) -> Any:
-    """Accept ``"1e4"`` for a number of neurons, as people write it; anything else is left to pydantic."""
-    try:
-        number = float(given) if isinstance(given, str) else None
-    except ValueError:
-        return given
-    return int(number) if number is not None and number.is_integer() else given
-
-
-Width = Annotated[int, BeforeValidator(_count), Field(ge=1, le=10_000_000)]
-
-
-class SpecPart(BaseModel):
-    """A frozen group of settings; unknown settings are refused.
-
-    ``relevant`` names, for a setting that only some kinds use, those kinds; elsewhere the setting is refused when given
-    and left out of the JSON, so that equal work has equal digests.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings", use_attribute_docstrings=False)
-    selector: ClassVar[str] = ""
-    relevant: ClassVar[dict[str, tuple[str, ...]]] = {}
-
-    @model_validator(mode="after")
-    def _only_relevant(self) -> Self:
-        for name, kinds in self.relevant.items():
-            if name in self.model_fields_set and not self.uses(name):
-                raise InvalidInput(
-                    name, getattr(self, name), f"this setting only with {self.selector} {' or '.join(kinds)}"
-                )
-        return self
-
-    @model_serializer(mode="wrap")
-    def _serialize(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: value for name, value in handler(self).items() if self.uses(name)}
-
-    def uses(self, name: str) -> bool:
-        """Whether this kind uses the setting of that name."""
-        return name not in self.relevant or getattr(self, self.selector) in self.relevant[name]
-
-
-class DatasetSpec(SpecPart):
-    """The data, see ``ntk_core.load_dataset``."""
-
-    selector: ClassVar[str] = "name"
-    relevant: ClassVar[dict[str, tuple[str, ...]]] = {
-        "num_classes": ("gaussian-mixture",),
-        "input_dim": ("gaussian-mixture",),
-        "noise": ("gaussian-mixture",),
-        "classes": ("mnist", "fashion-mnist", "digits"),
-        "resolution": ("cifar2",),
-    }
-
-    name: DatasetName = Field("gaussian-mixture", title="Dataset", description="Where the inputs x come from.")
-    num_samples: int = Field(
-        60,
-        ge=2,
-        le=10_000,
-        title="Training points n",
-        description="Number n of training inputs, balanced over the classes.",
-    )
-    num_classes: int = Field(3, ge=2, le=20, title="Classes C", description="Number C of classes of the mixture.")
-    input_dim: int = Field(
-        10, ge=1, le=10_000, title="Input dimension d", description="Dimension d of the mixture's inputs."
-    )
-    noise: float = Field(
-        0.3,
-        ge=0,
-        le=100,
-        allow_inf_nan=False,
-        title="Noise s",
-        description="Standard deviation s of x around its class center μ, with |μ| = 2.",
-    )
-    classes: tuple[int, ...] | None = Field(
-        None,
-        min_length=2,
-        max_length=10,
-        title="Classes",
-        description="Which classes to keep, by their numbers; all when empty.",
-    )
-    resolution: Literal[8, 32] = Field(8, title="Resolution", description="Pixels along each side of an image.")
-    seed: int = Field(
-        0, ge=0, le=2**31 - 1, title="Data seed", description="Seed of the data's law and of the subset drawn."
-    )
-
-    @model_validator(mode="after")
-    def _available(self) -> Self:
-        dataset_options(self.name, **self.options())
-        return self
-
-    def options(self) -> dict[str, Any]:
-        """The options of ``load_dataset`` for this choice; no test points are asked for."""
-        chosen = {name: getattr(self, name) for name in type(self).model_fields if name != "name" and self.uses(name)}
-        return {**chosen, "num_test": 0}
-
-
-class ArchitectureSpec(SpecPart):
-    """The network, apart from its width, its outputs and φ."""
-
-    selector: ClassVar[str] = "kind"
-    relevant: ClassVar[dict[str, tuple[str, ...]]] = {}
-
-    kind: ArchitectureName = Field("fully-connected", title="Architecture", description="How neurons are connected.")
-    depth: int = Field(1, ge=1, le=16, title="Hidden layers L", description="Number L of hidden layers.")
-    activation: ActivationName = Field("relu", title="Activation σ", description="Nonlinearity σ of the hidden layers.")
-    use_bias: bool = Field(
-        True, title="Biases b", description="Biases b in the hidden layers; the output layer never has one."
-    )
-    parameterization: ParameterizationName = Field(
-        "ntk", title="Parameterization", description="How weights are drawn and scaled with the width."
-    )
-
-
-class TrainingSpec(SpecPart):
-    """Gradient descent to a loss threshold."""
-
-    learning_rate: Literal["auto"] | Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] = Field(
-        "auto",
-        title="Learning rate η",
-        description="Step size η; auto: from the largest eigenvalue of the kernel at w₀, shown with the result.",
-    )
-    loss_threshold: float = Field(
-        0.01,
-        gt=0,
-        le=10,
-        allow_inf_nan=False,
-        title="Loss threshold",
-        description="Training stops when the mean loss falls below it.",
-    )
-    max_steps: int = Field(
-        5_000, ge=1, le=10_000_000, title="Most steps", description="Runs that need more steps are stopped and marked."
-    )
-    num_records: int = Field(
-        24,
-        ge=2,
-        le=200,
-        title="Records",
-        description="Times, on a logarithmic grid of steps, at which ΔK is measured.",
-    )
 
 
 class KernelDriftSpec(SpecPart):
@@ -193,10 +47,19 @@ class KernelDriftSpec(SpecPart):
     output φ is a network of its own, trained with ½‖φ(f) − y‖².
     """
 
+    selector: ClassVar[str] = "swept"
+    relevant: ClassVar[dict[str, tuple[str, ...]]] = {"hidden_width": ("bottleneck_width",)}
+
     experiment: Literal["kernel_drift"] = "kernel_drift"
     schema_version: Literal[1] = SCHEMA_VERSION
     dataset: DatasetSpec = DatasetSpec()
     architecture: ArchitectureSpec = ArchitectureSpec()
+    swept: Literal["width", "bottleneck_width"] = Field(
+        "width", title="Swept", description="What the widths are: of all hidden layers, or of the bottleneck alone."
+    )
+    hidden_width: Width = Field(
+        1000, title="Width of the other layers", description="Width m of the layers around a swept bottleneck."
+    )
     widths: tuple[Width, ...] = Field(
         (30, 100, 300, 1000, 3000, 10_000),
         min_length=1,
@@ -216,6 +79,29 @@ class KernelDriftSpec(SpecPart):
         0, ge=0, le=2**31 - 1, title="First seed", description="The runs use this seed and the following ones."
     )
     training: TrainingSpec = TrainingSpec()
+
+    keep_kernels: bool = Field(
+        False,
+        title="Keep kernels",
+        description="Keep the kernel of the first seed before and after training, to draw it.",
+    )
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        convolutional = self.architecture.kind in ("convnet", "mixed")
+        if convolutional and len(dataset_shapes(self.dataset.name, **self.dataset.options()).input_shape) != 3:
+            raise InvalidInput(
+                "architecture.kind", self.architecture.kind, "with images only, for example dataset mnist"
+            )
+        if self.swept == "bottleneck_width" and self.architecture.kind != "bottleneck":
+            raise InvalidInput("swept", self.swept, "width, unless architecture.kind is bottleneck")
+        return self
+
+    def network_at(self, value: int) -> tuple[ArchitectureSpec, int]:
+        """(architecture, width of its hidden layers) at one value of what is swept."""
+        if self.swept == "width":
+            return self.architecture, value
+        return self.architecture.model_copy(update={"bottleneck_width": value}), self.hidden_width
 
     @field_validator("widths")
     @classmethod

@@ -59,7 +59,12 @@ PARAMETERIZATIONS = _table(
 )
 
 ARCHITECTURES = _table(
-    Term("fully-connected", "fully connected", "α = σ(W α / √m + b)"),
+    Term("fully-connected", "fully connected", "α⁽ˡ⁾ = σ(W α⁽ˡ⁻¹⁾ / √m + b)"),
+    Term("bottleneck", "with a bottleneck", "fully connected, one hidden layer narrow"),
+    Term("resnet", "ResNet", "α⁽ˡ⁾ = σ(z⁽ˡ⁾) + α⁽ˡ⁻¹⁾"),
+    Term("densenet", "DenseNet", "every layer sees all layers below it; edges may be dropped"),
+    Term("convnet", "ConvNet", "convolutions, then a readout; the width is the number of channels"),
+    Term("mixed", "convolution, then dense", "one convolution, then dense layers"),
 )
 
 DATASETS = _table(
