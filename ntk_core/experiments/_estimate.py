@@ -36,7 +36,7 @@ def point_seconds(spec: KernelDriftSpec, width: int) -> float:
     n, num_outputs = shapes.num_samples, shapes.num_outputs
     steps = min(spec.training.max_steps, _TYPICAL_STEPS)
     step = 6 * n * sum(layer.multiplications for layer in layers) / _FLOPS_PER_SECOND + _STEP_OVERHEAD_SECONDS
-    kernel = 2 * (n * num_outputs) ** 2 * _features(layers) / _FLOPS_PER_SECOND
+    kernel = 2 * sum(layer.kernel_operations(n, num_outputs) for layer in layers) / _FLOPS_PER_SECOND
     groups = len(training_groups(spec.outputs))
     return groups * (_COMPILE_SECONDS + spec.num_seeds * (steps * step + spec.training.num_records * kernel))
 
@@ -104,7 +104,8 @@ def memory_limit() -> float:
 def _layers(spec: KernelDriftSpec, width: int) -> tuple[DatasetShapes, list[LayerSize]]:
     options = spec.dataset.options()
     shapes = dataset_shapes(spec.dataset.name, **options)
-    return shapes, layer_sizes(spec.architecture, width, shapes.input_shape, shapes.num_outputs)
+    architecture, hidden_width = spec.network_at(width)
+    return shapes, layer_sizes(architecture, hidden_width, shapes.input_shape, shapes.num_outputs)
 
 
 def _features(layers: list[LayerSize]) -> int:

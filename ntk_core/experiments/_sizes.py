@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ntk_core.specs import ArchitectureSpec
+from ntk_core.spec_parts import ArchitectureSpec
 
 
 @dataclass(frozen=True)
@@ -16,9 +16,11 @@ class LayerSize:
     fan_in: int
     features: int
     num_biases: int = 0
+    masked: bool = False
 
     @property
     def num_params(self) -> int:
+        """Weights and biases; edges that a mask removes are counted."""
         return self.fan_in * self.features + self.num_biases
 
     @property
@@ -26,14 +28,42 @@ class LayerSize:
         """Multiplications of one forward pass of one input."""
         return self.positions * self.fan_in * self.features
 
+    def kernel_operations(self, num_samples: int, num_outputs: int) -> int:
+        """Multiplications of this layer's part of the kernel, by the cheaper of its contractions.
+
+        Dense: (a·a') ∘ (δ·δ'). Masked: the mask stays in a product over pairs of inputs. Convolution: over pairs of
+        positions, or by the layer's own Jacobian.
+        """
+        rows = num_samples * num_outputs
+        if self.masked:
+            return num_samples**2 * self.fan_in * self.features + rows**2 * self.features
+        if self.positions == 1:
+            return rows**2 * self.features + num_samples**2 * self.fan_in
+        pairs = self.positions**2 * (rows**2 * self.features + num_samples**2 * self.fan_in)
+        jacobian = rows * self.multiplications + rows**2 * self.fan_in * self.features
+        return min(pairs, jacobian)
+
 
 def layer_sizes(
     architecture: ArchitectureSpec, width: int, input_shape: tuple[int, ...], num_outputs: int
 ) -> list[LayerSize]:
     """The layers of the network of this architecture and width, in order."""
-    fan_in = math.prod(input_shape)
+    widths = [width] * architecture.depth
+    if architecture.kind == "bottleneck":
+        widths[architecture.bottleneck_layer - 1] = architecture.bottleneck_width
+    num_convolutions = {"convnet": architecture.depth, "mixed": 1}.get(architecture.kind, 0)
+    positions = math.prod(input_shape[:2]) if num_convolutions else 1
+    fan_in = input_shape[-1] if num_convolutions else math.prod(input_shape)
+    masked = architecture.kind == "densenet" and architecture.drop_probability > 0
     sizes = []
-    for _ in range(architecture.depth):
-        sizes.append(LayerSize(1, fan_in, width, width if architecture.use_bias else 0))
-        fan_in = width
-    return [*sizes, LayerSize(1, fan_in, num_outputs)]
+    for index, features in enumerate(widths):
+        biases = features if architecture.use_bias else 0
+        if index < num_convolutions:
+            sizes.append(LayerSize(positions, architecture.kernel_size**2 * fan_in, features, biases))
+            fan_in = features
+            if index == num_convolutions - 1 and architecture.readout == "flatten":
+                fan_in *= positions
+        else:
+            sizes.append(LayerSize(1, fan_in, features, biases, masked))
+            fan_in = fan_in + features if architecture.kind == "densenet" else features
+    return [*sizes, LayerSize(1, fan_in, num_outputs, masked=masked)]
