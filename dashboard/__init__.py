@@ -1,0 +1,1 @@
+"""The thin layer between the pages and the core."""

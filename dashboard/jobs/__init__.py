@@ -1,0 +1,6 @@
+"""Runs that belong to the server, not to a browser session: start, attach, follow, stop. Free of Streamlit and JAX."""
+
+from dashboard.jobs._jobs import Jobs, QueueFull, shared_jobs
+from dashboard.jobs._snapshot import Snapshot
+
+__all__ = ["Jobs", "QueueFull", "Snapshot", "shared_jobs"]

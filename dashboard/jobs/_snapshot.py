@@ -1,0 +1,48 @@
+"""What a job looks like at one moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ntk_core.events import Estimated, PointFailed
+from ntk_core.results import Point, Result
+from ntk_core.specs import Spec
+
+Status = Literal["queued", "running", "completed", "cancelled", "failed"]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A job at one moment; ``version`` grows with each change, so that an equal one needs no redrawing.
+
+    Attributes:
+        job_id: the first 16 digits of the spec's digest.
+        position: place in the queue from 1; 0 when the job does not wait.
+        fraction: share of the work that is done, from 0 to 1.
+        remaining_s: expected remaining wall time, None while nothing is known.
+        message: what is being done, for people.
+        points: finished points in the order of the widths.
+        estimate: the cost foreseen, None before the job began.
+        result: None before the job has ended, and for a job whose worker had to be killed.
+        reason: one sentence for ``failed``, empty otherwise.
+    """
+
+    job_id: str
+    spec: Spec
+    status: Status
+    position: int
+    fraction: float
+    remaining_s: float | None
+    message: str
+    points: tuple[Point, ...]
+    failures: tuple[PointFailed, ...]
+    estimate: Estimated | None
+    result: Result | None
+    reason: str
+    version: int
+
+    @property
+    def active(self) -> bool:
+        """Whether more is to come."""
+        return self.status in ("queued", "running")

@@ -1,0 +1,8 @@
+"""``python -m ntk_core``: the command line."""
+
+import sys
+
+from ntk_core.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

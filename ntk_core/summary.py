@@ -1,0 +1,70 @@
+"""A result as text: a table of means with their errors, and the fitted exponents."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from ntk_core.fits import fit_power_law
+from ntk_core.results import OUTCOME_WORDS, DriftPoint, DriftRun, mean
+from ntk_core.specs import Spec
+from ntk_core.vocabulary import OUTPUTS
+
+
+def summary(spec: Spec, points: Sequence[DriftPoint]) -> str:
+    """A table of ΔK, mean ± standard error over the converged seeds, and the fitted exponents with their intervals."""
+    if not points:
+        return "No point is finished."
+    outputs = [output for output in spec.outputs if any(point.of(output) for point in points)]
+    lines = _aligned(
+        [(spec.swept.replace("_", " "), "output", "ΔK (mean ± s.e.)", "seeds", "")]
+        + [_row(p, o) for p in points for o in outputs]
+    )
+    seen = {run.outcome for point in points for run in point.runs} - {"converged"}
+    lines += (
+        ["", *(f"! {outcome}: {OUTCOME_WORDS[outcome]}; not in the mean" for outcome in sorted(seen))] if seen else []
+    )
+    return "\n".join([*lines, "", *(exponent(output, points) for output in outputs)])
+
+
+def exponent(output: str, points: Sequence[DriftPoint]) -> str:
+    """The exponent of ΔK against width over the converged runs, with its interval and the runs left out."""
+    runs = [(point.width, run) for point in points for run in point.of(output)]
+    law = fit_power_law(
+        [width for width, _ in runs],
+        [run.sup_change for _, run in runs],
+        usable=[run.outcome == "converged" for _, run in runs],
+    )
+    title = OUTPUTS[output].title
+    if law is None:
+        usable = sum(run.outcome == "converged" for _, run in runs)
+        excluded = len(runs) - usable
+        return f"{title}: no exponent fitted ({_runs(usable)} converged, {excluded} excluded; three are needed)"
+    interval = f" ± {law.interval:.3f}" if math.isfinite(law.interval) else ""
+    return (
+        f"{title}: ΔK ∝ m^({law.exponent:.3f}{interval}), {law.confidence:.0%} interval, "
+        f"{_runs(law.num_values)}, {law.num_excluded} excluded"
+    )
+
+
+def _row(point: DriftPoint, output: str) -> tuple[str, ...]:
+    runs = point.of(output)
+    average = mean([run.sup_change for run in runs if run.outcome == "converged"])
+    error = f" ± {average.standard_error:.1g}" if math.isfinite(average.standard_error) else ""
+    value = f"{average.value:.4g}{error}" if average.count else "–"
+    return (str(point.width), output, value, f"{average.count} of {len(runs)}", _marks(runs))
+
+
+def _marks(runs: Sequence[DriftRun]) -> str:
+    counts = Counter(run.outcome for run in runs if run.outcome != "converged")
+    return ", ".join(f"! {count} {outcome}" for outcome, count in sorted(counts.items()))
+
+
+def _runs(count: int) -> str:
+    return f"{count} run" if count == 1 else f"{count} runs"
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

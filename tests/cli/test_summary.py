@@ -1,0 +1,50 @@
+"""The printed table never hides a run: means with errors, outcomes marked, exclusions counted."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ntk_core.results import DriftPoint, DriftRun, mean
+from ntk_core.specs import KernelDriftSpec
+from ntk_core.summary import exponent, summary
+
+SPEC = KernelDriftSpec(widths=(10, 100, 1000), outputs=("linear",), num_seeds=2)
+
+
+def point(width: int, *runs: tuple[float, Any]) -> DriftPoint:
+    found = tuple(
+        DriftRun(
+            output="linear",
+            seed=seed,
+            learning_rate=1.0,
+            outcome=outcome,
+            steps=(0, 5),
+            change=(0.0, change),
+            loss=(1.0, 0.0),
+        )
+        for seed, (change, outcome) in enumerate(runs)
+    )
+    return DriftPoint(width=width, num_params=1, runs=found, runtime_s=1.0)
+
+
+def test_an_exact_power_law_is_recovered_and_exclusions_are_counted():
+    points = [point(m, (3.0 / m, "converged"), (3.0 / m, "converged")) for m in (10, 100)]
+    points.append(point(1000, (3.0 / 1000, "converged"), (77.0, "over-budget")))
+    assert exponent("linear", points) == "linear output: ΔK ∝ m^(-1.000 ± 0.000), 95% interval, 5 runs, 1 excluded"
+
+
+def test_a_run_that_did_not_converge_is_marked_and_not_averaged():
+    text = summary(
+        SPEC,
+        [point(10, (0.5, "converged"), (0.7, "converged")), point(100, (0.1, "converged"), (math.nan, "diverged"))],
+    )
+    first, second = text.splitlines()[1:3]
+    error = mean([0.5, 0.7]).standard_error
+    assert first.split() == ["10", "linear", "0.6", "±", f"{error:.1g}", "2", "of", "2"]
+    assert second.split() == ["100", "linear", "0.1", "1", "of", "2", "!", "1", "diverged"]
+    assert "! diverged: " in text
+
+
+def test_nothing_finished_is_said():
+    assert summary(SPEC, []) == "No point is finished."

@@ -1,0 +1,71 @@
+"""Real worker processes, one set for all tests that leave them unharmed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from dashboard.jobs import Jobs, Snapshot
+from ntk_core.specs import KernelDriftSpec, TrainingSpec
+from ntk_core.store import Store
+
+PATIENCE_S = 60.0
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_data_directory(tmp_path_factory):
+    """Nothing is written to the data directory of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+        patch.delenv("LINEARITY_LAB_STORE", raising=False)
+        patch.delenv("LINEARITY_LAB_WORKERS", raising=False)
+        yield
+
+
+@pytest.fixture(scope="session")
+def shared_store_file(tmp_path_factory):
+    return tmp_path_factory.mktemp("store") / "results.sqlite"
+
+
+@pytest.fixture(scope="session")
+def jobs(shared_store_file) -> Iterator[Jobs]:
+    jobs = Jobs(Store(shared_store_file), num_workers=1)
+    yield jobs
+    jobs.shutdown()
+
+
+@pytest.fixture
+def tiny() -> Callable[..., KernelDriftSpec]:
+    def make(seed: int, **settings: object) -> KernelDriftSpec:
+        short = TrainingSpec(max_steps=50, num_records=4)
+        return KernelDriftSpec(**{"widths": (10, 20), "num_seeds": 1, "seed": seed, "training": short, **settings})
+
+    return make
+
+
+@pytest.fixture
+def long(tiny) -> Callable[[int], KernelDriftSpec]:
+    """A first point that is done soon, then work for minutes."""
+
+    def make(seed: int) -> KernelDriftSpec:
+        slow = TrainingSpec(max_steps=30_000, num_records=200, loss_threshold=1e-9, learning_rate=1e-6)
+        return tiny(seed, widths=(3, 3000), outputs=("linear",), training=slow)
+
+    return make
+
+
+@pytest.fixture
+def wait_for() -> Callable[..., Snapshot]:
+    def wait(jobs: Jobs, job_id: str, condition: Callable[[Snapshot], bool], viewer: str = "") -> Snapshot:
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            snapshot = jobs.snapshot(job_id, viewer)
+            assert snapshot is not None
+            if condition(snapshot):
+                return snapshot
+            assert time.monotonic() < deadline, f"still {snapshot.status}: {snapshot.message} {snapshot.reason}"
+            time.sleep(0.005)
+
+    return wait

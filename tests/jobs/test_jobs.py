@@ -1,0 +1,183 @@
+"""Jobs through real worker processes: shared, queued, stopped, resumed, found again."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from dashboard.jobs import Jobs, QueueFull, _jobs
+from ntk_core.errors import InvalidInput
+from ntk_core.events import Ended
+from ntk_core.experiments import run
+from ntk_core.specs import DatasetSpec, digest
+from ntk_core.store import Store
+
+
+def ended(snapshot):
+    return not snapshot.active
+
+
+def has_a_point(snapshot):
+    return len(snapshot.points) > 0 and snapshot.status == "running"
+
+
+def test_a_job_gives_what_run_gives(jobs, tiny, wait_for):
+    spec = tiny(seed=1)
+    job_id = jobs.submit(spec)
+    assert job_id == digest(spec)[:16]
+    snapshot = wait_for(jobs, job_id, ended)
+    *_, last = run(spec)
+    assert isinstance(last, Ended)
+    assert last.result is not None
+    assert (snapshot.status, snapshot.fraction, snapshot.reason) == ("completed", 1.0, "")
+    assert snapshot.estimate is not None
+    assert snapshot.result is not None
+    assert snapshot.result.points == snapshot.points
+    assert [point.runs for point in snapshot.points] == [point.runs for point in last.result.points]
+
+
+def test_points_arrive_one_by_one_and_the_version_grows(jobs, tiny, wait_for):
+    job_id = jobs.submit(tiny(seed=2))
+    seen = [jobs.snapshot(job_id)]
+    while seen[-1].active:
+        if (latest := jobs.snapshot(job_id)).version != seen[-1].version:
+            seen.append(latest)
+        time.sleep(0.001)
+    assert {len(snapshot.points) for snapshot in seen} == {0, 1, 2}
+    versions = [snapshot.version for snapshot in seen]
+    assert versions == sorted(set(versions))
+    fractions = [snapshot.fraction for snapshot in seen]
+    assert fractions == sorted(fractions)
+
+
+def test_equal_specs_share_one_job(jobs, tiny, wait_for):
+    spec = tiny(seed=3)
+    ids: list[str] = []
+    threads = [threading.Thread(target=lambda: ids.append(jobs.submit(tiny(seed=3)))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(ids) == {digest(spec)[:16]}
+    version = wait_for(jobs, ids[0], ended).version
+    assert jobs.submit(spec) == ids[0]
+    assert jobs.snapshot(ids[0]).version == version
+
+
+def test_a_finished_job_is_found_after_a_restart_without_computing(jobs, shared_store_file, tiny, wait_for):
+    spec = tiny(seed=4)
+    before = wait_for(jobs, jobs.submit(spec), ended)
+    later = Jobs(Store(shared_store_file), num_workers=1)
+    found = later.snapshot(before.job_id)
+    assert found is not None
+    assert (found.status, found.spec, found.result) == ("completed", spec, before.result)
+    assert later.worker_pids() == []
+    later.shutdown()
+
+
+def test_stop_keeps_the_points_and_the_next_submit_resumes(jobs, long, wait_for):
+    spec = long(seed=5)
+    job_id = jobs.submit(spec)
+    kept = wait_for(jobs, job_id, has_a_point).points
+    jobs.stop(job_id)
+    stopped = wait_for(jobs, job_id, ended)
+    assert (stopped.status, stopped.points, stopped.reason) == ("cancelled", kept, "")
+    jobs.submit(spec)
+    resumed = wait_for(jobs, job_id, lambda s: s.status == "running" and "3,000" in s.message)
+    assert resumed.points == kept  # the runtime would differ had it been computed again
+    assert resumed.version > stopped.version
+    jobs.stop(job_id)
+    assert wait_for(jobs, job_id, ended).points == kept
+
+
+def test_an_interrupted_job_is_found_after_a_restart_with_its_points(jobs, shared_store_file, long, wait_for):
+    job_id = jobs.submit(long(seed=6))
+    kept = wait_for(jobs, job_id, has_a_point).points
+    later = Jobs(Store(shared_store_file), num_workers=1)
+    found = later.snapshot(job_id)
+    assert found is not None
+    assert (found.status, found.points) == ("cancelled", kept)
+    assert "run it again" in found.message
+    later.shutdown()
+    jobs.stop(job_id)
+    wait_for(jobs, job_id, ended)
+
+
+def test_jobs_wait_in_order_and_a_waiting_one_can_be_stopped(jobs, long, tiny, wait_for):
+    first = jobs.submit(long(seed=7))
+    wait_for(jobs, first, lambda s: s.status == "running")
+    second, third = jobs.submit(tiny(seed=7)), jobs.submit(tiny(seed=8))
+    assert [jobs.snapshot(job).position for job in (first, second, third)] == [0, 1, 2]
+    before = jobs.snapshot(third)
+    jobs.stop(second)
+    assert jobs.snapshot(second).status == "cancelled"
+    assert jobs.snapshot(third).position == 1
+    assert jobs.snapshot(third).version > before.version
+    jobs.stop(first)
+    assert wait_for(jobs, third, ended).status == "completed"
+
+
+def test_the_queue_is_bounded(shared_store_file, long, tiny, wait_for):
+    jobs = Jobs(Store(shared_store_file), num_workers=1, max_waiting=1)
+    try:
+        wait_for(jobs, jobs.submit(long(seed=9)), lambda s: s.status == "running")
+        waiting = jobs.submit(tiny(seed=109))
+        with pytest.raises(QueueFull, match="waiting"):
+            jobs.submit(tiny(seed=110))
+        assert jobs.submit(tiny(seed=109)) == waiting  # attaching needs no place
+    finally:
+        jobs.shutdown()
+
+
+def test_stop_only_detaches_while_somebody_else_looks(jobs, long, wait_for, monkeypatch):
+    monkeypatch.setattr(_jobs, "VIEWER_TIMEOUT_S", 1.0)
+    job_id = jobs.submit(long(seed=10), viewer="ann")
+    wait_for(jobs, job_id, has_a_point, viewer="ann")
+    jobs.snapshot(job_id, viewer="bob")
+    jobs.stop(job_id, viewer="ann")
+    time.sleep(0.5)
+    assert jobs.snapshot(job_id, viewer="bob").status == "running"
+    time.sleep(1.1)  # bob has closed his browser
+    jobs.stop(job_id, viewer="ann")
+    assert wait_for(jobs, job_id, ended).status == "cancelled"
+
+
+def test_a_job_submitted_while_it_stops_starts_again(jobs, long, wait_for):
+    spec = long(seed=11)
+    job_id = jobs.submit(spec)
+    kept = wait_for(jobs, job_id, has_a_point).points
+    jobs.stop(job_id)
+    jobs.submit(spec)
+    wait_for(jobs, job_id, lambda s: s.status == "running" and "3,000" in s.message)
+    assert jobs.snapshot(job_id).points == kept
+    jobs.stop(job_id)
+    wait_for(jobs, job_id, ended)
+
+
+def test_a_spec_that_does_not_fit_fails_with_a_sentence(jobs, tiny, wait_for):
+    spec = tiny(seed=12, widths=(10_000_000,), dataset=DatasetSpec(num_samples=10_000))
+    snapshot = wait_for(jobs, jobs.submit(spec), ended)
+    assert snapshot.status == "failed"
+    assert "GiB are available" in snapshot.reason
+    assert "\n" not in snapshot.reason
+
+
+@pytest.mark.parametrize("job_id", ["", "nonsense", "0" * 16, "%" * 16, "../../etc/passwd", "0" * 5000, "é" * 16])
+def test_an_unknown_job_is_none(jobs, job_id):
+    assert jobs.snapshot(job_id) is None
+    jobs.stop(job_id)
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "abc", "1.5", "1e3", "9" * 30, "²"])
+def test_the_number_of_workers_is_checked(given, monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_WORKERS", given)
+    with pytest.raises(InvalidInput, match=r"LINEARITY_LAB_WORKERS.*from 1 to 64"):
+        Jobs()
+
+
+def test_an_unusable_store_is_refused(monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_STORE", "/dev/null/results.sqlite")
+    with pytest.raises(InvalidInput, match="LINEARITY_LAB_STORE"):
+        Jobs()

@@ -1,0 +1,164 @@
+"""What happens to processes: killed, deaf, orphaned, idle."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from dashboard.jobs import Jobs
+from ntk_core.store import Store
+
+ROOT = Path(__file__).resolve().parents[2]
+posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+
+
+def ended(snapshot):
+    return not snapshot.active
+
+
+def has_a_point(snapshot):
+    return len(snapshot.points) > 0 and snapshot.status == "running"
+
+
+@posix
+def test_a_killed_worker_fails_its_job_with_the_reason_and_the_job_resumes(jobs, long, tiny, wait_for):
+    spec = long(seed=20)
+    job_id = jobs.submit(spec)
+    kept = wait_for(jobs, job_id, has_a_point).points
+    (pid,) = jobs.worker_pids()
+    os.kill(pid, signal.SIGKILL)
+    failed = wait_for(jobs, job_id, ended)
+    assert (failed.status, failed.points) == ("failed", kept)
+    assert "SIGKILL" in failed.reason
+    assert "memory" in failed.reason
+    assert "\n" not in failed.reason
+
+    jobs.submit(spec)
+    resumed = wait_for(jobs, job_id, lambda s: s.status == "running" and "3,000" in s.message)
+    assert (resumed.points, resumed.reason) == (kept, "")
+    assert jobs.worker_pids() != [pid]
+    jobs.stop(job_id)
+    wait_for(jobs, job_id, ended)
+    assert wait_for(jobs, jobs.submit(tiny(seed=20)), ended).status == "completed"
+
+
+@posix
+def test_a_crash_names_its_signal(jobs, long, wait_for):
+    job_id = jobs.submit(long(seed=21))
+    wait_for(jobs, job_id, has_a_point)
+    os.kill(jobs.worker_pids()[0], signal.SIGSEGV)
+    failed = wait_for(jobs, job_id, ended)
+    assert failed.status == "failed"
+    assert "SIGSEGV" in failed.reason
+
+
+@posix
+def test_a_worker_that_does_not_listen_is_killed_after_the_grace(shared_store_file, long, tiny, wait_for):
+    jobs = Jobs(Store(shared_store_file), num_workers=1, grace_s=0.5)
+    try:
+        job_id = jobs.submit(long(seed=22))
+        kept = wait_for(jobs, job_id, has_a_point).points
+        (pid,) = jobs.worker_pids()
+        os.kill(pid, signal.SIGSTOP)
+        jobs.stop(job_id)
+        began = time.monotonic()
+        stopped = wait_for(jobs, job_id, ended)
+        assert 0.4 < time.monotonic() - began < 5
+        assert (stopped.status, stopped.points, stopped.reason) == ("cancelled", kept, "")
+        assert not psutil.pid_exists(pid)
+        assert wait_for(jobs, jobs.submit(tiny(seed=22)), ended).status == "completed"
+    finally:
+        jobs.shutdown()
+
+
+@posix
+def test_a_worker_killed_while_idle_harms_no_job(jobs, tiny, wait_for):
+    wait_for(jobs, jobs.submit(tiny(seed=23)), ended)
+    (pid,) = jobs.worker_pids()
+    os.kill(pid, signal.SIGKILL)
+    psutil.wait_procs([psutil.Process(pid)], timeout=0.2)
+    assert wait_for(jobs, jobs.submit(tiny(seed=24)), ended).status == "completed"
+
+
+@posix
+def test_workers_die_with_a_killed_server(tmp_path):
+    script = (
+        "import sys, time; from dashboard.jobs import Jobs; from ntk_core.store import Store\n"
+        "jobs = Jobs(Store(sys.argv[1]), num_workers=2); jobs.warm_up()\n"
+        "while len(jobs.worker_pids()) < 2: time.sleep(0.01)\n"
+        "print(*jobs.worker_pids(), flush=True); time.sleep(60)\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "s.sqlite")]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        workers = [psutil.Process(int(pid)) for pid in server.stdout.readline().split()]
+        server.kill()
+    assert len(workers) == 2
+    assert psutil.wait_procs(workers, timeout=20)[1] == []
+
+
+def test_an_idle_worker_and_its_server_use_no_processor_time(jobs, tiny, wait_for):
+    wait_for(jobs, jobs.submit(tiny(seed=25)), ended)
+    processes = [psutil.Process(), psutil.Process(jobs.worker_pids()[0])]
+    time.sleep(0.3)
+    before = [sum(process.cpu_times()[:2]) for process in processes]
+    time.sleep(1.5)
+    used = [sum(process.cpu_times()[:2]) - start for process, start in zip(processes, before, strict=True)]
+    assert max(used) <= 0.04  # of 1.5 s; the clock ticks every 0.01 s
+
+
+@posix
+def test_workers_yield_to_the_pages(jobs, tiny, wait_for):
+    wait_for(jobs, jobs.submit(tiny(seed=25)), ended)
+    jobs.warm_up()
+    assert psutil.Process(jobs.worker_pids()[0]).nice() > psutil.Process().nice()
+
+
+@posix
+def test_compiled_code_is_kept_where_only_the_user_writes(jobs, tiny, wait_for):
+    wait_for(jobs, jobs.submit(tiny(seed=26)), ended)
+    kept = Path(os.environ["XDG_DATA_HOME"]) / "linearity-lab" / "compiled"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o700
+    assert any(kept.iterdir())
+
+
+def test_a_stray_print_does_not_reach_the_server():
+    script = (
+        "import os, sys; from dashboard.jobs import worker\n"
+        "out = worker._reserve_stdout(); print('stray', flush=True); os.write(1, b'stray too')\n"
+        "worker._say(out, 'event')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, check=True)
+    assert done.stdout == b"event\n"
+    assert b"stray too" in done.stderr
+
+
+def test_a_worker_that_is_sent_a_broken_spec_says_so_and_goes_on(tmp_path, tiny):
+    environment = {**os.environ, "LINEARITY_LAB_STORE": str(tmp_path / "s.sqlite"), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "dashboard.jobs.worker"]
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        worker.stdin.write(b'{"run": {"widths": [0]}}\n')
+        worker.stdin.write(json.dumps({"run": tiny(seed=27).model_dump(mode="json")}).encode() + b"\n")
+        worker.stdin.flush()
+        assert json.loads(worker.stdout.readline()) == {"kind": "ready"}
+        refused, accepted = (json.loads(worker.stdout.readline()) for _ in range(2))
+        worker.stdin.close()
+    assert (refused["kind"], refused["status"]) == ("ended", "failed")
+    assert refused["reason"].startswith("widths: ")
+    assert accepted["kind"] == "estimated"
+
+
+def test_jobs_load_neither_jax_nor_streamlit():
+    script = "import sys, dashboard.jobs; sys.exit(bool({'jax', 'streamlit'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == 0

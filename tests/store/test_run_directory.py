@@ -1,0 +1,90 @@
+"""A run's directory: atomic files, resumable, never mixed with another run."""
+
+from __future__ import annotations
+
+import pytest
+
+from ntk_core.errors import InvalidInput
+from ntk_core.results import DriftPoint, DriftResult, DriftRun, Provenance
+from ntk_core.run_directory import RunDirectory
+from ntk_core.specs import KernelDriftSpec
+
+SPEC = KernelDriftSpec(widths=(10, 20), num_seeds=1)
+
+
+def point(width: int) -> DriftPoint:
+    run = DriftRun(
+        output="linear",
+        seed=0,
+        learning_rate=0.1,
+        outcome="converged",
+        steps=(0, 3),
+        change=(0.0, 0.5),
+        loss=(1.0, 0.02),
+    )
+    return DriftPoint(width=width, num_params=7 * width, runs=(run,), runtime_s=0.1)
+
+
+@pytest.fixture
+def directory(tmp_path):
+    return RunDirectory(tmp_path / "new" / "run")
+
+
+def test_points_are_found_again_in_order(directory):
+    points = directory.begin(SPEC)
+    points.save("width=20", point(20))
+    points.save("width=10", point(10))
+    assert directory.begin(SPEC).finished() == {"width=10": point(10), "width=20": point(20)}
+    assert directory.points() == (point(10), point(20))
+    assert directory.result() is None
+
+
+def test_a_damaged_or_half_written_point_is_left_out(directory):
+    points = directory.begin(SPEC)
+    points.save("width=10", point(10))
+    points.save("width=20", point(20))
+    found = directory.path / "points" / "width=10.json"
+    found.write_bytes(found.read_bytes()[:50])
+    (directory.path / "points" / "extra.json").write_bytes(b"\xff\x00")
+    assert points.finished() == {"width=20": point(20)}
+
+
+def test_points_of_another_spec_are_not_taken(directory):
+    directory.begin(SPEC).save("width=10", point(10))
+    (directory.path / "spec.json").unlink()
+    assert directory.begin(KernelDriftSpec(widths=(10,))).finished() == {}
+
+
+def test_a_directory_of_another_spec_is_refused(directory):
+    directory.begin(SPEC)
+    with pytest.raises(InvalidInput, match="earlier run of the same settings"):
+        directory.begin(KernelDriftSpec(widths=(10,)))
+
+
+def test_a_key_cannot_leave_the_directory(directory):
+    points = directory.begin(SPEC)
+    points.save("../../escape", point(10))
+    assert points.finished() == {"../../escape": point(10)}
+    assert not list(directory.path.parent.glob("escape*"))
+
+
+def test_a_result_is_read_as_it_was_written(directory):
+    provenance = Provenance(versions={}, platform="p", device="cpu", dtype="float32", started_at="2026-01-01")
+    result = DriftResult(spec=SPEC, points=(point(10),), provenance=provenance, status="cancelled", runtime_s=1.0)
+    directory.begin(SPEC)
+    directory.finish(result)
+    assert directory.result() == result
+    assert (directory.path / "points.csv").read_text() == result.csv()
+
+
+def test_nothing_half_written_stays_behind(directory, monkeypatch):
+    points = directory.begin(SPEC)
+
+    def full_disk(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full_disk)
+    with pytest.raises(InvalidInput, match="No space left"):
+        points.save("width=10", point(10))
+    assert points.finished() == {}
+    assert list((directory.path / "points").iterdir()) == []
