@@ -123,6 +123,11 @@ class Layer(abc.ABC):
         """Pre-activations or cotangents (..., *output_shape) as (..., positions, num_features)."""
         return z[..., None, :]
 
+    def in_degree_range(self, params: Params) -> tuple[int, int]:
+        """(smallest, largest) number of edges into one of the layer's neurons."""
+        fan_in = math.prod(params["weight"].shape[:-1])
+        return fan_in, fan_in
+
     def trainable_names(self) -> tuple[str, ...]:
         """Names of the parameters that training moves; the others (masks) are fixed structure."""
         return ("weight", "bias")

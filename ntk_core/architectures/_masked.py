@@ -74,6 +74,10 @@ class MaskedDense(Layer):
         z = self.multiplier(params, a.shape[-1]) * (a @ self.weight_matrix(params))
         return add_bias(self.scaling, params, z)
 
+    def in_degree_range(self, params: Params) -> tuple[int, int]:
+        degrees = in_degrees(params["mask"])
+        return int(degrees.min()), int(degrees.max())
+
     def kernel(self, params: Params, a1: Array, d1: Array, a2: Array, d2: Array) -> Array:
         bias = self.bias_multiplier() if "bias" in params else None
         left = (a1, d1)
