@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
@@ -11,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ntk_core.architectures._contractions import convolution_kernel
-from ntk_core.architectures._layers import Layer, Params, Scaling, Shape, add_bias, draw
+from ntk_core.architectures._layers import Layer, Params, Scaling, Shape, add_bias, check_inputs, draw
 from ntk_core.errors import InvalidInput
 
 PADDINGS = ("circular", "zero")
@@ -63,6 +64,7 @@ class Convolution(Layer):
 
     def apply(self, params: Params, a: Array) -> Array:
         weight = params["weight"]
+        check_inputs(a.shape[-1], weight.shape[-2])
         strides = (self.stride,) * self.dimensions
         z = jax.lax.conv_general_dilated(self._padded(a), weight, strides, "VALID", dimension_numbers=_AXES[self.dimensions])
         return add_bias(self.scaling, params, self.multiplier(params, math.prod(weight.shape[:-1])) * z)
@@ -70,7 +72,7 @@ class Convolution(Layer):
     def features(self, params: Params, a: Array) -> Array:
         """Patches (n, positions, fan_in); fan_in runs over (*kernel, channels), as the reshaped weights do."""
         padded = self._padded(a)
-        patches = jnp.stack([padded[:, *window] for window in self._windows(a.shape[1:-1])], axis=-2)
+        patches = jnp.stack([padded[:, *window] for window in self.windows(a.shape[1:-1])], axis=-2)
         return patches.reshape(a.shape[0], -1, patches.shape[-2] * patches.shape[-1])
 
     def positions_of(self, z: Array) -> Array:
@@ -90,15 +92,16 @@ class Convolution(Layer):
         )
 
     def _padded(self, a: Array) -> Array:
-        return self._pad(a, range(1, a.ndim - 1))
+        return self.pad(a, range(1, a.ndim - 1))
 
-    def _pad(self, a: Array, axes: range) -> Array:
+    def pad(self, a: Array, axes: Sequence[int]) -> Array:
+        """``a`` continued along some axes, around or with zeros, as far as the kernel reaches."""
         before = (self.kernel_size - 1) // 2
         widths = [(before, self.kernel_size - 1 - before) if axis in axes else (0, 0) for axis in range(a.ndim)]
         return jnp.pad(a, widths, mode="wrap" if self.padding == "circular" else "constant")
 
-    def _windows(self, sizes: Shape) -> list[tuple[slice, ...]]:
-        """For each offset o of the kernel: where the padded pixels lie that meet W[o], one slice a spatial axis."""
+    def windows(self, sizes: Shape) -> list[tuple[slice, ...]]:
+        """For each offset o of the kernel: the padded pixels that meet W[o], one slice a spatial axis."""
         return [
             tuple(slice(o, o + size, self.stride) for o, size in zip(offset, sizes, strict=True))
             for offset in itertools.product(range(self.kernel_size), repeat=self.dimensions)
@@ -110,7 +113,7 @@ class Convolution(Layer):
         Patches overlap: the kernel_size^dimensions-fold repetition of every pixel product is added, not computed anew.
         """
         sizes, d = a1.shape[1:-1], self.dimensions
-        pixels = self._pad(self._pad(jnp.tensordot(a1, a2, (-1, -1)), range(1, d + 1)), range(d + 2, 2 * d + 2))
-        products = sum(pixels[:, *window, :, *window] for window in self._windows(sizes))
+        pixels = self.pad(self.pad(jnp.tensordot(a1, a2, (-1, -1)), range(1, d + 1)), range(d + 2, 2 * d + 2))
+        products = sum(pixels[:, *window, :, *window] for window in self.windows(sizes))
         positions = math.prod(math.ceil(size / self.stride) for size in sizes)
         return jnp.asarray(products).reshape(a1.shape[0], positions, a2.shape[0], positions)

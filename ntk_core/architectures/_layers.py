@@ -174,6 +174,7 @@ class Dense(Layer):
 
     def apply(self, params: Params, a: Array) -> Array:
         weight = params["weight"]
+        check_inputs(a.shape[-1], weight.shape[0])
         if self.opposed:  # each half on its own, so that opposite terms cancel exactly and not up to rounding
             half = a.shape[-1] // 2
             product = a[..., :half] @ weight[:half] + a[..., half:] @ weight[half:]
@@ -183,6 +184,12 @@ class Dense(Layer):
 
     def kernel(self, params: Params, a1: Array, d1: Array, a2: Array, d2: Array) -> Array:
         return dense_kernel(self.scaling, params, a1, d1, a2, d2)
+
+
+def check_inputs(given: int, drawn_for: int) -> None:
+    """Refuse inputs whose size is not the one that the parameters were drawn for."""
+    if given != drawn_for:
+        raise InvalidInput("input_shape", f"{given} input features", f"{drawn_for}, for which the parameters were drawn")
 
 
 def dense_kernel(scaling: Scaling, params: Params, a1: Array, d1: Array, a2: Array, d2: Array) -> Array:

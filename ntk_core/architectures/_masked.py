@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ntk_core.architectures._contractions import masked_kernel
-from ntk_core.architectures._layers import Layer, Params, Scaling, Shape, add_bias
+from ntk_core.architectures._layers import Layer, Params, Scaling, Shape, add_bias, check_inputs
 from ntk_core.errors import InvalidInput
 
 Parts = tuple[tuple[int | None, float], ...]
@@ -71,6 +71,7 @@ class MaskedDense(Layer):
         return params["mask"] * params["weight"]
 
     def apply(self, params: Params, a: Array) -> Array:
+        check_inputs(a.shape[-1], params["mask"].shape[0])
         z = self.multiplier(params, a.shape[-1]) * (a @ self.weight_matrix(params))
         return add_bias(self.scaling, params, z)
 

@@ -166,8 +166,9 @@ def layer_views(net: Network, params: NetworkParams, x: Array) -> LayerViews:
 
         return net.body(call, x), inputs
 
-    outputs, pullback, inputs = jax.vjp(tapped, taps, has_aux=True)
-    num_outputs = outputs.shape[-1]
-    seeds = jnp.broadcast_to(jnp.eye(num_outputs, dtype=outputs.dtype)[:, None, :], (num_outputs, *outputs.shape))
-    (cotangents,) = jax.vmap(pullback)(seeds)
+    with jax.default_matmul_precision("highest"):  # kernel changes of 1e-3 drown in TF32
+        outputs, pullback, inputs = jax.vjp(tapped, taps, has_aux=True)
+        num_outputs = outputs.shape[-1]
+        seeds = jnp.broadcast_to(jnp.eye(num_outputs, dtype=outputs.dtype)[:, None, :], (num_outputs, *outputs.shape))
+        (cotangents,) = jax.vmap(pullback)(seeds)
     return LayerViews(outputs, inputs, cotangents)

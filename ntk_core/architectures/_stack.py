@@ -135,8 +135,9 @@ class Chain(Stack):
     """Abstract: a stack whose layers each feed the next one only, so that it may start at f(w₀; x) = 0.
 
     Attributes:
-        symmetric: draw half of the last hidden layer, repeat it, and give the halves opposite output weights; the
-            pre-outputs are then exactly 0 at initialization (Hu, Xiao, Adlam & Pennington 2020, §3).
+        symmetric: with one hidden layer, draw half of it, repeat that, and give the halves opposite output weights; the
+            pre-outputs are then 0 at initialization (Hu, Xiao, Adlam & Pennington 2020, §3). Deeper networks are refused:
+            opposite halves of the last layer would cancel the gradients of all layers below; use :class:`Mirrored`.
     """
 
     symmetric: bool = False
@@ -144,6 +145,8 @@ class Chain(Stack):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_switch("symmetric", self.symmetric)
+        if self.symmetric and self.depth > 1:
+            raise InvalidInput("symmetric", True, "False with more than one hidden layer; Mirrored(net) starts any net at 0")
         if self.symmetric and self.widths[-1] % 2:
             raise InvalidInput("symmetric", True, f"False, or an even width of the last hidden layer (now {self.widths[-1]})")
 
