@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
 
 from ntk_core.architectures import (
     Bottleneck,
@@ -12,9 +17,11 @@ from ntk_core.architectures import (
     Edge,
     FullyConnected,
     Group,
+    Layer,
     Mirrored,
     MixedNet,
     Network,
+    NetworkParams,
     ResNet,
 )
 
@@ -63,7 +70,7 @@ def _varied(case: Case, **settings) -> Case:
     return Case(f"{case.name}-{suffix}", replace(case.net, **settings), case.input_shape)
 
 
-OUTPUTS = ("softmax", "swish", "sigmoid", "tanh", "leaky_softplus")
+OUTPUTS = ("linear", "softmax", "swish", "sigmoid", "leaky_softplus")
 PARAMETERIZATIONS = ("standard", "lecun", "ntk")
 TRAINED = ("first", "hidden", "last", "all")
 # Each architecture meets every output, parameterization and trained subset; the full product would add no new code path,
@@ -79,4 +86,35 @@ ACTIVATIONS = [
 ]
 SIGNS = [_varied(ARCHITECTURES[0], output_signs=True, trained="hidden"), _varied(ARCHITECTURES[5], gain=1.5)]
 MIRRORED = [Case(f"mirrored-{case.name}", Mirrored(case.net), case.input_shape) for case in ARCHITECTURES[1::6]]
-CASES = ARCHITECTURES + VARIED + ACTIVATIONS + SIGNS + MIRRORED
+CASES = VARIED + ACTIVATIONS + SIGNS + MIRRORED
+
+
+def random_layer(layer: Layer, input_shape: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Normal parameters of a layer (by NumPy: nothing to compile), and masks that leave at least one edge a neuron."""
+    shapes = jax.eval_shape(lambda key: layer.init(key, input_shape), jax.random.key(0))
+    params = {}
+    for name, array in shapes.items():
+        if name == "mask":
+            mask = rng.random(array.shape) < 0.6
+            mask[0] |= ~mask.any(axis=0)
+            params[name] = mask.astype(array.dtype)
+        else:
+            std = layer.scaling.bias()[1] if name == "bias" else layer.scaling.weight(math.prod(array.shape[:-1]))[1]
+            params[name] = std * rng.standard_normal(array.shape).astype(array.dtype)
+    return params
+
+
+def random_params(case: Case, seed: int = 0) -> NetworkParams:
+    """Parameters of all layers of a case."""
+    rng = np.random.default_rng(seed)
+    shapes = case.net.layer_input_shapes(case.input_shape)
+    return {name: random_layer(case.net.layers[name], shape, rng) for name, shape in shapes.items()}
+
+
+def inputs(case: Case, num_rows: int, seed: int = 1) -> np.ndarray:
+    """Normal inputs, (num_rows, *input_shape)."""
+    return np.random.default_rng(seed).standard_normal((num_rows, *case.input_shape)).astype(jnp.result_type(float))
+
+
+# Compiling takes most of the tests' time, and none of them is about speed.
+FAST_COMPILE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}

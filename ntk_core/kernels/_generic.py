@@ -19,7 +19,7 @@ def split_inexact(params: Any) -> tuple[list[Array], Callable[[list[Array]], Any
 
     def restore(moving: list[Array]) -> Any:
         new = iter(moving)
-        return structure.unflatten([next(new) if m else leaf for m, leaf in zip(moves, leaves, strict=True)])
+        return jax.tree.unflatten(structure, [next(new) if m else leaf for m, leaf in zip(moves, leaves, strict=True)])
 
     return [leaf for m, leaf in zip(moves, leaves, strict=True) if m], restore
 

@@ -1,5 +1,7 @@
 """Every layer is a matrix product at each of its positions, and its kernel is the Gram matrix of its own Jacobian."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 from ntk_core.architectures import Convolution, Dense, MaskedDense, Scaling
 from ntk_core.architectures import _contractions as contractions
 from ntk_core.kernels import generic_ntk
+from tests.cases import FAST_COMPILE, random_layer
 
 LAYERS = {
     "dense": (Dense(5, use_bias=True), (4,)),
@@ -24,20 +27,27 @@ LAYERS = {
 }
 
 
+fast = functools.partial(jax.jit, compiler_options=FAST_COMPILE)
+
+
+def normal(seed, *shape):
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
 @pytest.fixture(params=LAYERS, name="case")
 def _case(request, x64):
     layer, shape = LAYERS[request.param]
-    a = jax.random.normal(jax.random.key(1), (5, *shape))
-    return layer, layer.init(jax.random.key(0), shape), a
+    a = normal(1, 5, *shape)
+    return layer, random_layer(layer, shape, np.random.default_rng(0)), a
 
 
 def test_a_layer_is_a_matrix_product_at_each_of_its_positions(case):
     layer, params, a = case
-    features = layer.features(params, a)
+    features = fast(layer.features)(params, a)
     z = layer.multiplier(params, features.shape[-1]) * (features @ layer.weight_matrix(params))
     if "bias" in params:
         z = z + layer.bias_multiplier() * params["bias"]
-    expected = layer.apply(params, a)
+    expected = fast(layer.apply)(params, a)
     assert expected.shape == (5, *layer.output_shape(a.shape[1:]))
     np.testing.assert_allclose(z, layer.positions_of(expected), rtol=1e-12, atol=1e-12)
 
@@ -54,21 +64,23 @@ def _jacobian_kernel(layer, params, a1, d1, a2, d2):
     return jnp.einsum("cip,djp->cidj", jacobian(a1, d1), jacobian(a2, d2))
 
 
-@pytest.mark.parametrize("block_entries", [2**23, 40])
-@pytest.mark.parametrize("same", [True, False])
+@pytest.mark.parametrize(("same", "block_entries"), [(True, 2**23), (False, 40)])
 def test_kernel_is_the_gram_matrix_of_the_jacobian(case, same, block_entries, monkeypatch):
     monkeypatch.setattr(contractions, "BLOCK_ENTRIES", block_entries)
     layer, params, a1 = case
-    d1 = jax.random.normal(jax.random.key(2), (2, 5, *layer.output_shape(a1.shape[1:])))
+    d1 = normal(2, 2, 5, *layer.output_shape(a1.shape[1:]))
     a2, d2 = (a1, d1) if same else (0.5 + a1[:3], d1[:, 2:])
-    expected = _jacobian_kernel(layer, params, a1, d1, a2, d2)
-    np.testing.assert_allclose(layer.kernel(params, a1, d1, a2, d2), expected, rtol=1e-11, atol=1e-11 * jnp.abs(expected).max())
+    expected = fast(functools.partial(_jacobian_kernel, layer))(params, a1, d1, a2, d2)
+    # The very same arrays on both sides, as for a batch with itself, take the symmetric path.
+    kernel = fast(lambda p, a, d: layer.kernel(p, a, d, a, d)) if same else fast(layer.kernel)
+    sides = (a1, d1) if same else (a1, d1, a2, d2)
+    np.testing.assert_allclose(kernel(params, *sides), expected, rtol=1e-11, atol=1e-11 * np.abs(expected).max())
 
 
 def test_both_contractions_of_a_convolution_agree(x64):
     layer = Convolution(3, 3, "zero")
     params = layer.init(jax.random.key(0), (4, 4, 2))
-    a = jax.random.normal(jax.random.key(1), (4, 4, 4, 2))
+    a = normal(1, 4, 4, 4, 2)
     features = layer.features(params, a)
     products = layer._patch_products(a, a)
     np.testing.assert_allclose(products, jnp.einsum("ipk,jqk->ipjq", features, features), rtol=1e-12, atol=1e-12)
@@ -86,7 +98,7 @@ def test_a_masked_layer_scales_by_its_actual_in_degree(x64):
 def test_masked_edges_have_no_gradient(x64):
     layer = MaskedDense(6, 0.5)
     params = layer.init(jax.random.key(0), (7,))
-    a = jax.random.normal(jax.random.key(1), (3, 7))
+    a = normal(1, 3, 7)
     gradient = jax.grad(lambda w: jnp.sum(layer.apply({**params, "weight": w}, a) ** 2))(params["weight"])
     assert np.all((np.asarray(gradient) != 0) == (np.asarray(params["mask"]) == 1))
 
@@ -94,14 +106,14 @@ def test_masked_edges_have_no_gradient(x64):
 def test_a_layer_without_dropped_edges_is_a_dense_layer(x64):
     masked, dense = MaskedDense(6, 0.0), Dense(6)
     params = masked.init(jax.random.key(0), (7,))
-    a = jax.random.normal(jax.random.key(1), (3, 7))
+    a = normal(1, 3, 7)
     np.testing.assert_allclose(masked.apply(params, a), dense.apply({"weight": params["weight"]}, a), rtol=1e-12)
 
 
 def test_a_convolution_of_the_size_of_a_point_is_a_dense_layer_over_positions(x64):
     conv, dense = Convolution(6, 1), Dense(6)
     params = conv.init(jax.random.key(0), (3, 3, 4))
-    a = jax.random.normal(jax.random.key(1), (2, 3, 3, 4))
+    a = normal(1, 2, 3, 3, 4)
     expected = dense.apply({"weight": params["weight"].reshape(4, 6)}, a)
     np.testing.assert_allclose(conv.apply(params, a), expected, rtol=1e-12, atol=1e-14)
 
@@ -109,7 +121,7 @@ def test_a_convolution_of_the_size_of_a_point_is_a_dense_layer_over_positions(x6
 def test_the_generic_kernel_ignores_masks(x64):
     layer = MaskedDense(2, 0.5)
     params = layer.init(jax.random.key(0), (3,))
-    x = jax.random.normal(jax.random.key(1), (4, 3))
+    x = normal(1, 4, 3)
     mask, scale = np.asarray(params["mask"], float), layer.multiplier(params, 3)
     expected = jnp.einsum("iu,ju,uv,v,vw->ijvw", x, x, mask, scale**2, jnp.eye(2))
     np.testing.assert_allclose(generic_ntk(layer.apply, params, x), expected, rtol=1e-12, atol=1e-14)
