@@ -10,8 +10,20 @@ import importlib
 from typing import Any
 
 _HOMES = {
-    "ntk_core.architectures": ["FullyConnected"],
-    "ntk_core.kernels": ["empirical_ntk", "kernel_change"],
+    "ntk_core.architectures": [
+        "Bottleneck",
+        "ConvNet",
+        "DAGNetwork",
+        "DenseNet",
+        "Edge",
+        "FullyConnected",
+        "Group",
+        "Mirrored",
+        "MixedNet",
+        "ResNet",
+        "subtract_initial_output",
+    ],
+    "ntk_core.kernels": ["empirical_ntk", "infinite_width_ntk", "kernel_change"],
     "ntk_core.errors": ["InvalidInput", "TooLarge"],
     "ntk_core.specs": ["InvalidSpec", "KernelDriftSpec", "canonical_json", "digest", "parse_spec"],
     "ntk_core.presets": ["presets"],

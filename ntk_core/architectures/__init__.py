@@ -1,21 +1,43 @@
 """Networks as programs over layers that are linear in their weights."""
 
 from ntk_core.architectures._activations import activation_function, output_function, output_jacobian
-from ntk_core.architectures._fully_connected import FullyConnected
+from ntk_core.architectures._convolution import Convolution
+from ntk_core.architectures._convolutional import ConvNet, Convolutional, MixedNet
+from ntk_core.architectures._fully_connected import Bottleneck, FullyConnected
+from ntk_core.architectures._graph import DAGNetwork, Edge, Group
+from ntk_core.architectures._initial_output import Mirrored, subtract_initial_output
 from ntk_core.architectures._layers import Dense, Layer, Scaling
+from ntk_core.architectures._masked import MaskedDense
 from ntk_core.architectures._network import LayerViews, Network, NetworkParams, layer_views, merge
+from ntk_core.architectures._skips import DenseNet, ResNet
+from ntk_core.architectures._stack import Chain, Stack
 
 __all__ = [
+    "Bottleneck",
+    "Chain",
+    "ConvNet",
+    "Convolution",
+    "Convolutional",
+    "DAGNetwork",
     "Dense",
+    "DenseNet",
+    "Edge",
     "FullyConnected",
+    "Group",
     "Layer",
     "LayerViews",
+    "MaskedDense",
+    "Mirrored",
+    "MixedNet",
     "Network",
     "NetworkParams",
+    "ResNet",
     "Scaling",
+    "Stack",
     "activation_function",
     "layer_views",
     "merge",
     "output_function",
     "output_jacobian",
+    "subtract_initial_output",
 ]

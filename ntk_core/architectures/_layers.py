@@ -1,8 +1,8 @@
 """Layers: the trainable maps, each linear in its weights, z = ⟨W, a⟩ + b.
 
-A layer knows four things, and nothing about the network around it: how to draw its parameters, how to apply them, how to
-contract its part of the tangent kernel from inputs ``a`` and cotangents δ = ∂f/∂z, and (``_restriction.py``) how to move
-its weights inside the small space that a Hessian reaches. Every architecture is a program over such layers.
+A layer knows a few things, and nothing about the network around it: how to draw its parameters, how to apply them, how to
+contract its part of the tangent kernel from inputs ``a`` and cotangents δ = ∂f/∂z, and how it looks as a plain matrix
+product at each of its positions. Every architecture is a program over such layers.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -55,13 +56,13 @@ class Scaling:
         if not (math.isfinite(self.bias_std) and self.bias_std >= 0):
             raise InvalidInput("bias_std", self.bias_std, "a finite number, at least 0")
 
-    def weight(self, fan_in: int) -> tuple[float, float]:
-        """(multiplier, standard deviation) of weights with this fan-in."""
+    def weight(self, fan_in: Any) -> tuple[Any, Any]:
+        """(multiplier, standard deviation) of weights with this fan-in: a number, or an array with one a neuron."""
         if self.kind == "ntk":
-            return self.gain / math.sqrt(fan_in), 1.0
+            return self.gain / fan_in**0.5, 1.0
         if self.kind == "standard":
-            return 1.0, self.gain / math.sqrt(fan_in)
-        return self.gain * math.sqrt(self.width / fan_in), 1 / math.sqrt(self.width)
+            return 1.0, self.gain / fan_in**0.5
+        return self.gain * (self.width / fan_in) ** 0.5, 1 / math.sqrt(self.width)
 
     def bias(self) -> tuple[float, float]:
         """(multiplier, standard deviation) of biases."""
@@ -76,6 +77,9 @@ class Layer(abc.ABC):
 
     Shapes: inputs ``a`` are (n, *input_shape), pre-activations z are (n, *output_shape), cotangents of the C outputs
     are (C, n, *output_shape).
+
+    Every layer is the same matrix product at each of its positions (one position for a dense layer, the output pixels of
+    a convolution): ``positions_of(z)[i, p] = multiplier · features(a)[i, p] @ weight_matrix + bias_multiplier · bias``.
 
     Attributes:
         trainable: a layer that is not trained has no part in the tangent kernel, the Hessian or the training.
@@ -99,6 +103,31 @@ class Layer(abc.ABC):
     def kernel(self, params: Params, a1: Array, d1: Array, a2: Array, d2: Array) -> Array:
         """This layer's part of the tangent kernel, Σ_w (∂f_c(x_i)/∂w)(∂f_d(x_j)/∂w), as (C, n1, C, n2)."""
 
+    @abc.abstractmethod
+    def multiplier(self, params: Params, fan_in: int) -> Array | float:
+        """The factor in front of the weights: a number, or one a feature, (num_features,)."""
+
+    @abc.abstractmethod
+    def bias_multiplier(self) -> float:
+        """The factor in front of the biases."""
+
+    def weight_matrix(self, params: Params) -> Array:
+        """The weights as (fan_in, num_features), with zeros for edges that a mask removes."""
+        return params["weight"].reshape(-1, params["weight"].shape[-1])
+
+    def features(self, params: Params, a: Array) -> Array:
+        """What the weights multiply at each position: (n, positions, fan_in) for inputs (n, *input_shape)."""
+        return a[:, None, :]
+
+    def positions_of(self, z: Array) -> Array:
+        """Pre-activations or cotangents (..., *output_shape) as (..., positions, num_features)."""
+        return z[..., None, :]
+
+    def in_degree_range(self, params: Params) -> tuple[int, int]:
+        """(smallest, largest) number of edges into one of the layer's neurons."""
+        fan_in = math.prod(params["weight"].shape[:-1])
+        return fan_in, fan_in
+
     def trainable_names(self) -> tuple[str, ...]:
         """Names of the parameters that training moves; the others (masks) are fixed structure."""
         return ("weight", "bias")
@@ -106,36 +135,65 @@ class Layer(abc.ABC):
 
 @dataclass(frozen=True)
 class Dense(Layer):
-    """z = multiplier · a W + b with W of shape (fan_in, features); acts on the last axis of (n, fan_in) inputs.
+    """z = multiplier · a W + b with W of shape (fan_in, num_features); acts on the last axis of (n, fan_in) inputs.
 
     Kernel: K[c,i,d,j] = (multiplier² a_i·a_j + bias) δ^c_i·δ^d_j, which needs no gradient of the size of W.
 
     Attributes:
         signs: draw the weights as ±1 instead of normal (output layers frozen at ±1, Liu et al. §3.1).
+        paired: draw half of the features, and the other half equal to it.
+        opposed: draw the weights of half of the inputs, and the others opposite to them; above a ``paired`` layer the
+            pre-activations then start at zero (Hu, Xiao, Adlam & Pennington 2020, §3).
     """
 
-    features: int
+    num_features: int
     use_bias: bool = False
     scaling: Scaling = Scaling()
     signs: bool = False
+    paired: bool = False
+    opposed: bool = False
 
     def output_shape(self, input_shape: Shape) -> Shape:
-        return (self.features,)
+        if len(input_shape) != 1:
+            raise InvalidInput("input_shape", input_shape, "one axis of features")
+        return (self.num_features,)
 
     def init(self, key: Array, input_shape: Shape) -> Params:
         (fan_in,) = input_shape
-        return _draw(self.scaling, key, (fan_in, self.features), fan_in, self.features, self.use_bias, self.signs)
+        params = draw(self.scaling, key, (fan_in, self.num_features), self.use_bias, self.signs, self.paired)
+        if self.opposed:
+            half = params["weight"][: fan_in // 2]
+            params["weight"] = jnp.concatenate([half, -half])
+        return params
+
+    def multiplier(self, params: Params, fan_in: int) -> float:
+        return self.scaling.weight(fan_in)[0]
+
+    def bias_multiplier(self) -> float:
+        return self.scaling.bias()[0]
 
     def apply(self, params: Params, a: Array) -> Array:
-        z = self.scaling.weight(a.shape[-1])[0] * (a @ params["weight"])
-        return _add_bias(self.scaling, params, z)
+        weight = params["weight"]
+        check_inputs(a.shape[-1], weight.shape[0])
+        if self.opposed:  # each half on its own, so that opposite terms cancel exactly and not up to rounding
+            half = a.shape[-1] // 2
+            product = a[..., :half] @ weight[:half] + a[..., half:] @ weight[half:]
+        else:
+            product = a @ weight
+        return add_bias(self.scaling, params, self.multiplier(params, a.shape[-1]) * product)
 
     def kernel(self, params: Params, a1: Array, d1: Array, a2: Array, d2: Array) -> Array:
         return dense_kernel(self.scaling, params, a1, d1, a2, d2)
 
 
+def check_inputs(given: int, drawn_for: int) -> None:
+    """Refuse inputs whose size is not the one that the parameters were drawn for."""
+    if given != drawn_for:
+        raise InvalidInput("input_shape", f"{given} input features", f"{drawn_for}, for which the parameters were drawn")
+
+
 def dense_kernel(scaling: Scaling, params: Params, a1: Array, d1: Array, a2: Array, d2: Array) -> Array:
-    """(multiplier² a·a' + bias) ∘ (δ·δ') for inputs (n, fan_in) and cotangents (C, n, features)."""
+    """(multiplier² a·a' + bias) ∘ (δ·δ') for inputs (n, fan_in) and cotangents (C, n, num_features)."""
     multiplier, _ = scaling.weight(a1.shape[-1])
     factor = multiplier**2 * (a1 @ a2.T)
     if "bias" in params:
@@ -143,18 +201,23 @@ def dense_kernel(scaling: Scaling, params: Params, a1: Array, d1: Array, a2: Arr
     return jnp.tensordot(d1, d2, axes=(-1, -1)) * factor[:, None, :]
 
 
-def _draw(
-    scaling: Scaling, key: Array, shape: Shape, fan_in: int, features: int, use_bias: bool, signs: bool = False
+def draw(
+    scaling: Scaling, key: Array, shape: Shape, use_bias: bool, signs: bool = False, paired: bool = False
 ) -> Params:
-    """Weights of ``shape`` and, where asked for, ``features`` biases."""
+    """Weights of ``shape`` (*fan-in axes, num_features) and, where asked for, one bias a feature.
+
+    ``paired`` draws the first half of the features and repeats it.
+    """
     weight_key, bias_key = jax.random.split(key)
-    _, std = scaling.weight(fan_in)
-    draw = jax.random.rademacher(weight_key, shape, jnp.result_type(float)) if signs else jax.random.normal(weight_key, shape)
-    params = {"weight": std * draw}
+    *fan_in_axes, num_features = shape
+    drawn = num_features // 2 if paired else num_features
+    sample = jax.random.rademacher if signs else jax.random.normal
+    std = scaling.weight(math.prod(fan_in_axes))[1]
+    params = {"weight": std * sample(weight_key, (*fan_in_axes, drawn), jnp.result_type(float))}
     if use_bias:
-        params["bias"] = scaling.bias()[1] * jax.random.normal(bias_key, (features,))
-    return params
+        params["bias"] = scaling.bias()[1] * jax.random.normal(bias_key, (drawn,))
+    return {name: jnp.concatenate([each, each], axis=-1) for name, each in params.items()} if paired else params
 
 
-def _add_bias(scaling: Scaling, params: Params, z: Array) -> Array:
+def add_bias(scaling: Scaling, params: Params, z: Array) -> Array:
     return z + scaling.bias()[0] * params["bias"] if "bias" in params else z

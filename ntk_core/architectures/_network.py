@@ -8,6 +8,7 @@ input and add a tap to its pre-activation (kernels), or move its weights (Hessia
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -95,6 +96,34 @@ class Network(abc.ABC):
         jax.eval_shape(lambda x: self.body(call, x), jax.ShapeDtypeStruct((1, *input_shape), jnp.result_type(float)))
         return shapes
 
+    def first_layers(self) -> tuple[str, ...]:
+        """Names of the layers that see nothing but the input."""
+        return (next(iter(self.layers)),)
+
+    def min_width(self, input_shape: Shape) -> int:
+        """Width of the network for inputs of this shape: the smallest fan-in outside the first layers."""
+        first = self.first_layers()
+        fan_ins = {name: math.prod(shape) for name, shape in self.layer_input_shapes(input_shape).items()}
+        return min(fan_in for name, fan_in in fan_ins.items() if name not in first or len(first) == len(fan_ins))
+
+    def num_params(self, input_shape: Shape, only_trained: bool = False) -> int:
+        """Number of weights and biases p, from shapes alone; edges that a mask may remove are counted, masks are not."""
+        drawn = jax.eval_shape(lambda key: self.init(key, input_shape), jax.random.key(0))
+        return sum(
+            math.prod(array.shape)
+            for name, layer in self.layers.items()
+            if layer.trainable or not only_trained
+            for array_name, array in drawn[name].items()
+            if array_name in layer.trainable_names()
+        )
+
+    def in_degree_range(self, params: NetworkParams) -> tuple[int, int]:
+        """(smallest, largest) number of edges into a neuron outside the first layers, masks counted (Zhu et al., Eq. 8)."""
+        first = self.first_layers()
+        names = [name for name in self.layers if name not in first] or list(self.layers)
+        ranges = [self.layers[name].in_degree_range(params[name]) for name in names]
+        return min(low for low, _ in ranges), max(high for _, high in ranges)
+
     def partition(self, params: NetworkParams) -> tuple[NetworkParams, NetworkParams]:
         """(trained, fixed): the parameters that training moves, and all others (frozen layers, masks)."""
         trained: NetworkParams = {}
@@ -137,8 +166,9 @@ def layer_views(net: Network, params: NetworkParams, x: Array) -> LayerViews:
 
         return net.body(call, x), inputs
 
-    outputs, pullback, inputs = jax.vjp(tapped, taps, has_aux=True)
-    num_outputs = outputs.shape[-1]
-    seeds = jnp.broadcast_to(jnp.eye(num_outputs, dtype=outputs.dtype)[:, None, :], (num_outputs, *outputs.shape))
-    (cotangents,) = jax.vmap(pullback)(seeds)
+    with jax.default_matmul_precision("highest"):  # kernel changes of 1e-3 drown in TF32
+        outputs, pullback, inputs = jax.vjp(tapped, taps, has_aux=True)
+        num_outputs = outputs.shape[-1]
+        seeds = jnp.broadcast_to(jnp.eye(num_outputs, dtype=outputs.dtype)[:, None, :], (num_outputs, *outputs.shape))
+        (cotangents,) = jax.vmap(pullback)(seeds)
     return LayerViews(outputs, inputs, cotangents)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from ntk_core.errors import InvalidInput
 
 MAX_WIDTH = 10_000_000
+MAX_DEPTH = 64
+MAX_OUTPUTS = 10_000
 TRAINED = ("all", "first", "hidden", "last")
 
 
@@ -15,10 +17,16 @@ def check_count(field: str, given: object, highest: int, lowest: int = 1) -> int
     return given
 
 
-def check_trained(given: str) -> None:
-    """Refuse a choice of trained layers that is not one of ``TRAINED``."""
-    if given not in TRAINED:
-        raise InvalidInput("trained", given, "one of " + ", ".join(TRAINED))
+def check_choice(field: str, given: object, allowed: tuple[str, ...]) -> None:
+    """Refuse a name that is not one of ``allowed``."""
+    if given not in allowed:
+        raise InvalidInput(field, given, "one of " + ", ".join(allowed))
+
+
+def check_switch(field: str, given: object) -> None:
+    """Refuse anything but True and False."""
+    if not isinstance(given, bool):
+        raise InvalidInput(field, given, "True or False")
 
 
 def hidden_widths(width: int | tuple[int, ...], depth: int) -> tuple[int, ...]:
@@ -28,3 +36,25 @@ def hidden_widths(width: int | tuple[int, ...], depth: int) -> tuple[int, ...]:
             raise InvalidInput("width", width, f"one integer, or a tuple of {depth} integers (one a hidden layer)")
         return tuple(check_count("width", each, MAX_WIDTH) for each in width)
     return (check_count("width", width, MAX_WIDTH),) * depth
+
+
+def hidden_biases(use_bias: bool | tuple[bool, ...], depth: int) -> tuple[bool, ...]:
+    """Bias on or off for each hidden layer, from a single switch or a tuple of ``depth`` switches."""
+    if isinstance(use_bias, tuple):
+        if len(use_bias) != depth:
+            raise InvalidInput("use_bias", use_bias, f"True, False, or a tuple of {depth} of them (one a hidden layer)")
+        for each in use_bias:
+            check_switch("use_bias", each)
+        return use_bias
+    check_switch("use_bias", use_bias)
+    return (use_bias,) * depth
+
+
+def trains_hidden(trained: str, first: bool) -> bool:
+    """Whether a hidden layer (the first one, or a later one) is trained under this choice."""
+    return trained in ("all", "hidden") or (trained == "first" and first)
+
+
+def trains_output(trained: str) -> bool:
+    """Whether the output layer is trained under this choice."""
+    return trained in ("all", "last")

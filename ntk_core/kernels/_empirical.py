@@ -6,25 +6,56 @@ K = Σ_layers (a·a') ∘ (δ·δ'): O(n² C² m) work after one forward and one
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal, overload
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from ntk_core.architectures import LayerViews, Network, NetworkParams, layer_views, output_jacobian
-from ntk_core.kernels._generic import generic_ntk
+from ntk_core.errors import InvalidInput
+from ntk_core.kernels._blocks import in_blocks, rows_within
+from ntk_core.kernels._callable import callable_ntk
+from ntk_core.kernels._generic import Apply
 
-Apply = Callable[[Any, Array], Array]
+LayerKernels = dict[str, Array]
 
 
-def empirical_ntk(net: Network | Apply, params: Any, x1: Array, x2: Array | None = None) -> Array:
+@overload
+def empirical_ntk(
+    net: Network | Apply,
+    params: Any,
+    x1: Array,
+    x2: Array | None = None,
+    *,
+    per_layer: Literal[False] = False,
+    memory_limit: float | None = None,
+) -> Array: ...
+
+
+@overload
+def empirical_ntk(
+    net: Network | Apply,
+    params: Any,
+    x1: Array,
+    x2: Array | None = None,
+    *,
+    per_layer: Literal[True],
+    memory_limit: float | None = None,
+) -> LayerKernels: ...
+
+
+def empirical_ntk(
+    net: Network | Apply,
+    params: Any,
+    x1: Array,
+    x2: Array | None = None,
+    *,
+    per_layer: bool = False,
+    memory_limit: float | None = None,
+) -> Array | LayerKernels:
     """K[i, j, a, b] = ⟨∇_w φ_a(f(x1_i)), ∇_w φ_b(f(x2_j))⟩, shape (n1, n2, C, C).
-
-    ``net`` is a network of this package (fast, structured route) or any callable ``apply(params, x) -> (n, C)``
-    (Jacobian contraction). ``x2`` defaults to ``x1``.
 
     >>> from ntk_core.architectures import FullyConnected
     >>> net = FullyConnected(width=8, depth=1, num_outputs=2, activation="tanh")
@@ -32,35 +63,87 @@ def empirical_ntk(net: Network | Apply, params: Any, x1: Array, x2: Array | None
     >>> empirical_ntk(net, net.init(jax.random.key(0), (5,)), x).shape
     (3, 3, 2, 2)
 
+    Args:
+        net: a network of this package (structured route: no gradient of the size of the weights), or any callable
+            ``apply(params, x) -> (n, C)`` that treats each row of x for itself (contraction of Jacobians, or vector
+            products, whichever needs fewer multiplications).
+        params: parameters; leaves that are not floating-point numbers are not differentiated.
+        x1: inputs (n1, *input_shape).
+        x2: inputs (n2, *input_shape); ``x1`` when left out.
+        per_layer: for a network, return the part of each trained layer by name; the parts sum to the kernel.
+        memory_limit: bytes for everything between parameters and kernel; rows are then taken in blocks, at least one at
+            a time. Blocks inside a contraction need some 100 MiB on top.
+
+    Raises:
+        InvalidInput: for ``per_layer`` with a callable, or a memory limit that is not above 0.
+
     Source: Jacot, Gabriel & Hongler 2018; Liu, Zhu & Belkin 2020, §2.
     """
+    if memory_limit is not None and not memory_limit > 0:
+        raise InvalidInput("memory_limit", memory_limit, "a number of bytes above 0, or None")
     if not isinstance(net, Network):
-        return generic_ntk(net, params, x1, x2)
-    return _structured(net, params, x1, x2)
+        if per_layer:
+            raise InvalidInput("per_layer", True, "False for a callable, whose layers are not known")
+        return callable_ntk(net, params, x1, x2, memory_limit)
+    if memory_limit is None:
+        return _structured(net, per_layer, params, x1, x2)
+    size = rows_within(memory_limit, 2 * view_bytes(net, x1.shape[1:], jnp.result_type(x1, float).itemsize))
+    return in_blocks(partial(_views, net, params), partial(_from_views, net, per_layer, params), x1, x2, size)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _structured(net: Network, per_layer: bool, params: NetworkParams, x1: Array, x2: Array | None) -> Array | LayerKernels:
+    views1 = layer_views(net, params, x1)
+    views2 = views1 if x2 is None else layer_views(net, params, x2)
+    return kernels_of_views(net, per_layer, params, views1, views2)
 
 
 @partial(jax.jit, static_argnums=0)
-def _structured(net: Network, params: NetworkParams, x1: Array, x2: Array | None) -> Array:
-    kernel, f1, f2 = pre_output_ntk(net, params, x1, x2)
-    return through_output(net.output, kernel, f1, f2)
+def _views(net: Network, params: NetworkParams, x: Array) -> LayerViews:
+    return layer_views(net, params, x)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _from_views(
+    net: Network, per_layer: bool, params: NetworkParams, views1: LayerViews, views2: LayerViews | None
+) -> Array | LayerKernels:
+    return kernels_of_views(net, per_layer, params, views1, views1 if views2 is None else views2)
+
+
+def kernels_of_views(
+    net: Network, per_layer: bool, params: NetworkParams, views1: LayerViews, views2: LayerViews
+) -> Array | LayerKernels:
+    """The kernel of φ(f), whole or layer by layer, as (n1, n2, C, C)."""
+    parts = layer_kernels(net, params, views1, views2)
+    if per_layer:
+        return {
+            name: through_output(net.output, jnp.transpose(part, (1, 3, 0, 2)), views1.outputs, views2.outputs)
+            for name, part in parts.items()
+        }
+    return through_output(net.output, _total(parts), views1.outputs, views2.outputs)
 
 
 def pre_output_ntk(net: Network, params: NetworkParams, x1: Array, x2: Array | None = None) -> tuple[Array, Array, Array]:
     """(kernel of the pre-outputs f, f(x1), f(x2)): shapes (n1, n2, C, C), (n1, C), (n2, C)."""
-    with jax.default_matmul_precision("highest"):
-        views1 = layer_views(net, params, x1)
-        views2 = views1 if x2 is None else layer_views(net, params, x2)
-        total = sum(layer_kernels(net, params, views1, views2).values())
-        return jnp.transpose(jnp.asarray(total), (1, 3, 0, 2)), views1.outputs, views2.outputs
+    views1 = layer_views(net, params, x1)
+    views2 = views1 if x2 is None else layer_views(net, params, x2)
+    return _total(layer_kernels(net, params, views1, views2)), views1.outputs, views2.outputs
 
 
-def layer_kernels(net: Network, params: NetworkParams, views1: LayerViews, views2: LayerViews) -> dict[str, Array]:
+def layer_kernels(net: Network, params: NetworkParams, views1: LayerViews, views2: LayerViews) -> LayerKernels:
     """Each trained layer's part of the pre-output kernel, as (C, n1, C, n2)."""
-    return {
-        name: layer.kernel(params[name], views1.inputs[name], views1.cotangents[name], views2.inputs[name], views2.cotangents[name])
-        for name, layer in net.layers.items()
-        if layer.trainable
-    }
+    with jax.default_matmul_precision("highest"):
+        return {
+            name: layer.kernel(
+                params[name], views1.inputs[name], views1.cotangents[name], views2.inputs[name], views2.cotangents[name]
+            )
+            for name, layer in net.layers.items()
+            if layer.trainable
+        }
+
+
+def _total(parts: LayerKernels) -> Array:
+    return jnp.transpose(jnp.asarray(sum(parts.values())), (1, 3, 0, 2))
 
 
 def through_output(output: str, kernel: Array, f1: Array, f2: Array) -> Array:
@@ -73,3 +156,22 @@ def through_output(output: str, kernel: Array, f1: Array, f2: Array) -> Array:
         return kernel
     with jax.default_matmul_precision("highest"):
         return jnp.einsum("iac,ijcd,jbd->ijab", output_jacobian(output, f1), kernel, output_jacobian(output, f2))
+
+
+def view_bytes(net: Network, input_shape: tuple[int, ...], itemsize: int) -> int:
+    """Estimated bytes a row of inputs takes while its layer views are made and contracted, from shapes alone.
+
+    At each layer: input, pre-activation and activation of the forward pass, and C cotangents of pre-activation and
+    activation; convolutions also extract patches.
+    """
+    drawn = jax.eval_shape(lambda key: net.init(key, input_shape), jax.random.key(0))
+    entries, num_outputs = 0, 0
+    for name, shape in net.layer_input_shapes(input_shape).items():
+        layer = net.layers[name]
+        inputs = jax.ShapeDtypeStruct((1, *shape), jnp.result_type(float))
+        features = jax.eval_shape(layer.features, drawn[name], inputs)
+        outputs = jax.eval_shape(layer.apply, drawn[name], inputs)
+        num_outputs = outputs.size
+        entries += inputs.size + features.size + 2 * outputs.size
+    # The last layer called is the output layer: its size is C.
+    return itemsize * entries * (1 + num_outputs)

@@ -9,16 +9,31 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+Apply = Callable[[Any, Array], Array]
 
-def generic_ntk(apply: Callable[[Any, Array], Array], params: Any, x1: Array, x2: Array | None = None) -> Array:
+
+def split_inexact(params: Any) -> tuple[list[Array], Callable[[list[Array]], Any]]:
+    """(floating-point leaves, a function that puts new ones in their place); masks and counters are not differentiated."""
+    leaves, structure = jax.tree.flatten(params)
+    moves = [hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves]
+
+    def restore(moving: list[Array]) -> Any:
+        new = iter(moving)
+        return jax.tree.unflatten(structure, [next(new) if m else leaf for m, leaf in zip(moves, leaves, strict=True)])
+
+    return [leaf for m, leaf in zip(moves, leaves, strict=True) if m], restore
+
+
+def generic_ntk(apply: Apply, params: Any, x1: Array, x2: Array | None = None) -> Array:
     """K[i, j, a, b] = Σ_w (∂f_a(x1_i)/∂w)(∂f_b(x2_j)/∂w), shape (n1, n2, C, C), from explicit Jacobians.
 
     Needs memory for n·C·p numbers; it is the route for callables that are not a ``Network``, and the tests' oracle.
     """
+    moving, restore = split_inexact(params)
 
     def jacobian(x: Array) -> list[Array]:
-        tree = jax.jacrev(apply)(params, x)
-        return [leaf.reshape(leaf.shape[0], leaf.shape[1], -1) for leaf in jax.tree.leaves(tree)]
+        leaves = jax.jacrev(lambda w: apply(restore(w), x))(moving)
+        return [leaf.reshape(*leaf.shape[:2], -1) for leaf in leaves]
 
     with jax.default_matmul_precision("highest"):
         left = jacobian(x1)

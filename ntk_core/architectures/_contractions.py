@@ -1,0 +1,167 @@
+"""Contractions of a layer's tangent kernel, the cheapest by counted multiplications.
+
+Derivations and counts: docs/math/kernel_without_jacobians.md. Everything works in blocks, so that no intermediate array
+exceeds about ``BLOCK_ENTRIES`` numbers, and a kernel of a batch with itself computes only its upper triangle of blocks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+BLOCK_ENTRIES = 2**23  # 32 MiB in float32: beyond the caches anyway, small beside the weights of a wide network
+MIN_BLOCKS = 4  # of rows; a batch with itself then needs 10 of 16 pairs of blocks
+
+Side = tuple[Array, Array]  # inputs (n, ...) and cotangents (C, n, ...) of one batch
+BlockKernel = Callable[[Side, Side], Array]  # (C, n1, C, n2)
+
+
+def bias_kernel(multiplier: float, d1: Array, d2: Array) -> Array:
+    """multiplier² Σ_v δ^c_iv δ^d_jv, (C, n1, C, n2), from cotangents (C, n, num_features) summed over positions."""
+    return multiplier**2 * jnp.tensordot(d1, d2, (-1, -1))
+
+
+def blocked(kernel: BlockKernel, left: Side, right: Side, entries_per_pair: int) -> Array:
+    """``kernel(left, right)`` in square blocks of rows; only half of them where ``left is right``.
+
+    ``entries_per_pair`` is the number of intermediate numbers that ``kernel`` needs for one pair of inputs.
+    """
+    n1, n2 = left[0].shape[0], right[0].shape[0]
+    largest = max(1, math.isqrt(BLOCK_ENTRIES // max(entries_per_pair, 1)))
+    if max(n1, n2) <= min(largest, MIN_BLOCKS):
+        return kernel(left, right)
+    num_blocks = max(MIN_BLOCKS if left is right else 1, math.ceil(max(n1, n2) / largest))
+    size = math.ceil(max(n1, n2) / num_blocks)
+    blocks1, blocks2 = math.ceil(n1 / size), math.ceil(n2 / size)
+    padded1, padded2 = _padded_rows(left, blocks1 * size), _padded_rows(right, blocks2 * size)
+    pairs = [(i, j) for i in range(blocks1) for j in range(blocks2) if left is not right or i <= j]
+    index = jnp.array(pairs)
+    parts = jax.lax.map(lambda ij: kernel(_rows(padded1, ij[0] * size, size), _rows(padded2, ij[1] * size, size)), index)
+    num_outputs = parts.shape[1]
+    whole = jnp.zeros((blocks1, blocks2, num_outputs, size, num_outputs, size), parts.dtype)
+    whole = whole.at[index[:, 0], index[:, 1]].set(parts)
+    if left is right:
+        whole = whole.at[index[:, 1], index[:, 0]].set(jnp.transpose(parts, (0, 3, 4, 1, 2)))
+    whole = jnp.transpose(whole, (2, 0, 3, 4, 1, 5))
+    return whole.reshape(num_outputs, blocks1 * size, num_outputs, blocks2 * size)[:, :n1, :, :n2]
+
+
+def _padded_rows(side: Side, rows: int) -> Side:
+    a, d = side
+    missing = rows - a.shape[0]
+    pad_a = [(0, missing)] + [(0, 0)] * (a.ndim - 1)
+    return jnp.pad(a, pad_a), jnp.pad(d, [(0, 0), *pad_a[:1]] + [(0, 0)] * (d.ndim - 2))
+
+
+def _rows(side: Side, start: Array, size: int) -> Side:
+    a, d = side
+    return jax.lax.dynamic_slice_in_dim(a, start, size, 0), jax.lax.dynamic_slice_in_dim(d, start, size, 1)
+
+
+def jacobian_contraction(features1: Array, d1: Array, features2: Array, d2: Array) -> Array:
+    """Gram matrix of J^c_i = Σ_p features_ip ⊗ δ^c_ip, (C, n1, C, n2), from (n, P, fan_in) and (C, n, P, num_features).
+
+    The Jacobians of this one layer, a stretch of its features at a time.
+    """
+    same = features2 is features1 and d2 is d1
+    num_outputs, n1, _, num_features = d1.shape
+    n2, _, fan_in = features2.shape
+    rows = num_outputs * (n1 if same else n1 + n2)
+    stretch = min(num_features, max(1, BLOCK_ENTRIES // (rows * fan_in)))
+    num_stretches = math.ceil(num_features / stretch)
+    missing = num_stretches * stretch - num_features
+
+    def jacobian(features: Array, d: Array, start: Array) -> Array:
+        part = jax.lax.dynamic_slice_in_dim(d, start, stretch, 3)
+        return jnp.einsum("ipk,cipf->cikf", features, part)
+
+    def add(total: Array, start: Array) -> tuple[Array, None]:
+        j1 = jacobian(features1, d1, start)
+        j2 = j1 if same else jacobian(features2, d2, start)
+        return total + jnp.tensordot(j1, j2, ((2, 3), (2, 3))), None
+
+    if missing:
+        widths = [(0, 0)] * 3 + [(0, missing)]
+        d1 = jnp.pad(d1, widths)
+        d2 = d1 if same else jnp.pad(d2, widths)
+    zero = jnp.zeros((num_outputs, n1, num_outputs, n2), jnp.result_type(features1, d1))
+    total, _ = jax.lax.scan(add, zero, stretch * jnp.arange(num_stretches))
+    return total
+
+
+def convolution_kernel(
+    multiplier: float,
+    bias_multiplier: float | None,
+    left: Side,
+    right: Side,
+    features: Callable[[Array], Array],
+    patch_products: Callable[[Array, Array], Array],
+    fan_in: int,
+) -> Array:
+    """Σ_pq (multiplier² patch_ip·patch_jq + bias²) (δ^c_ip·δ^d_jq), or the Gram matrix of Σ_p patch_ip ⊗ δ_ip.
+
+    Inputs are (n, *sizes, channels), cotangents (C, n, P, num_features). ``features`` extracts patches;
+    ``patch_products`` gives all products of patches, (n1, P, n2, P).
+    """
+    (a1, d1), (a2, d2) = left, right
+    num_outputs, n1, positions, num_features = d1.shape
+    n2, channels = a2.shape[0], a2.shape[-1]
+    same = left is right
+    pairs = n1 * n2 * (0.5 + 0.5 / MIN_BLOCKS if same else 1)
+    pixels = math.prod(a1.shape[1:-1])
+    by_positions = pairs * (
+        pixels**2 * channels + positions**2 * (fan_in // channels + num_outputs**2 * (num_features + 1))
+    )
+    by_jacobian = fan_in * num_features * num_outputs * ((n1 if same else n1 + n2) * positions + num_outputs * n1 * n2)
+    if by_jacobian <= by_positions:
+        features1 = features(a1)
+        kernel = jacobian_contraction(features1, d1, features1 if same else features(a2), d2)
+    else:
+
+        def block(one: Side, two: Side) -> Array:
+            cotangents = jnp.einsum("cipf,djqf->cidjpq", one[1], two[1])
+            return jnp.einsum("cidjpq,ipjq->cidj", cotangents, patch_products(one[0], two[0]))
+
+        kernel = blocked(block, left, right, positions**2 * num_outputs**2 + 2 * pixels**2)
+    kernel = multiplier**2 * kernel
+    if bias_multiplier is not None:
+        sum1 = d1.sum(axis=2)
+        kernel = kernel + bias_kernel(bias_multiplier, sum1, sum1 if same else d2.sum(axis=2))
+    return kernel
+
+
+def masked_kernel(
+    multiplier: Array | float, bias_multiplier: float | None, mask: Array, left: Side, right: Side
+) -> Array:
+    """Σ_uv M_uv s_v² a_iu a_ju δ^c_iv δ^d_jv for inputs (n, fan_in) and cotangents (C, n, num_features), s the multiplier.
+
+    By products of pairs, ((a_i ∘ a_j) M) · (s² δ_i ∘ δ_j), or by the Gram matrix of (a_i ⊗ s δ_i) ∘ M.
+    """
+    (a1, d1), (a2, d2) = left, right
+    same = left is right
+    num_outputs, n1, num_features = d1.shape
+    n2, fan_in = a2.shape
+    edges = mask.astype(a1.dtype)
+    scaled = (a1, multiplier * d1)
+    other = scaled if same else (a2, multiplier * d2)
+    pairs = n1 * n2 * (0.5 + 0.5 / MIN_BLOCKS if same else 1)
+    by_pairs = pairs * (fan_in * num_features + fan_in + num_outputs**2 * num_features)
+    by_jacobian = fan_in * num_features * num_outputs * ((n1 if same else n1 + n2) + num_outputs * n1 * n2)
+
+    def pair_block(one: Side, two: Side) -> Array:
+        reach = (one[0][:, None, :] * two[0][None, :, :]) @ edges
+        return jnp.einsum("ijv,civ,djv->cidj", reach, one[1], two[1])
+
+    def jacobian_block(one: Side, two: Side) -> Array:
+        j1, j2 = (jnp.einsum("iu,civ,uv->ciuv", a, d, edges) for a, d in (one, two))
+        return jnp.tensordot(j1, j2, ((2, 3), (2, 3)))
+
+    if by_pairs <= by_jacobian:
+        kernel = blocked(pair_block, scaled, other, fan_in + (1 + num_outputs**2) * num_features)
+    else:
+        kernel = blocked(jacobian_block, scaled, other, 2 * num_outputs * fan_in * num_features)
+    return kernel if bias_multiplier is None else kernel + bias_kernel(bias_multiplier, d1, d2)

@@ -1,0 +1,69 @@
+"""Models that start at f(w₀; x) = 0, with the tangent kernel of the network that they are made from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import jax
+from jax import Array
+
+from ntk_core.architectures._layers import Layer, Shape
+from ntk_core.architectures._network import Call, Network, NetworkParams
+
+MIRROR = "mirror."
+
+
+@dataclass(frozen=True)
+class Mirrored(Network):
+    """f = (f_A − f_B) / √2 of two copies of a network that start with equal parameters: exactly 0 at initialization.
+
+    The kernel is the mean of the two kernels, so at initialization it is that of ``net``, for any depth and architecture;
+    the copies part as soon as they are trained. With one hidden layer this is the symmetric initialization of Hu, Xiao,
+    Adlam & Pennington 2020, §3, with 2 · width neurons.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from ntk_core.architectures import FullyConnected
+    >>> net = Mirrored(FullyConnected(width=4, depth=2))
+    >>> net.apply(net.init(jax.random.key(0), (2,)), jnp.ones((1, 2))).item()
+    0.0
+    """
+
+    net: Network
+
+    @property
+    def output(self) -> str:
+        return self.net.output
+
+    @cached_property
+    def layers(self) -> Mapping[str, Layer]:
+        return {**self.net.layers, **{MIRROR + name: layer for name, layer in self.net.layers.items()}}
+
+    def init(self, key: Array, input_shape: Shape) -> NetworkParams:
+        drawn = self.net.init(key, input_shape)
+        return {**drawn, **{MIRROR + name: dict(params) for name, params in drawn.items()}}
+
+    def body(self, call: Call, x: Array) -> Array:
+        mirrored = self.net.body(lambda name, a: call(MIRROR + name, a), x)
+        return (self.net.body(call, x) - mirrored) / math.sqrt(2)
+
+    def first_layers(self) -> tuple[str, ...]:
+        first = self.net.first_layers()
+        return (*first, *(MIRROR + name for name in first))
+
+    def min_width(self, input_shape: Shape) -> int:
+        return self.net.min_width(input_shape)
+
+
+def subtract_initial_output(net: Network, params: NetworkParams) -> Callable[[NetworkParams, Array], Array]:
+    """``apply(w, x)`` = net(w; x) − net(w₀; x), (n, C), with w₀ = ``params``: exactly 0 at the start, same kernel.
+
+    Keeps w₀ and costs a second forward pass, but changes nothing in the network.
+    """
+
+    def apply(current: NetworkParams, x: Array) -> Array:
+        return net.apply(current, x) - jax.lax.stop_gradient(net.apply(params, x))
+
+    return apply

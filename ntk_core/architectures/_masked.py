@@ -1,0 +1,97 @@
+"""Dense layers with edges removed at random, once and for all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ntk_core.architectures._contractions import masked_kernel
+from ntk_core.architectures._layers import Layer, Params, Scaling, Shape, add_bias, check_inputs
+from ntk_core.errors import InvalidInput
+
+Parts = tuple[tuple[int | None, float], ...]
+
+
+@dataclass(frozen=True)
+class MaskedDense(Layer):
+    """z_v = in(v)^(-1/2) Σ_{u→v} W_uv a_u + b_v, over the edges that are left; in(v) is their actual number.
+
+    Each edge is removed with its drop probability when parameters are drawn, and never comes back: the mask is stored
+    beside the weights as ``params["mask"]`` (uint8), and training does not move it. A neuron whose edges would all be
+    removed keeps one of them, drawn uniformly, since an in-degree of zero has no scaling.
+
+    Source: Zhu, Liu & Belkin 2022, Eq. 2 and App. A.
+
+    Attributes:
+        drop_probability: of every edge; or a tuple of (number of inputs, drop probability) for stretches of the inputs,
+            in order, with None for the one stretch whose length is what remains.
+    """
+
+    num_features: int
+    drop_probability: float | Parts = 0.0
+    use_bias: bool = False
+    scaling: Scaling = Scaling()
+
+    def __post_init__(self) -> None:
+        for _, probability in self._parts():
+            check_drop_probability(probability)
+
+    def _parts(self) -> Parts:
+        return self.drop_probability if isinstance(self.drop_probability, tuple) else ((None, self.drop_probability),)
+
+    def output_shape(self, input_shape: Shape) -> Shape:
+        if len(input_shape) != 1:
+            raise InvalidInput("input_shape", input_shape, "one axis of features")
+        return (self.num_features,)
+
+    def init(self, key: Array, input_shape: Shape) -> Params:
+        (fan_in,) = input_shape
+        mask_key, spare_key, weight_key, bias_key = jax.random.split(key, 4)
+        rest = fan_in - sum(size or 0 for size, _ in self._parts())
+        drop = jnp.concatenate([jnp.full(rest if size is None else size, p) for size, p in self._parts()])
+        kept = jax.random.uniform(mask_key, (fan_in, self.num_features)) >= drop[:, None]
+        spare = jnp.arange(fan_in)[:, None] == jax.random.randint(spare_key, (self.num_features,), 0, fan_in)
+        mask = jnp.where(kept.any(axis=0), kept, spare).astype(jnp.uint8)
+        _, std = self.scaling.weight(in_degrees(mask))
+        params = {"weight": mask * std * jax.random.normal(weight_key, mask.shape), "mask": mask}
+        if self.use_bias:
+            params["bias"] = self.scaling.bias()[1] * jax.random.normal(bias_key, (self.num_features,))
+        return params
+
+    def multiplier(self, params: Params, fan_in: int) -> Array | float:
+        return self.scaling.weight(in_degrees(params["mask"]))[0]
+
+    def bias_multiplier(self) -> float:
+        return self.scaling.bias()[0]
+
+    def weight_matrix(self, params: Params) -> Array:
+        return params["mask"] * params["weight"]
+
+    def apply(self, params: Params, a: Array) -> Array:
+        check_inputs(a.shape[-1], params["mask"].shape[0])
+        z = self.multiplier(params, a.shape[-1]) * (a @ self.weight_matrix(params))
+        return add_bias(self.scaling, params, z)
+
+    def in_degree_range(self, params: Params) -> tuple[int, int]:
+        degrees = in_degrees(params["mask"])
+        return int(degrees.min()), int(degrees.max())
+
+    def kernel(self, params: Params, a1: Array, d1: Array, a2: Array, d2: Array) -> Array:
+        bias = self.bias_multiplier() if "bias" in params else None
+        left = (a1, d1)
+        right = left if a2 is a1 and d2 is d1 else (a2, d2)
+        return masked_kernel(self.multiplier(params, a1.shape[-1]), bias, params["mask"], left, right)
+
+
+def in_degrees(mask: Array) -> Array:
+    """Number of edges into each neuron, (num_features,)."""
+    return jnp.sum(mask, axis=0, dtype=jnp.result_type(float))
+
+
+def check_drop_probability(given: float, field: str = "drop_probability") -> None:
+    """Refuse a probability outside [0, 1): at 1 no edge is left."""
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < 1:
+        raise InvalidInput(field, given, "a number from 0 up to, but not including, 1")

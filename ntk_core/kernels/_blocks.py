@@ -1,0 +1,58 @@
+"""Kernels of many rows from blocks of rows, so that what lies between parameters and kernel fits into memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+View = Any  # what is kept of a block of rows, a tree of arrays
+
+
+def rows_within(memory_limit: float, row_bytes: float) -> int:
+    """How many rows fit, at least one."""
+    return max(1, int(memory_limit // row_bytes))
+
+
+def in_blocks(
+    view: Callable[[Array], View],
+    contract: Callable[[View, View | None], Any],
+    x1: Array,
+    x2: Array | None,
+    size: int,
+) -> Any:
+    """``contract(view(x1), view(x2))`` from blocks of at most ``size`` rows of each, a tree of (n1, n2, C, C) arrays.
+
+    Two views live at a time. Blocks have equal sizes (the last one is filled up), so that everything is compiled once.
+    Without ``x2`` only blocks on and above the diagonal are computed; ``contract(view, None)`` is a diagonal one.
+    """
+    blocks1 = _blocks(x1, size)
+    blocks2 = blocks1 if x2 is None else _blocks(x2, size)
+    grid: list[list[Any]] = [[None] * len(blocks2) for _ in blocks1]
+    for i, rows in enumerate(blocks1):
+        left = view(rows)
+        for j, others in enumerate(blocks2):
+            if x2 is not None:
+                grid[i][j] = contract(left, view(others))
+            elif j == i:
+                grid[i][i] = contract(left, None)
+            elif j > i:
+                grid[i][j] = contract(left, view(others))
+                grid[j][i] = jax.tree.map(lambda k: jnp.transpose(k, (1, 0, 3, 2)), grid[i][j])
+    n1, n2 = x1.shape[0], x1.shape[0] if x2 is None else x2.shape[0]
+    rows_of = [jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=1), *row) for row in grid]
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=0)[:n1, :n2], *rows_of)
+
+
+def _blocks(x: Array, size: int) -> list[Array]:
+    """Blocks of equal size; the last one repeats its final row as often as needed."""
+    num_blocks = math.ceil(x.shape[0] / size)
+    size = math.ceil(x.shape[0] / num_blocks)
+    num_blocks = math.ceil(x.shape[0] / size)
+    missing = num_blocks * size - x.shape[0]
+    filled = jnp.pad(x, [(0, missing)] + [(0, 0)] * (x.ndim - 1), mode="edge") if missing else x
+    return [filled[start : start + size] for start in range(0, num_blocks * size, size)]

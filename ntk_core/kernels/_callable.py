@@ -1,0 +1,109 @@
+"""The tangent kernel of any callable, by the route that needs fewer multiplications.
+
+Counts for inputs whose forward pass takes F multiplications each, p parameters and C outputs:
+contraction of Jacobians n C · 2F + n1 n2 C² p, in memory for n C p numbers; vector products, one for each pair of an
+input and an output, n1 n2 C · 2F, in memory for C p numbers (docs/math/kernel_without_jacobians.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ntk_core.kernels._blocks import in_blocks, rows_within
+from ntk_core.kernels._generic import Apply, split_inexact
+
+
+def callable_ntk(apply: Apply, params: Any, x1: Array, x2: Array | None, memory_limit: float | None) -> Array:
+    """K[i, j, a, b] of ``apply``, shape (n1, n2, C, C), in rows of blocks where a limit in bytes asks for them."""
+    function = _hashable(apply)
+    moving, _ = split_inexact(params)
+    row = jax.eval_shape(function, params, x1[:1])
+    num_outputs = row.shape[-1]
+    jacobian_bytes = num_outputs * sum(leaf.size * leaf.dtype.itemsize for leaf in moving)
+    num_params = sum(leaf.size for leaf in moving)
+    n1, n2 = x1.shape[0], x1.shape[0] if x2 is None else x2.shape[0]
+    size = max(n1, n2) if memory_limit is None else rows_within(memory_limit, 2 * jacobian_bytes)
+    forward = forward_multiplications(function, params, x1[:1], num_params)
+    if vector_products_are_cheaper(n1, n2 if x2 is not None else 0, num_outputs, num_params, forward, size):
+        return _by_vector_products(function, params, x1, x1 if x2 is None else x2)
+    if size >= max(n1, n2):
+        return _by_jacobians(function, params, x1, x2)
+    return in_blocks(partial(_jacobian, function, params), _contract, x1, x2, size)
+
+
+def vector_products_are_cheaper(
+    n1: int, n2: int, num_outputs: int, num_params: int, forward: float, block: int
+) -> bool:
+    """Whether vector products need fewer multiplications than Jacobians in blocks of rows; n2 = 0 for x2 = x1."""
+    others = n2 or n1
+    blocks1, blocks2 = math.ceil(n1 / block), math.ceil(others / block)
+    # Each block of x1 meets all blocks of x2, whose Jacobians are then computed again; half of them if x2 is x1.
+    recomputed = n1 + (others * blocks1 if n2 else (blocks2 - 1) * n1 / 2)
+    by_jacobians = recomputed * num_outputs * 2 * forward + n1 * others * num_outputs**2 * num_params
+    by_products = (n1 + 1) * others * num_outputs * 2 * forward
+    return by_products < by_jacobians
+
+
+def forward_multiplications(function: Apply, params: Any, row: Array, num_params: int) -> float:
+    """Multiplications of one forward pass of one row, as the compiler counts them; p where it does not say."""
+    costs = jax.jit(function).lower(params, row).cost_analysis()
+    flops = costs.get("flops", 0.0) if isinstance(costs, dict) else 0.0
+    return flops / 2 if flops > 0 else float(num_params)
+
+
+def _hashable(apply: Apply) -> Apply:
+    """``apply`` itself if its compiled program can be kept for the next call, else a wrapper."""
+    try:
+        hash(apply)
+    except TypeError:
+        return lambda params, x: apply(params, x)
+    return apply
+
+
+def _row_function(apply: Apply, params: Any) -> tuple[list[Array], Callable[[list[Array], Array], Array]]:
+    moving, restore = split_inexact(params)
+    return moving, lambda leaves, row: apply(restore(leaves), row[None])[0]
+
+
+@partial(jax.jit, static_argnums=0)
+def _jacobian(apply: Apply, params: Any, x: Array) -> list[Array]:
+    """∂apply/∂w of each leaf, (n, C, size), row by row: C backward passes a row, none over other rows."""
+    moving, function = _row_function(apply, params)
+    with jax.default_matmul_precision("highest"):
+        leaves = jax.vmap(lambda row: jax.jacrev(function)(moving, row))(x)
+    return [leaf.reshape(*leaf.shape[:2], -1) for leaf in leaves]
+
+
+@jax.jit
+def _contract(left: list[Array], right: list[Array] | None) -> Array:
+    other = left if right is None else right
+    with jax.default_matmul_precision("highest"):
+        parts = [jnp.einsum("iap,jbp->ijab", u, v) for u, v in zip(left, other, strict=True)]
+        return jnp.asarray(sum(parts))
+
+
+@partial(jax.jit, static_argnums=0)
+def _by_jacobians(apply: Apply, params: Any, x1: Array, x2: Array | None) -> Array:
+    return _contract(_jacobian(apply, params, x1), None if x2 is None else _jacobian(apply, params, x2))
+
+
+@partial(jax.jit, static_argnums=0)
+def _by_vector_products(apply: Apply, params: Any, x1: Array, x2: Array) -> Array:
+    """Column (j, b) of the kernel is ⟨∇f(x1), g⟩ with g = ∇f_b(x2_j): one backward pass, then one forward derivative."""
+    moving, function = _row_function(apply, params)
+    with jax.default_matmul_precision("highest"):
+        _, push = jax.linearize(lambda leaves: jax.vmap(partial(function, leaves))(x1), moving)
+
+        def columns(row: Array) -> Array:
+            output, pull = jax.vjp(lambda leaves: function(leaves, row), moving)
+            (gradients,) = jax.vmap(pull)(jnp.eye(output.shape[-1], dtype=output.dtype))
+            return jax.vmap(push)(gradients)  # (C of x2, n1, C of x1)
+
+        return jnp.transpose(jax.lax.map(columns, x2), (2, 0, 3, 1))

@@ -1,0 +1,237 @@
+"""The tangent kernel of infinitely wide networks, layer by layer (docs/math/infinite_width.md).
+
+Three families of pairs are carried along: every x1 with every x2 (with its tangent kernel), and every input with itself
+(variances). For convolutions each pair has one entry a position, or one a pair of positions where pooling mixes them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ntk_core.architectures import (
+    Convolution,
+    Convolutional,
+    Dense,
+    FullyConnected,
+    Layer,
+    Mirrored,
+    Network,
+    ResNet,
+    Stack,
+)
+from ntk_core.errors import InvalidInput
+from ntk_core.kernels._gaussian import mean, pair_expectations
+
+BLOCK_ENTRIES = 2**24  # pairs of inputs and positions at a time: 128 MiB an array in float64
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Covariances and tangent kernel of one neuron (or channel) in the limit; positions follow the axes of inputs.
+
+    Attributes:
+        cov: of x1 with x2, (n1, n2, *positions).
+        cov1, cov2: of x1 and of x2 with themselves, (n, *positions).
+        tangent: products of derivatives summed over all parameters so far, (n1, n2, *positions).
+        mean1, mean2: average over the neurons, (n,).
+    """
+
+    cov: Array
+    cov1: Array
+    cov2: Array
+    tangent: Array
+    mean1: Array
+    mean2: Array
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Which pairs of positions are followed: ``axes`` spatial axes; equal positions only, or all pairs of them."""
+
+    axes: int
+    all_pairs: bool
+
+    @property
+    def pair_axes(self) -> tuple[int, ...]:
+        return tuple(range(-self.axes * (2 if self.all_pairs else 1), 0))
+
+    def diagonal(self, cov: Array) -> Array:
+        """The entries at equal positions, (..., *sizes)."""
+        if not (self.all_pairs and self.axes):
+            return cov
+        sizes = cov.shape[-self.axes :]
+        flat = cov.reshape(*cov.shape[: -2 * self.axes], math.prod(sizes), math.prod(sizes))
+        return jnp.diagonal(flat, axis1=-2, axis2=-1).reshape(*flat.shape[:-2], *sizes)
+
+    def at_first(self, variance: Array) -> Array:
+        """Variances (..., *sizes) of the first member of each pair, to broadcast against covariances."""
+        return variance[(..., *(None,) * self.axes)] if self.all_pairs else variance
+
+    def at_second(self, variance: Array) -> Array:
+        """Variances (n, *sizes) of the second member of each pair."""
+        if not self.all_pairs:
+            return variance
+        return jnp.expand_dims(variance, tuple(range(variance.ndim - self.axes, variance.ndim)))
+
+
+def infinite_width_ntk(net: Network, x1: Array, x2: Array | None = None) -> Array:
+    """lim_{m→∞} of the tangent kernel of one output, shape (n1, n2); kernels between different outputs vanish.
+
+    For :class:`FullyConnected`, :class:`ResNet` and convolutional networks with linear output in the NTK parameterization.
+    ReLU, leaky ReLU and erf in closed form; other activations by Gauss–Hermite quadrature in float64, to about 1e-8 while
+    pre-activations have variances of order one.
+
+    >>> from ntk_core.architectures import FullyConnected
+    >>> net = FullyConnected(depth=1, activation="relu")  # x = x': α² and the arc-cosine kernels are |x|²/2d each
+    >>> infinite_width_ntk(net, jnp.array([[3.0, 4.0]])).item()
+    12.5
+
+    Raises:
+        InvalidInput: for a network without such a limit (a bottleneck, a nonlinear output), another parameterization, or
+            an architecture that is not covered.
+
+    Source: Jacot, Gabriel & Hongler 2018; Arora et al. 2019 (convolutions).
+    """
+    inner = net.net if isinstance(net, Mirrored) else net
+    _check(inner)
+    assert isinstance(inner, Stack)
+    inner.layer_input_shapes(x1.shape[1:])
+    if x2 is not None and x2.shape[1:] != x1.shape[1:]:
+        raise InvalidInput("x2", x2.shape, f"rows of shape {x1.shape[1:]}, as in x1")
+    left = np.asarray(x1, np.float64)
+    right = left if x2 is None else np.asarray(x2, np.float64)
+    pair_entries = math.prod(x1.shape[1:-1]) ** 2 if _needs_all_pairs(inner) else math.prod(x1.shape[1:-1])
+    rows = max(1, BLOCK_ENTRIES // (right.shape[0] * max(1, pair_entries)))
+    with jax.enable_x64(True):
+        blocks = [
+            np.asarray(_kernel(inner, jnp.asarray(left[start : start + rows]), jnp.asarray(right)))
+            for start in range(0, left.shape[0], rows)
+        ]
+    return jnp.asarray(np.concatenate(blocks), dtype=jnp.result_type(float))
+
+
+def _check(net: Network) -> None:
+    if not isinstance(net, FullyConnected | ResNet | Convolutional):
+        allowed = "FullyConnected, ResNet, ConvNet, MixedNet, or one of them Mirrored; other limits are not derived"
+        raise InvalidInput("net", type(net).__name__, allowed)
+    if net.parameterization != "ntk":
+        raise InvalidInput("parameterization", net.parameterization, "ntk: the kernels of the others grow with the width")
+    if net.output != "linear":
+        raise InvalidInput("output", net.output, "linear: behind another output the kernel does not become constant")
+
+
+def _needs_all_pairs(net: Network) -> bool:
+    return isinstance(net, Convolutional) and (net.readout == "global-average" or net.pool_size > 1)
+
+
+@partial(jax.jit, static_argnums=0)
+def _kernel(net: Stack, x1: Array, x2: Array) -> Array:
+    if isinstance(net, Convolutional):
+        positions = Positions(net.dimensions, _needs_all_pairs(net))
+    else:
+        positions = Positions(0, False)
+        x1, x2 = (x.reshape(x.shape[0], -1) for x in (x1, x2))
+    limit = skipped = _inputs(x1, x2, positions)
+    *hidden, output_layer = net.layers.values()
+    for index, layer in enumerate(hidden):
+        if isinstance(net, Convolutional) and index == net.num_convolutions:
+            limit, positions = _read_out(limit, net.readout, positions), Positions(0, False)
+        limit = _activate(net.activation, _linear(layer, limit, positions), positions, isinstance(net, ResNet))
+        if isinstance(net, Convolutional) and index < net.num_convolutions:
+            limit = _each(limit, partial(_pool, net.pool_size, positions))
+        if isinstance(net, ResNet) and index % net.skip_every == 0:
+            limit = skipped = limit if index == 0 else _add(limit, skipped)
+    if isinstance(net, Convolutional) and net.num_convolutions == net.depth:
+        limit, positions = _read_out(limit, net.readout, positions), Positions(0, False)
+    return _linear(output_layer, limit, positions).tangent
+
+
+def _each(limit: Limit, function: Callable[[Array], Array]) -> Limit:
+    """``function`` applied to covariances and tangent kernel alike."""
+    changed = {name: function(getattr(limit, name)) for name in ("cov", "cov1", "cov2", "tangent")}
+    return replace(limit, **changed)
+
+
+def _inputs(x1: Array, x2: Array, positions: Positions) -> Limit:
+    """Products of the inputs, averaged over their channels."""
+    first = "hw"[: positions.axes]
+    second = "pq"[: positions.axes] if positions.all_pairs else first
+    pairs = first + second if positions.all_pairs else first
+    channels = x1.shape[-1]
+    cov = jnp.einsum(f"i{first}c,j{second}c->ij{pairs}", x1, x2) / channels
+    cov1, cov2 = (jnp.einsum(f"i{first}c,i{second}c->i{pairs}", x, x) / channels for x in (x1, x2))
+    return Limit(cov, cov1, cov2, jnp.zeros_like(cov), jnp.zeros(len(x1)), jnp.zeros(len(x2)))
+
+
+def _linear(layer: Layer, limit: Limit, positions: Positions) -> Limit:
+    """Through weights of variance gain²/fan_in and biases: Σ = gain² C + σ_b², Θ = gain² Θ' + (Σ's weights and biases)."""
+    assert isinstance(layer, Dense | Convolution)
+    gain, bias = layer.scaling.gain**2, layer.scaling.bias_std**2 if layer.use_bias else 0.0
+
+    def average(cov: Array) -> Array:
+        return gain * (_windows_average(layer, positions, cov) if isinstance(layer, Convolution) else cov)
+
+    below = _each(limit, average)
+    # A weight has derivative multiplier · a, a bias 1: together gain² C + 1 for a layer that is trained.
+    own = below.cov + (1.0 if layer.use_bias else 0.0) if layer.trainable else 0.0
+    return replace(
+        below, cov=below.cov + bias, cov1=below.cov1 + bias, cov2=below.cov2 + bias, tangent=below.tangent + own
+    )
+
+
+def _windows_average(layer: Convolution, positions: Positions, cov: Array) -> Array:
+    """Mean over the offsets o of the kernel of C[p + o, q + o]."""
+    axes = [cov.ndim + axis for axis in positions.pair_axes]
+    padded = layer.pad(cov, axes)
+    windows = layer.windows(tuple(cov.shape[axis] for axis in axes[: positions.axes]))
+    repeats = 2 if positions.all_pairs else 1
+    return jnp.asarray(sum(padded[(..., *window * repeats)] for window in windows)) / len(windows)
+
+
+def _activate(name: str, limit: Limit, positions: Positions, with_means: bool) -> Limit:
+    """Through σ: C = E[σ(u)σ(v)], Θ = Θ' E[σ'(u)σ'(v)]."""
+    q1, q2 = positions.diagonal(limit.cov1), positions.diagonal(limit.cov2)
+    cov, slopes = pair_expectations(
+        name, limit.cov, positions.at_first(q1)[:, None], positions.at_second(q2)[None]
+    )
+    cov1, _ = pair_expectations(name, limit.cov1, positions.at_first(q1), positions.at_second(q1))
+    cov2, _ = pair_expectations(name, limit.cov2, positions.at_first(q2), positions.at_second(q2))
+    means = (mean(name, q1), mean(name, q2)) if with_means else (limit.mean1, limit.mean2)
+    return Limit(cov, cov1, cov2, limit.tangent * slopes, *means)
+
+
+def _add(upper: Limit, lower: Limit) -> Limit:
+    """α = σ(z) + α': given α', z is independent of each single neuron of it, which leaves the products of means."""
+    return Limit(
+        upper.cov + lower.cov + upper.mean1[:, None] * lower.mean2 + lower.mean1[:, None] * upper.mean2,
+        upper.cov1 + lower.cov1 + 2 * upper.mean1 * lower.mean1,
+        upper.cov2 + lower.cov2 + 2 * upper.mean2 * lower.mean2,
+        upper.tangent + lower.tangent,
+        upper.mean1 + lower.mean1,
+        upper.mean2 + lower.mean2,
+    )
+
+
+def _pool(size: int, positions: Positions, cov: Array) -> Array:
+    """Averages over windows of ``size`` positions along each axis of both members of the pairs."""
+    if size == 1:
+        return cov
+    for axis in positions.pair_axes:
+        axis += cov.ndim
+        cov = cov.reshape(*cov.shape[:axis], -1, size, *cov.shape[axis + 1 :]).mean(axis=axis + 1)
+    return cov
+
+
+def _read_out(limit: Limit, readout: str, positions: Positions) -> Limit:
+    """Flat features: their average product runs over equal positions (flatten), or over all pairs (global average)."""
+    if readout == "global-average":
+        return _each(limit, lambda cov: cov.mean(axis=positions.pair_axes))
+    return _each(limit, lambda cov: positions.diagonal(cov).mean(axis=tuple(range(-positions.axes, 0))))

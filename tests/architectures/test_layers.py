@@ -1,0 +1,127 @@
+"""Every layer is a matrix product at each of its positions, and its kernel is the Gram matrix of its own Jacobian."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ntk_core.architectures import Convolution, Dense, MaskedDense, Scaling
+from ntk_core.architectures import _contractions as contractions
+from ntk_core.kernels import generic_ntk
+from tests.cases import FAST_COMPILE, random_layer
+
+LAYERS = {
+    "dense": (Dense(5, use_bias=True), (4,)),
+    "dense-lecun": (Dense(5, scaling=Scaling("lecun", 1.5, 5)), (4,)),
+    "masked": (MaskedDense(6, 0.5, use_bias=True), (7,)),
+    "masked-standard": (MaskedDense(6, ((None, 0.8), (3, 0.1)), scaling=Scaling("standard")), (7,)),
+    "circular-2d": (Convolution(5, 3, "circular", use_bias=True), (4, 5, 2)),
+    "zero-2d": (Convolution(5, 3, "zero", use_bias=True), (4, 5, 2)),
+    "circular-1d": (Convolution(4, 3, "circular", 1, scaling=Scaling("lecun", 1.0, 4)), (6, 3)),
+    "zero-1d-even": (Convolution(4, 2, "zero", 1), (6, 3)),
+    "strided-2d": (Convolution(4, 3, "zero", stride=2), (5, 4, 2)),
+    "strided-circular": (Convolution(4, 3, "circular", 1, stride=2), (7, 2)),
+    "many-channels": (Convolution(40, 3, "circular", use_bias=True), (3, 3, 4)),  # by positions
+}
+
+
+fast = functools.partial(jax.jit, compiler_options=FAST_COMPILE)
+
+
+def normal(seed, *shape):
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+@pytest.fixture(params=LAYERS, name="case")
+def _case(request, x64):
+    layer, shape = LAYERS[request.param]
+    a = normal(1, 5, *shape)
+    return layer, random_layer(layer, shape, np.random.default_rng(0)), a
+
+
+def test_a_layer_is_a_matrix_product_at_each_of_its_positions(case):
+    layer, params, a = case
+    features = fast(layer.features)(params, a)
+    z = layer.multiplier(params, features.shape[-1]) * (features @ layer.weight_matrix(params))
+    if "bias" in params:
+        z = z + layer.bias_multiplier() * params["bias"]
+    expected = fast(layer.apply)(params, a)
+    assert expected.shape == (5, *layer.output_shape(a.shape[1:]))
+    np.testing.assert_allclose(z, layer.positions_of(expected), rtol=1e-12, atol=1e-12)
+
+
+def _jacobian_kernel(layer, params, a1, d1, a2, d2):
+    """Oracle: Σ_c δ^c · z as a function of the layer's parameters, by explicit Jacobians."""
+    moving = {k: v for k, v in params.items() if k in layer.trainable_names()}
+    fixed = {k: v for k, v in params.items() if k not in moving}
+
+    def jacobian(a, d):
+        grads = jax.jacrev(lambda w: jnp.einsum("ni...,cni...->cn", layer.apply({**w, **fixed}, a), d))(moving)
+        return jnp.concatenate([g.reshape(*g.shape[:2], -1) for g in jax.tree.leaves(grads)], axis=-1)
+
+    return jnp.einsum("cip,djp->cidj", jacobian(a1, d1), jacobian(a2, d2))
+
+
+@pytest.mark.parametrize(("same", "block_entries"), [(True, 2**23), (False, 40)])
+def test_kernel_is_the_gram_matrix_of_the_jacobian(case, same, block_entries, monkeypatch):
+    monkeypatch.setattr(contractions, "BLOCK_ENTRIES", block_entries)
+    layer, params, a1 = case
+    d1 = normal(2, 2, 5, *layer.output_shape(a1.shape[1:]))
+    a2, d2 = (a1, d1) if same else (0.5 + a1[:3], d1[:, 2:])
+    expected = fast(functools.partial(_jacobian_kernel, layer))(params, a1, d1, a2, d2)
+    # The very same arrays on both sides, as for a batch with itself, take the symmetric path.
+    kernel = fast(lambda p, a, d: layer.kernel(p, a, d, a, d)) if same else fast(layer.kernel)
+    sides = (a1, d1) if same else (a1, d1, a2, d2)
+    np.testing.assert_allclose(kernel(params, *sides), expected, rtol=1e-11, atol=1e-11 * np.abs(expected).max())
+
+
+def test_both_contractions_of_a_convolution_agree(x64):
+    layer = Convolution(3, 3, "zero")
+    params = layer.init(jax.random.key(0), (4, 4, 2))
+    a = normal(1, 4, 4, 4, 2)
+    features = layer.features(params, a)
+    products = layer._patch_products(a, a)
+    np.testing.assert_allclose(products, jnp.einsum("ipk,jqk->ipjq", features, features), rtol=1e-12, atol=1e-12)
+
+
+def test_a_masked_layer_scales_by_its_actual_in_degree(x64):
+    layer = MaskedDense(200, 0.9)
+    params = layer.init(jax.random.key(0), (12,))
+    in_degree = np.asarray(params["mask"]).sum(axis=0)
+    assert in_degree.min() == 1  # (1 - 0.1)^12 = 28 % of the neurons would have had none
+    ones = {**params, "weight": jnp.ones_like(params["weight"])}
+    np.testing.assert_allclose(layer.apply(ones, jnp.ones((1, 12)))[0], np.sqrt(in_degree), rtol=1e-12)
+
+
+def test_masked_edges_have_no_gradient(x64):
+    layer = MaskedDense(6, 0.5)
+    params = layer.init(jax.random.key(0), (7,))
+    a = normal(1, 3, 7)
+    gradient = jax.grad(lambda w: jnp.sum(layer.apply({**params, "weight": w}, a) ** 2))(params["weight"])
+    assert np.all((np.asarray(gradient) != 0) == (np.asarray(params["mask"]) == 1))
+
+
+def test_a_layer_without_dropped_edges_is_a_dense_layer(x64):
+    masked, dense = MaskedDense(6, 0.0), Dense(6)
+    params = masked.init(jax.random.key(0), (7,))
+    a = normal(1, 3, 7)
+    np.testing.assert_allclose(masked.apply(params, a), dense.apply({"weight": params["weight"]}, a), rtol=1e-12)
+
+
+def test_a_convolution_of_the_size_of_a_point_is_a_dense_layer_over_positions(x64):
+    conv, dense = Convolution(6, 1), Dense(6)
+    params = conv.init(jax.random.key(0), (3, 3, 4))
+    a = normal(1, 2, 3, 3, 4)
+    expected = dense.apply({"weight": params["weight"].reshape(4, 6)}, a)
+    np.testing.assert_allclose(conv.apply(params, a), expected, rtol=1e-12, atol=1e-14)
+
+
+def test_the_generic_kernel_ignores_masks(x64):
+    layer = MaskedDense(2, 0.5)
+    params = layer.init(jax.random.key(0), (3,))
+    x = normal(1, 4, 3)
+    mask, scale = np.asarray(params["mask"], float), layer.multiplier(params, 3)
+    expected = jnp.einsum("iu,ju,uv,v,vw->ijvw", x, x, mask, scale**2, jnp.eye(2))
+    np.testing.assert_allclose(generic_ntk(layer.apply, params, x), expected, rtol=1e-12, atol=1e-14)

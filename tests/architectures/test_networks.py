@@ -1,0 +1,222 @@
+"""Each architecture is the formula of its paper, written out in NumPy; counts and initial outputs follow from its settings."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ntk_core.architectures import (
+    Bottleneck,
+    ConvNet,
+    DAGNetwork,
+    DenseNet,
+    Edge,
+    FullyConnected,
+    Group,
+    Mirrored,
+    MixedNet,
+    ResNet,
+    subtract_initial_output,
+)
+from tests.cases import ARCHITECTURES, CASES, FAST_COMPILE, MIRRORED, Case, inputs, random_params
+
+fast = functools.partial(jax.jit, compiler_options=FAST_COMPILE)
+
+
+def _drawn(net, input_shape, seed=0):
+    """Parameters as the network draws them."""
+    return fast(lambda key: net.init(key, input_shape))(jax.random.key(seed))
+
+
+def _check(net, input_shape, formula):
+    case = Case("", net, input_shape)
+    params, x = random_params(case), inputs(case, 3)
+    weights = {name: layer["weight"] for name, layer in params.items()}
+    np.testing.assert_allclose(fast(net.apply)(params, x), formula(weights, x), rtol=1e-12, atol=1e-14)
+
+
+def test_bottleneck_network_of_liu_eq_31(x64):
+    def formula(w, x):
+        m = 6
+        alpha = 0.5 * (x @ w["hidden1"]) ** 2  # (n, m)
+        narrow = alpha @ w["hidden2"] / np.sqrt(m)  # (n, 1)
+        return (0.5 * (narrow @ w["hidden3"]) ** 2) @ w["output"] / np.sqrt(m)
+
+    net = Bottleneck(width=6, activation="quadratic", bottleneck_width=1, bottleneck_activation="identity")
+    _check(net, (1,), formula)
+
+
+def test_residual_network_skips_every_layer(x64):
+    def formula(w, x):
+        alpha = np.tanh(x @ w["hidden1"] / 2)
+        for name in ("hidden2", "hidden3"):
+            alpha = np.tanh(alpha @ w[name] / 3) + alpha
+        return alpha @ w["output"] / 3
+
+    _check(ResNet(width=9, depth=3, activation="tanh"), (4,), formula)
+
+
+def test_residual_network_skips_every_two_layers(x64):
+    def formula(w, x):
+        alpha = np.tanh(x @ w["hidden1"] / 2)
+        for first, second in (("hidden2", "hidden3"), ("hidden4", "hidden5")):
+            alpha = np.tanh(np.tanh(alpha @ w[first] / 3) @ w[second] / 3) + alpha
+        return alpha @ w["output"] / 3
+
+    _check(ResNet(width=9, depth=5, activation="tanh", skip_every=2), (4,), formula)
+
+
+def test_densely_connected_network_sees_all_layers_below(x64):
+    def formula(w, x):
+        seen = x
+        for name in ("hidden1", "hidden2"):
+            seen = np.concatenate([seen, np.tanh(seen @ w[name] / np.sqrt(seen.shape[1]))], axis=1)
+        return seen @ w["output"] / np.sqrt(seen.shape[1])
+
+    _check(DenseNet(width=(5, 3), depth=2, activation="tanh"), (4,), formula)
+
+
+def test_dag_network_follows_its_edges(x64):
+    def formula(w, x):
+        a = np.tanh(x @ w["a"] / 2)
+        b = 0.5 * (x @ w["b"] / 2) ** 2
+        c = np.tanh(np.concatenate([a, b], axis=1) @ w["c"] / 3)
+        return np.concatenate([b, c], axis=1) @ w["output"] / np.sqrt(6)
+
+    edges = (("input", "a"), ("input", "b"), ("a", "c"), ("b", "c"), ("b", "output"), ("c", "output"))
+    net = DAGNetwork(
+        width=5,
+        groups=(Group("c", 2), Group("a"), Group("b", 4, "quadratic")),
+        edges=tuple(Edge(*edge) for edge in edges),
+        activation="tanh",
+    )
+    assert net.depths == {"a": 1, "b": 1, "c": 2, "output": 3}
+    _check(net, (4,), formula)
+
+
+def test_circular_convolutional_network_does_not_see_where_an_image_begins(x64):
+    case = Case("", ConvNet(width=4, depth=2, activation="tanh", readout="global-average"), (4, 4, 2))
+    params, x = random_params(case), inputs(case, 2)
+    apply = fast(case.net.apply)
+    np.testing.assert_allclose(apply(params, np.roll(x, (1, 2), axis=(1, 2))), apply(params, x), rtol=1e-12)
+
+
+def test_zero_padding_is_seen_at_the_border(x64):
+    case = Case("", ConvNet(width=4, activation="tanh", padding="zero", readout="global-average"), (4, 4, 2))
+    params, x = random_params(case), inputs(case, 2)
+    apply = fast(case.net.apply)
+    assert np.abs(apply(params, np.roll(x, 1, axis=1)) - apply(params, x)).min() > 1e-3
+
+
+def test_pooling_averages_windows(x64):
+    net = ConvNet(width=2, activation="identity", kernel_size=1, pool_size=2)
+
+    def formula(w, x):
+        pooled = x.reshape(3, 2, 2, 2, 2, 1).mean(axis=(2, 4))
+        features = pooled @ w["hidden1"][0, 0]
+        return np.moveaxis(features, -1, 1).reshape(3, 8) @ w["output"] / np.sqrt(8)
+
+    _check(net, (4, 4, 1), formula)
+
+
+@pytest.mark.parametrize("case", ARCHITECTURES + MIRRORED, ids=lambda case: case.name)
+def test_number_of_parameters_is_that_of_the_drawn_ones(case):
+    params = random_params(case)
+    everything = {name: {k: v for k, v in arrays.items() if k != "mask"} for name, arrays in params.items()}
+    assert case.net.num_params(case.input_shape) == sum(leaf.size for leaf in jax.tree.leaves(everything))
+
+
+@pytest.mark.parametrize("case", CASES[::9], ids=lambda case: case.name)
+def test_trained_parameters_are_those_of_the_partition(case):
+    trained, _ = case.net.partition(random_params(case))
+    counted = case.net.num_params(case.input_shape, only_trained=True)
+    assert counted == sum(leaf.size for leaf in jax.tree.leaves(trained))
+
+
+@pytest.mark.parametrize(
+    ("net", "input_shape", "width"),
+    [
+        (FullyConnected(width=(7, 5), depth=2), (3,), 5),
+        (Bottleneck(width=9, bottleneck_width=2), (3,), 2),
+        (ConvNet(width=6), (4, 4, 1), 6),
+        (MixedNet(width=(8, 6), depth=2), (4, 4, 1), 6),
+        (DenseNet(width=10, depth=2), (3,), 13),
+        (DenseNet(width=10, depth=2, drop_probability=0.5), (5,), 8),
+        (DAGNetwork(width=10), (4,), 14),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_width_is_the_smallest_layer_or_in_degree(net, input_shape, width):
+    assert net.min_width(input_shape) == width
+
+
+def test_in_degrees_are_those_of_the_edges_that_are_left():
+    net = DenseNet(width=200, depth=2, num_outputs=50, drop_probability=0.75)
+    params = _drawn(net, (10,))
+    low, high = net.in_degree_range(params)
+    degrees = np.concatenate([np.asarray(params[name]["mask"]).sum(axis=0) for name in ("hidden2", "output")])
+    assert (low, high) == (degrees.min(), degrees.max())
+    expected = 0.25 * 210  # binomial: four standard deviations are 25
+    assert expected - 27 < low < expected < 0.25 * 410 < high < 0.25 * 410 + 36
+    assert DenseNet(width=20).in_degree_range(random_params(Case("", DenseNet(width=20), (3,)))) == (23, 63)
+
+
+def test_drop_probabilities_of_a_graph_hold_edge_by_edge():
+    edges = (Edge("input", "a"), Edge("input", "b"), Edge("a", "b", 0.9), Edge("b", "output"))
+    net = DAGNetwork(width=100, groups=(Group("a"), Group("b")), edges=edges)
+    mask = np.asarray(_drawn(net, (30,))["b"]["mask"])
+    assert mask[:30].all()
+    assert mask[30:].mean() == pytest.approx(0.1, abs=4 * np.sqrt(0.09 / mask[30:].size))
+
+
+@pytest.mark.parametrize("kind", ["ntk", "standard", "lecun"])
+def test_masked_networks_keep_the_size_of_pre_activations(kind):
+    """With actual in-degrees a hidden pre-activation has variance gain² |α|²/in-degree, however many edges are dropped."""
+    net = DenseNet(width=400, depth=1, drop_probability=0.9, parameterization=kind)
+    params, x = _drawn(net, (400,)), jnp.ones((1, 400))
+    z = np.asarray(net.layers["hidden1"].apply(params["hidden1"], x))[0]
+    assert z.var() == pytest.approx(1, abs=4 * np.sqrt(2 / 400))  # the variance of 400 normal numbers, four deviations
+
+
+@pytest.mark.parametrize("width", [2, 6, 50, 130])
+@pytest.mark.parametrize("use_bias", [True, False])
+def test_symmetric_initialization_starts_at_exactly_zero(width, use_bias):
+    net = FullyConnected(width=width, num_outputs=3, activation="tanh", symmetric=True, use_bias=use_bias)
+    x = inputs(Case("", net, (7,)), 5)
+    assert np.all(np.asarray(fast(net.apply)(_drawn(net, (7,)), x)) == 0)
+
+
+def test_symmetric_convolutional_network_starts_at_exactly_zero():
+    net = ConvNet(width=6, num_outputs=2, activation="gelu", symmetric=True, output_signs=True)
+    x = inputs(Case("", net, (4, 4, 3)), 3)
+    params = _drawn(net, (4, 4, 3))
+    assert np.all(np.asarray(fast(net.apply)(params, x)) == 0)
+    assert np.all(np.abs(params["output"]["weight"]) == 1)
+
+
+@pytest.mark.parametrize("case", MIRRORED, ids=lambda case: case.name)
+def test_mirrored_networks_start_at_exactly_zero(case):
+    params = _drawn(case.net, case.input_shape)
+    assert np.all(np.asarray(fast(case.net.pre_outputs)(params, inputs(case, 3))) == 0)
+
+
+def test_subtracted_networks_start_at_exactly_zero_and_keep_their_differences(x64):
+    case = ARCHITECTURES[0]
+    start, moved, x = random_params(case), random_params(case, 1), inputs(case, 3)
+    apply = fast(subtract_initial_output(case.net, start))
+    assert np.all(np.asarray(apply(start, x)) == 0)
+    expected = fast(case.net.apply)(moved, x) - fast(case.net.apply)(start, x)
+    np.testing.assert_allclose(apply(moved, x), expected, rtol=1e-12)
+
+
+def test_output_signs_are_signs_and_hidden_weights_are_not():
+    params = _drawn(FullyConnected(width=50, output_signs=True, trained="hidden"), (3,))
+    assert set(np.unique(params["output"]["weight"])) == {-1.0, 1.0}
+    assert np.unique(params["hidden1"]["weight"]).size > 100
+
+
+def test_layers_are_called_once_and_all_of_them():
+    for case in ARCHITECTURES + MIRRORED:
+        assert set(case.net.layer_input_shapes(case.input_shape)) == set(case.net.layers), case.name

@@ -1,0 +1,120 @@
+"""The shared list of small networks over which laws are tested: architecture × output × parameterization × trained."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ntk_core.architectures import (
+    Bottleneck,
+    ConvNet,
+    DAGNetwork,
+    DenseNet,
+    Edge,
+    FullyConnected,
+    Group,
+    Layer,
+    Mirrored,
+    MixedNet,
+    Network,
+    NetworkParams,
+    ResNet,
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A network and the shape of one of its inputs."""
+
+    name: str
+    net: Network
+    input_shape: tuple[int, ...]
+
+
+_GRAPH = {
+    "groups": (Group("a", 6), Group("b", 3, "erf"), Group("c", 5)),
+    "edges": (
+        Edge("input", "a"),
+        Edge("input", "b", 0.5),
+        Edge("a", "c", 0.4),
+        Edge("b", "c"),
+        Edge("a", "output"),
+        Edge("c", "output", 0.2),
+    ),
+}
+
+ARCHITECTURES = [
+    Case("shallow", FullyConnected(width=6, num_outputs=2, activation="tanh", use_bias=True), (4,)),
+    Case("deep", FullyConnected(width=(5, 4, 6), depth=3, num_outputs=3, activation="gelu", use_bias=(True, False, True)), (2, 2)),
+    Case("symmetric", FullyConnected(width=6, num_outputs=2, activation="erf", symmetric=True), (3,)),
+    Case("bottleneck", Bottleneck(width=6, num_outputs=2, activation="softplus", bottleneck_width=2), (4,)),
+    Case("liu-eq31", Bottleneck(width=8, activation="quadratic", bottleneck_width=1, bottleneck_activation="identity"), (1,)),
+    Case("resnet", ResNet(width=5, num_outputs=2, activation="swish", use_bias=True), (4,)),
+    Case("resnet-every-two", ResNet(width=5, depth=5, num_outputs=2, activation="tanh", skip_every=2), (4,)),
+    Case("densenet", DenseNet(width=(4, 5, 3), num_outputs=2, activation="sigmoid", use_bias=True), (3,)),
+    Case("dropped", DenseNet(width=5, num_outputs=2, activation="tanh", drop_probability=0.5, use_bias=True), (4,)),
+    Case("conv-1d", ConvNet(width=4, depth=2, num_outputs=2, activation="erf", dimensions=1, padding="zero", use_bias=True), (5, 2)),
+    Case("conv-2d", ConvNet(width=(3, 4), depth=2, num_outputs=2, activation="tanh", readout="global-average"), (4, 3, 2)),
+    Case("conv-pooled", ConvNet(width=4, num_outputs=2, activation="gelu", pool_size=2, symmetric=True), (4, 4, 1)),
+    Case("mixed", MixedNet(width=4, depth=3, num_conv=1, num_outputs=2, activation="tanh", use_bias=True), (3, 3, 2)),
+    Case("graph", DAGNetwork(width=7, num_outputs=2, activation="tanh", use_bias=True, **_GRAPH), (4,)),
+]
+
+
+def _varied(case: Case, **settings) -> Case:
+    suffix = "-".join(str(value) for value in settings.values())
+    return Case(f"{case.name}-{suffix}", replace(case.net, **settings), case.input_shape)
+
+
+OUTPUTS = ("linear", "softmax", "swish", "sigmoid", "leaky_softplus")
+PARAMETERIZATIONS = ("standard", "lecun", "ntk")
+TRAINED = ("first", "hidden", "last", "all")
+# Each architecture meets every output, parameterization and trained subset; the full product would add no new code path,
+# since an output acts on the finished kernel, a parameterization on numbers and a subset on which layers are summed.
+VARIED = [
+    _varied(case, output=output, parameterization=PARAMETERIZATIONS[k % 3], trained=TRAINED[k % 4])
+    for index, case in enumerate(ARCHITECTURES)
+    for k, output in enumerate(OUTPUTS, start=index)
+]
+ACTIVATIONS = [
+    _varied(ARCHITECTURES[0], activation=name)
+    for name in ("relu", "leaky_relu", "erf", "sigmoid", "softplus", "swish", "gelu", "quadratic", "identity")
+]
+SIGNS = [_varied(ARCHITECTURES[0], output_signs=True, trained="hidden"), _varied(ARCHITECTURES[5], gain=1.5)]
+MIRRORED = [Case(f"mirrored-{case.name}", Mirrored(case.net), case.input_shape) for case in ARCHITECTURES[1::6]]
+CASES = VARIED + ACTIVATIONS + SIGNS + MIRRORED
+
+
+def random_layer(layer: Layer, input_shape: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Normal parameters of a layer (by NumPy: nothing to compile), and masks that leave at least one edge a neuron."""
+    shapes = jax.eval_shape(lambda key: layer.init(key, input_shape), jax.random.key(0))
+    params = {}
+    for name, array in shapes.items():
+        if name == "mask":
+            mask = rng.random(array.shape) < 0.6
+            mask[0] |= ~mask.any(axis=0)
+            params[name] = mask.astype(array.dtype)
+        else:
+            std = layer.scaling.bias()[1] if name == "bias" else layer.scaling.weight(math.prod(array.shape[:-1]))[1]
+            params[name] = std * rng.standard_normal(array.shape).astype(array.dtype)
+    return params
+
+
+def random_params(case: Case, seed: int = 0) -> NetworkParams:
+    """Parameters of all layers of a case."""
+    rng = np.random.default_rng(seed)
+    shapes = case.net.layer_input_shapes(case.input_shape)
+    return {name: random_layer(case.net.layers[name], shape, rng) for name, shape in shapes.items()}
+
+
+def inputs(case: Case, num_rows: int, seed: int = 1) -> np.ndarray:
+    """Normal inputs, (num_rows, *input_shape)."""
+    return np.random.default_rng(seed).standard_normal((num_rows, *case.input_shape)).astype(jnp.result_type(float))
+
+
+# Compiling takes most of the tests' time, and none of them is about speed.
+FAST_COMPILE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}

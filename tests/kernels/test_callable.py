@@ -1,0 +1,87 @@
+"""Any callable: both routes give the kernel of explicit Jacobians, and the cheaper one is taken."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ntk_core.errors import InvalidInput
+from ntk_core.kernels import empirical_ntk, generic_ntk
+from ntk_core.kernels import _callable as routes
+
+PARAMS = {"a": np.linspace(-1, 1, 12).reshape(3, 4), "b": np.linspace(0, 1, 8).reshape(4, 2), "step": np.array(3)}
+X = np.random.default_rng(0).standard_normal((5, 3))
+
+
+def apply(params, x):
+    return jnp.tanh(x @ params["a"]) @ params["b"] + params["step"]
+
+
+@pytest.mark.parametrize("x2", [None, X[:2] + 1], ids=["x1", "x2"])
+@pytest.mark.parametrize("by_products", [True, False])
+def test_both_routes_give_the_kernel_of_explicit_jacobians(by_products, x2, x64, monkeypatch):
+    monkeypatch.setattr(routes, "vector_products_are_cheaper", lambda *args: by_products)
+    expected = generic_ntk(apply, PARAMS, X, x2)
+    np.testing.assert_allclose(empirical_ntk(apply, PARAMS, X, x2), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("x2", [None, X[:2] + 1], ids=["x1", "x2"])
+def test_jacobians_in_blocks_give_the_whole_kernel(x2, x64, monkeypatch):
+    monkeypatch.setattr(routes, "vector_products_are_cheaper", lambda *args: False)
+    limit = 2 * 2 * 2 * 20 * 8  # two rows of two outputs of 20 float64 numbers, on both sides
+    expected = generic_ntk(apply, PARAMS, X, x2)
+    np.testing.assert_allclose(empirical_ntk(apply, PARAMS, X, x2, memory_limit=limit), expected, rtol=1e-12)
+
+
+def test_vector_products_win_with_many_outputs_and_jacobians_where_weights_are_shared():
+    dense = {"num_params": 10**6, "forward": 1e6, "block": 100}
+    assert routes.vector_products_are_cheaper(100, 0, 10, **dense)
+    assert not routes.vector_products_are_cheaper(100, 0, 1, **dense)
+    shared = {"num_params": 10**4, "forward": 1e8, "block": 100}
+    assert not routes.vector_products_are_cheaper(100, 0, 10, **shared)
+
+
+def test_small_blocks_of_jacobians_are_counted_with_what_they_compute_again():
+    numbers = {"num_outputs": 1, "num_params": 10**6, "forward": 1e6}
+    assert not routes.vector_products_are_cheaper(100, 100, **numbers, block=100)
+    assert routes.vector_products_are_cheaper(100, 100, **numbers, block=1)
+
+
+def test_forward_multiplications_are_those_of_the_matrix_products(x64):
+    def wide(params, x):
+        return x @ params
+
+    counted = routes.forward_multiplications(wide, jnp.ones((50, 40)), jnp.ones((1, 50)), num_params=2000)
+    assert counted == pytest.approx(50 * 40, rel=0.05)
+
+
+class Unhashable:
+    __hash__ = None
+
+    def __call__(self, params, x):
+        return apply(params, x)
+
+
+@pytest.mark.parametrize("function", [functools.partial(apply), Unhashable()], ids=["partial", "unhashable"])
+def test_any_callable_will_do(function, x64):
+    np.testing.assert_allclose(empirical_ntk(function, PARAMS, X), generic_ntk(apply, PARAMS, X), rtol=1e-12)
+
+
+def test_a_callable_is_compiled_once(x64, monkeypatch):
+    traces = []
+
+    def counted(params, x):
+        traces.append(x.shape)
+        return apply(params, x)
+
+    empirical_ntk(counted, PARAMS, X)
+    first = len(traces)
+    empirical_ntk(counted, jax.tree.map(lambda leaf: leaf + 1, PARAMS), X)
+    assert len(traces) - first <= 2  # the output's shape and the count of operations; no new program
+
+
+def test_layers_of_a_callable_are_not_known():
+    with pytest.raises(InvalidInput, match="per_layer"):
+        empirical_ntk(apply, PARAMS, X, per_layer=True)
