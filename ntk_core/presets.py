@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ntk_core.errors import InvalidInput
-from ntk_core.specs import KernelDriftSpec, Spec
+from ntk_core.specs import ArchitectureSpec, DatasetSpec, KernelDriftSpec, Spec
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,13 @@ _LIU_CHOICES = (
 )
 
 
+_DIGITS = DatasetSpec(name="digits", classes=(0, 1, 2))
+_TWO = ("linear", "softmax")
+_BOTTLENECK = ArchitectureSpec(kind="bottleneck", depth=3, use_bias=False)
+_BOTTLENECK_WIDTHS = (3, 5, 10, 50, 100, 500, 1000)
+_FIG2: dict[str, Any] = {"swept": "bottleneck_width", "outputs": ("linear",)}
+
+
 def _table() -> dict[str, Preset]:
     found = (
         Preset(
@@ -57,6 +65,68 @@ def _table() -> dict[str, Preset]:
             _LIU_CHOICES,
             KernelDriftSpec(widths=(10_000,)),
             KernelDriftSpec(widths=(10_000,), num_seeds=10),
+        ),
+        Preset(
+            "liu-fig2",
+            "Kernel change against bottleneck width",
+            "A narrow layer inside a wide network keeps the kernel moving; widening it alone makes ΔK fall, about as "
+            "m_b^(-1/2).",
+            "Liu, Zhu & Belkin 2020, Fig. 2",
+            _LIU_CHOICES
+            + " The width of the other layers is 10⁴ in the paper, 1,000 here unless the paper's size is chosen.",
+            KernelDriftSpec(architecture=_BOTTLENECK, widths=_BOTTLENECK_WIDTHS, hidden_width=1000, **_FIG2),
+            KernelDriftSpec(architecture=_BOTTLENECK, widths=_BOTTLENECK_WIDTHS, hidden_width=10_000, **_FIG2),
+        ),
+        *(
+            Preset(
+                name,
+                title,
+                claim,
+                source,
+                "Data (MNIST averaged to 7 × 7, classes 0, 1 and 2, n = 60), depth, rate, threshold, widths and number "
+                "of runs are our choice.",
+                KernelDriftSpec(dataset=_DIGITS, architecture=architecture, widths=widths, outputs=_TWO, num_seeds=3),
+                KernelDriftSpec(dataset=_DIGITS, architecture=architecture, widths=paper_widths, outputs=_TWO),
+            )
+            for name, title, claim, source, architecture, widths, paper_widths in (
+                (
+                    "liu-resnet",
+                    "Residual network",
+                    "Skip connections change nothing: with a linear output the kernel stops moving with the width.",
+                    "Liu, Zhu & Belkin 2020, App. G.2",
+                    ArchitectureSpec(kind="resnet", depth=3),
+                    (30, 100, 300, 1000),
+                    (30, 100, 300, 1000, 3000, 10_000),
+                ),
+                (
+                    "liu-cnn",
+                    "Convolutional network",
+                    "With shared weights the number of channels is the width: the kernel stops moving as it grows.",
+                    "Liu, Zhu & Belkin 2020, App. G.1",
+                    ArchitectureSpec(kind="convnet", depth=2),
+                    (8, 16, 32, 64, 128),
+                    (8, 16, 32, 64, 128, 256, 512, 1024),
+                ),
+                (
+                    "liu-mixed",
+                    "Convolution, then dense layers",
+                    "Layers of different types can be mixed: the kernel stops moving as all of them widen.",
+                    "Liu, Zhu & Belkin 2020, App. G.3",
+                    ArchitectureSpec(kind="mixed", depth=2),
+                    (8, 16, 32, 64, 128),
+                    (8, 16, 32, 64, 128, 256, 512, 1024),
+                ),
+            )
+        ),
+        Preset(
+            "kernel-convergence",
+            "Kernel at initialization against infinite width",
+            "The kernel at initialization approaches the deterministic kernel of infinite width, its distance "
+            "falling as m^(-1/2).",
+            "Jacot, Gabriel & Hongler 2018, Theorem 1",
+            _LIU_CHOICES,
+            KernelDriftSpec(outputs=("linear",), infinite_width=True, widths=(30, 100, 300, 1000, 3000, 10_000)),
+            KernelDriftSpec(outputs=("linear",), infinite_width=True, widths=(30, 100, 1000, 10_000, 100_000)),
         ),
     )
     return {preset.name: preset for preset in found}

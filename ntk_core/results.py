@@ -63,6 +63,8 @@ class DriftRun(Value):
         steps: recorded step indices, starting at 0; time is learning_rate × step.
         change: ΔK(t) = ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F at those steps, over all (n, n, C, C) entries.
         loss: the mean training loss at those steps.
+        infinite_distance: ‖K(w₀) − K_∞‖_F / ‖K_∞‖_F with the kernel K_∞ of infinite width; only for the linear
+            output, and where the spec asks for it.
     """
 
     output: str
@@ -72,6 +74,7 @@ class DriftRun(Value):
     steps: tuple[int, ...]
     change: tuple[float, ...]
     loss: tuple[float, ...]
+    infinite_distance: float | None = None
 
     @property
     def sup_change(self) -> float:
@@ -84,6 +87,26 @@ class DriftRun(Value):
         return self.steps[-1]
 
 
+class KernelSnapshot(Value):
+    """A kernel before and after training, small enough to draw.
+
+    Attributes:
+        initial: (n, n) mean over the outputs, (1/C) Σ_a K[i, j, a, a] at w₀; samples ordered by label.
+        final: the same at the end of training.
+        initial_eigenvalues: all n·C eigenvalues of K(w₀), descending.
+        final_eigenvalues: the same at the end of training.
+        infinite: (n, n) kernel of infinite width, where the spec asks for it.
+    """
+
+    output: str
+    seed: int
+    initial: tuple[tuple[float, ...], ...]
+    final: tuple[tuple[float, ...], ...]
+    initial_eigenvalues: tuple[float, ...]
+    final_eigenvalues: tuple[float, ...]
+    infinite: tuple[tuple[float, ...], ...] | None = None
+
+
 class DriftPoint(Value):
     """All runs of one width.
 
@@ -92,6 +115,7 @@ class DriftPoint(Value):
         num_params: p, number of trained parameters.
         runs: one entry an output and seed.
         runtime_s: wall time of the computation, in seconds.
+        snapshots: kernels of the first seed, one an output, where the spec asks for them.
     """
 
     kind: Literal["kernel_drift"] = "kernel_drift"
@@ -99,6 +123,7 @@ class DriftPoint(Value):
     num_params: int
     runs: tuple[DriftRun, ...]
     runtime_s: float
+    snapshots: tuple[KernelSnapshot, ...] = ()
 
     def of(self, output: str) -> tuple[DriftRun, ...]:
         """The runs seen through this output."""
@@ -147,6 +172,7 @@ class DriftResult(Value):
                 "steps": run.num_steps,
                 "learning_rate": run.learning_rate,
                 "outcome": run.outcome,
+                **({"distance_to_infinite_width": run.infinite_distance} if self.spec.infinite_width else {}),
             }
             for point in self.points
             for run in point.runs

@@ -38,6 +38,7 @@ __all__ = [
 
 SCHEMA_VERSION: Literal[1] = 1
 MAX_JSON_BYTES = 1_000_000
+INFINITE_WIDTH_KINDS = ("fully-connected", "resnet", "convnet", "mixed")
 
 
 class KernelDriftSpec(SpecPart):
@@ -86,12 +87,23 @@ class KernelDriftSpec(SpecPart):
         description="Keep the kernel of the first seed before and after training, to draw it.",
     )
 
+    infinite_width: bool = Field(
+        False,
+        title="Kernel of infinite width",
+        description="Measure the distance of K(w₀) to the kernel K_∞ of infinite width (linear output).",
+    )
+
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         convolutional = self.architecture.kind in ("convnet", "mixed")
         if convolutional and len(dataset_shapes(self.dataset.name, **self.dataset.options()).input_shape) != 3:
             raise InvalidInput(
                 "architecture.kind", self.architecture.kind, "with images only, for example dataset mnist"
+            )
+        limit_known = self.architecture.kind in INFINITE_WIDTH_KINDS and self.architecture.parameterization == "ntk"
+        if self.infinite_width and not limit_known:
+            raise InvalidInput(
+                "infinite_width", True, "false, except for NTK parameterization and " + ", ".join(INFINITE_WIDTH_KINDS)
             )
         if self.swept == "bottleneck_width" and self.architecture.kind != "bottleneck":
             raise InvalidInput("swept", self.swept, "width, unless architecture.kind is bottleneck")

@@ -4,10 +4,22 @@ from ntk_core.dynamics._descent import (
     DescentState,
     auto_learning_rate,
     descend,
+    eigenvalues,
+    kernel_matrix,
     largest_eigenvalue,
     record_steps,
     start,
 )
 from ntk_core.dynamics._losses import Loss
 
-__all__ = ["DescentState", "Loss", "auto_learning_rate", "descend", "largest_eigenvalue", "record_steps", "start"]
+__all__ = [
+    "DescentState",
+    "Loss",
+    "auto_learning_rate",
+    "descend",
+    "eigenvalues",
+    "kernel_matrix",
+    "largest_eigenvalue",
+    "record_steps",
+    "start",
+]

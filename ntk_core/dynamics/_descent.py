@@ -67,10 +67,23 @@ def descend(
     return jax.lax.while_loop(goes_on, step, state)
 
 
-def largest_eigenvalue(kernel: Array) -> float:
-    """λ_max of a symmetric kernel (n, n, C, C), taken as an nC × nC matrix; NaN where the kernel is not finite."""
+def kernel_matrix(kernel: Array | np.ndarray) -> np.ndarray:
+    """A kernel (n, n, C, C) as an nC × nC matrix in float64, rows (i, a)."""
     n, _, num_outputs, _ = kernel.shape
-    matrix = np.asarray(kernel, np.float64).transpose(0, 2, 1, 3).reshape(n * num_outputs, n * num_outputs)
+    return np.asarray(kernel, np.float64).transpose(0, 2, 1, 3).reshape(n * num_outputs, n * num_outputs)
+
+
+def eigenvalues(kernel: Array | np.ndarray) -> np.ndarray:
+    """All n·C eigenvalues of a kernel (n, n, C, C), descending; NaN where the kernel is not finite."""
+    matrix = kernel_matrix(kernel)
+    if not np.isfinite(matrix).all():
+        return np.full(len(matrix), np.nan)
+    return np.linalg.eigvalsh(matrix)[::-1]
+
+
+def largest_eigenvalue(kernel: Array | np.ndarray) -> float:
+    """λ_max of a symmetric kernel (n, n, C, C), taken as an nC × nC matrix; NaN where the kernel is not finite."""
+    matrix = kernel_matrix(kernel)
     if not np.isfinite(matrix).all():
         return math.nan
     if len(matrix) < 3:

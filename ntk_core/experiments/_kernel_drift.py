@@ -15,11 +15,11 @@ from jax import Array
 
 from ntk_core.architectures import Network, NetworkParams, merge
 from ntk_core.datasets import Dataset, data_fingerprint, load_dataset
-from ntk_core.dynamics import DescentState, Loss, auto_learning_rate, descend, record_steps, start
+from ntk_core.dynamics import DescentState, Loss, auto_learning_rate, descend, eigenvalues, record_steps, start
 from ntk_core.experiments._estimate import memory_limit, peak_bytes
 from ntk_core.experiments._networks import build_network
-from ntk_core.kernels import kernel_change, pre_output_ntk, through_output
-from ntk_core.results import DriftPoint, DriftRun, Outcome
+from ntk_core.kernels import infinite_width_ntk, kernel_change, pre_output_ntk, through_output
+from ntk_core.results import DriftPoint, DriftRun, KernelSnapshot, Outcome
 from ntk_core.specs import KernelDriftSpec, TrainingGroup, training_groups
 
 Progress = tuple[float, str]
@@ -48,9 +48,11 @@ def compute(
     seeds = range(spec.seed, spec.seed + spec.num_seeds)
     batches = [(group, seeds[first : first + together]) for group in groups for first in range(0, len(seeds), together)]
     runs: list[DriftRun] = []
+    snapshots: list[KernelSnapshot] = []
     num_params = 0
     for index, (group, batch) in enumerate(batches):
-        net = build_network(spec.architecture, width, data.num_outputs, group.trained_output)
+        architecture, hidden_width = spec.network_at(width)
+        net = build_network(architecture, hidden_width, data.num_outputs, group.trained_output)
         params = jax.vmap(lambda key, net=net: net.init(key, data.input_shape))(
             jax.vmap(jax.random.key)(jnp.asarray(batch))
         )
@@ -62,8 +64,16 @@ def compute(
             share = math.log1p(step) / math.log1p(spec.training.max_steps)
             yield (index + share) / len(batches), f"width {width:,}: {group.trained_output} output, step {step:,}"
         runs += training.runs()
+        if spec.keep_kernels and spec.seed in batch:
+            snapshots += training.snapshots()
     runs.sort(key=lambda each: (spec.outputs.index(each.output), each.seed))
-    return DriftPoint(width=width, num_params=num_params, runs=tuple(runs), runtime_s=time.monotonic() - began)
+    return DriftPoint(
+        width=width,
+        num_params=num_params,
+        runs=tuple(runs),
+        runtime_s=time.monotonic() - began,
+        snapshots=tuple(snapshots),
+    )
 
 
 def seeds_at_once(spec: KernelDriftSpec, width: int) -> int:
@@ -99,6 +109,10 @@ class _Training:
         self.rates = [
             auto_learning_rate(k, self.loss) if given == "auto" else float(given) for k in np.asarray(self.first.kernel)
         ]
+        self.labels = data.labels
+        self.infinite: np.ndarray | None = None
+        if spec.infinite_width and group.trained_output == "linear":
+            self.infinite = np.asarray(infinite_width_ntk(net, self.x), np.float64)
         trained, self.fixed = net.partition(params)
         self.state = jax.vmap(start)(trained)
         zero = (0.0,) * len(group.observed)
@@ -139,13 +153,56 @@ class _Training:
                     steps=tuple(step for step, _, _ in rows),
                     change=tuple(change[position] for _, change, _ in rows),
                     loss=tuple(loss for _, _, loss in rows),
+                    infinite_distance=self._infinite_distance(seed) if output == "linear" else None,
                 )
+
+    def snapshots(self) -> Iterator[KernelSnapshot]:
+        """The kernels of the first seed of the batch before and after training."""
+        params = jax.tree.map(lambda leaf: leaf[:1], merge(self.state.trained, self.fixed))
+        last = _initial(self.net, self.group.observed, self.loss, params, self.x, self.y)
+        order = np.argsort(self.labels, kind="stable")
+        infinite = None if self.infinite is None else _rows(self.infinite[np.ix_(order, order)])
+        for output in self.group.observed:
+            before, after = (
+                np.asarray(kernels[output][0], np.float64) for kernels in (self.first.kernels, last.kernels)
+            )
+            yield KernelSnapshot(
+                output=output,
+                seed=self.seeds[0],
+                initial=_rows(_mean_over_outputs(before)[np.ix_(order, order)]),
+                final=_rows(_mean_over_outputs(after)[np.ix_(order, order)]),
+                initial_eigenvalues=_rounded(eigenvalues(before)),
+                final_eigenvalues=_rounded(eigenvalues(after)),
+                infinite=infinite if output == "linear" else None,
+            )
+
+    def _infinite_distance(self, seed: int) -> float | None:
+        """‖K(w₀) − K_∞ ⊗ I_C‖_F / ‖K_∞ ⊗ I_C‖_F."""
+        if self.infinite is None:
+            return None
+        kernel = np.asarray(self.first.kernel[self.seeds.index(seed)], np.float64)
+        limit = self.infinite[:, :, None, None] * np.eye(kernel.shape[-1])
+        return float(np.linalg.norm(kernel - limit) / np.linalg.norm(limit))
 
     def _outcome(self, index: int) -> Outcome | None:
         loss = self.history[index][-1][2]
         if not (math.isfinite(loss) and math.isfinite(self.rates[index])):
             return "diverged"
         return "converged" if loss <= self.settings.loss_threshold else None
+
+
+def _mean_over_outputs(kernel: np.ndarray) -> np.ndarray:
+    """(1/C) Σ_a K[i, j, a, a], (n, n)."""
+    return np.einsum("ijaa->ij", kernel) / kernel.shape[-1]
+
+
+def _rounded(values: np.ndarray) -> tuple[float, ...]:
+    """Five digits, enough to draw and a third of the size."""
+    return tuple(float(f"{value:.5g}") for value in values)
+
+
+def _rows(matrix: np.ndarray) -> tuple[tuple[float, ...], ...]:
+    return tuple(_rounded(row) for row in matrix)
 
 
 class _Initial(NamedTuple):

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from ntk_core.architectures import FullyConnected, Network
-from ntk_core.specs import ArchitectureSpec
+from collections.abc import Callable
+from typing import Any
+
+from ntk_core.architectures import Bottleneck, ConvNet, DenseNet, FullyConnected, MixedNet, Network, ResNet
+from ntk_core.spec_parts import ArchitectureSpec
+
+_NETWORKS: dict[str, Callable[..., Network]] = {
+    "fully-connected": FullyConnected,
+    "bottleneck": Bottleneck,
+    "resnet": ResNet,
+    "densenet": DenseNet,
+    "convnet": ConvNet,
+    "mixed": MixedNet,
+}
 
 
 def build_network(architecture: ArchitectureSpec, width: int, num_outputs: int, output: str) -> Network:
-    """The network of this architecture, width and output nonlinearity."""
-    return FullyConnected(
-        width=width,
-        depth=architecture.depth,
-        num_outputs=num_outputs,
-        activation=architecture.activation,
-        output=output,
-        parameterization=architecture.parameterization,
-        use_bias=architecture.use_bias,
-    )
+    """The network of this architecture, width and output nonlinearity.
+
+    Raises:
+        InvalidInput: for a combination of settings that the network refuses.
+    """
+    settings: dict[str, Any] = {
+        name: getattr(architecture, name)
+        for name in type(architecture).model_fields
+        if name != "kind" and architecture.uses(name)
+    }
+    return _NETWORKS[architecture.kind](width=width, num_outputs=num_outputs, output=output, **settings)

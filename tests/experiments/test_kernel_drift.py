@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.plain_sweep import sweep_widths
+from ntk_core import vocabulary
 from ntk_core.datasets import load_dataset
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.events import Ended, Estimated, PointFinished, PointProgress, PointStarted
@@ -198,12 +199,60 @@ def test_a_memory_limit_that_is_no_number_is_named(monkeypatch, given):
         run(SMALL)
 
 
-@pytest.mark.parametrize("architecture", [ArchitectureSpec(), ArchitectureSpec(depth=3, use_bias=False)])
+ARCHITECTURES = [
+    ArchitectureSpec(),
+    ArchitectureSpec(depth=3, use_bias=False),
+    ArchitectureSpec(kind="bottleneck", depth=3, bottleneck_width=2),
+    ArchitectureSpec(kind="resnet", depth=4, skip_every=2),
+    ArchitectureSpec(kind="densenet", depth=3, drop_probability=0.5),
+    ArchitectureSpec(kind="densenet", depth=2, use_bias=False),
+    ArchitectureSpec(kind="convnet", depth=2, kernel_size=2),
+    ArchitectureSpec(kind="convnet", depth=2, readout="global-average", trained="hidden"),
+    ArchitectureSpec(kind="mixed", depth=3, padding="zero"),
+]
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES, ids=lambda a: f"{a.kind}-{a.depth}")
 def test_counted_sizes_are_those_of_the_network(architecture):
     net = build_network(architecture, 7, 3, "linear")
-    params = net.init(jax.random.key(0), (5,))
-    counted = sum(layer.num_params for layer in layer_sizes(architecture, 7, (5,), 3))
-    assert counted == sum(leaf.size for leaf in jax.tree.leaves(params))
+    counted = sum(layer.num_params for layer in layer_sizes(architecture, 7, (4, 4, 2), 3))
+    assert counted == net.num_params((4, 4, 2))
+
+
+def test_every_architecture_of_the_vocabulary_is_counted_and_built():
+    assert {architecture.kind for architecture in ARCHITECTURES} == set(vocabulary.ARCHITECTURES)
+
+
+def test_a_swept_bottleneck_changes_only_the_narrow_layer():
+    settings = {"architecture.kind": "bottleneck", "architecture.depth": 3, "swept": "bottleneck_width"}
+    spec = with_settings(SMALL, {**settings, "hidden_width": 20, "widths": [2, 4], "training.max_steps": 2})
+    narrow, wide = result_of(spec).points
+    # Two more neurons: 20 weights in, 20 weights out and a bias for each.
+    assert wide.num_params - narrow.num_params == 2 * (20 + 20 + 1)
+
+
+def test_kernels_are_kept_for_one_seed_and_agree_with_the_run():
+    spec = with_settings(SMALL, {"widths": [20], "keep_kernels": True, "infinite_width": True})
+    point = result_of(spec).points[0]
+    assert [(kept.output, kept.seed) for kept in point.snapshots] == [(output, spec.seed) for output in spec.outputs]
+    for kept in point.snapshots:
+        num_outputs = len(kept.initial_eigenvalues) // len(kept.initial)
+        assert np.trace(kept.initial) * num_outputs == pytest.approx(
+            sum(kept.initial_eigenvalues), rel=1e-3
+        )  # 5 digits
+        assert np.trace(kept.final) * num_outputs == pytest.approx(sum(kept.final_eigenvalues), rel=1e-3)
+        assert list(kept.final_eigenvalues) == sorted(kept.final_eigenvalues, reverse=True)
+        assert (kept.infinite is None) == (kept.output != "linear")
+
+
+def test_the_kernel_at_initialization_approaches_that_of_infinite_width():
+    spec = with_settings(
+        SMALL, {"widths": [100, 400, 1600], "num_seeds": 6, "outputs": ["linear"], "infinite_width": True}
+    )
+    result = result_of(with_settings(spec, {"training.max_steps": 1}))
+    rows = [(point.width, each.infinite_distance) for point in result.points for each in point.runs]
+    fit = fit_power_law(*zip(*rows, strict=True))
+    assert abs(fit.exponent + 0.5) < 1.5 * fit.interval
 
 
 @pytest.mark.parametrize("name", ["mnist", "fashion-mnist", "cifar2", "digits"])
