@@ -40,7 +40,7 @@ def convolutional(case, weights):
                 padded, weight, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")
             )
             a = jax.nn.relu(z / np.sqrt(np.prod(weight.shape[:3])))
-        a = a.reshape(a.shape[0], -1)
+        a = jnp.moveaxis(a, -1, 1).reshape(a.shape[0], -1)
         return a @ params[depth] / np.sqrt(params[depth].shape[0])
 
     return apply
