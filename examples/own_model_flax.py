@@ -1,6 +1,6 @@
 """Analyze a Flax model: the tangent kernel of a small network, and the share of its largest eigenvalue.
 
-    python examples/own_model_flax.py
+    PYTHONPATH=. python examples/own_model_flax.py
 
 Everything here asks of a model is a callable ``apply(params, x) -> (n, C)`` and parameters that are a tree of arrays.
 """
