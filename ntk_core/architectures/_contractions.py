@@ -40,7 +40,9 @@ def blocked(kernel: BlockKernel, left: Side, right: Side, entries_per_pair: int)
     padded1, padded2 = _padded_rows(left, blocks1 * size), _padded_rows(right, blocks2 * size)
     pairs = [(i, j) for i in range(blocks1) for j in range(blocks2) if left is not right or i <= j]
     index = jnp.array(pairs)
-    parts = jax.lax.map(lambda ij: kernel(_rows(padded1, ij[0] * size, size), _rows(padded2, ij[1] * size, size)), index)
+    parts = jax.lax.map(
+        lambda ij: kernel(_rows(padded1, ij[0] * size, size), _rows(padded2, ij[1] * size, size)), index
+    )
     num_outputs = parts.shape[1]
     whole = jnp.zeros((blocks1, blocks2, num_outputs, size, num_outputs, size), parts.dtype)
     whole = whole.at[index[:, 0], index[:, 1]].set(parts)
@@ -137,7 +139,8 @@ def convolution_kernel(
 def masked_kernel(
     multiplier: Array | float, bias_multiplier: float | None, mask: Array, left: Side, right: Side
 ) -> Array:
-    """Σ_uv M_uv s_v² a_iu a_ju δ^c_iv δ^d_jv for inputs (n, fan_in) and cotangents (C, n, num_features), s the multiplier.
+    """Σ_uv M_uv s_v² a_iu a_ju δ^c_iv δ^d_jv for inputs (n, fan_in) and cotangents (C, n, num_features), s the
+    multiplier.
 
     By products of pairs, ((a_i ∘ a_j) M) · (s² δ_i ∘ δ_j), or by the Gram matrix of (a_i ⊗ s δ_i) ∘ M.
     """

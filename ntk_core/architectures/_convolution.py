@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ntk_core.architectures._contractions import convolution_kernel
-from ntk_core.architectures._layers import Layer, Params, Scaling, Shape, add_bias, check_inputs, draw
+from ntk_core.architectures._layers import NTK_SCALING, Layer, Params, Scaling, Shape, add_bias, check_inputs, draw
 from ntk_core.errors import InvalidInput
 
 PADDINGS = ("circular", "zero")
@@ -21,10 +21,11 @@ _AXES = {1: ("NWC", "WIO", "NWC"), 2: ("NHWC", "HWIO", "NHWC")}
 
 @dataclass(frozen=True)
 class Convolution(Layer):
-    """z[p] = multiplier · Σ_o W[o]ᵀ a[stride · p + o − centre] + b; channels last, W of shape (*kernel, channels, num_features).
+    """z[p] = multiplier · Σ_o W[o]ᵀ a[stride · p + o − center] + b, channels last, W (*kernel, channels, num_features).
 
-    Inputs are (n, length, channels) or (n, height, width, channels), by ``dimensions``. Padding keeps the size at stride
-    1: ``"circular"`` wraps around, ``"zero"`` continues with zeros; fan_in = kernel_size^dimensions · channels either way.
+    Inputs are (n, length, channels) or (n, height, width, channels), by ``dimensions``. Padding keeps the size at
+    stride 1: ``"circular"`` wraps around, ``"zero"`` continues with zeros. The fan-in is kernel_size^dimensions ·
+    channels either way.
 
     Source: Liu, Zhu & Belkin 2020, App. G.1; Hu, Xiao, Adlam & Pennington 2020, App. (circular padding).
     """
@@ -35,7 +36,7 @@ class Convolution(Layer):
     dimensions: int = 2
     stride: int = 1
     use_bias: bool = False
-    scaling: Scaling = Scaling()
+    scaling: Scaling = NTK_SCALING
     paired: bool = False
 
     def __post_init__(self) -> None:
@@ -47,9 +48,13 @@ class Convolution(Layer):
     def output_shape(self, input_shape: Shape) -> Shape:
         allowed = "(length, channels)" if self.dimensions == 1 else "(height, width, channels)"
         if len(input_shape) != self.dimensions + 1:
-            raise InvalidInput("input_shape", input_shape, f"{allowed}, since the network convolves in {self.dimensions}-D")
+            raise InvalidInput(
+                "input_shape", input_shape, f"{allowed}, since the network convolves in {self.dimensions}-D"
+            )
         if min(input_shape[:-1]) < self.kernel_size:
-            raise InvalidInput("kernel_size", self.kernel_size, f"at most {min(input_shape[:-1])}, the size of the image")
+            raise InvalidInput(
+                "kernel_size", self.kernel_size, f"at most {min(input_shape[:-1])}, the size of the image"
+            )
         return (*(math.ceil(size / self.stride) for size in input_shape[:-1]), self.num_features)
 
     def init(self, key: Array, input_shape: Shape) -> Params:
@@ -66,7 +71,9 @@ class Convolution(Layer):
         weight = params["weight"]
         check_inputs(a.shape[-1], weight.shape[-2])
         strides = (self.stride,) * self.dimensions
-        z = jax.lax.conv_general_dilated(self._padded(a), weight, strides, "VALID", dimension_numbers=_AXES[self.dimensions])
+        z = jax.lax.conv_general_dilated(
+            self._padded(a), weight, strides, "VALID", dimension_numbers=_AXES[self.dimensions]
+        )
         return add_bias(self.scaling, params, self.multiplier(params, math.prod(weight.shape[:-1])) * z)
 
     def features(self, params: Params, a: Array) -> Array:

@@ -161,7 +161,9 @@ class DAGNetwork(Network):
     def layers(self) -> Mapping[str, Layer]:
         first = self.first_layers()
         return {
-            name: self._layer(name, trains_output(self.trained) if name == OUTPUT else trains_hidden(self.trained, name in first))
+            name: self._layer(
+                name, trains_output(self.trained) if name == OUTPUT else trains_hidden(self.trained, name in first)
+            )
             for name in self.depths
         }
 
@@ -186,7 +188,7 @@ class DAGNetwork(Network):
         return tuple(name for name, depth in self.depths.items() if depth == 1)
 
     def min_width(self, input_shape: Shape) -> int:
-        """Smallest expected in-degree outside the first layer (Zhu et al., Eq. 8); the actual one: ``in_degree_range``."""
+        """Smallest expected in-degree outside the first layer (Zhu et al., Eq. 8); ``in_degree_range`` counts it."""
         self.layer_input_shapes(input_shape)
         sizes = {INPUT: math.prod(input_shape), **self.sizes}
         first = self.first_layers()

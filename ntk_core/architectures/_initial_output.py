@@ -20,9 +20,9 @@ MIRROR = "mirror."
 class Mirrored(Network):
     """f = (f_A − f_B) / √2 of two copies of a network that start with equal parameters: exactly 0 at initialization.
 
-    The kernel is the mean of the two kernels, so at initialization it is that of ``net``, for any depth and architecture;
-    the copies part as soon as they are trained. With one hidden layer this is the symmetric initialization of Hu, Xiao,
-    Adlam & Pennington 2020, §3, with 2 · width neurons.
+    The kernel is the mean of the two kernels, so at initialization it is that of ``net``, for any depth and
+    architecture; the copies part as soon as they are trained. With one hidden layer this is the symmetric
+    initialization of Hu, Xiao, Adlam & Pennington 2020, §3, with 2 · width neurons.
 
     >>> import jax, jax.numpy as jnp
     >>> from ntk_core.architectures import FullyConnected

@@ -1,8 +1,8 @@
 """Layers: the trainable maps, each linear in its weights, z = ⟨W, a⟩ + b.
 
-A layer knows a few things, and nothing about the network around it: how to draw its parameters, how to apply them, how to
-contract its part of the tangent kernel from inputs ``a`` and cotangents δ = ∂f/∂z, and how it looks as a plain matrix
-product at each of its positions. Every architecture is a program over such layers.
+A layer knows a few things, and nothing about the network around it: how to draw its parameters, how to apply them,
+how to contract its part of the tangent kernel from inputs ``a`` and cotangents δ = ∂f/∂z, and how it looks as a plain
+matrix product at each of its positions. Every architecture is a program over such layers.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ class Scaling:
     ``lecun``      gain · √(m / fan_in)   1 / √m            (√m, 1/√m)
     =============  =====================  ================  =====================================
 
-    ``lecun`` divides *every* parameter of the NTK parameterization by √m (Liu, Zhu & Belkin 2020, App. A, Eq. 39), so that
-    K and the Hessian are multiplied by exactly m; on hidden layers, where fan_in = m, no factor is left in front of W.
+    ``lecun`` divides *every* parameter of the NTK parameterization by √m (Liu, Zhu & Belkin 2020, App. A, Eq. 39), so
+    that K and the Hessian are multiplied by exactly m; on hidden layers, where fan_in = m, no factor is left in front
+    of W.
 
     Attributes:
         width: the m above; used by ``lecun`` only.
@@ -71,6 +72,9 @@ class Scaling:
         return 1.0, self.bias_std
 
 
+NTK_SCALING = Scaling()
+
+
 @dataclass(frozen=True)
 class Layer(abc.ABC):
     """A map z = layer(a) that is linear in its parameters.
@@ -78,8 +82,8 @@ class Layer(abc.ABC):
     Shapes: inputs ``a`` are (n, *input_shape), pre-activations z are (n, *output_shape), cotangents of the C outputs
     are (C, n, *output_shape).
 
-    Every layer is the same matrix product at each of its positions (one position for a dense layer, the output pixels of
-    a convolution): ``positions_of(z)[i, p] = multiplier · features(a)[i, p] @ weight_matrix + bias_multiplier · bias``.
+    Every layer is the same matrix product at each of its positions p (one for a dense layer, the output pixels of a
+    convolution): ``positions_of(z)[i, p] = multiplier · features(a)[i, p] @ weight_matrix + bias_multiplier · bias``.
 
     Attributes:
         trainable: a layer that is not trained has no part in the tangent kernel, the Hessian or the training.
@@ -148,7 +152,7 @@ class Dense(Layer):
 
     num_features: int
     use_bias: bool = False
-    scaling: Scaling = Scaling()
+    scaling: Scaling = NTK_SCALING
     signs: bool = False
     paired: bool = False
     opposed: bool = False
@@ -189,7 +193,9 @@ class Dense(Layer):
 def check_inputs(given: int, drawn_for: int) -> None:
     """Refuse inputs whose size is not the one that the parameters were drawn for."""
     if given != drawn_for:
-        raise InvalidInput("input_shape", f"{given} input features", f"{drawn_for}, for which the parameters were drawn")
+        raise InvalidInput(
+            "input_shape", f"{given} input features", f"{drawn_for}, for which the parameters were drawn"
+        )
 
 
 def dense_kernel(scaling: Scaling, params: Params, a1: Array, d1: Array, a2: Array, d2: Array) -> Array:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ntk_core.architectures._contractions import masked_kernel
-from ntk_core.architectures._layers import Layer, Params, Scaling, Shape, add_bias, check_inputs
+from ntk_core.architectures._layers import NTK_SCALING, Layer, Params, Scaling, Shape, add_bias, check_inputs
 from ntk_core.errors import InvalidInput
 
 Parts = tuple[tuple[int | None, float], ...]
@@ -33,7 +33,7 @@ class MaskedDense(Layer):
     num_features: int
     drop_probability: float | Parts = 0.0
     use_bias: bool = False
-    scaling: Scaling = Scaling()
+    scaling: Scaling = NTK_SCALING
 
     def __post_init__(self) -> None:
         for _, probability in self._parts():

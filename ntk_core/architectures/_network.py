@@ -1,8 +1,8 @@
 """Networks: programs over layers, and the taps through which kernels and Hessians look into them.
 
 A network writes its forward pass once, as ``body(call, x)``, where ``call(name, a)`` stands for "the layer of that name
-applied to a". What ``call`` does is up to the reader: apply the layer, note the shape that reaches it (``init``), note its
-input and add a tap to its pre-activation (kernels), or move its weights (Hessians).
+applied to a". What ``call`` does is up to the reader: apply the layer, note the shape that reaches it (``init``),
+note its input and add a tap to its pre-activation (kernels), or move its weights (Hessians).
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Network(abc.ABC):
         return min(fan_in for name, fan_in in fan_ins.items() if name not in first or len(first) == len(fan_ins))
 
     def num_params(self, input_shape: Shape, only_trained: bool = False) -> int:
-        """Number of weights and biases p, from shapes alone; edges that a mask may remove are counted, masks are not."""
+        """Number of weights and biases p, by shapes; edges that a mask may remove are counted, masks are not."""
         drawn = jax.eval_shape(lambda key: self.init(key, input_shape), jax.random.key(0))
         return sum(
             math.prod(array.shape)
@@ -118,7 +118,7 @@ class Network(abc.ABC):
         )
 
     def in_degree_range(self, params: NetworkParams) -> tuple[int, int]:
-        """(smallest, largest) number of edges into a neuron outside the first layers, masks counted (Zhu et al., Eq. 8)."""
+        """(smallest, largest) number of edges into a neuron outside the first layers (Zhu et al., Eq. 8), as drawn."""
         first = self.first_layers()
         names = [name for name in self.layers if name not in first] or list(self.layers)
         ranges = [self.layers[name].in_degree_range(params[name]) for name in names]

@@ -34,7 +34,9 @@ class ResNet(Stack):
 
     def __post_init__(self) -> None:
         if isinstance(self.width, tuple):
-            raise InvalidInput("width", self.width, f"one integer from 1 to {MAX_WIDTH:,} for all layers of a residual network")
+            raise InvalidInput(
+                "width", self.width, f"one integer from 1 to {MAX_WIDTH:,} for all layers of a residual network"
+            )
         super().__post_init__()
         check_count("skip_every", self.skip_every, 2)
 
@@ -99,6 +101,8 @@ class DenseNet(Stack):
         return call(OUTPUT_LAYER, seen)
 
     def min_width(self, input_shape: Shape) -> int:
-        """Smallest expected in-degree outside the first layer (Zhu et al., Eq. 8); the actual one: ``in_degree_range``."""
+        """Smallest expected in-degree outside the first layer (Zhu et al., Eq. 8); ``in_degree_range`` counts it."""
         shapes = self.layer_input_shapes(input_shape)
-        return max(1, round((1 - self.drop_probability) * shapes[hidden_name(1) if self.depth > 1 else OUTPUT_LAYER][0]))
+        return max(
+            1, round((1 - self.drop_probability) * shapes[hidden_name(1) if self.depth > 1 else OUTPUT_LAYER][0])
+        )

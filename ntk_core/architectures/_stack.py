@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 from dataclasses import dataclass
 
 from jax import Array
@@ -136,8 +135,9 @@ class Chain(Stack):
 
     Attributes:
         symmetric: with one hidden layer, draw half of it, repeat that, and give the halves opposite output weights; the
-            pre-outputs are then 0 at initialization (Hu, Xiao, Adlam & Pennington 2020, §3). Deeper networks are refused:
-            opposite halves of the last layer would cancel the gradients of all layers below; use :class:`Mirrored`.
+            pre-outputs are then 0 at initialization (Hu, Xiao, Adlam & Pennington 2020, §3). Deeper networks are
+            refused: opposite halves of the last layer would cancel the gradients of all layers below; use
+            :class:`Mirrored`.
     """
 
     symmetric: bool = False
@@ -146,9 +146,13 @@ class Chain(Stack):
         super().__post_init__()
         check_switch("symmetric", self.symmetric)
         if self.symmetric and self.depth > 1:
-            raise InvalidInput("symmetric", True, "False with more than one hidden layer; Mirrored(net) starts any net at 0")
+            raise InvalidInput(
+                "symmetric", True, "False with more than one hidden layer; Mirrored(net) starts any net at 0"
+            )
         if self.symmetric and self.widths[-1] % 2:
-            raise InvalidInput("symmetric", True, f"False, or an even width of the last hidden layer (now {self.widths[-1]})")
+            raise InvalidInput(
+                "symmetric", True, f"False, or an even width of the last hidden layer (now {self.widths[-1]})"
+            )
 
     def _is_paired(self, index: int) -> bool:
         return self.symmetric and index == self.depth - 1

@@ -96,7 +96,7 @@ def _by_jacobians(apply: Apply, params: Any, x1: Array, x2: Array | None) -> Arr
 
 @partial(jax.jit, static_argnums=0)
 def _by_vector_products(apply: Apply, params: Any, x1: Array, x2: Array) -> Array:
-    """Column (j, b) of the kernel is ⟨∇f(x1), g⟩ with g = ∇f_b(x2_j): one backward pass, then one forward derivative."""
+    """Column (j, b) of the kernel is ⟨∇f(x1), g⟩, g = ∇f_b(x2_j): a backward pass, then a forward derivative."""
     moving, function = _row_function(apply, params)
     with jax.default_matmul_precision("highest"):
         _, push = jax.linearize(lambda leaves: jax.vmap(partial(function, leaves))(x1), moving)

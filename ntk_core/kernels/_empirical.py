@@ -1,7 +1,8 @@
 """The empirical tangent kernel of a network, without gradients of the size of its weights.
 
 For a layer z = ⟨W, a⟩ the gradient of an output is the outer product of a and δ = ∂f/∂z, so the kernel is
-K = Σ_layers (a·a') ∘ (δ·δ'): O(n² C² m) work after one forward and one backward pass (docs/math/kernel_without_jacobians.md).
+K = Σ_layers (a·a') ∘ (δ·δ'): O(n² C² m) work after one forward and one backward pass
+(docs/math/kernel_without_jacobians.md).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, Literal, overload
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 
 from ntk_core.architectures import LayerViews, Network, NetworkParams, layer_views, output_jacobian
 from ntk_core.errors import InvalidInput
@@ -26,8 +28,8 @@ LayerKernels = dict[str, Array]
 def empirical_ntk(
     net: Network | Apply,
     params: Any,
-    x1: Array,
-    x2: Array | None = None,
+    x1: ArrayLike,
+    x2: ArrayLike | None = None,
     *,
     per_layer: Literal[False] = False,
     memory_limit: float | None = None,
@@ -38,8 +40,8 @@ def empirical_ntk(
 def empirical_ntk(
     net: Network | Apply,
     params: Any,
-    x1: Array,
-    x2: Array | None = None,
+    x1: ArrayLike,
+    x2: ArrayLike | None = None,
     *,
     per_layer: Literal[True],
     memory_limit: float | None = None,
@@ -49,8 +51,8 @@ def empirical_ntk(
 def empirical_ntk(
     net: Network | Apply,
     params: Any,
-    x1: Array,
-    x2: Array | None = None,
+    x1: ArrayLike,
+    x2: ArrayLike | None = None,
     *,
     per_layer: bool = False,
     memory_limit: float | None = None,
@@ -81,18 +83,24 @@ def empirical_ntk(
     """
     if memory_limit is not None and not memory_limit > 0:
         raise InvalidInput("memory_limit", memory_limit, "a number of bytes above 0, or None")
+    left = jnp.asarray(x1)
+    right = None if x2 is None else jnp.asarray(x2)
     if not isinstance(net, Network):
         if per_layer:
             raise InvalidInput("per_layer", True, "False for a callable, whose layers are not known")
-        return callable_ntk(net, params, x1, x2, memory_limit)
+        return callable_ntk(net, params, left, right, memory_limit)
+    left = left.astype(jnp.result_type(left, float))  # a network multiplies: images of bytes become numbers
+    right = None if right is None else right.astype(left.dtype)
     if memory_limit is None:
-        return _structured(net, per_layer, params, x1, x2)
-    size = rows_within(memory_limit, 2 * view_bytes(net, x1.shape[1:], jnp.result_type(x1, float).itemsize))
-    return in_blocks(partial(_views, net, params), partial(_from_views, net, per_layer, params), x1, x2, size)
+        return _structured(net, per_layer, params, left, right)
+    size = rows_within(memory_limit, 2 * view_bytes(net, left.shape[1:], left.dtype.itemsize))
+    return in_blocks(partial(_views, net, params), partial(_from_views, net, per_layer, params), left, right, size)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _structured(net: Network, per_layer: bool, params: NetworkParams, x1: Array, x2: Array | None) -> Array | LayerKernels:
+def _structured(
+    net: Network, per_layer: bool, params: NetworkParams, x1: Array, x2: Array | None
+) -> Array | LayerKernels:
     views1 = layer_views(net, params, x1)
     views2 = views1 if x2 is None else layer_views(net, params, x2)
     return kernels_of_views(net, per_layer, params, views1, views2)
@@ -123,7 +131,9 @@ def kernels_of_views(
     return through_output(net.output, _total(parts), views1.outputs, views2.outputs)
 
 
-def pre_output_ntk(net: Network, params: NetworkParams, x1: Array, x2: Array | None = None) -> tuple[Array, Array, Array]:
+def pre_output_ntk(
+    net: Network, params: NetworkParams, x1: Array, x2: Array | None = None
+) -> tuple[Array, Array, Array]:
     """(kernel of the pre-outputs f, f(x1), f(x2)): shapes (n1, n2, C, C), (n1, C), (n2, C)."""
     views1 = layer_views(net, params, x1)
     views2 = views1 if x2 is None else layer_views(net, params, x2)

@@ -1,7 +1,8 @@
 """Expectations of an activation over pairs of jointly Gaussian pre-activations, in float64.
 
-For (u, v) ~ N(0, [[q₁, c], [c, q₂]]): E[σ(u)σ(v)] and E[σ'(u)σ'(v)], from closed forms for (leaky) ReLU and erf, else by
-Gauss–Hermite quadrature and Mehler's formula (docs/math/infinite_width.md). Everything here runs under ``float64``.
+For (u, v) ~ N(0, [[q₁, c], [c, q₂]]): E[σ(u)σ(v)] and E[σ'(u)σ'(v)], from closed forms for (leaky) ReLU and erf, else
+by Gauss–Hermite quadrature and Mehler's formula (docs/math/infinite_width.md). Everything here runs under
+``float64``.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ Apply = Callable[[Any, Array], Array]
 
 
 def split_inexact(params: Any) -> tuple[list[Array], Callable[[list[Array]], Any]]:
-    """(floating-point leaves, a function that puts new ones in their place); masks and counters are not differentiated."""
+    """(floating-point leaves, a function that puts new ones in their place); masks and counters stay as they are."""
     leaves, structure = jax.tree.flatten(params)
     moves = [hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves]
 

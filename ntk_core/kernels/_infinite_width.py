@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from ntk_core.architectures import (
     Convolution,
@@ -82,12 +83,12 @@ class Positions:
         return jnp.expand_dims(variance, tuple(range(variance.ndim - self.axes, variance.ndim)))
 
 
-def infinite_width_ntk(net: Network, x1: Array, x2: Array | None = None) -> Array:
+def infinite_width_ntk(net: Network, x1: ArrayLike, x2: ArrayLike | None = None) -> Array:
     """lim_{m→∞} of the tangent kernel of one output, shape (n1, n2); kernels between different outputs vanish.
 
-    For :class:`FullyConnected`, :class:`ResNet` and convolutional networks with linear output in the NTK parameterization.
-    ReLU, leaky ReLU and erf in closed form; other activations by Gauss–Hermite quadrature in float64, to about 1e-8 while
-    pre-activations have variances of order one.
+    For :class:`FullyConnected`, :class:`ResNet` and convolutional networks with linear output in the NTK
+    parameterization. ReLU, leaky ReLU and erf in closed form; other activations by Gauss–Hermite quadrature in
+    float64, to about 1e-8 while pre-activations have variances of order one.
 
     >>> from ntk_core.architectures import FullyConnected
     >>> net = FullyConnected(depth=1, activation="relu")  # x = x': α² and the arc-cosine kernels are |x|²/2d each
@@ -95,21 +96,22 @@ def infinite_width_ntk(net: Network, x1: Array, x2: Array | None = None) -> Arra
     12.5
 
     Raises:
-        InvalidInput: for a network without such a limit (a bottleneck, a nonlinear output), another parameterization, or
-            an architecture that is not covered.
+        InvalidInput: for a network without such a limit (a bottleneck, a nonlinear output), another parameterization,
+            or an architecture that is not covered.
 
     Source: Jacot, Gabriel & Hongler 2018; Arora et al. 2019 (convolutions).
     """
     inner = net.net if isinstance(net, Mirrored) else net
     _check(inner)
     assert isinstance(inner, Stack)
-    inner.layer_input_shapes(x1.shape[1:])
-    if x2 is not None and x2.shape[1:] != x1.shape[1:]:
-        raise InvalidInput("x2", x2.shape, f"rows of shape {x1.shape[1:]}, as in x1")
     left = np.asarray(x1, np.float64)
     right = left if x2 is None else np.asarray(x2, np.float64)
-    pair_entries = math.prod(x1.shape[1:-1]) ** 2 if _needs_all_pairs(inner) else math.prod(x1.shape[1:-1])
-    rows = max(1, BLOCK_ENTRIES // (right.shape[0] * max(1, pair_entries)))
+    inner.layer_input_shapes(left.shape[1:])
+    if right.shape[1:] != left.shape[1:]:
+        raise InvalidInput("x2", right.shape, f"rows of shape {left.shape[1:]}, as in x1")
+    num_positions = math.prod(left.shape[1:-1]) if isinstance(inner, Convolutional) else 1
+    pair_entries = num_positions**2 if _needs_all_pairs(inner) else num_positions
+    rows = max(1, BLOCK_ENTRIES // (right.shape[0] * pair_entries))
     with jax.enable_x64(True):
         blocks = [
             np.asarray(_kernel(inner, jnp.asarray(left[start : start + rows]), jnp.asarray(right)))
@@ -123,7 +125,9 @@ def _check(net: Network) -> None:
         allowed = "FullyConnected, ResNet, ConvNet, MixedNet, or one of them Mirrored; other limits are not derived"
         raise InvalidInput("net", type(net).__name__, allowed)
     if net.parameterization != "ntk":
-        raise InvalidInput("parameterization", net.parameterization, "ntk: the kernels of the others grow with the width")
+        raise InvalidInput(
+            "parameterization", net.parameterization, "ntk: the kernels of the others grow with the width"
+        )
     if net.output != "linear":
         raise InvalidInput("output", net.output, "linear: behind another output the kernel does not become constant")
 
@@ -172,7 +176,7 @@ def _inputs(x1: Array, x2: Array, positions: Positions) -> Limit:
 
 
 def _linear(layer: Layer, limit: Limit, positions: Positions) -> Limit:
-    """Through weights of variance gain²/fan_in and biases: Σ = gain² C + σ_b², Θ = gain² Θ' + (Σ's weights and biases)."""
+    """Σ = gain² C + σ_b² and Θ = gain² Θ' + (gain² C + 1 where weights and biases are trained)."""
     assert isinstance(layer, Dense | Convolution)
     gain, bias = layer.scaling.gain**2, layer.scaling.bias_std**2 if layer.use_bias else 0.0
 
@@ -199,9 +203,7 @@ def _windows_average(layer: Convolution, positions: Positions, cov: Array) -> Ar
 def _activate(name: str, limit: Limit, positions: Positions, with_means: bool) -> Limit:
     """Through σ: C = E[σ(u)σ(v)], Θ = Θ' E[σ'(u)σ'(v)]."""
     q1, q2 = positions.diagonal(limit.cov1), positions.diagonal(limit.cov2)
-    cov, slopes = pair_expectations(
-        name, limit.cov, positions.at_first(q1)[:, None], positions.at_second(q2)[None]
-    )
+    cov, slopes = pair_expectations(name, limit.cov, positions.at_first(q1)[:, None], positions.at_second(q2)[None])
     cov1, _ = pair_expectations(name, limit.cov1, positions.at_first(q1), positions.at_second(q1))
     cov2, _ = pair_expectations(name, limit.cov2, positions.at_first(q2), positions.at_second(q2))
     means = (mean(name, q1), mean(name, q2)) if with_means else (limit.mean1, limit.mean2)

@@ -1,4 +1,4 @@
-"""Each architecture is the formula of its paper, written out in NumPy; counts and initial outputs follow from its settings."""
+"""Each architecture is the formula of its paper, written out in NumPy; counts follow from its settings."""
 
 import functools
 
@@ -15,7 +15,6 @@ from ntk_core.architectures import (
     Edge,
     FullyConnected,
     Group,
-    Mirrored,
     MixedNet,
     ResNet,
     subtract_initial_output,
@@ -173,7 +172,7 @@ def test_drop_probabilities_of_a_graph_hold_edge_by_edge():
 
 @pytest.mark.parametrize("kind", ["ntk", "standard", "lecun"])
 def test_masked_networks_keep_the_size_of_pre_activations(kind):
-    """With actual in-degrees a hidden pre-activation has variance gain² |α|²/in-degree, however many edges are dropped."""
+    """Scaled by actual in-degrees, pre-activations have variance 1 however many edges are dropped."""
     net = DenseNet(width=400, depth=1, drop_probability=0.9, parameterization=kind)
     params, x = _drawn(net, (400,)), jnp.ones((1, 400))
     z = np.asarray(net.layers["hidden1"].apply(params["hidden1"], x))[0]

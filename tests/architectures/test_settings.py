@@ -136,7 +136,11 @@ def test_impossible_groups_are_refused(group, field):
     ids=str,
 )
 def test_inputs_that_do_not_fit_are_refused(net, shape, field):
-    for asked in (lambda: net.init(jax.random.key(0), shape), lambda: net.num_params(shape), lambda: net.min_width(shape)):
+    for asked in (
+        lambda: net.init(jax.random.key(0), shape),
+        lambda: net.num_params(shape),
+        lambda: net.min_width(shape),
+    ):
         with pytest.raises(InvalidInput) as error:
             asked()
         assert error.value.field == field

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ntk_core.errors import InvalidInput
-from ntk_core.kernels import empirical_ntk, generic_ntk
 from ntk_core.kernels import _callable as routes
+from ntk_core.kernels import empirical_ntk, generic_ntk
 
 PARAMS = {"a": np.linspace(-1, 1, 12).reshape(3, 4), "b": np.linspace(0, 1, 8).reshape(4, 2), "step": np.array(3)}
 X = np.random.default_rng(0).standard_normal((5, 3))
@@ -58,7 +58,7 @@ def test_forward_multiplications_are_those_of_the_matrix_products(x64):
 
 
 class Unhashable:
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     def __call__(self, params, x):
         return apply(params, x)

@@ -1,0 +1,46 @@
+"""The examples with models of other libraries run, and their kernels are those of explicit Jacobians."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ntk_core.kernels import empirical_ntk, generic_ntk
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def _example(name):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_kernel_of_a_wider_equinox_model_moves_less():
+    pytest.importorskip("equinox", reason="equinox is not installed")
+    example = _example("own_model_equinox")
+    changes = [example.main(width, num_steps=50) for width in (32, 1024)]
+    assert 0 < changes[1] < 0.5 * changes[0]
+
+
+def test_kernel_of_a_flax_model_is_positive_semidefinite():
+    pytest.importorskip("flax", reason="flax is not installed")
+    example = _example("own_model_flax")
+    eigenvalues = example.main(channels=8)
+    assert eigenvalues.shape == (30,)
+    assert eigenvalues[-1] > -1e-4 * eigenvalues[0]  # float32: 30 eigenvalues, each to about eps · the largest
+
+
+def test_kernel_of_a_flax_model_is_that_of_explicit_jacobians():
+    pytest.importorskip("flax", reason="flax is not installed")
+    model = _example("own_model_flax").Classifier(channels=4)
+    x = jnp.asarray(np.random.default_rng(0).standard_normal((3, 4, 4, 2)), jnp.float32)
+    params = model.init(jax.random.key(0), x)
+    expected = np.asarray(generic_ntk(model.apply, params, x))
+    np.testing.assert_allclose(empirical_ntk(model.apply, params, x), expected, rtol=0, atol=1e-5 * expected.max())

@@ -1,0 +1,204 @@
+"""Kernels of infinitely wide networks: closed forms, quadrature, and the limit of empirical kernels."""
+
+import functools
+import math
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from ntk_core.architectures import (
+    Bottleneck,
+    ConvNet,
+    DenseNet,
+    FullyConnected,
+    Mirrored,
+    MixedNet,
+    ResNet,
+    activation_function,
+)
+from ntk_core.errors import InvalidInput
+from ntk_core.kernels import _gaussian as gaussian
+from ntk_core.kernels import _infinite_width as limits
+from ntk_core.kernels import empirical_ntk, infinite_width_ntk
+from tests.cases import FAST_COMPILE
+
+X = np.random.default_rng(0).standard_normal((3, 5))
+IMAGES = np.random.default_rng(0).standard_normal((2, 4, 4, 2))
+RHO = np.array([-1, -0.99, -0.5, 0, 0.3, 0.9, 0.999, 1])
+SMOOTH = ["tanh", "erf", "sigmoid", "softplus", "swish", "gelu", "quadratic"]
+
+
+def _pairs(variance):
+    q1 = jnp.full(RHO.shape, variance)
+    q2 = 1.3 * q1
+    return RHO * jnp.sqrt(q1 * q2), q1, q2
+
+
+def test_relu_network_has_the_arc_cosine_kernel(x64):
+    """One hidden layer, first layer and output: Θ = Σ κ₀ + κ₁ (Cho & Saul 2009), by angles in NumPy."""
+    norms = np.linalg.norm(X, axis=1)
+    angle = np.arccos(np.clip(X @ X.T / np.outer(norms, norms), -1, 1))
+    kappa0 = (np.pi - angle) / (2 * np.pi)
+    kappa1 = np.outer(norms, norms) / 5 * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2 * np.pi)
+    expected = X @ X.T / 5 * kappa0 + kappa1
+    # arccos loses half of the digits at x = x', where its argument rounds to 1: sqrt(eps) = 1.5e-8.
+    np.testing.assert_allclose(infinite_width_ntk(FullyConnected(), X), expected, rtol=1e-7)
+
+
+def test_kernel_of_a_deep_linear_network_is_a_multiple_of_the_inner_products(x64):
+    net = FullyConnected(depth=3, activation="identity")  # four layers, each with part x·x'/d
+    np.testing.assert_allclose(infinite_width_ntk(net, X), 4 * X @ X.T / 5, rtol=1e-13)
+
+
+@pytest.mark.parametrize("variance", [0.1, 1.0, 3.0])
+def test_quadrature_gives_the_closed_form_of_erf(variance, x64):
+    pairs = _pairs(variance)
+    for by_quadrature, closed in zip(gaussian._by_quadrature("erf", *pairs), gaussian._erf(*pairs), strict=True):
+        np.testing.assert_allclose(by_quadrature, closed, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_quadrature_has_converged(name, x64, monkeypatch):
+    pairs = _pairs(3.0)
+    coarse = gaussian.pair_expectations(name, *pairs)
+    monkeypatch.setattr(gaussian, "_hermite", functools.cache(gaussian._hermite.__wrapped__))
+    monkeypatch.setattr(gaussian, "NUM_NODES", 400)
+    for few, many in zip(coarse, gaussian.pair_expectations(name, *pairs), strict=True):
+        np.testing.assert_allclose(few, many, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["relu", "leaky_relu", "tanh", "softplus", "gelu"])
+@pytest.mark.parametrize("rho", [-0.6, 0.0, 0.8])
+def test_expectations_are_those_of_adaptive_integration(name, rho, x64):
+    """An independent oracle: nested adaptive quadrature of the defining integral, split at the kink."""
+    sigma = activation_function(name)
+    grid = np.linspace(-12, 12, 20_001)
+    table = np.asarray(sigma(grid))
+    rest = math.sqrt(1 - rho**2)
+
+    def inner(g):
+        z = rho * g + rest * grid
+        return integrate.simpson(np.interp(z, grid, table) * stats.norm.pdf(grid), x=grid)
+
+    def outer(g):
+        return float(np.interp(g, grid, table)) * inner(g) * stats.norm.pdf(g)
+
+    expected = integrate.quad(outer, -8, 0, epsabs=1e-9)[0] + integrate.quad(outer, 0, 8, epsabs=1e-9)[0]
+    one = jnp.ones(())
+    values, _ = gaussian.pair_expectations(name, rho * one, one, one)
+    # Linear interpolation on a grid of step h = 1.2e-3 is off by at most h²/8 · max|σ''|, and kinks by h².
+    assert float(values) == pytest.approx(expected, abs=2e-6)
+
+
+@pytest.mark.parametrize("name", ["relu", "leaky_relu", "erf", "tanh", "gelu"])
+def test_slopes_are_the_derivative_of_the_values_with_respect_to_the_covariance(name, x64):
+    """Price's theorem: ∂E[σ(u)σ(v)]/∂c = E[σ'(u)σ'(v)]."""
+    step, q = 1e-5, jnp.ones(())
+    for c in (-0.5, 0.0, 0.7):
+        high, low = (gaussian.pair_expectations(name, c + sign * step * q, q, q)[0] for sign in (1, -1))
+        _, slopes = gaussian.pair_expectations(name, c * q, q, q)
+        # Central differences: step² = 1e-10 times the third derivative, and rounding eps/step = 2e-11.
+        assert float((high - low) / (2 * step)) == pytest.approx(float(slopes), abs=1e-8)
+
+
+LIMITS = [
+    (FullyConnected(depth=2, activation="relu", use_bias=(True, False)), X),
+    (FullyConnected(depth=2, activation="softplus", gain=1.3), X),
+    (ResNet(depth=3, activation="softplus"), X),
+    (ResNet(depth=3, activation="relu", skip_every=2, use_bias=True), X),
+    (ConvNet(depth=2, activation="erf", use_bias=True), IMAGES),
+    (ConvNet(depth=1, activation="relu", readout="global-average"), IMAGES),
+    (MixedNet(depth=2, activation="relu", pool_size=2, padding="zero"), IMAGES),
+    (Mirrored(FullyConnected(depth=2, activation="erf")), X),
+]
+WIDTHS, NUM_SEEDS = (32, 512), 24
+
+
+def _with_width(net, width):
+    return Mirrored(replace(net.net, width=width)) if isinstance(net, Mirrored) else replace(net, width=width)
+
+
+@pytest.mark.parametrize(("net", "x"), LIMITS, ids=lambda value: getattr(value, "activation", ""))
+def test_empirical_kernels_approach_the_limit_like_one_over_the_root_of_the_width(net, x, x64):
+    limit = np.asarray(infinite_width_ntk(net, x))
+    logs, errors = [], []
+    for width in WIDTHS if not isinstance(net, ConvNet | MixedNet) else (16, 256):
+        wide = _with_width(net, width)
+        kernel = jax.jit(
+            lambda key, wide=wide: empirical_ntk(wide, wide.init(key, x.shape[1:]), x)[..., 0, 0],
+            compiler_options=FAST_COMPILE,
+        )
+        keys = jax.random.split(jax.random.key(width), NUM_SEEDS)
+        kernels = np.stack([kernel(key) for key in keys])
+        squares = ((kernels - limit) ** 2).sum(axis=(1, 2)) / (limit**2).sum()
+        logs.append((math.log(width), 0.5 * math.log(squares.mean())))
+        errors.append(0.5 * squares.std(ddof=1) / squares.mean() / math.sqrt(NUM_SEEDS))
+    # The average over seeds meets the limit: along the limit itself, the bias of order 1/m is below the standard error.
+    along = (kernels * limit).sum(axis=(1, 2)) / (limit**2).sum()
+    assert abs(along.mean() - 1) < 3 * along.std(ddof=1) / math.sqrt(NUM_SEEDS)
+    (m1, low), (m2, high) = logs
+    slope, error = (high - low) / (m2 - m1), math.hypot(*errors) / (m2 - m1)
+    assert abs(slope + 0.5) < 3 * error
+    assert error < 0.1
+
+
+def test_kernels_of_trained_subsets_add_up(x64):
+    net = FullyConnected(depth=3, activation="tanh", use_bias=True)
+    whole, hidden, last = (infinite_width_ntk(replace(net, trained=part), X) for part in ("all", "hidden", "last"))
+    np.testing.assert_allclose(hidden + last, whole, rtol=1e-13)
+    first = infinite_width_ntk(replace(net, trained="first"), X)
+    assert np.all(np.diag(first) < np.diag(hidden))
+
+
+def test_kernel_between_two_batches_is_a_block_of_the_whole(x64):
+    for net, x in (LIMITS[0], LIMITS[-2]):
+        whole = infinite_width_ntk(net, x)
+        np.testing.assert_allclose(infinite_width_ntk(net, x[:1], x[1:]), whole[:1, 1:], rtol=1e-12)
+
+
+def test_kernel_in_blocks_is_the_whole_kernel(x64, monkeypatch):
+    net = ConvNet(depth=1, activation="erf", readout="global-average")
+    whole = infinite_width_ntk(net, IMAGES)
+    monkeypatch.setattr(limits, "BLOCK_ENTRIES", 1)
+    np.testing.assert_allclose(infinite_width_ntk(net, IMAGES), whole, rtol=1e-13)
+
+
+def test_kernel_is_computed_in_float64_and_returned_in_the_default_precision(x64):
+    net = FullyConnected(depth=4, activation="tanh")
+    exact = np.asarray(infinite_width_ntk(net, X))
+    jax.config.update("jax_enable_x64", False)
+    kernel = infinite_width_ntk(net, X)
+    assert kernel.dtype == jnp.float32
+    np.testing.assert_array_equal(np.asarray(kernel), exact.astype(np.float32))
+
+
+def test_inputs_of_zero_are_no_trouble(x64):
+    for activation in ("relu", "tanh"):
+        assert np.all(np.isfinite(infinite_width_ntk(FullyConnected(activation=activation), np.zeros((2, 3)))))
+
+
+@pytest.mark.parametrize(
+    ("net", "field"),
+    [
+        (Bottleneck(), "net"),
+        (DenseNet(), "net"),
+        (FullyConnected(parameterization="standard"), "parameterization"),
+        (ConvNet(parameterization="lecun"), "parameterization"),
+        (FullyConnected(output="softmax"), "output"),
+        (Mirrored(FullyConnected(output="tanh")), "output"),
+    ],
+    ids=str,
+)
+def test_networks_without_such_a_limit_are_refused(net, field):
+    with pytest.raises(InvalidInput) as error:
+        infinite_width_ntk(net, X)
+    assert error.value.field == field
+
+
+def test_two_batches_of_different_shapes_are_refused():
+    with pytest.raises(InvalidInput, match="x2"):
+        infinite_width_ntk(FullyConnected(), X, X[:, :2])
