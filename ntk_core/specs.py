@@ -190,7 +190,7 @@ def parse_spec(data: Any) -> Spec:
 def with_settings(spec: Spec, settings: dict[str, Any]) -> Spec:
     """``spec`` with some settings replaced, given by dotted names: ``{"training.learning_rate": 0.5}``.
 
-    Settings that a changed kind (dataset, architecture) does not use are dropped unless they are given.
+    Settings that a changed kind (dataset, architecture, what is swept) does not use are dropped unless they are given.
 
     Raises:
         InvalidSpec: for an unknown setting or a value that is not allowed.
@@ -204,14 +204,19 @@ def with_settings(spec: Spec, settings: dict[str, Any]) -> Spec:
         if not isinstance(part, dict):
             raise InvalidSpec((InvalidInput(name, value, "only the settings " + ", ".join(setting_names(type(spec)))),))
         part[last] = value
-    for name, info in type(spec).model_fields.items():
-        part_type = info.annotation
-        if isinstance(part_type, type) and issubclass(part_type, SpecPart) and isinstance(data.get(name), dict):
-            kind = data[name].get(part_type.selector)
-            for setting, kinds in part_type.relevant.items():
-                if kind not in kinds and f"{name}.{setting}" not in settings:
-                    data[name].pop(setting, None)
+    _drop_unused(type(spec), data, settings, "")
     return parse_spec(data)
+
+
+def _drop_unused(part_type: type[SpecPart], data: dict[str, Any], given: dict[str, Any], prefix: str) -> None:
+    """Take out of ``data`` what the kind chosen there does not use, unless it is given by its dotted name."""
+    for name, kinds in part_type.relevant.items():
+        if data.get(part_type.selector) not in kinds and prefix + name not in given:
+            data.pop(name, None)
+    for name, info in part_type.model_fields.items():
+        inner = info.annotation
+        if isinstance(inner, type) and issubclass(inner, SpecPart) and isinstance(data.get(name), dict):
+            _drop_unused(inner, data[name], given, f"{prefix}{name}.")
 
 
 def setting_names(model: type[BaseModel], prefix: str = "") -> list[str]:

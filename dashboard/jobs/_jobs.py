@@ -111,12 +111,14 @@ class Jobs:
             job.see(viewer, time.monotonic())
             return job.snapshot(self._waiting.index(job) + 1 if job.status == "queued" else 0)
 
-    def stop(self, job_id: str, viewer: str = "") -> None:
-        """Stop a job; if others look at it, only detach this viewer. Unknown and ended jobs are left alone."""
+    def stop(self, job_id: str, viewer: str = "") -> bool:
+        """Stop a job; False when others look at it, so that only this viewer is detached. Ended jobs are left alone."""
         with self._changed:
             job = self._jobs.get(job_id)
-            if job is None or not job.active or job.leave(viewer, time.monotonic() - VIEWER_TIMEOUT_S):
-                return
+            if job is None or not job.active:
+                return True
+            if job.leave(viewer, time.monotonic() - VIEWER_TIMEOUT_S):
+                return False
             if job.status == "queued":
                 self._waiting.remove(job)
                 job.end("cancelled")
@@ -126,6 +128,7 @@ class Jobs:
                 worker = job.worker
                 if worker is not None:
                     self._ask_to_stop(job, worker)
+            return True
 
     def warm_up(self) -> None:
         """Start the workers, so that they are ready before the first job; does nothing when they run."""

@@ -165,3 +165,12 @@ def test_errors_survive_the_way_to_another_process():
         again = copy.copy(error)  # goes through __reduce__, as any transport does
         assert str(again) == str(error)
         assert type(again) is type(error)
+
+
+def test_settings_of_what_was_swept_before_are_dropped():
+    bottleneck = PRESETS["liu-fig2"].spec
+    spec = with_settings(bottleneck, {"swept": "width", "architecture.kind": "resnet"})
+    assert "hidden_width" not in spec.model_dump()
+    assert spec.architecture.kind == "resnet"
+    with pytest.raises(InvalidSpec, match="hidden_width: 30"):
+        with_settings(bottleneck, {"swept": "width", "hidden_width": 30})

@@ -136,11 +136,11 @@ def test_stop_only_detaches_while_somebody_else_looks(jobs, long, wait_for, monk
     job_id = jobs.submit(long(seed=10), viewer="ann")
     wait_for(jobs, job_id, has_a_point, viewer="ann")
     jobs.snapshot(job_id, viewer="bob")
-    jobs.stop(job_id, viewer="ann")
+    assert not jobs.stop(job_id, viewer="ann")
     time.sleep(0.5)
     assert jobs.snapshot(job_id, viewer="bob").status == "running"
     time.sleep(1.1)  # bob has closed his browser
-    jobs.stop(job_id, viewer="ann")
+    assert jobs.stop(job_id, viewer="ann")
     assert wait_for(jobs, job_id, ended).status == "cancelled"
 
 

@@ -1,0 +1,25 @@
+"""Where the shown numbers come from."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dashboard.sentences import duration, plain
+from ntk_core.results import DriftResult
+from ntk_core.specs import digest
+
+
+def provenance_sentence(result: DriftResult) -> str:
+    """When, where and by which versions a result was computed, and the identities of its spec and data."""
+    origin = result.provenance
+    versions = ", ".join(f"{name} {version}" for name, version in origin.versions.items())
+    data = f" · data {origin.data_sha256[:12]}" if origin.data_sha256 else ""
+    return (
+        f"Computed {origin.started_at.replace('T', ' ').replace('+00:00', ' UTC')} in {duration(result.runtime_s)} on "
+        f"{origin.device}, {origin.dtype} · {versions} · {origin.platform} · spec {digest(result.spec)[:12]}{data}"
+    )
+
+
+def provenance_footer(result: DriftResult) -> None:
+    """The same below a page's figures."""
+    st.caption(plain(provenance_sentence(result)))

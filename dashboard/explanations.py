@@ -1,0 +1,19 @@
+"""What each page says about its figures: what to look for, and why a network of finite width differs from the limit."""
+
+from __future__ import annotations
+
+WHAT_TO_SEE = {
+    "kernel_drift": (
+        "**What should I see?** With a linear output the kernel change falls nearly like $1/m$, faster than the "
+        "theorem's upper bound $m^{-1/2}$; the dashed guides have both slopes. With a softmax or swish output it stays "
+        "large at every width. Softmax comes close to 1 once it has converged: it saturates, and its kernel dies."
+    ),
+}
+
+WHY_FINITE_WIDTH_DIFFERS = {
+    "kernel_drift": (
+        "**Why is finite width different?** The kernel can move only as far as the Hessian of the output lets it. "
+        "Behind a linear output that Hessian shrinks with the width, behind a nonlinear one it does not; and at small "
+        "$m$ it is large for all. Open markers are runs that did not converge: no mean and no exponent uses them."
+    ),
+}

@@ -1,0 +1,37 @@
+"""Results computed beforehand, one JSON file a preset, shown at once while nothing else has been asked for."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from ntk_core.results import DriftResult
+
+GALLERY = Path(__file__).resolve().parents[1] / "gallery"
+MAX_BYTES = 20_000_000
+_LOG = logging.getLogger(__name__)
+
+
+def gallery_result(preset: str) -> DriftResult | None:
+    """The precomputed result of a preset; None when there is none, or none that can be read."""
+    path = GALLERY / f"{preset}.json"
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return _read(path, status.st_mtime_ns, status.st_size)
+
+
+@functools.lru_cache(maxsize=32)
+def _read(path: Path, _modified_ns: int, size: int) -> DriftResult | None:
+    if size > MAX_BYTES:
+        _LOG.warning("%s has %d bytes, more than %d: it is not shown.", path, size, MAX_BYTES)
+        return None
+    try:
+        return DriftResult.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        _LOG.warning("%s is not a result and is not shown: %s", path, str(error).splitlines()[0])
+        return None

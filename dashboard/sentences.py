@@ -1,0 +1,27 @@
+"""Text for people: amounts, durations, and words from outside made harmless for Markdown."""
+
+from __future__ import annotations
+
+import re
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|<>~$:&^-])")
+
+
+def plain(text: str) -> str:
+    """``text`` so that Markdown shows it as it is: no link, image, formula, icon or color comes out of it."""
+    return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+
+
+def duration(seconds: float) -> str:
+    """``12 s``, ``3 min``, ``1 h 20 min``."""
+    if seconds < 1:
+        return "under 1 s"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def amount(num_bytes: float) -> str:
+    """``120 MiB``, ``2.5 GiB``."""
+    return f"{num_bytes / 2**30:.1f} GiB" if num_bytes >= 2**30 else f"{max(num_bytes / 2**20, 1):.0f} MiB"

@@ -1,0 +1,62 @@
+"""What one browser session remembers: who is looking, the address it was given, the job it follows."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+
+import streamlit as st
+
+_VIEWER = "viewer"
+
+
+def viewer() -> str:
+    """A name for this browser session, so that a job knows who still looks at it."""
+    return st.session_state.setdefault(_VIEWER, uuid.uuid4().hex)
+
+
+def new_address(page: str) -> dict[str, str] | None:
+    """The query of the URL when a person (a link, a reload, the back button) changed it, else None.
+
+    An empty query on a page that was open before is the way back by the menu: the page goes on as it was left.
+    """
+    query = st.query_params.to_dict()
+    known = st.session_state.get(f"{page}.address")
+    if known is not None and (query == known or not query):
+        return None
+    return query
+
+
+def show_address(page: str, query: Mapping[str, str]) -> None:
+    """Make the URL say what the page shows, so that it can be shared and reloaded."""
+    wanted = dict(query)
+    if st.query_params.to_dict() != wanted:
+        st.query_params.from_dict(wanted)
+    st.session_state[f"{page}.address"] = wanted
+
+
+def followed_job(page: str) -> str | None:
+    """The job whose points the page shows; None when it shows no job."""
+    return st.session_state.get(f"{page}.job")
+
+
+def follow_job(page: str, job_id: str | None) -> None:
+    """Show this job's points on the page from now on."""
+    st.session_state[f"{page}.job"] = job_id
+    st.session_state[f"{page}.detached"] = False
+
+
+def is_detached(page: str) -> bool:
+    """Whether this session pressed Stop on a job that others go on following."""
+    return bool(st.session_state.get(f"{page}.detached"))
+
+
+def detach(page: str) -> None:
+    """Look no longer at the job that is followed; its points so far stay."""
+    st.session_state[f"{page}.detached"] = True
+
+
+def job_query(page: str) -> dict[str, str]:
+    """The part of the URL that names the followed job."""
+    job_id = followed_job(page)
+    return {"job": job_id} if job_id else {}

@@ -1,0 +1,72 @@
+"""Kernel change against width and along training (Liu, Zhu & Belkin 2020, Fig. 1)."""
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from dashboard import session
+from dashboard.components.chart import chart, chooser
+from dashboard.components.export import export_menu
+from dashboard.components.provenance import provenance_footer
+from dashboard.components.run_panel import Shown, attach, live_panel, run_bar
+from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
+from dashboard.figures import kernel_drift as figures
+from dashboard.figures.style import width_label
+from dashboard.forms import Group, SpecForm
+from dashboard.navigation import enter
+
+PAGE = enter("kernel_drift")
+TITLE = "When does the tangent kernel stop moving?"
+PRESETS = ("liu-fig1-left", "liu-fig1-right", "liu-fig2", "liu-resnet", "liu-cnn", "liu-mixed")
+GROUPS = (
+    Group("Network", ("architecture.", "outputs")),
+    Group("Widths and seeds", ("swept", "hidden_width", "widths", "num_seeds", "seed")),
+    Group("Training", ("training.",), expanded=False),
+    Group("Data", ("dataset.",), expanded=False),
+)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def drawn(_shown: Shown, identity: object, width: int, axis: figures.TimeAxis) -> tuple[go.Figure, go.Figure]:
+    """Both figures, drawn once for all who look at the same points."""
+    threshold = _shown.spec.training.loss_threshold
+    against_width = figures.change_against_width(_shown.points, _shown.spec.widths, _shown.spec.swept)
+    return against_width, figures.change_against_time(_shown.point(width), axis, threshold)
+
+
+def draw(shown: Shown) -> None:
+    """Both figures side by side, each with its words and numbers, and where they come from."""
+    left, right = st.columns(2, gap="medium")
+    with right, st.container(horizontal=True, vertical_alignment="center"):
+        st.subheader("Training at width", anchor=False, width="content")
+        widths = [point.width for point in shown.points]
+        width = chooser("Width m", widths, width_label, key=f"{PAGE}.shown_width", pixels=100)
+        st.subheader("by", anchor=False, width="content")
+        axis = chooser("Horizontal axis", list(figures.AXIS_TITLES), str, key=f"{PAGE}.axis", pixels=90, last=False)
+    against_width, against_time = drawn(shown, shown.identity, width, axis)
+    point = shown.point(width)
+    over_widths, over_time = figures.takeaway(shown.points), figures.time_takeaway(point)
+    with left:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.subheader("Against width", anchor=False, width="content")
+            pictures = {over_widths: against_width, over_time: against_time}
+            export_menu("kernel-change", TITLE, shown.spec, shown.result, pictures)
+        rows = figures.width_rows(shown.points)
+        chart(against_width, f"{PAGE}.against_width", over_widths, rows, figures.caption(shown.points))
+        st.markdown(WHAT_TO_SEE[PAGE])
+    with right:
+        chart(against_time, f"{PAGE}.against_time", over_time, figures.time_rows(point), figures.caption([point]))
+        st.markdown(WHY_FINITE_WIDTH_DIFFERS[PAGE])
+    if shown.result is not None:
+        provenance_footer(shown.result)
+
+
+address = session.new_address(PAGE)
+form = SpecForm(PAGE, PRESETS, address, attach(PAGE, address))
+with st.sidebar:
+    form.widgets(GROUPS)
+st.title(TITLE, anchor=False)
+st.markdown(f"{form.preset.claim} *{form.preset.source}.*", help=form.preset.our_choice)
+form.notes_elsewhere()
+run_bar(PAGE, form)
+session.show_address(PAGE, {**form.query(), **session.job_query(PAGE)})
+live_panel(PAGE, form, draw)

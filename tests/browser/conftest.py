@@ -1,0 +1,94 @@
+"""The dashboard as people start it, and a Chromium to look at it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+READY = '[data-testid="stApp"][data-test-script-state="notRunning"][data-test-connection-state="CONNECTED"]'
+CHROMIUM_FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str) -> Iterator:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium, headless=True, args=list(CHROMIUM_FLAGS))
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def dashboard_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A fresh server with an empty store, nobody has opened a page before."""
+    directory = tmp_path_factory.mktemp("dashboard")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    flags = [f"--server.port={port}", "--server.headless=true", "--server.address=127.0.0.1"]
+    log = (directory / "log").open("w")
+    server = subprocess.Popen(
+        [sys.executable, "-m", "streamlit", "run", "app.py", *flags],
+        cwd=ROOT,
+        env={**os.environ, "LINEARITY_LAB_STORE": str(directory / "store"), "LINEARITY_LAB_WORKERS": "1"},
+        stdout=log,
+        stderr=subprocess.STDOUT,
+    )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        _wait_until_healthy(server, url, directory / "log")
+        yield url
+    finally:
+        server.terminate()
+        server.wait(timeout=20)
+        log.close()
+
+
+@pytest.fixture
+def open_page(browser, dashboard_url: str) -> Iterator[Callable]:
+    """Open a path in a browser context of its own, as another person would; no page may end in an exception."""
+    contexts = []
+
+    def opened(path: str, *, ready: bool = True):
+        contexts.append(browser.new_context(viewport={"width": 1440, "height": 900}))
+        page = contexts[-1].new_page()
+        page.goto(dashboard_url + path)
+        if ready:
+            page.wait_for_selector(READY, timeout=60_000)
+        return page
+
+    yield opened
+    for context in contexts:
+        for page in context.pages:
+            assert page.locator('[data-testid="stException"]').count() == 0
+        context.close()
+
+
+def _wait_until_healthy(server: subprocess.Popen, url: str, log: Path) -> None:
+    for _ in range(300):
+        if server.poll() is not None:
+            pytest.fail(f"the server ended: {log.read_text()[-2000:]}")
+        try:
+            with urllib.request.urlopen(url + "/_stcore/health", timeout=1):
+                return
+        except OSError:
+            time.sleep(0.1)
+    pytest.fail("the server did not start within 30 s")

@@ -1,0 +1,101 @@
+"""Jobs without a worker, and a gallery of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from streamlit.runtime.pages_manager import PagesManager
+
+from ntk_core.events import Estimated
+from ntk_core.results import DriftResult
+from ntk_core.specs import digest
+
+
+class FakeJobs:
+    """Jobs that stand still at the moment a test puts them in; ``others`` makes Stop only detach."""
+
+    def __init__(self):
+        self.snapshots, self.stopped, self.submitted = {}, [], []
+        self.others = False
+        self.refusal: Exception | None = None
+
+    def warm_up(self) -> None:
+        pass
+
+    def submit(self, spec, viewer=""):
+        if self.refusal:
+            raise self.refusal
+        self.submitted.append(spec)
+        return self.add(spec)
+
+    def add(self, spec, **changes) -> str:
+        from dashboard.jobs import Snapshot
+
+        job_id = digest(spec)[:16]
+        snapshot = Snapshot(
+            job_id=job_id,
+            spec=spec,
+            status="running",
+            position=0,
+            fraction=0.25,
+            remaining_s=42.0,
+            message="width 30: training",
+            points=(),
+            failures=(),
+            estimate=Estimated(num_points=len(spec.widths), seconds=10, peak_bytes=1e6),
+            result=None,
+            reason="",
+            version=1,
+        )
+        self.snapshots[job_id] = replace(snapshot, **changes)
+        return job_id
+
+    def snapshot(self, job_id, viewer=""):
+        return self.snapshots.get(job_id)
+
+    def stop(self, job_id, viewer=""):
+        if self.others:
+            return False
+        self.stopped.append(job_id)
+        self.snapshots[job_id] = replace(self.snapshots[job_id], status="cancelled")
+        return True
+
+
+@pytest.fixture
+def jobs(monkeypatch: pytest.MonkeyPatch) -> FakeJobs:
+    """Jobs without a worker, in place of those of the server."""
+    fake = FakeJobs()
+    monkeypatch.setattr("dashboard.jobs.shared_jobs", lambda: fake)
+    monkeypatch.setattr("dashboard.components.run_panel.shared_jobs", lambda: fake)
+    return fake
+
+
+@pytest.fixture
+def gallery(monkeypatch: pytest.MonkeyPatch, tmp_path) -> Iterator[Callable]:
+    """A gallery of its own; call it with the name of a preset and a result to put one there."""
+    from dashboard import gallery as module
+
+    monkeypatch.setattr(module, "GALLERY", tmp_path)
+
+    def put(name: str, result: DriftResult) -> None:
+        (tmp_path / f"{name}.json").write_text(result.model_dump_json(), encoding="utf-8")
+
+    yield put
+    module._read.cache_clear()
+
+
+@pytest.fixture
+def through_the_menu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every run of an ``AppTest`` goes through app.py, as on a server whose menu has been shown.
+
+    An ``AppTest`` forgets ``st.navigation`` before each run and then executes a page of pages/ by itself.
+    """
+    create = PagesManager.__init__
+
+    def create_after_the_menu(self, *arguments, **named) -> None:
+        create(self, *arguments, **named)
+        PagesManager.uses_pages_directory = False
+
+    monkeypatch.setattr(PagesManager, "__init__", create_after_the_menu)

@@ -1,0 +1,50 @@
+"""Results made by hand."""
+
+from __future__ import annotations
+
+from ntk_core.results import DriftPoint, DriftResult, DriftRun, Provenance
+from ntk_core.specs import KernelDriftSpec
+
+
+def make_run(output: str, seed: int, change: float, outcome: str = "converged", learning_rate: float = 0.5) -> DriftRun:
+    """A run that ends at step 100 with this kernel change."""
+    return DriftRun(
+        output=output,
+        seed=seed,
+        learning_rate=learning_rate,
+        outcome=outcome,
+        steps=(0, 1, 10, 100),
+        change=(0.0, change / 4, change / 2, change),
+        loss=(1.0, 0.5, 0.1, 0.01),
+    )
+
+
+def make_points(widths=(30, 100, 1000), seeds=3, exponents=None, spread=0.1) -> tuple[DriftPoint, ...]:
+    """Points that follow a power law for each output, with seeds around it."""
+    exponents = exponents or {"linear": -1.0, "softmax": 0.0}
+    return tuple(
+        DriftPoint(
+            width=width,
+            num_params=13 * width,
+            runs=tuple(
+                make_run(output, seed, width**exponent * (1 + spread * (seed - (seeds - 1) / 2)))
+                for output, exponent in exponents.items()
+                for seed in range(seeds)
+            ),
+            runtime_s=1.0,
+        )
+        for width in widths
+    )
+
+
+def make_result(points: tuple[DriftPoint, ...], **settings) -> DriftResult:
+    spec = KernelDriftSpec(widths=tuple(point.width for point in points), outputs=("linear", "softmax"), **settings)
+    provenance = Provenance(
+        versions={"linearity-lab": "0.1.0", "jax": "0.10.2"},
+        platform="Python 3.11 on Linux",
+        device="cpu: cpu",
+        dtype="float32",
+        started_at="2026-01-02T03:04:05+00:00",
+        data_sha256="ab" * 32,
+    )
+    return DriftResult(spec=spec, points=points, provenance=provenance, status="completed", runtime_s=12.0)

@@ -1,0 +1,52 @@
+"""What can be taken along works without the dashboard and without a network."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+from dashboard.components.export import command_line, page_html
+from dashboard.components.provenance import provenance_sentence
+from dashboard.figures import kernel_drift as figures
+from ntk_core.presets import PRESETS
+from ntk_core.specs import with_settings
+from tests.dashboard.made_results import make_points, make_result
+
+
+def test_html_page_brings_its_figures_and_needs_no_network():
+    result = make_result(make_points())
+    drawn = {
+        "left <b>": figures.change_against_width(result.points),
+        "right": figures.change_against_time(result.points[0]),
+    }
+    page = page_html("Kernel & change", drawn, result)
+    assert page.count("Plotly.newPlot(") == 2
+    assert not re.search(r'<(script|link|img)[^>]*(src|href)="', page)
+    assert '"showSendToCloud": false' in page
+    assert "<title>Kernel &amp; change</title>" in page
+    assert "left &lt;b&gt;" in page
+    assert "jax 0.10.2" in page
+    assert "python -m ntk_core run liu-fig1-left" in page
+
+
+def test_command_line_names_the_nearest_preset_and_only_what_differs():
+    spec = PRESETS["liu-fig1-left"].spec
+    assert command_line(spec) == "python -m ntk_core run liu-fig1-left --out results"
+    changed = with_settings(spec, {"widths": [30, 100], "training.learning_rate": 0.5})
+    command = "python -m ntk_core run liu-fig1-left --set widths=30,100 --set training.learning_rate=0.5 --out results"
+    assert command_line(changed) == command
+    assert command_line(PRESETS["liu-fig1-right"].spec).startswith("python -m ntk_core run liu-fig1-right --out")
+
+
+def test_csv_has_one_row_a_run():
+    result = make_result(make_points())
+    rows = list(csv.DictReader(io.StringIO(result.csv())))
+    assert len(rows) == 3 * 2 * 3
+    assert {row["outcome"] for row in rows} == {"converged"}
+
+
+def test_provenance_tells_time_device_versions_and_identities():
+    sentence = provenance_sentence(make_result(make_points()))
+    for part in ("2026-01-02 03:04:05 UTC", "12 s", "cpu: cpu", "float32", "jax 0.10.2", "spec ", "data abababababab"):
+        assert part in sentence

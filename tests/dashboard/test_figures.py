@@ -1,0 +1,215 @@
+"""The figures of kernel change: what is drawn, decoded from the figure that the browser gets."""
+
+from __future__ import annotations
+
+import base64
+import json
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from dashboard.figures import kernel_drift as figures
+from dashboard.figures.style import output_style, width_label
+from ntk_core.results import DriftPoint
+from ntk_core.vocabulary import OUTPUTS
+from tests.dashboard.made_results import make_points, make_run
+
+
+def numbers(values) -> np.ndarray:
+    """A trace's numbers, also where they travel as base64."""
+    if isinstance(values, dict):
+        return np.frombuffer(base64.b64decode(values["bdata"]), np.dtype(values["dtype"]))
+    return np.asarray(values, float)
+
+
+def traces(figure) -> list[dict]:
+    return json.loads(figure.to_json())["data"]
+
+
+def one(figure, **wanted) -> dict:
+    found = [t for t in traces(figure) if all(t.get(name) == value for name, value in wanted.items())]
+    assert len(found) == 1
+    return found[0]
+
+
+def mean_line(figure, output: str) -> dict:
+    return one(figure, legendgroup=output, mode="lines+markers")
+
+
+def seeds(figure, output: str) -> dict:
+    return one(figure, legendgroup=output, mode="markers")
+
+
+def test_mean_line_runs_through_the_mean_of_the_seeds():
+    points = make_points()
+    line = mean_line(figures.change_against_width(points), "linear")
+    expected = [np.mean([run.sup_change for run in point.of("linear")]) for point in points]
+    np.testing.assert_allclose(numbers(line["y"]), expected, rtol=1e-14)
+    np.testing.assert_array_equal(numbers(line["x"]), [30, 100, 1000])
+
+
+def test_band_is_one_standard_error_around_the_mean_at_a_fifth_of_the_opacity():
+    points = make_points()
+    figure = figures.change_against_width(points)
+    band = one(figure, legendgroup="linear", fill="toself")
+    values = np.array([[run.sup_change for run in point.of("linear")] for point in points])
+    mean, error = values.mean(1), values.std(1, ddof=1) / np.sqrt(values.shape[1])
+    np.testing.assert_allclose(numbers(band["y"]), [*(mean + error), *(mean - error)[::-1]], rtol=1e-12)
+    assert band["fillcolor"].endswith(", 0.2)")
+
+
+def test_a_single_seed_has_no_band():
+    figure = figures.change_against_width(make_points(seeds=1))
+    assert [trace for trace in traces(figure) if trace.get("fill")] == []
+
+
+def test_legend_tells_the_fitted_exponent_with_its_interval():
+    points = make_points(spread=0.0)
+    assert (
+        mean_line(figures.change_against_width(points), "linear")["name"] == "linear output ∝ m<sup>−1.00 ± 0.00</sup>"
+    )
+    law = figures.fitted(points, "softmax")
+    assert law is not None
+    assert abs(law.exponent) < 1e-12
+
+
+def test_guides_are_dashed_lines_of_slope_one_half_and_one_from_the_first_mean():
+    figure = figures.change_against_width(make_points())
+    guides = [trace for trace in traces(figure) if trace["mode"] == "lines+text"]
+    slopes = []
+    for guide in guides:
+        x, y = numbers(guide["x"]), numbers(guide["y"])
+        slopes.append(np.log(y[1] / y[0]) / np.log(x[1] / x[0]))
+        assert guide["line"]["dash"] == "dash"
+        assert y[0] == pytest.approx(numbers(mean_line(figure, "linear")["y"])[0])
+    np.testing.assert_allclose(slopes, [-0.5, -1], rtol=1e-12)
+    assert [guide["text"][1].strip() for guide in guides] == ["m<sup>−1/2</sup>", "m<sup>−1</sup>"]
+
+
+def test_runs_that_did_not_converge_are_open_markers_named_in_the_caption_and_in_no_mean():
+    bad = (
+        make_run("linear", 0, 0.5),
+        make_run("linear", 1, 50.0, "over-budget"),
+        make_run("linear", 2, 60.0, "diverged"),
+    )
+    points = (
+        *make_points((30, 100), exponents={"linear": -1.0}),
+        DriftPoint(width=1000, num_params=1, runs=bad, runtime_s=1),
+    )
+    figure = figures.change_against_width(points)
+    assert seeds(figure, "linear")["marker"]["symbol"][-3:] == ["circle", "circle-open", "circle-open"]
+    assert numbers(mean_line(figure, "linear")["y"])[-1] == 0.5
+    over_budget, diverged = figures.unconverged_sentences(points)
+    assert over_budget.startswith("Open markers: linear output did not reach the loss threshold")
+    assert over_budget.endswith("at m = 1,000 (seed 1).")
+    assert "diverged" in diverged
+    assert "seed 2" in diverged
+
+
+def test_width_without_a_converged_run_has_seeds_and_no_mean():
+    lost = DriftPoint(width=1000, num_params=1, runs=(make_run("linear", 0, 9.0, "over-budget"),), runtime_s=1)
+    figure = figures.change_against_width((*make_points((30, 100), exponents={"linear": -1.0}), lost))
+    assert 1000 not in numbers(mean_line(figure, "linear")["x"])
+    assert 1000 in numbers(seeds(figure, "linear")["x"])
+
+
+def test_axes_are_logarithmic_with_ticks_at_the_widths_of_the_whole_sweep():
+    figure = figures.change_against_width(make_points((30, 100)), widths=(30, 100, 3000, 10_000))
+    assert (figure.layout.xaxis.type, figure.layout.yaxis.type) == ("log", "log")
+    assert figure.layout.xaxis.tickvals == (30, 100, 3000, 10_000)
+    assert figure.layout.xaxis.ticktext == ("30", "100", "3,000", "10⁴")
+    low, high = 10 ** np.array(figure.layout.xaxis.range)
+    assert low < 30
+    assert high > 10_000
+
+
+def test_axis_says_what_was_swept():
+    points = make_points((3, 10))
+    assert figures.change_against_width(points).layout.xaxis.title.text == "width m"
+    swept = figures.change_against_width(points, swept="bottleneck_width")
+    assert swept.layout.xaxis.title.text == "bottleneck width m<sub>b</sub>"
+
+
+def test_ticks_of_many_widths_keep_their_distance():
+    widths = tuple(range(100, 124))
+    ticks = figures.change_against_width(make_points((100, 123)), widths=widths).layout.xaxis.tickvals
+    assert 5 <= len(ticks) <= 10
+    assert set(ticks) <= set(widths)
+
+
+@pytest.mark.parametrize("points", [(), make_points((30,), seeds=1)])
+def test_figure_of_no_or_one_point_can_be_drawn(points):
+    assert figures.change_against_width(points, (30, 100)).layout.xaxis.tickvals == (30, 100)
+    assert figures.takeaway(points).startswith("Kernel change against width")
+
+
+@pytest.mark.parametrize(("axis", "factor"), [("step", 1), ("time", 0.5)])
+def test_training_figure_follows_every_run_by_step_or_by_rate_times_step(axis, factor):
+    point = make_points((100,), seeds=2)[0]
+    every = traces(figures.change_against_time(point, axis))
+    legend = [t for t in every if t.get("showlegend", True)]
+    drawn = [t for t in every if t not in legend]
+    change = [t for t in drawn if t["yaxis"] == "y"]
+    loss = [t for t in drawn if t["yaxis"] == "y2"]
+    assert len(change) == len(loss) == len(point.runs)
+    for trace, run in zip(change, point.runs, strict=True):
+        np.testing.assert_allclose(numbers(trace["x"]), np.array([1, 10, 100]) * factor)
+        np.testing.assert_allclose(numbers(trace["y"]), run.change[1:])
+    np.testing.assert_allclose(numbers(loss[0]["y"]), [0.5, 0.1, 0.01])
+    assert [t["name"] for t in legend] == ["linear output", "softmax output"]
+
+
+def test_an_output_has_one_color_dash_and_symbol_in_every_figure():
+    points = make_points()
+    for output in ("linear", "softmax"):
+        style = output_style(output)
+        drawn = [mean_line(figures.change_against_width(points), output)]
+        drawn += [t for t in traces(figures.change_against_time(points[0])) if t["legendgroup"] == output]
+        assert {(t["line"]["color"], t["line"]["dash"], t["marker"]["symbol"]) for t in drawn} == {
+            (style.color, style.dash, style.symbol)
+        }
+
+
+def test_no_two_outputs_share_color_and_dash_or_a_symbol():
+    for a, b in combinations(map(output_style, OUTPUTS), 2):
+        assert (a.color, a.dash) != (b.color, b.dash)
+        assert a.symbol != b.symbol
+
+
+def luminance(color: str) -> float:
+    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return float(np.dot([0.2126, 0.7152, 0.0722], linear))
+
+
+@pytest.mark.parametrize("background", ["#FFFFFF", "#10151D"])
+@pytest.mark.parametrize("output", ["linear", "softmax", "swish"])
+def test_the_outputs_of_the_paper_stand_out_in_both_themes(output, background):
+    low, high = sorted([luminance(output_style(output).color), luminance(background)])
+    assert (high + 0.05) / (low + 0.05) >= 3  # WCAG 2.2, 1.4.11, graphical objects
+
+
+def test_takeaway_tells_the_trend_of_each_output_in_words():
+    words = figures.takeaway(make_points(spread=0.0))
+    assert "from 30 to 1,000" in words
+    assert "linear output: from 0.033 to 0.001, fitted exponent −1.00." in words
+
+
+def test_learning_rates_used_are_told_once_for_outputs_that_share_them():
+    assert figures.caption(make_points())[0] == "Learning rate η used: linear output and softmax output 0.5."
+
+
+def test_tables_hold_what_the_figures_show():
+    points = make_points()
+    rows = figures.width_rows(points)
+    assert len(rows) == 3 * 2
+    assert rows[0]["converged runs"] == rows[0]["all runs"] == 3
+    assert len(figures.time_rows(points[0])) == len(points[0].runs) * 4
+
+
+@pytest.mark.parametrize(
+    ("width", "label"), [(30, "30"), (3000, "3,000"), (10_000, "10⁴"), (300_000, "3·10⁵"), (12_345, "12,345")]
+)
+def test_widths_are_written_as_people_write_them(width, label):
+    assert width_label(width) == label

@@ -1,0 +1,334 @@
+"""The pages through app.py, without a browser and without a worker."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard.jobs import QueueFull
+from dashboard.navigation import PAGES
+from dashboard.settings import differences, text_of, values_of
+from ntk_core.errors import InvalidInput
+from ntk_core.events import PointFailed
+from ntk_core.presets import PRESETS
+from ntk_core.specs import ArchitectureSpec, KernelDriftSpec
+from tests.dashboard.made_results import make_points, make_result, make_run
+
+ROOT = Path(__file__).resolve().parents[2]
+PREFIX = "kernel_drift."
+PAGE_PRESETS = ("liu-fig1-left", "liu-fig1-right", "liu-fig2", "liu-resnet", "liu-cnn", "liu-mixed")
+
+
+def opened(page: str = "kernel_drift", **query: str) -> AppTest:
+    app = AppTest.from_file(ROOT / "app.py", default_timeout=30).run()
+    app.switch_page(f"pages/{page}.py")
+    for name, text in query.items():
+        app.query_params[name.replace("__", ".")] = text
+    return checked(app.run())
+
+
+def checked(app: AppTest) -> AppTest:
+    assert [exception.value for exception in app.exception] == []
+    return app
+
+
+def words(app: AppTest) -> str:
+    shown = [*app.error, *app.warning, *app.info, *app.caption, *app.markdown]
+    return "\n".join(element.value.replace("\\", "") for element in shown)
+
+
+def sidebar_sentences(app: AppTest) -> list[str]:
+    return [element.value.replace("\\", "") for element in (*app.sidebar.error, *app.sidebar.warning)]
+
+
+def query(app: AppTest) -> dict[str, str]:
+    return {name: texts if isinstance(texts, str) else texts[-1] for name, texts in app.query_params.items()}
+
+
+@pytest.fixture(autouse=True)
+def _no_workers_and_an_empty_gallery(jobs, gallery, through_the_menu):
+    return
+
+
+@pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.name)
+def test_every_page_opens_with_and_without_a_gallery(entry, gallery):
+    opened(entry.name)
+    gallery("liu-fig1-left", make_result(make_points()))
+    assert opened(entry.name).get("plotly_chart")
+
+
+def test_every_page_is_in_the_menu():
+    assert {f"pages/{path.name}" for path in (ROOT / "pages").glob("*.py")} == {entry.path for entry in PAGES}
+
+
+def test_first_visit_shows_the_precomputed_figure_with_its_origin_and_learning_rates(gallery):
+    gallery("liu-fig1-left", make_result(make_points()))
+    app = opened()
+    assert len(app.get("plotly_chart")) == 2
+    assert "Precomputed figure" in words(app)
+    assert "Learning rate η used: linear output and softmax output 0.5." in words(app)
+    assert "jax 0.10.2" in words(app)
+    assert "Press Run for yours" in words(app)  # the made result has other widths than the preset
+
+
+def test_gallery_file_that_is_no_result_is_not_shown(tmp_path):
+    (tmp_path / "liu-fig1-left.json").write_text('{"spec": 1}', encoding="utf-8")
+    assert "Press Run: the points appear here one by one." in words(opened())
+
+
+def test_settings_of_the_url_fill_the_form_and_stay_in_the_url():
+    app = opened(widths="30,100", architecture__depth="2", dataset__name="mnist", dataset__classes="0,1")
+    assert app.text_input(key=PREFIX + "widths").value == "30,100"
+    assert app.number_input(key=PREFIX + "architecture.depth").value == 2
+    assert query(app) == {
+        "widths": "30,100",
+        "architecture.depth": "2",
+        "dataset.name": "mnist",
+        "dataset.classes": "0,1",
+    }
+    app.selectbox(key=PREFIX + "dataset.name").set_value("gaussian-mixture")
+    assert set(query(checked(app.run()))) == {"widths", "architecture.depth"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("widths", "0"),
+        ("widths", "1e9"),
+        ("widths", "abc"),
+        ("architecture.depth", "99"),
+        ("architecture.activation", "[click](http://example.com)"),
+        ("num_seeds", "nan"),
+        ("outputs", "linear,,nothing"),
+        ("training.learning_rate", "-1"),
+        ("dataset.name", "imagenet"),
+        ("dataset.num_samples", "1e99"),
+    ],
+)
+def test_nonsense_in_the_url_falls_back_to_the_default_and_is_named_beside_its_field(name, text):
+    app = opened(**{name.replace(".", "__"): text})
+    (sentence,) = sidebar_sentences(app)
+    assert sentence.startswith("In the address, ")
+    assert "is not allowed; allowed: " in sentence
+    assert sentence.endswith(" is used instead.")
+    assert query(app) == {}
+    assert not app.button(key=PREFIX + "run").disabled
+
+
+@pytest.mark.parametrize(
+    "extra", [{"nothing": "1"}, {"preset": "liu-fig9"}, {"job": "../../etc/passwd"}, {"job": "0" * 5000}]
+)
+def test_unknown_parts_of_the_url_are_named_above_the_figure(extra):
+    app = opened(**extra)
+    (name,) = extra
+    assert any(element.value.replace("\\", "").startswith(f"In the address, {name}: ") for element in app.main.warning)
+    assert query(app) == {}
+
+
+def test_text_from_the_url_is_shown_as_text_and_not_as_markdown():
+    app = opened(architecture__activation="[a](http://b) ![c](d) :red[e] $f$ <b>")
+    (shown,) = [element.value for element in app.sidebar.warning]
+    for mark in ("[a]", "![c]", ":red[", "$f$", "<b>"):
+        assert mark not in shown
+
+
+def test_a_sentence_about_the_url_goes_when_its_field_changes():
+    app = opened(architecture__depth="99")
+    app.number_input(key=PREFIX + "architecture.depth").set_value(3)
+    assert sidebar_sentences(checked(app.run())) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "part"),
+    [
+        ("text_input", "widths", "0, 100", "Widths m: 0 is not allowed; allowed: "),
+        ("text_input", "widths", "abc", "Widths m: abc is not allowed; allowed: "),
+        ("text_input", "widths", "1e9", "Widths m: 1000000000 is not allowed; allowed: "),
+        ("text_input", "training.learning_rate", "fast", "Learning rate η: fast is not allowed; allowed: "),
+        (
+            "number_input",
+            "architecture.depth",
+            0,
+            "Hidden layers L: 0 is not allowed; allowed: an integer from 1 to 16.",
+        ),
+        ("number_input", "num_seeds", 10**12, "Seeds: 1000000000000 is not allowed; allowed: "),
+        ("number_input", "dataset.noise", -1.0, "Noise s: -1.0 is not allowed; allowed: "),
+        ("multiselect", "outputs", [], "Outputs φ: [] is not allowed; allowed: "),
+    ],
+)
+def test_value_that_is_not_allowed_is_explained_beside_its_field_and_run_waits(kind, name, value, part):
+    app = opened()
+    getattr(app, kind)(key=PREFIX + name).set_value(value)
+    checked(app.run())
+    (sentence,) = sidebar_sentences(app)
+    assert sentence.startswith(part)
+    assert app.button(key=PREFIX + "run").disabled
+
+
+def test_sweep_too_large_for_memory_is_refused_beside_the_widths_with_the_largest_that_fits():
+    app = opened(widths="10000000", dataset__num_samples="1000")
+    (sentence,) = sidebar_sentences(app)
+    assert sentence.startswith("Widths m: 10000000 is not allowed; allowed: at most ")
+    assert "GiB" in sentence
+    assert app.button(key=PREFIX + "run").disabled
+
+
+def test_cost_is_told_before_run():
+    assert any(" widths, about " in caption.value for caption in opened().caption)
+
+
+def test_preset_and_its_paper_size_fill_the_form_with_one_click():
+    app = opened()
+    app.selectbox(key=PREFIX + "preset").set_value("liu-fig1-right")
+    checked(app.run())
+    assert query(app) == {"preset": "liu-fig1-right"}
+    assert app.text_input(key=PREFIX + "widths").value == "10000"
+    app.button(key=PREFIX + "paper_size").click()
+    checked(app.run())
+    assert app.number_input(key=PREFIX + "num_seeds").value == PRESETS["liu-fig1-right"].paper_spec.num_seeds
+
+
+def test_settings_that_the_chosen_data_do_not_use_are_not_shown():
+    app = opened(dataset__name="cifar2")
+    shown = {widget.key for widget in (*app.sidebar.number_input, *app.sidebar.selectbox)}
+    assert PREFIX + "dataset.resolution" in shown
+    assert PREFIX + "dataset.noise" not in shown
+
+
+@pytest.mark.parametrize("kind", ["fully-connected", "bottleneck", "resnet", "densenet"])
+def test_every_setting_of_the_chosen_kinds_has_a_widget(kind):
+    spec = KernelDriftSpec(architecture=ArchitectureSpec(kind=kind, depth=3))
+    sidebar = opened(architecture__kind=kind, architecture__depth="3").sidebar
+    widgets = [*sidebar.selectbox, *sidebar.multiselect, *sidebar.number_input, *sidebar.text_input, *sidebar.toggle]
+    assert sorted(widget.key for widget in widgets) == sorted(PREFIX + name for name in values_of(spec))
+
+
+def test_kind_that_the_depth_does_not_fit_is_explained_beside_the_depth():
+    app = opened()
+    app.selectbox(key=PREFIX + "architecture.kind").set_value("bottleneck")
+    (sentence,) = sidebar_sentences(checked(app.run()))
+    assert sentence == "Hidden layers L: 1 is not allowed; allowed: 2 to 16 with a bottleneck."
+
+
+def test_run_submits_the_settings_and_puts_the_job_into_the_url(jobs):
+    app = opened(widths="30,100")
+    app.button(key=PREFIX + "run").click()
+    checked(app.run())
+    assert jobs.submitted == [KernelDriftSpec(widths=(30, 100))]
+    assert query(app)["job"] in jobs.snapshots
+    assert app.button(key=PREFIX + "run").disabled
+    assert "The first point is on its way." in words(app)
+
+
+def test_full_queue_is_told_in_a_sentence(jobs):
+    jobs.refusal = QueueFull(32)
+    app = opened()
+    app.button(key=PREFIX + "run").click()
+    assert "try again in a moment" in words(checked(app.run()))
+    assert "job" not in query(app)
+
+
+def test_job_of_the_url_is_followed_with_its_settings_and_points(jobs):
+    spec = KernelDriftSpec(widths=(30, 100, 1000), num_seeds=2)
+    job_id = jobs.add(spec, points=make_points((30, 100)))
+    app = opened(job=job_id)
+    assert app.text_input(key=PREFIX + "widths").value == "30,100,1000"
+    assert query(app) == {"widths": "30,100,1000", "num_seeds": "2", "job": job_id}
+    assert len(app.get("plotly_chart")) == 2
+    (progress,) = app.get("progress")
+    assert progress.proto.text.replace("\\", "") == "2 of 3 widths, 42 s left · width 30: training"
+
+
+def test_stop_stops_the_job_and_keeps_its_points(jobs):
+    job_id = jobs.add(KernelDriftSpec(widths=(30, 100, 1000)), points=make_points((30, 100)))
+    app = opened(job=job_id)
+    app.button(key=PREFIX + "stop").click()
+    checked(app.run())
+    assert jobs.stopped == [job_id]
+    assert "Stopped: 2 of 3 widths are done." in words(app)
+    assert len(app.get("plotly_chart")) == 2
+
+
+def test_stop_of_a_job_that_others_follow_only_ends_the_following(jobs):
+    jobs.others = True
+    app = opened(job=jobs.add(KernelDriftSpec(widths=(30, 100))))
+    app.button(key=PREFIX + "stop").click()
+    assert "Somebody else follows this run too, so it goes on." in words(checked(app.run()))
+    assert not app.button(key=PREFIX + "run").disabled
+
+
+def test_waiting_failed_and_partly_failed_jobs_say_so(jobs):
+    spec = KernelDriftSpec(widths=(30, 100))
+    app = opened(job=jobs.add(spec, status="queued", position=3))
+    assert "place 3" in app.get("progress")[0].proto.text
+    failures = (PointFailed(key="width=100", reason="the computation ran out of memory"),)
+    app = opened(
+        job=jobs.add(
+            spec, status="failed", reason="the worker process crashed", failures=failures, points=make_points((30,))
+        )
+    )
+    assert "the worker process crashed." in words(app)
+    assert "width 100: the computation ran out of memory." in words(app)
+
+
+def test_figure_of_other_settings_than_the_form_says_which(jobs):
+    result = make_result(make_points())
+    app = opened(job=jobs.add(result.spec, status="completed", points=result.points, result=result, fraction=1.0))
+    assert "The figure belongs to other settings" not in words(app)
+    app.number_input(key=PREFIX + "num_seeds").set_value(9)
+    assert "The figure belongs to other settings than the form (Seeds)." in words(checked(app.run()))
+
+
+def test_runs_that_did_not_converge_are_named_below_the_figure(jobs):
+    point = make_points((30,))[0]
+    point = point.model_copy(update={"runs": (*point.runs, make_run("swish", 4, 0.9, "over-budget"))})
+    spec = KernelDriftSpec(widths=(30,))
+    app = opened(job=jobs.add(spec, status="completed", points=(point,), result=make_result((point,))))
+    assert (
+        "Open markers: swish output did not reach the loss threshold within the step limit at m = 30 (seed 4)."
+        in words(app)
+    )
+
+
+def test_width_of_the_training_figure_is_the_largest_until_someone_chooses(jobs):
+    spec = KernelDriftSpec(widths=(30, 100, 1000))
+    job_id = jobs.add(spec, points=make_points((30, 100)))
+    app = opened(job=job_id)
+    assert app.selectbox(key=PREFIX + "shown_width").value == 100
+    jobs.snapshots[job_id] = replace(jobs.snapshots[job_id], points=make_points((30, 100, 1000)), version=2)
+    assert checked(app.run()).selectbox(key=PREFIX + "shown_width").value == 1000
+    app.selectbox(key=PREFIX + "shown_width").set_value(30)
+    assert checked(app.run()).selectbox(key=PREFIX + "shown_width").value == 30
+
+
+def test_pages_do_not_start_jax_in_the_servers_process():
+    modules = "sys, dashboard.forms, dashboard.components.run_panel, dashboard.components.export"
+    program = f"import {modules}, dashboard.figures.kernel_drift\n"
+    program += "from ntk_core.experiments import check_size, estimate\n"
+    program += "from ntk_core.presets import PRESETS\n"
+    program += "spec = PRESETS['liu-fig1-left'].spec; estimate(spec); check_size(spec); sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
+
+
+def test_server_whose_settings_cannot_be_used_says_so(monkeypatch):
+    def refuse():
+        raise InvalidInput("LINEARITY_LAB_STORE", "/nowhere", "a folder that can be written")
+
+    monkeypatch.setattr("dashboard.jobs.shared_jobs", refuse)
+    assert "The dashboard cannot compute: LINEARITY_LAB_STORE: /nowhere is not allowed" in words(opened())
+
+
+@pytest.mark.parametrize("preset", PRESETS.values(), ids=list(PRESETS))
+def test_presets_and_their_paper_sizes_come_from_the_url(preset):
+    query_text = {name.replace(".", "__"): text for name, text in differences(preset.paper_spec, preset.spec).items()}
+    app = opened(preset=preset.name, **query_text)
+    if preset.name in PAGE_PRESETS:
+        assert app.text_input(key=PREFIX + "widths").value == text_of(preset.paper_spec.widths)
+        assert sidebar_sentences(app) == []
+    else:
+        assert "is not allowed; allowed: one of liu-fig1-left" in words(app)

@@ -1,0 +1,173 @@
+"""Settings as text: what a URL or a field says becomes a spec, or a sentence."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.components.export import command_line
+from dashboard.settings import differences, settings, spec_from_texts, text_of, value_of, values_of
+from ntk_core.datasets import dataset_shapes
+from ntk_core.presets import PRESETS
+from ntk_core.specs import InvalidSpec, KernelDriftSpec, parse_spec, with_settings
+from ntk_core.validation import bounds
+
+SETTINGS = {setting.name: setting for setting in settings(KernelDriftSpec)}
+BASES = st.sampled_from(
+    [preset.spec for preset in PRESETS.values()] + [preset.paper_spec for preset in PRESETS.values()]
+)
+
+
+def values(setting) -> st.SearchStrategy:
+    """Any value that the setting's own bounds allow."""
+    low, high = bounds(setting.info)
+    whole = st.integers(int(low or 0), int(high or 100))
+    real = st.floats(low or 0, high or 1, exclude_min=True, allow_subnormal=False)
+    return {
+        "choice": st.sampled_from(setting.options or (None,)),
+        "choices": st.lists(st.sampled_from(setting.options or (None,)), min_size=1, max_size=4, unique=True),
+        "switch": st.booleans(),
+        "integer": whole,
+        "number": real,
+        "list": st.lists(whole, min_size=1, max_size=24),
+        "text": st.one_of(st.just("auto"), real),
+    }[setting.entry]
+
+
+@st.composite
+def specs(draw) -> KernelDriftSpec:
+    """Any spec: settings drawn one by one, kept where the whole is still allowed."""
+    spec = draw(BASES)
+    for name in draw(st.lists(st.sampled_from(sorted(SETTINGS)), max_size=6)):
+        try:
+            spec = with_settings(spec, {name: draw(values(SETTINGS[name]))})
+        except InvalidSpec:
+            continue
+    return spec
+
+
+@given(specs(), BASES)
+def test_a_spec_comes_back_from_its_differences_as_text(spec, base):
+    assert spec_from_texts(differences(spec, base), base) == (spec, ())
+
+
+TEXTS = st.one_of(
+    st.text(max_size=30),
+    st.sampled_from(["-1", "0", "2", "1e4", "1e9", "nan", "none", "auto", "true", "mnist", "bottleneck", "mixed"]),
+)
+
+
+@given(st.dictionaries(st.one_of(st.sampled_from(sorted(SETTINGS)), st.text(max_size=12)), TEXTS, max_size=6), BASES)
+def test_any_text_gives_a_spec_and_says_so_when_something_of_it_was_not_used(texts, base):
+    spec, problems = spec_from_texts(texts, base)
+    assert parse_spec(spec.model_dump(mode="json")) == spec
+    assert {problem.field for problem in problems} >= set(texts) - set(SETTINGS)
+    if not problems:
+        used = values_of(spec)
+        assert {name: used[name] for name in texts} == {name: settled(SETTINGS[name], texts[name]) for name in texts}
+
+
+def settled(setting, text):
+    """The value as a spec keeps it: lists without doubles, widths ascending."""
+    value = value_of(setting, text)
+    if not isinstance(value, list):
+        return value
+    return tuple(sorted(set(value))) if setting.name == "widths" else tuple(dict.fromkeys(value))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("widths", "30, 1e4,100", (30, 100, 10_000)),
+        ("widths", "1e2 3e2;1000", (100, 300, 1000)),
+        ("architecture.use_bias", "false", False),
+        ("training.learning_rate", "auto", "auto"),
+        ("training.learning_rate", "1e-2", 0.01),
+        ("training.max_steps", "1e3", 1000),
+        ("outputs", "linear,tanh", ("linear", "tanh")),
+    ],
+)
+def test_text_is_read_as_people_write_it(name, text, value):
+    spec, problems = spec_from_texts({name: text}, KernelDriftSpec())
+    assert problems == ()
+    assert values_of(spec)[name] == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("widths", "0"),
+        ("widths", "1e9"),
+        ("widths", "abc"),
+        ("widths", "30.5"),
+        ("widths", "nan"),
+        ("widths", ""),
+        ("widths", ",".join(["7"] * 2 + [str(i) for i in range(1, 40)])),
+        ("outputs", "linear,argmax"),
+        ("architecture.depth", "-1"),
+        ("architecture.depth", "9" * 5000),
+        ("architecture.activation", "RELU "),
+        ("training.learning_rate", "inf"),
+        ("training.learning_rate", "0"),
+        ("training.learning_rate", "fast"),
+        ("dataset.name", "imagenet"),
+        ("dataset.noise", "nan"),
+        ("dataset.resolution", "8"),  # of a data set that is not chosen
+    ],
+)
+def test_what_cannot_be_used_keeps_its_default_and_is_named(name, text):
+    spec, problems = spec_from_texts({name: text, "num_seeds": "7"}, KernelDriftSpec())
+    assert spec == KernelDriftSpec(num_seeds=7)
+    assert [problem.field for problem in problems] == [name]
+    sentence = SETTINGS[name].sentence(problems[0])
+    assert sentence.startswith(SETTINGS[name].title + ": ")
+    assert len(sentence) < 300
+
+
+def test_a_kind_that_the_rest_does_not_fit_falls_back_alone():
+    texts = {"architecture.kind": "bottleneck", "num_seeds": "7"}  # one hidden layer cannot have a bottleneck
+    spec, problems = spec_from_texts(texts, KernelDriftSpec())
+    assert spec == KernelDriftSpec(num_seeds=7)
+    assert [problem.field for problem in problems] == ["architecture.depth"]
+
+
+def test_every_setting_that_people_change_has_a_title_and_one_line_of_help():
+    constants = {"experiment", "schema_version"}
+    assert not constants & set(SETTINGS)
+    for setting in SETTINGS.values():
+        assert setting.title != setting.name
+        assert setting.help.split("\n")[0].rstrip(".")
+
+
+def test_choices_are_shown_by_the_titles_of_the_vocabulary():
+    assert SETTINGS["outputs"].label("leaky_softplus") == "0.2 f + 0.8 softplus(f)"
+    assert SETTINGS["architecture.activation"].label("relu") == "ReLU"
+    assert SETTINGS["dataset.resolution"].label(8) == "8"
+
+
+@pytest.mark.parametrize("name", ["gaussian-mixture", "mnist", "cifar2"])
+def test_only_settings_of_the_chosen_kind_are_used(name):
+    spec = with_settings(KernelDriftSpec(), {"dataset.name": name})
+    used = {setting.name for setting in SETTINGS.values() if setting.is_used({"dataset.name": name})}
+    assert used == set(values_of(spec))
+    assert dataset_shapes(name) is not None
+
+
+def test_nothing_is_written_as_a_word_and_read_back():
+    assert text_of(None) == "none"
+    assert value_of(SETTINGS["dataset.classes"], "none") is None
+    assert value_of(SETTINGS["dataset.classes"], "") is None
+
+
+@given(specs())
+def test_command_line_computes_the_same_spec(spec):
+    import shlex
+
+    from ntk_core.cli import _assignment  # the reader of --set
+
+    words = shlex.split(command_line(spec))
+    assert words[:4] == ["python", "-m", "ntk_core", "run"]
+    base = PRESETS[words[4]].spec
+    given = dict(_assignment(words[i + 1], base) for i, word in enumerate(words) if word == "--set")
+    assert with_settings(base, given) == spec
