@@ -12,7 +12,7 @@ from dashboard.sentences import plain
 from dashboard.settings import Setting, differences, settings, spec_from_texts, text_of, value_of, values_of
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.experiments import check_size
-from ntk_core.presets import PRESETS, Preset
+from ntk_core.papers import PRESETS, Preset
 from ntk_core.specs import InvalidSpec, Spec, with_settings
 
 

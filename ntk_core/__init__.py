@@ -26,7 +26,7 @@ _HOMES = {
     "ntk_core.kernels": ["empirical_ntk", "infinite_width_ntk", "kernel_change"],
     "ntk_core.errors": ["InvalidInput", "TooLarge"],
     "ntk_core.specs": ["InvalidSpec", "KernelDriftSpec", "canonical_json", "digest", "parse_spec"],
-    "ntk_core.presets": ["presets"],
+    "ntk_core.papers": ["presets"],
     "ntk_core.datasets": ["load_dataset"],
     "ntk_core.experiments": ["estimate", "run"],
 }

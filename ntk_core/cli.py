@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from ntk_core.errors import InvalidInput
 from ntk_core.events import Ended, Event, PointFailed, PointFinished, PointProgress, event_json
-from ntk_core.presets import PRESETS, preset
+from ntk_core.papers import PRESETS, preset
 from ntk_core.results import Result
 from ntk_core.run_directory import RunDirectory, read_limited
 from ntk_core.specs import InvalidSpec, Spec, canonical_json, parse_spec, with_settings

@@ -13,7 +13,7 @@ from dashboard.components.chart import image_format_chooser
 from dashboard.components.provenance import provenance_sentence
 from dashboard.figures.style import CHART_CONFIG
 from dashboard.settings import differences
-from ntk_core.presets import PRESETS
+from ntk_core.papers import PRESETS
 from ntk_core.results import DriftResult
 from ntk_core.specs import Spec
 

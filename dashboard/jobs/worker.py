@@ -18,7 +18,7 @@ from typing import IO
 from ntk_core.errors import InvalidInput
 from ntk_core.events import Ended, event_json
 from ntk_core.experiments import run
-from ntk_core.presets import PRESETS
+from ntk_core.papers import PRESETS
 from ntk_core.specs import InvalidSpec, Spec, parse_spec, with_settings
 from ntk_core.store import Store
 

@@ -15,7 +15,7 @@ import pytest
 
 from ntk_core.cli import main
 from ntk_core.events import Ended, parse_event
-from ntk_core.presets import PRESETS
+from ntk_core.papers import PRESETS
 from ntk_core.results import DriftResult
 from ntk_core.specs import KernelDriftSpec, TrainingSpec, canonical_json, digest
 

@@ -1,13 +1,15 @@
 """Specs: one canonical text, one digest, one clear sentence for everything that cannot be used."""
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ntk_core
 from ntk_core.errors import InvalidInput, TooLarge
-from ntk_core.presets import PRESETS, preset, presets
+from ntk_core.papers import PRESETS, preset, presets
 from ntk_core.specs import (
     EXPERIMENTS,
     InvalidSpec,
@@ -174,3 +176,10 @@ def test_settings_of_what_was_swept_before_are_dropped():
     assert spec.architecture.kind == "resnet"
     with pytest.raises(InvalidSpec, match="hidden_width: 30"):
         with_settings(bottleneck, {"swept": "width", "hidden_width": 30})
+
+
+def test_no_public_name_is_hidden_by_a_module_of_the_same_name():
+    """Importing a submodule binds its name on the package, over anything that is public there."""
+    modules = {path.stem for path in Path(ntk_core.__file__).parent.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert not modules & set(ntk_core.__all__)
+    assert callable(ntk_core.presets)

@@ -9,7 +9,7 @@ import re
 from dashboard.components.export import command_line, page_html
 from dashboard.components.provenance import provenance_sentence
 from dashboard.figures import kernel_drift as figures
-from ntk_core.presets import PRESETS
+from ntk_core.papers import PRESETS
 from ntk_core.specs import with_settings
 from tests.dashboard.made_results import make_points, make_result
 

@@ -15,7 +15,7 @@ from dashboard.navigation import PAGES
 from dashboard.settings import differences, text_of, values_of
 from ntk_core.errors import InvalidInput
 from ntk_core.events import PointFailed
-from ntk_core.presets import PRESETS
+from ntk_core.papers import PRESETS
 from ntk_core.specs import ArchitectureSpec, KernelDriftSpec
 from tests.dashboard.made_results import make_points, make_result, make_run
 
@@ -310,7 +310,7 @@ def test_pages_do_not_start_jax_in_the_servers_process():
     modules = "sys, dashboard.forms, dashboard.components.run_panel, dashboard.components.export"
     program = f"import {modules}, dashboard.figures.kernel_drift\n"
     program += "from ntk_core.experiments import check_size, estimate\n"
-    program += "from ntk_core.presets import PRESETS\n"
+    program += "from ntk_core.papers import PRESETS\n"
     program += "spec = PRESETS['liu-fig1-left'].spec; estimate(spec); check_size(spec); sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dashboard.components.export import command_line
 from dashboard.settings import differences, settings, spec_from_texts, text_of, value_of, values_of
 from ntk_core.datasets import dataset_shapes
-from ntk_core.presets import PRESETS
+from ntk_core.papers import PRESETS
 from ntk_core.specs import InvalidSpec, KernelDriftSpec, parse_spec, with_settings
 from ntk_core.validation import bounds
 
