@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 APP := $(VENV)/.app-installed
 DEV := $(VENV)/.dev-installed
 
-.PHONY: help app test check static format bench clean
+.PHONY: help app test check static format gallery bench clean
 
 help:
 	@echo "make app      start the dashboard on http://localhost:$(PORT)  (PORT=8502 make app: elsewhere)"
@@ -14,6 +14,7 @@ help:
 	@echo "make check    format, lint, types, import contracts, Dockerfile, then every test"
 	@echo "make static   the same without the tests"
 	@echo "make format   rewrite the code in the house style"
+	@echo "make gallery  compute the figures that are shown before anything is run"
 	@echo "make bench    run the benchmarks"
 	@echo "make clean    remove the virtual environment and every cache"
 
@@ -35,6 +36,12 @@ static: $(DEV)
 format: $(DEV)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Every preset, or some: make gallery PRESETS="liu-fig1-left liu-fig2". Interrupted, it resumes.
+gallery: $(APP)
+	@for name in $${PRESETS:-$$($(BIN)/python -m ntk_core presets --json | $(BIN)/python -c 'import json, sys; print(*json.load(sys.stdin))')}; do \
+	  $(BIN)/python -m ntk_core run $$name --out gallery/.runs/$$name && cp gallery/.runs/$$name/result.json gallery/$$name.json || exit 1; \
+	done
 
 bench: $(DEV)
 	$(BIN)/python -m benchmarks

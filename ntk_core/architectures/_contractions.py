@@ -74,25 +74,33 @@ def jacobian_contraction(features1: Array, d1: Array, features2: Array, d2: Arra
     n2, _, fan_in = features2.shape
     rows = num_outputs * (n1 if same else n1 + n2)
     stretch = min(num_features, max(1, BLOCK_ENTRIES // (rows * fan_in)))
+
+    def jacobian(features: Array, d: Array) -> Array:
+        """(n·C, stretch · fan_in), from cotangents (n, P, C · stretch): one product an input, rows already in order."""
+        return jnp.einsum("ipk,ipg->igk", features, d).reshape(features.shape[0] * num_outputs, -1)
+
+    def add(total: Array, parts: tuple[Array, Array]) -> tuple[Array, None]:
+        j1 = jacobian(features1, parts[0])
+        j2 = j1 if same else jacobian(features2, parts[1])
+        return total + j1 @ j2.T, None
+
+    parts1 = _stretches(d1, stretch)
+    parts = (parts1, parts1 if same else _stretches(d2, stretch))
+    total = jnp.zeros((n1 * num_outputs, n2 * num_outputs), jnp.result_type(features1, d1))
+    if stretch == num_features:
+        total, _ = add(total, (parts[0][0], parts[1][0]))
+    else:
+        total, _ = jax.lax.scan(add, total, parts)
+    return jnp.transpose(total.reshape(n1, num_outputs, n2, num_outputs), (1, 0, 3, 2))
+
+
+def _stretches(d: Array, stretch: int) -> Array:
+    """(C, n, P, num_features) as (num_stretches, n, P, C · stretch), with zeros behind the last feature."""
+    num_outputs, n, positions, num_features = d.shape
     num_stretches = math.ceil(num_features / stretch)
-    missing = num_stretches * stretch - num_features
-
-    def jacobian(features: Array, d: Array, start: Array) -> Array:
-        part = jax.lax.dynamic_slice_in_dim(d, start, stretch, 3)
-        return jnp.einsum("ipk,cipf->cikf", features, part)
-
-    def add(total: Array, start: Array) -> tuple[Array, None]:
-        j1 = jacobian(features1, d1, start)
-        j2 = j1 if same else jacobian(features2, d2, start)
-        return total + jnp.tensordot(j1, j2, ((2, 3), (2, 3))), None
-
-    if missing:
-        widths = [(0, 0)] * 3 + [(0, missing)]
-        d1 = jnp.pad(d1, widths)
-        d2 = d1 if same else jnp.pad(d2, widths)
-    zero = jnp.zeros((num_outputs, n1, num_outputs, n2), jnp.result_type(features1, d1))
-    total, _ = jax.lax.scan(add, zero, stretch * jnp.arange(num_stretches))
-    return total
+    padded = jnp.pad(d, [(0, 0)] * 3 + [(0, num_stretches * stretch - num_features)])
+    split = padded.reshape(num_outputs, n, positions, num_stretches, stretch)
+    return jnp.transpose(split, (3, 1, 2, 0, 4)).reshape(num_stretches, n, positions, num_outputs * stretch)
 
 
 def convolution_kernel(

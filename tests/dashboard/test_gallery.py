@@ -1,0 +1,39 @@
+"""What is shown before anything is run was computed by this project, from the presets as they are now."""
+
+import pytest
+
+from dashboard.gallery import GALLERY, gallery_result
+from ntk_core.experiments import run
+from ntk_core.papers import PRESETS
+from ntk_core.specs import with_settings
+
+NAMES = sorted(path.stem for path in GALLERY.glob("*.json"))
+
+
+def test_the_first_figure_is_there():
+    assert "liu-fig1-left" in NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_gallery_result_is_that_of_its_preset_and_says_where_it_comes_from(name):
+    result = gallery_result(name)
+    assert result.spec == PRESETS[name].spec
+    assert result.status == "completed"
+    assert [point.width for point in result.points] == list(result.spec.widths)
+    assert result.provenance.versions["jax"]
+    assert result.provenance.data_sha256
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "liu-fig1-right"])
+def test_one_point_of_the_gallery_is_found_again(name):
+    """The smallest width and first seed, computed anew; liu-fig1-right has one large width and the same runs as left."""
+    shown = gallery_result(name)
+    spec = with_settings(shown.spec, {"widths": [shown.spec.widths[0]], "num_seeds": 1})
+    *_, ended = run(spec)
+    for output in spec.outputs:
+        (again,) = ended.result.points[0].of(output)
+        before = shown.points[0].of(output)[0]
+        assert (again.outcome, again.seed) == (before.outcome, before.seed)
+        # Hundreds of float32 steps on another processor; narrow networks amplify rounding.
+        assert again.sup_change == pytest.approx(before.sup_change, rel=0.05)
+        assert again.learning_rate == pytest.approx(before.learning_rate, rel=1e-4)
