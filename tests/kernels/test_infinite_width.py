@@ -126,7 +126,7 @@ def _with_width(net, width):
 def test_empirical_kernels_approach_the_limit_like_one_over_the_root_of_the_width(net, x, x64):
     limit = np.asarray(infinite_width_ntk(net, x))
     logs, errors = [], []
-    for width in WIDTHS if not isinstance(net, ConvNet | MixedNet) else (16, 256):
+    for width in WIDTHS if not isinstance(net, ConvNet | MixedNet) else (12, 128):
         wide = _with_width(net, width)
         kernel = jax.jit(
             lambda key, wide=wide: empirical_ntk(wide, wide.init(key, x.shape[1:]), x)[..., 0, 0],
