@@ -1,0 +1,184 @@
+"""Lanczos iteration with full reorthogonalization, in one compiled loop.
+
+A symmetric matrix A of size d is known only through v ↦ A v. After j steps A is compressed to a tridiagonal j × j matrix T
+whose extreme eigenvalues θ (Ritz values) approach those of A, and |β_j s_j|, with s_j the last entry of the eigenvector of
+T, is the exact norm of the residual A y − θ y: some eigenvalue of A lies within that distance of θ, and for an isolated
+eigenvalue the error is of the order of its square.
+
+Source: Golub & Van Loan, Matrix Computations (4th ed.), §10.1–10.3; Parlett, The Symmetric Eigenvalue Problem, ch. 13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+MatVec = Callable[[Array], Array]
+
+STEPS_BETWEEN_CHECKS = 4  # an eigendecomposition of T costs about as much as a step on small networks
+SMALLEST_CHECK = 16
+
+
+class Tridiagonal(NamedTuple):
+    """The compressed matrix and its basis.
+
+    Attributes:
+        diagonal: α, (max_steps,).
+        off_diagonal: β, (max_steps,): β_j joins steps j and j + 1, the last one is the norm of the remainder.
+        basis: orthonormal rows, (max_steps + 1, d); rows that were not reached are zero.
+        num_steps: steps done, each one product with A.
+    """
+
+    diagonal: Array
+    off_diagonal: Array
+    basis: Array
+    num_steps: Array
+
+
+class Extreme(NamedTuple):
+    """The eigenvalues of largest absolute value.
+
+    Attributes:
+        values: signed, by falling absolute value, (num_wanted,).
+        residuals: ‖A y − θ y‖ of each, (num_wanted,).
+        vectors: unit eigenvectors as rows, (num_wanted, d).
+        converged: whether every residual is at most tolerance · |θ_1|.
+        num_steps: products with A.
+    """
+
+    values: Array
+    residuals: Array
+    vectors: Array
+    converged: Array
+    num_steps: Array
+
+
+class _State(NamedTuple):
+    tridiagonal: Tridiagonal
+    key: Array
+    converged: Array
+
+
+def lanczos_extreme(
+    matvec: MatVec,
+    start: Array,
+    key: Array,
+    *,
+    max_steps: int,
+    tolerance: float,
+    num_wanted: int = 1,
+    project: MatVec = lambda v: v,
+) -> Extreme:
+    """Eigenpairs of largest |λ|, of both signs, stopped by their residuals inside the compiled loop.
+
+    Args:
+        matvec: v ↦ A v for a symmetric A of size d that maps the range of ``project`` into itself.
+        start: starting vector, (d,), in the range of ``project``.
+        key: used only where the iteration meets an invariant subspace and goes on from a new random vector, so that
+            repeated eigenvalues are found too.
+        max_steps: at most this many products; not more than the dimension of the space.
+        tolerance: relative to |θ_1|.
+        num_wanted: number of eigenpairs, at most ``max_steps``.
+        project: orthogonal projection onto the subspace that is meant.
+    """
+
+    def check(state: _State) -> Array:
+        values, residuals, _ = _ritz(state.tridiagonal, num_wanted, max_steps)
+        return (state.tridiagonal.num_steps >= num_wanted) & jnp.all(residuals <= tolerance * jnp.abs(values[0]))
+
+    def body(state: _State) -> _State:
+        tridiagonal, key = _step(matvec, project, state.tridiagonal, state.key)
+        state = _State(tridiagonal, key, state.converged)
+        due = (tridiagonal.num_steps % STEPS_BETWEEN_CHECKS == 0) | (tridiagonal.num_steps == max_steps)
+        return state._replace(converged=lax.cond(due, check, lambda _: jnp.asarray(False), state))
+
+    def goes_on(state: _State) -> Array:
+        return (state.tridiagonal.num_steps < max_steps) & ~state.converged
+
+    state = lax.while_loop(goes_on, body, _State(_beginning(start, max_steps), key, jnp.asarray(False)))
+    values, residuals, weights = _ritz(state.tridiagonal, num_wanted, max_steps)
+    vectors = weights @ state.tridiagonal.basis[:max_steps]
+    return Extreme(values, residuals, vectors, state.converged, state.tridiagonal.num_steps)
+
+
+def lanczos_quadrature(
+    matvec: MatVec, start: Array, key: Array, *, num_steps: int, project: MatVec = lambda v: v
+) -> tuple[Array, Array]:
+    """(nodes θ, weights ω), both (num_steps,), with Σ_j ω_j θ_j^k = vᵀ A^k v for v = start/‖start‖ and k < 2 · num_steps.
+
+    Source: Golub & Meurant, Matrices, Moments and Quadrature, ch. 6.
+    """
+    tridiagonal, _ = lax.fori_loop(
+        0, num_steps, lambda _, state: _step(matvec, project, *state), (_beginning(start, num_steps), key)
+    )
+    nodes, vectors = jnp.linalg.eigh(_dense(tridiagonal, num_steps))
+    return nodes, vectors[0] ** 2
+
+
+def _beginning(start: Array, max_steps: int) -> Tridiagonal:
+    basis = jnp.zeros((max_steps + 1, start.size), start.dtype).at[0].set(start / jnp.linalg.norm(start))
+    zeros = jnp.zeros(max_steps, start.dtype)
+    return Tridiagonal(zeros, zeros, basis, jnp.asarray(0))
+
+
+def _step(matvec: MatVec, project: MatVec, tridiagonal: Tridiagonal, key: Array) -> tuple[Tridiagonal, Array]:
+    """One product with A; the new direction is made orthogonal to all earlier ones, twice."""
+    diagonal, off_diagonal, basis, step = tridiagonal
+    q = basis[step]
+    w = matvec(q)
+    diagonal = diagonal.at[step].set(jnp.vdot(q, w))
+    w = _orthogonal(_orthogonal(w, basis), basis)
+    beta = jnp.linalg.norm(w)
+    scale = jnp.maximum(jnp.max(jnp.abs(diagonal)), jnp.max(off_diagonal))
+    invariant = beta <= 100 * jnp.finfo(w.dtype).eps * scale  # what remains is rounding
+    key, fresh_key = jax.random.split(key)
+
+    def fresh(_: Array) -> Array:
+        random = project(jax.random.normal(fresh_key, w.shape, w.dtype))
+        random = _orthogonal(_orthogonal(random, basis), basis)
+        return random / jnp.linalg.norm(random)
+
+    following = lax.cond(invariant, fresh, lambda w: w / beta, w)
+    off_diagonal = off_diagonal.at[step].set(jnp.where(invariant, 0, beta))
+    return Tridiagonal(diagonal, off_diagonal, basis.at[step + 1].set(following), step + 1), key
+
+
+def _orthogonal(w: Array, basis: Array) -> Array:
+    return w - (basis @ w) @ basis
+
+
+def _dense(tridiagonal: Tridiagonal, size: int) -> Array:
+    """T of this size; rows beyond the steps done are zero, and so are the eigenvalues that they add."""
+    step = jnp.arange(size)
+    beta = jnp.where(step[:-1] + 1 < tridiagonal.num_steps, tridiagonal.off_diagonal[: size - 1], 0)
+    return jnp.diag(tridiagonal.diagonal[:size]) + jnp.diag(beta, 1) + jnp.diag(beta, -1)
+
+
+def _ritz(tridiagonal: Tridiagonal, num_wanted: int, max_steps: int) -> tuple[Array, Array, Array]:
+    """(values, residuals, weights over the basis) of the ``num_wanted`` Ritz values of largest absolute value.
+
+    T is decomposed at the smallest size of a short ladder that holds the steps done, since an eigendecomposition at
+    ``max_steps`` would cost more than the products.
+    """
+    sizes = [max_steps]
+    while sizes[-1] > 2 * max(SMALLEST_CHECK, num_wanted):
+        sizes.append((sizes[-1] + 1) // 2)
+    sizes.reverse()
+
+    def at(size: int) -> Callable[[Tridiagonal], tuple[Array, Array, Array]]:
+        def decompose(tridiagonal: Tridiagonal) -> tuple[Array, Array, Array]:
+            values, vectors = jnp.linalg.eigh(_dense(tridiagonal, size))
+            _, largest = lax.top_k(jnp.abs(values), num_wanted)
+            last = tridiagonal.num_steps - 1
+            residuals = tridiagonal.off_diagonal[last] * jnp.abs(vectors[last, largest])
+            weights = jnp.zeros((num_wanted, max_steps), values.dtype).at[:, :size].set(vectors[:, largest].T)
+            return values[largest], residuals, weights
+
+        return decompose
+
+    smallest_that_fits = jnp.searchsorted(jnp.asarray(sizes), tridiagonal.num_steps)
+    return lax.switch(smallest_that_fits, [at(size) for size in sizes], tridiagonal)
