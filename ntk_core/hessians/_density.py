@@ -78,9 +78,17 @@ def hessian_density(
     with jax.default_matmul_precision("highest"):
         nodes, weights, dimension = _sampled(net, params, x, output_index, num_probes, num_steps, key)
     trained = net.partition(params)[0] if isinstance(net, Network) else params
-    num_parameters = sum(leaf.size for leaf in jax.tree.leaves(trained))
-    return SpectralDensity(np.asarray(nodes), np.asarray(weights), int(dimension), num_parameters)
+    removed = _num_removed_edges(net, params)
+    num_parameters = sum(leaf.size for leaf in jax.tree.leaves(trained)) - removed
+    return SpectralDensity(np.asarray(nodes), np.asarray(weights), int(dimension) - removed, num_parameters)
 
+
+def _num_removed_edges(net: Network | Apply, params: Any) -> int:
+    """Weights that masks hold at zero: no directions, hence no eigenvalues."""
+    if not isinstance(net, Network):
+        return 0
+    masks = [params[name]["mask"] for name, layer in net.layers.items() if layer.trainable and "mask" in params[name]]
+    return sum(mask.size - int(mask.sum()) for mask in masks)
 
 
 @partial(jax.jit, static_argnums=(0, 3, 4, 5))

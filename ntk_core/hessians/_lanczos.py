@@ -139,8 +139,10 @@ def _step(matvec: MatVec, project: MatVec, tridiagonal: Tridiagonal, key: Array)
 
     def fresh(_: Array) -> Array:
         random = project(jax.random.normal(fresh_key, w.shape, w.dtype))
-        random = _orthogonal(_orthogonal(random, basis), basis)
-        return random / jnp.linalg.norm(random)
+        rest = _orthogonal(_orthogonal(random, basis), basis)
+        size = jnp.linalg.norm(rest)
+        exhausted = size <= 100 * jnp.finfo(w.dtype).eps * jnp.linalg.norm(random)  # the basis spans the whole space
+        return jnp.where(exhausted, 0, rest / jnp.where(exhausted, 1, size))
 
     following = lax.cond(invariant, fresh, lambda w: w / beta, w)
     off_diagonal = off_diagonal.at[step].set(jnp.where(invariant, 0, beta))
