@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,6 @@ from jax import Array
 
 from ntk_core.architectures import Network, NetworkParams, merge
 from ntk_core.errors import InvalidInput
-from ntk_core.hessians._lanczos import lanczos_extreme
 from ntk_core.hessians._norm import relative_tolerance
 from ntk_core.hessians._operator import check_request, output_scalar, restricted_operator
 from ntk_core.hessians._restriction import displaced_pre_outputs
@@ -136,52 +135,48 @@ def ball_sups(
     _check_numbers(radii, num_starts, num_steps)
     measure = _Measure(net, params, x, quantity, output_index, tolerance, max_matvecs)
     center, fixed = net.partition(params)
-    at_center, _, converged = measure(center, fixed)
-    best = (at_center, center)
+    best = origin = measure(center, fixed)
     key = jax.random.key(0) if key is None else key
     results = []
     for radius in radii:
-        starts = [_sphere_point(center, fixed, jax.random.fold_in(key, index), radius) for index in range(num_starts)]
         random, ascent = [], []
-        for index, start in enumerate(starts):
-            value, direction, reached = measure(start, fixed)
-            random.append(value)
-            # the first ascent goes on from the best point of the smaller ball, if that beats its own random direction
-            point = start
-            if index == 0 and best[0] > value:
-                point = best[1]
-                value, direction, reached_there = measure(point, fixed)
-                reached = reached and reached_there
-            trace = [value]
-            length = 1.0
-            for _ in range(num_steps):
-                if best[0] < value:
-                    best = (value, point)
-                proposed = _step_inside(center, point, direction, length * radius, radius)
-                new_value, new_direction, ok = measure(proposed, fixed)
-                reached = reached and ok
-                if new_value >= value:
-                    point, value, direction = proposed, new_value, new_direction
-                else:
-                    length /= 2
-                trace.append(value)
-            if best[0] < value:
-                best = (value, point)
-            converged = converged and reached
-            ascent.append(trace)
+        converged = origin.converged
+        for index in range(num_starts):
+            place = measure(_sphere_point(center, fixed, jax.random.fold_in(key, index), radius), fixed)
+            random.append(place.value)
+            converged = converged and place.converged
+            # the first ascent goes on from the best place of the smaller ball, if that beats its own random direction
+            visited = _ascend(measure, center, fixed, best if index == 0 and best.value > place.value else place, radius, num_steps)
+            ascent.append([each.value for each in visited])
+            converged = converged and all(each.converged for each in visited)
+            best = max(best, place, visited[-1], key=lambda each: each.value)
         results.append(
             BallSup(
-                value=max(best[0], *random),
-                at_center=at_center,
+                value=best.value,
+                at_center=origin.value,
                 random=np.asarray(random),
                 ascent=np.asarray(ascent),
                 radius=float(radius),
                 quantity=quantity,
                 num_starts=num_starts,
-                converged=bool(converged),
+                converged=converged,
             )
         )
     return results
+
+
+def _ascend(
+    measure: _Measure, center: NetworkParams, fixed: NetworkParams, start: _Place, radius: float, num_steps: int
+) -> list[_Place]:
+    """The place after each step, beginning with the start; a step that lowers the value is not taken, and halves the next."""
+    visited, length = [start], radius
+    for _ in range(num_steps):
+        place = visited[-1]
+        proposed = measure(_step_inside(center, place.point, place.direction, length, radius), fixed)
+        if proposed.value < place.value:
+            length /= 2
+        visited.append(proposed if proposed.value >= place.value else place)
+    return visited
 
 
 def path_sup(
@@ -207,10 +202,10 @@ def path_sup(
     values, distances, converged = [], [], True
     for point in itertools.chain([first], points):
         trained, fixed = net.partition(point)
-        value, _, reached = measure(trained, fixed)
-        values.append(value)
-        distances.append(float(_norm(_difference(trained, center))))
-        converged = converged and reached
+        place = measure(trained, fixed)
+        values.append(place.value)
+        distances.append(float(_norm(jax.tree.map(jnp.subtract, trained, center))))
+        converged = converged and place.converged
     return PathSup(max(values), np.asarray(values), np.asarray(distances), quantity, converged)
 
 
@@ -223,8 +218,17 @@ def _check_numbers(radii: Sequence[float], num_starts: int, num_steps: int) -> N
         raise InvalidInput("num_steps", num_steps, "an integer of at least 0")
 
 
+class _Place(NamedTuple):
+    """Trained parameters, Q there, its unit gradient (None along a path), and whether Lanczos converged."""
+
+    value: float
+    point: NetworkParams
+    direction: NetworkParams | None
+    converged: bool
+
+
 class _Measure:
-    """(trained, fixed) ↦ (Q, ascent direction, converged) for one of the quantities."""
+    """(trained, fixed) ↦ place, for one of the quantities."""
 
     def __init__(
         self,
@@ -246,7 +250,8 @@ class _Measure:
         else:
             self._kernel = empirical_ntk(net, params, x)
 
-    def __call__(self, trained: NetworkParams, fixed: NetworkParams) -> tuple[float, NetworkParams | None, bool]:
+    def __call__(self, trained: NetworkParams, fixed: NetworkParams) -> _Place:
+        converged: Array | bool = True
         with jax.default_matmul_precision("highest"):
             if self._quantity == "hessian":
                 value, direction, converged = _hessian_ascent(
@@ -254,8 +259,7 @@ class _Measure:
                 )
             else:
                 value, direction = _kernel_ascent(self._net, trained, fixed, self._x, self._kernel, self._with_direction)
-                converged = True
-        return float(value), direction, bool(converged)
+        return _Place(float(value), trained, direction, bool(converged))
 
 
 @partial(jax.jit, static_argnums=(0, 4, 6, 7))
@@ -272,15 +276,7 @@ def _hessian_ascent(
     scalar = output_scalar(net, output_index)
     params = merge(trained, fixed)
     hessian = restricted_operator(net, params, x, scalar)
-    start_key, fresh_key = jax.random.split(jax.random.key(0))
-    found = lanczos_extreme(
-        hessian.matvec,
-        hessian.start(start_key),
-        fresh_key,
-        max_steps=min(max_matvecs, hessian.dimension),
-        tolerance=tolerance,
-        project=hessian.project,
-    )
+    found = hessian.leading(jax.random.key(0), max_matvecs, tolerance)
     value = jnp.abs(found.values[0])
     if not with_direction or hessian.restriction is None:
         return value, None, found.converged
@@ -331,10 +327,6 @@ def _norm(tree: Any) -> Array:
 def _unit(tree: Any) -> Any:
     size = _norm(tree)
     return jax.tree.map(lambda leaf: leaf / jnp.where(size > 0, size, 1), tree)
-
-
-def _difference(left: Any, right: Any) -> Any:
-    return jax.tree.map(jnp.subtract, left, right)
 
 
 @jax.jit

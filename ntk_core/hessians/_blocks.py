@@ -89,8 +89,7 @@ def _all_blocks(
 ) -> tuple[Array, Array, Array, Array]:
     hessian = operator(net, params, x, output_index)
     owner = layer_of_each_coordinate(hessian, layers)
-    start_key, fresh_key = jax.random.split(key)
-    start = hessian.start(start_key)
+    start, spare = hessian.random(key)
 
     def norm(pair: Array) -> tuple[Array, Array, Array, Array]:
         row, column = owner == pair[0], owner == pair[1]
@@ -106,7 +105,7 @@ def _all_blocks(
         found = lanczos_extreme(
             matvec,
             jnp.where(within, start, 0),
-            fresh_key,
+            spare,
             max_steps=min(max_matvecs, hessian.dimension),
             tolerance=tolerance,
             project=lambda v: jnp.where(within, hessian.project(v), 0),

@@ -11,7 +11,6 @@ from jax import Array
 
 from ntk_core.architectures import FullyConnected, Network, NetworkParams, activation_function, output_function
 from ntk_core.errors import InvalidInput
-from ntk_core.hessians._lanczos import lanczos_extreme
 from ntk_core.hessians._norm import MAX_MATVECS, SpectralEstimate, hessian_norm, relative_tolerance
 from ntk_core.hessians._operator import check_request, restricted_operator
 from ntk_core.kernels import pre_output_ntk
@@ -122,13 +121,4 @@ def _parts(
     gradient_part = jnp.max(jnp.abs(jnp.linalg.eigvalsh(root @ jax.hessian(output)(f[0]) @ root)))
     weights = jax.grad(output)(f[0])
     hessian = restricted_operator(net, params, x, lambda f: jnp.vdot(weights, f))
-    start_key, fresh_key = jax.random.split(key)
-    found = lanczos_extreme(
-        hessian.matvec,
-        hessian.start(start_key),
-        fresh_key,
-        max_steps=min(max_matvecs, hessian.dimension),
-        tolerance=tolerance,
-        project=hessian.project,
-    )
-    return gradient_part, jnp.abs(found.values[0])
+    return gradient_part, jnp.abs(hessian.leading(key, max_matvecs, tolerance).values[0])

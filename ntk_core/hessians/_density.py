@@ -99,10 +99,7 @@ def _sampled(
     steps = min(num_steps, hessian.dimension)
 
     def probe(key: Array) -> tuple[Array, Array]:
-        start_key, fresh_key = jax.random.split(key)
-        return lanczos_quadrature(
-            hessian.matvec, hessian.start(start_key), fresh_key, num_steps=steps, project=hessian.project
-        )
+        return lanczos_quadrature(hessian.matvec, *hessian.random(key), num_steps=steps, project=hessian.project)
 
     nodes, weights = lax.map(probe, jax.random.split(key, num_probes))
     return nodes, weights, hessian.dimension

@@ -39,6 +39,14 @@ class Tridiagonal(NamedTuple):
     num_steps: Array
 
 
+class _Ritz(NamedTuple):
+    """(values, residuals, both (num_wanted,); weights of the vectors over the basis, (num_wanted, max_steps))."""
+
+    values: Array
+    residuals: Array
+    weights: Array
+
+
 class Extreme(NamedTuple):
     """The eigenvalues of largest absolute value.
 
@@ -57,16 +65,10 @@ class Extreme(NamedTuple):
     num_steps: Array
 
 
-class _State(NamedTuple):
-    tridiagonal: Tridiagonal
-    key: Array
-    converged: Array
-
-
 def lanczos_extreme(
     matvec: MatVec,
     start: Array,
-    key: Array,
+    spare: Array,
     *,
     max_steps: int,
     tolerance: float,
@@ -78,42 +80,42 @@ def lanczos_extreme(
     Args:
         matvec: v ↦ A v for a symmetric A of size d that maps the range of ``project`` into itself.
         start: starting vector, (d,), in the range of ``project``.
-        key: used only where the iteration meets an invariant subspace and goes on from a new random vector, so that
-            repeated eigenvalues are found too.
+        spare: a random vector, (d,); where the iteration meets an invariant subspace it goes on from a new direction made
+            of it, so that repeated eigenvalues are found too.
         max_steps: at most this many products; not more than the dimension of the space.
         tolerance: relative to |θ_1|.
         num_wanted: number of eigenpairs, at most ``max_steps``.
         project: orthogonal projection onto the subspace that is meant.
     """
 
-    def check(state: _State) -> Array:
-        values, residuals, _ = _ritz(state.tridiagonal, num_wanted, max_steps)
-        return (state.tridiagonal.num_steps >= num_wanted) & jnp.all(residuals <= tolerance * jnp.abs(values[0]))
-
-    def body(state: _State) -> _State:
-        tridiagonal, key = _step(matvec, project, state.tridiagonal, state.key)
-        state = _State(tridiagonal, key, state.converged)
+    def body(state: tuple[Tridiagonal, _Ritz]) -> tuple[Tridiagonal, _Ritz]:
+        tridiagonal = _step(matvec, project, state[0], spare)
         due = (tridiagonal.num_steps % STEPS_BETWEEN_CHECKS == 0) | (tridiagonal.num_steps == max_steps)
-        return state._replace(converged=lax.cond(due, check, lambda _: jnp.asarray(False), state))
+        return tridiagonal, lax.cond(due, lambda t, _: _ritz(t, num_wanted, max_steps), lambda _, old: old, tridiagonal, state[1])
 
-    def goes_on(state: _State) -> Array:
-        return (state.tridiagonal.num_steps < max_steps) & ~state.converged
+    def converged(tridiagonal: Tridiagonal, ritz: _Ritz) -> Array:
+        small = jnp.all(ritz.residuals <= tolerance * jnp.abs(ritz.values[0]))
+        return (tridiagonal.num_steps >= num_wanted) & small
 
-    state = lax.while_loop(goes_on, body, _State(_beginning(start, max_steps), key, jnp.asarray(False)))
-    values, residuals, weights = _ritz(state.tridiagonal, num_wanted, max_steps)
-    vectors = weights @ state.tridiagonal.basis[:max_steps]
-    return Extreme(values, residuals, vectors, state.converged, state.tridiagonal.num_steps)
+    def goes_on(state: tuple[Tridiagonal, _Ritz]) -> Array:
+        return (state[0].num_steps < max_steps) & ~converged(*state)
+
+    unknown = jnp.full(num_wanted, jnp.inf, start.dtype)
+    before = _Ritz(unknown * 0, unknown, jnp.zeros((num_wanted, max_steps), start.dtype))
+    tridiagonal, ritz = lax.while_loop(goes_on, body, (_beginning(start, max_steps), before))
+    vectors = ritz.weights @ tridiagonal.basis[:max_steps]
+    return Extreme(ritz.values, ritz.residuals, vectors, converged(tridiagonal, ritz), tridiagonal.num_steps)
 
 
 def lanczos_quadrature(
-    matvec: MatVec, start: Array, key: Array, *, num_steps: int, project: MatVec = lambda v: v
+    matvec: MatVec, start: Array, spare: Array, *, num_steps: int, project: MatVec = lambda v: v
 ) -> tuple[Array, Array]:
     """(nodes θ, weights ω), both (num_steps,), with Σ_j ω_j θ_j^k = vᵀ A^k v for v = start/‖start‖ and k < 2 · num_steps.
 
     Source: Golub & Meurant, Matrices, Moments and Quadrature, ch. 6.
     """
-    tridiagonal, _ = lax.fori_loop(
-        0, num_steps, lambda _, state: _step(matvec, project, *state), (_beginning(start, num_steps), key)
+    tridiagonal = lax.fori_loop(
+        0, num_steps, lambda _, state: _step(matvec, project, state, spare), _beginning(start, num_steps)
     )
     nodes, vectors = jnp.linalg.eigh(_dense(tridiagonal, num_steps))
     return nodes, vectors[0] ** 2
@@ -125,7 +127,7 @@ def _beginning(start: Array, max_steps: int) -> Tridiagonal:
     return Tridiagonal(zeros, zeros, basis, jnp.asarray(0))
 
 
-def _step(matvec: MatVec, project: MatVec, tridiagonal: Tridiagonal, key: Array) -> tuple[Tridiagonal, Array]:
+def _step(matvec: MatVec, project: MatVec, tridiagonal: Tridiagonal, spare: Array) -> Tridiagonal:
     """One product with A; the new direction is made orthogonal to all earlier ones, twice."""
     diagonal, off_diagonal, basis, step = tridiagonal
     q = basis[step]
@@ -135,10 +137,9 @@ def _step(matvec: MatVec, project: MatVec, tridiagonal: Tridiagonal, key: Array)
     beta = jnp.linalg.norm(w)
     scale = jnp.maximum(jnp.max(jnp.abs(diagonal)), jnp.max(off_diagonal))
     invariant = beta <= 100 * jnp.finfo(w.dtype).eps * scale  # what remains is rounding
-    key, fresh_key = jax.random.split(key)
 
     def fresh(_: Array) -> Array:
-        random = project(jax.random.normal(fresh_key, w.shape, w.dtype))
+        random = project(jnp.roll(spare, step))  # another vector at each step, without a generator to compile
         rest = _orthogonal(_orthogonal(random, basis), basis)
         size = jnp.linalg.norm(rest)
         exhausted = size <= 100 * jnp.finfo(w.dtype).eps * jnp.linalg.norm(random)  # the basis spans the whole space
@@ -146,7 +147,7 @@ def _step(matvec: MatVec, project: MatVec, tridiagonal: Tridiagonal, key: Array)
 
     following = lax.cond(invariant, fresh, lambda w: w / beta, w)
     off_diagonal = off_diagonal.at[step].set(jnp.where(invariant, 0, beta))
-    return Tridiagonal(diagonal, off_diagonal, basis.at[step + 1].set(following), step + 1), key
+    return Tridiagonal(diagonal, off_diagonal, basis.at[step + 1].set(following), step + 1)
 
 
 def _orthogonal(w: Array, basis: Array) -> Array:
@@ -160,8 +161,8 @@ def _dense(tridiagonal: Tridiagonal, size: int) -> Array:
     return jnp.diag(tridiagonal.diagonal[:size]) + jnp.diag(beta, 1) + jnp.diag(beta, -1)
 
 
-def _ritz(tridiagonal: Tridiagonal, num_wanted: int, max_steps: int) -> tuple[Array, Array, Array]:
-    """(values, residuals, weights over the basis) of the ``num_wanted`` Ritz values of largest absolute value.
+def _ritz(tridiagonal: Tridiagonal, num_wanted: int, max_steps: int) -> _Ritz:
+    """The ``num_wanted`` Ritz values of largest absolute value.
 
     T is decomposed at the smallest size of a short ladder that holds the steps done, since an eigendecomposition at
     ``max_steps`` would cost more than the products.
@@ -171,14 +172,14 @@ def _ritz(tridiagonal: Tridiagonal, num_wanted: int, max_steps: int) -> tuple[Ar
         sizes.append((sizes[-1] + 1) // 2)
     sizes.reverse()
 
-    def at(size: int) -> Callable[[Tridiagonal], tuple[Array, Array, Array]]:
-        def decompose(tridiagonal: Tridiagonal) -> tuple[Array, Array, Array]:
+    def at(size: int) -> Callable[[Tridiagonal], _Ritz]:
+        def decompose(tridiagonal: Tridiagonal) -> _Ritz:
             values, vectors = jnp.linalg.eigh(_dense(tridiagonal, size))
             _, largest = lax.top_k(jnp.abs(values), num_wanted)
             last = tridiagonal.num_steps - 1
             residuals = tridiagonal.off_diagonal[last] * jnp.abs(vectors[last, largest])
             weights = jnp.zeros((num_wanted, max_steps), values.dtype).at[:, :size].set(vectors[:, largest].T)
-            return values[largest], residuals, weights
+            return _Ritz(values[largest], residuals, weights)
 
         return decompose
 

@@ -14,7 +14,7 @@ from jax import Array, lax
 
 from ntk_core.architectures import Network, NetworkParams
 from ntk_core.errors import InvalidInput
-from ntk_core.hessians._lanczos import Extreme, lanczos_extreme
+from ntk_core.hessians._lanczos import Extreme
 from ntk_core.hessians._operator import Apply, check_request, operator
 from ntk_core.hessians._restriction import lifted
 
@@ -232,16 +232,7 @@ def _leading(
     hessian = operator(net, params, x, output_index)
     if num_wanted > hessian.dimension:
         raise InvalidInput("num_wanted", num_wanted, f"an integer from 1 to {hessian.dimension}")
-    start_key, fresh_key = jax.random.split(key)
-    return lanczos_extreme(
-        hessian.matvec,
-        hessian.start(start_key),
-        fresh_key,
-        max_steps=min(max_matvecs, hessian.dimension),
-        tolerance=tolerance,
-        num_wanted=num_wanted,
-        project=hessian.project,
-    )
+    return hessian.leading(key, max_matvecs, tolerance, num_wanted)
 
 
 @partial(jax.jit, static_argnums=(0, 3, 5))

@@ -14,6 +14,7 @@ from jax.flatten_util import ravel_pytree
 
 from ntk_core.architectures import Network, NetworkParams, output_function
 from ntk_core.errors import InvalidInput, TooLarge
+from ntk_core.hessians._lanczos import Extreme, lanczos_extreme
 from ntk_core.hessians._restriction import (
     Restriction,
     Scalar,
@@ -46,9 +47,21 @@ class Operator(NamedTuple):
     dimension: int
     restriction: Restriction | None
 
-    def start(self, key: Array) -> Array:
-        """A random direction."""
-        return self.project(jax.random.normal(key, self.zero.shape, self.zero.dtype))
+    def random(self, key: Array) -> tuple[Array, Array]:
+        """(a random direction to start from, a spare random vector)."""
+        start, spare = jax.random.normal(key, (2, *self.zero.shape), self.zero.dtype)
+        return self.project(start), spare
+
+    def leading(self, key: Array, max_matvecs: int, tolerance: float, num_wanted: int = 1) -> Extreme:
+        """Eigenpairs of largest |λ|; see ``lanczos_extreme``."""
+        return lanczos_extreme(
+            self.matvec,
+            *self.random(key),
+            max_steps=min(max_matvecs, self.dimension),
+            tolerance=tolerance,
+            num_wanted=num_wanted,
+            project=self.project,
+        )
 
 
 def output_scalar(net: Network, output_index: int) -> Scalar:

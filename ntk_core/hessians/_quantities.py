@@ -173,11 +173,11 @@ def _measure(net: FullyConnected, names: tuple[str, ...], params: NetworkParams,
 
 def scaled_norm(weight: Array, scale: Array) -> Array:
     """‖W diag(scale)‖ from above: the Ritz value of its Gram operator plus its residual, under the root."""
-    start_key, fresh_key = jax.random.split(jax.random.key(0))
+    start, spare = jax.random.normal(jax.random.key(0), (2, scale.size), scale.dtype)
     found = lanczos_extreme(
         lambda v: scale * (weight.T @ (weight @ (scale * v))),
-        jax.random.normal(start_key, scale.shape, scale.dtype),
-        fresh_key,
+        start,
+        spare,
         max_steps=min(NORM_STEPS, scale.size),
         tolerance=NORM_TOLERANCE,
     )
