@@ -262,13 +262,13 @@ class _Measure:
         return _Place(float(value), trained, direction, bool(converged))
 
 
-@partial(jax.jit, static_argnums=(0, 4, 6, 7))
+@partial(jax.jit, static_argnums=(0, 6, 7))
 def _hessian_ascent(
     net: Network,
     trained: NetworkParams,
     fixed: NetworkParams,
     x: Array,
-    output_index: int,
+    output_index: int | Array,
     tolerance: float,
     max_matvecs: int,
     with_direction: bool,

@@ -75,12 +75,12 @@ def hessian_block_norms(
     return BlockNorms(layers, symmetric(values), symmetric(residuals), symmetric(converged), num_matvecs)
 
 
-@partial(jax.jit, static_argnums=(0, 3, 4, 7))
+@partial(jax.jit, static_argnums=(0, 4, 7))
 def _all_blocks(
     net: Network,
     params: NetworkParams,
     x: Array,
-    output_index: int,
+    output_index: int | Array,
     layers: tuple[str, ...],
     pairs: Array,
     tolerance: float,

@@ -106,9 +106,9 @@ def nonlinear_output_hessian(
     return NonlinearOutputHessian(measured, gradient_part, linear_part, gradient_part - linear_part, gradient_part + linear_part)
 
 
-@partial(jax.jit, static_argnums=(0, 3, 5))
+@partial(jax.jit, static_argnums=(0, 5))
 def _parts(
-    net: Network, params: NetworkParams, x: Array, output_index: int, tolerance: float, max_matvecs: int, key: Array
+    net: Network, params: NetworkParams, x: Array, output_index: int | Array, tolerance: float, max_matvecs: int, key: Array
 ) -> tuple[Array, Array]:
     phi = output_function(net.output)
 

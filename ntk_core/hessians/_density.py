@@ -91,9 +91,9 @@ def _num_removed_edges(net: Network | Apply, params: Any) -> int:
     return sum(mask.size - int(mask.sum()) for mask in masks)
 
 
-@partial(jax.jit, static_argnums=(0, 3, 4, 5))
+@partial(jax.jit, static_argnums=(0, 4, 5))
 def _sampled(
-    net: Network | Apply, params: Any, x: Array, output_index: int, num_probes: int, num_steps: int, key: Array
+    net: Network | Apply, params: Any, x: Array, output_index: int | Array, num_probes: int, num_steps: int, key: Array
 ) -> tuple[Array, Array, int]:
     hessian = operator(net, params, x, output_index)
     steps = min(num_steps, hessian.dimension)

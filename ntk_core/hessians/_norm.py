@@ -218,12 +218,12 @@ def _single(
         return _leading(net, params, x, output_index, num_wanted, relative, max_matvecs, key)
 
 
-@partial(jax.jit, static_argnums=(0, 3, 4, 6))
+@partial(jax.jit, static_argnums=(0, 4, 6))
 def _leading(
     net: Network | Apply,
     params: Any,
     x: Array,
-    output_index: int,
+    output_index: int | Array,
     num_wanted: int,
     tolerance: float,
     max_matvecs: int,
@@ -235,9 +235,9 @@ def _leading(
     return hessian.leading(key, max_matvecs, tolerance, num_wanted)
 
 
-@partial(jax.jit, static_argnums=(0, 3, 5))
+@partial(jax.jit, static_argnums=(0, 5))
 def _mapped(
-    net: Network | Apply, params: Any, x: Array, output_index: int, tolerance: float, max_matvecs: int, key: Array
+    net: Network | Apply, params: Any, x: Array, output_index: int | Array, tolerance: float, max_matvecs: int, key: Array
 ) -> tuple[Array, Array, Array, Array]:
     def one(x: Array) -> tuple[Array, Array, Array, Array]:
         found = _leading(net, params, x, output_index, 1, tolerance, max_matvecs, key)
@@ -246,9 +246,9 @@ def _mapped(
     return lax.map(one, x)
 
 
-@partial(jax.jit, static_argnums=(0, 3, 5))
+@partial(jax.jit, static_argnums=(0, 5))
 def _written_out(
-    net: Network | Apply, params: Any, x: Array, output_index: int, flat: Array, at_full_size: bool
+    net: Network | Apply, params: Any, x: Array, output_index: int | Array, flat: Array, at_full_size: bool
 ) -> tuple[Any, NetworkParams | None]:
     hessian = operator(net, params, x, output_index)
     small = hessian.unravel(flat)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from ntk_core.architectures import Network, NetworkParams, output_function
+from ntk_core.architectures import Bottleneck, DAGNetwork, Mirrored, Network, NetworkParams, Stack, output_function
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.hessians._lanczos import Extreme, lanczos_extreme
 from ntk_core.hessians._restriction import (
@@ -23,7 +23,7 @@ from ntk_core.hessians._restriction import (
     projected,
     restriction,
 )
-from ntk_core.vocabulary import ACTIVATIONS, OUTPUTS
+from ntk_core.vocabulary import ACTIVATIONS, OUTPUTS, Term
 
 Apply = Callable[[Any, Array], Array]
 
@@ -64,7 +64,7 @@ class Operator(NamedTuple):
         )
 
 
-def output_scalar(net: Network, output_index: int) -> Scalar:
+def output_scalar(net: Network, output_index: int | Array) -> Scalar:
     """f (C,) ↦ φ_a(f), a scalar."""
     phi = output_function(net.output)
     return lambda f: phi(f[None])[0, output_index]
@@ -90,7 +90,7 @@ def restricted_operator(net: Network, params: NetworkParams, x: Array, scalar: S
     return Operator(lambda v: project(tangent(v)), project, unravel, zero, dimension(small), small)
 
 
-def generic_operator(apply: Apply, params: Any, x: Array, output_index: int) -> Operator:
+def generic_operator(apply: Apply, params: Any, x: Array, output_index: int | Array) -> Operator:
     """Hessian of ``apply(params, x[None])[0, output_index]`` over all parameters, by Hessian-vector products."""
     flat_params, unravel = ravel_pytree(params)
 
@@ -101,7 +101,7 @@ def generic_operator(apply: Apply, params: Any, x: Array, output_index: int) -> 
     return Operator(tangent, lambda v: v, unravel, jnp.zeros_like(flat_params), flat_params.size, None)
 
 
-def operator(net: Network | Apply, params: Any, x: Array, output_index: int) -> Operator:
+def operator(net: Network | Apply, params: Any, x: Array, output_index: int | Array) -> Operator:
     """The restricted operator of a network, the generic one of any other callable ``apply(params, x) -> (n, C)``."""
     if isinstance(net, Network):
         return restricted_operator(net, params, x, output_scalar(net, output_index))
@@ -149,17 +149,24 @@ def check_smooth(net: Network) -> None:
         InvalidInput: naming the field and the smooth choices.
     """
     _refuse_kinks("output", net.output, OUTPUTS)
-    for name in _activation_names(net):
-        _refuse_kinks("activation", name, ACTIVATIONS)
+    for field, name in _activations(net):
+        _refuse_kinks(field, name, ACTIVATIONS)
 
 
-def _refuse_kinks(field: str, name: str, table: Any) -> None:
+def _refuse_kinks(field: str, name: str, table: Mapping[str, Term]) -> None:
     if not table[name].smooth:
         smooth = ", ".join(term.name for term in table.values() if term.smooth and term.name not in ("identity", "linear"))
         reason = f"a smooth function ({smooth}), since the second derivative of {table[name].title} is 0 almost everywhere"
         raise InvalidInput(field, name, reason + " and missing at its kink, so that its Hessian says nothing")
 
 
-def _activation_names(net: Network) -> tuple[str, ...]:
-    given = getattr(net, "activation", ())
-    return (given,) if isinstance(given, str) else tuple(given)
+def _activations(net: Network) -> list[tuple[str, str]]:
+    """(field, activation) of everything in the network that has one."""
+    if isinstance(net, Mirrored):
+        return _activations(net.net)
+    if isinstance(net, DAGNetwork):
+        named = [(f"groups.{group.name}.activation", group.activation) for group in net.groups]
+        return [(field, name) if name else ("activation", net.activation) for field, name in named]
+    if isinstance(net, Bottleneck) and net.bottleneck_activation:
+        return [("activation", net.activation), ("bottleneck_activation", net.bottleneck_activation)]
+    return [("activation", net.activation)] if isinstance(net, Stack) else []

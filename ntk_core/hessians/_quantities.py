@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -11,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ntk_core.architectures import FullyConnected, NetworkParams, activation_function
+from ntk_core.architectures import Bottleneck, FullyConnected, NetworkParams, activation_function
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._lanczos import lanczos_extreme
 from ntk_core.hessians._operator import check_request
@@ -69,7 +70,7 @@ class _Measured(NamedTuple):
     second_input: Array
 
 
-def layer_quantities(net: FullyConnected, params: NetworkParams, x: Array, output_index: int = 0) -> LayerQuantities:
+def layer_quantities(net: FullyConnected | Bottleneck, params: NetworkParams, x: Array, output_index: int = 0) -> LayerQuantities:
     """The quantities of Theorem 3.1 for output ``output_index`` at one input ``x``, and its bound with these constants.
 
     ‖H‖ <= Σ_{l,l'} ‖H_{l,l'}‖ (Lemma E.1), and by the chain rule, for l <= l' <= L,
@@ -83,7 +84,7 @@ def layer_quantities(net: FullyConnected, params: NetworkParams, x: Array, outpu
 
     Source: Liu, Zhu & Belkin 2020, §3.3.1, Theorem 3.1 and App. E–F.
     """
-    if not isinstance(net, FullyConnected):
+    if not isinstance(net, FullyConnected | Bottleneck):
         raise InvalidInput("net", type(net).__name__, "a fully connected network, for which the layer formulas are stated")
     if net.output != "linear":
         raise InvalidInput("output", net.output, "linear, as in Theorem 3.1")
@@ -132,22 +133,17 @@ def _block_bounds(measured: _Measured, output_multiplier: float) -> np.ndarray:
     return blocks
 
 
-@partial(jax.jit, static_argnums=(0, 1, 4))
-def _measure(net: FullyConnected, names: tuple[str, ...], params: NetworkParams, x: Array, output_index: int) -> _Measured:
+@partial(jax.jit, static_argnums=(0, 1))
+def _measure(net: FullyConnected | Bottleneck, names: tuple[str, ...], params: NetworkParams, x: Array, output_index: int | Array) -> _Measured:
     hidden, output = names[:-1], names[-1]
-    sigma = activation_function(net.activation)
-
-    def slope(z: Array) -> Array:
-        return jax.jvp(sigma, (z,), (jnp.ones_like(z),))[1]
-
     a = x.ravel()
     rows, backward = [], []
     for index, name in enumerate(hidden):
         layer, weight = net.layers[name], params[name]["weight"]
         multiplier = layer.multiplier(params[name], weight.shape[0])
         z = layer.apply(params[name], a[None])[0]
-        first = slope(z)
-        second = jax.jvp(slope, (z,), (jnp.ones_like(z),))[1]
+        sigma = activation_of(net, index)
+        first, second = jax.vmap(jax.grad(sigma))(z), jax.vmap(jax.grad(jax.grad(sigma)))(z)
         bias = layer.bias_multiplier() if "bias" in params[name] else 0.0
         per_neuron = jnp.sqrt(multiplier**2 * jnp.vdot(a, a) + bias**2)  # ‖∂z_k/∂(w^(l), b^(l))‖, equal for all k
         weight_jacobian = jnp.max(jnp.abs(first)) * per_neuron
@@ -169,6 +165,13 @@ def _measure(net: FullyConnected, names: tuple[str, ...], params: NetworkParams,
         b_all.insert(0, b)
     columns = [jnp.stack(column) for column in zip(*rows, strict=True)]
     return _Measured(jnp.stack([jnp.max(jnp.abs(b)) for b in b_all]), jnp.stack([jnp.linalg.norm(b) for b in b_all]), *columns)
+
+
+def activation_of(net: FullyConnected | Bottleneck, index: int) -> Callable[[Array], Array]:
+    """σ of the hidden layer with this index, counted from 0."""
+    if isinstance(net, Bottleneck) and net.bottleneck_activation and index == net.bottleneck_layer - 1:
+        return activation_function(net.bottleneck_activation)
+    return activation_function(net.activation)
 
 
 def scaled_norm(weight: Array, scale: Array) -> Array:
