@@ -20,7 +20,7 @@ from jax import Array, lax
 MatVec = Callable[[Array], Array]
 
 STEPS_BETWEEN_CHECKS = 4  # an eigendecomposition of T costs about as much as a step on small networks
-SMALLEST_CHECK = 16
+SMALLEST_CHECK = 32
 
 
 class Tridiagonal(NamedTuple):
@@ -81,7 +81,7 @@ def lanczos_extreme(
         matvec: v ↦ A v for a symmetric A of size d that maps the range of ``project`` into itself.
         start: starting vector, (d,), in the range of ``project``.
         spare: a random vector, (d,); where the iteration meets an invariant subspace it goes on from a new direction made
-            of it, so that repeated eigenvalues are found too.
+            of it. Each such restart may bring one more copy of a repeated eigenvalue, of which one is found otherwise.
         max_steps: at most this many products; not more than the dimension of the space.
         tolerance: relative to |θ_1|.
         num_wanted: number of eigenpairs, at most ``max_steps``.
@@ -93,18 +93,17 @@ def lanczos_extreme(
         due = (tridiagonal.num_steps % STEPS_BETWEEN_CHECKS == 0) | (tridiagonal.num_steps == max_steps)
         return tridiagonal, lax.cond(due, lambda t, _: _ritz(t, num_wanted, max_steps), lambda _, old: old, tridiagonal, state[1])
 
-    def converged(tridiagonal: Tridiagonal, ritz: _Ritz) -> Array:
-        small = jnp.all(ritz.residuals <= tolerance * jnp.abs(ritz.values[0]))
-        return (tridiagonal.num_steps >= num_wanted) & small
+    def converged(ritz: _Ritz) -> Array:
+        return jnp.all(ritz.residuals <= tolerance * jnp.abs(ritz.values[0]))
 
     def goes_on(state: tuple[Tridiagonal, _Ritz]) -> Array:
-        return (state[0].num_steps < max_steps) & ~converged(*state)
+        return (state[0].num_steps < max_steps) & ~converged(state[1])
 
     unknown = jnp.full(num_wanted, jnp.inf, start.dtype)
     before = _Ritz(unknown * 0, unknown, jnp.zeros((num_wanted, max_steps), start.dtype))
     tridiagonal, ritz = lax.while_loop(goes_on, body, (_beginning(start, max_steps), before))
     vectors = ritz.weights @ tridiagonal.basis[:max_steps]
-    return Extreme(ritz.values, ritz.residuals, vectors, converged(tridiagonal, ritz), tridiagonal.num_steps)
+    return Extreme(ritz.values, ritz.residuals, vectors, converged(ritz), tridiagonal.num_steps)
 
 
 def lanczos_quadrature(
@@ -133,14 +132,14 @@ def _step(matvec: MatVec, project: MatVec, tridiagonal: Tridiagonal, spare: Arra
     q = basis[step]
     w = matvec(q)
     diagonal = diagonal.at[step].set(jnp.vdot(q, w))
-    w = _orthogonal(_orthogonal(w, basis), basis)
+    w = _orthogonal(w, basis)
     beta = jnp.linalg.norm(w)
     scale = jnp.maximum(jnp.max(jnp.abs(diagonal)), jnp.max(off_diagonal))
     invariant = beta <= 100 * jnp.finfo(w.dtype).eps * scale  # what remains is rounding
 
     def fresh(_: Array) -> Array:
         random = project(jnp.roll(spare, step))  # another vector at each step, without a generator to compile
-        rest = _orthogonal(_orthogonal(random, basis), basis)
+        rest = _orthogonal(random, basis)
         size = jnp.linalg.norm(rest)
         exhausted = size <= 100 * jnp.finfo(w.dtype).eps * jnp.linalg.norm(random)  # the basis spans the whole space
         return jnp.where(exhausted, 0, rest / jnp.where(exhausted, 1, size))
@@ -151,7 +150,8 @@ def _step(matvec: MatVec, project: MatVec, tridiagonal: Tridiagonal, spare: Arra
 
 
 def _orthogonal(w: Array, basis: Array) -> Array:
-    return w - (basis @ w) @ basis
+    """w without its part in the span of the basis; twice is enough (Parlett, §6.9)."""
+    return lax.fori_loop(0, 2, lambda _, w: w - (basis @ w) @ basis, w)
 
 
 def _dense(tridiagonal: Tridiagonal, size: int) -> Array:
@@ -162,15 +162,12 @@ def _dense(tridiagonal: Tridiagonal, size: int) -> Array:
 
 
 def _ritz(tridiagonal: Tridiagonal, num_wanted: int, max_steps: int) -> _Ritz:
-    """The ``num_wanted`` Ritz values of largest absolute value.
+    """The ``num_wanted`` Ritz values of largest absolute value; infinite residuals where there are not yet as many.
 
-    T is decomposed at the smallest size of a short ladder that holds the steps done, since an eigendecomposition at
+    T is decomposed at one of two sizes, the smaller one while it holds the steps done, since an eigendecomposition at
     ``max_steps`` would cost more than the products.
     """
-    sizes = [max_steps]
-    while sizes[-1] > 2 * max(SMALLEST_CHECK, num_wanted):
-        sizes.append((sizes[-1] + 1) // 2)
-    sizes.reverse()
+    sizes = sorted({min(max(SMALLEST_CHECK, num_wanted), max_steps), max_steps})
 
     def at(size: int) -> Callable[[Tridiagonal], _Ritz]:
         def decompose(tridiagonal: Tridiagonal) -> _Ritz:
@@ -178,10 +175,12 @@ def _ritz(tridiagonal: Tridiagonal, num_wanted: int, max_steps: int) -> _Ritz:
             _, largest = lax.top_k(jnp.abs(values), num_wanted)
             last = tridiagonal.num_steps - 1
             residuals = tridiagonal.off_diagonal[last] * jnp.abs(vectors[last, largest])
+            found = jnp.arange(num_wanted) < tridiagonal.num_steps  # the others are zeros that only fill T up
             weights = jnp.zeros((num_wanted, max_steps), values.dtype).at[:, :size].set(vectors[:, largest].T)
-            return _Ritz(values[largest], residuals, weights)
+            return _Ritz(values[largest], jnp.where(found, residuals, jnp.inf), weights)
 
         return decompose
 
-    smallest_that_fits = jnp.searchsorted(jnp.asarray(sizes), tridiagonal.num_steps)
-    return lax.switch(smallest_that_fits, [at(size) for size in sizes], tridiagonal)
+    if len(sizes) == 1:
+        return at(max_steps)(tridiagonal)
+    return lax.cond(tridiagonal.num_steps <= sizes[0], at(sizes[0]), at(sizes[1]), tridiagonal)

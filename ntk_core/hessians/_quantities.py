@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from ntk_core.architectures import Bottleneck, FullyConnected, NetworkParams, activation_function
 from ntk_core.errors import InvalidInput
@@ -151,9 +151,10 @@ def _measure(net: FullyConnected | Bottleneck, names: tuple[str, ...], params: N
         if index == 0:
             input_jacobian = second_input = second_mixed = jnp.zeros_like(weight_jacobian)
         else:
-            input_jacobian = multiplier * scaled_norm(weight, first)
-            second_input = (multiplier * scaled_norm(weight, jnp.sqrt(jnp.abs(second)))) ** 2
-            second_mixed = per_neuron * multiplier * scaled_norm(weight, second) + multiplier * jnp.linalg.norm(first)
+            scales = jnp.stack([first, jnp.sqrt(jnp.abs(second)), second])
+            input_jacobian, root, mixed = multiplier * lax.map(partial(scaled_norm, weight), scales)
+            second_input = root**2
+            second_mixed = per_neuron * mixed + multiplier * jnp.linalg.norm(first)
         rows.append((weight_jacobian, input_jacobian, second_weight, second_mixed, second_input))
         backward.append((multiplier, weight, first))
         a = sigma(z)

@@ -15,7 +15,7 @@ def full_hessian(net, params, x, output_index=0):
     def output(flat):
         return net.apply(merge(unravel(flat), fixed), x[None])[0, output_index]
 
-    return np.asarray(jax.hessian(output)(flat)), lambda tree: np.asarray(ravel_pytree(tree)[0])
+    return np.asarray(jax.jit(jax.hessian(output))(flat)), lambda tree: np.asarray(ravel_pytree(tree)[0])
 
 
 def by_size(eigenvalues):
