@@ -87,12 +87,12 @@ def ball_sup(
     tolerance: float = 1e-3,
     max_matvecs: int = MAX_MATVECS,
 ) -> BallSup:
-    """A lower bound of sup { Q(w) : ‖w − w0‖ <= radius }, by projected gradient ascent from random starts on the sphere.
+    """A lower bound of sup { Q(w) : ‖w − w0‖ <= radius }, by projected ascent from random starts on the sphere.
 
     Q is the Hessian norm of one output for one input (``x`` without batch axis), or the kernel change
-    ‖K(w) − K(w0)‖_F / ‖K(w0)‖_F over a batch ``x`` of inputs. The gradient of a simple eigenvalue is that of its Rayleigh
-    quotient with the eigenvector held fixed. Each step moves by ``radius`` along the unit gradient, then back into the
-    ball; a step that lowers Q is retried at half the length.
+    ‖K(w) − K(w0)‖_F / ‖K(w0)‖_F over a batch ``x`` of inputs. The gradient of a simple eigenvalue is that of its
+    Rayleigh quotient with the eigenvector held fixed. Each step moves by ``radius`` along the unit gradient, then
+    back into the ball; a step that lowers Q is not taken, and the next one is half as long.
 
     Works on weights of full size: memory for some six copies of them.
 
@@ -146,7 +146,9 @@ def ball_sups(
             random.append(place.value)
             converged = converged and place.converged
             # the first ascent goes on from the best place of the smaller ball, if that beats its own random direction
-            visited = _ascend(measure, center, fixed, best if index == 0 and best.value > place.value else place, radius, num_steps)
+            visited = _ascend(
+                measure, center, fixed, best if index == 0 and best.value > place.value else place, radius, num_steps
+            )
             ascent.append([each.value for each in visited])
             converged = converged and all(each.converged for each in visited)
             best = max(best, place, visited[-1], key=lambda each: each.value)
@@ -168,7 +170,7 @@ def ball_sups(
 def _ascend(
     measure: _Measure, center: NetworkParams, fixed: NetworkParams, start: _Place, radius: float, num_steps: int
 ) -> list[_Place]:
-    """The place after each step, beginning with the start; a step that lowers the value is not taken, and halves the next."""
+    """The place after each step, the start first; one that lowers the value is not taken, and halves the next."""
     visited, length = [start], radius
     for _ in range(num_steps):
         place = visited[-1]
@@ -258,7 +260,9 @@ class _Measure:
                     self._net, trained, fixed, self._x, *self._settings, self._with_direction
                 )
             else:
-                value, direction = _kernel_ascent(self._net, trained, fixed, self._x, self._kernel, self._with_direction)
+                value, direction = _kernel_ascent(
+                    self._net, trained, fixed, self._x, self._kernel, self._with_direction
+                )
         return _Place(float(value), trained, direction, bool(converged))
 
 

@@ -48,8 +48,8 @@ def hessian_block_norms(
 ) -> BlockNorms:
     """‖H_{l,l'}‖ for every pair of trained layers of a network, for one input; arguments as for ``hessian_norm``.
 
-    An off-diagonal block B is the upper right of the symmetric [[0, B], [Bᵀ, 0]], whose eigenvalues are plus and minus the
-    singular values of B. Liu, Zhu & Belkin 2020, Lemma E.1: ‖H‖ is at most the sum of all entries.
+    An off-diagonal block B is the upper right of the symmetric [[0, B], [Bᵀ, 0]], whose eigenvalues are plus and minus
+    the singular values of B. Liu, Zhu & Belkin 2020, Lemma E.1: ‖H‖ is at most the sum of all entries.
 
     Raises:
         InvalidInput: as ``hessian_norm``, and for a callable that is not a network (its layers are not known).
@@ -63,7 +63,9 @@ def hessian_block_norms(
     relative = relative_tolerance(tolerance, jnp.result_type(*jax.tree.leaves(params)))
     key = jax.random.key(0) if key is None else key
     with jax.default_matmul_precision("highest"):
-        found = _all_blocks(net, params, x, output_index, layers, jnp.stack([rows, columns], 1), relative, max_matvecs, key)
+        found = _all_blocks(
+            net, params, x, output_index, layers, jnp.stack([rows, columns], 1), relative, max_matvecs, key
+        )
     values, residuals, converged, steps = (np.asarray(part) for part in found)
 
     def symmetric(entries: np.ndarray) -> np.ndarray:
@@ -98,7 +100,10 @@ def _all_blocks(
         def matvec(v: Array) -> Array:
             once = jnp.where(row, hessian.matvec(jnp.where(column, v, 0)), 0)
             other = lax.cond(
-                pair[0] == pair[1], jnp.zeros_like, lambda v: jnp.where(column, hessian.matvec(jnp.where(row, v, 0)), 0), v
+                pair[0] == pair[1],
+                jnp.zeros_like,
+                lambda v: jnp.where(column, hessian.matvec(jnp.where(row, v, 0)), 0),
+                v,
             )
             return once + other
 
@@ -118,5 +123,8 @@ def _all_blocks(
 def layer_of_each_coordinate(hessian: Operator, layers: tuple[str, ...]) -> Array:
     """Index into ``layers`` of the layer that owns each entry of a flat vector of the operator, (d,)."""
     tree = hessian.unravel(hessian.zero)
-    labels = {name: jax.tree.map(lambda leaf, n=name: jnp.full(leaf.size, layers.index(n)), moved) for name, moved in tree.items()}
+    labels = {
+        name: jax.tree.map(lambda leaf, n=name: jnp.full(leaf.size, layers.index(n)), moved)
+        for name, moved in tree.items()
+    }
     return jnp.concatenate(jax.tree.leaves(labels))

@@ -17,7 +17,7 @@ from ntk_core.kernels import pre_output_ntk
 
 
 def shallow_hessian_blocks(net: FullyConnected, params: NetworkParams, x: Array, output_index: int = 0) -> Array:
-    """Signed norms v_i σ''(z_i) (c²‖x‖² + β²) c_v of the neurons' blocks, (m,): the non-zero spectrum of a shallow Hessian.
+    """Signed norms v_i σ''(z_i) (c²‖x‖² + β²) c_v of the neurons' blocks, (m,): the spectrum of a shallow Hessian.
 
     With one hidden layer and only that layer trained, neurons do not interact: H is block diagonal, and each block is a
     multiple of the outer product of that neuron's input. For scalar x, v = ±1 and no bias it is diagonal,
@@ -29,7 +29,11 @@ def shallow_hessian_blocks(net: FullyConnected, params: NetworkParams, x: Array,
 
     Source: Liu, Zhu & Belkin 2020, §3.1.
     """
-    for field, given, needed in (("depth", net.depth, 1), ("trained", net.trained, "first"), ("output", net.output, "linear")):
+    for field, given, needed in (
+        ("depth", net.depth, 1),
+        ("trained", net.trained, "first"),
+        ("output", net.output, "linear"),
+    ):
         if given != needed:
             raise InvalidInput(field, given, f"{needed} for the closed form of §3.1")
     check_request(net, params, x, output_index)
@@ -92,8 +96,8 @@ def nonlinear_output_hessian(
 ) -> NonlinearOutputHessian:
     """Both parts of the Hessian behind an output function, next to the measured norm; arguments as ``hessian_norm``.
 
-    ``linear_part`` comes from Lanczos within its tolerance; softmax couples the outputs, so that Φ'' = ∂²φ_a/∂f² is a full
-    C × C matrix, and the norm of Gᵀ Φ'' G is that of K^½ Φ'' K^½ with the kernel K = G Gᵀ of the pre-outputs.
+    ``linear_part`` comes from Lanczos within its tolerance; softmax couples the outputs, so that Φ'' = ∂²φ_a/∂f² is a
+    full C × C matrix, and the norm of Gᵀ Φ'' G is that of K^½ Φ'' K^½ with the kernel K = G Gᵀ of the pre-outputs.
 
     Source: Liu, Zhu & Belkin 2020, §4, Eq. 28–29.
     """
@@ -103,12 +107,20 @@ def nonlinear_output_hessian(
         key = jax.random.key(0) if key is None else key
         gradient, linear = _parts(net, params, x, output_index, relative, max_matvecs, key)
     gradient_part, linear_part = float(gradient), float(linear)
-    return NonlinearOutputHessian(measured, gradient_part, linear_part, gradient_part - linear_part, gradient_part + linear_part)
+    return NonlinearOutputHessian(
+        measured, gradient_part, linear_part, gradient_part - linear_part, gradient_part + linear_part
+    )
 
 
 @partial(jax.jit, static_argnums=(0, 5))
 def _parts(
-    net: Network, params: NetworkParams, x: Array, output_index: int | Array, tolerance: float, max_matvecs: int, key: Array
+    net: Network,
+    params: NetworkParams,
+    x: Array,
+    output_index: int | Array,
+    tolerance: float,
+    max_matvecs: int,
+    key: Array,
 ) -> tuple[Array, Array]:
     phi = output_function(net.output)
 

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
@@ -42,7 +41,7 @@ class SpectralDensity:
         return float(np.mean(each)), error
 
     def density(self, grid: np.ndarray, bandwidth: float) -> np.ndarray:
-        """Density at ``grid``, each node smoothed to a Gaussian of standard deviation ``bandwidth``; integrates to 1."""
+        """Density at ``grid``, each node smoothed to a Gaussian of deviation ``bandwidth``; integrates to 1."""
         if not bandwidth > 0:
             raise InvalidInput("bandwidth", bandwidth, "a number above 0")
         distance = (np.asarray(grid)[:, None] - self.nodes.ravel()) / bandwidth
@@ -60,10 +59,10 @@ def hessian_density(
     num_steps: int = 32,
     key: Array | None = None,
 ) -> SpectralDensity:
-    """Spectral density of the Hessian of one model output for one input; ``net`` to ``output_index`` as ``hessian_norm``.
+    """Spectral density of the Hessian of one model output for one input; arguments as for ``hessian_norm``.
 
-    Each of ``num_probes`` random unit vectors v of the small space gives, by ``num_steps`` products, nodes and weights that
-    reproduce vᵀ H^k v exactly for k < 2 · num_steps; their mean over v is the mean of λ^k.
+    Each of ``num_probes`` random unit vectors v of the small space gives, by ``num_steps`` products, nodes and weights
+    that reproduce vᵀ H^k v exactly for k < 2 · num_steps; their mean over v is the mean of λ^k.
 
     Raises:
         InvalidInput, TooLarge: as ``hessian_norm``; also where a number is below 1.

@@ -1,9 +1,9 @@
 """Lanczos iteration with full reorthogonalization, in one compiled loop.
 
-A symmetric matrix A of size d is known only through v ↦ A v. After j steps A is compressed to a tridiagonal j × j matrix T
-whose extreme eigenvalues θ (Ritz values) approach those of A, and |β_j s_j|, with s_j the last entry of the eigenvector of
-T, is the exact norm of the residual A y − θ y: some eigenvalue of A lies within that distance of θ, and for an isolated
-eigenvalue the error is of the order of its square.
+A symmetric matrix A of size d is known only through v ↦ A v. After j steps A is compressed to a tridiagonal matrix T of
+size j whose extreme eigenvalues θ (Ritz values) approach those of A. With s_j the last entry of the eigenvector of T,
+|β_j s_j| is the exact norm of the residual A y − θ y: some eigenvalue of A lies within that distance of θ, and for an
+isolated eigenvalue the error is of the order of its square.
 
 Source: Golub & Van Loan, Matrix Computations (4th ed.), §10.1–10.3; Parlett, The Symmetric Eigenvalue Problem, ch. 13.
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -80,8 +79,8 @@ def lanczos_extreme(
     Args:
         matvec: v ↦ A v for a symmetric A of size d that maps the range of ``project`` into itself.
         start: starting vector, (d,), in the range of ``project``.
-        spare: a random vector, (d,); where the iteration meets an invariant subspace it goes on from a new direction made
-            of it. Each such restart may bring one more copy of a repeated eigenvalue, of which one is found otherwise.
+        spare: a random vector, (d,); where the iteration meets an invariant subspace it goes on from a new direction
+            made of it. Each such restart may bring one more copy of a repeated eigenvalue; else one is found.
         max_steps: at most this many products; not more than the dimension of the space.
         tolerance: relative to |θ_1|.
         num_wanted: number of eigenpairs, at most ``max_steps``.
@@ -91,7 +90,9 @@ def lanczos_extreme(
     def body(state: tuple[Tridiagonal, _Ritz]) -> tuple[Tridiagonal, _Ritz]:
         tridiagonal = _step(matvec, project, state[0], spare)
         due = (tridiagonal.num_steps % STEPS_BETWEEN_CHECKS == 0) | (tridiagonal.num_steps == max_steps)
-        return tridiagonal, lax.cond(due, lambda t, _: _ritz(t, num_wanted, max_steps), lambda _, old: old, tridiagonal, state[1])
+        return tridiagonal, lax.cond(
+            due, lambda t, _: _ritz(t, num_wanted, max_steps), lambda _, old: old, tridiagonal, state[1]
+        )
 
     def converged(ritz: _Ritz) -> Array:
         return jnp.all(ritz.residuals <= tolerance * jnp.abs(ritz.values[0]))
@@ -109,7 +110,7 @@ def lanczos_extreme(
 def lanczos_quadrature(
     matvec: MatVec, start: Array, spare: Array, *, num_steps: int, project: MatVec = lambda v: v
 ) -> tuple[Array, Array]:
-    """(nodes θ, weights ω), both (num_steps,), with Σ_j ω_j θ_j^k = vᵀ A^k v for v = start/‖start‖ and k < 2 · num_steps.
+    """(nodes θ, weights ω), both (num_steps,), with Σ_j ω_j θ_j^k = vᵀ A^k v, v = start/‖start‖, k < 2 · num_steps.
 
     Source: Golub & Meurant, Matrices, Moments and Quadrature, ch. 6.
     """

@@ -141,7 +141,9 @@ def hessian_norms(
     with jax.default_matmul_precision("highest"):
         each = [_mapped(net, one, x, output_index, relative, max_matvecs, key) for one in seeds]
     stacked = [np.stack([np.asarray(part) for part in parts]) for parts in zip(*each, strict=True)]
-    eigenvalue, residual, converged, num_matvecs = stacked if isinstance(params, list) else [part[0] for part in stacked]
+    eigenvalue, residual, converged, num_matvecs = (
+        stacked if isinstance(params, list) else [part[0] for part in stacked]
+    )
     return SpectralEstimate(np.abs(eigenvalue), eigenvalue, residual, converged, num_matvecs, relative)
 
 
@@ -163,7 +165,9 @@ def hessian_eigenpairs(
     some 10⁵ numbers; ``num_directions`` of them are also written out at full size.
     """
     found = _single(net, params, x, output_index, num_wanted, tolerance, max_matvecs, key)
-    vectors = [_written_out(net, params, x, output_index, found.vectors[k], k < num_directions) for k in range(num_wanted)]
+    vectors = [
+        _written_out(net, params, x, output_index, found.vectors[k], k < num_directions) for k in range(num_wanted)
+    ]
     return LeadingEigenpairs(
         eigenvalues=np.asarray(found.values),
         residuals=np.asarray(found.residuals),
@@ -237,7 +241,13 @@ def _leading(
 
 @partial(jax.jit, static_argnums=(0, 5))
 def _mapped(
-    net: Network | Apply, params: Any, x: Array, output_index: int | Array, tolerance: float, max_matvecs: int, key: Array
+    net: Network | Apply,
+    params: Any,
+    x: Array,
+    output_index: int | Array,
+    tolerance: float,
+    max_matvecs: int,
+    key: Array,
 ) -> tuple[Array, Array, Array, Array]:
     def one(x: Array) -> tuple[Array, Array, Array, Array]:
         found = _leading(net, params, x, output_index, 1, tolerance, max_matvecs, key)

@@ -1,4 +1,4 @@
-"""The Hessian of one output for one input as a symmetric operator on flat vectors, for networks and for any callable."""
+"""The Hessian of one output for one input as a symmetric operator on flat vectors, of networks and any callable."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from ntk_core.hessians._restriction import (
     projected,
     restriction,
 )
+from ntk_core.kernels import split_inexact
 from ntk_core.vocabulary import ACTIVATIONS, OUTPUTS, Term
 
 Apply = Callable[[Any, Array], Array]
@@ -92,13 +93,17 @@ def restricted_operator(net: Network, params: NetworkParams, x: Array, scalar: S
 
 def generic_operator(apply: Apply, params: Any, x: Array, output_index: int | Array) -> Operator:
     """Hessian of ``apply(params, x[None])[0, output_index]`` over all parameters, by Hessian-vector products."""
-    flat_params, unravel = ravel_pytree(params)
+    moving, restore = split_inexact(params)
+    flat_params, unravel = ravel_pytree(moving)
 
     def value(flat: Array) -> Array:
-        return apply(unravel(flat), x[None])[0, output_index]
+        return apply(restore(unravel(flat)), x[None])[0, output_index]
+
+    def directions(flat: Array) -> Any:
+        return restore(unravel(flat))
 
     _, tangent = jax.linearize(jax.grad(value), flat_params)
-    return Operator(tangent, lambda v: v, unravel, jnp.zeros_like(flat_params), flat_params.size, None)
+    return Operator(tangent, lambda v: v, directions, jnp.zeros_like(flat_params), flat_params.size, None)
 
 
 def operator(net: Network | Apply, params: Any, x: Array, output_index: int | Array) -> Operator:
@@ -131,15 +136,12 @@ def check_request(net: Network | Apply, params: Any, x: Array, output_index: int
 
 
 def _check_memory(params: Any, max_steps: int) -> None:
-    leaves = jax.tree.leaves(params)
-    vector_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
+    vector_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in split_inexact(params)[0])
     available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     required = vector_bytes * (max_steps + 8)  # the basis, and what a product with the Hessian needs beside it
     if required > available:
         nearest = max(1, math.floor(available / vector_bytes) - 8)
-        raise TooLarge(
-            "max_matvecs", max_steps, required=required, limit=available, unit="bytes", nearest=nearest
-        )
+        raise TooLarge("max_matvecs", max_steps, required=required, limit=available, unit="bytes", nearest=nearest)
 
 
 def check_smooth(net: Network) -> None:
@@ -155,8 +157,12 @@ def check_smooth(net: Network) -> None:
 
 def _refuse_kinks(field: str, name: str, table: Mapping[str, Term]) -> None:
     if not table[name].smooth:
-        smooth = ", ".join(term.name for term in table.values() if term.smooth and term.name not in ("identity", "linear"))
-        reason = f"a smooth function ({smooth}), since the second derivative of {table[name].title} is 0 almost everywhere"
+        smooth = ", ".join(
+            term.name for term in table.values() if term.smooth and term.name not in ("identity", "linear")
+        )
+        reason = (
+            f"a smooth function ({smooth}), since the second derivative of {table[name].title} is 0 almost everywhere"
+        )
         raise InvalidInput(field, name, reason + " and missing at its kink, so that its Hessian says nothing")
 
 

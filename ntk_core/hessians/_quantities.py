@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,8 +25,8 @@ NORM_TOLERANCE = 1e-3
 class LayerQuantities:
     """Measured layer quantities of a fully connected network with linear output, at one input.
 
-    With α^(l) the activations of hidden layer l = 1 … L, w^(l) its weights and biases, f the output that is meant; arrays
-    have one entry a hidden layer, (L,). ‖T‖_{2,2,1} = sup over unit x, z of Σ_k |Σ_ij T_ijk x_i z_j|.
+    With α^(l) the activations of hidden layer l = 1 … L, w^(l) its weights and biases, f the output that is meant;
+    arrays have one entry a hidden layer, (L,). ‖T‖_{2,2,1} = sup over unit x, z of Σ_k |Σ_ij T_ijk x_i z_j|.
 
     Attributes:
         layers: names of the hidden layers.
@@ -61,16 +61,18 @@ class LayerQuantities:
 
 
 class _Measured(NamedTuple):
-    b_max: Array
-    b_norm: Array
-    weight_jacobian: Array
-    input_jacobian: Array
-    second_weight: Array
-    second_mixed: Array
-    second_input: Array
+    b_max: Any
+    b_norm: Any
+    weight_jacobian: Any
+    input_jacobian: Any
+    second_weight: Any
+    second_mixed: Any
+    second_input: Any
 
 
-def layer_quantities(net: FullyConnected | Bottleneck, params: NetworkParams, x: Array, output_index: int = 0) -> LayerQuantities:
+def layer_quantities(
+    net: FullyConnected | Bottleneck, params: NetworkParams, x: Array, output_index: int = 0
+) -> LayerQuantities:
     """The quantities of Theorem 3.1 for output ``output_index`` at one input ``x``, and its bound with these constants.
 
     ‖H‖ <= Σ_{l,l'} ‖H_{l,l'}‖ (Lemma E.1), and by the chain rule, for l <= l' <= L,
@@ -85,13 +87,16 @@ def layer_quantities(net: FullyConnected | Bottleneck, params: NetworkParams, x:
     Source: Liu, Zhu & Belkin 2020, §3.3.1, Theorem 3.1 and App. E–F.
     """
     if not isinstance(net, FullyConnected | Bottleneck):
-        raise InvalidInput("net", type(net).__name__, "a fully connected network, for which the layer formulas are stated")
+        raise InvalidInput(
+            "net", type(net).__name__, "a fully connected network, for which the layer formulas are stated"
+        )
     if net.output != "linear":
         raise InvalidInput("output", net.output, "linear, as in Theorem 3.1")
     check_request(net, params, x, output_index)
     names = tuple(net.layer_input_shapes(x.shape))
     with jax.default_matmul_precision("highest"):
-        measured = _Measured(*(np.asarray(part, dtype=float) for part in _measure(net, names, params, x, output_index)))
+        found = _measure(net, names, params, x, output_index)
+    measured = _Measured(*(np.asarray(part, dtype=float) for part in found))
     output_multiplier = float(net.layers[names[-1]].multiplier(params[names[-1]], params[names[-1]]["weight"].shape[0]))
     trained = np.array([net.layers[name].trainable for name in names])
     blocks = _block_bounds(measured, output_multiplier) * np.outer(trained, trained)
@@ -134,7 +139,9 @@ def _block_bounds(measured: _Measured, output_multiplier: float) -> np.ndarray:
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _measure(net: FullyConnected | Bottleneck, names: tuple[str, ...], params: NetworkParams, x: Array, output_index: int | Array) -> _Measured:
+def _measure(
+    net: FullyConnected | Bottleneck, names: tuple[str, ...], params: NetworkParams, x: Array, output_index: int | Array
+) -> _Measured:
     hidden, output = names[:-1], names[-1]
     a = x.ravel()
     rows, backward = [], []
@@ -165,7 +172,9 @@ def _measure(net: FullyConnected | Bottleneck, names: tuple[str, ...], params: N
         b = multiplier * (weight @ (first * b))
         b_all.insert(0, b)
     columns = [jnp.stack(column) for column in zip(*rows, strict=True)]
-    return _Measured(jnp.stack([jnp.max(jnp.abs(b)) for b in b_all]), jnp.stack([jnp.linalg.norm(b) for b in b_all]), *columns)
+    return _Measured(
+        jnp.stack([jnp.max(jnp.abs(b)) for b in b_all]), jnp.stack([jnp.linalg.norm(b) for b in b_all]), *columns
+    )
 
 
 def activation_of(net: FullyConnected | Bottleneck, index: int) -> Callable[[Array], Array]:

@@ -1,6 +1,6 @@
 """The small space that holds the whole range of a Hessian (docs/math/hessian_in_a_small_space.md).
 
-For a layer with inputs a_p and cotangents δ_p = ∂g/∂z_p at its positions p, the Hessian of a scalar g maps any direction to
+For a layer with inputs a_p and cotangents δ_p = ∂g/∂z_p at positions p, the Hessian of a scalar g maps any direction to
 Σ_p (δ̇_p a_pᵀ + δ_p ȧ_pᵀ): with orthonormal bases A of the a_p and D of the δ_p its range lies in
 
     S = {A U + V Dᵀ : U (r_a, num_features), V (fan_in, r_δ), Aᵀ V = 0},
@@ -45,7 +45,7 @@ class Restriction(NamedTuple):
 
 
 def restriction(net: Network, params: NetworkParams, x: Array, scalar: Scalar) -> Restriction:
-    """The space S around ``params`` for g = scalar(f(w; x)), with pre-outputs f of shape (C,) and ``x`` of shape (1, ...)."""
+    """The space S around ``params`` for g = scalar(f(w; x)), with pre-outputs f, (C,), and ``x`` of shape (1, ...)."""
     views = layer_views(net, params, x)
     toward = jax.grad(scalar)(views.outputs[0])
     bases: dict[str, Bases] = {}
@@ -85,7 +85,7 @@ def _zero_coordinates(layer: Layer, params: Params, bases: Bases | None) -> dict
 def displaced_pre_outputs(
     net: Network, params: NetworkParams, small: Restriction, coordinates: Coordinates, x: Array
 ) -> Array:
-    """f(w0 + direction; x), (n, C), without forming a weight: each layer adds to its pre-activation what it would gain."""
+    """f(w0 + direction; x), (n, C), without forming a weight: each layer adds to its pre-activation its gain."""
     layers = net.layers
 
     def call(name: str, a: Array) -> Array:

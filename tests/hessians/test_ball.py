@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.architectures import FullyConnected, merge
+from ntk_core.architectures import FullyConnected
 from ntk_core.errors import InvalidInput
-from ntk_core.hessians import ball_sup, ball_sups, hessian_norm, path_sup
 from ntk_core.hessians import _ball as ball_module
+from ntk_core.hessians import ball_sup, ball_sups, hessian_norm, path_sup
 from ntk_core.kernels import empirical_ntk, kernel_change
 
 NET = FullyConnected(width=12, depth=2, num_outputs=2, activation="tanh", use_bias=True)

@@ -21,8 +21,12 @@ def test_every_block_norm_is_that_of_the_block_of_the_full_hessian(drawn):
     params, x = drawn
     full, flatten = full_hessian(NET, params, x)
     trained, _ = NET.partition(params)
-    owner = flatten({name: jax.tree.map(lambda leaf, n=name: np.full(leaf.shape, float(list(params).index(n))), moved)
-                     for name, moved in trained.items()})
+    owner = flatten(
+        {
+            name: jax.tree.map(lambda leaf, n=name: np.full(leaf.shape, float(list(params).index(n))), moved)
+            for name, moved in trained.items()
+        }
+    )
     found = hessian_block_norms(NET, params, x)
     assert found.layers == tuple(params)
     assert np.all(found.converged)

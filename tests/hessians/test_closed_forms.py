@@ -22,7 +22,9 @@ def test_shallow_hessian_is_diagonal_with_the_stated_entries(x64):
     params, x = SHALLOW.init(jax.random.key(0), (1,)), jnp.array([1.3])
     full, _ = full_hessian(SHALLOW, params, x)
     second = jax.vmap(jax.grad(jax.grad(jax.scipy.special.erf)))(params["hidden1"]["weight"][0] * x[0])
-    np.testing.assert_allclose(full, np.diag(params["output"]["weight"][:, 0] * second * x[0] ** 2 / 30**0.5), atol=1e-12)
+    np.testing.assert_allclose(
+        full, np.diag(params["output"]["weight"][:, 0] * second * x[0] ** 2 / 30**0.5), atol=1e-12
+    )
     np.testing.assert_allclose(shallow_hessian_blocks(SHALLOW, params, x), np.diag(full), atol=1e-12)
     assert hessian_norm(SHALLOW, params, x).value == pytest.approx(np.abs(np.diag(full)).max(), rel=1e-8)
 
@@ -87,4 +89,6 @@ def test_parts_of_a_pointwise_output_are_the_stated_products(x64):
     found = nonlinear_output_hessian(net, params, x)
     first, second = jax.grad(jnp.tanh)(f), jax.grad(jax.grad(jnp.tanh))(f)
     assert found.gradient_part == pytest.approx(abs(float(second)) * square, rel=1e-10)
-    assert found.linear_part == pytest.approx(abs(float(first)) * np.linalg.norm(full_hessian(linear, params, x)[0], 2), rel=1e-8)
+    assert found.linear_part == pytest.approx(
+        abs(float(first)) * np.linalg.norm(full_hessian(linear, params, x)[0], 2), rel=1e-8
+    )

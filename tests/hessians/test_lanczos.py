@@ -59,9 +59,7 @@ def test_stated_residual_is_the_residual_of_the_vector_found(name, x64):
 def test_leading_eigenpairs_of_both_signs_come_in_order(x64):
     spectrum = SPECTRA["both signs, negative wins"]
     matrix = with_spectrum(spectrum)
-    found = lanczos_extreme(
-        matrix.__matmul__, start_of(60), spare_of(60), max_steps=60, tolerance=1e-10, num_wanted=5
-    )
+    found = lanczos_extreme(matrix.__matmul__, start_of(60), spare_of(60), max_steps=60, tolerance=1e-10, num_wanted=5)
     np.testing.assert_allclose(found.values, largest(spectrum, 5), rtol=1e-10)
     np.testing.assert_allclose(found.vectors @ found.vectors.T, np.eye(5), atol=1e-10)
 
@@ -69,9 +67,7 @@ def test_leading_eigenpairs_of_both_signs_come_in_order(x64):
 def test_repeated_eigenvalues_are_found_by_going_on_after_an_invariant_subspace(x64):
     spectrum = np.array([2.0, 2.0, 2.0, 1.0, 1.0, 0.5] + [0.0] * 6)
     matrix = with_spectrum(spectrum)
-    found = lanczos_extreme(
-        matrix.__matmul__, start_of(12), spare_of(12), max_steps=12, tolerance=1e-10, num_wanted=6
-    )
+    found = lanczos_extreme(matrix.__matmul__, start_of(12), spare_of(12), max_steps=12, tolerance=1e-10, num_wanted=6)
     # one copy of each distinct eigenvalue is in the first Krylov space; the random restarts bring the others
     assert float(found.values[0]) == pytest.approx(2, rel=1e-12)
     assert np.sum(np.isclose(found.values, 2)) >= 2
@@ -100,7 +96,12 @@ def test_projected_iteration_sees_only_the_subspace(x64):
         return jnp.where(kept, v, 0)
 
     found = lanczos_extreme(
-        lambda v: project(matrix @ v), project(start_of(12)), spare_of(12), max_steps=12, tolerance=1e-12, project=project
+        lambda v: project(matrix @ v),
+        project(start_of(12)),
+        spare_of(12),
+        max_steps=12,
+        tolerance=1e-12,
+        project=project,
     )
     assert float(found.values[0]) == pytest.approx(5, rel=1e-12)
 

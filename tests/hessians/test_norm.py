@@ -7,10 +7,9 @@ import pytest
 
 from ntk_core.architectures import FullyConnected
 from ntk_core.errors import InvalidInput, TooLarge
-from ntk_core.hessians import check_smooth, hessian_eigenpairs, hessian_norm, hessian_norms
 from ntk_core.hessians import _norm as norm_module
 from ntk_core.hessians import _operator as operator_module
-
+from ntk_core.hessians import check_smooth, hessian_eigenpairs, hessian_norm, hessian_norms
 from tests.hessians.dense_oracle import by_size, full_hessian
 
 NET = FullyConnected(width=9, depth=2, num_outputs=3, activation="tanh", output="softmax", use_bias=True)
@@ -77,7 +76,9 @@ def test_single_precision_agrees_with_double_within_its_tolerance():
     full, _ = full_hessian(NET, params, x)
     assert single.converged
     # stopped at a residual of √eps = 3e-4 of the norm, which bounds the error
-    assert single.value == pytest.approx(float(np.abs(np.linalg.eigvalsh(full)).max()), rel=float(np.finfo(np.float32).eps) ** 0.5)
+    assert single.value == pytest.approx(
+        float(np.abs(np.linalg.eigvalsh(full)).max()), rel=float(np.finfo(np.float32).eps) ** 0.5
+    )
 
 
 def test_hessian_of_a_model_that_is_linear_in_its_trained_weights_is_zero():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from ntk_core.architectures import ConvNet, FullyConnected
+from ntk_core.architectures import Bottleneck, ConvNet, DAGNetwork, FullyConnected
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import check_smooth, hessian_norm
 from ntk_core.hessians._operator import output_scalar, restricted_operator
@@ -67,7 +67,9 @@ def test_norm_is_that_of_the_full_hessian_where_positions_or_masks_are_many(name
 SMALL_SPACES = [
     Case("dense", FullyConnected(width=7, depth=2, num_outputs=2, activation="tanh", use_bias=True), (5,)),
     # 4 positions, fan_in 18, 9 channels: bases of several columns
-    Case("convolution", ConvNet(width=9, depth=2, num_outputs=2, activation="erf", dimensions=1, use_bias=True), (4, 2)),
+    Case(
+        "convolution", ConvNet(width=9, depth=2, num_outputs=2, activation="erf", dimensions=1, use_bias=True), (4, 2)
+    ),
 ]
 
 
@@ -108,11 +110,13 @@ def test_relu_is_refused_in_every_architecture(case):
 
 def test_relu_in_a_single_group_or_layer_is_refused_under_its_own_field():
     graph = next(case.net for case in ARCHITECTURES if case.name == "graph")
+    assert isinstance(graph, DAGNetwork)
     kinked = (replace(graph.groups[0], activation="relu"), *graph.groups[1:])
     with pytest.raises(InvalidInput) as refused:
         check_smooth(replace(graph, groups=kinked))
     assert refused.value.field == "groups.a.activation"
     narrow = next(case.net for case in ARCHITECTURES if case.name == "liu-eq31")
+    assert isinstance(narrow, Bottleneck)
     with pytest.raises(InvalidInput) as refused:
         check_smooth(replace(narrow, bottleneck_activation="leaky_relu"))
     assert refused.value.field == "bottleneck_activation"
