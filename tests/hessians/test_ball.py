@@ -11,7 +11,7 @@ from ntk_core.hessians import _ball as ball_module
 from ntk_core.hessians import ball_sup, ball_sups, hessian_norm, path_sup
 from ntk_core.kernels import empirical_ntk, kernel_change
 
-NET = FullyConnected(width=12, depth=2, num_outputs=2, activation="tanh", use_bias=True)
+NET = FullyConnected(width=12, num_outputs=2, activation="tanh", use_bias=True)
 RADII = [0.3, 1.0, 2.0]
 
 

@@ -9,7 +9,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_density
 from tests.hessians.dense_oracle import full_hessian
 
-NET = FullyConnected(width=10, depth=2, num_outputs=2, activation="tanh", use_bias=True)
+NET = FullyConnected(width=10, num_outputs=2, activation="tanh", use_bias=True)
 
 
 @pytest.fixture(name="drawn")

@@ -12,7 +12,7 @@ from ntk_core.hessians import _operator as operator_module
 from ntk_core.hessians import check_smooth, hessian_eigenpairs, hessian_norm, hessian_norms
 from tests.hessians.dense_oracle import by_size, full_hessian
 
-NET = FullyConnected(width=9, depth=2, num_outputs=3, activation="tanh", output="softmax", use_bias=True)
+NET = FullyConnected(width=9, num_outputs=3, activation="tanh", output="softmax", use_bias=True)
 
 
 def drawn(net, seed=0, input_shape=(4,)):
@@ -29,7 +29,7 @@ def test_leading_eigenpairs_are_those_of_the_full_hessian(x64):
         y = flatten(direction)
         assert np.linalg.norm(y) == pytest.approx(1, rel=1e-12)
         np.testing.assert_allclose(full @ y, value * y, atol=1e-9 * np.abs(found.eigenvalues[0]))
-    assert found.coordinates["hidden2"]["along_inputs"].shape == (4, 1, 9)
+    assert found.coordinates["hidden1"]["along_inputs"].shape == (4, 1, 9)
 
 
 def test_any_callable_takes_the_generic_route_to_the_same_norm(x64):

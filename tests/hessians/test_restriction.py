@@ -76,29 +76,24 @@ SMALL_SPACES = [
 @pytest.mark.parametrize("case", SMALL_SPACES, ids=[case.name for case in SMALL_SPACES])
 def test_coordinates_are_an_isometry_and_move_the_network_as_the_weights_would(case, x64):
     params, x = drawn(case)
-    small = restriction(case.net, params, x[None], lambda f: f[0])
-    assert small.bases
-    flat, unravel = ravel_pytree(small.zero)
-    direction = projected(small, params, unravel(jax.random.normal(jax.random.key(2), flat.shape)))
-    full = lifted(small, params, direction)
-    size = np.linalg.norm(ravel_pytree(full)[0])
-    assert size == pytest.approx(float(np.linalg.norm(ravel_pytree(direction)[0])), rel=1e-12)
-    moved = {name: {**params[name], **{k: params[name][k] + v for k, v in full[name].items()}} for name in params}
-    np.testing.assert_allclose(
-        displaced_pre_outputs(case.net, params, small, direction, x[None]),
-        case.net.pre_outputs(moved, x[None]),
-        rtol=1e-12,
-    )
 
+    @jax.jit
+    def moved_both_ways(params, x):
+        small = restriction(case.net, params, x[None], lambda f: f[0])
+        assert small.bases
+        flat, unravel = ravel_pytree(small.zero)
+        direction = projected(small, params, unravel(jax.random.normal(jax.random.key(2), flat.shape)))
+        again = projected(small, params, direction)
+        full = lifted(small, params, direction)
+        moved = {name: {**params[name], **{k: params[name][k] + v for k, v in full[name].items()}} for name in params}
+        outputs = displaced_pre_outputs(case.net, params, small, direction, x[None])
+        return (direction, again, full), outputs, case.net.pre_outputs(moved, x[None])
 
-def test_projection_leaves_directions_of_the_small_space_alone(x64):
-    case = SMALL_SPACES[1]
-    params, x = drawn(case)
-    small = restriction(case.net, params, x[None], lambda f: f[0])
-    flat, unravel = ravel_pytree(small.zero)
-    once = projected(small, params, unravel(jax.random.normal(jax.random.key(2), flat.shape)))
-    twice = projected(small, params, once)
-    np.testing.assert_allclose(ravel_pytree(twice)[0], ravel_pytree(once)[0], atol=1e-14)
+    directions, outputs, expected = moved_both_ways(params, x)
+    direction, again, full = (np.asarray(ravel_pytree(tree)[0]) for tree in directions)
+    np.testing.assert_allclose(again, direction, atol=1e-14)  # a projection
+    assert np.linalg.norm(full) == pytest.approx(np.linalg.norm(direction), rel=1e-12)
+    np.testing.assert_allclose(outputs, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("case", ARCHITECTURES, ids=[case.name for case in ARCHITECTURES])

@@ -29,7 +29,7 @@ def exponent(network, widths, input_shape, num_seeds):
 @pytest.mark.parametrize(
     ("network", "widths", "input_shape"),
     [
-        (lambda m: FullyConnected(width=m, depth=2, activation="tanh"), WIDTHS, (4,)),
+        (lambda m: FullyConnected(width=m, activation="tanh"), WIDTHS, (4,)),
         (lambda m: ResNet(width=m, depth=2, activation="tanh"), WIDTHS, (4,)),
         (lambda m: ConvNet(width=m, depth=2, activation="tanh", dimensions=1), CHANNELS, (4, 2)),
     ],
