@@ -2,7 +2,7 @@
 
 from ntk_core.kernels._change import kernel_change
 from ntk_core.kernels._empirical import empirical_ntk, layer_kernels, pre_output_ntk, through_output
-from ntk_core.kernels._generic import generic_ntk
+from ntk_core.kernels._generic import generic_ntk, split_inexact
 from ntk_core.kernels._infinite_width import infinite_width_ntk
 
 __all__ = [
@@ -12,5 +12,6 @@ __all__ = [
     "kernel_change",
     "layer_kernels",
     "pre_output_ntk",
+    "split_inexact",
     "through_output",
 ]

@@ -1,0 +1,38 @@
+"""Hessians of model outputs: spectral norms, blocks, densities, balls, and the bounds of the theory."""
+
+from ntk_core.hessians._ball import BallSup, PathSup, ball_sup, ball_sups, path_sup
+from ntk_core.hessians._blocks import BlockNorms, hessian_block_norms
+from ntk_core.hessians._closed_forms import (
+    NonlinearOutputHessian,
+    bottleneck_block_norm,
+    nonlinear_output_hessian,
+    shallow_hessian_blocks,
+)
+from ntk_core.hessians._density import SpectralDensity, hessian_density
+from ntk_core.hessians._norm import LeadingEigenpairs, SpectralEstimate, hessian_eigenpairs, hessian_norm, hessian_norms
+from ntk_core.hessians._operator import check_smooth
+from ntk_core.hessians._quantities import LayerQuantities, layer_quantities
+
+__all__ = [
+    "BallSup",
+    "BlockNorms",
+    "LayerQuantities",
+    "LeadingEigenpairs",
+    "NonlinearOutputHessian",
+    "PathSup",
+    "SpectralDensity",
+    "SpectralEstimate",
+    "ball_sup",
+    "ball_sups",
+    "bottleneck_block_norm",
+    "check_smooth",
+    "hessian_block_norms",
+    "hessian_density",
+    "hessian_eigenpairs",
+    "hessian_norm",
+    "hessian_norms",
+    "layer_quantities",
+    "nonlinear_output_hessian",
+    "path_sup",
+    "shallow_hessian_blocks",
+]

@@ -1,0 +1,351 @@
+"""The largest Hessian norm, or kernel change, in a ball around the initialization.
+
+Theorems about transition to linearity hold in a ball B(w0, R), not at w0 alone. The supremum over the ball is not
+computable exactly; what is reported is the largest value that projected gradient ascent from several starts has met, a
+lower bound of the supremum that comes with its number of starts.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ntk_core.architectures import Network, NetworkParams, merge
+from ntk_core.errors import InvalidInput
+from ntk_core.hessians._norm import relative_tolerance
+from ntk_core.hessians._operator import check_request, output_scalar, restricted_operator
+from ntk_core.hessians._restriction import displaced_pre_outputs
+from ntk_core.kernels import empirical_ntk, kernel_change
+
+QUANTITIES = ("hessian", "kernel")
+MAX_MATVECS = 64
+
+
+@dataclass(frozen=True)
+class BallSup:
+    """A lower bound of sup over B(w0, radius), with what it rests on.
+
+    Attributes:
+        value: the largest value met, anywhere in the ball: a lower bound of the supremum.
+        at_center: the value at w0 (for the kernel change 0).
+        random: the value in each random direction, at distance ``radius``, (num_starts,).
+        ascent: the value after each step from each start, (num_starts, num_steps + 1); step 0 is the start.
+        radius: R, in the Euclidean norm of all trained weights.
+        quantity: ``"hessian"`` or ``"kernel"``.
+        num_starts: number of ascents; also of random directions.
+        converged: whether every Hessian norm behind the values reached its tolerance.
+    """
+
+    value: float
+    at_center: float
+    random: np.ndarray
+    ascent: np.ndarray
+    radius: float
+    quantity: str
+    num_starts: int
+    converged: bool
+
+
+@dataclass(frozen=True)
+class PathSup:
+    """A quantity along a path of parameters, such as training.
+
+    Attributes:
+        value: the largest value along the path.
+        values: at each point, (num_points,).
+        distances: ‖w − w0‖ at each point, w0 the first one, (num_points,).
+        quantity: ``"hessian"`` or ``"kernel"``.
+        converged: whether every Hessian norm behind the values reached its tolerance.
+    """
+
+    value: float
+    values: np.ndarray
+    distances: np.ndarray
+    quantity: str
+    converged: bool
+
+
+def ball_sup(
+    net: Network,
+    params: NetworkParams,
+    x: Array,
+    radius: float,
+    quantity: str = "hessian",
+    *,
+    num_starts: int = 3,
+    num_steps: int = 8,
+    key: Array | None = None,
+    output_index: int = 0,
+    tolerance: float = 1e-3,
+    max_matvecs: int = MAX_MATVECS,
+) -> BallSup:
+    """A lower bound of sup { Q(w) : ‖w − w0‖ <= radius }, by projected ascent from random starts on the sphere.
+
+    Q is the Hessian norm of one output for one input (``x`` without batch axis), or the kernel change
+    ‖K(w) − K(w0)‖_F / ‖K(w0)‖_F over a batch ``x`` of inputs. The gradient of a simple eigenvalue is that of its
+    Rayleigh quotient with the eigenvector held fixed. Each step moves by ``radius`` along the unit gradient, then
+    back into the ball; a step that lowers Q is not taken, and the next one is half as long.
+
+    Works on weights of full size: memory for some six copies of them.
+
+    Raises:
+        InvalidInput: for a quantity, radius or number out of range, and as ``hessian_norm``.
+
+    Source: Liu, Zhu & Belkin 2020, Theorem 3.2 and Proposition 2.3.
+    """
+    return ball_sups(
+        net,
+        params,
+        x,
+        [radius],
+        quantity,
+        num_starts=num_starts,
+        num_steps=num_steps,
+        key=key,
+        output_index=output_index,
+        tolerance=tolerance,
+        max_matvecs=max_matvecs,
+    )[0]
+
+
+def ball_sups(
+    net: Network,
+    params: NetworkParams,
+    x: Array,
+    radii: Sequence[float],
+    quantity: str = "hessian",
+    *,
+    num_starts: int = 3,
+    num_steps: int = 8,
+    key: Array | None = None,
+    output_index: int = 0,
+    tolerance: float = 1e-3,
+    max_matvecs: int = MAX_MATVECS,
+) -> list[BallSup]:
+    """:func:`ball_sup` for rising radii. A larger ball holds the smaller ones, so their best value and its point are
+    carried along, and the bounds never fall with the radius."""
+    _check_numbers(radii, num_starts, num_steps)
+    measure = _Measure(net, params, x, quantity, output_index, tolerance, max_matvecs)
+    center, fixed = net.partition(params)
+    best = origin = measure(center, fixed)
+    key = jax.random.key(0) if key is None else key
+    results = []
+    for radius in radii:
+        random, ascent = [], []
+        converged = origin.converged
+        for index in range(num_starts):
+            place = measure(_sphere_point(center, fixed, jax.random.fold_in(key, index), radius), fixed)
+            random.append(place.value)
+            converged = converged and place.converged
+            # the first ascent goes on from the best place of the smaller ball, if that beats its own random direction
+            visited = _ascend(
+                measure, center, fixed, best if index == 0 and best.value > place.value else place, radius, num_steps
+            )
+            ascent.append([each.value for each in visited])
+            converged = converged and all(each.converged for each in visited)
+            best = max(best, place, visited[-1], key=lambda each: each.value)
+        results.append(
+            BallSup(
+                value=best.value,
+                at_center=origin.value,
+                random=np.asarray(random),
+                ascent=np.asarray(ascent),
+                radius=float(radius),
+                quantity=quantity,
+                num_starts=num_starts,
+                converged=converged,
+            )
+        )
+    return results
+
+
+def _ascend(
+    measure: _Measure, center: NetworkParams, fixed: NetworkParams, start: _Place, radius: float, num_steps: int
+) -> list[_Place]:
+    """The place after each step, the start first; one that lowers the value is not taken, and halves the next."""
+    visited, length = [start], radius
+    for _ in range(num_steps):
+        place = visited[-1]
+        proposed = measure(_step_inside(center, place.point, place.direction, length, radius), fixed)
+        if proposed.value < place.value:
+            length /= 2
+        visited.append(proposed if proposed.value >= place.value else place)
+    return visited
+
+
+def path_sup(
+    net: Network,
+    path: Iterable[NetworkParams],
+    x: Array,
+    quantity: str = "hessian",
+    *,
+    output_index: int = 0,
+    tolerance: float = 1e-3,
+    max_matvecs: int = MAX_MATVECS,
+) -> PathSup:
+    """A quantity at each point of a path of parameters, the first of which is w0; arguments as for :func:`ball_sup`.
+
+    ``path`` may be a generator: only w0 and the present point are held.
+    """
+    points = iter(path)
+    first = next(points, None)
+    if first is None:
+        raise InvalidInput("path", "no parameters", "at least one point")
+    center, _ = net.partition(first)
+    measure = _Measure(net, first, x, quantity, output_index, tolerance, max_matvecs, with_direction=False)
+    values, distances, converged = [], [], True
+    for point in itertools.chain([first], points):
+        trained, fixed = net.partition(point)
+        place = measure(trained, fixed)
+        values.append(place.value)
+        distances.append(float(_norm(jax.tree.map(jnp.subtract, trained, center))))
+        converged = converged and place.converged
+    return PathSup(max(values), np.asarray(values), np.asarray(distances), quantity, converged)
+
+
+def _check_numbers(radii: Sequence[float], num_starts: int, num_steps: int) -> None:
+    if len(radii) == 0 or min(radii) <= 0 or not np.all(np.isfinite(radii)) or list(radii) != sorted(radii):
+        raise InvalidInput("radius", list(radii), "finite numbers above 0, in rising order")
+    if num_starts < 1:
+        raise InvalidInput("num_starts", num_starts, "an integer of at least 1")
+    if num_steps < 0:
+        raise InvalidInput("num_steps", num_steps, "an integer of at least 0")
+
+
+class _Place(NamedTuple):
+    """Trained parameters, Q there, its unit gradient (None along a path), and whether Lanczos converged."""
+
+    value: float
+    point: NetworkParams
+    direction: NetworkParams | None
+    converged: bool
+
+
+class _Measure:
+    """(trained, fixed) ↦ place, for one of the quantities."""
+
+    def __init__(
+        self,
+        net: Network,
+        params: NetworkParams,
+        x: Array,
+        quantity: str,
+        output_index: int,
+        tolerance: float,
+        max_matvecs: int,
+        with_direction: bool = True,
+    ):
+        if quantity not in QUANTITIES:
+            raise InvalidInput("quantity", quantity, "one of " + ", ".join(QUANTITIES))
+        self._net, self._x, self._quantity, self._with_direction = net, x, quantity, with_direction
+        if quantity == "hessian":
+            check_request(net, params, x, output_index, max_matvecs)
+            self._settings = (output_index, relative_tolerance(tolerance, jnp.result_type(float)), max_matvecs)
+        else:
+            self._kernel = empirical_ntk(net, params, x)
+
+    def __call__(self, trained: NetworkParams, fixed: NetworkParams) -> _Place:
+        converged: Array | bool = True
+        with jax.default_matmul_precision("highest"):
+            if self._quantity == "hessian":
+                value, direction, converged = _hessian_ascent(
+                    self._net, trained, fixed, self._x, *self._settings, self._with_direction
+                )
+            else:
+                value, direction = _kernel_ascent(
+                    self._net, trained, fixed, self._x, self._kernel, self._with_direction
+                )
+        return _Place(float(value), trained, direction, bool(converged))
+
+
+@partial(jax.jit, static_argnums=(0, 6, 7))
+def _hessian_ascent(
+    net: Network,
+    trained: NetworkParams,
+    fixed: NetworkParams,
+    x: Array,
+    output_index: int | Array,
+    tolerance: float,
+    max_matvecs: int,
+    with_direction: bool,
+) -> tuple[Array, NetworkParams | None, Array]:
+    scalar = output_scalar(net, output_index)
+    params = merge(trained, fixed)
+    hessian = restricted_operator(net, params, x, scalar)
+    found = hessian.leading(jax.random.key(0), max_matvecs, tolerance)
+    value = jnp.abs(found.values[0])
+    if not with_direction or hessian.restriction is None:
+        return value, None, found.converged
+    small, vector = hessian.restriction, hessian.unravel(found.vectors[0])
+
+    def rayleigh(trained: NetworkParams) -> Array:
+        """d²/dt² g(w + t y) with the direction y = the eigenvector at the present point, held fixed."""
+
+        def along(t: Array) -> Array:
+            direction = jax.tree.map(lambda leaf: t * leaf, vector)
+            return scalar(displaced_pre_outputs(net, merge(trained, fixed), small, direction, x[None])[0])
+
+        def slope(t: Array) -> Array:
+            return jax.jvp(along, (t,), (jnp.ones_like(t),))[1]
+
+        origin = jnp.zeros((), x.dtype)
+        return jnp.sign(found.values[0]) * jax.jvp(slope, (origin,), (jnp.ones_like(origin),))[1]
+
+    return value, _unit(_free(jax.grad(rayleigh)(trained), fixed)), found.converged
+
+
+@partial(jax.jit, static_argnums=(0, 5))
+def _kernel_ascent(
+    net: Network, trained: NetworkParams, fixed: NetworkParams, x: Array, kernel: Array, with_direction: bool
+) -> tuple[Array, NetworkParams | None]:
+    def half_square(trained: NetworkParams) -> tuple[Array, Array]:
+        now = empirical_ntk(net, merge(trained, fixed), x)
+        return jnp.sum((now - kernel) ** 2) / 2, kernel_change(now, kernel)
+
+    if not with_direction:
+        return half_square(trained)[1], None
+    gradient, change = jax.grad(half_square, has_aux=True)(trained)
+    return change, _unit(_free(gradient, fixed))
+
+
+def _free(direction: NetworkParams, fixed: NetworkParams) -> NetworkParams:
+    """The direction without the edges that a mask has removed, which never move."""
+    return {
+        name: {**moved, "weight": moved["weight"] * fixed[name]["mask"]} if "mask" in fixed.get(name, {}) else moved
+        for name, moved in direction.items()
+    }
+
+
+def _norm(tree: Any) -> Array:
+    return jnp.sqrt(sum((jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(tree)), start=jnp.zeros(())))
+
+
+def _unit(tree: Any) -> Any:
+    size = _norm(tree)
+    return jax.tree.map(lambda leaf: leaf / jnp.where(size > 0, size, 1), tree)
+
+
+@jax.jit
+def _sphere_point(center: NetworkParams, fixed: NetworkParams, key: Array, radius: Array) -> NetworkParams:
+    leaves, structure = jax.tree.flatten(center)
+    keys = jax.random.split(key, len(leaves))
+    draws = [jax.random.normal(k, leaf.shape, leaf.dtype) for k, leaf in zip(keys, leaves, strict=True)]
+    direction = _unit(_free(jax.tree.unflatten(structure, draws), fixed))
+    return jax.tree.map(lambda w, d: w + radius * d, center, direction)
+
+
+@jax.jit
+def _step_inside(
+    center: NetworkParams, point: NetworkParams, direction: NetworkParams, length: Array, radius: Array
+) -> NetworkParams:
+    offset = jax.tree.map(lambda w, d, c: w + length * d - c, point, direction, center)
+    shrink = jnp.minimum(1, radius / _norm(offset))
+    return jax.tree.map(lambda c, o: c + shrink * o, center, offset)

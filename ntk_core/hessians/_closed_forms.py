@@ -1,0 +1,136 @@
+"""Hessians that are known in closed form, and what a nonlinear output adds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ntk_core.architectures import FullyConnected, Network, NetworkParams, activation_function, output_function
+from ntk_core.errors import InvalidInput
+from ntk_core.hessians._norm import MAX_MATVECS, SpectralEstimate, hessian_norm, relative_tolerance
+from ntk_core.hessians._operator import check_request, restricted_operator
+from ntk_core.kernels import pre_output_ntk
+
+
+def shallow_hessian_blocks(net: FullyConnected, params: NetworkParams, x: Array, output_index: int = 0) -> Array:
+    """Signed norms v_i σ''(z_i) (c²‖x‖² + β²) c_v of the neurons' blocks, (m,): the spectrum of a shallow Hessian.
+
+    With one hidden layer and only that layer trained, neurons do not interact: H is block diagonal, and each block is a
+    multiple of the outer product of that neuron's input. For scalar x, v = ±1 and no bias it is diagonal,
+    H_ii = v_i σ''(w_i x) x²/√m. ‖H‖ is the largest absolute value. c, β and c_v are the multipliers of weights, biases
+    (0 without) and output weights.
+
+    Raises:
+        InvalidInput: unless the network has one hidden layer, ``trained="first"`` and a linear output; for ReLU.
+
+    Source: Liu, Zhu & Belkin 2020, §3.1.
+    """
+    for field, given, needed in (
+        ("depth", net.depth, 1),
+        ("trained", net.trained, "first"),
+        ("output", net.output, "linear"),
+    ):
+        if given != needed:
+            raise InvalidInput(field, given, f"{needed} for the closed form of §3.1")
+    check_request(net, params, x, output_index)
+    hidden, output = tuple(net.layer_input_shapes(x.shape))
+    layer, head = net.layers[hidden], net.layers[output]
+    sigma = activation_function(net.activation)
+    a = x.ravel()
+    with jax.default_matmul_precision("highest"):
+        z = layer.apply(params[hidden], a[None])[0]
+        second = jax.vmap(jax.grad(jax.grad(sigma)))(z)
+        bias = layer.bias_multiplier() if "bias" in params[hidden] else 0.0
+        size = layer.multiplier(params[hidden], a.size) ** 2 * jnp.vdot(a, a) + bias**2
+        weights = params[output]["weight"][:, output_index]
+        return head.multiplier(params[output], weights.size) * weights * second * size
+
+
+def bottleneck_block_norm(w1: Array, w3: Array, v: Array, x: Array) -> Array:
+    """‖∂²f/∂w2²‖ = |m^(-1/2) Σ_i v_i w_{3,i}²| · ‖α⁽¹⁾‖²/m of the bottleneck network of Theorem 4.1, exactly.
+
+    f = m^(-1/2) vᵀ σ(w3 · m^(-1/2) w2ᵀ σ(w1 x)) with σ(z) = z²/2 and a bottleneck of one linear neuron, all of w1, w2,
+    w3, v of shape (..., m) and scalar x; leading axes are kept. For wide networks it tends to |N(0, 3)| · ¾ x⁴ and does
+    not vanish, which is why this network does not become linear.
+
+    Source: Liu, Zhu & Belkin 2020, Theorem 4.1 and App. H.
+    """
+    m = w1.shape[-1]
+    first = 0.5 * (w1 * x) ** 2
+    curvature = jnp.sum(v * w3**2, axis=-1) / m**0.5
+    return jnp.abs(curvature) * jnp.sum(first**2, axis=-1) / m
+
+
+@dataclass(frozen=True)
+class NonlinearOutputHessian:
+    """The Hessian of an output φ_a(f), split as H̃ = Gᵀ Φ'' G + Σ_b (∂φ_a/∂f_b) H_b with G = ∂f/∂w.
+
+    Attributes:
+        measured: ‖H̃‖.
+        gradient_part: ‖Gᵀ Φ'' G‖, which for one output is |φ''(f)| ‖∇f‖²: of order 1 at any width.
+        linear_part: ‖Σ_b (∂φ_a/∂f_b) H_b‖, which for one output is |φ'(f)| ‖H‖: vanishes with the width.
+        lower: ``gradient_part`` - ``linear_part`` <= ‖H̃‖, where it is above 0.
+        upper: their sum >= ‖H̃‖.
+    """
+
+    measured: SpectralEstimate
+    gradient_part: float
+    linear_part: float
+    lower: float
+    upper: float
+
+
+def nonlinear_output_hessian(
+    net: Network,
+    params: NetworkParams,
+    x: Array,
+    output_index: int = 0,
+    *,
+    tolerance: float | None = None,
+    max_matvecs: int = MAX_MATVECS,
+    key: Array | None = None,
+) -> NonlinearOutputHessian:
+    """Both parts of the Hessian behind an output function, next to the measured norm; arguments as ``hessian_norm``.
+
+    ``linear_part`` comes from Lanczos within its tolerance; softmax couples the outputs, so that Φ'' = ∂²φ_a/∂f² is a
+    full C × C matrix, and the norm of Gᵀ Φ'' G is that of K^½ Φ'' K^½ with the kernel K = G Gᵀ of the pre-outputs.
+
+    Source: Liu, Zhu & Belkin 2020, §4, Eq. 28–29.
+    """
+    measured = hessian_norm(net, params, x, output_index, tolerance=tolerance, max_matvecs=max_matvecs, key=key)
+    relative = relative_tolerance(tolerance, jnp.result_type(*jax.tree.leaves(params)))
+    with jax.default_matmul_precision("highest"):
+        key = jax.random.key(0) if key is None else key
+        gradient, linear = _parts(net, params, x, output_index, relative, max_matvecs, key)
+    gradient_part, linear_part = float(gradient), float(linear)
+    return NonlinearOutputHessian(
+        measured, gradient_part, linear_part, gradient_part - linear_part, gradient_part + linear_part
+    )
+
+
+@partial(jax.jit, static_argnums=(0, 5))
+def _parts(
+    net: Network,
+    params: NetworkParams,
+    x: Array,
+    output_index: int | Array,
+    tolerance: float,
+    max_matvecs: int,
+    key: Array,
+) -> tuple[Array, Array]:
+    phi = output_function(net.output)
+
+    def output(f: Array) -> Array:
+        return phi(f[None])[0, output_index]
+
+    kernel, f, _ = pre_output_ntk(net, params, x[None])
+    values, vectors = jnp.linalg.eigh(kernel[0, 0])
+    root = vectors * jnp.sqrt(jnp.maximum(values, 0)) @ vectors.T
+    gradient_part = jnp.max(jnp.abs(jnp.linalg.eigvalsh(root @ jax.hessian(output)(f[0]) @ root)))
+    weights = jax.grad(output)(f[0])
+    hessian = restricted_operator(net, params, x, lambda f: jnp.vdot(weights, f))
+    return gradient_part, jnp.abs(hessian.leading(key, max_matvecs, tolerance).values[0])

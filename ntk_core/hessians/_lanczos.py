@@ -1,0 +1,187 @@
+"""Lanczos iteration with full reorthogonalization, in one compiled loop.
+
+A symmetric matrix A of size d is known only through v ↦ A v. After j steps A is compressed to a tridiagonal matrix T of
+size j whose extreme eigenvalues θ (Ritz values) approach those of A. With s_j the last entry of the eigenvector of T,
+|β_j s_j| is the exact norm of the residual A y − θ y: some eigenvalue of A lies within that distance of θ, and for an
+isolated eigenvalue the error is of the order of its square.
+
+Source: Golub & Van Loan, Matrix Computations (4th ed.), §10.1–10.3; Parlett, The Symmetric Eigenvalue Problem, ch. 13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+MatVec = Callable[[Array], Array]
+
+STEPS_BETWEEN_CHECKS = 4  # an eigendecomposition of T costs about as much as a step on small networks
+SMALLEST_CHECK = 32
+
+
+class Tridiagonal(NamedTuple):
+    """The compressed matrix and its basis.
+
+    Attributes:
+        diagonal: α, (max_steps,).
+        off_diagonal: β, (max_steps,): β_j joins steps j and j + 1, the last one is the norm of the remainder.
+        basis: orthonormal rows, (max_steps + 1, d); rows that were not reached are zero.
+        num_steps: steps done, each one product with A.
+    """
+
+    diagonal: Array
+    off_diagonal: Array
+    basis: Array
+    num_steps: Array
+
+
+class _Ritz(NamedTuple):
+    """(values, residuals, both (num_wanted,); weights of the vectors over the basis, (num_wanted, max_steps))."""
+
+    values: Array
+    residuals: Array
+    weights: Array
+
+
+class Extreme(NamedTuple):
+    """The eigenvalues of largest absolute value.
+
+    Attributes:
+        values: signed, by falling absolute value, (num_wanted,).
+        residuals: ‖A y − θ y‖ of each, (num_wanted,).
+        vectors: unit eigenvectors as rows, (num_wanted, d).
+        converged: whether every residual is at most tolerance · |θ_1|.
+        num_steps: products with A.
+    """
+
+    values: Array
+    residuals: Array
+    vectors: Array
+    converged: Array
+    num_steps: Array
+
+
+def lanczos_extreme(
+    matvec: MatVec,
+    start: Array,
+    spare: Array,
+    *,
+    max_steps: int,
+    tolerance: float,
+    num_wanted: int = 1,
+    project: MatVec = lambda v: v,
+) -> Extreme:
+    """Eigenpairs of largest |λ|, of both signs, stopped by their residuals inside the compiled loop.
+
+    Args:
+        matvec: v ↦ A v for a symmetric A of size d that maps the range of ``project`` into itself.
+        start: starting vector, (d,), in the range of ``project``.
+        spare: a random vector, (d,); where the iteration meets an invariant subspace it goes on from a new direction
+            made of it. Each such restart may bring one more copy of a repeated eigenvalue; else one is found.
+        max_steps: at most this many products; not more than the dimension of the space.
+        tolerance: relative to |θ_1|.
+        num_wanted: number of eigenpairs, at most ``max_steps``.
+        project: orthogonal projection onto the subspace that is meant.
+    """
+
+    def body(state: tuple[Tridiagonal, _Ritz]) -> tuple[Tridiagonal, _Ritz]:
+        tridiagonal = _step(matvec, project, state[0], spare)
+        due = (tridiagonal.num_steps % STEPS_BETWEEN_CHECKS == 0) | (tridiagonal.num_steps == max_steps)
+        return tridiagonal, lax.cond(
+            due, lambda t, _: _ritz(t, num_wanted, max_steps), lambda _, old: old, tridiagonal, state[1]
+        )
+
+    def converged(ritz: _Ritz) -> Array:
+        return jnp.all(ritz.residuals <= tolerance * jnp.abs(ritz.values[0]))
+
+    def goes_on(state: tuple[Tridiagonal, _Ritz]) -> Array:
+        return (state[0].num_steps < max_steps) & ~converged(state[1])
+
+    unknown = jnp.full(num_wanted, jnp.inf, start.dtype)
+    before = _Ritz(unknown * 0, unknown, jnp.zeros((num_wanted, max_steps), start.dtype))
+    tridiagonal, ritz = lax.while_loop(goes_on, body, (_beginning(start, max_steps), before))
+    vectors = ritz.weights @ tridiagonal.basis[:max_steps]
+    return Extreme(ritz.values, ritz.residuals, vectors, converged(ritz), tridiagonal.num_steps)
+
+
+def lanczos_quadrature(
+    matvec: MatVec, start: Array, spare: Array, *, num_steps: int, project: MatVec = lambda v: v
+) -> tuple[Array, Array]:
+    """(nodes θ, weights ω), both (num_steps,), with Σ_j ω_j θ_j^k = vᵀ A^k v, v = start/‖start‖, k < 2 · num_steps.
+
+    Source: Golub & Meurant, Matrices, Moments and Quadrature, ch. 6.
+    """
+    tridiagonal = lax.fori_loop(
+        0, num_steps, lambda _, state: _step(matvec, project, state, spare), _beginning(start, num_steps)
+    )
+    nodes, vectors = jnp.linalg.eigh(_dense(tridiagonal, num_steps))
+    return nodes, vectors[0] ** 2
+
+
+def _beginning(start: Array, max_steps: int) -> Tridiagonal:
+    basis = jnp.zeros((max_steps + 1, start.size), start.dtype).at[0].set(start / jnp.linalg.norm(start))
+    zeros = jnp.zeros(max_steps, start.dtype)
+    return Tridiagonal(zeros, zeros, basis, jnp.asarray(0))
+
+
+def _step(matvec: MatVec, project: MatVec, tridiagonal: Tridiagonal, spare: Array) -> Tridiagonal:
+    """One product with A; the new direction is made orthogonal to all earlier ones, twice."""
+    diagonal, off_diagonal, basis, step = tridiagonal
+    q = basis[step]
+    w = matvec(q)
+    diagonal = diagonal.at[step].set(jnp.vdot(q, w))
+    w = _orthogonal(w, basis)
+    beta = jnp.linalg.norm(w)
+    scale = jnp.maximum(jnp.max(jnp.abs(diagonal)), jnp.max(off_diagonal))
+    invariant = beta <= 100 * jnp.finfo(w.dtype).eps * scale  # what remains is rounding
+
+    def fresh(_: Array) -> Array:
+        random = project(jnp.roll(spare, step))  # another vector at each step, without a generator to compile
+        rest = _orthogonal(random, basis)
+        size = jnp.linalg.norm(rest)
+        exhausted = size <= 100 * jnp.finfo(w.dtype).eps * jnp.linalg.norm(random)  # the basis spans the whole space
+        return jnp.where(exhausted, 0, rest / jnp.where(exhausted, 1, size))
+
+    following = lax.cond(invariant, fresh, lambda w: w / beta, w)
+    off_diagonal = off_diagonal.at[step].set(jnp.where(invariant, 0, beta))
+    return Tridiagonal(diagonal, off_diagonal, basis.at[step + 1].set(following), step + 1)
+
+
+def _orthogonal(w: Array, basis: Array) -> Array:
+    """w without its part in the span of the basis; twice is enough (Parlett, §6.9)."""
+    return lax.fori_loop(0, 2, lambda _, w: w - (basis @ w) @ basis, w)
+
+
+def _dense(tridiagonal: Tridiagonal, size: int) -> Array:
+    """T of this size; rows beyond the steps done are zero, and so are the eigenvalues that they add."""
+    step = jnp.arange(size)
+    beta = jnp.where(step[:-1] + 1 < tridiagonal.num_steps, tridiagonal.off_diagonal[: size - 1], 0)
+    return jnp.diag(tridiagonal.diagonal[:size]) + jnp.diag(beta, 1) + jnp.diag(beta, -1)
+
+
+def _ritz(tridiagonal: Tridiagonal, num_wanted: int, max_steps: int) -> _Ritz:
+    """The ``num_wanted`` Ritz values of largest absolute value; infinite residuals where there are not yet as many.
+
+    T is decomposed at one of two sizes, the smaller one while it holds the steps done, since an eigendecomposition at
+    ``max_steps`` would cost more than the products.
+    """
+    sizes = sorted({min(max(SMALLEST_CHECK, num_wanted), max_steps), max_steps})
+
+    def at(size: int) -> Callable[[Tridiagonal], _Ritz]:
+        def decompose(tridiagonal: Tridiagonal) -> _Ritz:
+            values, vectors = jnp.linalg.eigh(_dense(tridiagonal, size))
+            _, largest = lax.top_k(jnp.abs(values), num_wanted)
+            last = tridiagonal.num_steps - 1
+            residuals = tridiagonal.off_diagonal[last] * jnp.abs(vectors[last, largest])
+            found = jnp.arange(num_wanted) < tridiagonal.num_steps  # the others are zeros that only fill T up
+            weights = jnp.zeros((num_wanted, max_steps), values.dtype).at[:, :size].set(vectors[:, largest].T)
+            return _Ritz(values[largest], jnp.where(found, residuals, jnp.inf), weights)
+
+        return decompose
+
+    if len(sizes) == 1:
+        return at(max_steps)(tridiagonal)
+    return lax.cond(tridiagonal.num_steps <= sizes[0], at(sizes[0]), at(sizes[1]), tridiagonal)

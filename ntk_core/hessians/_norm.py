@@ -1,0 +1,267 @@
+"""Spectral norms and leading eigenpairs of Hessians of model outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from ntk_core.architectures import Network, NetworkParams
+from ntk_core.errors import InvalidInput
+from ntk_core.hessians._lanczos import Extreme
+from ntk_core.hessians._operator import Apply, check_request, operator
+from ntk_core.hessians._restriction import lifted
+
+MAX_MATVECS = 128
+
+
+@dataclass(frozen=True)
+class SpectralEstimate:
+    """A spectral norm with its certificate.
+
+    Attributes:
+        value: ‖H‖ = |λ|, the estimate; never above the true norm but for rounding.
+        eigenvalue: λ with its sign.
+        residual: ‖H y − λ y‖ for the unit vector y found: an eigenvalue lies within this distance of λ.
+        converged: whether residual <= tolerance · value was reached within the allowed products.
+        num_matvecs: products with H.
+        tolerance: the relative residual that was asked for.
+
+    For several inputs or seeds (``hessian_norms``) all but ``tolerance`` are arrays of one shape.
+    """
+
+    value: Any
+    eigenvalue: Any
+    residual: Any
+    converged: Any
+    num_matvecs: Any
+    tolerance: float
+
+
+@dataclass(frozen=True)
+class LeadingEigenpairs:
+    """The k eigenvalues of largest absolute value.
+
+    Attributes:
+        eigenvalues: signed, by falling absolute value, (k,).
+        residuals: ‖H y − λ y‖ of each, (k,).
+        converged: whether every residual is at most tolerance · |λ_1|.
+        num_matvecs: products with H.
+        coordinates: unit eigenvectors in the coordinates of the small space, a tree with a leading axis k; on the
+            generic route a tree like ``params``.
+        directions: the first ``num_directions`` eigenvectors at the full size of the weights, as a list of trees.
+    """
+
+    eigenvalues: np.ndarray
+    residuals: np.ndarray
+    converged: bool
+    num_matvecs: int
+    coordinates: Any
+    directions: list[Any]
+
+
+def hessian_norm(
+    net: Network | Apply,
+    params: Any,
+    x: Array,
+    output_index: int = 0,
+    *,
+    tolerance: float | None = None,
+    max_matvecs: int = MAX_MATVECS,
+    key: Array | None = None,
+) -> SpectralEstimate:
+    """‖∂²φ_a(f(w; x))/∂w²‖: spectral norm of the p × p Hessian of one **model output** (not of a loss) for one input.
+
+    A network of this package takes the exact restricted route, on a space of dimension Σ (fan_in + fan_out) in place of
+    Σ fan_in · fan_out; any callable ``apply(params, x) -> (n, C)`` takes Hessian-vector products over all parameters.
+
+    >>> from ntk_core.architectures import FullyConnected
+    >>> net = FullyConnected(width=1, depth=1, activation="identity", use_bias=False)
+    >>> params = net.init(jax.random.key(0), (1,))  # f = v w x, so H = [[0, x], [x, 0]]
+    >>> round(hessian_norm(net, params, jnp.array([3.0])).value, 4)
+    3.0
+
+    Args:
+        net: a network, or any callable.
+        params: its parameters.
+        x: one input, without the batch axis.
+        output_index: a, which of the C outputs.
+        tolerance: stop at residual <= tolerance · value; by default √eps of the dtype. The error of an isolated
+            eigenvalue is of the order of the square of its residual.
+        max_matvecs: give up (``converged`` False) after this many products.
+        key: of the random start; a fixed one by default, so that equal requests give equal answers.
+
+    Raises:
+        InvalidInput: for ReLU or leaky ReLU, a wrong shape of ``x``, an ``output_index`` or tolerance out of range.
+        TooLarge: generic route only, where the Lanczos basis would not fit into memory.
+
+    Source: Liu, Zhu & Belkin 2020, §2 and §3.
+    """
+    found = _single(net, params, x, output_index, 1, tolerance, max_matvecs, key)
+    return SpectralEstimate(
+        value=abs(float(found.values[0])),
+        eigenvalue=float(found.values[0]),
+        residual=float(found.residuals[0]),
+        converged=bool(found.converged),
+        num_matvecs=int(found.num_steps),
+        tolerance=relative_tolerance(tolerance, found.values.dtype),
+    )
+
+
+def hessian_norms(
+    net: Network | Apply,
+    params: Any,
+    x: Array,
+    output_index: int = 0,
+    *,
+    tolerance: float | None = None,
+    max_matvecs: int = MAX_MATVECS,
+    key: Array | None = None,
+) -> SpectralEstimate:
+    """:func:`hessian_norm` for each of n inputs, and for each seed.
+
+    Args:
+        params: parameters, or a list of them (one a seed).
+        x: inputs with the batch axis, (n, *input_shape).
+
+    Returns:
+        Estimates of shape (n,), or (num_seeds, n) where ``params`` is a list. Inputs are mapped inside one compiled
+        call, one after the other, so that the memory is that of one.
+    """
+    seeds: Sequence[Any] = params if isinstance(params, list) else [params]
+    if not seeds or x.shape[0] == 0:
+        raise InvalidInput("x" if seeds else "params", "nothing", "at least one")
+    relative, key = _prepare(net, seeds[0], x[0], output_index, 1, tolerance, max_matvecs, key)
+    with jax.default_matmul_precision("highest"):
+        each = [_mapped(net, one, x, output_index, relative, max_matvecs, key) for one in seeds]
+    stacked = [np.stack([np.asarray(part) for part in parts]) for parts in zip(*each, strict=True)]
+    eigenvalue, residual, converged, num_matvecs = (
+        stacked if isinstance(params, list) else [part[0] for part in stacked]
+    )
+    return SpectralEstimate(np.abs(eigenvalue), eigenvalue, residual, converged, num_matvecs, relative)
+
+
+def hessian_eigenpairs(
+    net: Network | Apply,
+    params: Any,
+    x: Array,
+    output_index: int = 0,
+    *,
+    num_wanted: int = 5,
+    num_directions: int = 0,
+    tolerance: float | None = None,
+    max_matvecs: int = MAX_MATVECS,
+    key: Array | None = None,
+) -> LeadingEigenpairs:
+    """The ``num_wanted`` eigenpairs of largest |λ| of the Hessian of one model output for one input.
+
+    Arguments as for :func:`hessian_norm`. Eigenvectors stay in the small space, where a network of 2·10⁸ weights needs
+    some 10⁵ numbers; ``num_directions`` of them are also written out at full size.
+    """
+    found = _single(net, params, x, output_index, num_wanted, tolerance, max_matvecs, key)
+    vectors = [
+        _written_out(net, params, x, output_index, found.vectors[k], k < num_directions) for k in range(num_wanted)
+    ]
+    return LeadingEigenpairs(
+        eigenvalues=np.asarray(found.values),
+        residuals=np.asarray(found.residuals),
+        converged=bool(found.converged),
+        num_matvecs=int(found.num_steps),
+        coordinates=jax.tree.map(lambda *leaves: jnp.stack(leaves), *[small for small, _ in vectors]),
+        directions=[full for _, full in vectors[:num_directions]],
+    )
+
+
+def relative_tolerance(tolerance: float | None, dtype: Any) -> float:
+    """√eps of the dtype by default; a tolerance that its rounding cannot reach is refused."""
+    eps = float(jnp.finfo(dtype).eps)
+    if tolerance is None:
+        return eps**0.5
+    if not 16 * eps <= tolerance < 1:
+        raise InvalidInput("tolerance", tolerance, f"a number from {16 * eps:.1e} (in {jnp.dtype(dtype).name}) to 1")
+    return float(tolerance)
+
+
+def _prepare(
+    net: Network | Apply,
+    params: Any,
+    x: Array,
+    output_index: int,
+    num_wanted: int,
+    tolerance: float | None,
+    max_matvecs: int,
+    key: Array | None,
+) -> tuple[float, Array]:
+    if num_wanted < 1:
+        raise InvalidInput("num_wanted", num_wanted, "an integer of at least 1")
+    if max_matvecs < num_wanted:
+        raise InvalidInput("max_matvecs", max_matvecs, f"an integer of at least {num_wanted}")
+    check_request(net, params, x, output_index, max_matvecs)
+    dtype = jnp.result_type(*jax.tree.leaves(params))
+    return relative_tolerance(tolerance, dtype), jax.random.key(0) if key is None else key
+
+
+def _single(
+    net: Network | Apply,
+    params: Any,
+    x: Array,
+    output_index: int,
+    num_wanted: int,
+    tolerance: float | None,
+    max_matvecs: int,
+    key: Array | None,
+) -> Extreme:
+    relative, key = _prepare(net, params, x, output_index, num_wanted, tolerance, max_matvecs, key)
+    with jax.default_matmul_precision("highest"):
+        return _leading(net, params, x, output_index, num_wanted, relative, max_matvecs, key)
+
+
+@partial(jax.jit, static_argnums=(0, 4, 6))
+def _leading(
+    net: Network | Apply,
+    params: Any,
+    x: Array,
+    output_index: int | Array,
+    num_wanted: int,
+    tolerance: float,
+    max_matvecs: int,
+    key: Array,
+) -> Extreme:
+    hessian = operator(net, params, x, output_index)
+    if num_wanted > hessian.dimension:
+        raise InvalidInput("num_wanted", num_wanted, f"an integer from 1 to {hessian.dimension}")
+    return hessian.leading(key, max_matvecs, tolerance, num_wanted)
+
+
+@partial(jax.jit, static_argnums=(0, 5))
+def _mapped(
+    net: Network | Apply,
+    params: Any,
+    x: Array,
+    output_index: int | Array,
+    tolerance: float,
+    max_matvecs: int,
+    key: Array,
+) -> tuple[Array, Array, Array, Array]:
+    def one(x: Array) -> tuple[Array, Array, Array, Array]:
+        found = _leading(net, params, x, output_index, 1, tolerance, max_matvecs, key)
+        return found.values[0], found.residuals[0], found.converged, found.num_steps
+
+    return lax.map(one, x)
+
+
+@partial(jax.jit, static_argnums=(0, 5))
+def _written_out(
+    net: Network | Apply, params: Any, x: Array, output_index: int | Array, flat: Array, at_full_size: bool
+) -> tuple[Any, NetworkParams | None]:
+    hessian = operator(net, params, x, output_index)
+    small = hessian.unravel(flat)
+    if not at_full_size:
+        return small, None
+    return small, small if hessian.restriction is None else lifted(hessian.restriction, params, small)

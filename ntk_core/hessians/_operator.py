@@ -1,0 +1,178 @@
+"""The Hessian of one output for one input as a symmetric operator on flat vectors, of networks and any callable."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.flatten_util import ravel_pytree
+
+from ntk_core.architectures import Bottleneck, DAGNetwork, Mirrored, Network, NetworkParams, Stack, output_function
+from ntk_core.errors import InvalidInput, TooLarge
+from ntk_core.hessians._lanczos import Extreme, lanczos_extreme
+from ntk_core.hessians._restriction import (
+    Restriction,
+    Scalar,
+    dimension,
+    displaced_pre_outputs,
+    projected,
+    restriction,
+)
+from ntk_core.kernels import split_inexact
+from ntk_core.vocabulary import ACTIVATIONS, OUTPUTS, Term
+
+Apply = Callable[[Any, Array], Array]
+
+
+class Operator(NamedTuple):
+    """A symmetric matrix known through its products; built inside the function that is compiled.
+
+    Attributes:
+        matvec: v ↦ H v on flat vectors, (d,) → (d,).
+        project: orthogonal projection onto the vectors that are directions.
+        unravel: flat vector → coordinates (restricted) or parameter tree (generic route).
+        zero: the flat zero vector.
+        dimension: of the range of ``project``.
+        restriction: the small space; None on the generic route.
+    """
+
+    matvec: Callable[[Array], Array]
+    project: Callable[[Array], Array]
+    unravel: Callable[[Array], Any]
+    zero: Array
+    dimension: int
+    restriction: Restriction | None
+
+    def random(self, key: Array) -> tuple[Array, Array]:
+        """(a random direction to start from, a spare random vector)."""
+        start, spare = jax.random.normal(key, (2, *self.zero.shape), self.zero.dtype)
+        return self.project(start), spare
+
+    def leading(self, key: Array, max_matvecs: int, tolerance: float, num_wanted: int = 1) -> Extreme:
+        """Eigenpairs of largest |λ|; see ``lanczos_extreme``."""
+        return lanczos_extreme(
+            self.matvec,
+            *self.random(key),
+            max_steps=min(max_matvecs, self.dimension),
+            tolerance=tolerance,
+            num_wanted=num_wanted,
+            project=self.project,
+        )
+
+
+def output_scalar(net: Network, output_index: int | Array) -> Scalar:
+    """f (C,) ↦ φ_a(f), a scalar."""
+    phi = output_function(net.output)
+    return lambda f: phi(f[None])[0, output_index]
+
+
+def restricted_operator(net: Network, params: NetworkParams, x: Array, scalar: Scalar) -> Operator:
+    """Hessian of scalar(f(w; x)) at ``params`` on its small space, for one input ``x`` without batch axis.
+
+    The gradient is linearized once: a product then reads each weight matrix twice (tangents forward and backward), and
+    the passes at w0 itself are not repeated.
+    """
+    inputs = x[None]
+    small = restriction(net, params, inputs, scalar)
+    zero, unravel = ravel_pytree(small.zero)
+
+    def value(flat: Array) -> Array:
+        return scalar(displaced_pre_outputs(net, params, small, unravel(flat), inputs)[0])
+
+    def project(flat: Array) -> Array:
+        return ravel_pytree(projected(small, params, unravel(flat)))[0]
+
+    _, tangent = jax.linearize(jax.grad(value), zero)
+    return Operator(lambda v: project(tangent(v)), project, unravel, zero, dimension(small), small)
+
+
+def generic_operator(apply: Apply, params: Any, x: Array, output_index: int | Array) -> Operator:
+    """Hessian of ``apply(params, x[None])[0, output_index]`` over all parameters, by Hessian-vector products."""
+    moving, restore = split_inexact(params)
+    flat_params, unravel = ravel_pytree(moving)
+
+    def value(flat: Array) -> Array:
+        return apply(restore(unravel(flat)), x[None])[0, output_index]
+
+    def directions(flat: Array) -> Any:
+        return restore(unravel(flat))
+
+    _, tangent = jax.linearize(jax.grad(value), flat_params)
+    return Operator(tangent, lambda v: v, directions, jnp.zeros_like(flat_params), flat_params.size, None)
+
+
+def operator(net: Network | Apply, params: Any, x: Array, output_index: int | Array) -> Operator:
+    """The restricted operator of a network, the generic one of any other callable ``apply(params, x) -> (n, C)``."""
+    if isinstance(net, Network):
+        return restricted_operator(net, params, x, output_scalar(net, output_index))
+    return generic_operator(net, params, x, output_index)
+
+
+def check_request(net: Network | Apply, params: Any, x: Array, output_index: int, max_steps: int = 1) -> None:
+    """Refuse, before the operator is traced, what cannot be answered.
+
+    Raises:
+        InvalidInput: for an activation or output whose second derivative says nothing, for an ``x`` that does not suit
+            the parameters, and for an ``output_index`` outside the outputs.
+        TooLarge: where the Lanczos basis of the generic route would not fit into memory.
+    """
+    if isinstance(net, Network):
+        check_smooth(net)
+    apply = net.apply if isinstance(net, Network) else net
+    try:
+        outputs = jax.eval_shape(apply, params, jax.ShapeDtypeStruct((1, *x.shape), x.dtype))
+    except (TypeError, ValueError) as error:
+        allowed = "one input of the shape that the parameters were drawn for, without the batch axis"
+        raise InvalidInput("x", f"an array of shape {x.shape}", allowed) from error
+    if not 0 <= output_index < outputs.shape[-1]:
+        raise InvalidInput("output_index", output_index, f"an integer from 0 to {outputs.shape[-1] - 1}")
+    if not isinstance(net, Network):
+        _check_memory(params, max_steps)
+
+
+def _check_memory(params: Any, max_steps: int) -> None:
+    vector_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in split_inexact(params)[0])
+    available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    required = vector_bytes * (max_steps + 8)  # the basis, and what a product with the Hessian needs beside it
+    if required > available:
+        nearest = max(1, math.floor(available / vector_bytes) - 8)
+        raise TooLarge("max_matvecs", max_steps, required=required, limit=available, unit="bytes", nearest=nearest)
+
+
+def check_smooth(net: Network) -> None:
+    """Refuse ReLU and leaky ReLU.
+
+    Raises:
+        InvalidInput: naming the field and the smooth choices.
+    """
+    _refuse_kinks("output", net.output, OUTPUTS)
+    for field, name in _activations(net):
+        _refuse_kinks(field, name, ACTIVATIONS)
+
+
+def _refuse_kinks(field: str, name: str, table: Mapping[str, Term]) -> None:
+    if not table[name].smooth:
+        smooth = ", ".join(
+            term.name for term in table.values() if term.smooth and term.name not in ("identity", "linear")
+        )
+        reason = (
+            f"a smooth function ({smooth}), since the second derivative of {table[name].title} is 0 almost everywhere"
+        )
+        raise InvalidInput(field, name, reason + " and missing at its kink, so that its Hessian says nothing")
+
+
+def _activations(net: Network) -> list[tuple[str, str]]:
+    """(field, activation) of everything in the network that has one."""
+    if isinstance(net, Mirrored):
+        return _activations(net.net)
+    if isinstance(net, DAGNetwork):
+        named = [(f"groups.{group.name}.activation", group.activation) for group in net.groups]
+        return [(field, name) if name else ("activation", net.activation) for field, name in named]
+    if isinstance(net, Bottleneck) and net.bottleneck_activation:
+        return [("activation", net.activation), ("bottleneck_activation", net.bottleneck_activation)]
+    return [("activation", net.activation)] if isinstance(net, Stack) else []

@@ -1,0 +1,94 @@
+"""Closed forms against Lanczos, and against automatic differentiation."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ntk_core.architectures import Bottleneck, FullyConnected
+from ntk_core.errors import InvalidInput
+from ntk_core.hessians import (
+    bottleneck_block_norm,
+    hessian_norm,
+    nonlinear_output_hessian,
+    shallow_hessian_blocks,
+)
+from tests.hessians.dense_oracle import by_size, full_hessian
+
+SHALLOW = FullyConnected(width=30, activation="erf", trained="first", output_signs=True)
+
+
+def test_shallow_hessian_is_diagonal_with_the_stated_entries(x64):
+    params, x = SHALLOW.init(jax.random.key(0), (1,)), jnp.array([1.3])
+    full, _ = full_hessian(SHALLOW, params, x)
+    second = jax.vmap(jax.grad(jax.grad(jax.scipy.special.erf)))(params["hidden1"]["weight"][0] * x[0])
+    np.testing.assert_allclose(
+        full, np.diag(params["output"]["weight"][:, 0] * second * x[0] ** 2 / 30**0.5), atol=1e-12
+    )
+    np.testing.assert_allclose(shallow_hessian_blocks(SHALLOW, params, x), np.diag(full), atol=1e-12)
+    assert hessian_norm(SHALLOW, params, x).value == pytest.approx(np.abs(np.diag(full)).max(), rel=1e-8)
+
+
+def test_shallow_blocks_are_the_spectrum_for_inputs_of_any_dimension_and_with_biases(x64):
+    net = FullyConnected(width=12, num_outputs=2, activation="tanh", trained="first", use_bias=True, gain=1.5)
+    params, x = net.init(jax.random.key(0), (2, 2)), jax.random.normal(jax.random.key(1), (2, 2))
+    full, _ = full_hessian(net, params, x, 1)
+    expected = by_size(np.linalg.eigvalsh(full))[:12]
+    np.testing.assert_allclose(by_size(np.asarray(shallow_hessian_blocks(net, params, x, 1))), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("field", "change"), [("depth", {"depth": 2}), ("trained", {"trained": "all"}), ("output", {"output": "tanh"})]
+)
+def test_shallow_form_is_refused_where_it_does_not_hold(field, change):
+    net = FullyConnected(**{"width": 4, "activation": "erf", "trained": "first", **change})
+    with pytest.raises(InvalidInput) as refused:
+        shallow_hessian_blocks(net, net.init(jax.random.key(0), (2,)), jnp.ones(2))
+    assert refused.value.field == field
+
+
+def test_bottleneck_block_is_the_one_of_the_network_of_the_theorem(x64):
+    net = Bottleneck(width=7, activation="quadratic", bottleneck_width=1, bottleneck_activation="identity")
+    params, x = net.init(jax.random.key(0), (1,)), jnp.array([1.2])
+
+    def output(w2):
+        return net.apply({**params, "hidden2": {"weight": w2}}, x[None])[0, 0]
+
+    block = jax.hessian(output)(params["hidden2"]["weight"]).reshape(7, 7)
+    stated = bottleneck_block_norm(
+        params["hidden1"]["weight"][0], params["hidden3"]["weight"][0], params["output"]["weight"][:, 0], x[0]
+    )
+    assert float(stated) == pytest.approx(np.linalg.norm(block, 2), rel=1e-10)
+    assert hessian_norm(net, params, x).value >= float(stated) * (1 - 1e-8)
+
+
+@pytest.mark.parametrize(("width", "median"), [(100, 0.841), (1000, 0.835), (10_000, 0.869)])
+def test_bottleneck_block_does_not_vanish_with_the_width(width, median):
+    w1, w3, v = jax.random.normal(jax.random.key(0), (3, 300, width))
+    norms = bottleneck_block_norm(w1, w3, v, jnp.asarray(1.0))
+    assert float(jnp.median(norms)) == pytest.approx(median, rel=0.1)
+
+
+def test_nonlinear_output_norm_lies_between_the_bounds_of_its_parts(x64):
+    net = FullyConnected(width=20, num_outputs=3, activation="erf", output="softmax")
+    params, x = net.init(jax.random.key(2), (3,)), jax.random.normal(jax.random.key(1), (3,))
+    found = nonlinear_output_hessian(net, params, x, 1)
+    exact = np.abs(np.linalg.eigvalsh(full_hessian(net, params, x, 1)[0])).max()
+    assert found.measured.value == pytest.approx(exact, rel=1e-8)
+    assert found.lower <= found.measured.value <= found.upper
+    assert found.lower == pytest.approx(found.gradient_part - found.linear_part)
+
+
+def test_parts_of_a_pointwise_output_are_the_stated_products(x64):
+    net = FullyConnected(width=10, activation="erf", output="tanh", use_bias=True)
+    params, x = net.init(jax.random.key(0), (3,)), jax.random.normal(jax.random.key(1), (3,))
+    linear = FullyConnected(width=10, activation="erf", use_bias=True)
+    f = linear.apply(params, x[None])[0, 0]
+    gradient = jax.grad(lambda p: linear.apply(p, x[None])[0, 0])(params)
+    square = sum(float(jnp.sum(leaf**2)) for leaf in jax.tree.leaves(gradient))
+    found = nonlinear_output_hessian(net, params, x)
+    first, second = jax.grad(jnp.tanh)(f), jax.grad(jax.grad(jnp.tanh))(f)
+    assert found.gradient_part == pytest.approx(abs(float(second)) * square, rel=1e-10)
+    assert found.linear_part == pytest.approx(
+        abs(float(first)) * np.linalg.norm(full_hessian(linear, params, x)[0], 2), rel=1e-8
+    )

@@ -1,0 +1,58 @@
+"""Spectral density against the exact moments of the full Hessian."""
+
+import jax
+import numpy as np
+import pytest
+
+from ntk_core.architectures import FullyConnected
+from ntk_core.errors import InvalidInput
+from ntk_core.hessians import hessian_density
+from tests.hessians.dense_oracle import full_hessian
+
+NET = FullyConnected(width=10, num_outputs=2, activation="tanh", use_bias=True)
+
+
+@pytest.fixture(name="drawn")
+def _drawn(x64):
+    return NET.init(jax.random.key(0), (4,)), jax.random.normal(jax.random.key(1), (4,))
+
+
+@pytest.fixture(name="sampled")
+def _sampled(drawn):
+    return hessian_density(NET, *drawn, num_probes=200, num_steps=6, key=jax.random.key(3))
+
+
+def test_moments_are_those_of_the_full_hessian_within_their_standard_errors(drawn, sampled):
+    full, _ = full_hessian(NET, *drawn)
+    assert sampled.num_parameters == len(full)
+    eigenvalues = np.linalg.eigvalsh(full)
+    for order in (1, 2, 3, 4):
+        mean, error = sampled.moment(order)
+        # the other p - dimension eigenvalues are exactly zero, and 4 standard errors at 200 fixed probes
+        assert abs(mean - np.sum(eigenvalues**order) / sampled.dimension) < 4 * error
+        assert error > 0
+
+
+def test_rank_of_the_full_hessian_fits_into_the_small_space(drawn, sampled):
+    full, _ = full_hessian(NET, *drawn)
+    assert np.linalg.matrix_rank(full, tol=1e-12) <= sampled.dimension < len(full)
+
+
+def test_density_integrates_to_one_and_widens_with_its_bandwidth(sampled):
+    grid = np.linspace(-5, 5, 4001)
+    narrow, wide = sampled.density(grid, 0.02), sampled.density(grid, 0.2)
+    assert np.trapezoid(narrow, grid) == pytest.approx(1, abs=1e-6)
+    assert np.trapezoid(wide, grid) == pytest.approx(1, abs=1e-6)
+    assert narrow.max() > wide.max()
+
+
+@pytest.mark.parametrize("field", ["num_probes", "num_steps"])
+def test_numbers_below_one_are_refused(field, drawn):
+    with pytest.raises(InvalidInput) as refused:
+        hessian_density(NET, *drawn, **{field: 0})
+    assert refused.value.field == field
+
+
+def test_bandwidth_must_be_positive(sampled):
+    with pytest.raises(InvalidInput, match="bandwidth"):
+        sampled.density(np.zeros(1), 0.0)

@@ -1,0 +1,133 @@
+"""Hessian norms against the eigenvalues of the full dense Hessian."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ntk_core.architectures import FullyConnected
+from ntk_core.errors import InvalidInput, TooLarge
+from ntk_core.hessians import _norm as norm_module
+from ntk_core.hessians import _operator as operator_module
+from ntk_core.hessians import check_smooth, hessian_eigenpairs, hessian_norm, hessian_norms
+from tests.hessians.dense_oracle import by_size, full_hessian
+
+NET = FullyConnected(width=9, num_outputs=3, activation="tanh", output="softmax", use_bias=True)
+
+
+def drawn(net, seed=0, input_shape=(4,)):
+    return net.init(jax.random.key(seed), input_shape), jax.random.normal(jax.random.key(seed + 100), input_shape)
+
+
+def test_leading_eigenpairs_are_those_of_the_full_hessian(x64):
+    params, x = drawn(NET)
+    full, flatten = full_hessian(NET, params, x, 1)
+    found = hessian_eigenpairs(NET, params, x, 1, num_wanted=4, num_directions=2, tolerance=1e-11)
+    assert found.converged
+    np.testing.assert_allclose(found.eigenvalues, by_size(np.linalg.eigvalsh(full))[:4], rtol=1e-8)
+    for value, direction in zip(found.eigenvalues, found.directions, strict=False):
+        y = flatten(direction)
+        assert np.linalg.norm(y) == pytest.approx(1, rel=1e-12)
+        np.testing.assert_allclose(full @ y, value * y, atol=1e-9 * np.abs(found.eigenvalues[0]))
+    assert found.coordinates["hidden1"]["along_inputs"].shape == (4, 1, 9)
+
+
+def test_any_callable_takes_the_generic_route_to_the_same_norm(x64):
+    params, x = drawn(NET)
+    structured = hessian_norm(NET, params, x, 2)
+    generic = hessian_norm(lambda params, x: NET.apply(params, x), params, x, 2)
+    assert generic.converged
+    assert generic.value == pytest.approx(structured.value, rel=1e-8)
+
+
+def test_generic_route_refuses_a_basis_that_does_not_fit_before_tracing(monkeypatch, x64):
+    params, x = drawn(NET)
+    monkeypatch.setattr(operator_module.os, "sysconf", lambda name: 100)
+    with pytest.raises(TooLarge) as refused:
+        hessian_norm(NET.apply, params, x)
+    assert refused.value.field == "max_matvecs"
+
+
+def test_batches_and_seeds_in_one_call_give_the_single_norms(x64):
+    drawn_seeds = [drawn(NET, seed)[0] for seed in (0, 1)]
+    x = jax.random.normal(jax.random.key(5), (3, 4))
+    together = hessian_norms(NET, drawn_seeds, x, 1)
+    assert together.value.shape == (2, 3)
+    assert np.all(together.converged)
+    for row, params in enumerate(drawn_seeds):
+        alone = hessian_norms(NET, params, x, 1)
+        assert alone.value.shape == (3,)
+        np.testing.assert_allclose(together.value[row], alone.value, rtol=1e-12)
+    assert together.value[1, 2] == pytest.approx(hessian_norm(NET, drawn_seeds[1], x[2], 1).value, rel=1e-8)
+
+
+def test_too_few_products_are_said_to_be_unconverged(x64):
+    params, x = drawn(NET)
+    found = hessian_norm(NET, params, x, max_matvecs=3)
+    assert not found.converged
+    assert found.num_matvecs == 3
+    assert found.residual > found.tolerance * found.value
+    assert found.value <= hessian_norm(NET, params, x).value
+
+
+def test_single_precision_agrees_with_double_within_its_tolerance():
+    params, x = drawn(NET)
+    single = hessian_norm(NET, params, x)
+    full, _ = full_hessian(NET, params, x)
+    assert single.converged
+    # stopped at a residual of √eps = 3e-4 of the norm, which bounds the error
+    assert single.value == pytest.approx(
+        float(np.abs(np.linalg.eigvalsh(full)).max()), rel=float(np.finfo(np.float32).eps) ** 0.5
+    )
+
+
+def test_hessian_of_a_model_that_is_linear_in_its_trained_weights_is_zero():
+    net = FullyConnected(width=5, activation="tanh", trained="last")
+    found = hessian_norm(net, *drawn(net))
+    assert found.value == 0
+    assert found.converged
+
+
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
+def test_kinked_activations_are_refused_with_the_smooth_ones_named(activation):
+    net = FullyConnected(width=5, activation=activation)
+    with pytest.raises(InvalidInput, match=r"(?s)second derivative.*almost everywhere") as refused:
+        hessian_norm(net, *drawn(net))
+    assert refused.value.field == "activation"
+    assert "tanh" in refused.value.allowed
+    assert "softplus" in refused.value.allowed
+
+
+def test_kinked_output_is_refused_under_its_own_field():
+    with pytest.raises(InvalidInput) as refused:
+        check_smooth(FullyConnected(width=5, activation="tanh", output="relu"))
+    assert refused.value.field == "output"
+
+
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        ("output_index", {"output_index": 3}),
+        ("output_index", {"output_index": -1}),
+        ("x", {"x": jnp.ones((2, 4))}),
+        ("x", {"x": jnp.ones(5)}),
+        ("tolerance", {"tolerance": 1e-12}),
+        ("tolerance", {"tolerance": float("nan")}),
+        ("max_matvecs", {"max_matvecs": 0}),
+    ],
+)
+def test_requests_that_cannot_be_answered_name_their_field(field, change):
+    params, x = drawn(NET)
+    with pytest.raises(InvalidInput) as refused:
+        hessian_norm(NET, params, **{"x": x, **change})
+    assert refused.value.field == field
+
+
+def test_weights_are_read_but_never_copied():
+    net = FullyConnected(width=1000, depth=3, activation="tanh")
+    params = jax.eval_shape(lambda key: net.init(key, (10,)), jax.random.key(0))
+    x = jax.ShapeDtypeStruct((10,), jnp.float32)
+    key = jax.eval_shape(jax.random.key, 0)
+    compiled = norm_module._leading.lower(net, params, x, 0, 1, 1e-2, 64, key).compile()
+    one_weight_matrix = 4 * 1000**2
+    assert compiled.memory_analysis().temp_size_in_bytes < 1.2 * one_weight_matrix

@@ -1,0 +1,117 @@
+"""The small space holds the whole non-zero spectrum, for every architecture and every output."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+from ntk_core.architectures import Bottleneck, ConvNet, DAGNetwork, FullyConnected
+from ntk_core.errors import InvalidInput
+from ntk_core.hessians import check_smooth, hessian_norm
+from ntk_core.hessians._operator import output_scalar, restricted_operator
+from ntk_core.hessians._restriction import displaced_pre_outputs, lifted, projected, restriction
+from tests.cases import ARCHITECTURES, Case
+from tests.hessians.dense_oracle import by_size, full_hessian
+
+OUTPUTS = ("linear", "softmax", "swish", "tanh", "quadratic")
+# each architecture meets one output and each output several architectures: an output only changes the scalar at the end
+CASES = [replace(case, net=replace(case.net, output=OUTPUTS[k % 5])) for k, case in enumerate(ARCHITECTURES)]
+
+
+def drawn(case):
+    x = jax.random.normal(jax.random.key(1), case.input_shape)
+    return case.net.init(jax.random.key(0), case.input_shape), x
+
+
+def whole_matrix(net, params, x, output_index):
+    """(the operator as a matrix, its dimension) in the coordinates of the small space."""
+
+    @jax.jit
+    def columns(params, x):
+        hessian = restricted_operator(net, params, x, output_scalar(net, output_index))
+        return jax.vmap(lambda v: hessian.matvec(hessian.project(v)))(jnp.eye(hessian.zero.size))
+
+    return np.asarray(columns(params, x))
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{case.name}-{case.net.output}" for case in CASES])
+def test_restricted_hessian_has_exactly_the_nonzero_spectrum_of_the_full_one(case, x64):
+    params, x = drawn(case)
+    output_index = case.net.num_outputs - 1
+    small = whole_matrix(case.net, params, x, output_index)
+    np.testing.assert_allclose(small, small.T, atol=1e-12 * np.abs(small).max())
+    full, _ = full_hessian(case.net, params, x, output_index)
+    eigenvalues, expected = by_size(np.linalg.eigvalsh(small)), by_size(np.linalg.eigvalsh(full))
+    shared = min(len(eigenvalues), len(expected))
+    norm = np.abs(expected[0])
+    assert norm > 0
+    # sorted by value: eigenvalues of opposite sign and equal size may swap places under rounding
+    np.testing.assert_allclose(np.sort(eigenvalues[:shared]), np.sort(expected[:shared]), atol=1e-8 * norm)
+    assert np.all(np.abs(eigenvalues[shared:]) <= 1e-12 * norm)
+    assert np.all(np.abs(expected[shared:]) <= 1e-12 * norm)
+
+
+@pytest.mark.parametrize("name", ["conv-2d", "dropped"])
+def test_norm_is_that_of_the_full_hessian_where_positions_or_masks_are_many(name, x64):
+    case = next(case for case in CASES if case.name == name)
+    params, x = drawn(case)
+    full, _ = full_hessian(case.net, params, x)
+    found = hessian_norm(case.net, params, x, tolerance=1e-9)
+    assert found.converged
+    assert found.value == pytest.approx(float(np.abs(np.linalg.eigvalsh(full)).max()), rel=1e-8)
+
+
+SMALL_SPACES = [
+    Case("dense", FullyConnected(width=7, depth=2, num_outputs=2, activation="tanh", use_bias=True), (5,)),
+    # 4 positions, fan_in 18, 9 channels: bases of several columns
+    Case(
+        "convolution", ConvNet(width=9, depth=2, num_outputs=2, activation="erf", dimensions=1, use_bias=True), (4, 2)
+    ),
+]
+
+
+@pytest.mark.parametrize("case", SMALL_SPACES, ids=[case.name for case in SMALL_SPACES])
+def test_coordinates_are_an_isometry_and_move_the_network_as_the_weights_would(case, x64):
+    params, x = drawn(case)
+
+    @jax.jit
+    def moved_both_ways(params, x):
+        small = restriction(case.net, params, x[None], lambda f: f[0])
+        assert small.bases
+        flat, unravel = ravel_pytree(small.zero)
+        direction = projected(small, params, unravel(jax.random.normal(jax.random.key(2), flat.shape)))
+        again = projected(small, params, direction)
+        full = lifted(small, params, direction)
+        moved = {name: {**params[name], **{k: params[name][k] + v for k, v in full[name].items()}} for name in params}
+        outputs = displaced_pre_outputs(case.net, params, small, direction, x[None])
+        return (direction, again, full), outputs, case.net.pre_outputs(moved, x[None])
+
+    directions, outputs, expected = moved_both_ways(params, x)
+    direction, again, full = (np.asarray(ravel_pytree(tree)[0]) for tree in directions)
+    np.testing.assert_allclose(again, direction, atol=1e-14)  # a projection
+    assert np.linalg.norm(full) == pytest.approx(np.linalg.norm(direction), rel=1e-12)
+    np.testing.assert_allclose(outputs, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("case", ARCHITECTURES, ids=[case.name for case in ARCHITECTURES])
+def test_relu_is_refused_in_every_architecture(case):
+    net = replace(case.net, activation="relu")
+    with pytest.raises(InvalidInput, match="activation"):
+        check_smooth(net)
+
+
+def test_relu_in_a_single_group_or_layer_is_refused_under_its_own_field():
+    graph = next(case.net for case in ARCHITECTURES if case.name == "graph")
+    assert isinstance(graph, DAGNetwork)
+    kinked = (replace(graph.groups[0], activation="relu"), *graph.groups[1:])
+    with pytest.raises(InvalidInput) as refused:
+        check_smooth(replace(graph, groups=kinked))
+    assert refused.value.field == "groups.a.activation"
+    narrow = next(case.net for case in ARCHITECTURES if case.name == "liu-eq31")
+    assert isinstance(narrow, Bottleneck)
+    with pytest.raises(InvalidInput) as refused:
+        check_smooth(replace(narrow, bottleneck_activation="leaky_relu"))
+    assert refused.value.field == "bottleneck_activation"

@@ -1,0 +1,62 @@
+"""How the Hessian norm scales with the width: it falls, but not behind nonlinear outputs and bottlenecks."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ntk_core.architectures import Bottleneck, ConvNet, FullyConnected, ResNet
+from ntk_core.hessians import hessian_norms, shallow_hessian_blocks
+
+WIDTHS = (64, 1024)
+CHANNELS = (16, 256)
+
+
+def exponent(network, widths, input_shape, num_seeds):
+    """Slope of the mean log norm against the log of the width."""
+    x = jax.random.normal(jax.random.key(9), (1, *input_shape))
+    means = []
+    for width in widths:
+        net = network(width)
+        draw = jax.jit(net.init, static_argnums=1)
+        seeds = [draw(jax.random.key(seed), input_shape) for seed in range(num_seeds)]
+        estimate = hessian_norms(net, seeds, x, tolerance=1e-2, max_matvecs=64)
+        assert np.all(estimate.converged)
+        means.append(np.mean(np.log(estimate.value)))
+    return np.polyfit(np.log(widths), means, 1)[0]
+
+
+@pytest.mark.parametrize(
+    ("network", "widths", "input_shape"),
+    [
+        (lambda m: FullyConnected(width=m, activation="tanh"), WIDTHS, (4,)),
+        (lambda m: ResNet(width=m, depth=2, activation="tanh"), WIDTHS, (4,)),
+        (lambda m: ConvNet(width=m, depth=2, activation="tanh", dimensions=1), CHANNELS, (4, 2)),
+    ],
+    ids=["fully connected", "resnet", "convolutional"],
+)
+def test_linear_output_norm_falls_like_one_over_the_root_of_the_width(network, widths, input_shape):
+    # Gaussian output weights add a logarithm, so that the slope lies somewhat above -0.5 at these widths
+    assert -0.6 <= exponent(network, widths, input_shape, 8) <= -0.35
+
+
+def test_nonlinear_output_norm_does_not_fall():
+    slope = exponent(lambda m: FullyConnected(width=m, activation="tanh", output="swish"), (1024, 16384), (4,), 24)
+    assert abs(slope) <= 0.1
+
+
+def test_bottleneck_norm_does_not_fall():
+    def network(width):
+        return Bottleneck(width=width, activation="quadratic", bottleneck_width=1, bottleneck_activation="identity")
+
+    assert abs(exponent(network, WIDTHS, (1,), 300)) <= 0.1
+
+
+def test_lecun_parameterization_multiplies_the_norm_by_the_width():
+    x = jnp.ones(3)
+    values = {}
+    for name in ("ntk", "lecun"):
+        net = FullyConnected(width=16, activation="erf", parameterization=name, trained="first")
+        values[name] = jnp.abs(shallow_hessian_blocks(net, net.init(jax.random.key(0), (3,)), x)).max()
+    # the same draws: u = w/√m, so that every second derivative is multiplied by m
+    assert float(values["lecun"]) == pytest.approx(16 * float(values["ntk"]), rel=1e-5)
