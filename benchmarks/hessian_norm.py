@@ -73,23 +73,27 @@ def public_side(torch_python: str, net: FullyConnected, params: Any, x: jax.Arra
 
 
 def memory_at(width: int) -> None:
-    """In a process of its own: the peak memory that one norm adds to that of the weights, and its warm time."""
+    """In a process of its own: what one norm adds to the memory of the weights, and its warm time."""
     net, params, x = network(width)
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak of drawing the weights (Linux)
-    before = resident_peak_bytes()
+    began = forget_peak()
+    hessian_norm(net, params, x, tolerance=TOLERANCE)
+    compiling = resident_bytes("VmHWM") - began
+    began = forget_peak()
     times = alternate({"ours": lambda: hessian_norm(net, params, x, tolerance=TOLERANCE).value}, repeats=3)["ours"]
-    row = {"width": width, "num_params": net.num_params((INPUT_DIM,)), **times}
-    print(
-        json.dumps(
-            {**row, "compile_s": times["first_s"] - times["median_s"], "added_bytes": resident_peak_bytes() - before}
-        )
-    )
+    added = {"added_bytes": resident_bytes("VmHWM") - began, "added_bytes_with_compiling": compiling}
+    row = {"width": width, "num_params": net.num_params((INPUT_DIM,)), "median_s": times["median_s"], **added}
+    print(json.dumps(row))
 
 
-def resident_peak_bytes() -> int:
-    """Peak resident memory since the peak was last forgotten (Linux)."""
-    status = Path("/proc/self/status").read_text()
-    return 1024 * int(status.split("VmHWM:")[1].split()[0])
+def forget_peak() -> int:
+    """Resident memory now; the peak is counted from here on (Linux)."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return resident_bytes("VmRSS")
+
+
+def resident_bytes(field: str) -> int:
+    """Resident memory of this process: ``VmRSS`` now, ``VmHWM`` at its peak."""
+    return 1024 * int(Path("/proc/self/status").read_text().split(f"{field}:")[1].split()[0])
 
 
 def growth(rows: list[dict[str, Any]], side: str) -> float | None:
