@@ -83,6 +83,7 @@ class DatasetSpec(SpecPart):
         "noise": ("gaussian-mixture",),
         "classes": ("mnist", "fashion-mnist", "digits"),
         "resolution": ("cifar2",),
+        "standardize": ("mnist", "fashion-mnist", "cifar2", "digits"),
     }
 
     name: DatasetName = Field("gaussian-mixture", title="Dataset", description="Where the inputs x come from.")
@@ -111,6 +112,11 @@ class DatasetSpec(SpecPart):
         max_length=10,
         title="Classes",
         description="Which classes to keep, by their numbers; all when empty.",
+    )
+    standardize: Literal["none", "unit-norm", "standard"] = Field(
+        "none",
+        title="Standardize",
+        description="Pixels as they are, from 0 to 1; images scaled to norm √d; or pixels to mean 0, variance 1.",
     )
     resolution: Literal[8, 32] = Field(8, title="Resolution", description="Pixels along each side of an image.")
     seed: int = Field(

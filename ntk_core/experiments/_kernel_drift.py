@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -205,6 +205,13 @@ def _rows(matrix: np.ndarray) -> tuple[tuple[float, ...], ...]:
     return tuple(_rounded(row) for row in matrix)
 
 
+def _over_seeds(one: Callable[..., Any], *batched: Any) -> Any:
+    """``one`` for each seed; a single one goes without ``vmap``, whose batch of one some operations pay for."""
+    if jax.tree.leaves(batched)[0].shape[0] > 1:
+        return jax.vmap(one)(*batched)
+    return jax.tree.map(lambda leaf: leaf[None], one(*jax.tree.map(lambda leaf: leaf[0], batched)))
+
+
 class _Initial(NamedTuple):
     """At w₀: the kernel of the pre-outputs, its images under each observed output, the loss."""
 
@@ -221,7 +228,7 @@ def _initial(
         kernel, f, _ = pre_output_ntk(net, params, x)
         return _Initial(kernel, {output: through_output(output, kernel, f, f) for output in observed}, loss(f, y))
 
-    return jax.vmap(one)(params)
+    return _over_seeds(one, params)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
@@ -241,7 +248,7 @@ def _measure(
         changes = [kernel_change(through_output(output, kernel, f, f), initial[output]) for output in observed]
         return jnp.stack(changes), loss(f, y)
 
-    return jax.vmap(one)(params, initial)
+    return _over_seeds(one, params, initial)
 
 
 @partial(jax.jit, static_argnums=(0, 1), donate_argnums=(2,))
@@ -257,4 +264,8 @@ def _descend(
     threshold: Array,
 ) -> DescentState:
     """:func:`ntk_core.dynamics.descend` for several seeds at once."""
-    return jax.vmap(lambda s, f, rate: descend(net, loss, s, f, x, y, rate, until_step, threshold))(state, fixed, rates)
+
+    def one(state: DescentState, fixed: NetworkParams, rate: Array) -> DescentState:
+        return descend(net, loss, state, fixed, x, y, rate, until_step, threshold)
+
+    return _over_seeds(one, state, fixed, rates)
