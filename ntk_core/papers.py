@@ -86,8 +86,8 @@ def _table() -> dict[str, Preset]:
                 title,
                 claim,
                 source,
-                "Data (MNIST averaged to 7 × 7, standardized, classes 0, 1 and 2, n = 60), depth, rate, threshold, widths "
-                "and number of runs are our choice.",
+                "Data (MNIST averaged to 7 × 7, standardized, classes 0, 1 and 2, n = 60), depth, rate, threshold, "
+                "widths and number of runs are our choice.",
                 KernelDriftSpec(architecture=architecture, widths=widths, num_seeds=3, **_IMAGES),
                 KernelDriftSpec(architecture=architecture, widths=paper_widths, **_IMAGES),
             )
