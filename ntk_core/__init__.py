@@ -38,6 +38,7 @@ _HOMES = {
         "path_sup",
         "shallow_hessian_blocks",
     ],
+    "ntk_core.dynamics": ["linearize"],
     "ntk_core.errors": ["InvalidInput", "TooLarge"],
     "ntk_core.specs": ["InvalidSpec", "KernelDriftSpec", "canonical_json", "digest", "parse_spec"],
     "ntk_core.papers": ["presets"],

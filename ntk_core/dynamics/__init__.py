@@ -10,6 +10,7 @@ from ntk_core.dynamics._descent import (
     record_steps,
     start,
 )
+from ntk_core.dynamics._linearize import linearize
 from ntk_core.dynamics._losses import Loss
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "eigenvalues",
     "kernel_matrix",
     "largest_eigenvalue",
+    "linearize",
     "record_steps",
     "start",
 ]

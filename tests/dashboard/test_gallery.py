@@ -4,6 +4,7 @@ import pytest
 
 from dashboard.gallery import GALLERY, gallery_result
 from ntk_core.experiments import run
+from ntk_core.fits import fit_power_law
 from ntk_core.papers import PRESETS
 from ntk_core.specs import with_settings
 
@@ -37,3 +38,29 @@ def test_one_point_of_the_gallery_is_found_again(name):
         # Hundreds of float32 steps on another processor; narrow networks amplify rounding.
         assert again.sup_change == pytest.approx(before.sup_change, rel=0.05)
         assert again.learning_rate == pytest.approx(before.learning_rate, rel=1e-4)
+
+
+CLAIMS = [
+    ("liu-fig1-left", "linear", -1.2, -0.4),
+    ("liu-fig1-left", "softmax", -0.1, 0.1),
+    ("liu-fig2", "linear", -0.7, -0.35),
+    ("liu-resnet", "linear", -1.2, -0.4),
+    ("liu-cnn", "linear", -1.2, -0.4),
+    ("liu-mixed", "linear", -1.2, -0.4),
+]
+
+
+@pytest.mark.parametrize(("name", "output", "lowest", "highest"), CLAIMS, ids=lambda value: str(value))
+def test_the_figures_show_the_slopes_that_the_paper_claims(name, output, lowest, highest):
+    """ΔK against the swept width: at most about m^(-1/2) with a linear output, flat with a nonlinear one."""
+    runs = [(point.width, each) for point in gallery_result(name).points for each in point.of(output)]
+    converged = [each.outcome == "converged" for _, each in runs]
+    fit = fit_power_law([width for width, _ in runs], [each.sup_change for _, each in runs], usable=converged)
+    assert lowest < fit.exponent < highest
+
+
+def test_the_distance_to_the_kernel_of_infinite_width_falls_like_one_over_the_root_of_the_width():
+    points = gallery_result("kernel-convergence").points
+    rows = [(point.width, each.infinite_distance) for point in points for each in point.of("linear")]
+    fit = fit_power_law(*zip(*rows, strict=True))
+    assert abs(fit.exponent + 0.5) < 2 * fit.interval

@@ -1,0 +1,38 @@
+"""The linear model that a network becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from jax import Array
+
+from ntk_core.architectures import Network
+from ntk_core.kernels import split_inexact
+
+Apply = Callable[[Any, Array], Array]
+Linearized = Callable[[Any, Array], Array]
+
+
+def linearize(net: Network | Apply, params: Any) -> Linearized:
+    """f_lin(params, x) = f(w₀; x) + ⟨∇_w f(w₀; x), w − w₀⟩ with w₀ = ``params``, shape (n, C).
+
+    ``net`` is a network of this package or any callable ``apply(params, x) -> (n, C)``. Parameters that are no
+    floating-point numbers (masks) stay at their values at w₀.
+
+    >>> w0, w = jax.numpy.array(3.0), jax.numpy.array(4.0)
+    >>> linearize(lambda w, x: w**2 * x, w0)(w, jax.numpy.ones((1, 1))).item()  # 9 + 2·3·(4 − 3)
+    15.0
+
+    Source: Liu, Zhu & Belkin 2020, §2; Lee et al. 2019.
+    """
+    apply = net.apply if isinstance(net, Network) else net
+    origin, rebuild = split_inexact(params)
+
+    def f_lin(moved: Any, x: Array) -> Array:
+        direction = jax.tree.map(lambda w, w0: w - w0, split_inexact(moved)[0], origin)
+        value, change = jax.jvp(lambda w: apply(rebuild(w), x), (origin,), (direction,))
+        return value + change
+
+    return f_lin
