@@ -113,8 +113,8 @@ class DatasetSpec(SpecPart):
         title="Classes",
         description="Which classes to keep, by their numbers; all when empty.",
     )
-    standardize: Literal["none", "unit-norm", "standard"] = Field(
-        "none",
+    standardize: Literal["raw", "unit-norm", "standard"] = Field(
+        "raw",
         title="Standardize",
         description="Pixels as they are, from 0 to 1; images scaled to norm √d; or pixels to mean 0, variance 1.",
     )

@@ -15,7 +15,7 @@ def load_dataset(name: str, **options: Any) -> Dataset:
     """The data set ``name``: "gaussian-mixture", "mnist", "fashion-mnist", "cifar2" or "digits".
 
     Every option with its bounds and default is in ``dataset_info(name).options``. For all sets: ``num_samples``,
-    ``num_test``, ``seed``, ``standardize`` ("none", "unit-norm", "standard") and ``targets`` ("one-hot" → y (n, C);
+    ``num_test``, ``seed``, ``standardize`` ("raw", "unit-norm", "standard") and ``targets`` ("one-hot" → y (n, C);
     "plus-minus" for two classes → y (n, 1), −1 for the first). The mixture has ``num_classes``, ``input_dim`` and
     ``noise``; the image sets have ``classes`` (names or indices, balanced), ``source`` ("shipped" or "full"),
     ``flatten``, and for "cifar2" ``resolution`` (8 or 32).

@@ -168,10 +168,10 @@ def _shared_options(max_train: int, max_test: int, num_samples: int, num_test: i
         Option(
             "standardize",
             "choice",
-            "none",
+            "raw",
             "unit-norm scales each input to the norm √d; standard gives each feature mean 0 and deviation 1 on the "
             "training set.",
-            choices=("none", "unit-norm", "standard"),
+            choices=("raw", "unit-norm", "standard"),
         ),
         Option(
             "targets",

@@ -37,7 +37,7 @@ def encode_targets(labels: IntArray, num_classes: int, targets: str) -> FloatArr
 def standardize_inputs(x: FloatArray, x_test: FloatArray, how: str) -> tuple[FloatArray, FloatArray]:
     """Both sets, standardized.
 
-    - "none": as they are.
+    - "raw": as they are.
     - "unit-norm": x √d / ‖x‖ for each input, d the number of its entries; a zero input stays zero.
     - "standard": (x − mean) / deviation for each feature, both of the training set; a feature that is constant there
       becomes 0 in both sets.

@@ -147,7 +147,7 @@ def test_unit_norm_inputs_have_the_norm_of_the_square_root_of_their_dimension(na
 
 
 def test_standard_uses_the_training_set_for_both_and_keeps_constant_pixels_at_zero():
-    raw, data = (load_dataset("mnist", num_samples=500, standardize=how) for how in ("none", "standard"))
+    raw, data = (load_dataset("mnist", num_samples=500, standardize=how) for how in ("raw", "standard"))
     mean, deviation = raw.x.astype(float).mean(axis=0), raw.x.astype(float).std(axis=0)
     constant = raw.x.max(axis=0) == raw.x.min(axis=0)
     assert 0 < constant.sum() < constant.size
@@ -160,7 +160,7 @@ def test_standard_uses_the_training_set_for_both_and_keeps_constant_pixels_at_ze
 
 def test_zero_image_stays_zero_when_it_is_standardized():
     zeros, empty = np.zeros((2, 3, 3, 1), np.float32), np.zeros((0, 3, 3, 1), np.float32)
-    for how in ("none", "unit-norm", "standard"):
+    for how in ("raw", "unit-norm", "standard"):
         x, x_test = standardize_inputs(zeros, empty, how)
         assert not x.any()
         assert x_test.shape == empty.shape
