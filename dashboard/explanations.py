@@ -8,6 +8,12 @@ WHAT_TO_SEE = {
         "theorem's upper bound $m^{-1/2}$; the dashed guides have both slopes. With a softmax or swish output it stays "
         "large at every width. Softmax comes close to 1 once it has converged: it saturates, and its kernel dies."
     ),
+    "architectures": (
+        "**What should I see?** Without a bottleneck the kernel change falls as the width grows and the heatmaps "
+        "before and after come to look alike; with a bottleneck of fixed width they stay different. Where the kernel "
+        "of infinite width is known, the kernel at $w_0$ approaches it like $m^{-1/2}$, and the spectra close in on "
+        "the dashed line."
+    ),
 }
 
 WHY_FINITE_WIDTH_DIFFERS = {
@@ -15,5 +21,10 @@ WHY_FINITE_WIDTH_DIFFERS = {
         "**Why is finite width different?** The kernel can move only as far as the Hessian of the output lets it. "
         "Behind a linear output that Hessian shrinks with the width, behind a nonlinear one it does not; and at small "
         "$m$ it is large for all. Open markers are runs that did not converge: no mean and no exponent uses them."
+    ),
+    "architectures": (
+        "**Why is finite width different?** A kernel entry is a sum over the $m$ neurons of each layer. Its random "
+        "part at $w_0$ averages out only like $m^{-1/2}$, and training moves every neuron a little. What counts is "
+        "the smallest width: three neurons do not average, however wide their neighbors are."
     ),
 }

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic
 
 import streamlit as st
 
 from dashboard.sentences import plain
-from dashboard.settings import Setting, differences, settings, spec_from_texts, text_of, value_of, values_of
+from dashboard.settings import Part, Setting, differences, settings, spec_from_texts, text_of, value_of, values_of
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.experiments import check_size
 from ntk_core.papers import PRESETS, Preset
-from ntk_core.specs import InvalidSpec, Spec, with_settings
+from ntk_core.specs import InvalidSpec, SpecPart, with_settings
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class _FormState:
     notes: dict[str, tuple[Any, str]] = field(default_factory=dict)
 
 
-class SpecForm:
+class SpecForm(Generic[Part]):
     """The settings of one page, in the session and in the URL.
 
     Attributes:
@@ -48,11 +48,24 @@ class SpecForm:
     """
 
     def __init__(
-        self, page: str, preset_names: Sequence[str], address: Mapping[str, str] | None, job_spec: Spec | None = None
+        self,
+        page: str,
+        preset_names: Sequence[str],
+        address: Mapping[str, str] | None,
+        job_spec: Part | None = None,
+        *,
+        presets: Mapping[str, Preset[Any]] = PRESETS,
+        check: Callable[[Any], None] = check_size,
     ):
-        """Read the URL when ``address`` is given, then the widgets; ``job_spec`` is that of the job in the URL."""
+        """Read the URL when ``address`` is given, then the widgets; ``job_spec`` is that of the job in the URL.
+
+        Args:
+            presets: where ``preset_names`` are found.
+            check: refuses a spec that is too large.
+        """
+        self._presets, self._check = presets, check
         self._page, self._preset_names = page, tuple(preset_names)
-        self._settings = settings(type(PRESETS[preset_names[0]].spec))
+        self._settings = settings(type(presets[preset_names[0]].spec))
         key = f"{page}.form"
         if key not in st.session_state:
             st.session_state[key] = _FormState(self._preset_names[0])
@@ -64,9 +77,9 @@ class SpecForm:
         self.spec, self.sentences = self._validate()
 
     @property
-    def preset(self) -> Preset:
+    def preset(self) -> Preset[Part]:
         """The preset chosen last."""
-        return PRESETS[self._state.preset]
+        return self._presets[self._state.preset]
 
     def query(self) -> dict[str, str]:
         """What the URL has to say so that the form comes out as it is."""
@@ -80,7 +93,7 @@ class SpecForm:
         st.selectbox(
             "Figure of a paper",
             self._preset_names,
-            format_func=lambda name: PRESETS[name].title,
+            format_func=lambda name: self._presets[name].title,
             key=self._key("preset"),
             on_change=self._choose_preset,
             help="Fills in the settings of a published figure, sized for two cores.",
@@ -89,13 +102,14 @@ class SpecForm:
 
     def paper_size(self) -> None:
         """One click to the sizes that the paper has."""
-        is_paper = self.spec == self.preset.paper_spec
+        paper: Any = self.preset.paper_spec
+        is_paper = self.spec == paper
         st.button(
             "Sized for two cores" if is_paper else "Paper size",
             key=self._key("paper_size"),
             on_click=self._fill,
-            args=(self.preset.spec if is_paper else self.preset.paper_spec,),
-            help=f"{self.preset.source}: widths up to {max(self.preset.paper_spec.widths):,}.",
+            args=(self.preset.spec if is_paper else paper,),
+            help=f"{self.preset.source}: widths up to {max(paper.widths):,}.",
         )
 
     def widgets(self, groups: Sequence[Group]) -> None:
@@ -130,7 +144,7 @@ class SpecForm:
         """Say something about a part of the URL until its widget changes or another URL is opened."""
         self._state.notes[name] = (self._state.raw.get(name), sentence)
 
-    def _read(self, address: Mapping[str, str], job_spec: Spec | None) -> None:
+    def _read(self, address: Mapping[str, str], job_spec: Part | None) -> None:
         texts = {name: text for name, text in address.items() if name not in ("preset", "job")}
         name = address.get("preset", self._preset_names[0])
         self._state.notes = {}
@@ -152,7 +166,7 @@ class SpecForm:
             unknown = InvalidInput("preset", name, "one of " + ", ".join(self._preset_names))
             self._note("preset", f"In the address, {unknown}. {self._state.preset} is used instead.")
 
-    def _fill(self, spec: Spec) -> None:
+    def _fill(self, spec: SpecPart) -> None:
         """Put a spec into the widgets."""
         values = values_of(spec)
         for setting in self._settings:
@@ -176,11 +190,11 @@ class SpecForm:
         given = {setting.name: _given(setting, self._state.raw[setting.name]) for setting in self._settings}
         return {setting.name: given[setting.name] for setting in self._settings if setting.is_used(given)}
 
-    def _validate(self) -> tuple[Spec | None, dict[str, str]]:
+    def _validate(self) -> tuple[Part | None, dict[str, str]]:
         titled = {setting.name: setting for setting in self._settings}
         try:
             spec = with_settings(type(self.preset.spec)(), self._values())
-            check_size(spec)
+            self._check(spec)
         except (InvalidSpec, TooLarge) as error:
             found = error.problems if isinstance(error, InvalidSpec) else (error,)
             return None, {p.field: titled[p.field].sentence(p) if p.field in titled else f"{p}." for p in found}

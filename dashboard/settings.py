@@ -8,16 +8,17 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from ntk_core.errors import InvalidInput
-from ntk_core.specs import InvalidSpec, Spec, SpecPart, with_settings
+from ntk_core.specs import InvalidSpec, SpecPart, with_settings
 from ntk_core.validation import allowed_values, bounds
 from ntk_core.vocabulary import ACTIVATIONS, ARCHITECTURES, DATASETS, OUTPUTS, PARAMETERIZATIONS, Term
 
+Part = TypeVar("Part", bound=SpecPart)
 Entry = Literal["choice", "choices", "switch", "integer", "number", "list", "text"]
 _VOCABULARIES = (ACTIVATIONS, ARCHITECTURES, DATASETS, OUTPUTS, PARAMETERIZATIONS)
 
@@ -93,7 +94,7 @@ def settings(model: type[BaseModel], prefix: str = "") -> tuple[Setting, ...]:
     return tuple(found)
 
 
-def values_of(spec: Spec) -> dict[str, Any]:
+def values_of(spec: SpecPart) -> dict[str, Any]:
     """Dotted name → value of every setting that the spec uses."""
     found: dict[str, Any] = {}
     for setting in settings(type(spec)):
@@ -132,7 +133,7 @@ def value_of(setting: Setting, text: str) -> Any:
     return _number(text, whole=setting.entry == "integer")
 
 
-def differences(spec: Spec, base: Spec) -> dict[str, str]:
+def differences(spec: SpecPart, base: SpecPart) -> dict[str, str]:
     """Dotted name → text of what makes ``spec`` out of ``base`` by :func:`ntk_core.specs.with_settings`."""
     before = values_of(base)
     defaults = {setting.name: setting.info.default for setting in settings(type(spec))}
@@ -141,7 +142,7 @@ def differences(spec: Spec, base: Spec) -> dict[str, str]:
     }
 
 
-def spec_from_texts(texts: Mapping[str, str], base: Spec) -> tuple[Spec, tuple[InvalidInput, ...]]:
+def spec_from_texts(texts: Mapping[str, str], base: Part) -> tuple[Part, tuple[InvalidInput, ...]]:
     """``base`` with the settings of ``texts``; what cannot be used keeps its value in ``base`` and is named."""
     known = {setting.name: setting for setting in settings(type(base))}
     given = {name: value_of(known[name], text) for name, text in texts.items() if name in known}

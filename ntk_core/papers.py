@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from ntk_core.errors import InvalidInput
-from ntk_core.specs import ArchitectureSpec, DatasetSpec, KernelDriftSpec, Spec, TrainingSpec
+from ntk_core.specs import ArchitectureSpec, DatasetSpec, KernelDriftSpec, Spec, SpecPart, TrainingSpec
+
+Part = TypeVar("Part", bound=SpecPart)
 
 
 @dataclass(frozen=True)
-class Preset:
+class Preset(Generic[Part]):
     """A named spec with its claim.
 
     Attributes:
@@ -27,8 +29,8 @@ class Preset:
     claim: str
     source: str
     our_choice: str
-    spec: Spec
-    paper_spec: Spec
+    spec: Part
+    paper_spec: Part
 
 
 _LIU_CHOICES = (
@@ -47,7 +49,7 @@ _BOTTLENECK_WIDTHS = (3, 5, 10, 50, 100, 500, 1000)
 _FIG2: dict[str, Any] = {"swept": "bottleneck_width", "outputs": ("linear",)}
 
 
-def _table() -> dict[str, Preset]:
+def _table() -> dict[str, Preset[Spec]]:
     found = (
         Preset(
             "liu-fig1-left",
@@ -143,7 +145,7 @@ def presets() -> dict[str, Spec]:
     return {name: preset.spec for name, preset in PRESETS.items()}
 
 
-def preset(name: str, field: str = "preset") -> Preset:
+def preset(name: str, field: str = "preset") -> Preset[Spec]:
     """The preset of that name.
 
     Raises:

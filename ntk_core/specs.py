@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
@@ -30,6 +30,7 @@ __all__ = [
     "TrainingSpec",
     "canonical_json",
     "digest",
+    "has_infinite_width",
     "parse_spec",
     "setting_names",
     "training_groups",
@@ -39,6 +40,8 @@ __all__ = [
 SCHEMA_VERSION: Literal[1] = 1
 MAX_JSON_BYTES = 1_000_000
 INFINITE_WIDTH_KINDS = ("fully-connected", "resnet", "convnet", "mixed")
+
+Part = TypeVar("Part", bound=SpecPart)
 
 
 class KernelDriftSpec(SpecPart):
@@ -100,8 +103,7 @@ class KernelDriftSpec(SpecPart):
             raise InvalidInput(
                 "architecture.kind", self.architecture.kind, "with images only, for example dataset mnist"
             )
-        limit_known = self.architecture.kind in INFINITE_WIDTH_KINDS and self.architecture.parameterization == "ntk"
-        if self.infinite_width and not limit_known:
+        if self.infinite_width and not has_infinite_width(self.architecture):
             raise InvalidInput(
                 "infinite_width", True, "false, except for NTK parameterization and " + ", ".join(INFINITE_WIDTH_KINDS)
             )
@@ -124,6 +126,11 @@ class KernelDriftSpec(SpecPart):
     @classmethod
     def _once(cls, outputs: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(outputs))
+
+
+def has_infinite_width(architecture: ArchitectureSpec) -> bool:
+    """Whether the kernel of infinite width of this architecture is known."""
+    return architecture.kind in INFINITE_WIDTH_KINDS and architecture.parameterization == "ntk"
 
 
 @dataclass(frozen=True)
@@ -181,13 +188,10 @@ def parse_spec(data: Any) -> Spec:
     model = EXPERIMENTS.get(experiment) if isinstance(experiment, str) else None
     if model is None:
         raise InvalidSpec((InvalidInput("experiment", experiment, "one of " + ", ".join(EXPERIMENTS)),))
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        raise InvalidSpec(problems(model, error)) from None
+    return _validated(model, data)
 
 
-def with_settings(spec: Spec, settings: dict[str, Any]) -> Spec:
+def with_settings(spec: Part, settings: dict[str, Any]) -> Part:
     """``spec`` with some settings replaced, given by dotted names: ``{"training.learning_rate": 0.5}``.
 
     Settings that a changed kind (dataset, architecture, what is swept) does not use are dropped unless they are given.
@@ -205,7 +209,14 @@ def with_settings(spec: Spec, settings: dict[str, Any]) -> Spec:
             raise InvalidSpec((InvalidInput(name, value, "only the settings " + ", ".join(setting_names(type(spec)))),))
         part[last] = value
     _drop_unused(type(spec), data, settings, "")
-    return parse_spec(data)
+    return _validated(type(spec), data)
+
+
+def _validated(model: type[Part], data: dict[str, Any]) -> Part:
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise InvalidSpec(problems(model, error)) from None
 
 
 def _drop_unused(part_type: type[SpecPart], data: dict[str, Any], given: dict[str, Any], prefix: str) -> None:

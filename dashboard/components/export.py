@@ -58,16 +58,23 @@ def export_menu(
         figures: caption → figure, for the HTML page.
     """
     with st.popover("Export", icon=":material/download:"):
-        if result is None:
-            st.caption("Numbers and figures can be taken once the run has ended.")
-        else:
-            _download("Numbers, CSV", result.csv, f"{name}.csv", "text/csv")
-            _download("Result, JSON", result.model_dump_json, f"{name}-result.json", "application/json")
-            _download("Figures, HTML", lambda: page_html(title, figures, result), f"{name}.html", "text/html")
-        _download("Settings, JSON", lambda: spec.model_dump_json(indent=1), f"{name}-spec.json", "application/json")
+        export_entries(name, title, spec, result, figures)
         image_format_chooser()
-        st.caption("The same from a terminal:")
-        st.code(command_line(spec), language="bash", wrap_lines=True)
+
+
+def export_entries(
+    name: str, title: str, spec: Spec, result: DriftResult | None, figures: Mapping[str, go.Figure]
+) -> None:
+    """The same without a menu around it, for pages that export several results."""
+    if result is None:
+        st.caption("Numbers and figures can be taken once the run has ended.")
+    else:
+        _download("Numbers, CSV", result.csv, f"{name}.csv", "text/csv")
+        _download("Result, JSON", result.model_dump_json, f"{name}-result.json", "application/json")
+        _download("Figures, HTML", lambda: page_html(title, figures, result), f"{name}.html", "text/html")
+    _download("Settings, JSON", lambda: spec.model_dump_json(indent=1), f"{name}-spec.json", "application/json")
+    st.caption("The same from a terminal:")
+    st.code(command_line(spec), language="bash", wrap_lines=True)
 
 
 def _download(label: str, data: Callable[[], str], file_name: str, mime: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,7 +17,7 @@ from dashboard.settings import differences, settings
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments import estimate
 from ntk_core.results import DriftPoint, DriftResult
-from ntk_core.specs import Spec, digest
+from ntk_core.specs import Spec, SpecPart, digest
 
 REFRESH_S = 0.5
 
@@ -57,77 +57,86 @@ def attach(page: str, address: Mapping[str, str] | None) -> Spec | None:
     return snapshot.spec if snapshot else None
 
 
-def run_bar(page: str, form: SpecForm) -> None:
+def run_bar(page: str, form: SpecForm[Spec]) -> None:
     """Presets, Run and what the run will cost."""
-    snapshot = _snapshot(page)
+    snapshot = snapshot_of(page)
     runs_already = (
         snapshot is not None and snapshot.active and snapshot.spec == form.spec and not session.is_detached(page)
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         form.preset_chooser()
         form.paper_size()
-        pressed = st.button(
-            "Run",
-            key=f"{page}.run",
-            type="primary",
-            icon=":material/play_arrow:",
-            disabled=form.spec is None or runs_already,
-            shortcut="ctrl+enter",
-            help="Compute these settings; equal settings that were computed before come back at once.",
-        )
-        st.caption(_cost_words(form.spec), width="content")
+        pressed = run_button(page, disabled=form.spec is None or runs_already)
+        st.caption(cost_words([form.spec] if form.spec else []), width="content")
     if form.spec is None:
         st.error("Run waits for these settings: " + plain(" ".join(form.sentences.values())))
-    elif pressed:
-        _start(page, form.spec)
+    elif pressed and submit(page, form.spec):
+        st.rerun()
 
 
-def live_panel(page: str, form: SpecForm, draw: Callable[[Shown], None]) -> None:
+def run_button(page: str, *, disabled: bool) -> bool:
+    """Run; whether it was pressed."""
+    return st.button(
+        "Run",
+        key=f"{page}.run",
+        type="primary",
+        icon=":material/play_arrow:",
+        disabled=disabled,
+        shortcut="ctrl+enter",
+        help="Compute these settings; equal settings that were computed before come back at once.",
+    )
+
+
+def live_panel(page: str, form: SpecForm[Spec], draw: Callable[[Shown], None]) -> None:
     """The followed job's progress and figures, drawn again while it runs; without a job, the precomputed figure."""
-    first = _snapshot(page)
+    first = snapshot_of(page)
     live = first is not None and first.active and not session.is_detached(page)
 
     @st.fragment(run_every=REFRESH_S if live else None)
     def panel() -> None:
-        now = _snapshot(page)
+        now = snapshot_of(page)
         if live and (now is None or not now.active or session.is_detached(page)):
             st.rerun()
         shown = _precomputed(form) if now is None else _followed(page, now)
         if shown is None:
             return
         if not live:
-            _say_if_stale(form, shown.spec)
+            say_if_stale(form.spec, shown.spec)
         draw(shown)
 
     panel()
 
 
-def _snapshot(page: str) -> Snapshot | None:
+def snapshot_of(page: str) -> Snapshot | None:
+    """The job that the page follows, as it is now."""
     job_id = session.followed_job(page)
     if job_id is None:
         return None
     return shared_jobs().snapshot(job_id, "" if session.is_detached(page) else session.viewer())
 
 
-def _cost_words(spec: Spec | None) -> str:
-    if spec is None:
+def cost_words(specs: Sequence[Spec]) -> str:
+    """What computing these specs will take; they share their widths."""
+    if not specs:
         return ""
-    cost = estimate(spec)
-    count = f"{cost.num_points} width" + ("s" if cost.num_points > 1 else "")
-    return f"{count}, about {duration(cost.seconds)} here, {amount(cost.peak_bytes)} of memory"
+    costs = [estimate(spec) for spec in specs]
+    count = f"{costs[0].num_points} width" + ("s" if costs[0].num_points > 1 else "")
+    seconds, peak = sum(cost.seconds for cost in costs), max(cost.peak_bytes for cost in costs)
+    return f"{count}, about {duration(seconds)} here, {amount(peak)} of memory"
 
 
-def _start(page: str, spec: Spec) -> None:
+def submit(page: str, spec: Spec) -> bool:
+    """Start or attach to the job of this spec and follow it; False when it was refused, which is then said."""
     try:
         job_id = shared_jobs().submit(spec, session.viewer())
     except InvalidInput as error:
         st.error(plain(f"{error}."))
-        return
+        return False
     session.follow_job(page, job_id)
-    st.rerun()
+    return True
 
 
-def _precomputed(form: SpecForm) -> Shown | None:
+def _precomputed(form: SpecForm[Spec]) -> Shown | None:
     result = gallery_result(form.preset.name)
     if result is None:
         st.info("Press Run: the points appear here one by one.")
@@ -138,8 +147,7 @@ def _precomputed(form: SpecForm) -> Shown | None:
 
 def _followed(page: str, now: Snapshot) -> Shown | None:
     _progress(page, now)
-    for failure in now.failures:
-        st.warning(plain(f"{failure.key.replace('=', ' ')}: {failure.reason}."))
+    say_failures(now)
     if not now.points:
         if now.active:
             st.info("The first point is on its way.")
@@ -147,12 +155,18 @@ def _followed(page: str, now: Snapshot) -> Shown | None:
     return Shown(now.spec, now.points, now.result, "job")
 
 
-def _say_if_stale(form: SpecForm, shown: Spec) -> None:
+def say_failures(now: Snapshot, prefix: str = "") -> None:
+    """One sentence a width that could not be computed."""
+    for failure in now.failures:
+        st.warning(plain(f"{prefix}{failure.key.replace('=', ' ')}: {failure.reason}."))
+
+
+def say_if_stale(wanted: SpecPart | None, shown: SpecPart) -> None:
     """Name the settings in which the form differs from the figure."""
-    if form.spec is None or form.spec == shown:
+    if wanted is None or wanted == shown:
         return
     titles = {setting.name: setting.title for setting in settings(type(shown))}
-    named = ", ".join(titles[name] for name in differences(form.spec, shown) | differences(shown, form.spec))
+    named = ", ".join(titles[name] for name in differences(wanted, shown) | differences(shown, wanted))
     st.info(f"The figure belongs to other settings than the form ({plain(named)}). Press Run for yours.")
 
 
@@ -162,16 +176,23 @@ def _progress(page: str, now: Snapshot) -> None:
         return
     if now.active:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.progress(now.fraction, plain(_progress_words(now)))
-            st.button("Stop", key=f"{page}.stop", icon=":material/stop:", on_click=_stop, args=(page, now.job_id))
-    elif now.status == "failed":
-        st.error(plain(f"{now.reason}."))
+            st.progress(now.fraction, plain(progress_words(now)))
+            st.button("Stop", key=f"{page}.stop", icon=":material/stop:", on_click=stop, args=(page,))
+    else:
+        say_end(now)
+
+
+def say_end(now: Snapshot, prefix: str = "") -> None:
+    """Why a job ended before it was done, and what can be done."""
+    if now.status == "failed":
+        st.error(plain(f"{prefix}{now.reason}."))
     elif now.status == "cancelled":
         done = f"{len(now.points)} of {len(now.spec.widths)} widths are done"
-        st.info(f"Stopped: {done}. Run goes on from there.", icon=":material/stop_circle:")
+        st.info(f"{prefix}Stopped: {done}. Run goes on from there.", icon=":material/stop_circle:")
 
 
-def _progress_words(now: Snapshot) -> str:
+def progress_words(now: Snapshot) -> str:
+    """How far a job is and what it does."""
     if now.status == "queued":
         return f"Waiting, place {now.position} in the queue"
     done = f"{len(now.points)} of {len(now.spec.widths)} widths"
@@ -179,6 +200,8 @@ def _progress_words(now: Snapshot) -> str:
     return f"{done}{left} · {now.message}"
 
 
-def _stop(page: str, job_id: str) -> None:
-    if not shared_jobs().stop(job_id, session.viewer()):
+def stop(page: str) -> None:
+    """Stop the followed job, or only look away when somebody else follows it."""
+    job_id = session.followed_job(page)
+    if job_id is not None and not shared_jobs().stop(job_id, session.viewer()):
         session.detach(page)

@@ -64,6 +64,18 @@ def output_style(output: str) -> Style:
     return Style(_COLORS[index % len(_COLORS)], dash, _SYMBOLS[index % len(_SYMBOLS)], OUTPUTS[output].title)
 
 
+def output_title(output: str) -> str:
+    """An output nonlinearity as people read it."""
+    return OUTPUTS[output].title
+
+
+def network_style(part: str) -> Style:
+    """The style of network ``"a"`` or ``"b"`` where two are compared; blue and vermilion, as of the first outputs."""
+    index = ("a", "b").index(part)
+    # Dashed lines are guides and references there.
+    return Style(_COLORS[index], ("solid", "dot")[index], _SYMBOLS[index], part.upper())
+
+
 def power_of_ten(exponent: int) -> str:
     """``10⁴`` for 4."""
     return "10" + str(exponent).translate(_SUPERSCRIPTS)

@@ -2,5 +2,6 @@
 
 from ntk_core.experiments._estimate import check_size, estimate
 from ntk_core.experiments._run import run
+from ntk_core.experiments._sizes import LayerSize, layer_sizes, min_width
 
-__all__ = ["check_size", "estimate", "run"]
+__all__ = ["LayerSize", "check_size", "estimate", "layer_sizes", "min_width", "run"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ntk_core.spec_parts import ArchitectureSpec
@@ -42,6 +43,14 @@ class LayerSize:
         pairs = self.positions**2 * (rows**2 * self.features + num_samples**2 * self.fan_in)
         jacobian = rows * self.multiplications + rows**2 * self.fan_in * self.features
         return min(pairs, jacobian)
+
+
+def min_width(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> int:
+    """Smallest hidden width; for a DenseNet, where edges may be missing, the smallest expected in-degree outside the
+    first layer (Zhu, Liu & Belkin 2022, Eq. 8). ``sizes`` are those of :func:`layer_sizes`."""
+    if architecture.kind == "densenet":
+        return max(1, round((1 - architecture.drop_probability) * sizes[1].fan_in))
+    return min(size.features for size in sizes[:-1])
 
 
 def layer_sizes(

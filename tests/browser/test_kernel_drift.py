@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
+from dashboard.navigation import PAGES
 from tests.browser.conftest import READY
 
 pytestmark = pytest.mark.browser
@@ -27,7 +28,7 @@ def job_of(page) -> str:
 
 def test_page_opened_first_by_its_own_url_has_the_menu_of_the_app(open_page):
     page = open_page("/kernel_drift")
-    expect(page.get_by_test_id("stTopNavLink")).to_have_count(2)
+    expect(page.get_by_test_id("stTopNavLink")).to_have_count(len(PAGES))
     expect(page.get_by_role("heading", name="When does the tangent kernel stop moving?")).to_be_visible()
 
 

@@ -1,0 +1,19 @@
+"""Both networks of a pair, drawn, with their sizes."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dashboard.comparison import PARTS, ArchitecturePair
+from dashboard.components.chart import chart
+from dashboard.figures.network_drawing import drawn, short_title, size_rows
+
+
+def networks(page: str, pair: ArchitecturePair) -> None:
+    """Both networks as boxes, and how large they are at each width."""
+    for part, column in zip(PARTS, st.columns(2, gap="medium"), strict=True):
+        drawing, words, rows = drawn(pair, part, max(pair.widths))
+        with column:
+            st.subheader(f"{part.upper()}: {short_title(pair, part)}", anchor=False)
+            chart(drawing, f"{page}.drawing_{part}", words, rows)
+    st.dataframe(size_rows(pair), hide_index=True, alt="Parameters and smallest width of both networks, at each width")

@@ -1,0 +1,158 @@
+"""Two networks, one job each: run, follow and stop them together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import streamlit as st
+
+from dashboard import session
+from dashboard.comparison import PARTS, ArchitecturePair, pair_of
+from dashboard.components.chart import image_format_chooser
+from dashboard.components.export import export_entries
+from dashboard.components.run_panel import (
+    REFRESH_S,
+    Shown,
+    attach,
+    cost_words,
+    progress_words,
+    run_button,
+    say_end,
+    say_failures,
+    say_if_stale,
+    snapshot_of,
+    stop,
+    submit,
+)
+from dashboard.forms import SpecForm
+from dashboard.jobs import Snapshot
+from dashboard.sentences import plain
+
+PairShown = Mapping[str, Shown]
+
+
+def attach_pair(
+    page: str, address: Mapping[str, str] | None
+) -> tuple[Mapping[str, str] | None, ArchitecturePair | None]:
+    """Follow the jobs that the URL names (``a.job``, ``b.job``).
+
+    Returns:
+        The rest of the address, with ``job`` where a job is not known, and the pair that the jobs compute.
+    """
+    if address is None:
+        return None, None
+    named = {part: address[f"{part}.job"] for part in PARTS if f"{part}.job" in address}
+    rest = {name: text for name, text in address.items() if name.removesuffix(".job") not in PARTS}
+    specs = {part: attach(_slot(page, part), {"job": named[part]} if part in named else {}) for part in PARTS}
+    unknown = [job for part, job in named.items() if specs[part] is None]
+    if unknown:
+        rest["job"] = unknown[0]
+    a, b = specs["a"], specs["b"]
+    return rest, pair_of(a, b) if a and b and not unknown else None
+
+
+def job_query(page: str) -> dict[str, str]:
+    """The part of the URL that names the followed jobs."""
+    followed = {part: session.followed_job(_slot(page, part)) for part in PARTS}
+    return {f"{part}.job": job_id for part, job_id in followed.items() if job_id}
+
+
+def pair_bar(page: str, form: SpecForm[ArchitecturePair]) -> None:
+    """Presets, Run and what both runs will cost."""
+    pair = form.spec
+    specs = {part: pair.spec(part) for part in PARTS} if pair else {}
+    run_already = bool(specs) and all(
+        now is not None and now.spec == specs[part] and _is_live(page, part, now)
+        for part in PARTS
+        for now in [snapshot_of(_slot(page, part))]
+    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        form.preset_chooser()
+        pressed = run_button(page, disabled=pair is None or run_already)
+        st.caption(cost_words(list(specs.values())), width="content")
+    if pair is None:
+        st.error("Run waits for these settings: " + plain(" ".join(form.sentences.values())))
+    elif pressed and all(submit(_slot(page, part), spec) for part, spec in specs.items()):
+        st.rerun()
+
+
+def live_pair(page: str, form: SpecForm[ArchitecturePair], draw: Callable[[PairShown], None]) -> None:
+    """Progress of both jobs and their figures, drawn again while one of them runs."""
+    live = _any_live(page, _snapshots(page))
+
+    @st.fragment(run_every=REFRESH_S if live else None)
+    def panel() -> None:
+        now = _snapshots(page)
+        if live and not _any_live(page, now):
+            st.rerun()
+        if not now:
+            st.info("Press Run: the points of both networks appear here one by one.")
+            return
+        _progress(page, now)
+        shown = {part: Shown(job.spec, job.points, job.result, "job") for part, job in now.items() if job.points}
+        if not shown:
+            if live:
+                st.info("The first point is on its way.")
+            return
+        if not live and len(now) == len(PARTS):
+            _say_if_stale(form.spec, now)
+        draw(shown)
+
+    panel()
+
+
+def export_pair(title: str, shown: PairShown) -> None:
+    """What can be taken along of each network."""
+    with st.popover("Export", icon=":material/download:"):
+        for (part, of_part), tab in zip(
+            shown.items(), st.tabs([f"Network {part.upper()}" for part in shown]), strict=True
+        ):
+            with tab:
+                export_entries(f"architecture-{part}", title, of_part.spec, of_part.result, {})
+        image_format_chooser()
+
+
+def _slot(page: str, part: str) -> str:
+    """Under which name the session remembers the job of one network."""
+    return f"{page}.{part}"
+
+
+def _snapshots(page: str) -> dict[str, Snapshot]:
+    found = {part: snapshot_of(_slot(page, part)) for part in PARTS}
+    return {part: now for part, now in found.items() if now is not None}
+
+
+def _is_live(page: str, part: str, now: Snapshot) -> bool:
+    return now.active and not session.is_detached(_slot(page, part))
+
+
+def _any_live(page: str, snapshots: Mapping[str, Snapshot]) -> bool:
+    return any(_is_live(page, part, now) for part, now in snapshots.items())
+
+
+def _stop_both(page: str) -> None:
+    for part in PARTS:
+        stop(_slot(page, part))
+
+
+def _progress(page: str, snapshots: Mapping[str, Snapshot]) -> None:
+    """One line a network, and one Stop for both."""
+    if _any_live(page, snapshots):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            with st.container():
+                for part, now in snapshots.items():
+                    if _is_live(page, part, now):
+                        st.progress(now.fraction, plain(f"{part.upper()}: {progress_words(now)}"))
+            st.button("Stop", key=f"{page}.stop", icon=":material/stop:", on_click=_stop_both, args=(page,))
+    for part, now in snapshots.items():
+        prefix = f"Network {part.upper()}: "
+        if now.active and session.is_detached(_slot(page, part)):
+            st.info(f"{prefix}somebody else follows this run too, so it goes on. Press Run to follow it again.")
+        say_end(now, prefix)
+        say_failures(now, prefix)
+
+
+def _say_if_stale(wanted: ArchitecturePair | None, snapshots: Mapping[str, Snapshot]) -> None:
+    shown = pair_of(snapshots["a"].spec, snapshots["b"].spec)
+    if wanted is not None and shown is not None:
+        say_if_stale(pair_of(wanted.spec("a"), wanted.spec("b")), shown)

@@ -1,0 +1,207 @@
+"""A network as boxes from the input to the outputs, as high as the layer is wide, with its skips."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from dashboard.comparison import PARTS, ArchitecturePair
+from dashboard.figures.style import GUIDE_COLOR, Style, network_style, width_label
+from ntk_core.experiments import LayerSize, min_width
+from ntk_core.spec_parts import ArchitectureSpec
+from ntk_core.vocabulary import ACTIVATIONS, ARCHITECTURES, PARAMETERIZATIONS
+
+DRAWING_HEIGHT = 210
+_HALF = 0.27  # half the width of a box, of the distance between two
+
+
+def drawing(
+    architecture: ArchitectureSpec, sizes: Sequence[LayerSize], input_shape: tuple[int, ...], width: int, part: str
+) -> go.Figure:
+    """Boxes for the input, every hidden layer and the outputs; heights are logarithmic in the number of neurons.
+
+    Frozen layers are gray; convolutions are stacks of channels; an arc with ⊕ adds what it skips, one with ‖ is
+    concatenated.
+    """
+    style, figure = network_style(part), go.Figure()
+    features = [math.prod(input_shape), *(size.features for size in sizes)]
+    heights = [_height(count, max(*features, width)) for count in features]
+    for index, height in enumerate(heights):
+        trained = index > 0 and is_trained(architecture, index)
+        _add_box(figure, index, height, style if trained else None, _copies(sizes, index))
+    for index in range(1, len(heights)):
+        _arrow(figure, (index - 1 + _HALF, 0), (index - _HALF, 0), GUIDE_COLOR)
+    _add_skips(figure, architecture, heights, style)
+    words = [f"input<br>{features[0]:,} numbers"]
+    for row in layer_rows(architecture, sizes):
+        frozen = "" if row["trained"] else ", frozen"
+        words.append(
+            f"{row['layer']}<br>{row['kind']}{frozen}<br>in-degree {row['in-degree']:,}<br>"
+            f"{row['neurons or channels']:,} neurons or channels<br>{row['parameters']:,} parameters"
+        )
+    crowded = len(heights) > 8
+    labels = [_label(count, width, crowded) for count in features]
+    labels[0], labels[-1] = str(features[0]), str(features[-1])
+    shared = {"x": list(range(len(heights))), "hovertext": words, "hovertemplate": "%{hovertext}<extra></extra>"}
+    below = [-height / 2 - 0.2 for height in heights]
+    figure.add_scatter(**shared, y=below, mode="text", text=labels, textfont={"size": 11 if crowded else 14})
+    figure.add_scatter(**shared, y=[0] * len(heights), mode="markers", marker={"size": 26, "opacity": 0})
+    figure.update_layout(showlegend=False)
+    figure.update_xaxes(visible=False, range=[-0.55, len(heights) - 0.45], fixedrange=True)
+    figure.update_yaxes(visible=False, range=[-1.5, 1.75 if _skips(architecture) else 1.15], fixedrange=True)
+    return figure.update_layout(height=DRAWING_HEIGHT, margin={"l": 4, "r": 4, "t": 4, "b": 4}, dragmode=False)
+
+
+def drawn(pair: ArchitecturePair, part: str, width: int) -> tuple[go.Figure, str, list[dict[str, object]]]:
+    """The drawing of one network of the pair, its words and its rows."""
+    architecture, sizes = getattr(pair, part), pair.layers(part, width)
+    figure = drawing(architecture, sizes, pair.shapes.input_shape, width, part)
+    return figure, drawing_words(architecture, sizes, width), layer_rows(architecture, sizes)
+
+
+def short_title(pair: ArchitecturePair, part: str) -> str:
+    """The kind of network, for a heading."""
+    return ARCHITECTURES[getattr(pair, part).kind].title
+
+
+def size_rows(pair: ArchitecturePair) -> list[dict[str, object]]:
+    """One row a width: parameters, edges that a mask removes included, and smallest width or in-degree of both."""
+    rows = []
+    for width in sorted(set(pair.widths)):
+        row: dict[str, object] = {"width m": width}
+        for part in PARTS:
+            architecture, sizes = getattr(pair, part), pair.layers(part, width)
+            smallest = "in-degree" if architecture.kind == "densenet" else "width"
+            row[f"{part.upper()}: parameters"] = sum(size.num_params for size in sizes)
+            row[f"{part.upper()}: smallest {smallest}"] = min_width(architecture, sizes)
+        rows.append(row)
+    return rows
+
+
+def layer_rows(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> list[dict[str, object]]:
+    """One row a layer: what it is, its in-degree, its neurons, its parameters."""
+    return [
+        {
+            "layer": "output layer" if index == len(sizes) else f"hidden layer {index}",
+            "kind": "convolution" if size.positions > 1 else "dense",
+            "trained": is_trained(architecture, index),
+            "in-degree": size.fan_in,
+            "neurons or channels": size.features,
+            "parameters": size.num_params,
+        }
+        for index, size in enumerate(sizes, start=1)
+    ]
+
+
+def description(architecture: ArchitectureSpec) -> str:
+    """The architecture in words: kind, depth, activation, biases, parameterization."""
+    layers = f"{architecture.depth} hidden layer" + "s" * (architecture.depth > 1)
+    biases = "biases" if architecture.use_bias else "no biases"
+    return (
+        f"{ARCHITECTURES[architecture.kind].title}, {layers}, {ACTIVATIONS[architecture.activation].title}, {biases}, "
+        f"{PARAMETERIZATIONS[architecture.parameterization].title} parameterization"
+    )
+
+
+def drawing_words(architecture: ArchitectureSpec, sizes: Sequence[LayerSize], width: int) -> str:
+    """The drawing for those who do not see it."""
+    neurons = ", ".join(f"{size.features:,}" for size in sizes[:-1])
+    skips = {"resnet": " Each skip adds a layer to a later one.", "densenet": " Every layer sees all layers below it."}
+    return (
+        f"{description(architecture)}. At width {width:,} its hidden layers have {neurons} "
+        f"{'neurons or channels' if sizes[0].positions > 1 else 'neurons'}; the smallest "
+        f"{'in-degree' if architecture.kind == 'densenet' else 'width'} is {min_width(architecture, sizes):,}."
+        + skips.get(architecture.kind, "")
+    )
+
+
+def is_trained(architecture: ArchitectureSpec, layer: int) -> bool:
+    """Whether the layer, counted from 1, moves in training."""
+    last = architecture.depth + 1
+    return {"all": True, "first": layer == 1, "hidden": layer < last, "last": layer == last}[architecture.trained]
+
+
+def _height(count: int, largest: int) -> float:
+    return 0.16 + 1.84 * math.log(count) / math.log(max(largest, 2))
+
+
+def _copies(sizes: Sequence[LayerSize], index: int) -> int:
+    return 3 if index and sizes[index - 1].positions > 1 else 1
+
+
+def _add_box(figure: go.Figure, index: int, height: float, style: Style | None, copies: int) -> None:
+    color = style.color if style else GUIDE_COLOR
+    for copy in reversed(range(copies)):
+        shift = 0.07 * copy
+        figure.add_shape(
+            type="rect",
+            x0=index - _HALF + shift,
+            x1=index + (_HALF if copies == 1 else _HALF - 0.14) + shift,
+            y0=-height / 2 + shift,
+            y1=height / 2 + shift,
+            line={"color": color, "width": 2},
+            fillcolor=style.band if style else "rgba(127, 138, 153, 0.2)",
+        )
+
+
+def _arrow(figure: go.Figure, start: tuple[float, float], end: tuple[float, float], color: str) -> None:
+    figure.add_annotation(
+        x=end[0],
+        y=end[1],
+        ax=start[0],
+        ay=start[1],
+        xref="x",
+        yref="y",
+        axref="x",
+        ayref="y",
+        showarrow=True,
+        arrowhead=2,
+        arrowsize=1,
+        arrowwidth=1.6,
+        arrowcolor=color,
+        text="",
+    )
+
+
+def _skips(architecture: ArchitectureSpec) -> list[tuple[int, int]]:
+    """(from box, to box) of every skip; box 0 is the input, the last one the output layer."""
+    last = architecture.depth + 1
+    if architecture.kind == "densenet":
+        return [(low, high) for high in range(2, last + 1) for low in range(high - 1)]
+    if architecture.kind == "resnet":
+        every = architecture.skip_every
+        return [(low, low + every) for low in range(1, last - every, every)]
+    return []
+
+
+def _add_skips(figure: go.Figure, architecture: ArchitectureSpec, heights: Sequence[float], style: Style) -> None:
+    for low, high in _skips(architecture):
+        start, end, top = heights[low] / 2, heights[high] / 2, 1.05 + 0.5 * (high - low) / (len(heights) - 1)
+        # From the middle of a box to a later one; sums arrive behind the layer, concatenations before it.
+        x1 = high if architecture.kind == "resnet" else high - _HALF / 2
+        figure.add_shape(
+            type="path",
+            path=f"M {low},{start} C {low},{top + 0.35} {x1},{top + 0.35} {x1},{end + 0.08}",
+            line={"color": style.color, "width": 1.6},
+        )
+        _arrow(figure, (x1, end + 0.2), (x1, end), style.color)
+    marks = sorted({high for _, high in _skips(architecture)})
+    if marks:
+        figure.add_scatter(
+            x=[mark + (0.2 if architecture.kind == "resnet" else 0.1) for mark in marks],
+            y=[heights[mark] / 2 + 0.17 for mark in marks],
+            mode="text",
+            text=["⊕" if architecture.kind == "resnet" else "‖"] * len(marks),
+            textfont={"size": 14},
+            hoverinfo="skip",
+            showlegend=False,
+        )
+
+
+def _label(count: int, width: int, crowded: bool) -> str:
+    """``m`` for a layer of the swept width, else the number."""
+    if count == width:
+        return "m"
+    return f"{count}" if crowded else width_label(count)

@@ -1,0 +1,79 @@
+"""Two networks side by side: what they look like, how far their kernels move, and towards what."""
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from dashboard import session
+from dashboard.comparison import PAIRS, PARTS, check_both
+from dashboard.components.chart import chart, chooser
+from dashboard.components.networks import networks
+from dashboard.components.pair_panel import PairShown, attach_pair, export_pair, job_query, live_pair, pair_bar
+from dashboard.components.provenance import provenance_footer
+from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
+from dashboard.figures import architectures as figures
+from dashboard.figures.style import output_title, width_label
+from dashboard.forms import Group, SpecForm
+from dashboard.navigation import enter
+
+PAGE = enter("architectures")
+TITLE = "Which architectures become linear?"
+SHARED = ("widths", "outputs", "num_seeds", "seed", "infinite_width")
+GROUPS = (
+    *(Group(f"Network {part.upper()}", (f"{part}.",)) for part in PARTS),
+    Group("Widths and seeds", SHARED, expanded=False),
+    Group("Training", ("training.",), expanded=False),
+    Group("Data", ("dataset.",), expanded=False),
+)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def sweeps(_points: figures.Points, identity: object, output: str, widths: tuple[int, ...]) -> list[go.Figure]:
+    """Every measure against width, drawn once for all who look at the same points."""
+    return [figures.against_width(_points, output, widths, each) for each in figures.measures(_points, output)]
+
+
+def draw(shown: PairShown) -> None:
+    """Sweeps, kernels and spectra of both networks, each with its words and numbers, and where they come from."""
+    points = {part: of_part.points for part, of_part in shown.items()}
+    first = next(iter(shown.values()))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.subheader("Against width, behind the", anchor=False, width="content")
+        output = chooser("Output φ", first.spec.outputs, output_title, key=f"{PAGE}.output", pixels=160, last=False)
+        export_pair(TITLE, shown)
+    identity = tuple(of_part.identity for of_part in shown.values())
+    measures, rows = figures.measures(points, output), figures.against_width_rows(points, output)
+    drawings = sweeps(points, identity, output, first.spec.widths)
+    for column, measure, figure in zip(st.columns(2, gap="medium"), measures, drawings, strict=False):
+        with column:
+            words = figures.takeaway(points, output, measure)
+            chart(figure, f"{PAGE}.{measure.name}", words, rows, figures.caption(points, output, measure))
+    kept = figures.kept_at(points, output)
+    for column, answers in zip(st.columns(2, gap="medium"), (WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS), strict=True):
+        column.markdown(answers[PAGE])
+    if kept:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.subheader("Kernels K at width", anchor=False, width="content")
+            width = chooser("Width m", list(kept), width_label, key=f"{PAGE}.shown_width", pixels=110)
+        for column, (part, snapshot) in zip(st.columns(2, gap="medium"), kept[width].items(), strict=False):
+            with column:
+                words, numbers = figures.heatmap_words(snapshot, part, width), figures.kernel_rows(snapshot)
+                chart(figures.heatmaps(snapshot, part), f"{PAGE}.kernel_{part}", words, numbers, [words])
+        words, numbers = figures.spectra_words(kept[width]), figures.spectra_rows(kept[width])
+        chart(figures.spectra(kept[width]), f"{PAGE}.spectra", words, numbers)
+    for of_part in shown.values():
+        if of_part.result is not None:
+            provenance_footer(of_part.result)
+
+
+address, job_pair = attach_pair(PAGE, session.new_address(PAGE))
+form = SpecForm(PAGE, tuple(PAIRS), address, job_pair, presets=PAIRS, check=check_both)
+with st.sidebar:
+    form.widgets(GROUPS)
+st.title(TITLE, anchor=False)
+st.markdown(f"{form.preset.claim} *{form.preset.source}.*", help=form.preset.our_choice)
+form.notes_elsewhere()
+pair_bar(PAGE, form)
+session.show_address(PAGE, {**form.query(), **job_query(PAGE)})
+if form.spec is not None:
+    networks(PAGE, form.spec)
+live_pair(PAGE, form, draw)
