@@ -42,7 +42,7 @@ class ArchitecturePair(SpecPart):
     )
     num_seeds: int = _as_in_drift("num_seeds")
     seed: int = _as_in_drift("seed")
-    training: TrainingSpec = TrainingSpec()
+    training: TrainingSpec = TrainingSpec(loss_threshold=0.1)
     infinite_width: bool = Field(
         True,
         title="Kernel of infinite width",
@@ -114,12 +114,21 @@ def check_both(pair: ArchitecturePair) -> None:
 def _presets() -> dict[str, Preset[ArchitecturePair]]:
     convergence = PRESETS["kernel-convergence"]
     limits = ArchitecturePair(
-        a=ArchitectureSpec(depth=1), b=ArchitectureSpec(kind="resnet", depth=3), widths=(30, 100, 300, 1000)
+        a=ArchitectureSpec(depth=1),
+        b=ArchitectureSpec(kind="resnet", depth=2),
+        training=TrainingSpec(loss_threshold=0.3),
     )
     convolution = ArchitecturePair(
-        a=ArchitectureSpec(depth=2), b=ArchitectureSpec(kind="convnet", depth=2), widths=(8, 16, 32, 64), num_seeds=3
+        a=ArchitectureSpec(depth=2),
+        b=ArchitectureSpec(kind="convnet", depth=2),
+        widths=(8, 16, 32),
+        num_seeds=3,
+        training=TrainingSpec(loss_threshold=0.3),
     )
-    choices = "Data (MNIST averaged to 7 × 7, classes 0, 1 and 2), depths, widths and number of runs are our choice."
+    choices = (
+        "Data (MNIST averaged to 7 × 7, classes 0, 1 and 2), depths, widths, loss threshold and number of runs are our "
+        "choice."
+    )
     found = (
         Preset(
             "bottleneck",

@@ -26,7 +26,7 @@ from ntk_core.results import DriftPoint, DriftRun, KernelSnapshot
 
 Points = Mapping[str, Sequence[DriftPoint]]
 Snapshots = Mapping[str, KernelSnapshot]
-HEATMAP_HEIGHT = 250
+HEATMAP_HEIGHT = 300
 INFINITE = "infinite"
 
 
@@ -124,21 +124,23 @@ def kept_at(points: Points, output: str) -> dict[int, dict[str, KernelSnapshot]]
 
 
 def heatmaps(snapshot: KernelSnapshot, part: str) -> go.Figure:
-    """K before and after training, and of infinite width where it is known, on one color scale."""
+    """K before and after training, and of infinite width where it is known, each divided by its mean diagonal entry.
+
+    Training changes the size of a kernel and its shape: the size is told as a number, the shape by one color scale.
+    """
     kernels = {"before": snapshot.initial, "after": snapshot.final}
     if snapshot.infinite is not None:
         kernels[INFINITE] = snapshot.infinite
-    figure = make_subplots(
-        rows=1,
-        cols=len(kernels),
-        subplot_titles=[f"{part.upper()} {name}" for name in kernels],
-        horizontal_spacing=0.03,
-    )
-    for column, (name, kernel) in enumerate(kernels.items(), start=1):
+    matrices = {name: np.asarray(kernel) for name, kernel in kernels.items()}
+    scales = {name: max(float(np.trace(matrix)) / len(matrix), 1e-30) for name, matrix in matrices.items()}
+    titles = [f"{part.upper()} {name}<br>× {scale:.2g}" for name, scale in scales.items()]
+    figure = make_subplots(rows=1, cols=len(kernels), subplot_titles=titles, horizontal_spacing=0.03)
+    for column, (name, matrix) in enumerate(matrices.items(), start=1):
         figure.add_heatmap(
-            z=np.asarray(kernel),
+            z=matrix / scales[name],
+            customdata=matrix,
             coloraxis="coloraxis",
-            hovertemplate=f"{name}<br>samples %{{y}} and %{{x}}<br>K = %{{z:.3g}}<extra></extra>",
+            hovertemplate=f"{name}<br>samples %{{y}} and %{{x}}<br>K = %{{customdata:.3g}}<extra></extra>",
             row=1,
             col=column,
         )
@@ -146,13 +148,20 @@ def heatmaps(snapshot: KernelSnapshot, part: str) -> go.Figure:
         figure.update_yaxes(scaleanchor=f"x{below}", autorange="reversed", constrain="domain", row=1, col=column)
         figure.update_xaxes(constrain="domain", row=1, col=column)
     figure.update_xaxes(showticklabels=False)
-    figure.update_yaxes(showticklabels=False)
-    figure.update_annotations(font_size=FONT_SIZE)
+    figure.update_yaxes(showticklabels=False, constraintoward="top")
+    figure.update_annotations(font_size=FONT_SIZE - 1)
+    scaled = np.concatenate([(matrix / scales[name]).ravel() for name, matrix in matrices.items()])
     bar = {"thickness": 10, "tickfont": {"size": 11}, "nticks": 4, "tickformat": ".2~g"}
     return figure.update_layout(
         height=HEATMAP_HEIGHT,
-        margin={"l": 4, "r": 4, "t": 28, "b": 4},
-        coloraxis={"colorscale": "Cividis", "colorbar": bar},
+        margin={"l": 4, "r": 4, "t": 76, "b": 4},
+        # A few extreme samples would leave one color to all others.
+        coloraxis={
+            "colorscale": "Cividis",
+            "colorbar": bar,
+            "cmin": float(np.percentile(scaled, 1)),
+            "cmax": float(np.percentile(scaled, 99)),
+        },
     )
 
 
@@ -161,8 +170,9 @@ def heatmap_words(snapshot: KernelSnapshot, part: str, width: int) -> str:
     before, after = np.asarray(snapshot.initial), np.asarray(snapshot.final)
     change = float(np.linalg.norm(after - before) / np.linalg.norm(before))
     sentence = (
-        f"Tangent kernel of network {part.upper()} at width {width:,} before and after training, mean over the "
-        f"outputs, samples in the order of their classes. This mean changed by {change:.2g} of its norm."
+        f"Tangent kernel of network {part.upper()} at width {width:,} before and after training: mean over the "
+        "outputs, samples in the order of their classes, divided by the mean diagonal entry that stands above it. "
+        f"Undivided, it changed by {change:.2g} of its norm."
     )
     if snapshot.infinite is None:
         return sentence
@@ -215,7 +225,7 @@ def spectra(snapshots: Snapshots) -> go.Figure:
                 mode="lines+markers",
                 opacity=opacity,
                 line={"color": style.color, "dash": style.dash, "width": 1.5},
-                marker={"color": style.color, "symbol": symbol, "size": 7},
+                marker={"color": style.color, "symbol": symbol, "size": 6},
                 name=f"{style.title} {name}",
                 hovertemplate=f"{style.title} {name}<br>eigenvalue %{{x}}: %{{y:.3g}}<extra></extra>",
             )

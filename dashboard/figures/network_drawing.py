@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -13,7 +14,7 @@ from ntk_core.experiments import LayerSize, min_width
 from ntk_core.spec_parts import ArchitectureSpec
 from ntk_core.vocabulary import ACTIVATIONS, ARCHITECTURES, PARAMETERIZATIONS
 
-DRAWING_HEIGHT = 210
+DRAWING_HEIGHT = 190
 _HALF = 0.27  # half the width of a box, of the distance between two
 
 
@@ -28,12 +29,22 @@ def drawing(
     style, figure = network_style(part), go.Figure()
     features = [math.prod(input_shape), *(size.features for size in sizes)]
     heights = [_height(count, max(*features, width)) for count in features]
+    shapes: list[dict[str, Any]] = []
     for index, height in enumerate(heights):
         trained = index > 0 and is_trained(architecture, index)
-        _add_box(figure, index, height, style if trained else None, _copies(sizes, index))
-    for index in range(1, len(heights)):
-        _arrow(figure, (index - 1 + _HALF, 0), (index - _HALF, 0), GUIDE_COLOR)
-    _add_skips(figure, architecture, heights, style)
+        shapes += _boxes(index, height, style if trained else None, _copies(sizes, index))
+    arrows = [_arrow((index - 1 + _HALF, 0), (index - _HALF, 0), GUIDE_COLOR) for index in range(1, len(heights))]
+    skips = _skips(architecture)
+    shapes += [_arc(architecture, heights, skip, style) for skip in skips]
+    ends = sorted({high for _, high in skips})
+    arrows += [
+        _arrow(
+            (_end(architecture, high), heights[high] / 2 + 0.2),
+            (_end(architecture, high), heights[high] / 2),
+            style.color,
+        )
+        for high in ends
+    ]
     words = [f"input<br>{features[0]:,} numbers"]
     for row in layer_rows(architecture, sizes):
         frozen = "" if row["trained"] else ", frozen"
@@ -48,9 +59,15 @@ def drawing(
     below = [-height / 2 - 0.2 for height in heights]
     figure.add_scatter(**shared, y=below, mode="text", text=labels, textfont={"size": 11 if crowded else 14})
     figure.add_scatter(**shared, y=[0] * len(heights), mode="markers", marker={"size": 26, "opacity": 0})
-    figure.update_layout(showlegend=False)
+    if ends:
+        sums = architecture.kind == "resnet"
+        tops = [heights[high] / 2 + 0.17 for high in ends]
+        marks = {"mode": "text", "text": ["⊕" if sums else "‖"] * len(ends), "textfont": {"size": 14}}
+        figure.add_scatter(x=[_end(architecture, high) + 0.2 for high in ends], y=tops, hoverinfo="skip", **marks)
+    # All at once: plotly checks every shape anew with each one that is added.
+    figure.update_layout(showlegend=False, shapes=shapes, annotations=arrows)
     figure.update_xaxes(visible=False, range=[-0.55, len(heights) - 0.45], fixedrange=True)
-    figure.update_yaxes(visible=False, range=[-1.5, 1.75 if _skips(architecture) else 1.15], fixedrange=True)
+    figure.update_yaxes(visible=False, range=[-1.45, 1.75 if _skips(architecture) else 1.15], fixedrange=True)
     return figure.update_layout(height=DRAWING_HEIGHT, margin={"l": 4, "r": 4, "t": 4, "b": 4}, dragmode=False)
 
 
@@ -131,38 +148,26 @@ def _copies(sizes: Sequence[LayerSize], index: int) -> int:
     return 3 if index and sizes[index - 1].positions > 1 else 1
 
 
-def _add_box(figure: go.Figure, index: int, height: float, style: Style | None, copies: int) -> None:
-    color = style.color if style else GUIDE_COLOR
-    for copy in reversed(range(copies)):
-        shift = 0.07 * copy
-        figure.add_shape(
-            type="rect",
-            x0=index - _HALF + shift,
-            x1=index + (_HALF if copies == 1 else _HALF - 0.14) + shift,
-            y0=-height / 2 + shift,
-            y1=height / 2 + shift,
-            line={"color": color, "width": 2},
-            fillcolor=style.band if style else "rgba(127, 138, 153, 0.2)",
-        )
+def _boxes(index: int, height: float, style: Style | None, copies: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "type": "rect",
+            "x0": index - _HALF + shift,
+            "x1": index + (_HALF if copies == 1 else _HALF - 0.14) + shift,
+            "y0": -height / 2 + shift,
+            "y1": height / 2 + shift,
+            "line": {"color": style.color if style else GUIDE_COLOR, "width": 2},
+            "fillcolor": style.band if style else "rgba(127, 138, 153, 0.2)",
+        }
+        for copy in reversed(range(copies))
+        for shift in [0.07 * copy]
+    ]
 
 
-def _arrow(figure: go.Figure, start: tuple[float, float], end: tuple[float, float], color: str) -> None:
-    figure.add_annotation(
-        x=end[0],
-        y=end[1],
-        ax=start[0],
-        ay=start[1],
-        xref="x",
-        yref="y",
-        axref="x",
-        ayref="y",
-        showarrow=True,
-        arrowhead=2,
-        arrowsize=1,
-        arrowwidth=1.6,
-        arrowcolor=color,
-        text="",
-    )
+def _arrow(start: tuple[float, float], end: tuple[float, float], color: str) -> dict[str, Any]:
+    places = {"x": end[0], "y": end[1], "ax": start[0], "ay": start[1]}
+    axes = {"xref": "x", "yref": "y", "axref": "x", "ayref": "y"}
+    return {**places, **axes, "text": "", "showarrow": True, "arrowhead": 2, "arrowwidth": 1.6, "arrowcolor": color}
 
 
 def _skips(architecture: ArchitectureSpec) -> list[tuple[int, int]]:
@@ -176,28 +181,19 @@ def _skips(architecture: ArchitectureSpec) -> list[tuple[int, int]]:
     return []
 
 
-def _add_skips(figure: go.Figure, architecture: ArchitectureSpec, heights: Sequence[float], style: Style) -> None:
-    for low, high in _skips(architecture):
-        start, end, top = heights[low] / 2, heights[high] / 2, 1.05 + 0.5 * (high - low) / (len(heights) - 1)
-        # From the middle of a box to a later one; sums arrive behind the layer, concatenations before it.
-        x1 = high if architecture.kind == "resnet" else high - _HALF / 2
-        figure.add_shape(
-            type="path",
-            path=f"M {low},{start} C {low},{top + 0.35} {x1},{top + 0.35} {x1},{end + 0.08}",
-            line={"color": style.color, "width": 1.6},
-        )
-        _arrow(figure, (x1, end + 0.2), (x1, end), style.color)
-    marks = sorted({high for _, high in _skips(architecture)})
-    if marks:
-        figure.add_scatter(
-            x=[mark + (0.2 if architecture.kind == "resnet" else 0.1) for mark in marks],
-            y=[heights[mark] / 2 + 0.17 for mark in marks],
-            mode="text",
-            text=["⊕" if architecture.kind == "resnet" else "‖"] * len(marks),
-            textfont={"size": 14},
-            hoverinfo="skip",
-            showlegend=False,
-        )
+def _end(architecture: ArchitectureSpec, high: int) -> float:
+    """Where a skip arrives: a sum behind the layer, a concatenation before it."""
+    return high if architecture.kind == "resnet" else high - _HALF / 2
+
+
+def _arc(
+    architecture: ArchitectureSpec, heights: Sequence[float], skip: tuple[int, int], style: Style
+) -> dict[str, Any]:
+    """From the middle of a box to a later one."""
+    (low, high), end = skip, _end(architecture, skip[1])
+    top = 1.4 + 0.5 * (high - low) / (len(heights) - 1)
+    path = f"M {low},{heights[low] / 2} C {low},{top} {end},{top} {end},{heights[high] / 2 + 0.08}"
+    return {"type": "path", "path": path, "line": {"color": style.color, "width": 1.6}}
 
 
 def _label(count: int, width: int, crowded: bool) -> str:
