@@ -9,10 +9,10 @@ WHAT_TO_SEE = {
         "large at every width. Softmax comes close to 1 once it has converged: it saturates, and its kernel dies."
     ),
     "architectures": (
-        "**What should I see?** Without a bottleneck the kernel change falls as the width grows and the heatmaps "
-        "before and after come to look alike; with a bottleneck of fixed width they stay different. Where the kernel "
-        "of infinite width is known, the kernel at $w_0$ approaches it like $m^{-1/2}$, and the spectra close in on "
-        "the dashed line."
+        "**What should I see?** Without a bottleneck the kernel change falls as the width grows, with a bottleneck of "
+        "fixed width it hardly does. A few hundred neurons are not wide: the heatmaps before and after still differ. "
+        "Where the kernel of infinite width is known, the kernel at $w_0$ approaches it like $m^{-1/2}$, and the "
+        "spectra at $w_0$ close in on the dashed line."
     ),
 }
 

@@ -23,9 +23,10 @@ st.markdown(
 result = gallery_result("liu-fig1-left")
 picture, questions = st.columns([3, 2], gap="large", vertical_alignment="center")
 with questions:
-    st.subheader("Three questions to begin with", anchor=False)
+    st.subheader("Questions to begin with", anchor=False)
     for question, query in QUESTIONS.items():
         st.page_link("pages/kernel_drift.py", label=question, icon=":material/arrow_forward:", query_params=query)
+    st.page_link("pages/architectures.py", label="Which architectures become linear?", icon=":material/account_tree:")
 if result is not None:
     with picture:
         figure = figures.change_against_width(result.points)
