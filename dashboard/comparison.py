@@ -29,7 +29,7 @@ class ArchitecturePair(SpecPart):
 
     a: ArchitectureSpec = ArchitectureSpec(depth=3)
     b: ArchitectureSpec = ArchitectureSpec(kind="bottleneck", depth=3)
-    dataset: DatasetSpec = DatasetSpec(name="digits", classes=(0, 1, 2))
+    dataset: DatasetSpec = DatasetSpec(name="digits", classes=(0, 1, 2), standardize="standard")
     widths: tuple[Width, ...] = Field(
         (30, 100, 300),
         min_length=1,
@@ -42,7 +42,7 @@ class ArchitecturePair(SpecPart):
     )
     num_seeds: int = _as_in_drift("num_seeds")
     seed: int = _as_in_drift("seed")
-    training: TrainingSpec = TrainingSpec(loss_threshold=0.1)
+    training: TrainingSpec = TrainingSpec(loss_threshold=0.03)
     infinite_width: bool = Field(
         True,
         title="Kernel of infinite width",
@@ -116,14 +116,13 @@ def _presets() -> dict[str, Preset[ArchitecturePair]]:
     limits = ArchitecturePair(
         a=ArchitectureSpec(depth=1),
         b=ArchitectureSpec(kind="resnet", depth=2),
-        training=TrainingSpec(loss_threshold=0.3),
+        widths=(30, 100, 300, 1000),
     )
     convolution = ArchitecturePair(
         a=ArchitectureSpec(depth=2),
         b=ArchitectureSpec(kind="convnet", depth=2),
         widths=(8, 16, 32),
         num_seeds=3,
-        training=TrainingSpec(loss_threshold=0.3),
     )
     choices = (
         "Data (MNIST averaged to 7 × 7, classes 0, 1 and 2), depths, widths, loss threshold and number of runs are our "

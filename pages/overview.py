@@ -1,4 +1,4 @@
-"""What there is to see, in one figure and three questions."""
+"""What there is to see, in one figure and a few questions."""
 
 import streamlit as st
 
