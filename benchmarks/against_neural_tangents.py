@@ -22,7 +22,7 @@ from typing import IO, Any, cast
 import jax
 import numpy as np
 
-from benchmarks.measure import environment, own_peak_bytes, peak_of, save
+from benchmarks.measure import environment, forget_peak, peak_of, resident_bytes, save
 from ntk_core import ConvNet, FullyConnected, empirical_ntk
 from ntk_core.architectures import Network
 
@@ -153,14 +153,18 @@ def memory_at(width: int) -> None:
     """In a process of its own: time and peak memory of a kernel with 3 hidden layers, above that of the weights."""
     net, params, x = network({"kind": "dense", "hidden_layers": 3, "width": width})
     jax.block_until_ready(params)
-    before = own_peak_bytes()
+    before = forget_peak()
     seconds = []
     for _ in range(2):
         began = time.perf_counter()
         jax.block_until_ready(empirical_ntk(net, params, x))
         seconds.append(time.perf_counter() - began)
     row = {"width": width, "hidden_layers": 3, "num_params": net.num_params(x.shape[1:])}
-    print(json.dumps({**row, "first_s": seconds[0], "warm_s": seconds[1], "added_bytes": own_peak_bytes() - before}))
+    print(
+        json.dumps(
+            {**row, "first_s": seconds[0], "warm_s": seconds[1], "added_bytes": resident_bytes("VmHWM") - before}
+        )
+    )
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from benchmarks.measure import alternate, environment, own_peak_bytes, peak_of, ratio, save
+from benchmarks.measure import alternate, environment, peak_of, ratio, resident_bytes, save
 from ntk_core import FullyConnected, empirical_ntk
 from ntk_core.kernels import generic_ntk
 
@@ -54,7 +54,7 @@ def memory_at(width: int) -> None:
     seconds = time.perf_counter() - began
     num_params = sum(leaf.size for leaf in jax.tree.leaves(params))
     jacobian_bytes = 4 * NUM_SAMPLES * NUM_OUTPUTS * num_params
-    peak = own_peak_bytes()
+    peak = resident_bytes("VmHWM")
     print(
         json.dumps(
             {

@@ -24,7 +24,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from benchmarks.measure import alternate, environment, peak_of, save
+from benchmarks.measure import alternate, environment, forget_peak, peak_of, resident_bytes, save
 from ntk_core import FullyConnected, hessian_norm
 
 INPUT_DIM, DEPTH, TOLERANCE = 10, 3, 1e-2
@@ -83,17 +83,6 @@ def memory_at(width: int) -> None:
     added = {"added_bytes": resident_bytes("VmHWM") - began, "added_bytes_with_compiling": compiling}
     row = {"width": width, "num_params": net.num_params((INPUT_DIM,)), "median_s": times["median_s"], **added}
     print(json.dumps(row))
-
-
-def forget_peak() -> int:
-    """Resident memory now; the peak is counted from here on (Linux)."""
-    Path("/proc/self/clear_refs").write_text("5")
-    return resident_bytes("VmRSS")
-
-
-def resident_bytes(field: str) -> int:
-    """Resident memory of this process: ``VmRSS`` now, ``VmHWM`` at its peak."""
-    return 1024 * int(Path("/proc/self/status").read_text().split(f"{field}:")[1].split()[0])
 
 
 def growth(rows: list[dict[str, Any]], side: str) -> float | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -83,9 +82,15 @@ def peak_of(module: str, *arguments: str) -> dict[str, Any]:
     return json.loads(output.strip().splitlines()[-1])
 
 
-def own_peak_bytes() -> int:
-    """Peak resident memory of this process so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+def forget_peak() -> int:
+    """Resident memory now, in bytes; the peak is counted from here on (Linux)."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return resident_bytes("VmRSS")
+
+
+def resident_bytes(field: str) -> int:
+    """Resident memory of this process: ``VmRSS`` now, ``VmHWM`` at its peak (``ru_maxrss`` may be its parent's)."""
+    return 1024 * int(Path("/proc/self/status").read_text().split(f"{field}:")[1].split()[0])
 
 
 def save(name: str, data: Mapping[str, Any]) -> None:

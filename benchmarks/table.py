@@ -110,7 +110,8 @@ def sweeps(data: dict[str, Any]) -> str:
     return "\n\n".join(
         [
             "## The default sweep against a plain JAX script",
-            f"Preset `{data['preset']}`; the script is `benchmarks/plain_sweep.py`. " + stamp(data),
+            f"Preset `{data['preset']}`, {data['num_seeds']} seeds; the script is `benchmarks/plain_sweep.py`. "
+            + stamp(data),
             table(["", "whole sweep", "first point"], rows),
             f"{data['times_faster_cold']:.1f} × faster from cold, {data['times_faster_warm']:.1f} × warm. The kernel "
             f"changes of {differences['runs']} converged runs differ by {differences['median']:.0e} (median), "

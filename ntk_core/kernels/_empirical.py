@@ -21,6 +21,7 @@ from ntk_core.kernels._blocks import in_blocks, rows_within
 from ntk_core.kernels._callable import callable_ntk
 from ntk_core.kernels._generic import Apply
 
+DEFAULT_MEMORY = 4 * 2**30  # by an estimate from above: about half of it is used
 LayerKernels = dict[str, Array]
 
 
@@ -73,8 +74,8 @@ def empirical_ntk(
         x1: inputs (n1, *input_shape).
         x2: inputs (n2, *input_shape); ``x1`` when left out.
         per_layer: for a network, return the part of each trained layer by name; the parts sum to the kernel.
-        memory_limit: bytes for everything between parameters and kernel; rows are then taken in blocks, at least one at
-            a time. Blocks inside a contraction need some 100 MiB on top.
+        memory_limit: bytes for everything between parameters and kernel, 4 GiB by default; where that does not suffice,
+            rows are taken in blocks, at least one at a time. Blocks inside a contraction need some 100 MiB on top.
 
     Raises:
         InvalidInput: for ``per_layer`` with a callable, or a memory limit that is not above 0.
@@ -91,9 +92,9 @@ def empirical_ntk(
         return callable_ntk(net, params, left, right, memory_limit)
     left = left.astype(jnp.result_type(left, float))  # a network multiplies: images of bytes become numbers
     right = None if right is None else right.astype(left.dtype)
-    if memory_limit is None:
+    size = rows_within(memory_limit or DEFAULT_MEMORY, 2 * view_bytes(net, left.shape[1:], left.dtype.itemsize))
+    if memory_limit is None and size >= max(len(left), 0 if right is None else len(right)):
         return _structured(net, per_layer, params, left, right)
-    size = rows_within(memory_limit, 2 * view_bytes(net, left.shape[1:], left.dtype.itemsize))
     return in_blocks(partial(_views, net, params), partial(_from_views, net, per_layer, params), left, right, size)
 
 
