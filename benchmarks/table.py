@@ -78,7 +78,12 @@ def peer(data: dict[str, Any]) -> str:
         for row in data["cases"]
     ]
     large = [
-        [f"{row['width']:,}", f"{row['num_params']:.2g}", milliseconds(row["warm_s"]), mebibytes(row["added_bytes"])]
+        [
+            f"{row['width']:,}",
+            f"{row['num_params']:.2g}",
+            milliseconds(row["warm_s"]),
+            mebibytes(max(0, row["added_bytes"])),
+        ]
         for row in data["large"]
     ]
     growth = ", ".join(f"{name}: {value:.2f}" for name, value in data["growth_exponents_in_width"].items())

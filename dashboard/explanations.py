@@ -10,7 +10,7 @@ WHAT_TO_SEE = {
     ),
     "architectures": (
         "**What should I see?** Without a bottleneck the kernel change falls as the width grows, with a bottleneck of "
-        "fixed width it falls less, if at all. A few hundred neurons are not wide: the heatmaps before and after still differ. "
+        "fixed width less, if at all. A few hundred neurons are not wide: the heatmaps before and after still differ. "
         "Where the kernel of infinite width is known, the kernel at $w_0$ approaches it like $m^{-1/2}$, and the "
         "spectra at $w_0$ close in on the dashed line."
     ),
