@@ -7,7 +7,7 @@ K = Σ_layers (a·a') ∘ (δ·δ'): O(n² C² m) work after one forward and one
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Literal, overload
 
 import jax
@@ -169,6 +169,7 @@ def through_output(output: str, kernel: Array, f1: Array, f2: Array) -> Array:
         return jnp.einsum("iac,ijcd,jbd->ijab", output_jacobian(output, f1), kernel, output_jacobian(output, f2))
 
 
+@lru_cache(maxsize=256)  # traced anew it would cost more than a small kernel
 def view_bytes(net: Network, input_shape: tuple[int, ...], itemsize: int) -> int:
     """Estimated bytes a row of inputs takes while its layer views are made and contracted, from shapes alone.
 
