@@ -154,11 +154,31 @@ def hessians(data: dict[str, Any]) -> str:
     )
 
 
+def browser(data: dict[str, Any]) -> str:
+    rows = [
+        [words, milliseconds(data[name]["median_s"]), milliseconds(data[name]["max_s"])]
+        for words, name in (
+            ("visit to figure", "visit_to_figure"),
+            ("Run to first point on screen", "run_to_first_point"),
+            ("Stop to stopped", "stop"),
+        )
+    ]
+    return "\n\n".join(
+        [
+            "## The dashboard, in headless Chromium",
+            "A warm worker, settings never computed before; server and browser on the same cores. " + stamp(data),
+            table(["", "median", "longest"], rows),
+            f"The very first visit after the start of the server takes {data['first_visit_to_figure_s']:.1f} s.",
+        ]
+    )
+
+
 SECTIONS = (
     ("empirical_ntk", kernels),
     ("against_neural_tangents", peer),
     ("sweep", sweeps),
     ("hessian_norm", hessians),
+    ("dashboard", browser),
 )
 
 
