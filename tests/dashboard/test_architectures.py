@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -18,28 +16,14 @@ from ntk_core.results import KernelSnapshot
 from ntk_core.specs import INFINITE_WIDTH_KINDS, ArchitectureSpec, InvalidSpec, with_settings
 from ntk_core.vocabulary import ARCHITECTURES
 from tests.dashboard.made_results import make_points
+from tests.dashboard.open_pages import checked, open_page, words
 
-ROOT = Path(__file__).resolve().parents[2]
 KEY = "architectures."
 KINDS = tuple(ARCHITECTURES)
 
 
 def opened(**query: str) -> AppTest:
-    app = AppTest.from_file(ROOT / "app.py", default_timeout=30).run()
-    app.switch_page("pages/architectures.py")
-    for name, text in query.items():
-        app.query_params[name.replace("__", ".")] = text
-    return checked(app.run())
-
-
-def checked(app: AppTest) -> AppTest:
-    assert [exception.value for exception in app.exception] == []
-    return app
-
-
-def words(app: AppTest) -> str:
-    shown = [*app.error, *app.warning, *app.info, *app.caption, *app.markdown]
-    return "\n".join(element.value.replace("\\", "") for element in shown)
+    return open_page("architectures", **query)
 
 
 def query(app: AppTest) -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -18,28 +17,14 @@ from ntk_core.events import PointFailed
 from ntk_core.papers import PRESETS
 from ntk_core.specs import ArchitectureSpec, KernelDriftSpec
 from tests.dashboard.made_results import make_points, make_result, make_run
+from tests.dashboard.open_pages import ROOT, checked, open_page, words
 
-ROOT = Path(__file__).resolve().parents[2]
 PREFIX = "kernel_drift."
 PAGE_PRESETS = ("liu-fig1-left", "liu-fig1-right", "liu-fig2", "liu-resnet", "liu-cnn", "liu-mixed")
 
 
 def opened(page: str = "kernel_drift", **query: str) -> AppTest:
-    app = AppTest.from_file(ROOT / "app.py", default_timeout=30).run()
-    app.switch_page(f"pages/{page}.py")
-    for name, text in query.items():
-        app.query_params[name.replace("__", ".")] = text
-    return checked(app.run())
-
-
-def checked(app: AppTest) -> AppTest:
-    assert [exception.value for exception in app.exception] == []
-    return app
-
-
-def words(app: AppTest) -> str:
-    shown = [*app.error, *app.warning, *app.info, *app.caption, *app.markdown]
-    return "\n".join(element.value.replace("\\", "") for element in shown)
+    return open_page(page, **query)
 
 
 def sidebar_sentences(app: AppTest) -> list[str]:

@@ -1,0 +1,29 @@
+"""A page opened through app.py, and what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from streamlit.testing.v1 import AppTest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def open_page(page: str, **query: str) -> AppTest:
+    """The page with these settings in its URL; ``__`` in a name stands for the dot."""
+    app = AppTest.from_file(ROOT / "app.py", default_timeout=30).run()
+    app.switch_page(f"pages/{page}.py")
+    for name, text in query.items():
+        app.query_params[name.replace("__", ".")] = text
+    return checked(app.run())
+
+
+def checked(app: AppTest) -> AppTest:
+    assert [exception.value for exception in app.exception] == []
+    return app
+
+
+def words(app: AppTest) -> str:
+    """All sentences on the page."""
+    shown = [*app.error, *app.warning, *app.info, *app.caption, *app.markdown]
+    return "\n".join(element.value.replace("\\", "") for element in shown)
