@@ -11,7 +11,7 @@ from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.experiments import LayerSize, check_size, layer_sizes
 from ntk_core.papers import PRESETS, Preset
 from ntk_core.spec_parts import ArchitectureSpec, DatasetSpec, OutputName, SpecPart, TrainingSpec, Width
-from ntk_core.specs import KernelDriftSpec, has_infinite_width
+from ntk_core.specs import KernelDriftSpec, Spec, has_infinite_width
 from ntk_core.validation import problems
 
 PARTS = ("a", "b")
@@ -83,8 +83,10 @@ class ArchitecturePair(SpecPart):
         return layer_sizes(getattr(self, part), width, self.shapes.input_shape, self.shapes.num_outputs)
 
 
-def pair_of(a: KernelDriftSpec, b: KernelDriftSpec) -> ArchitecturePair | None:
+def pair_of(a: Spec, b: Spec) -> ArchitecturePair | None:
     """The pair whose networks have these specs; None when there is none, since they differ in more."""
+    if not (isinstance(a, KernelDriftSpec) and isinstance(b, KernelDriftSpec)):
+        return None
     shared = {name: getattr(a, name) for name in ("dataset", "widths", "outputs", "num_seeds", "seed", "training")}
     try:
         pair = ArchitecturePair(

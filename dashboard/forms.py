@@ -109,7 +109,7 @@ class SpecForm(Generic[Part]):
             key=self._key("paper_size"),
             on_click=self._fill,
             args=(self.preset.spec if is_paper else paper,),
-            help=f"{self.preset.source}: widths up to {max(paper.widths):,}.",
+            help=f"{self.preset.source}: {paper.point_words[1]} up to {max(getattr(paper, paper.swept_field)):,}.",
         )
 
     def widgets(self, groups: Sequence[Group]) -> None:
@@ -117,7 +117,9 @@ class SpecForm(Generic[Part]):
         values = self._values()
         left = [setting for setting in self._settings if setting.is_used(values)]
         for group in (*groups, Group("More", ("",), expanded=False)):
-            members = [setting for setting in left if setting.name.startswith(group.prefixes)]
+            # In the order of the group's prefixes, which need not be that of the spec.
+            members = [s for prefix in group.prefixes for s in left if s.name.startswith(prefix)]
+            members = list(dict.fromkeys(members))
             left = [setting for setting in left if setting not in members]
             if not members:
                 continue

@@ -5,17 +5,19 @@ from __future__ import annotations
 import functools
 import logging
 from pathlib import Path
+from typing import Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from ntk_core.results import DriftResult
+from ntk_core.results import Result
 
 GALLERY = Path(__file__).resolve().parents[1] / "gallery"
 MAX_BYTES = 20_000_000
+_RESULT: TypeAdapter[Any] = TypeAdapter(Result)
 _LOG = logging.getLogger(__name__)
 
 
-def gallery_result(preset: str) -> DriftResult | None:
+def gallery_result(preset: str) -> Any:
     """The precomputed result of a preset; None when there is none, or none that can be read."""
     path = GALLERY / f"{preset}.json"
     try:
@@ -26,12 +28,12 @@ def gallery_result(preset: str) -> DriftResult | None:
 
 
 @functools.lru_cache(maxsize=32)
-def _read(path: Path, _modified_ns: int, size: int) -> DriftResult | None:
+def _read(path: Path, _modified_ns: int, size: int) -> Any:
     if size > MAX_BYTES:
         _LOG.warning("%s has %d bytes, more than %d: it is not shown.", path, size, MAX_BYTES)
         return None
     try:
-        return DriftResult.model_validate_json(path.read_bytes())
+        return _RESULT.validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         _LOG.warning("%s is not a result and is not shown: %s", path, str(error).splitlines()[0])
         return None

@@ -25,7 +25,7 @@ from ntk_core.papers import PRESETS, preset
 from ntk_core.results import Result
 from ntk_core.run_directory import RunDirectory, read_limited
 from ntk_core.specs import InvalidSpec, Spec, canonical_json, parse_spec, with_settings
-from ntk_core.summary import summary
+from ntk_core.summaries import summary
 
 COMPLETED, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
@@ -130,7 +130,7 @@ def _show(options: argparse.Namespace) -> int:
     spec = result.spec if result else directory.spec()
     points = result.points if result else directory.points()
     print(summary(spec, points))
-    print("\n" + (_origin(result) if result else f"Not finished: {len(points)} of {len(spec.widths)} points."))
+    print("\n" + (_origin(result) if result else f"Not finished: {len(points)} of {len(spec.point_keys())} points."))
     return COMPLETED
 
 
@@ -138,8 +138,9 @@ def _origin(result: Result) -> str:
     provenance = result.provenance
     versions = ", ".join(f"{name} {version}" for name, version in provenance.versions.items())
     return (
-        f"{result.status}, {len(result.points)} of {len(result.spec.widths)} points, {result.runtime_s:.1f} s from "
-        f"{provenance.started_at} on {provenance.device} in {provenance.dtype}; {versions}"
+        f"{result.status}, {len(result.points)} of {len(result.spec.point_keys())} points, "
+        f"{result.runtime_s:.1f} s from {provenance.started_at} "
+        f"on {provenance.device} in {provenance.dtype}; {versions}"
     )
 
 

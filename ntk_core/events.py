@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from ntk_core.results import DriftPoint, DriftResult, Value
+from ntk_core.results import Point, Result, Value
 
 
 class Estimated(Value):
@@ -53,7 +53,7 @@ class PointFinished(Value):
 
     kind: Literal["point_finished"] = "point_finished"
     key: str
-    point: DriftPoint
+    point: Point
     fraction: float
     remaining_s: float | None
     resumed: bool = False
@@ -77,7 +77,7 @@ class Ended(Value):
 
     kind: Literal["ended"] = "ended"
     status: Literal["completed", "cancelled", "failed"]
-    result: DriftResult | None = None
+    result: Result | None = None
     reason: str = ""
 
 

@@ -87,9 +87,9 @@ class RunDirectory:
             raise InvalidInput(self._field, str(self.path), allowed) from None
 
     def points(self) -> tuple[Point, ...]:
-        """The finished points, in the order of the widths."""
+        """The finished points, in the order of the spec's keys."""
         found = DirectoryPoints(self.path / "points", self.spec(), self._field).finished()
-        return tuple(sorted(found.values(), key=lambda point: point.width))
+        return tuple(found[key] for key in self.spec().point_keys() if key in found)
 
 
 class _StoredFile(Value):

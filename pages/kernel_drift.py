@@ -13,6 +13,7 @@ from dashboard.figures import kernel_drift as figures
 from dashboard.figures.style import width_label
 from dashboard.forms import Group, SpecForm
 from dashboard.navigation import enter
+from ntk_core.specs import KernelDriftSpec
 
 PAGE = enter("kernel_drift")
 TITLE = "When does the tangent kernel stop moving?"
@@ -61,7 +62,7 @@ def draw(shown: Shown) -> None:
 
 
 address = session.new_address(PAGE)
-form = SpecForm(PAGE, PRESETS, address, attach(PAGE, address))
+form = SpecForm(PAGE, PRESETS, address, attach(PAGE, address, KernelDriftSpec))
 with st.sidebar:
     form.widgets(GROUPS)
 st.title(TITLE, anchor=False)

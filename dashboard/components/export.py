@@ -14,7 +14,7 @@ from dashboard.components.provenance import provenance_sentence
 from dashboard.figures.style import CHART_CONFIG
 from dashboard.settings import differences
 from ntk_core.papers import PRESETS
-from ntk_core.results import DriftResult
+from ntk_core.results import ResultValue
 from ntk_core.specs import Spec
 
 
@@ -30,7 +30,7 @@ def command_line(spec: Spec) -> str:
     return shlex.join([*parts, "--out", "results"])
 
 
-def page_html(title: str, figures: Mapping[str, go.Figure], result: DriftResult) -> str:
+def page_html(title: str, figures: Mapping[str, go.Figure], result: ResultValue) -> str:
     """One HTML page that needs no network: figures that can be zoomed, their captions, the spec and its origin."""
     parts = []
     for index, (caption, figure) in enumerate(figures.items()):
@@ -48,7 +48,7 @@ def page_html(title: str, figures: Mapping[str, go.Figure], result: DriftResult)
 
 
 def export_menu(
-    name: str, title: str, spec: Spec, result: DriftResult | None, figures: Mapping[str, go.Figure]
+    name: str, title: str, spec: Spec, result: ResultValue | None, figures: Mapping[str, go.Figure]
 ) -> None:
     """Files to download, built when asked for, and the command line.
 
@@ -63,7 +63,7 @@ def export_menu(
 
 
 def export_entries(
-    name: str, title: str, spec: Spec, result: DriftResult | None, figures: Mapping[str, go.Figure]
+    name: str, title: str, spec: Spec, result: ResultValue | None, figures: Mapping[str, go.Figure]
 ) -> None:
     """The same without a menu around it, for pages that export several results."""
     if result is None:

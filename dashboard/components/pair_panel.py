@@ -27,6 +27,7 @@ from dashboard.components.run_panel import (
 from dashboard.forms import SpecForm
 from dashboard.jobs import Snapshot
 from dashboard.sentences import plain
+from ntk_core.specs import KernelDriftSpec
 
 PairShown = Mapping[str, Shown]
 
@@ -43,7 +44,10 @@ def attach_pair(
         return None, None
     named = {part: address[f"{part}.job"] for part in PARTS if f"{part}.job" in address}
     rest = {name: text for name, text in address.items() if name.removesuffix(".job") not in PARTS}
-    specs = {part: attach(_slot(page, part), {"job": named[part]} if part in named else {}) for part in PARTS}
+    specs = {
+        part: attach(_slot(page, part), {"job": named[part]} if part in named else {}, KernelDriftSpec)
+        for part in PARTS
+    }
     unknown = [job for part, job in named.items() if specs[part] is None]
     if unknown:
         rest["job"] = unknown[0]

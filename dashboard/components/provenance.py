@@ -5,11 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from dashboard.sentences import duration, plain
-from ntk_core.results import DriftResult
+from ntk_core.results import ResultValue
 from ntk_core.specs import digest
 
 
-def provenance_sentence(result: DriftResult) -> str:
+def provenance_sentence(result: ResultValue) -> str:
     """When, where and by which versions a result was computed, and the identities of its spec and data."""
     origin = result.provenance
     versions = ", ".join(f"{name} {version}" for name, version in origin.versions.items())
@@ -20,6 +20,6 @@ def provenance_sentence(result: DriftResult) -> str:
     )
 
 
-def provenance_footer(result: DriftResult) -> None:
+def provenance_footer(result: ResultValue) -> None:
     """The same below a page's figures."""
     st.caption(plain(provenance_sentence(result)))

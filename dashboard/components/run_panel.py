@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -13,10 +13,9 @@ from dashboard.forms import SpecForm
 from dashboard.gallery import gallery_result
 from dashboard.jobs import Snapshot, shared_jobs
 from dashboard.sentences import amount, duration, plain
-from dashboard.settings import differences, settings
+from dashboard.settings import Part, differences, settings
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments import estimate
-from ntk_core.results import DriftPoint, DriftResult
 from ntk_core.specs import Spec, SpecPart, digest
 
 REFRESH_S = 0.5
@@ -24,40 +23,42 @@ REFRESH_S = 0.5
 
 @dataclass(frozen=True)
 class Shown:
-    """What a page's figures show at one moment.
+    """What a page's figures show at one moment; the page knows of which experiment.
 
     Attributes:
-        points: finished points, in the order of the widths.
+        points: finished points, in the order of the spec's keys.
         result: the whole, None until the job has ended.
         origin: computed beforehand, or by a job of this server.
     """
 
-    spec: Spec
-    points: tuple[DriftPoint, ...]
-    result: DriftResult | None
+    spec: Any
+    points: tuple[Any, ...]
+    result: Any
     origin: Literal["precomputed", "job"]
 
     @property
-    def identity(self) -> tuple[str, str, tuple[int, ...]]:
+    def identity(self) -> tuple[str, str, tuple[str, ...]]:
         """Equal for equal figures: points of one spec never change, they only become more."""
-        return self.origin, digest(self.spec), tuple(point.width for point in self.points)
+        return self.origin, digest(self.spec), tuple(point.key for point in self.points)
 
-    def point(self, width: int) -> DriftPoint:
+    def point(self, width: int) -> Any:
         """The point of this width."""
         return next(point for point in self.points if point.width == width)
 
 
-def attach(page: str, address: Mapping[str, str] | None) -> Spec | None:
-    """Follow the job that the URL names; its spec, or None when no such job is known."""
+def attach(page: str, address: Mapping[str, str] | None, kind: type[Part]) -> Part | None:
+    """Follow the job that the URL names; its spec, or None when no job of this kind is known by that name."""
     if address is None:
         return None
     job_id = address.get("job")
     snapshot = shared_jobs().snapshot(job_id, session.viewer()) if job_id else None
-    session.follow_job(page, job_id if snapshot else None)
-    return snapshot.spec if snapshot else None
+    spec = snapshot.spec if snapshot else None
+    found = spec if isinstance(spec, kind) else None
+    session.follow_job(page, job_id if found else None)
+    return found
 
 
-def run_bar(page: str, form: SpecForm[Spec]) -> None:
+def run_bar(page: str, form: SpecForm[Any]) -> None:
     """Presets, Run and what the run will cost."""
     snapshot = snapshot_of(page)
     runs_already = (
@@ -87,7 +88,7 @@ def run_button(page: str, *, disabled: bool) -> bool:
     )
 
 
-def live_panel(page: str, form: SpecForm[Spec], draw: Callable[[Shown], None]) -> None:
+def live_panel(page: str, form: SpecForm[Any], draw: Callable[[Shown], None]) -> None:
     """The followed job's progress and figures, drawn again while it runs; without a job, the precomputed figure."""
     first = snapshot_of(page)
     live = first is not None and first.active and not session.is_detached(page)
@@ -116,13 +117,18 @@ def snapshot_of(page: str) -> Snapshot | None:
 
 
 def cost_words(specs: Sequence[Spec]) -> str:
-    """What computing these specs will take; they share their widths."""
+    """What computing these specs will take; they share their points' keys."""
     if not specs:
         return ""
     costs = [estimate(spec) for spec in specs]
-    count = f"{costs[0].num_points} width" + ("s" if costs[0].num_points > 1 else "")
     seconds, peak = sum(cost.seconds for cost in costs), max(cost.peak_bytes for cost in costs)
-    return f"{count}, about {duration(seconds)} here, {amount(peak)} of memory"
+    return f"{count_points(specs[0])}, about {duration(seconds)} here, {amount(peak)} of memory"
+
+
+def count_points(spec: Spec) -> str:
+    """``1 width``, ``6 widths``."""
+    count = len(spec.point_keys())
+    return f"{count} {spec.point_words[count != 1]}"
 
 
 def submit(page: str, spec: Spec) -> bool:
@@ -136,7 +142,7 @@ def submit(page: str, spec: Spec) -> bool:
     return True
 
 
-def _precomputed(form: SpecForm[Spec]) -> Shown | None:
+def _precomputed(form: SpecForm[Any]) -> Shown | None:
     result = gallery_result(form.preset.name)
     if result is None:
         st.info("Press Run: the points appear here one by one.")
@@ -156,7 +162,7 @@ def _followed(page: str, now: Snapshot) -> Shown | None:
 
 
 def say_failures(now: Snapshot, prefix: str = "") -> None:
-    """One sentence a width that could not be computed."""
+    """One sentence a point that could not be computed."""
     for failure in now.failures:
         st.warning(plain(f"{prefix}{failure.key.replace('=', ' ')}: {failure.reason}."))
 
@@ -187,7 +193,7 @@ def say_end(now: Snapshot, prefix: str = "") -> None:
     if now.status == "failed":
         st.error(plain(f"{prefix}{now.reason}."))
     elif now.status == "cancelled":
-        done = f"{len(now.points)} of {len(now.spec.widths)} widths are done"
+        done = f"{len(now.points)} of {count_points(now.spec)} are done"
         st.info(f"{prefix}Stopped: {done}. Run goes on from there.", icon=":material/stop_circle:")
 
 
@@ -195,7 +201,7 @@ def progress_words(now: Snapshot) -> str:
     """How far a job is and what it does."""
     if now.status == "queued":
         return f"Waiting, place {now.position} in the queue"
-    done = f"{len(now.points)} of {len(now.spec.widths)} widths"
+    done = f"{len(now.points)} of {count_points(now.spec)}"
     left = "" if now.remaining_s is None else f", {duration(now.remaining_s)} left"
     return f"{done}{left} · {now.message}"
 

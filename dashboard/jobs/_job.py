@@ -32,7 +32,7 @@ class Job:
         self.stopping = self.wants_again = False
         self.worker: WorkerProcess | None = None
         self._viewers: dict[str, float] = {}
-        self._points: dict[int, Point] = {}  # by width
+        self._points: dict[str, Point] = {}  # by key
         self._failures: dict[str, PointFailed] = {}
         self._fraction = 0.0
         self._remaining_s: float | None = None
@@ -56,7 +56,7 @@ class Job:
             fraction=self._fraction,
             remaining_s=self._remaining_s,
             message=self._message,
-            points=tuple(self._points[width] for width in sorted(self._points)),
+            points=tuple(self._points[key] for key in self.spec.point_keys() if key in self._points),
             failures=tuple(self._failures.values()),
             estimate=self._estimate,
             result=self._result,
@@ -139,7 +139,7 @@ class Job:
         self.change()
 
     def _keep(self, points: Iterable[Point]) -> None:
-        self._points.update({point.width: point for point in points})
+        self._points.update({point.key: point for point in points})
 
     def _note(self, message: str) -> None:
         if not self.stopping:

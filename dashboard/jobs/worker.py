@@ -105,7 +105,8 @@ def _warm_up() -> None:
     """Import JAX and compile the first point of the first figure, so that it comes at once when asked for."""
     try:
         figure = next(iter(PRESETS.values())).spec
-        for _ in run(with_settings(figure, {"widths": figure.widths[:1], "training.max_steps": 1})):
+        first = getattr(figure, figure.swept_field)[:1]
+        for _ in run(with_settings(figure, {figure.swept_field: first, "training.max_steps": 1})):
             pass
     except Exception:
         _LOG.exception("The worker could not warm up.")

@@ -3,88 +3,61 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import psutil
 
-from ntk_core.datasets import DatasetShapes, dataset_shapes
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.events import Estimated
-from ntk_core.experiments._sizes import LayerSize, layer_sizes
-from ntk_core.specs import KernelDriftSpec, training_groups
+from ntk_core.experiments._registry import costs_of
+from ntk_core.specs import Spec
 
 MEMORY_VARIABLE = "LINEARITY_LAB_MEMORY_GIB"
-# Measured on two cores: products of this size run at about this rate, compiling one width takes about this long.
-_FLOPS_PER_SECOND = 6e10
-_COMPILE_SECONDS = 1.2
-_STEP_OVERHEAD_SECONDS = 2e-5
-_TYPICAL_STEPS = 1000
-_BYTES = 4
 
 
-def estimate(spec: KernelDriftSpec) -> Estimated:
+def estimate(spec: Spec) -> Estimated:
     """Points, wall time (an order of magnitude) and peak memory of the largest point."""
+    costs, keys = costs_of(spec), spec.point_keys()
     return Estimated(
-        num_points=len(spec.widths),
-        seconds=sum(point_seconds(spec, width) for width in spec.widths),
-        peak_bytes=max(peak_bytes(spec, width) for width in spec.widths),
+        num_points=len(keys),
+        seconds=sum(costs.seconds(spec, key) for key in keys),
+        peak_bytes=largest_bytes(spec),
     )
 
 
-def point_seconds(spec: KernelDriftSpec, width: int) -> float:
-    """Expected seconds for one width, all seeds and outputs, on two cores."""
-    shapes, layers = _layers(spec, width)
-    n, num_outputs = shapes.num_samples, shapes.num_outputs
-    steps = min(spec.training.max_steps, _TYPICAL_STEPS)
-    step = 6 * n * sum(layer.multiplications for layer in layers) / _FLOPS_PER_SECOND + _STEP_OVERHEAD_SECONDS
-    kernel = 2 * sum(layer.kernel_operations(n, num_outputs) for layer in layers) / _FLOPS_PER_SECOND
-    groups = len(training_groups(spec.outputs))
-    return groups * (_COMPILE_SECONDS + spec.num_seeds * (steps * step + spec.training.num_records * kernel))
+def largest_bytes(spec: Spec) -> float:
+    """Expected peak memory of the largest point, in bytes."""
+    costs = costs_of(spec)
+    return max(costs.peak_bytes(spec, key) for key in spec.point_keys())
 
 
-def peak_bytes(spec: KernelDriftSpec, width: int) -> float:
-    """Expected peak memory for one seed of one width, in bytes.
-
-    Weights, their gradient and the copy that a step writes; inputs, pre-activations and C cotangents of every layer,
-    each once more as a temporary; and the kernels at w₀ and w_t with their images under each output.
-    """
-    shapes, layers = _layers(spec, width)
-    n, num_outputs = shapes.num_samples, shapes.num_outputs
-    weights = 3 * sum(layer.num_params for layer in layers)
-    views = n * (sum(layer.positions * layer.fan_in for layer in layers) + (2 * num_outputs + 1) * _features(layers))
-    kernels = (4 + 2 * len(spec.outputs)) * (n * num_outputs) ** 2
-    return _BYTES * float(weights + views + kernels)
-
-
-def check_size(spec: KernelDriftSpec) -> None:
-    """Refuse a spec whose largest width does not fit into memory.
+def check_size(spec: Spec) -> None:
+    """Refuse a spec whose largest point does not fit into memory.
 
     Raises:
-        TooLarge: for ``widths``, with the largest width that fits, or for ``dataset.num_samples`` when none does.
+        TooLarge: for the swept setting, with the largest value that fits, or for ``dataset.num_samples`` when none
+            does.
         InvalidInput: when the memory limit of the environment is not a number.
     """
-    limit = memory_limit()
-    width = max(spec.widths)
-    required = peak_bytes(spec, width)
+    limit, required = memory_limit(), largest_bytes(spec)
     if required <= limit:
         return
-    if peak_bytes(spec, 1) > limit:
-        samples = _largest(
-            lambda n: (
-                peak_bytes(spec.model_copy(update={"dataset": spec.dataset.model_copy(update={"num_samples": n})}), 1)
-                <= limit
-            ),
-            spec.dataset.num_samples,
-        )
-        raise TooLarge(
-            "dataset.num_samples",
-            spec.dataset.num_samples,
-            required=required,
-            limit=limit,
-            unit="bytes",
-            nearest=samples,
-        )
-    nearest = _largest(lambda m: peak_bytes(spec, m) <= limit, width)
-    raise TooLarge("widths", width, required=required, limit=limit, unit="bytes", nearest=nearest)
+    swept: tuple[int, ...] = getattr(spec, spec.swept_field)
+
+    def alone(value: int) -> Spec:
+        return spec.model_copy(update={spec.swept_field: (value,)})
+
+    field, given, nearest = spec.swept_field, max(swept), 1
+    if largest_bytes(alone(1)) <= limit:
+        nearest = _largest(lambda value: largest_bytes(alone(value)) <= limit, given)
+    elif (dataset := getattr(spec, "dataset", None)) is not None:
+        field, given = "dataset.num_samples", dataset.num_samples
+
+        def of_samples(count: int) -> Spec:
+            return alone(1).model_copy(update={"dataset": dataset.model_copy(update={"num_samples": count})})
+
+        nearest = _largest(lambda count: largest_bytes(of_samples(count)) <= limit, given)
+    raise TooLarge(field, given, required=required, limit=limit, unit="bytes", nearest=nearest)
 
 
 def memory_limit() -> float:
@@ -101,22 +74,11 @@ def memory_limit() -> float:
     return gibibytes * 2**30
 
 
-def _layers(spec: KernelDriftSpec, width: int) -> tuple[DatasetShapes, list[LayerSize]]:
-    options = spec.dataset.options()
-    shapes = dataset_shapes(spec.dataset.name, **options)
-    architecture, hidden_width = spec.network_at(width)
-    return shapes, layer_sizes(architecture, hidden_width, shapes.input_shape, shapes.num_outputs)
-
-
-def _features(layers: list[LayerSize]) -> int:
-    return sum(layer.positions * layer.features for layer in layers)
-
-
-def _largest(fits: object, too_large: int) -> int:
+def _largest(fits: Callable[[int], bool], too_large: int) -> int:
     """The largest integer below ``too_large`` that fits, rounded down to two digits; fits(1) is taken for granted."""
     low, high = 1, too_large
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)  # type: ignore[operator]
+        low, high = (middle, high) if fits(middle) else (low, middle)
     digits = 10 ** max(0, len(str(low)) - 2)
     return low // digits * digits

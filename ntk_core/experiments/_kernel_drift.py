@@ -16,13 +16,13 @@ from jax import Array
 from ntk_core.architectures import Network, NetworkParams, merge
 from ntk_core.datasets import Dataset, data_fingerprint, load_dataset
 from ntk_core.dynamics import DescentState, Loss, auto_learning_rate, descend, eigenvalues, record_steps, start
-from ntk_core.experiments._estimate import memory_limit, peak_bytes
+from ntk_core.experiments._estimate import memory_limit
+from ntk_core.experiments._kernel_drift_costs import peak_bytes
 from ntk_core.experiments._networks import build_network
+from ntk_core.experiments._registry import Progress
 from ntk_core.kernels import infinite_width_ntk, kernel_change, pre_output_ntk, through_output
 from ntk_core.results import DriftPoint, DriftRun, KernelSnapshot, Outcome
 from ntk_core.specs import KernelDriftSpec, TrainingGroup, training_groups
-
-Progress = tuple[float, str]
 
 
 def load(spec: KernelDriftSpec) -> Dataset:
@@ -36,7 +36,7 @@ def fingerprint(data: Dataset) -> str:
 
 
 def compute(
-    spec: KernelDriftSpec, data: Dataset, width: int, *, seeds_together: int | None = None
+    spec: KernelDriftSpec, data: Dataset, key: str, *, seeds_together: int | None = None
 ) -> Generator[Progress, None, DriftPoint]:
     """All seeds and outputs of one width; yields (fraction, message) between stretches of work.
 
@@ -44,7 +44,8 @@ def compute(
     """
     began = time.monotonic()
     groups = training_groups(spec.outputs)
-    together = seeds_together or seeds_at_once(spec, width)
+    width = spec.value_of(key)
+    together = seeds_together or seeds_at_once(spec, key)
     seeds = range(spec.seed, spec.seed + spec.num_seeds)
     batches = [(group, seeds[first : first + together]) for group in groups for first in range(0, len(seeds), together)]
     runs: list[DriftRun] = []
@@ -76,7 +77,7 @@ def compute(
     )
 
 
-def seeds_at_once(spec: KernelDriftSpec, width: int) -> int:
+def seeds_at_once(spec: KernelDriftSpec, key: str) -> int:
     """How many seeds share one compiled call: all that fit into memory on an accelerator, one on a CPU.
 
     On a CPU a batched product is slower than the same products one after another, and a batch takes as many steps as
@@ -86,7 +87,7 @@ def seeds_at_once(spec: KernelDriftSpec, width: int) -> int:
         return 1
     statistics = jax.devices()[0].memory_stats() or {}
     limit = 0.7 * statistics.get("bytes_limit", memory_limit())
-    return int(min(spec.num_seeds, max(1, limit // peak_bytes(spec, width))))
+    return int(min(spec.num_seeds, max(1, limit // peak_bytes(spec, key))))
 
 
 class _Training:

@@ -11,8 +11,9 @@ from typing import Protocol
 
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.events import Ended, Event, PointFailed, PointFinished, PointProgress, PointStarted
-from ntk_core.experiments._estimate import check_size, estimate, point_seconds
-from ntk_core.results import DriftPoint, DriftResult, Provenance
+from ntk_core.experiments._estimate import check_size, estimate
+from ntk_core.experiments._registry import Progress, costs_of, experiment_of
+from ntk_core.results import RESULTS, PointValue, Provenance
 from ntk_core.specs import Spec
 
 PointKey = str
@@ -21,10 +22,10 @@ PointKey = str
 class Points(Protocol):
     """Where finished points are kept between runs of one spec."""
 
-    def finished(self) -> Mapping[PointKey, DriftPoint]:
+    def finished(self) -> Mapping[PointKey, PointValue]:
         """The points that an earlier run finished."""
 
-    def save(self, key: PointKey, point: DriftPoint) -> None:
+    def save(self, key: PointKey, point: PointValue) -> None:
         """Keep a point durably."""
 
 
@@ -51,23 +52,21 @@ def _events(spec: Spec, points: Points | None, should_stop: Callable[[], bool]) 
     began = time.monotonic()
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     yield estimate(spec)
-    from ntk_core.experiments import _kernel_drift as experiment  # starts JAX, so only now
-
+    computation = experiment_of(spec).computation()  # starts JAX, so only now
     try:
-        data = experiment.load(spec)
+        data = computation.load(spec)
     except InvalidInput as error:
         yield Ended(status="failed", reason=str(error))
         return
-    clock = _Clock({width: point_seconds(spec, width) for width in spec.widths})
+    clock = _Clock({key: costs_of(spec).seconds(spec, key) for key in spec.point_keys()})
     kept = dict(points.finished()) if points is not None else {}
-    done: dict[int, DriftPoint] = {}
+    done: dict[PointKey, PointValue] = {}
     status = "completed"
     reason = ""
-    for index, width in enumerate(spec.widths):
-        key = f"width={width}"
+    for index, key in enumerate(spec.point_keys()):
         if key in kept:
-            done[width] = kept[key]
-            clock.skip(width)
+            done[key] = kept[key]
+            clock.skip(key)
             yield PointFinished(
                 key=key, point=kept[key], fraction=clock.fraction(), remaining_s=clock.remaining(), resumed=True
             )
@@ -76,27 +75,27 @@ def _events(spec: Spec, points: Points | None, should_stop: Callable[[], bool]) 
             status = "cancelled"
             break
         yield PointStarted(key=key, index=index)
-        clock.start(width)
+        clock.start(key)
         try:
-            work = experiment.compute(spec, data, width)
+            work = computation.compute(spec, data, key)
             point = yield from _follow(work, key, clock, should_stop)
         except (MemoryError, RuntimeError) as error:
-            status, reason = "failed", f"width {width}: {_sentence(error)}"
+            status, reason = "failed", f"{key.replace('=', ' ')}: {_sentence(error)}"
             yield PointFailed(key=key, reason=_sentence(error))
-            clock.finish(width)
+            clock.finish(key)
             continue
         if point is None:
             status = "cancelled"
             break
         if points is not None:
             points.save(key, point)
-        done[width] = point
-        clock.finish(width)
+        done[key] = point
+        clock.finish(key)
         yield PointFinished(key=key, point=point, fraction=clock.fraction(), remaining_s=clock.remaining())
-    result = DriftResult(
+    result = RESULTS[spec.experiment](
         spec=spec,
-        points=tuple(done[width] for width in sorted(done)),
-        provenance=_provenance(started_at, experiment.fingerprint(data)),
+        points=tuple(done[key] for key in spec.point_keys() if key in done),
+        provenance=_provenance(started_at, computation.fingerprint(data)),
         status=status,
         runtime_s=time.monotonic() - began,
     )
@@ -104,8 +103,8 @@ def _events(spec: Spec, points: Points | None, should_stop: Callable[[], bool]) 
 
 
 def _follow(
-    work: Generator[tuple[float, str], None, DriftPoint], key: str, clock: _Clock, should_stop: Callable[[], bool]
-) -> Generator[Event, None, DriftPoint | None]:
+    work: Generator[Progress, None, PointValue], key: str, clock: _Clock, should_stop: Callable[[], bool]
+) -> Generator[Event, None, PointValue | None]:
     """Turn a computation's (fraction, message) pairs into progress events; None when it was asked to stop."""
     while True:
         try:
@@ -123,23 +122,23 @@ def _follow(
 class _Clock:
     """Progress of the whole run, from each point's estimated seconds corrected by what the finished ones took."""
 
-    def __init__(self, expected: dict[int, float]):
+    def __init__(self, expected: dict[PointKey, float]):
         self._expected = expected
-        self._done: set[int] = set()
+        self._done: set[PointKey] = set()
         self._measured_s = self._measured_expected = 0.0
-        self._current: int | None = None
+        self._current: PointKey | None = None
         self._started = 0.0
 
-    def start(self, width: int) -> None:
-        self._current, self._started = width, time.monotonic()
+    def start(self, key: PointKey) -> None:
+        self._current, self._started = key, time.monotonic()
 
-    def skip(self, width: int) -> None:
-        self._done.add(width)
+    def skip(self, key: PointKey) -> None:
+        self._done.add(key)
 
-    def finish(self, width: int) -> None:
-        self._done.add(width)
+    def finish(self, key: PointKey) -> None:
+        self._done.add(key)
         self._measured_s += time.monotonic() - self._started
-        self._measured_expected += self._expected[width]
+        self._measured_expected += self._expected[key]
         self._current = None
 
     def fraction(self, of_current: float = 0.0) -> float:
@@ -158,7 +157,7 @@ class _Clock:
         return max(0.0, left * seconds / expected)
 
     def _expected_done(self) -> float:
-        return sum(self._expected[width] for width in self._done)
+        return sum(self._expected[key] for key in self._done)
 
     def _expected_current(self) -> float:
         return self._expected[self._current] if self._current is not None else 0.0

@@ -45,6 +45,11 @@ class LayerSize:
         return min(pairs, jacobian)
 
 
+def num_features(sizes: Sequence[LayerSize]) -> int:
+    """Neurons of all layers for one input, at every position."""
+    return sum(size.positions * size.features for size in sizes)
+
+
 def min_width(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> int:
     """Smallest hidden width; for a DenseNet, where edges may be missing, the smallest expected in-degree outside the
     first layer (Zhu, Liu & Belkin 2022, Eq. 8). ``sizes`` are those of :func:`layer_sizes`."""

@@ -7,7 +7,8 @@ from typing import Any
 
 from ntk_core.results import DriftPoint, DriftRun, mean
 from ntk_core.specs import KernelDriftSpec
-from ntk_core.summary import exponent, summary
+from ntk_core.summaries import summary
+from ntk_core.summaries._kernel_drift import exponent
 
 SPEC = KernelDriftSpec(widths=(10, 100, 1000), outputs=("linear",), num_seeds=2)
 

@@ -44,7 +44,7 @@ class FakeJobs:
             message="width 30: training",
             points=(),
             failures=(),
-            estimate=Estimated(num_points=len(spec.widths), seconds=10, peak_bytes=1e6),
+            estimate=Estimated(num_points=len(spec.point_keys()), seconds=10, peak_bytes=1e6),
             result=None,
             reason="",
             version=1,

@@ -175,7 +175,8 @@ def test_preset_and_its_paper_size_fill_the_form_with_one_click():
     assert app.text_input(key=PREFIX + "widths").value == "10000"
     app.button(key=PREFIX + "paper_size").click()
     checked(app.run())
-    assert app.number_input(key=PREFIX + "num_seeds").value == PRESETS["liu-fig1-right"].paper_spec.num_seeds
+    paper = PRESETS["liu-fig1-right"].paper_spec.model_dump()
+    assert app.number_input(key=PREFIX + "num_seeds").value == paper["num_seeds"]
 
 
 def test_settings_that_the_chosen_data_do_not_use_are_not_shown():

@@ -33,7 +33,7 @@ def figure() -> DriftResult:
 def result_of(spec, **options) -> DriftResult:
     *_, last = run(spec, **options)
     assert isinstance(last, Ended), last
-    assert last.result is not None, last.reason
+    assert isinstance(last.result, DriftResult), last.reason
     return last.result
 
 
@@ -102,7 +102,7 @@ def test_events_come_in_order_and_fractions_grow():
 
 def test_seeds_together_give_the_same_runs_as_one_after_another():
     data = _kernel_drift.load(SMALL)
-    alone, together = (finish(_kernel_drift.compute(SMALL, data, 20, seeds_together=k)) for k in (1, 2))
+    alone, together = (finish(_kernel_drift.compute(SMALL, data, "width=20", seeds_together=k)) for k in (1, 2))
     for a, b in zip(alone.runs, together.runs, strict=True):
         assert (a.output, a.seed, a.steps, a.outcome) == (b.output, b.seed, b.steps, b.outcome)
         np.testing.assert_allclose(a.change, b.change, rtol=2e-3, atol=1e-6)  # float32 products in another order

@@ -1,55 +1,12 @@
-"""What came out: plain, frozen values with their seeds, outcomes and provenance; JSON in and out; free of JAX."""
+"""Results of ``kernel_drift``: kernel change along training, for each width, output and seed."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
+from ntk_core.results._values import Outcome, ResultValue, Value, WidthPoint
 from ntk_core.specs import KernelDriftSpec
-
-Outcome = Literal["converged", "over-budget", "diverged"]
-OUTCOME_WORDS: dict[str, str] = {
-    "converged": "reached the loss threshold",
-    "over-budget": "did not reach the loss threshold within the step limit",
-    "diverged": "diverged: the loss ended above its initial value, or became infinite or not a number",
-}
-
-
-class Value(BaseModel):
-    """Base of everything that is stored or sent: frozen, JSON with NaN and infinities as strings."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
-
-
-class Mean(Value):
-    """A mean over independent seeds, never without its error.
-
-    Attributes:
-        value: arithmetic mean; NaN when there is nothing to average.
-        standard_error: sample standard deviation / √count; NaN for fewer than two values.
-        count: number of values.
-    """
-
-    value: float
-    standard_error: float
-    count: int
-
-
-def mean(values: Sequence[float]) -> Mean:
-    """Mean, standard error and count of ``values``."""
-    count = len(values)
-    if not count:
-        return Mean(value=math.nan, standard_error=math.nan, count=0)
-    average = math.fsum(values) / count
-    if count < 2:
-        return Mean(value=average, standard_error=math.nan, count=count)
-    variance = math.fsum((value - average) ** 2 for value in values) / (count - 1)
-    return Mean(value=average, standard_error=math.sqrt(variance / count), count=count)
 
 
 class DriftRun(Value):
@@ -107,7 +64,7 @@ class KernelSnapshot(Value):
     infinite: tuple[tuple[float, ...], ...] | None = None
 
 
-class DriftPoint(Value):
+class DriftPoint(WidthPoint):
     """All runs of one width.
 
     Attributes:
@@ -119,10 +76,8 @@ class DriftPoint(Value):
     """
 
     kind: Literal["kernel_drift"] = "kernel_drift"
-    width: int
     num_params: int
     runs: tuple[DriftRun, ...]
-    runtime_s: float
     snapshots: tuple[KernelSnapshot, ...] = ()
 
     def of(self, output: str) -> tuple[DriftRun, ...]:
@@ -130,33 +85,11 @@ class DriftPoint(Value):
         return tuple(run for run in self.runs if run.output == output)
 
 
-class Provenance(Value):
-    """Where a result was computed, by which versions.
-
-    Attributes:
-        versions: package name → version.
-        device: kind of device JAX ran on.
-        dtype: floating-point type of the computation.
-        started_at: ISO 8601 time in UTC.
-        data_sha256: fingerprint of the data used.
-    """
-
-    versions: dict[str, str]
-    platform: str
-    device: str
-    dtype: str
-    started_at: str
-    data_sha256: str = ""
-
-
-class DriftResult(Value):
+class DriftResult(ResultValue):
     """Everything a ``kernel_drift`` run gave; ``points`` are in the order of the widths, some may be missing."""
 
     spec: KernelDriftSpec
     points: tuple[DriftPoint, ...]
-    provenance: Provenance
-    status: Literal["completed", "cancelled", "failed"]
-    runtime_s: float
 
     def rows(self) -> list[dict[str, object]]:
         """One row a width, output and seed, as in ``points.csv``."""
@@ -177,23 +110,3 @@ class DriftResult(Value):
             for point in self.points
             for run in point.runs
         ]
-
-    def csv(self) -> str:
-        """``rows`` as CSV text with a header line."""
-        return csv_text(self.rows())
-
-
-def csv_text(rows: Sequence[dict[str, object]]) -> str:
-    """CSV text with a header line from rows with equal columns; empty for no rows."""
-    if not rows:
-        return ""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-# One entry an experiment: the types of its points and its results. ``kind`` tells them apart in stored JSON.
-Point = Annotated[DriftPoint, Field()]
-Result = Annotated[DriftResult, Field()]

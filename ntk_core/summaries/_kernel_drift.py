@@ -1,4 +1,4 @@
-"""A result as text: a table of means with their errors, and the fitted exponents."""
+"""``kernel_drift`` as text: a table of means with their errors, and the fitted exponents."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from collections.abc import Sequence
 
 from ntk_core.fits import fit_power_law
 from ntk_core.results import OUTCOME_WORDS, DriftPoint, DriftRun, mean
-from ntk_core.specs import Spec
+from ntk_core.specs import KernelDriftSpec
+from ntk_core.summaries._tables import aligned, num_runs
 from ntk_core.vocabulary import OUTPUTS
 
 
-def summary(spec: Spec, points: Sequence[DriftPoint]) -> str:
+def drift_summary(spec: KernelDriftSpec, points: Sequence[DriftPoint]) -> str:
     """A table of ΔK, mean ± standard error over the converged seeds, and the fitted exponents with their intervals."""
-    if not points:
-        return "No point is finished."
     outputs = [output for output in spec.outputs if any(point.of(output) for point in points)]
-    lines = _aligned(
+    lines = aligned(
         [(spec.swept.replace("_", " "), "output", "ΔK (mean ± s.e.)", "seeds", "")]
         + [_row(p, o) for p in points for o in outputs]
     )
@@ -40,11 +39,11 @@ def exponent(output: str, points: Sequence[DriftPoint]) -> str:
     if law is None:
         usable = sum(run.outcome == "converged" for _, run in runs)
         excluded = len(runs) - usable
-        return f"{title}: no exponent fitted ({_runs(usable)} converged, {excluded} excluded; three are needed)"
+        return f"{title}: no exponent fitted ({num_runs(usable)} converged, {excluded} excluded; three are needed)"
     interval = f" ± {law.interval:.3f}" if math.isfinite(law.interval) else ""
     return (
         f"{title}: ΔK ∝ m^({law.exponent:.3f}{interval}), {law.confidence:.0%} interval, "
-        f"{_runs(law.num_values)}, {law.num_excluded} excluded"
+        f"{num_runs(law.num_values)}, {law.num_excluded} excluded"
     )
 
 
@@ -59,12 +58,3 @@ def _row(point: DriftPoint, output: str) -> tuple[str, ...]:
 def _marks(runs: Sequence[DriftRun]) -> str:
     counts = Counter(run.outcome for run in runs if run.outcome != "converged")
     return ", ".join(f"! {count} {outcome}" for outcome, count in sorted(counts.items()))
-
-
-def _runs(count: int) -> str:
-    return f"{count} run" if count == 1 else f"{count} runs"
-
-
-def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -1,0 +1,65 @@
+"""The experiments: what each costs, free of JAX, and the module that computes it, imported when a run begins."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from ntk_core.experiments import _kernel_drift_costs
+from ntk_core.results import PointValue
+from ntk_core.specs import Spec
+
+Progress = tuple[float, str]
+
+
+class Costs(Protocol):
+    """What a point costs, by counting; nothing is traced."""
+
+    def seconds(self, spec: Any, key: str, /) -> float:
+        """Expected wall time on two cores, an order of magnitude."""
+
+    def peak_bytes(self, spec: Any, key: str, /) -> float:
+        """Expected peak memory."""
+
+
+class Computation(Protocol):
+    """What computes a point."""
+
+    def load(self, spec: Any, /) -> Any:
+        """The data of the spec; raises ``InvalidInput`` when they cannot be had."""
+
+    def fingerprint(self, data: Any, /) -> str:
+        """SHA-256 of the data, for the provenance."""
+
+    def compute(self, spec: Any, data: Any, key: str, /) -> Generator[Progress, None, PointValue]:
+        """The point of this key; yields (fraction, message) between stretches of work."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment; ``module`` names its computation."""
+
+    costs: Costs
+    module: str
+
+    def computation(self) -> Computation:
+        """The module that computes; importing it starts JAX."""
+        return cast(Computation, importlib.import_module(self.module))
+
+
+# One entry an experiment, as in ntk_core.specs.EXPERIMENTS.
+_EXPERIMENTS = {
+    "kernel_drift": Experiment(_kernel_drift_costs, "ntk_core.experiments._kernel_drift"),
+}
+
+
+def experiment_of(spec: Spec) -> Experiment:
+    """The experiment that a spec asks for."""
+    return _EXPERIMENTS[spec.experiment]
+
+
+def costs_of(spec: Spec) -> Costs:
+    """What the points of a spec cost."""
+    return experiment_of(spec).costs

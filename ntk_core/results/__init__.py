@@ -1,0 +1,67 @@
+"""What came out: plain, frozen values with their seeds, outcomes and provenance; JSON in and out; free of JAX.
+
+One module an experiment. ``Point`` and ``Result`` are the types to read any experiment's JSON with: a point names its
+experiment by ``kind``, a result by its spec.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, SerializeAsAny
+
+from ntk_core.results._kernel_drift import DriftPoint, DriftResult, DriftRun, KernelSnapshot
+from ntk_core.results._values import (
+    OUTCOME_WORDS,
+    Mean,
+    Outcome,
+    PointValue,
+    Provenance,
+    ResultValue,
+    Value,
+    WidthPoint,
+    csv_text,
+    mean,
+)
+
+# One entry an experiment.
+POINTS: dict[str, type[PointValue]] = {"kernel_drift": DriftPoint}
+RESULTS: dict[str, type[ResultValue]] = {"kernel_drift": DriftResult}
+
+
+def _point(data: Any) -> Any:
+    """A point from its JSON, by its ``kind``; anything else as it is."""
+    kind = data.get("kind") if isinstance(data, dict) else None
+    return POINTS[kind].model_validate(data) if isinstance(kind, str) and kind in POINTS else data
+
+
+def _result(data: Any) -> Any:
+    """A result from its JSON, by the experiment of its spec; anything else as it is."""
+    spec = data.get("spec") if isinstance(data, dict) else None
+    name = spec.get("experiment") if isinstance(spec, dict) else None
+    return RESULTS[name].model_validate(data) if isinstance(name, str) and name in RESULTS else data
+
+
+Point = Annotated[SerializeAsAny[PointValue], BeforeValidator(_point)]
+Result = Annotated[SerializeAsAny[ResultValue], BeforeValidator(_result)]
+
+__all__ = [
+    "OUTCOME_WORDS",
+    "POINTS",
+    "RESULTS",
+    "DriftPoint",
+    "DriftResult",
+    "DriftRun",
+    "KernelSnapshot",
+    "Mean",
+    "Outcome",
+    "Point",
+    "PointValue",
+    "Provenance",
+    "Result",
+    "ResultValue",
+    "Value",
+    "WidthPoint",
+    "csv_text",
+    "mean",
+]

@@ -1,0 +1,49 @@
+"""What to compute: frozen, validated, with canonical JSON and a digest; shared by pages, command line and notebooks.
+
+A spec is plain data. Every setting carries its bounds and a one-line help, from which forms are derived; ``parse_spec``
+turns anything from outside into a spec or says, setting by setting, what is wrong. One module an experiment.
+"""
+
+from ntk_core.spec_parts import ArchitectureSpec, DatasetSpec, SpecPart, TrainingSpec
+from ntk_core.specs._experiment import SCHEMA_VERSION, ExperimentSpec, Spec, SweepSpec
+from ntk_core.specs._kernel_drift import (
+    INFINITE_WIDTH_KINDS,
+    KernelDriftSpec,
+    TrainingGroup,
+    has_infinite_width,
+    training_groups,
+)
+from ntk_core.specs._parse import (
+    EXPERIMENTS,
+    MAX_JSON_BYTES,
+    InvalidSpec,
+    canonical_json,
+    digest,
+    parse_spec,
+    setting_names,
+    with_settings,
+)
+
+__all__ = [
+    "EXPERIMENTS",
+    "INFINITE_WIDTH_KINDS",
+    "MAX_JSON_BYTES",
+    "SCHEMA_VERSION",
+    "ArchitectureSpec",
+    "DatasetSpec",
+    "ExperimentSpec",
+    "InvalidSpec",
+    "KernelDriftSpec",
+    "Spec",
+    "SpecPart",
+    "SweepSpec",
+    "TrainingGroup",
+    "TrainingSpec",
+    "canonical_json",
+    "digest",
+    "has_infinite_width",
+    "parse_spec",
+    "setting_names",
+    "training_groups",
+    "with_settings",
+]

@@ -1,0 +1,59 @@
+"""What every spec of an experiment has: a name, a version, and the points that it asks for."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from ntk_core.spec_parts import DatasetSpec, SpecPart, Width
+
+SCHEMA_VERSION: Literal[1] = 1
+
+
+class ExperimentSpec(SpecPart):
+    """What to compute, point by point; a subclass states its ``experiment`` and its settings.
+
+    Each value of one setting, ``swept_field``, gives a point; its key is ``width=100``. What is named here is stored
+    under its key, so a subclass with points of another kind overrides :meth:`point_keys` and keeps the keys unique.
+    """
+
+    swept_field: ClassVar[str] = "widths"
+    key_name: ClassVar[str] = "width"
+    point_words: ClassVar[tuple[str, str]] = ("width", "widths")
+
+    experiment: str
+    schema_version: Literal[1] = SCHEMA_VERSION
+
+    def point_keys(self) -> tuple[str, ...]:
+        """The keys of all points, in order of cost."""
+        return tuple(f"{self.key_name}={value}" for value in getattr(self, self.swept_field))
+
+    def value_of(self, key: str) -> Any:
+        """The value that is swept, at the point of this key; also of a key that is not among :meth:`point_keys`."""
+        return int(key.partition("=")[2])
+
+
+class SweepSpec(ExperimentSpec):
+    """Networks of several widths on one data set, each with several seeds."""
+
+    dataset: DatasetSpec = DatasetSpec()
+    widths: tuple[Width, ...] = Field(
+        (30, 100, 300, 1000, 3000, 10_000),
+        min_length=1,
+        max_length=24,
+        title="Widths m",
+        description="Widths m of the hidden layers, one network each.",
+    )
+    num_seeds: int = Field(5, ge=1, le=100, title="Seeds", description="Independent initializations w₀ for each width.")
+    seed: int = Field(
+        0, ge=0, le=2**31 - 1, title="First seed", description="The runs use this seed and the following ones."
+    )
+
+    @field_validator("widths")
+    @classmethod
+    def _ascending(cls, widths: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(sorted(set(widths)))
+
+
+Spec = ExperimentSpec

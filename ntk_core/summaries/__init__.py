@@ -1,0 +1,20 @@
+"""Results as text: tables of means with their errors, fitted exponents. One module an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ntk_core.results import PointValue
+from ntk_core.specs import Spec
+from ntk_core.summaries._kernel_drift import drift_summary
+
+__all__ = ["summary"]
+
+# One entry an experiment.
+_SUMMARIES: dict[str, Callable[[Any, Any], str]] = {"kernel_drift": drift_summary}
+
+
+def summary(spec: Spec, points: Sequence[PointValue]) -> str:
+    """What the finished points of a spec show, as lines of text."""
+    return _SUMMARIES[spec.experiment](spec, points) if points else "No point is finished."
