@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ntk_core.architectures._contractions import gram
 from ntk_core.errors import InvalidInput
 from ntk_core.vocabulary import PARAMETERIZATIONS
 
@@ -201,10 +202,10 @@ def check_inputs(given: int, drawn_for: int) -> None:
 def dense_kernel(scaling: Scaling, params: Params, a1: Array, d1: Array, a2: Array, d2: Array) -> Array:
     """(multiplier² a·a' + bias) ∘ (δ·δ') for inputs (n, fan_in) and cotangents (C, n, num_features)."""
     multiplier, _ = scaling.weight(a1.shape[-1])
-    factor = multiplier**2 * (a1 @ a2.T)
+    factor = multiplier**2 * gram(a1, a2)
     if "bias" in params:
         factor = factor + scaling.bias()[0] ** 2
-    return jnp.tensordot(d1, d2, axes=(-1, -1)) * factor[:, None, :]
+    return gram(d1, d2) * factor[:, None, :]
 
 
 def draw(
