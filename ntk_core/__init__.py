@@ -21,6 +21,7 @@ _HOMES = {
         "Mirrored",
         "MixedNet",
         "ResNet",
+        "Subtracted",
         "subtract_initial_output",
     ],
     "ntk_core.kernels": ["empirical_ntk", "infinite_width_ntk", "kernel_change"],

@@ -22,12 +22,14 @@ if TYPE_CHECKING:  # type checkers want the names written out; at run time they 
     DatasetName = str
     ArchitectureName = str
     ActivationName = str
+    BottleneckActivationName = str
     ParameterizationName = str
     OutputName = str
 else:
     DatasetName = Literal[tuple(DATASETS)]
     ArchitectureName = Literal[tuple(ARCHITECTURES)]
     ActivationName = Literal[tuple(ACTIVATIONS)]
+    BottleneckActivationName = Literal[("same", *ACTIVATIONS)]
     ParameterizationName = Literal[tuple(PARAMETERIZATIONS)]
     OutputName = Literal[tuple(OUTPUTS)]
 
@@ -141,11 +143,14 @@ class ArchitectureSpec(SpecPart):
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {
         "bottleneck_width": ("bottleneck",),
         "bottleneck_layer": ("bottleneck",),
+        "bottleneck_activation": ("bottleneck",),
+        "relative_widths": ("fully-connected", "densenet", "convnet", "mixed"),
         "skip_every": ("resnet",),
         "drop_probability": ("densenet",),
         "kernel_size": ("convnet", "mixed"),
         "padding": ("convnet", "mixed"),
         "readout": ("convnet", "mixed"),
+        "pool_size": ("convnet", "mixed"),
     }
 
     kind: ArchitectureName = Field("fully-connected", title="Architecture", description="How neurons are connected.")
@@ -154,15 +159,42 @@ class ArchitectureSpec(SpecPart):
     use_bias: bool = Field(
         True, title="Biases b", description="Biases b in the hidden layers; the output layer never has one."
     )
+    bias_layers: tuple[Annotated[int, Field(ge=1, le=16)], ...] | None = Field(
+        None,
+        min_length=1,
+        max_length=16,
+        title="Layers with biases",
+        description="Which hidden layers have biases, counted from 1; all when empty.",
+    )
+    relative_widths: tuple[Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)], ...] | None = Field(
+        None,
+        min_length=1,
+        max_length=16,
+        title="Widths of the layers, in m",
+        description="One multiple of m for each hidden layer, such as 1, 0.5, 2; m for all when empty.",
+    )
     parameterization: ParameterizationName = Field(
         "ntk", title="Parameterization", description="How weights are drawn and scaled with the width."
     )
     trained: Literal["all", "first", "hidden", "last"] = Field(
         "all", title="Trained layers", description="Which layers move, and so have a part in the kernel K."
     )
+    output_weights: Literal["normal", "signs"] = Field(
+        "normal",
+        title="Output weights v",
+        description="Normal numbers, or ±1 at random; ±1 with the hidden layers trained keeps the output layer frozen.",
+    )
+    initial_output: Literal["random", "symmetric", "subtracted"] = Field(
+        "random",
+        title="Output at w₀",
+        description="As the weights give it; 0 by two mirrored copies, (f − f')/√2; or 0 by subtraction, f − f(w₀).",
+    )
     bottleneck_width: Width = Field(3, title="Bottleneck width", description="Neurons m_b of the narrow layer.")
     bottleneck_layer: int = Field(
         2, ge=1, le=16, title="Bottleneck layer", description="Which hidden layer is narrow, counted from 1."
+    )
+    bottleneck_activation: BottleneckActivationName = Field(
+        "same", title="Activation of the narrow layer", description="Same as the other layers, or one of its own."
     )
     skip_every: int = Field(
         1, ge=1, le=2, title="Skip every", description="Number of layers that a skip connection spans."
@@ -184,6 +216,68 @@ class ArchitectureSpec(SpecPart):
     readout: Literal["flatten", "global-average"] = Field(
         "flatten", title="Readout", description="From the last convolution to the next dense layer."
     )
+
+    pool_size: int = Field(
+        1,
+        ge=1,
+        le=8,
+        title="Pooling",
+        description="Side of the windows averaged after each convolution; 1: no pooling.",
+    )
+
+    @model_validator(mode="after")
+    def _fits_layers(self) -> Self:
+        counted = f"one number for each of the {self.depth} hidden layers"
+        if self.relative_widths is not None and len(self.relative_widths) != self.depth:
+            raise InvalidInput("relative_widths", self.relative_widths, counted)
+        if self.bias_layers is not None and not self.use_bias:
+            raise InvalidInput("bias_layers", self.bias_layers, "empty without biases")
+        if self.bias_layers is not None and max(self.bias_layers) > self.depth:
+            raise InvalidInput("bias_layers", self.bias_layers, f"numbers from 1 to {self.depth}, the hidden layers")
+        if self.output_weights == "signs" and self.uses("drop_probability") and self.drop_probability:
+            raise InvalidInput("output_weights", self.output_weights, "normal where edges are dropped")
+        return self
+
+    def widths(self, width: int) -> tuple[int, ...]:
+        """The width of each hidden layer at width m."""
+        widths = [width] * self.depth
+        if self.uses("relative_widths") and self.relative_widths is not None:
+            widths = [max(1, round(multiple * width)) for multiple in self.relative_widths]
+        if self.kind == "bottleneck":
+            widths[self.bottleneck_layer - 1] = self.bottleneck_width
+        return tuple(widths)
+
+    def biases(self) -> tuple[bool, ...]:
+        """Whether each hidden layer has biases."""
+        chosen = range(1, self.depth + 1) if self.bias_layers is None else self.bias_layers
+        return tuple(self.use_bias and layer in chosen for layer in range(1, self.depth + 1))
+
+    @property
+    def num_convolutions(self) -> int:
+        """How many of the hidden layers are convolutions."""
+        return {"convnet": self.depth, "mixed": 1}.get(self.kind, 0)
+
+    def check_inputs(self, input_shape: tuple[int, ...]) -> None:
+        """Refuse inputs that the layers cannot take.
+
+        Raises:
+            InvalidInput: for a convolution on anything but images, a filter larger than its image, or a
+                pooling that does not divide its sides.
+        """
+        if not self.num_convolutions:
+            return
+        if len(input_shape) != 3:
+            raise InvalidInput("kind", self.kind, "with images only, for example dataset mnist")
+        sides = input_shape[:2]
+        image = " × ".join(str(side) for side in sides)
+        for layer in range(1, self.num_convolutions + 1):
+            if self.kernel_size > min(sides):
+                allowed = f"at most {min(sides)}, the sides that reach convolution {layer} from {image} images"
+                raise InvalidInput("kernel_size", self.kernel_size, allowed)
+            if any(side % self.pool_size for side in sides):
+                allowed = f"1, or a divisor of the sides that reach each pooling ({layer} from {image} images: {sides})"
+                raise InvalidInput("pool_size", self.pool_size, allowed)
+            sides = tuple(side // self.pool_size for side in sides)
 
     @model_validator(mode="after")
     def _fits_depth(self) -> Self:

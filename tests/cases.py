@@ -23,6 +23,7 @@ from ntk_core.architectures import (
     Network,
     NetworkParams,
     ResNet,
+    Subtracted,
 )
 
 
@@ -93,7 +94,8 @@ ACTIVATIONS = [
 ]
 SIGNS = [_varied(ARCHITECTURES[0], output_signs=True, trained="hidden"), _varied(ARCHITECTURES[5], gain=1.5)]
 MIRRORED = [Case(f"mirrored-{case.name}", Mirrored(case.net), case.input_shape) for case in ARCHITECTURES[1::6]]
-CASES = ARCHITECTURES + ACTIVATIONS + SIGNS + MIRRORED
+SUBTRACTED = [Case(f"minus-start-{case.name}", Subtracted(case.net), case.input_shape) for case in ARCHITECTURES[1::6]]
+CASES = ARCHITECTURES + ACTIVATIONS + SIGNS + MIRRORED + SUBTRACTED
 
 
 def random_layer(layer: Any, input_shape: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:

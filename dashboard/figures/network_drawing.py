@@ -115,10 +115,15 @@ def layer_rows(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> li
 def description(architecture: ArchitectureSpec) -> str:
     """The architecture in words: kind, depth, activation, biases, parameterization."""
     layers = f"{architecture.depth} hidden layer" + "s" * (architecture.depth > 1)
-    biases = "biases" if architecture.use_bias else "no biases"
+    biased = architecture.biases()
+    named = ", ".join(str(layer) for layer, has in enumerate(biased, start=1) if has)
+    biases = "biases" if all(biased) else f"biases in layer {named}" if any(biased) else "no biases"
+    zero = {"symmetric": ", two mirrored copies", "subtracted": ", minus its output at w₀"}
     return (
         f"{ARCHITECTURES[architecture.kind].title}, {layers}, {ACTIVATIONS[architecture.activation].title}, {biases}, "
         f"{PARAMETERIZATIONS[architecture.parameterization].title} parameterization"
+        + (", output weights ±1" if architecture.output_weights == "signs" else "")
+        + zero.get(architecture.initial_output, "")
     )
 
 

@@ -5,7 +5,7 @@ from ntk_core.architectures._convolution import Convolution
 from ntk_core.architectures._convolutional import ConvNet, Convolutional, MixedNet
 from ntk_core.architectures._fully_connected import Bottleneck, FullyConnected
 from ntk_core.architectures._graph import DAGNetwork, Edge, Group
-from ntk_core.architectures._initial_output import Mirrored, subtract_initial_output
+from ntk_core.architectures._initial_output import Mirrored, Paired, Subtracted, subtract_initial_output
 from ntk_core.architectures._layers import Dense, Layer, Scaling
 from ntk_core.architectures._masked import MaskedDense
 from ntk_core.architectures._network import LayerViews, Network, NetworkParams, layer_views, merge
@@ -31,9 +31,11 @@ __all__ = [
     "MixedNet",
     "Network",
     "NetworkParams",
+    "Paired",
     "ResNet",
     "Scaling",
     "Stack",
+    "Subtracted",
     "activation_function",
     "layer_views",
     "merge",

@@ -2,22 +2,69 @@
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 
 from ntk_core.architectures._layers import Layer, Shape
 from ntk_core.architectures._network import Call, Network, NetworkParams
 
-MIRROR = "mirror."
+COPY = "copy."
 
 
 @dataclass(frozen=True)
-class Mirrored(Network):
+class Paired(Network):
+    """Abstract: a network and a copy of it that starts with equal parameters, f = scale · (f_A − f_B).
+
+    Attributes:
+        net: the network; the output function is its own, applied to the difference.
+    """
+
+    net: Network
+
+    @property
+    @abc.abstractmethod
+    def scale(self) -> float:
+        """In front of the difference."""
+
+    @property
+    @abc.abstractmethod
+    def copy_layers(self) -> Mapping[str, Layer]:
+        """The layers of the copy, by the names of the original."""
+
+    @property
+    def output(self) -> str:
+        return self.net.output
+
+    @cached_property
+    def layers(self) -> Mapping[str, Layer]:
+        return {**self.net.layers, **{COPY + name: layer for name, layer in self.copy_layers.items()}}
+
+    def init(self, key: Array, input_shape: Shape) -> NetworkParams:
+        drawn = self.net.init(key, input_shape)
+        # Arrays of its own: training may overwrite those of the original in place.
+        return {**drawn, **{COPY + name: jax.tree.map(jnp.copy, params) for name, params in drawn.items()}}
+
+    def body(self, call: Call, x: Array) -> Array:
+        copied = self.net.body(lambda name, a: call(COPY + name, a), x)
+        return self.scale * (self.net.body(call, x) - copied)
+
+    def first_layers(self) -> tuple[str, ...]:
+        first = self.net.first_layers()
+        return (*first, *(COPY + name for name in first))
+
+    def min_width(self, input_shape: Shape) -> int:
+        return self.net.min_width(input_shape)
+
+
+@dataclass(frozen=True)
+class Mirrored(Paired):
     """f = (f_A − f_B) / √2 of two copies of a network that start with equal parameters: exactly 0 at initialization.
 
     The kernel is the mean of the two kernels, so at initialization it is that of ``net``, for any depth and
@@ -31,30 +78,35 @@ class Mirrored(Network):
     0.0
     """
 
-    net: Network
+    @property
+    def scale(self) -> float:
+        return math.sqrt(0.5)
 
     @property
-    def output(self) -> str:
-        return self.net.output
+    def copy_layers(self) -> Mapping[str, Layer]:
+        return self.net.layers
+
+
+@dataclass(frozen=True)
+class Subtracted(Paired):
+    """f(w; x) − f(w₀; x), with a frozen copy at w₀: exactly 0 at initialization, same kernel, same Hessian.
+
+    An output function acts on the difference. Costs a second forward pass and keeps w₀.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from ntk_core.architectures import FullyConnected
+    >>> net = Subtracted(FullyConnected(width=4, depth=2))
+    >>> net.apply(net.init(jax.random.key(0), (2,)), jnp.ones((1, 2))).item()
+    0.0
+    """
+
+    @property
+    def scale(self) -> float:
+        return 1.0
 
     @cached_property
-    def layers(self) -> Mapping[str, Layer]:
-        return {**self.net.layers, **{MIRROR + name: layer for name, layer in self.net.layers.items()}}
-
-    def init(self, key: Array, input_shape: Shape) -> NetworkParams:
-        drawn = self.net.init(key, input_shape)
-        return {**drawn, **{MIRROR + name: dict(params) for name, params in drawn.items()}}
-
-    def body(self, call: Call, x: Array) -> Array:
-        mirrored = self.net.body(lambda name, a: call(MIRROR + name, a), x)
-        return (self.net.body(call, x) - mirrored) / math.sqrt(2)
-
-    def first_layers(self) -> tuple[str, ...]:
-        first = self.net.first_layers()
-        return (*first, *(MIRROR + name for name in first))
-
-    def min_width(self, input_shape: Shape) -> int:
-        return self.net.min_width(input_shape)
+    def copy_layers(self) -> Mapping[str, Layer]:
+        return {name: replace(layer, trainable=False) for name, layer in self.net.layers.items()}
 
 
 def subtract_initial_output(net: Network, params: NetworkParams) -> Callable[[NetworkParams, Array], Array]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ntk_core.datasets import DatasetShapes, dataset_shapes
 from ntk_core.experiments._rates import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, STEP_OVERHEAD_SECONDS, TYPICAL_STEPS
-from ntk_core.experiments._sizes import LayerSize, layer_sizes, num_features
+from ntk_core.experiments._sizes import LayerSize, layer_sizes, num_copies, num_features
 from ntk_core.specs import KernelDriftSpec, training_groups
 
 
@@ -37,4 +37,5 @@ def _layers(spec: KernelDriftSpec, width: int) -> tuple[DatasetShapes, list[Laye
     options = spec.dataset.options()
     shapes = dataset_shapes(spec.dataset.name, **options)
     architecture, hidden_width = spec.network_at(width)
-    return shapes, layer_sizes(architecture, hidden_width, shapes.input_shape, shapes.num_outputs)
+    layers = layer_sizes(architecture, hidden_width, shapes.input_shape, shapes.num_outputs)
+    return shapes, layers * num_copies(architecture)

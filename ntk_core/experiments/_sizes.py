@@ -45,6 +45,11 @@ class LayerSize:
         return min(pairs, jacobian)
 
 
+def num_copies(architecture: ArchitectureSpec) -> int:
+    """How many networks are computed: 2 where a copy makes the output 0 at w₀."""
+    return 1 if architecture.initial_output == "random" else 2
+
+
 def num_features(sizes: Sequence[LayerSize]) -> int:
     """Neurons of all layers for one input, at every position."""
     return sum(size.positions * size.features for size in sizes)
@@ -62,19 +67,17 @@ def layer_sizes(
     architecture: ArchitectureSpec, width: int, input_shape: tuple[int, ...], num_outputs: int
 ) -> list[LayerSize]:
     """The layers of the network of this architecture and width, in order."""
-    widths = [width] * architecture.depth
-    if architecture.kind == "bottleneck":
-        widths[architecture.bottleneck_layer - 1] = architecture.bottleneck_width
-    num_convolutions = {"convnet": architecture.depth, "mixed": 1}.get(architecture.kind, 0)
+    num_convolutions = architecture.num_convolutions
     positions = math.prod(input_shape[:2]) if num_convolutions else 1
     fan_in = input_shape[-1] if num_convolutions else math.prod(input_shape)
     masked = architecture.kind == "densenet" and architecture.drop_probability > 0
     sizes = []
-    for index, features in enumerate(widths):
-        biases = features if architecture.use_bias else 0
+    for index, (features, biased) in enumerate(zip(architecture.widths(width), architecture.biases(), strict=True)):
+        biases = features if biased else 0
         if index < num_convolutions:
             sizes.append(LayerSize(positions, architecture.kernel_size**2 * fan_in, features, biases))
             fan_in = features
+            positions = max(1, positions // architecture.pool_size**2)
             if index == num_convolutions - 1 and architecture.readout == "flatten":
                 fan_in *= positions
         else:

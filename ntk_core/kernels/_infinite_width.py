@@ -23,8 +23,8 @@ from ntk_core.architectures import (
     Dense,
     FullyConnected,
     Layer,
-    Mirrored,
     Network,
+    Paired,
     ResNet,
     Stack,
 )
@@ -101,7 +101,7 @@ def infinite_width_ntk(net: Network, x1: ArrayLike, x2: ArrayLike | None = None)
 
     Source: Jacot, Gabriel & Hongler 2018; Arora et al. 2019 (convolutions).
     """
-    inner = net.net if isinstance(net, Mirrored) else net
+    inner = net.net if isinstance(net, Paired) else net
     _check(inner)
     assert isinstance(inner, Stack)
     left = np.asarray(x1, np.float64)
@@ -122,7 +122,9 @@ def infinite_width_ntk(net: Network, x1: ArrayLike, x2: ArrayLike | None = None)
 
 def _check(net: Network) -> None:
     if not isinstance(net, FullyConnected | ResNet | Convolutional):
-        allowed = "FullyConnected, ResNet, ConvNet, MixedNet, or one of them Mirrored; other limits are not derived"
+        allowed = (
+            "FullyConnected, ResNet, ConvNet, MixedNet, Mirrored or Subtracted or not; other limits are not derived"
+        )
         raise InvalidInput("net", type(net).__name__, allowed)
     if net.parameterization != "ntk":
         raise InvalidInput(

@@ -56,11 +56,11 @@ class KernelDriftSpec(SweepSpec):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        convolutional = self.architecture.kind in ("convnet", "mixed")
-        if convolutional and len(dataset_shapes(self.dataset.name, **self.dataset.options()).input_shape) != 3:
-            raise InvalidInput(
-                "architecture.kind", self.architecture.kind, "with images only, for example dataset mnist"
-            )
+        input_shape = dataset_shapes(self.dataset.name, **self.dataset.options()).input_shape
+        try:
+            self.architecture.check_inputs(input_shape)
+        except InvalidInput as error:
+            raise InvalidInput(f"architecture.{error.field}", error.given, error.allowed) from None
         if self.infinite_width and not has_infinite_width(self.architecture):
             raise InvalidInput(
                 "infinite_width", True, "false, except for NTK parameterization and " + ", ".join(INFINITE_WIDTH_KINDS)

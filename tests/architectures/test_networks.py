@@ -17,9 +17,11 @@ from ntk_core.architectures import (
     Group,
     MixedNet,
     ResNet,
+    Subtracted,
+    merge,
     subtract_initial_output,
 )
-from tests.cases import ARCHITECTURES, CASES, FAST_COMPILE, MIRRORED, Case, inputs, random_params
+from tests.cases import ARCHITECTURES, CASES, FAST_COMPILE, MIRRORED, SUBTRACTED, Case, inputs, random_params
 
 fast = functools.partial(jax.jit, compiler_options=FAST_COMPILE)
 
@@ -195,8 +197,8 @@ def test_symmetric_convolutional_network_starts_at_exactly_zero():
     assert np.all(np.abs(params["output"]["weight"]) == 1)
 
 
-@pytest.mark.parametrize("case", MIRRORED, ids=lambda case: case.name)
-def test_mirrored_networks_start_at_exactly_zero(case):
+@pytest.mark.parametrize("case", MIRRORED + SUBTRACTED, ids=lambda case: case.name)
+def test_networks_with_a_copy_start_at_exactly_zero(case):
     params = _drawn(case.net, case.input_shape)
     assert np.all(np.asarray(fast(case.net.pre_outputs)(params, inputs(case, 3))) == 0)
 
@@ -208,6 +210,18 @@ def test_subtracted_networks_start_at_exactly_zero_and_keep_their_differences(x6
     assert np.all(np.asarray(apply(start, x)) == 0)
     expected = fast(case.net.apply)(moved, x) - fast(case.net.apply)(start, x)
     np.testing.assert_allclose(apply(moved, x), expected, rtol=1e-12)
+
+
+def test_a_subtracted_network_moves_and_differs_from_its_start_as_the_callable_does(x64):
+    case = ARCHITECTURES[0]
+    net = Subtracted(case.net)
+    trained, fixed = net.partition(_drawn(net, case.input_shape))
+    start = {name: fixed[f"copy.{name}"] for name in case.net.layers}
+    x, moved = inputs(case, 3), jax.tree.map(lambda leaf: leaf + 0.1, trained)
+    found = fast(net.apply)(merge(moved, fixed), x)
+    expected = fast(subtract_initial_output(case.net, start))({name: moved[name] for name in start}, x)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert np.abs(found).max() > 1e-3
 
 
 def test_output_signs_are_signs_and_hidden_weights_are_not():

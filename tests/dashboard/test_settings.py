@@ -149,8 +149,8 @@ def test_choices_are_shown_by_the_titles_of_the_vocabulary():
 @pytest.mark.parametrize("name", ["gaussian-mixture", "mnist", "cifar2"])
 def test_only_settings_of_the_chosen_kind_are_used(name):
     spec = with_settings(KernelDriftSpec(), {"dataset.name": name})
-    used = {setting.name for setting in SETTINGS.values() if setting.is_used({"dataset.name": name})}
-    assert used == set(values_of(spec))
+    given = values_of(spec)
+    assert {setting.name for setting in SETTINGS.values() if setting.is_used(given)} == set(given)
     assert dataset_shapes(name) is not None
 
 

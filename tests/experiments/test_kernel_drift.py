@@ -3,6 +3,7 @@
 import math
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -16,7 +17,7 @@ from ntk_core.experiments._networks import build_network
 from ntk_core.experiments._sizes import layer_sizes
 from ntk_core.fits import fit_power_law
 from ntk_core.results import DriftResult
-from ntk_core.specs import ArchitectureSpec, KernelDriftSpec, with_settings
+from ntk_core.specs import ArchitectureSpec, InvalidSpec, KernelDriftSpec, with_settings
 
 SMALL = with_settings(
     KernelDriftSpec(), {"widths": [10, 20], "num_seeds": 2, "training.max_steps": 40, "training.num_records": 5}
@@ -209,6 +210,11 @@ ARCHITECTURES = [
     ArchitectureSpec(kind="convnet", depth=2, kernel_size=2),
     ArchitectureSpec(kind="convnet", depth=2, readout="global-average", trained="hidden"),
     ArchitectureSpec(kind="mixed", depth=3, padding="zero"),
+    ArchitectureSpec(depth=3, relative_widths=(1, 0.5, 2), bias_layers=(1, 3)),
+    ArchitectureSpec(kind="densenet", depth=2, relative_widths=(0.5, 3), output_weights="signs"),
+    ArchitectureSpec(kind="bottleneck", depth=3, bottleneck_activation="identity", activation="quadratic"),
+    ArchitectureSpec(kind="convnet", depth=2, kernel_size=2, pool_size=2, relative_widths=(1, 2)),
+    ArchitectureSpec(kind="mixed", depth=2, pool_size=4, bias_layers=(2,)),
 ]
 
 
@@ -217,6 +223,55 @@ def test_counted_sizes_are_those_of_the_network(architecture):
     net = build_network(architecture, 7, 3, "linear")
     counted = sum(layer.num_params for layer in layer_sizes(architecture, 7, (4, 4, 2), 3))
     assert counted == net.num_params((4, 4, 2))
+
+
+def test_each_layer_has_the_width_bias_and_activation_that_was_chosen():
+    net = build_network(ArchitectureSpec(depth=3, relative_widths=(1, 0.5, 2), bias_layers=(1, 3)), 20, 2, "linear")
+    assert (net.widths, net.biases) == ((20, 10, 40), (True, False, True))
+    eq31 = ArchitectureSpec(kind="bottleneck", depth=3, bottleneck_width=1, activation="quadratic", use_bias=False)
+    narrow = build_network(eq31.model_copy(update={"bottleneck_activation": "identity"}), 20, 1, "linear")
+    # z²/2 twice with the identity between: f is of degree 4 in the input.
+    params = narrow.init(jax.random.key(0), (1,))
+    once, twice = (float(narrow.apply(params, jnp.array([[x]]))[0, 0]) for x in (1.0, 2.0))
+    assert twice == pytest.approx(16 * once, rel=1e-4)
+
+
+@pytest.mark.parametrize("start", ["symmetric", "subtracted"])
+def test_outputs_that_start_at_zero_have_the_kernel_of_the_network_and_then_learn(start):
+    random, zero = (
+        result_of(with_settings(SMALL, {"architecture.initial_output": each, "widths": [50], "outputs": ["linear"]}))
+        for each in ("random", start)
+    )
+    before, after = random.points[0].runs[0], zero.points[0].runs[0]
+    # Softmax of zeros: the loss begins at log C. The kernel, and with it the automatic rate, is that of the network.
+    assert after.loss[0] == pytest.approx(math.log(3), rel=1e-5)
+    assert before.loss[0] != pytest.approx(math.log(3), rel=1e-3)
+    assert after.learning_rate == pytest.approx(before.learning_rate, rel=1e-4)
+    assert after.loss[-1] < 0.5 * after.loss[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"depth": 3, "relative_widths": [1, 2]}, "relative_widths"),
+        ({"relative_widths": [0]}, "relative_widths.0"),
+        ({"kind": "resnet", "relative_widths": [1]}, "relative_widths"),
+        ({"use_bias": False, "bias_layers": [1]}, "bias_layers"),
+        ({"bias_layers": [2]}, "bias_layers"),
+        ({"kind": "densenet", "drop_probability": 0.5, "output_weights": "signs"}, "output_weights"),
+        ({"bottleneck_activation": "tanh"}, "bottleneck_activation"),
+        ({"kind": "convnet", "pool_size": 3}, "pool_size"),
+        ({"kind": "convnet", "depth": 2, "pool_size": 4, "kernel_size": 3}, "kernel_size"),
+        ({"kind": "mixed", "depth": 2, "kernel_size": 9}, "kernel_size"),
+        ({"initial_output": "zero"}, "initial_output"),
+    ],
+    ids=str,
+)
+def test_choices_for_single_layers_that_cannot_be_are_refused_by_name(settings, field):
+    given = {f"architecture.{name}": value for name, value in settings.items()}
+    with pytest.raises(InvalidSpec) as caught:
+        with_settings(with_settings(KernelDriftSpec(), {"dataset.name": "cifar2"}), given)
+    assert f"architecture.{field}".startswith(caught.value.problems[0].field)
 
 
 def test_every_architecture_of_the_vocabulary_is_counted_and_built():
