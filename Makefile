@@ -39,9 +39,7 @@ format: $(DEV)
 
 # Every preset, or some: make gallery PRESETS="liu-fig1-left liu-fig2". Interrupted, it resumes.
 gallery: $(APP)
-	@for name in $${PRESETS:-$$($(BIN)/python -m ntk_core presets --json | $(BIN)/python -c 'import json, sys; print(*json.load(sys.stdin))')}; do \
-	  $(BIN)/python -m ntk_core run $$name --out gallery/.runs/$$name && cp gallery/.runs/$$name/result.json gallery/$$name.json || exit 1; \
-	done
+	$(BIN)/python -m dashboard.rebuild_gallery $(PRESETS)
 
 bench: $(DEV)
 	$(BIN)/python -m benchmarks

@@ -17,6 +17,11 @@ _RESULT: TypeAdapter[Any] = TypeAdapter(Result)
 _LOG = logging.getLogger(__name__)
 
 
+def pair_name(pair: str, part: str) -> str:
+    """The name in the gallery of one network of a pair."""
+    return f"pairs/{pair}-{part}"
+
+
 def gallery_result(preset: str) -> Any:
     """The precomputed result of a preset; None when there is none, or none that can be read."""
     path = GALLERY / f"{preset}.json"

@@ -268,7 +268,7 @@ class ArchitectureSpec(SpecPart):
             return
         if len(input_shape) != 3:
             raise InvalidInput("kind", self.kind, "with images only, for example dataset mnist")
-        sides = input_shape[:2]
+        sides: tuple[int, ...] = input_shape[:2]
         image = " × ".join(str(side) for side in sides)
         for layer in range(1, self.num_convolutions + 1):
             if self.kernel_size > min(sides):

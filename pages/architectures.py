@@ -6,12 +6,13 @@ import streamlit as st
 from dashboard import session
 from dashboard.comparison import PAIRS, PARTS, check_both
 from dashboard.components.chart import chart, chooser
+from dashboard.components.kernels import kernels
 from dashboard.components.networks import networks
 from dashboard.components.pair_panel import PairShown, attach_pair, export_pair, job_query, live_pair, pair_bar
 from dashboard.components.provenance import provenance_footer
 from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
 from dashboard.figures import architectures as figures
-from dashboard.figures.style import output_title, width_label
+from dashboard.figures.style import output_title
 from dashboard.forms import Group, SpecForm
 from dashboard.navigation import enter
 
@@ -36,30 +37,24 @@ def draw(shown: PairShown) -> None:
     """Sweeps, kernels and spectra of both networks, each with its words and numbers, and where they come from."""
     points = {part: of_part.points for part, of_part in shown.items()}
     first = next(iter(shown.values()))
-    with st.container(horizontal=True, vertical_alignment="center"):
+    heading = st.container(horizontal=True, vertical_alignment="center")
+    with heading:
         st.subheader("Against width, behind the", anchor=False, width="content")
         output = chooser("Output φ", first.spec.outputs, output_title, key=f"{PAGE}.output", pixels=160, last=False)
-        export_pair(TITLE, shown)
     identity = tuple(of_part.identity for of_part in shown.values())
     measures, rows = figures.measures(points, output), figures.against_width_rows(points, output)
     drawings = sweeps(points, identity, output, first.spec.widths)
+    pictures: dict[str, go.Figure] = {}
     for column, measure, figure in zip(st.columns(2, gap="medium"), measures, drawings, strict=False):
         with column:
             words = figures.takeaway(points, output, measure)
             chart(figure, f"{PAGE}.{measure.name}", words, rows, figures.caption(points, output, measure))
-    kept = figures.kept_at(points, output)
+        pictures[words] = figure
     for column, answers in zip(st.columns(2, gap="medium"), (WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS), strict=True):
         column.markdown(answers[PAGE])
-    if kept:
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.subheader("Kernels K at width", anchor=False, width="content")
-            width = chooser("Width m", list(kept), width_label, key=f"{PAGE}.shown_width", pixels=110)
-        for column, (part, snapshot) in zip(st.columns(2, gap="medium"), kept[width].items(), strict=False):
-            with column:
-                words, numbers = figures.heatmap_words(snapshot, part, width), figures.kernel_rows(snapshot)
-                chart(figures.heatmaps(snapshot, part), f"{PAGE}.kernel_{part}", words, numbers, [words])
-        words, numbers = figures.spectra_words(kept[width]), figures.spectra_rows(kept[width])
-        chart(figures.spectra(kept[width]), f"{PAGE}.spectra", words, numbers)
+    of_kernels = kernels(PAGE, points, output, first.spec.dataset.num_samples)
+    with heading:
+        export_pair(TITLE, shown, {part: {**pictures, **of_kernels.get(part, {})} for part in shown})
     for of_part in shown.values():
         if of_part.result is not None:
             provenance_footer(of_part.result)

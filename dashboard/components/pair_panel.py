@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard import session
@@ -15,6 +16,7 @@ from dashboard.components.run_panel import (
     Shown,
     attach,
     cost_words,
+    precomputed_badge,
     progress_words,
     run_button,
     say_end,
@@ -25,9 +27,10 @@ from dashboard.components.run_panel import (
     submit,
 )
 from dashboard.forms import SpecForm
+from dashboard.gallery import gallery_result, pair_name
 from dashboard.jobs import Snapshot
 from dashboard.sentences import plain
-from ntk_core.specs import KernelDriftSpec
+from ntk_core.specs import KernelDriftSpec, Spec
 
 PairShown = Mapping[str, Shown]
 
@@ -75,9 +78,18 @@ def pair_bar(page: str, form: SpecForm[ArchitecturePair]) -> None:
         pressed = run_button(page, disabled=pair is None or run_already)
         st.caption(cost_words(list(specs.values())), width="content")
     if pair is None:
-        st.error("Run waits for these settings: " + plain(" ".join(form.sentences.values())))
+        st.error("Run waits for these settings: " + plain(" ".join(_sentences(form))))
     elif pressed and all(submit(_slot(page, part), spec) for part, spec in specs.items()):
         st.rerun()
+
+
+def _sentences(form: SpecForm[ArchitecturePair]) -> list[str]:
+    """What is wrong, naming the network that it is wrong with."""
+    networks = {name: name.partition(".")[0] for name in form.sentences}
+    return [
+        f"Network {networks[name].upper()}, {sentence}" if networks[name] in PARTS else sentence
+        for name, sentence in form.sentences.items()
+    ]
 
 
 def live_pair(page: str, form: SpecForm[ArchitecturePair], draw: Callable[[PairShown], None]) -> None:
@@ -90,7 +102,10 @@ def live_pair(page: str, form: SpecForm[ArchitecturePair], draw: Callable[[PairS
         if live and not _any_live(page, now):
             st.rerun()
         if not now:
-            st.info("Press Run: the points of both networks appear here one by one.")
+            precomputed = _precomputed(form)
+            if precomputed:
+                _say_if_stale(form.spec, {part: of_part.spec for part, of_part in precomputed.items()})
+                draw(precomputed)
             return
         _progress(page, now)
         shown = {part: Shown(job.spec, job.points, job.result, "job") for part, job in now.items() if job.points}
@@ -99,20 +114,30 @@ def live_pair(page: str, form: SpecForm[ArchitecturePair], draw: Callable[[PairS
                 st.info("The first point is on its way.")
             return
         if not live and len(now) == len(PARTS):
-            _say_if_stale(form.spec, now)
+            _say_if_stale(form.spec, {part: job.spec for part, job in now.items()})
         draw(shown)
 
     panel()
 
 
-def export_pair(title: str, shown: PairShown) -> None:
-    """What can be taken along of each network."""
+def _precomputed(form: SpecForm[ArchitecturePair]) -> PairShown:
+    """Both networks of the chosen pair as the gallery has them; nothing where one is missing."""
+    results = {part: gallery_result(pair_name(form.preset.name, part)) for part in PARTS}
+    if not all(results.values()):
+        st.info("Press Run: the points of both networks appear here one by one.")
+        return {}
+    precomputed_badge()
+    return {part: Shown(result.spec, result.points, result, "precomputed") for part, result in results.items()}
+
+
+def export_pair(title: str, shown: PairShown, figures: Mapping[str, Mapping[str, go.Figure]]) -> None:
+    """What can be taken along of each network; ``figures``: part → caption → figure."""
     with st.popover("Export", icon=":material/download:"):
         for (part, of_part), tab in zip(
             shown.items(), st.tabs([f"Network {part.upper()}" for part in shown]), strict=True
         ):
             with tab:
-                export_entries(f"architecture-{part}", title, of_part.spec, of_part.result, {})
+                export_entries(f"architecture-{part}", title, of_part.spec, of_part.result, figures.get(part, {}))
         image_format_chooser()
 
 
@@ -156,7 +181,7 @@ def _progress(page: str, snapshots: Mapping[str, Snapshot]) -> None:
         say_failures(now, prefix)
 
 
-def _say_if_stale(wanted: ArchitecturePair | None, snapshots: Mapping[str, Snapshot]) -> None:
-    shown = pair_of(snapshots["a"].spec, snapshots["b"].spec)
+def _say_if_stale(wanted: ArchitecturePair | None, specs: Mapping[str, Spec]) -> None:
+    shown = pair_of(specs["a"], specs["b"])
     if wanted is not None and shown is not None:
         say_if_stale(pair_of(wanted.spec("a"), wanted.spec("b")), shown)

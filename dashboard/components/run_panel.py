@@ -147,8 +147,13 @@ def _precomputed(form: SpecForm[Any]) -> Shown | None:
     if result is None:
         st.info("Press Run: the points appear here one by one.")
         return None
-    st.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
+    precomputed_badge()
     return Shown(result.spec, result.points, result, "precomputed")
+
+
+def precomputed_badge() -> None:
+    """Says that what follows was computed beforehand."""
+    st.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
 
 
 def _followed(page: str, now: Snapshot) -> Shown | None:

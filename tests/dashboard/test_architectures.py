@@ -281,3 +281,41 @@ def test_page_shows_one_network_while_the_other_waits(page, points):
     app = opened(a__job=first, b__job=second)
     assert len(app.get("plotly_chart")) == 6
     assert [bar.proto.text for bar in app.get("progress")][1] == r"B\: Waiting, place 1 in the queue"
+
+
+def test_what_was_computed_beforehand_is_drawn_on_the_first_visit(jobs, through_the_menu):
+    app = opened()
+    assert len(app.get("plotly_chart")) == 7
+    assert "Press Run" not in words(app)
+    assert not jobs.submitted
+
+
+def test_the_export_of_each_network_has_the_figures_of_the_page(page, points, monkeypatch):
+    exported = {}
+    monkeypatch.setattr(
+        "dashboard.components.pair_panel.export_entries",
+        lambda name, title, spec, result, figures: exported.update({name: list(figures)}),
+    )
+    pair = ArchitecturePair(widths=(30, 100, 1000))
+    ids = {part: page.add(pair.spec(part), points=points[part], status="completed") for part in PARTS}
+    opened(a__job=ids["a"], b__job=ids["b"])
+    sweep, _, kernel, spectra = exported["architecture-a"]
+    assert sweep.startswith("Kernel change against width")
+    assert "network A at width 1,000" in kernel
+    assert spectra.startswith("Eigenvalues")
+    assert exported["architecture-b"][2] != kernel
+
+
+def test_what_is_wrong_with_a_network_names_it(page):
+    app = opened()
+    checked(app.number_input(key=KEY + "b.depth").set_value(99).run())
+    assert "Network B, Hidden layers L: 99 is not allowed" in words(app)
+    assert "Network A" not in words(app).split("Run waits")[1].split("\n")[0]
+
+
+def test_many_samples_are_not_drawn_and_the_page_says_so(page, points):
+    pair = with_settings(ArchitecturePair(widths=(30, 100, 1000)), {"dataset.num_samples": 300})
+    bare = [point.model_copy(update={"snapshots": ()}) for point in points["a"]]
+    ids = {part: page.add(pair.spec(part), points=tuple(bare), status="completed") for part in PARTS}
+    app = opened(a__job=ids["a"], b__job=ids["b"])
+    assert "Kernels are kept and drawn for up to 200 training points." in words(app)

@@ -3,23 +3,25 @@
 import pytest
 
 from dashboard.gallery import GALLERY, gallery_result
+from dashboard.rebuild_gallery import gallery_specs, main
 from ntk_core.experiments import run
 from ntk_core.fits import fit_power_law
-from ntk_core.papers import PRESETS
 from ntk_core.specs import with_settings
 
-NAMES = sorted(path.stem for path in GALLERY.glob("*.json"))
-DRIFTS = [name for name in NAMES if PRESETS[name].spec.experiment == "kernel_drift"]
+SPECS = gallery_specs()
+NAMES = sorted(path.relative_to(GALLERY).with_suffix("").as_posix() for path in GALLERY.glob("**/[!.]*.json"))
+NAMES = [name for name in NAMES if not name.startswith(".")]
+DRIFTS = [name for name in NAMES if SPECS[name].experiment == "kernel_drift"]
 
 
-def test_the_first_figure_is_there():
-    assert "liu-fig1-left" in NAMES
+def test_every_preset_and_every_pair_is_there():
+    assert set(NAMES) == set(SPECS)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_gallery_result_is_that_of_its_preset_and_says_where_it_comes_from(name):
     result = gallery_result(name)
-    assert result.spec == PRESETS[name].spec
+    assert result.spec == SPECS[name]
     assert result.status == "completed"
     assert tuple(point.key for point in result.points) == result.spec.point_keys()
     assert result.provenance.versions["jax"]
@@ -65,3 +67,22 @@ def test_the_distance_to_the_kernel_of_infinite_width_falls_like_one_over_the_ro
     rows = [(point.width, each.infinite_distance) for point in points for each in point.of("linear")]
     fit = fit_power_law(*zip(*rows, strict=True))
     assert abs(fit.exponent + 0.5) < 2 * fit.interval
+
+
+def test_a_bottleneck_keeps_the_kernel_moving_where_the_wide_network_has_stopped():
+    wide, narrow = (gallery_result(f"pairs/bottleneck-{part}").points[-1].of("linear") for part in ("a", "b"))
+    changes = [[run.sup_change for run in runs if run.outcome == "converged"] for runs in (wide, narrow)]
+    assert max(changes[0]) < min(changes[1])
+
+
+@pytest.mark.parametrize("part", ["a", "b"])
+def test_both_networks_of_the_convergence_pair_approach_infinite_width(part):
+    points = gallery_result(f"pairs/kernel-convergence-{part}").points
+    rows = [(point.width, each.infinite_distance) for point in points for each in point.of("linear")]
+    fit = fit_power_law(*zip(*rows, strict=True))
+    assert abs(fit.exponent + 0.5) < 2 * fit.interval
+
+
+def test_an_entry_that_is_not_known_is_refused_in_one_sentence(capsys):
+    assert main(["nothing"]) == 2
+    assert capsys.readouterr().err.startswith("nothing is not allowed; allowed: liu-fig1-left, ")
