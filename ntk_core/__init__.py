@@ -39,7 +39,7 @@ _HOMES = {
         "path_sup",
         "shallow_hessian_blocks",
     ],
-    "ntk_core.dynamics": ["linearize"],
+    "ntk_core.dynamics": ["ClosedForm", "Optimizer", "departure", "linearize", "train"],
     "ntk_core.errors": ["InvalidInput", "TooLarge"],
     "ntk_core.specs": ["InvalidSpec", "KernelDriftSpec", "canonical_json", "digest", "parse_spec"],
     "ntk_core.papers": ["presets"],

@@ -52,6 +52,19 @@ OUTPUTS = _table(
     Term("leaky_relu", "leaky ReLU output", "max(f, 0.01 f)", smooth=False),
 )
 
+LOSSES = _table(
+    Term("square", "square loss", "(1/2n) Σ ‖φ(f) − y‖²"),
+    Term("cross-entropy", "cross-entropy", "−(1/n) Σ log softmax(f) · y"),
+    Term("logistic", "logistic loss", "(1/n) Σ log(1 + e^(−y f)), y = ±1"),
+)
+
+OPTIMIZERS = _table(
+    Term("gradient-descent", "gradient descent", "w ← w − η ∇L(w), all samples in each step"),
+    Term("sgd", "SGD", "w ← w − η ∇L_B(w), B a batch; every sample once an epoch"),
+    Term("momentum", "momentum", "v ← μ v + ∇L(w), w ← w − η v"),
+    Term("adam", "Adam", "steps of about η for each weight, whatever its gradient"),
+)
+
 PARAMETERIZATIONS = _table(
     Term("ntk", "NTK", "z = W a / √fan_in + b, all W, b ~ N(0, 1)"),
     Term("standard", "standard", "z = W a + b, W ~ N(0, 1/fan_in), b ~ N(0, 1)"),

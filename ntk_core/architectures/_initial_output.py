@@ -46,6 +46,9 @@ class Paired(Network):
     def layers(self) -> Mapping[str, Layer]:
         return {**self.net.layers, **{COPY + name: layer for name, layer in self.copy_layers.items()}}
 
+    def with_output(self, output: str) -> Network:
+        return replace(self, net=self.net.with_output(output))
+
     def init(self, key: Array, input_shape: Shape) -> NetworkParams:
         drawn = self.net.init(key, input_shape)
         # Arrays of its own: training may overwrite those of the original in place.

@@ -22,6 +22,7 @@ from ntk_core.vocabulary import PARAMETERIZATIONS
 
 Params = dict[str, Array]
 Shape = tuple[int, ...]
+ASPECT = 8  # from this ratio of features to inputs on, a dense layer is trained in a layout of its own
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,21 @@ class Layer(abc.ABC):
         """Names of the parameters that training moves; the others (masks) are fixed structure."""
         return ("weight", "bias")
 
+    def pack(self, params: Params) -> Params:
+        """The trained parameters in the layout in which a training step is fastest; as they are, unless overridden.
+
+        The same numbers in another order, so that what is done number by number (an optimizer's update) is the same.
+        """
+        return params
+
+    def unpack(self, packed: Params) -> Params:
+        """The inverse of :meth:`pack`."""
+        return packed
+
+    def apply_packed(self, packed: Params, a: Array) -> Array:
+        """``apply`` on packed parameters."""
+        return self.apply(packed, a)
+
 
 @dataclass(frozen=True)
 class Dense(Layer):
@@ -189,6 +205,35 @@ class Dense(Layer):
 
     def kernel(self, params: Params, a1: Array, d1: Array, a2: Array, d2: Array) -> Array:
         return dense_kernel(self.scaling, params, a1, d1, a2, d2)
+
+    def pack(self, params: Params) -> Params:
+        # Biases of a layer with few inputs become a row of its weights: their gradient, a sum over the samples that
+        # costs as much as the product, comes with the product. Weights to few features are kept transposed, so that
+        # both the product and its gradient run along contiguous rows (docs/math/linearized-training.md).
+        fan_in = params["weight"].shape[0]
+        if "bias" in params and ASPECT * fan_in <= self.num_features:
+            return {"weight": jnp.concatenate([params["weight"], params["bias"][None]])}
+        if ASPECT * self.num_features <= fan_in and not self.opposed:
+            return {**params, "weight": params["weight"].T}
+        return params
+
+    def unpack(self, packed: Params) -> Params:
+        weight = packed["weight"]
+        if weight.shape[-1] != self.num_features:
+            return {**packed, "weight": weight.T}
+        if self.use_bias and "bias" not in packed:
+            return {"weight": weight[:-1], "bias": weight[-1]}
+        return packed
+
+    def apply_packed(self, packed: Params, a: Array) -> Array:
+        weight, fan_in = packed["weight"], a.shape[-1]
+        multiplier = self.multiplier(packed, fan_in)
+        if weight.shape[-1] != self.num_features:
+            return add_bias(self.scaling, packed, multiplier * jnp.inner(a, weight))
+        if self.use_bias and "bias" not in packed:
+            ones = jnp.full((*a.shape[:-1], 1), self.bias_multiplier(), a.dtype)
+            return jnp.concatenate([multiplier * a, ones], axis=-1) @ weight
+        return self.apply(packed, a)
 
 
 def check_inputs(given: int, drawn_for: int) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import jax
@@ -123,6 +123,10 @@ class Network(abc.ABC):
         names = [name for name in self.layers if name not in first] or list(self.layers)
         ranges = [self.layers[name].in_degree_range(params[name]) for name in names]
         return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+    def with_output(self, output: str) -> Network:
+        """The same network behind another output function; it takes the same parameters."""
+        return self if output == self.output else replace(self, output=output)  # type: ignore[call-arg]
 
     def partition(self, params: NetworkParams) -> tuple[NetworkParams, NetworkParams]:
         """(trained, fixed): the parameters that training moves, and all others (frozen layers, masks)."""

@@ -1,21 +1,21 @@
-"""Full-batch gradient descent, in compiled stretches between which the host may look, record and stop."""
+"""Training in compiled stretches, between which the host may look, record and stop."""
 
 from __future__ import annotations
 
-import math
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from scipy.sparse.linalg import eigsh
 
-from ntk_core.architectures import Network, NetworkParams, merge
+from ntk_core.architectures import Network, NetworkParams
 from ntk_core.dynamics._losses import Loss
+from ntk_core.dynamics._models import Model, NetworkModel
+from ntk_core.dynamics._optimizers import Optimizer
 
-AUTO_RATE_SHARE = 0.25
+GRADIENT_DESCENT = Optimizer()
 
 
 class DescentState(NamedTuple):
@@ -24,21 +24,75 @@ class DescentState(NamedTuple):
     Attributes:
         trained: trained parameters w_t.
         step: t.
-        loss: the loss at w_{t-1}, which the last step has seen; infinite before the first step.
+        loss: the loss at w_{t-1} that the last step has seen, on its batch; infinite before the first step.
+        memory: what the optimizer remembers; empty for plain descent.
+        order: of the samples in this epoch, (n,); empty for full batches.
     """
 
-    trained: NetworkParams
+    trained: Any
     step: Array
     loss: Array
+    memory: Any = ()
+    order: Any = ()
 
 
-def start(trained: NetworkParams) -> DescentState:
-    """The state before the first step; ``trained`` is handed over (its buffers are reused)."""
+def start(trained: Any) -> DescentState:
+    """The state of plain descent before the first step; ``trained`` is handed over (its buffers are reused)."""
     # Full types from the start, the same as those that a step gives back, so that one compilation serves all stretches.
     return DescentState(trained, jnp.zeros((), jnp.int32), jnp.full((), jnp.inf, jnp.result_type(float)))
 
 
+def start_with(model: Model, optimizer: Optimizer, trained: Any, num_samples: int) -> DescentState:
+    """The state before the first step of any optimizer; ``trained`` is handed over."""
+    memory = optimizer.memory(model.pack(trained))
+    order = () if optimizer.batch_size is None else jnp.arange(num_samples, dtype=jnp.int32)
+    return start(trained)._replace(memory=memory, order=order)
+
+
 @partial(jax.jit, static_argnums=(0, 1), donate_argnums=(2,))
+def advance(
+    model: Model,
+    optimizer: Optimizer,
+    state: DescentState,
+    fixed: Any,
+    x: Array,
+    y: Array,
+    key: Array,
+    rate: Array | float,
+    until_step: Array | int,
+    threshold: Array | float = -jnp.inf,
+) -> DescentState:
+    """Steps of ``optimizer`` until ``until_step``, or until the loss is at most ``threshold`` or not finite.
+
+    The stretch has a dynamic length, so that one compilation serves all of a run. ``state`` is donated. Batches depend
+    on ``key`` and the step alone: models that are trained side by side see the same ones.
+    """
+    num_samples, batch = x.shape[0], optimizer.batch_size
+    loss_and_gradient = model.loss_and_gradient(fixed, x, y)
+
+    def goes_on(state: DescentState) -> Array:
+        first = state.step == 0
+        return (state.step < until_step) & (first | ((state.loss > threshold) & jnp.isfinite(state.loss)))
+
+    def step(state: DescentState) -> DescentState:
+        order, rows = state.order, None
+        if batch is not None and batch < num_samples:
+            per_epoch = num_samples // batch
+            position = state.step % per_epoch
+            order = jax.lax.cond(
+                position == 0,
+                lambda: jax.random.permutation(jax.random.fold_in(key, state.step // per_epoch), state.order),
+                lambda: state.order,
+            )
+            rows = jax.lax.dynamic_slice(order, (position * batch,), (batch,))
+        value, gradient = loss_and_gradient(state.trained, rows)
+        moved, memory = optimizer.move(state.trained, gradient, state.memory, rate)
+        return DescentState(moved, state.step + 1, value, memory, order)
+
+    last = jax.lax.while_loop(goes_on, step, state._replace(trained=model.pack(state.trained)))
+    return last._replace(trained=model.unpack(last.trained))
+
+
 def descend(
     net: Network,
     loss: Loss,
@@ -46,58 +100,14 @@ def descend(
     fixed: NetworkParams,
     x: Array,
     y: Array,
-    rate: Array,
-    until_step: Array,
-    threshold: Array,
+    rate: Array | float,
+    until_step: Array | int,
+    threshold: Array | float,
 ) -> DescentState:
-    """w_{t+1} = w_t − η ∇L(w_t) until ``until_step``, or until the loss is at most ``threshold`` or not finite.
-
-    The stretch has a dynamic length, so that one compilation serves all of a run. ``state`` is donated.
-    """
-
-    def goes_on(state: DescentState) -> Array:
-        first = state.step == 0
-        return (state.step < until_step) & (first | ((state.loss > threshold) & jnp.isfinite(state.loss)))
-
-    def step(state: DescentState) -> DescentState:
-        value, gradient = jax.value_and_grad(lambda w: loss(net.pre_outputs(merge(w, fixed), x), y))(state.trained)
-        moved = jax.tree.map(lambda w, g: w - rate * g, state.trained, gradient)
-        return DescentState(moved, state.step + 1, value)
-
-    return jax.lax.while_loop(goes_on, step, state)
-
-
-def kernel_matrix(kernel: Array | np.ndarray) -> np.ndarray:
-    """A kernel (n, n, C, C) as an nC × nC matrix in float64, rows (i, a)."""
-    n, _, num_outputs, _ = kernel.shape
-    return np.asarray(kernel, np.float64).transpose(0, 2, 1, 3).reshape(n * num_outputs, n * num_outputs)
-
-
-def eigenvalues(kernel: Array | np.ndarray) -> np.ndarray:
-    """All n·C eigenvalues of a kernel (n, n, C, C), descending; NaN where the kernel is not finite."""
-    matrix = kernel_matrix(kernel)
-    if not np.isfinite(matrix).all():
-        return np.full(len(matrix), np.nan)
-    return np.linalg.eigvalsh(matrix)[::-1]
-
-
-def largest_eigenvalue(kernel: Array | np.ndarray) -> float:
-    """λ_max of a symmetric kernel (n, n, C, C), taken as an nC × nC matrix; NaN where the kernel is not finite."""
-    matrix = kernel_matrix(kernel)
-    if not np.isfinite(matrix).all():
-        return math.nan
-    if len(matrix) < 3:
-        return float(np.linalg.eigvalsh(matrix)[-1])
-    return float(eigsh(matrix, k=1, which="LA", v0=np.ones(len(matrix)), return_eigenvectors=False)[0])
-
-
-def auto_learning_rate(kernel: Array, loss: Loss) -> float:
-    """η = ¼ · 2n / (β λ_max(K)): a quarter of the largest rate at which the linearized model does not diverge.
-
-    ``kernel`` is the kernel of the pre-outputs f at w₀, (n, n, C, C); β bounds the curvature of one sample's loss in f.
-    The quarter is our choice: it leaves room for kernels that grow during training.
-    """
-    return AUTO_RATE_SHARE * 2 * kernel.shape[0] / (loss.curvature * largest_eigenvalue(kernel))
+    """w_{t+1} = w_t − η ∇L(w_t) until ``until_step``, or until the loss is at most ``threshold`` or not finite."""
+    return advance(
+        NetworkModel(net, loss), GRADIENT_DESCENT, state, fixed, x, y, jax.random.key(0), rate, until_step, threshold
+    )
 
 
 def record_steps(max_steps: int, num_records: int) -> list[int]:

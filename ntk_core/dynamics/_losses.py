@@ -10,33 +10,74 @@ import jax.numpy as jnp
 from jax import Array
 
 from ntk_core.architectures import output_function
+from ntk_core.errors import InvalidInput
+from ntk_core.vocabulary import LOSSES
 
 # max |φ'| where it is not 1: swish and GELU overshoot, erf has slope 2/√π at 0.
 _MAX_SLOPES = {"sigmoid": 0.25, "erf": 2 / math.sqrt(math.pi), "swish": 1.0998, "gelu": 1.129}
+# max of the second derivative of one sample's loss in the model's outputs F.
+_CURVATURES = {"square": 1.0, "cross-entropy": 0.5, "logistic": 0.25}
 
 
 @dataclass(frozen=True)
 class Loss:
     """The loss of a network with output φ, as a function of its pre-outputs f.
 
-    ``softmax``: cross-entropy −(1/n) Σ_i log softmax(f_i)·y_i, also for the linear output that shares its parameters
-    (Liu, Zhu & Belkin 2020, Eq. 46). Any other φ: (1/2n) Σ_i ‖φ(f_i) − y_i‖² (Eq. 47).
+    =================  =============================================  ==================
+    kind               loss                                           the model F
+    =================  =============================================  ==================
+    ``square``         (1/2n) Σ_i ‖F_i − y_i‖²                        φ(f)
+    ``cross-entropy``  −(1/n) Σ_i log softmax(F_i) · y_i              f if φ is softmax, else φ(f)
+    ``logistic``       (1/n) Σ_ia log(1 + e^(−y_ia F_ia)), y = ±1     φ(f)
+    =================  =============================================  ==================
+
+    F is what is linearized and followed in training. Without a kind it is cross-entropy for ``softmax``, also for the
+    linear output that shares its parameters (Liu, Zhu & Belkin 2020, Eq. 46), and square for any other φ (Eq. 47).
+
+    Raises:
+        InvalidInput: for a kind that is not in ``ntk_core.vocabulary.LOSSES``.
     """
 
     output: str
+    kind: str = ""
+
+    def __post_init__(self) -> None:
+        output_function(self.output)
+        if not self.kind:
+            object.__setattr__(self, "kind", "cross-entropy" if self.output == "softmax" else "square")
+        if self.kind not in LOSSES:
+            raise InvalidInput("loss", self.kind, "one of " + ", ".join(LOSSES))
 
     def __call__(self, f: Array, y: Array) -> Array:
         """The mean loss, a scalar, for pre-outputs and targets of shape (n, C)."""
-        if self.output == "softmax":
-            return -jnp.mean(jnp.sum(jax.nn.log_softmax(f) * y, axis=-1))
-        return 0.5 * jnp.mean(jnp.sum((output_function(self.output)(f) - y) ** 2, axis=-1))
+        return self.of_model(self.model(f), y)
+
+    @property
+    def model_output(self) -> str:
+        """The function from f to F: φ, or ``linear`` where the loss itself takes the softmax."""
+        return "linear" if self.output == "softmax" and self.kind == "cross-entropy" else self.output
+
+    def model(self, f: Array) -> Array:
+        """F, (n, C), from pre-outputs f, (n, C)."""
+        return output_function(self.model_output)(f)
+
+    def of_model(self, outputs: Array, y: Array) -> Array:
+        """The mean loss, a scalar, as a function of F, (n, C)."""
+        if self.kind == "cross-entropy":
+            return -jnp.mean(jnp.sum(jax.nn.log_softmax(outputs) * y, axis=-1))
+        if self.kind == "logistic":
+            return jnp.mean(jnp.sum(jax.nn.softplus(-y * outputs), axis=-1))
+        return 0.5 * jnp.mean(jnp.sum((outputs - y) ** 2, axis=-1))
+
+    @property
+    def model_curvature(self) -> float:
+        """Bound of the second derivative of one sample's loss in F: 1, ½ (cross-entropy) or ¼ (logistic)."""
+        return _CURVATURES[self.kind]
 
     @property
     def curvature(self) -> float:
-        """β: bound of the Gauss–Newton curvature of one sample's loss in f: ½ for cross-entropy, max |φ'|² for squares.
+        """β: bound of the Gauss–Newton curvature of one sample's loss in f: ``model_curvature`` · max |φ'|².
 
         For the unbounded slope of a quadratic output this is the curvature at |φ'| = 1, an assumption.
         """
-        if self.output == "softmax":
-            return 0.5
-        return _MAX_SLOPES.get(self.output, 1.0) ** 2
+        return self.model_curvature * _MAX_SLOPES.get(self.model_output, 1.0) ** 2

@@ -1,0 +1,116 @@
+"""The linear model under square loss at any time, from one eigendecomposition (docs/math/linearized-training.md)."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ntk_core.errors import InvalidInput
+
+FloatArray = NDArray[np.float64]
+
+
+class ClosedForm:
+    """f_lin at training and other points under (1/2n) Σ ‖f_i − y_i‖², in float64.
+
+    With K = K(X, X) as an nC × nC matrix and the residual r₀ = f₀ − y at the training points,
+
+    * gradient flow at time τ:   f(x) = f₀(x) − K(x, X) (1 − e^(−Kτ/n)) K⁻¹ r₀,
+    * descent, t steps of rate η: f(x) = f₀(x) − K(x, X) (1 − (1 − ηK/n)^t) K⁻¹ r₀,
+
+    which at the training points are y + e^(−Kτ/n) r₀ and y + (1 − ηK/n)^t r₀; zero eigenvalues need no inverse.
+    τ = η t makes the two comparable.
+
+    >>> ClosedForm(np.full((1, 1, 1, 1), 2.0), np.array([[1.0]]), np.zeros((1, 1))).descent([0, 1, 2], 0.25)[0].ravel()
+    array([1.  , 0.5 , 0.25])
+
+    Args:
+        kernel: (n, n, C, C), or (n, n) for a kernel that is the same for each output and vanishes between them.
+        start: f₀ at the training points, (n, C).
+        targets: y, (n, C).
+        other_kernel: K(x, X) of other points, (n', n, C, C) or (n', n); none when left out.
+        other_start: f₀ at the other points, (n', C).
+
+    Raises:
+        InvalidInput: for arrays whose shapes do not fit, or numbers that are not finite.
+
+    Source: Lee et al. 2019, §2.2; Jacot, Gabriel & Hongler 2018, §5.
+    """
+
+    def __init__(
+        self,
+        kernel: ArrayLike,
+        start: ArrayLike,
+        targets: ArrayLike,
+        other_kernel: ArrayLike | None = None,
+        other_start: ArrayLike | None = None,
+    ):
+        self.start = np.asarray(start, np.float64)
+        self.targets = np.asarray(targets, np.float64)
+        if self.start.ndim != 2 or self.targets.shape != self.start.shape:
+            raise InvalidInput("start", self.start.shape, f"shape (n, C), that of the targets {self.targets.shape}")
+        matrix = self._matrix("kernel", kernel, len(self.start))
+        self._symmetric = (matrix + matrix.T) / 2
+        self._other: tuple[FloatArray, FloatArray] | None = None
+        if other_kernel is not None and other_start is not None:
+            others = np.asarray(other_start, np.float64)
+            self._other = (self._matrix("other_kernel", other_kernel, len(others)), others)
+
+    @cached_property
+    def eigen(self) -> tuple[FloatArray, FloatArray]:
+        """Eigenvalues, ascending and not below zero, and eigenvectors of K."""
+        values, vectors = np.linalg.eigh(self._symmetric)
+        return np.maximum(values, 0.0), vectors
+
+    @property
+    def stable_rate(self) -> float:
+        """2n / λ_max: descent diverges above."""
+        largest = float(self.eigen[0][-1])
+        return 2 * len(self.start) / largest if largest > 0 else math.inf
+
+    def flow(self, times: ArrayLike) -> tuple[FloatArray, FloatArray | None]:
+        """f at the training points (T, n, C) and at the other ones (T, n', C), by gradient flow at these times τ."""
+        shares = np.asarray(times, np.float64)[:, None] / len(self.start)
+        decay = shares * self.eigen[0]
+        return self._outputs(np.exp(-decay), -np.expm1(-decay), shares)
+
+    def descent(self, steps: ArrayLike, learning_rate: float) -> tuple[FloatArray, FloatArray | None]:
+        """The same after these numbers of steps of gradient descent; infinite where that has overflown."""
+        share = learning_rate * self.eigen[0] / len(self.start)
+        count = np.asarray(steps, np.float64)[:, None]
+        slow = share < 0.5
+        exponents = count * np.log1p(-np.where(slow, share, 0.0))  # exact for the many small eigenvalues
+        with np.errstate(over="ignore"):
+            left = np.where(slow, np.exp(exponents), np.power(1 - share, count))
+        gone = np.where(slow, -np.expm1(exponents), 1 - left)
+        return self._outputs(left, gone, count * learning_rate / len(self.start))
+
+    def _outputs(self, left: FloatArray, gone: FloatArray, limit: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        """From the part of each eigen-direction that is left, the part that is gone, and gone / λ at λ = 0."""
+        values, vectors = self.eigen
+        size = len(values)
+        modes = vectors.T @ (self.start - self.targets).reshape(size, -1)  # one column an output, or one in all
+        with np.errstate(invalid="ignore", over="ignore"):
+            residuals = np.einsum("nk,tkc->tnc", vectors, left[:, :, None] * modes, optimize=True)
+            train = self.targets + residuals.reshape(len(left), *self.start.shape)
+            if self._other is None:
+                return train, None
+            kernel, start = self._other
+            scaled = np.where(values > 0, gone / np.where(values > 0, values, 1.0), limit)
+            moved = np.einsum("nk,tkc->tnc", kernel @ vectors, scaled[:, :, None] * modes, optimize=True)
+        return train, start - moved.reshape(len(left), *start.shape)
+
+    def _matrix(self, field: str, kernel: ArrayLike, rows: int) -> FloatArray:
+        """(rows, n), or (rows · C, n · C) with both indices of a point and an output in one."""
+        array = np.asarray(kernel, np.float64)
+        n, num_outputs = self.start.shape
+        if array.shape not in ((rows, n), (rows, n, num_outputs, num_outputs)):
+            raise InvalidInput(
+                field, f"shape {array.shape}", f"({rows}, {n}) or ({rows}, {n}, {num_outputs}, {num_outputs})"
+            )
+        if not np.isfinite(array).all():
+            raise InvalidInput(field, "infinite or missing entries", "finite numbers")
+        return array if array.ndim == 2 else array.transpose(0, 2, 1, 3).reshape(rows * num_outputs, n * num_outputs)

@@ -1,0 +1,132 @@
+"""What is recorded while a network and its linear model are trained side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+Outcome = Literal["converged", "over-budget", "diverged", "finished"]
+
+
+@dataclass(frozen=True)
+class Path:
+    """One model along the recorded steps; rows after a divergence are not finite.
+
+    Attributes:
+        outputs, test_outputs: F at the followed training points (T, k, C) and test points (T, k', C).
+        loss, test_loss: mean losses, (T,); NaN without test points.
+        accuracy, test_accuracy: shares of points of the right class, (T,); NaN where targets are no classes.
+        distance: ‖w_t − w₀‖₂, (T,).
+        largest_distance: ‖w_t − w₀‖_∞, (T,); NaN for infinite width.
+        outcome: converged when the training loss came down to the threshold, over-budget when it did not, finished
+            where there was none; diverged when it was not finite or ended above its initial value.
+        last_finite_step: the last step whose loss was finite.
+    """
+
+    outputs: FloatArray
+    test_outputs: FloatArray
+    loss: FloatArray
+    test_loss: FloatArray
+    accuracy: FloatArray
+    test_accuracy: FloatArray
+    distance: FloatArray
+    largest_distance: FloatArray
+    outcome: Outcome
+    last_finite_step: int
+
+
+@dataclass(frozen=True)
+class KernelPath:
+    """The tangent kernel of φ(f) along the recorded steps, on the training points.
+
+    Attributes:
+        change: ΔK(t) = ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F, (T,).
+        smallest, largest: λ_min and λ_max of K(w_t) as an nC × nC matrix, (T,).
+        layer_change: for each trained layer, ‖K_l(w_t) − K_l(w₀)‖_F / ‖K(w₀)‖_F, (T,): parts of the movement, on one
+            scale; empty for a callable.
+        num_points: training points over which the kernel is taken, the first ones.
+    """
+
+    change: FloatArray
+    smallest: FloatArray
+    largest: FloatArray
+    layer_change: dict[str, FloatArray]
+    num_points: int
+
+    @property
+    def sup_change(self) -> float:
+        """sup over the recorded steps of ΔK(t)."""
+        return max((float(value) for value in self.change if math.isfinite(value)), default=math.nan)
+
+    @property
+    def condition(self) -> FloatArray:
+        """λ_max / λ_min, (T,); infinite where λ_min is not above zero."""
+        positive = self.smallest > 0
+        ratio = np.divide(self.largest, self.smallest, out=np.full_like(self.largest, np.inf), where=positive)
+        return np.where(np.isfinite(self.largest), ratio, np.nan)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far two models have parted, over all points of a set.
+
+    Attributes:
+        mean_square: (1/n) Σ_i ‖F(x_i) − F_lin(x_i)‖², (T,).
+        relative: that divided by (1/n) Σ_i ‖F_lin(x_i)‖² (Hu, Xiao, Adlam & Pennington 2020, §4), (T,).
+    """
+
+    mean_square: FloatArray
+    relative: FloatArray
+
+
+@dataclass(frozen=True)
+class TrainingHistory:
+    """All that :func:`ntk_core.train` gives; row t of every array belongs to ``steps[t]``, the first one to w₀.
+
+    Attributes:
+        steps: recorded step indices, (T,); time is ``learning_rate`` × step.
+        learning_rate: η, as used.
+        stable_rate: 2n / (β λ_max(K(w₀))), times 1 + μ with momentum: above it the linear model diverges (for square
+            loss exactly); None for Adam, for which there is no such rate.
+        network: the model itself.
+        linearized: its linear model, trained from the same w₀ by the same steps; None where not asked for.
+        infinite: the infinite-width prediction from the same outputs at w₀; None where not asked for or not known.
+        kernel: the kernel along the path; None where not asked for.
+        difference, test_difference: network against linear model, on all training and test points.
+        followed, followed_test: indices of the followed points.
+    """
+
+    steps: NDArray[np.int64]
+    learning_rate: float
+    stable_rate: float | None
+    network: Path
+    linearized: Path | None
+    infinite: Path | None
+    kernel: KernelPath | None
+    difference: Difference | None
+    test_difference: Difference | None
+    followed: NDArray[np.int64]
+    followed_test: NDArray[np.int64]
+
+    @property
+    def times(self) -> FloatArray:
+        """learning_rate × step, (T,)."""
+        return np.asarray(self.steps * self.learning_rate, np.float64)
+
+
+def departure(values: FloatArray | Sequence[float], level: float) -> int | None:
+    """Index of the first record from which on ``values`` stay above ``level`` to the end; None where they do not.
+
+    A difference that rises and falls back is no parting; values that are not finite count as above.
+    """
+    above = ~(np.asarray(values, np.float64) <= level)
+    if not len(above) or not above[-1]:
+        return None
+    below = np.flatnonzero(~above)
+    return int(below[-1]) + 1 if len(below) else 0

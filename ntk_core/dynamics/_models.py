@@ -1,0 +1,194 @@
+"""What can be trained: a network, a callable, and the linear model of either, in weights or through its kernel.
+
+A model is a static description; its numbers are two trees: what training moves, and what stays (``fixed``). All of them
+are trained by the same loop (:func:`ntk_core.dynamics._descent.advance`), so that they see the same steps and batches.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ntk_core.architectures import Network, NetworkParams, merge
+from ntk_core.dynamics._losses import Loss
+
+Rows = Array | None  # indices of a batch, or None for all samples
+LossAndGradient = Callable[[Any, Rows], tuple[Array, Any]]
+
+
+class Model(abc.ABC):
+    """A model F(w; x) with a loss; hashable, hence static under ``jax.jit``."""
+
+    loss: Loss
+
+    @abc.abstractmethod
+    def outputs(self, trained: Any, fixed: Any, x: Array) -> Array:
+        """F, (n, C)."""
+
+    def pre_outputs(self, trained: Any, fixed: Any, x: Array) -> Array:
+        """f, (n, C)."""
+        raise NotImplementedError(f"{type(self).__name__} has no pre-outputs of its own")
+
+    def pack(self, trained: Any) -> Any:
+        """The layout in which steps are taken."""
+        return trained
+
+    def unpack(self, packed: Any) -> Any:
+        """The inverse of :meth:`pack`."""
+        return packed
+
+    def packed_outputs(self, packed: Any, fixed: Any, x: Array) -> Array:
+        """F from packed parameters."""
+        return self.outputs(packed, fixed, x)
+
+    def loss_and_gradient(self, fixed: Any, x: Array, y: Array) -> LossAndGradient:
+        """(packed, rows) ↦ (loss, its gradient) on these rows; what does not change from step to step is done here."""
+
+        def at(packed: Any, rows: Rows) -> tuple[Array, Any]:
+            batch, targets = (x, y) if rows is None else (x[rows], y[rows])
+            return jax.value_and_grad(lambda w: self.loss.of_model(self.packed_outputs(w, fixed, batch), targets))(
+                packed
+            )
+
+        return at
+
+
+@dataclass(frozen=True)
+class NetworkModel(Model):
+    """F = φ(f(w; x)), or f where the loss itself takes the softmax; ``fixed`` are frozen layers and masks."""
+
+    net: Network
+    loss: Loss
+
+    def outputs(self, trained: NetworkParams, fixed: NetworkParams, x: Array) -> Array:
+        return self.loss.model(self.pre_outputs(trained, fixed, x))
+
+    def pre_outputs(self, trained: NetworkParams, fixed: NetworkParams, x: Array) -> Array:
+        return self.net.pre_outputs(merge(trained, fixed), x)
+
+    def pack(self, trained: NetworkParams) -> NetworkParams:
+        layers = self.net.layers
+        return {name: layers[name].pack(part) if part else part for name, part in trained.items()}
+
+    def unpack(self, packed: NetworkParams) -> NetworkParams:
+        layers = self.net.layers
+        return {name: layers[name].unpack(part) if part else part for name, part in packed.items()}
+
+    def packed_outputs(self, packed: NetworkParams, fixed: NetworkParams, x: Array) -> Array:
+        layers = self.net.layers
+
+        def call(name: str, a: Array) -> Array:
+            if not packed[name]:
+                return layers[name].apply(fixed[name], a)
+            return layers[name].apply_packed({**fixed[name], **packed[name]}, a)
+
+        return self.loss.model(self.net.body(call, x))
+
+
+@dataclass(frozen=True, eq=False)
+class CallableModel(Model):
+    """F = ``function(leaves, x)``, (n, C), of any function of a list of arrays; nothing is fixed."""
+
+    function: Callable[[list[Array], Array], Array]
+    loss: Loss
+
+    def outputs(self, trained: list[Array], fixed: Any, x: Array) -> Array:
+        return self.loss.model(self.pre_outputs(trained, fixed, x))
+
+    def pre_outputs(self, trained: list[Array], fixed: Any, x: Array) -> Array:
+        return self.function(trained, x)
+
+
+class Origin(NamedTuple):
+    """Where a model is linearized: its w₀ and what it keeps fixed."""
+
+    trained: Any
+    fixed: Any
+
+
+@dataclass(frozen=True)
+class TangentModel(Model):
+    """F_lin = F(w₀; x) + ⟨∇_w F(w₀; x), w − w₀⟩ of another model, trained in its weights; ``fixed`` is an Origin.
+
+    Serves every optimizer and any number of samples; a step costs a forward derivative and a backward pass.
+    """
+
+    model: Model
+
+    @property
+    def loss(self) -> Loss:  # type: ignore[override]
+        return self.model.loss
+
+    def outputs(self, trained: Any, fixed: Origin, x: Array) -> Array:
+        direction = jax.tree.map(jnp.subtract, trained, fixed.trained)
+        value, change = jax.jvp(lambda w: self.model.outputs(w, fixed.fixed, x), (fixed.trained,), (direction,))
+        return value + change
+
+    def loss_and_gradient(self, fixed: Origin, x: Array, y: Array) -> LossAndGradient:
+        """The derivative at w₀ does not move, so all samples share what their passes need of it."""
+
+        def derivative(batch: Array) -> tuple[Array, Callable[[Any], Array], Callable[[Array], tuple[Any]]]:
+            value, push = jax.linearize(lambda w: self.model.outputs(w, fixed.fixed, batch), fixed.trained)
+            return value, push, jax.linear_transpose(push, fixed.trained)
+
+        whole = derivative(x)
+
+        def at(trained: Any, rows: Rows) -> tuple[Array, Any]:
+            value, push, pull = whole if rows is None else derivative(x[rows])
+            direction = jax.tree.map(jnp.subtract, trained, fixed.trained)
+            targets = y if rows is None else y[rows]
+            loss, cotangent = jax.value_and_grad(self.loss.of_model)(value + push(direction), targets)
+            return loss, pull(cotangent)[0]
+
+        return at
+
+
+class KernelAndStart(NamedTuple):
+    """What a linear model needs to know.
+
+    Attributes:
+        kernel: K between all points (training points first) and the training points, (N, n, C, C).
+        start: F(w₀) at all points, (N, C).
+    """
+
+    kernel: Array
+    start: Array
+
+
+@dataclass(frozen=True)
+class KernelModel(Model):
+    """F_lin = F(w₀) + K c with w = w₀ + ∇F(w₀)ᵀ c: the linear model in n·C numbers instead of its weights.
+
+    A step of gradient descent, w ← w − η ∇F(w₀)ᵀ g with g = ∂L/∂F, is exactly c ← c − η g, whatever the loss; the same
+    holds for batches and for momentum, not for Adam, whose steps are not linear in the gradient. ``fixed`` is a
+    KernelAndStart; with the kernel of infinite width this is the infinite-width prediction.
+
+    Source: Lee et al. 2019, §2.2; docs/math/linearized-training.md.
+    """
+
+    loss: Loss
+
+    def outputs(self, trained: Array, fixed: KernelAndStart, x: Array) -> Array:
+        """F_lin at all points of ``fixed``; ``x`` is not looked at."""
+        with jax.default_matmul_precision("highest"):
+            return fixed.start + jnp.einsum("ijab,jb->ia", fixed.kernel, trained)
+
+    def loss_and_gradient(self, fixed: KernelAndStart, x: Array, y: Array) -> LossAndGradient:
+        """The "gradient" is ∂L/∂F, at the rows of the batch and zero elsewhere."""
+        n, num_outputs = y.shape
+        matrix = jnp.transpose(fixed.kernel[:n], (0, 2, 1, 3)).reshape(n, num_outputs, n * num_outputs)
+
+        def at(trained: Array, rows: Rows) -> tuple[Array, Array]:
+            part, start, targets = ((each if rows is None else each[rows]) for each in (matrix, fixed.start[:n], y))
+            with jax.default_matmul_precision("highest"):
+                outputs = start + part @ trained.reshape(-1)
+            loss, cotangent = jax.value_and_grad(self.loss.of_model)(outputs, targets)
+            return loss, cotangent if rows is None else jnp.zeros_like(trained).at[rows].set(cotangent)
+
+        return at

@@ -1,0 +1,242 @@
+"""One model on its way: its state, and what is noted of it at each record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+from numpy.typing import NDArray
+
+from ntk_core.dynamics._descent import advance, start_with
+from ntk_core.dynamics._history import FloatArray, Outcome, Path
+from ntk_core.dynamics._losses import Loss
+from ntk_core.dynamics._models import KernelModel, Model, Origin
+from ntk_core.dynamics._optimizers import Optimizer
+from ntk_core.errors import InvalidInput
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Training and test points on the device; ``x_test`` may have no rows."""
+
+    x: Array
+    y: Array
+    x_test: Array
+    y_test: Array
+    followed: NDArray[np.int64]
+    followed_test: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        x: ArrayLike,
+        y: ArrayLike,
+        x_test: ArrayLike | None,
+        y_test: ArrayLike | None,
+        followed: Sequence[int] | None,
+        followed_test: Sequence[int] | None,
+    ) -> Points:
+        """Checked and brought to JAX's float type.
+
+        Raises:
+            InvalidInput: for shapes that do not fit each other, or an index beyond the points.
+        """
+        train_x, train_y = jnp.asarray(x, jnp.result_type(float)), jnp.asarray(y, jnp.result_type(float))
+        other_x = train_x[:0] if x_test is None else jnp.asarray(x_test, train_x.dtype)
+        other_y = train_y[:0] if y_test is None else jnp.asarray(y_test, train_y.dtype)
+        if train_x.ndim < 2 or not len(train_x):
+            raise InvalidInput("x", f"shape {train_x.shape}", "shape (n, …) with at least one sample")
+        for field, rows, targets in (("y", train_x, train_y), ("y_test", other_x, other_y)):
+            if targets.ndim != 2 or len(targets) != len(rows):
+                raise InvalidInput(field, f"shape {targets.shape}", f"shape ({len(rows)}, C), one row a point")
+        if other_x.shape[1:] != train_x.shape[1:] or other_y.shape[1:] != train_y.shape[1:]:
+            raise InvalidInput("x_test", f"shape {other_x.shape}", "the shapes of the training points")
+        return cls(
+            train_x,
+            train_y,
+            other_x,
+            other_y,
+            _indices("followed", followed, len(train_x)),
+            _indices("followed_test", followed_test, len(other_x)),
+        )
+
+    @property
+    def all_x(self) -> Array:
+        """Training points, then test points."""
+        return jnp.concatenate([self.x, self.x_test]) if len(self.x_test) else self.x
+
+
+def _indices(field: str, given: Sequence[int] | None, count: int) -> NDArray[np.int64]:
+    chosen = np.arange(count) if given is None else np.asarray(given, np.int64).reshape(-1)
+    if len(chosen) and not 0 <= chosen.min() <= chosen.max() < count:
+        raise InvalidInput(field, list(map(int, chosen)), f"indices from 0 to {count - 1}")
+    return chosen
+
+
+class _Look(NamedTuple):
+    outputs: Array
+    test_outputs: Array
+    distance: Array
+    largest_distance: Array
+
+
+class _Row(NamedTuple):
+    """One record; the fields are those of Path."""
+
+    outputs: FloatArray
+    test_outputs: FloatArray
+    loss: float
+    test_loss: float
+    accuracy: float
+    test_accuracy: float
+    distance: float
+    largest_distance: float
+
+
+class Run:
+    """A model, its state and its records. ``tangent`` is the model that a :class:`KernelModel` is the linear model of,
+    if it is one of finite width."""
+
+    def __init__(
+        self,
+        model: Model,
+        optimizer: Optimizer,
+        trained: Any,
+        fixed: Any,
+        points: Points,
+        origin: Origin | None,
+        tangent: Model | None = None,
+    ):
+        self.model, self.optimizer, self.fixed, self.points = model, optimizer, fixed, points
+        self.origin, self.tangent = origin, tangent
+        self.state = start_with(model, optimizer, trained, len(points.x))
+        self.last_finite_step: int | None = None  # known once the run has diverged
+        self.last_outputs: dict[str, FloatArray] = {}
+        self._rows: list[_Row] = []
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether every loss so far was a finite number."""
+        return self.last_finite_step is None
+
+    def done(self, threshold: float | None) -> bool:
+        """Whether nothing is left to train: diverged, or down to the threshold at the last record."""
+        return not self.is_finite or (threshold is not None and self._rows[-1].loss <= threshold)
+
+    def advance(self, until: int, key: Array, rate: float) -> None:
+        """Steps up to ``until``, unless the run has diverged; returns before the device has finished."""
+        if self.is_finite:
+            self.state = advance(
+                self.model, self.optimizer, self.state, self.fixed, self.points.x, self.points.y, key, rate, until
+            )
+
+    def wait(self) -> None:
+        """Until the steps are taken; notes a divergence."""
+        if self.is_finite and int(self.state.step) and not math.isfinite(float(self.state.loss)):
+            # The last step saw the loss at the parameters before it, and that was not finite.
+            self.last_finite_step = max(0, int(self.state.step) - 2)
+
+    def record(self) -> None:
+        """Note outputs, losses, accuracies and distances now."""
+        look = self._look()
+        outputs, test_outputs = np.asarray(look.outputs, np.float64), np.asarray(look.test_outputs, np.float64)
+        loss = float(_loss(self.model.loss, look.outputs, self.points.y))
+        if self.is_finite and not math.isfinite(loss):
+            self.last_finite_step = max(0, int(self.state.step) - 1)
+        if not self.is_finite:
+            outputs, test_outputs, loss = np.full_like(outputs, np.nan), np.full_like(test_outputs, np.nan), math.nan
+        has_test = len(test_outputs) > 0
+        self.last_outputs = {"train": outputs, "test": test_outputs}
+        self._rows.append(
+            _Row(
+                outputs[self.points.followed],
+                test_outputs[self.points.followed_test],
+                loss,
+                float(_loss(self.model.loss, look.test_outputs, self.points.y_test)) if has_test else math.nan,
+                _accuracy(outputs, np.asarray(self.points.y)),
+                _accuracy(test_outputs, np.asarray(self.points.y_test)),
+                float(look.distance),
+                float(look.largest_distance),
+            )
+        )
+
+    def path(self, steps: Sequence[int], threshold: float | None) -> Path:
+        """All records so far."""
+        columns: dict[str, Any] = {
+            name: np.asarray(column, np.float64)
+            for name, column in zip(_Row._fields, zip(*self._rows, strict=True), strict=True)
+        }
+        return Path(**columns, outcome=self._outcome(threshold), last_finite_step=self._last_finite(steps))
+
+    def _last_finite(self, steps: Sequence[int]) -> int:
+        return steps[-1] if self.last_finite_step is None else self.last_finite_step
+
+    def _outcome(self, threshold: float | None) -> Outcome:
+        first, last = self._rows[0].loss, self._rows[-1].loss
+        if threshold is not None and last <= threshold:
+            return "converged"
+        if not (self.is_finite and last <= first):
+            return "diverged"
+        return "finished" if threshold is None else "over-budget"
+
+    def _look(self) -> _Look:
+        if isinstance(self.model, KernelModel):
+            return _look_through_kernel(
+                self.model, self.tangent, self.state.trained, self.fixed, self.origin, self.points.x
+            )
+        return _look_at_weights(
+            self.model, self.state.trained, self.fixed, self.origin, self.points.x, self.points.x_test
+        )
+
+
+@partial(jax.jit, static_argnums=0)
+def _loss(loss: Loss, outputs: Array, y: Array) -> Array:
+    return loss.of_model(outputs, y)
+
+
+@partial(jax.jit, static_argnums=0)
+def _look_at_weights(model: Model, trained: Any, fixed: Any, origin: Origin, x: Array, x_test: Array) -> _Look:
+    moved = jax.tree.leaves(jax.tree.map(jnp.subtract, trained, origin.trained))
+    test_outputs = model.outputs(trained, fixed, x_test) if len(x_test) else None
+    outputs = model.outputs(trained, fixed, x)
+    return _Look(
+        outputs,
+        outputs[:0] if test_outputs is None else test_outputs,
+        jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in moved)),
+        jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in moved])),
+    )
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _look_through_kernel(
+    model: KernelModel, tangent: Model | None, trained: Array, fixed: Any, origin: Origin | None, x: Array
+) -> _Look:
+    """w − w₀ = ∇F(w₀)ᵀ c has the norm √(cᵀ K c); its largest entry takes one backward pass."""
+    n = len(trained)
+    outputs = model.outputs(trained, fixed, x)
+    square = jnp.vdot(trained, outputs[:n] - fixed.start[:n])
+    largest = jnp.asarray(jnp.nan)
+    if tangent is not None and origin is not None:
+        _, pull = jax.vjp(lambda w: tangent.outputs(w, origin.fixed, x), origin.trained)
+        largest = jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(pull(trained)[0])]))
+    return _Look(outputs[:n], outputs[n:], jnp.sqrt(jnp.maximum(square, 0)), largest)
+
+
+def _accuracy(outputs: FloatArray, y: NDArray) -> float:
+    """Share of rows of the right class: largest output for one-hot targets, sign for ±1; NaN for other targets."""
+    if not len(y):
+        return math.nan
+    if y.shape[1] == 1 and (np.abs(y) == 1).all():
+        return float(np.mean((outputs > 0) == (y > 0))) if np.isfinite(outputs).all() else math.nan
+    if y.shape[1] > 1 and ((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all():
+        right = outputs.argmax(axis=1) == y.argmax(axis=1)
+        return float(np.mean(right)) if np.isfinite(outputs).all() else math.nan
+    return math.nan

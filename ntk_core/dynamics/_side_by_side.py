@@ -1,0 +1,301 @@
+"""A network and its linear models, trained by the same steps; the host looks, records and stops between stretches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from ntk_core.architectures import Network, merge
+from ntk_core.dynamics._descent import record_steps
+from ntk_core.dynamics._history import Difference, KernelPath, Path, TrainingHistory
+from ntk_core.dynamics._linearize import Apply
+from ntk_core.dynamics._losses import Loss
+from ntk_core.dynamics._models import (
+    CallableModel,
+    KernelAndStart,
+    KernelModel,
+    Model,
+    NetworkModel,
+    Origin,
+    TangentModel,
+)
+from ntk_core.dynamics._optimizers import Optimizer, check_rate
+from ntk_core.dynamics._rates import adam_rate, auto_learning_rate, eigenvalues, largest_eigenvalue
+from ntk_core.dynamics._runs import Points, Run
+from ntk_core.errors import InvalidInput
+from ntk_core.kernels import empirical_ntk, infinite_width_ntk, split_inexact, through_output
+
+LONGEST_STRETCH_S = 0.3  # between two looks at whether to stop
+MAX_KERNEL_ROWS = 900  # n·C of a kernel whose spectrum is taken at every record
+MAX_KERNEL_MODEL_ROWS = 3000  # n·C up to which the linear model is followed through its kernel
+LINEAR_ROUTES = ("auto", "kernel", "weights")
+
+
+class Training:
+    """Trains a model, its linear model from the same w₀, and the infinite-width prediction, step by step alike.
+
+    Iterate over :meth:`stretches`, then take :meth:`history`; :func:`train` does both.
+
+    Args:
+        net: a network of this package, or any callable ``apply(params, x) -> (n, C)``.
+        params: w₀; not changed.
+        x, y: training inputs (n, *input_shape) and targets (n, C).
+        loss: a :class:`Loss`, or the name of one, of the network's output; by default cross-entropy for softmax and
+            square for any other output.
+        optimizer: an :class:`Optimizer` or the name of one.
+        learning_rate: η, or ``"auto"``: a quarter of the stable rate; for Adam the rate whose first step moves no
+            output by more than 0.05.
+        max_steps, num_records: records are taken at w₀ and on a logarithmic grid of steps.
+        loss_threshold: training ends at the record where every model has come down to it, or diverged.
+        x_test, y_test: test points, of any number.
+        followed, followed_test: indices of points whose outputs are kept; all where left out.
+        key: of the batches.
+        linearized: train the linear model too.
+        linear_route: ``"kernel"`` follows it in n·C numbers (exact; not with Adam), ``"weights"`` in its weights,
+            ``"auto"`` takes the first where it can.
+        infinite_width: add the infinite-width prediction (linear outputs, networks with a known limit; not with Adam).
+        kernels: follow the kernel of the net's output φ on the first ``num_kernel_points`` training points.
+        num_kernel_points: by default as many as give kernels of at most 900 rows.
+
+    Raises:
+        InvalidInput: names the setting that cannot be used.
+    """
+
+    def __init__(
+        self,
+        net: Network | Apply,
+        params: Any,
+        x: ArrayLike,
+        y: ArrayLike,
+        *,
+        loss: Loss | str | None = None,
+        optimizer: Optimizer | str = "gradient-descent",
+        learning_rate: float | str = "auto",
+        max_steps: int = 1000,
+        num_records: int = 40,
+        loss_threshold: float | None = None,
+        x_test: ArrayLike | None = None,
+        y_test: ArrayLike | None = None,
+        followed: Sequence[int] | None = None,
+        followed_test: Sequence[int] | None = None,
+        key: Array | None = None,
+        linearized: bool = True,
+        linear_route: str = "auto",
+        infinite_width: bool = False,
+        kernels: bool = True,
+        num_kernel_points: int | None = None,
+    ):
+        self.points = Points.of(x, y, x_test, y_test, followed, followed_test)
+        n, num_outputs = self.points.y.shape
+        self.optimizer = Optimizer(optimizer) if isinstance(optimizer, str) else optimizer
+        if self.optimizer.batch_size is not None and self.optimizer.batch_size > n:
+            raise InvalidInput("batch_size", self.optimizer.batch_size, f"at most {n}, the number of samples")
+        if max_steps < 1:
+            raise InvalidInput("max_steps", max_steps, "an integer, at least 1")
+        if linear_route not in LINEAR_ROUTES:
+            raise InvalidInput("linear_route", linear_route, "one of " + ", ".join(LINEAR_ROUTES))
+        self.threshold = loss_threshold
+        self.records = record_steps(max_steps, num_records)
+        self.key = jax.random.key(0) if key is None else key
+        self.net = net
+        output = net.output if isinstance(net, Network) else "linear"
+        self.loss = loss if isinstance(loss, Loss) else Loss(output, loss or "")
+        self.model, self.origin = _model(net, params, self.loss)
+
+        start = _pre_outputs(self.model, self.origin, self.points.all_x)
+        pre_kernel = _pre_output_kernel(self.model, self.origin, self.points.all_x, self.points.x)
+        at_start = KernelAndStart(
+            through_output(self.loss.model_output, pre_kernel, start, start[:n]), self.loss.model(start)
+        )
+        self.stable_rate = self.optimizer.stable_rate(
+            largest_eigenvalue(at_start.kernel[:n]), n, self.loss.model_curvature
+        )
+        self.learning_rate = self._rate(learning_rate, pre_kernel[:n])
+
+        trained = jax.tree.map(jnp.copy, self.origin.trained)
+        self.runs = {"network": Run(self.model, self.optimizer, trained, self.origin.fixed, self.points, self.origin)}
+        if linearized:
+            self.runs["linearized"] = self._linear_run(linear_route, at_start)
+        if infinite_width:
+            self.runs["infinite"] = self._infinite_run(at_start.start)
+        self._follow_kernels = kernels
+        self._num_kernel_points = min(n, num_kernel_points or max(1, MAX_KERNEL_ROWS // num_outputs))
+        self._kernel_rows: list[tuple[float, float, float, dict[str, float]]] = []
+        self._first_kernels: dict[str, Array] = {}
+        self.steps: list[int] = []
+        self._differences: dict[str, list[tuple[float, float]]] = {"train": [], "test": []}
+        self._record(0)
+
+    def stretches(self) -> Iterator[int]:
+        """Trains, and yields the step reached, several times a second; stop by leaving the loop."""
+        step, pace = 0, 1
+        for until in self.records:
+            if all(run.done(self.threshold) for run in self.runs.values()):
+                return
+            while step < until:
+                began, goal = time.monotonic(), min(until, step + pace)
+                for run in self.runs.values():
+                    run.advance(goal, self.key, self.learning_rate)
+                for run in self.runs.values():
+                    run.wait()
+                spent = max(time.monotonic() - began, 1e-4)
+                # The first stretch compiles: it says nothing about the pace.
+                pace = min(2 * pace, 1 + int((goal - step) * LONGEST_STRETCH_S / spent)) if step else 8
+                step = goal
+                if step == until:
+                    self._record(step)
+                yield step
+
+    def history(self) -> TrainingHistory:
+        """What was recorded so far."""
+        paths: dict[str, Path] = {name: run.path(self.steps, self.threshold) for name, run in self.runs.items()}
+        differences = {
+            name: Difference(*np.asarray(rows, np.float64).T) if rows else None
+            for name, rows in self._differences.items()
+        }
+        return TrainingHistory(
+            steps=np.asarray(self.steps, np.int64),
+            learning_rate=self.learning_rate,
+            stable_rate=self.stable_rate,
+            network=paths["network"],
+            linearized=paths.get("linearized"),
+            infinite=paths.get("infinite"),
+            kernel=self._kernel_path(),
+            difference=differences["train"],
+            test_difference=differences["test"],
+            followed=self.points.followed,
+            followed_test=self.points.followed_test,
+        )
+
+    def _rate(self, given: float | str, pre_kernel: Array) -> float:
+        if given != "auto":
+            return check_rate(given)  # type: ignore[arg-type]  # any other string is refused there
+        if self.optimizer.name == "adam":
+            return adam_rate(self.model, self.origin, self.points.x)
+        return auto_learning_rate(pre_kernel, self.loss)
+
+    def _linear_run(self, route: str, at_start: KernelAndStart) -> Run:
+        by_kernel = self.optimizer.is_linear and self.points.y.size <= MAX_KERNEL_MODEL_ROWS
+        if route == "kernel" and not self.optimizer.is_linear:
+            raise InvalidInput("linear_route", route, "weights with adam, whose steps are not linear in the gradient")
+        if route == "kernel" or (route == "auto" and by_kernel):
+            zero = jnp.zeros_like(self.points.y)
+            return Run(KernelModel(self.loss), self.optimizer, zero, at_start, self.points, self.origin, self.model)
+        trained = jax.tree.map(jnp.copy, self.origin.trained)
+        return Run(TangentModel(self.model), self.optimizer, trained, self.origin, self.points, self.origin)
+
+    def _infinite_run(self, start: Array) -> Run:
+        if not isinstance(self.net, Network) or self.loss.model_output != "linear":
+            raise InvalidInput("infinite_width", True, "false, except for a network with linear outputs")
+        if not self.optimizer.is_linear:
+            raise InvalidInput("infinite_width", True, "false with adam, which has no kernel limit")
+        limit = infinite_width_ntk(self.net.with_output("linear"), self.points.all_x, self.points.x)
+        kernel = limit[:, :, None, None] * jnp.eye(start.shape[-1], dtype=start.dtype)
+        zero = jnp.zeros_like(self.points.y)
+        return Run(KernelModel(self.loss), self.optimizer, zero, KernelAndStart(kernel, start), self.points, None)
+
+    def _record(self, step: int) -> None:
+        self.steps.append(step)
+        for run in self.runs.values():
+            run.record()
+        if "linearized" in self.runs:
+            for name in ("train", "test") if len(self.points.x_test) else ("train",):
+                ours, theirs = (self.runs[each].last_outputs[name] for each in ("network", "linearized"))
+                square = float(np.mean(np.sum((ours - theirs) ** 2, axis=-1)))
+                scale = float(np.mean(np.sum(theirs**2, axis=-1)))
+                self._differences[name].append(
+                    (square, square / scale if scale > 0 else 0.0 if square == 0 else np.inf)
+                )
+        if self._follow_kernels:
+            self._kernel_rows.append(self._kernel_row())
+
+    def _kernel_row(self) -> tuple[float, float, float, dict[str, float]]:
+        """(ΔK, λ_min, λ_max, the layers' parts of ΔK) now."""
+        x = self.points.x[: self._num_kernel_points]
+        parts = _layer_kernels(self.model, self.runs["network"].state.trained, self.origin.fixed, x)
+        if not self._first_kernels:
+            self._first_kernels = parts
+        total, first = (np.asarray(sum(each.values()), np.float64) for each in (parts, self._first_kernels))
+        norm = float(np.linalg.norm(first))
+        change = float(np.linalg.norm(total - first)) / norm
+        layers = {
+            name: float(jnp.linalg.norm((part - self._first_kernels[name]).ravel())) / norm
+            for name, part in parts.items()
+        }
+        spectrum = eigenvalues(total)
+        return change, float(spectrum[-1]), float(spectrum[0]), layers if isinstance(self.net, Network) else {}
+
+    def _kernel_path(self) -> KernelPath | None:
+        if not self._kernel_rows:
+            return None
+        change, smallest, largest, layers = zip(*self._kernel_rows, strict=True)
+        return KernelPath(
+            change=np.array(change),
+            smallest=np.array(smallest),
+            largest=np.array(largest),
+            layer_change={name: np.array([row[name] for row in layers]) for name in layers[0]},
+            num_points=self._num_kernel_points,
+        )
+
+
+def train(
+    net: Network | Apply,
+    params: Any,
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    should_stop: Callable[[], bool] = lambda: False,
+    **settings: Any,
+) -> TrainingHistory:
+    """Train ``net`` and its linear model from w₀ = ``params`` by the same steps; settings are those of Training.
+
+    ``should_stop`` is asked several times a second; what was recorded until then is returned.
+
+    >>> history = train(lambda w, x: x @ w, jnp.zeros((1, 1)), jnp.ones((1, 1)), jnp.ones((1, 1)), learning_rate=0.5,
+    ...                 max_steps=2, num_records=2)
+    >>> history.network.outputs.ravel()  # 1 − (1 − η)^t
+    array([0.  , 0.5 , 0.75])
+
+    Raises:
+        InvalidInput: names the setting that cannot be used.
+
+    Source: Liu, Zhu & Belkin 2020, §2 and §6; Lee et al. 2019 for the linear model.
+    """
+    training = Training(net, params, x, y, **settings)
+    for _ in training.stretches():
+        if should_stop():
+            break
+    return training.history()
+
+
+def _model(net: Network | Apply, params: Any, loss: Loss) -> tuple[NetworkModel | CallableModel, Origin]:
+    if isinstance(net, Network):
+        return NetworkModel(net, loss), Origin(*net.partition(params))
+    leaves, restore = split_inexact(params)
+    return CallableModel(lambda moving, x: net(restore(moving), x), loss), Origin([jnp.asarray(w) for w in leaves], ())
+
+
+@partial(jax.jit, static_argnums=0)
+def _pre_outputs(model: Model, origin: Origin, x: Array) -> Array:
+    return model.pre_outputs(origin.trained, origin.fixed, x)
+
+
+def _pre_output_kernel(model: NetworkModel | CallableModel, origin: Origin, x1: Array, x2: Array) -> Array:
+    if isinstance(model, NetworkModel):
+        return empirical_ntk(model.net.with_output("linear"), merge(*origin), x1, x2)
+    return empirical_ntk(model.function, origin.trained, x1, x2)
+
+
+def _layer_kernels(model: NetworkModel | CallableModel, trained: Any, fixed: Any, x: Array) -> dict[str, Array]:
+    """The kernel of the net's output at w_t, by layers; in one part for a callable."""
+    if isinstance(model, NetworkModel):
+        return empirical_ntk(model.net, merge(trained, fixed), x, per_layer=True)
+    return {"": empirical_ntk(model.function, trained, x)}
