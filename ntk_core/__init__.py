@@ -21,6 +21,7 @@ _HOMES = {
         "Mirrored",
         "MixedNet",
         "ResNet",
+        "Scaled",
         "Subtracted",
         "subtract_initial_output",
     ],

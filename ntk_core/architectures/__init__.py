@@ -9,6 +9,7 @@ from ntk_core.architectures._initial_output import Mirrored, Paired, Subtracted,
 from ntk_core.architectures._layers import Dense, Layer, Scaling
 from ntk_core.architectures._masked import MaskedDense
 from ntk_core.architectures._network import LayerViews, Network, NetworkParams, layer_views, merge
+from ntk_core.architectures._scaled import Scaled
 from ntk_core.architectures._skips import DenseNet, ResNet
 from ntk_core.architectures._stack import Chain, Stack
 
@@ -33,6 +34,7 @@ __all__ = [
     "NetworkParams",
     "Paired",
     "ResNet",
+    "Scaled",
     "Scaling",
     "Stack",
     "Subtracted",

@@ -24,6 +24,7 @@ class Path:
         accuracy, test_accuracy: shares of points of the right class, (T,); NaN where targets are no classes.
         distance: ‖w_t − w₀‖₂, (T,).
         largest_distance: ‖w_t − w₀‖_∞, (T,); NaN for infinite width.
+        gradient_norm: ‖∇_w L(w_t)‖₂, (T,).
         outcome: converged when the training loss came down to the threshold, over-budget when it did not, finished
             where there was none; diverged when it was not finite or ended above its initial value.
         last_finite_step: the last step whose loss was finite.
@@ -37,8 +38,17 @@ class Path:
     test_accuracy: FloatArray
     distance: FloatArray
     largest_distance: FloatArray
+    gradient_norm: FloatArray
     outcome: Outcome
     last_finite_step: int
+
+    @property
+    def pl_ratio(self) -> FloatArray:
+        """‖∇L‖² / 2L, (T,): the loss falls exponentially where this stays above a constant μ > 0 (PL* condition).
+
+        Source: Liu, Zhu & Belkin 2020, §5.
+        """
+        return np.asarray(self.gradient_norm**2 / (2 * np.where(self.loss > 0, self.loss, np.nan)))
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,7 @@ class KernelPath:
     Attributes:
         change: ΔK(t) = ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F, (T,).
         smallest, largest: λ_min and λ_max of K(w_t) as an nC × nC matrix, (T,).
+        pre_output_smallest: λ_min of the kernel of the pre-outputs f, (T,): what |φ'| ≥ ρ multiplies by at least ρ².
         layer_change: for each trained layer, ‖K_l(w_t) − K_l(w₀)‖_F / ‖K(w₀)‖_F, (T,): parts of the movement, on one
             scale; empty for a callable.
         num_points: training points over which the kernel is taken, the first ones.
@@ -56,6 +67,7 @@ class KernelPath:
     change: FloatArray
     smallest: FloatArray
     largest: FloatArray
+    pre_output_smallest: FloatArray
     layer_change: dict[str, FloatArray]
     num_points: int
 

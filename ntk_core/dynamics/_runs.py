@@ -86,6 +86,7 @@ class _Look(NamedTuple):
     test_outputs: Array
     distance: Array
     largest_distance: Array
+    gradient_norm: Array
 
 
 class _Row(NamedTuple):
@@ -99,6 +100,7 @@ class _Row(NamedTuple):
     test_accuracy: float
     distance: float
     largest_distance: float
+    gradient_norm: float
 
 
 class Run:
@@ -165,6 +167,7 @@ class Run:
                 _accuracy(test_outputs, np.asarray(self.points.y_test)),
                 float(look.distance),
                 float(look.largest_distance),
+                float(look.gradient_norm),
             )
         )
 
@@ -190,10 +193,10 @@ class Run:
     def _look(self) -> _Look:
         if isinstance(self.model, KernelModel):
             return _look_through_kernel(
-                self.model, self.tangent, self.state.trained, self.fixed, self.origin, self.points.x
+                self.model, self.tangent, self.state.trained, self.fixed, self.origin, self.points.x, self.points.y
             )
         return _look_at_weights(
-            self.model, self.state.trained, self.fixed, self.origin, self.points.x, self.points.x_test
+            self.model, self.state.trained, self.fixed, self.origin, self.points.x, self.points.y, self.points.x_test
         )
 
 
@@ -203,31 +206,49 @@ def _loss(loss: Loss, outputs: Array, y: Array) -> Array:
 
 
 @partial(jax.jit, static_argnums=0)
-def _look_at_weights(model: Model, trained: Any, fixed: Any, origin: Origin, x: Array, x_test: Array) -> _Look:
+def _look_at_weights(
+    model: Model, trained: Any, fixed: Any, origin: Origin, x: Array, y: Array, x_test: Array
+) -> _Look:
     moved = jax.tree.leaves(jax.tree.map(jnp.subtract, trained, origin.trained))
     test_outputs = model.outputs(trained, fixed, x_test) if len(x_test) else None
     outputs = model.outputs(trained, fixed, x)
+    _, gradient = model.loss_and_gradient(fixed, x, y)(model.pack(trained), None)
     return _Look(
         outputs,
         outputs[:0] if test_outputs is None else test_outputs,
-        jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in moved)),
-        jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in moved])),
+        _norm(moved),
+        _largest(moved),
+        _norm(gradient),
     )
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _look_through_kernel(
-    model: KernelModel, tangent: Model | None, trained: Array, fixed: Any, origin: Origin | None, x: Array
+    model: KernelModel, tangent: Model | None, trained: Array, fixed: Any, origin: Origin | None, x: Array, y: Array
 ) -> _Look:
     """w − w₀ = ∇F(w₀)ᵀ c has the norm √(cᵀ K c); its largest entry takes one backward pass."""
     n = len(trained)
     outputs = model.outputs(trained, fixed, x)
-    square = jnp.vdot(trained, outputs[:n] - fixed.start[:n])
+    _, gradient = model.loss_and_gradient(fixed, x, y)(trained, None)
+
+    def norm(coefficients: Array) -> Array:
+        with jax.default_matmul_precision("highest"):
+            square = jnp.einsum("ia,ijab,jb->", coefficients, fixed.kernel[:n], coefficients)
+        return jnp.sqrt(jnp.maximum(square, 0))
+
     largest = jnp.asarray(jnp.nan)
     if tangent is not None and origin is not None:
         _, pull = jax.vjp(lambda w: tangent.outputs(w, origin.fixed, x), origin.trained)
-        largest = jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(pull(trained)[0])]))
-    return _Look(outputs[:n], outputs[n:], jnp.sqrt(jnp.maximum(square, 0)), largest)
+        largest = _largest(pull(trained)[0])
+    return _Look(outputs[:n], outputs[n:], norm(trained), largest, norm(gradient))
+
+
+def _norm(tree: Any) -> Array:
+    return jnp.sqrt(jnp.asarray(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(tree))))
+
+
+def _largest(tree: Any) -> Array:
+    return jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(tree)]))
 
 
 def _accuracy(outputs: FloatArray, y: NDArray) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import jax
@@ -13,25 +12,25 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from ntk_core.architectures import Network, merge
+from ntk_core.architectures import Network
 from ntk_core.dynamics._descent import record_steps
-from ntk_core.dynamics._history import Difference, KernelPath, Path, TrainingHistory
+from ntk_core.dynamics._history import Difference, Path, TrainingHistory
+from ntk_core.dynamics._kernel_path import FollowedKernel, pre_output_kernel, pre_outputs
 from ntk_core.dynamics._linearize import Apply
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._models import (
     CallableModel,
     KernelAndStart,
     KernelModel,
-    Model,
     NetworkModel,
     Origin,
     TangentModel,
 )
 from ntk_core.dynamics._optimizers import Optimizer, check_rate
-from ntk_core.dynamics._rates import adam_rate, auto_learning_rate, eigenvalues, largest_eigenvalue
+from ntk_core.dynamics._rates import adam_rate, auto_learning_rate, largest_eigenvalue
 from ntk_core.dynamics._runs import Points, Run
 from ntk_core.errors import InvalidInput
-from ntk_core.kernels import empirical_ntk, infinite_width_ntk, split_inexact, through_output
+from ntk_core.kernels import infinite_width_ntk, split_inexact, through_output
 
 LONGEST_STRETCH_S = 0.3  # between two looks at whether to stop
 MAX_KERNEL_ROWS = 900  # n·C of a kernel whose spectrum is taken at every record
@@ -110,8 +109,8 @@ class Training:
         self.loss = loss if isinstance(loss, Loss) else Loss(output, loss or "")
         self.model, self.origin = _model(net, params, self.loss)
 
-        start = _pre_outputs(self.model, self.origin, self.points.all_x)
-        pre_kernel = _pre_output_kernel(self.model, self.origin, self.points.all_x, self.points.x)
+        start = pre_outputs(self.model, *self.origin, self.points.all_x)
+        pre_kernel = pre_output_kernel(self.model, *self.origin, self.points.all_x, self.points.x)
         at_start = KernelAndStart(
             through_output(self.loss.model_output, pre_kernel, start, start[:n]), self.loss.model(start)
         )
@@ -126,10 +125,8 @@ class Training:
             self.runs["linearized"] = self._linear_run(linear_route, at_start)
         if infinite_width:
             self.runs["infinite"] = self._infinite_run(at_start.start)
-        self._follow_kernels = kernels
-        self._num_kernel_points = min(n, num_kernel_points or max(1, MAX_KERNEL_ROWS // num_outputs))
-        self._kernel_rows: list[tuple[float, float, float, dict[str, float]]] = []
-        self._first_kernels: dict[str, Array] = {}
+        rows = min(n, num_kernel_points or max(1, MAX_KERNEL_ROWS // num_outputs))
+        self.kernel = FollowedKernel(self.model, self.origin.fixed, self.points.x[:rows]) if kernels else None
         self.steps: list[int] = []
         self._differences: dict[str, list[tuple[float, float]]] = {"train": [], "test": []}
         self._record(0)
@@ -168,7 +165,7 @@ class Training:
             network=paths["network"],
             linearized=paths.get("linearized"),
             infinite=paths.get("infinite"),
-            kernel=self._kernel_path(),
+            kernel=None if self.kernel is None else self.kernel.path(),
             difference=differences["train"],
             test_difference=differences["test"],
             followed=self.points.followed,
@@ -214,36 +211,8 @@ class Training:
                 self._differences[name].append(
                     (square, square / scale if scale > 0 else 0.0 if square == 0 else np.inf)
                 )
-        if self._follow_kernels:
-            self._kernel_rows.append(self._kernel_row())
-
-    def _kernel_row(self) -> tuple[float, float, float, dict[str, float]]:
-        """(ΔK, λ_min, λ_max, the layers' parts of ΔK) now."""
-        x = self.points.x[: self._num_kernel_points]
-        parts = _layer_kernels(self.model, self.runs["network"].state.trained, self.origin.fixed, x)
-        if not self._first_kernels:
-            self._first_kernels = parts
-        total, first = (np.asarray(sum(each.values()), np.float64) for each in (parts, self._first_kernels))
-        norm = float(np.linalg.norm(first))
-        change = float(np.linalg.norm(total - first)) / norm
-        layers = {
-            name: float(jnp.linalg.norm((part - self._first_kernels[name]).ravel())) / norm
-            for name, part in parts.items()
-        }
-        spectrum = eigenvalues(total)
-        return change, float(spectrum[-1]), float(spectrum[0]), layers if isinstance(self.net, Network) else {}
-
-    def _kernel_path(self) -> KernelPath | None:
-        if not self._kernel_rows:
-            return None
-        change, smallest, largest, layers = zip(*self._kernel_rows, strict=True)
-        return KernelPath(
-            change=np.array(change),
-            smallest=np.array(smallest),
-            largest=np.array(largest),
-            layer_change={name: np.array([row[name] for row in layers]) for name in layers[0]},
-            num_points=self._num_kernel_points,
-        )
+        if self.kernel is not None:
+            self.kernel.record(self.runs["network"].state.trained)
 
 
 def train(
@@ -281,21 +250,3 @@ def _model(net: Network | Apply, params: Any, loss: Loss) -> tuple[NetworkModel 
         return NetworkModel(net, loss), Origin(*net.partition(params))
     leaves, restore = split_inexact(params)
     return CallableModel(lambda moving, x: net(restore(moving), x), loss), Origin([jnp.asarray(w) for w in leaves], ())
-
-
-@partial(jax.jit, static_argnums=0)
-def _pre_outputs(model: Model, origin: Origin, x: Array) -> Array:
-    return model.pre_outputs(origin.trained, origin.fixed, x)
-
-
-def _pre_output_kernel(model: NetworkModel | CallableModel, origin: Origin, x1: Array, x2: Array) -> Array:
-    if isinstance(model, NetworkModel):
-        return empirical_ntk(model.net.with_output("linear"), merge(*origin), x1, x2)
-    return empirical_ntk(model.function, origin.trained, x1, x2)
-
-
-def _layer_kernels(model: NetworkModel | CallableModel, trained: Any, fixed: Any, x: Array) -> dict[str, Array]:
-    """The kernel of the net's output at w_t, by layers; in one part for a callable."""
-    if isinstance(model, NetworkModel):
-        return empirical_ntk(model.net, merge(trained, fixed), x, per_layer=True)
-    return {"": empirical_ntk(model.function, trained, x)}

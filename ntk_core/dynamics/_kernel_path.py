@@ -1,0 +1,97 @@
+"""The tangent kernel of a model, followed while it is trained."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import Array
+
+from ntk_core.architectures import merge
+from ntk_core.dynamics._history import FloatArray, KernelPath
+from ntk_core.dynamics._models import CallableModel, Model, NetworkModel
+from ntk_core.dynamics._rates import eigenvalues
+from ntk_core.kernels import empirical_ntk, through_output
+
+TrainedModel = NetworkModel | CallableModel
+
+
+class _Row(NamedTuple):
+    """One record; the fields are those of KernelPath."""
+
+    change: float
+    smallest: float
+    largest: float
+    pre_output_smallest: float
+    layer_change: dict[str, float]
+
+
+class FollowedKernel:
+    """Kernels of the net's output φ on ``x`` at each record, compared with the first one."""
+
+    def __init__(self, model: TrainedModel, fixed: Any, x: Array):
+        self.model, self.fixed, self.x = model, fixed, x
+        self._first: dict[str, FloatArray] = {}
+        self._rows: list[_Row] = []
+
+    def record(self, trained: Any) -> None:
+        """Note the kernel at these parameters."""
+        pre_parts = _pre_output_kernels(self.model, trained, self.fixed, self.x)
+        output = self.model.net.output if isinstance(self.model, NetworkModel) else "linear"
+        parts = pre_parts
+        if output != "linear":
+            f = pre_outputs(self.model, trained, self.fixed, self.x)
+            parts = {name: through_output(output, part, f, f) for name, part in pre_parts.items()}
+        now = {name: np.asarray(part, np.float64) for name, part in parts.items()}
+        self._first = self._first or now
+        first, total = (np.asarray(sum(each.values())) for each in (self._first, now))
+        norm = float(np.linalg.norm(first))
+        spectrum = eigenvalues(total)
+        pre_spectrum = spectrum if output == "linear" else eigenvalues(np.asarray(sum(pre_parts.values())))
+        self._rows.append(
+            _Row(
+                change=float(np.linalg.norm(total - first)) / norm,
+                smallest=float(spectrum[-1]),
+                largest=float(spectrum[0]),
+                pre_output_smallest=float(pre_spectrum[-1]),
+                layer_change={
+                    name: float(np.linalg.norm(part - self._first[name])) / norm
+                    for name, part in now.items()
+                    if isinstance(self.model, NetworkModel)
+                },
+            )
+        )
+
+    def path(self) -> KernelPath:
+        """All records so far."""
+        change, smallest, largest, pre_output_smallest, layers = zip(*self._rows, strict=True)
+        return KernelPath(
+            change=np.array(change),
+            smallest=np.array(smallest),
+            largest=np.array(largest),
+            pre_output_smallest=np.array(pre_output_smallest),
+            layer_change={name: np.array([row[name] for row in layers]) for name in layers[0]},
+            num_points=len(self.x),
+        )
+
+
+def pre_output_kernel(model: TrainedModel, trained: Any, fixed: Any, x1: Array, x2: Array) -> Array:
+    """K of the pre-outputs f, (n1, n2, C, C)."""
+    if isinstance(model, NetworkModel):
+        return empirical_ntk(model.net.with_output("linear"), merge(trained, fixed), x1, x2)
+    return empirical_ntk(model.function, trained, x1, x2)
+
+
+@partial(jax.jit, static_argnums=0)
+def pre_outputs(model: Model, trained: Any, fixed: Any, x: Array) -> Array:
+    """f, (n, C)."""
+    return model.pre_outputs(trained, fixed, x)
+
+
+def _pre_output_kernels(model: TrainedModel, trained: Any, fixed: Any, x: Array) -> dict[str, Array]:
+    """The layers' parts of K; in one part for a callable."""
+    if isinstance(model, NetworkModel):
+        return empirical_ntk(model.net.with_output("linear"), merge(trained, fixed), x, per_layer=True)
+    return {"": empirical_ntk(model.function, trained, x)}

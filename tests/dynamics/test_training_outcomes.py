@@ -1,0 +1,167 @@
+"""What comes out of training beside the linear model: rates of approach, outcomes, refusals."""
+
+import jax
+import numpy as np
+import pytest
+
+from ntk_core import InvalidInput, Optimizer, departure, train
+from ntk_core.architectures import FullyConnected
+from ntk_core.dynamics import Training
+from ntk_core.fits import fit_power_law
+from tests.dynamics.problems import NET, problem
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_network_approaches_its_linear_model_at_least_as_fast_as_the_inverse_root_of_the_width():
+    widths, seeds = (32, 1024), range(3)
+    x = jax.random.normal(jax.random.key(1), (10, 3))
+    y = jax.nn.one_hot(np.arange(10) % 2, 2)
+    found_widths, gaps = [], []
+    for width in widths:
+        net = FullyConnected(width=width, num_outputs=2, activation="tanh", use_bias=True)
+        for seed in seeds:
+            history = train(
+                net, net.init(jax.random.key(seed), (3,)), x, y, learning_rate=0.5, max_steps=200, num_records=4,
+                kernels=False,
+            )  # fmt: skip
+            assert history.network.loss[-1] < 0.5 * history.network.loss[0]
+            found_widths.append(width)
+            gaps.append(np.sqrt(history.difference.mean_square).max())
+    law = fit_power_law(found_widths, gaps)
+    assert law.exponent + law.interval < -0.5
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("optimizer", [Optimizer(), Optimizer("momentum", momentum=0.5)], ids=lambda each: each.name)
+def test_the_stable_rate_separates_divergence_from_convergence(optimizer):
+    net = FullyConnected(width=300, num_outputs=2, activation="tanh", trained="last")
+    params, x, y, _, _ = problem(net)
+    settings = {"optimizer": optimizer, "max_steps": 3000, "num_records": 5, "kernels": False}
+    stable = train(net, params, x, y, learning_rate=1e-3, **settings | {"max_steps": 1}).stable_rate
+    below = train(net, params, x, y, learning_rate=0.99 * stable, **settings)
+    assert below.network.outcome == below.linearized.outcome == "finished"
+    above = train(net, params, x, y, learning_rate=1.1 * stable, **settings)
+    assert above.network.outcome == above.linearized.outcome == "diverged"
+
+
+def test_a_divergence_ends_as_a_typed_outcome_with_the_last_finite_step():
+    params, x, y, _, _ = problem()
+    history = train(NET, params, x, y, learning_rate=1e6, max_steps=1000, num_records=30)
+    for path in (history.network, history.linearized):
+        assert path.outcome == "diverged"
+        finite = np.isfinite(path.loss)
+        # The recorded steps agree with the step that is named: finite up to it, not finite after it.
+        assert finite.tolist() == (history.steps <= path.last_finite_step).tolist()
+        assert not finite[-1]
+        assert np.isnan(path.outputs[-1]).all()
+    assert 0 < history.stable_rate < 1e6
+    assert history.steps[-1] < 1000  # nothing is trained once everything has diverged
+    stable = train(NET, params, x, y, learning_rate=0.5 * history.stable_rate, max_steps=100, num_records=3)
+    assert stable.linearized.outcome == "finished"
+
+
+def test_training_stops_at_the_threshold_and_where_it_is_asked_to():
+    params, x, y, _, _ = problem()
+    history = train(NET, params, x, y, learning_rate=0.5, max_steps=100_000, loss_threshold=0.15, kernels=False)
+    assert history.network.outcome == history.linearized.outcome == "converged"
+    assert history.network.loss[-1] <= 0.15 < history.network.loss[0]
+    assert history.steps[-1] < 100_000
+    missed = train(NET, params, x, y, learning_rate=0.5, max_steps=2, loss_threshold=1e-6, kernels=False)
+    assert missed.network.outcome == "over-budget"
+
+    training = Training(NET, params, x, y, max_steps=10**7, kernels=False)
+    reached = next(step for step in training.stretches() if step > 50)
+    assert training.history().steps[-1] <= reached < 10**7
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_infinite_width_prediction_is_approached_by_wide_networks():
+    x = jax.random.normal(jax.random.key(1), (8, 3))
+    y = jax.nn.one_hot(np.arange(8) % 2, 2)
+    apart = []
+    for width in (100, 10_000):
+        net = FullyConnected(width=width, num_outputs=2, activation="erf", use_bias=True)
+        history = train(
+            net, net.init(jax.random.key(0), (3,)), x[:6], y[:6], learning_rate=0.3, max_steps=50, x_test=x[6:],
+            y_test=y[6:], infinite_width=True, kernels=False,
+        )  # fmt: skip
+        np.testing.assert_allclose(history.infinite.outputs[0], history.network.outputs[0])
+        apart.append(np.abs(history.infinite.test_outputs[-1] - history.network.test_outputs[-1]).max())
+        assert np.isnan(history.infinite.largest_distance).all()
+    assert apart[1] < apart[0] / 4  # a hundred times as wide: a tenth is expected
+    with pytest.raises(InvalidInput, match="infinite_width"):
+        train(NET, *problem()[:3], optimizer="adam", infinite_width=True)
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_first_step_of_adam_at_its_own_rate_moves_outputs_by_the_stated_amount():
+    params, x, y, _, _ = problem()
+    history = train(NET, params, x, y, optimizer="adam", max_steps=1, num_records=2, kernels=False)
+    moved = np.abs(np.diff(history.linearized.outputs, axis=0)).max()
+    assert 0.005 < moved <= 0.05 + 1e-9
+    assert history.stable_rate is None
+
+
+def test_accuracy_is_of_classes_only():
+    params, x, _, _, _ = problem(FullyConnected(width=4, num_outputs=1))
+    net = FullyConnected(width=4, num_outputs=1)
+    signs = np.where(np.arange(8)[:, None] % 2, 1.0, -1.0)
+    settings = {"max_steps": 1, "learning_rate": 0.01, "kernels": False, "linearized": False}
+    path = train(net, params, x, signs, loss="logistic", **settings).network
+    expected = np.mean((np.asarray(net.apply(params, x)) > 0) == (signs > 0))
+    assert path.accuracy[0] == pytest.approx(expected)
+    assert np.isnan(train(net, params, x, 0.3 * signs, **settings).network.accuracy).all()
+
+
+@pytest.mark.parametrize(
+    ("values", "index"), [([0, 1, 0, 2, 3], 3), ([0, 0, 0.5], None), ([2, 3], 0), ([0, np.nan], 1), ([], None)]
+)
+def test_the_departure_is_where_a_difference_rises_for_good(values, index):
+    assert departure(values, 0.5) == index
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"learning_rate": 0}, "learning_rate"),
+        ({"learning_rate": -1.0}, "learning_rate"),
+        ({"learning_rate": float("nan")}, "learning_rate"),
+        ({"learning_rate": "fast"}, "learning_rate"),
+        ({"optimizer": "lbfgs"}, "optimizer"),
+        ({"optimizer": "sgd"}, "batch_size"),
+        ({"loss": "hinge"}, "loss"),
+        ({"max_steps": 0}, "max_steps"),
+        ({"followed": (8,)}, "followed"),
+        ({"linear_route": "magic"}, "linear_route"),
+        ({"optimizer": "adam", "linear_route": "kernel"}, "linear_route"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_named(settings, field):
+    params, x, y, _, _ = problem()
+    with pytest.raises(InvalidInput) as caught:
+        train(NET, params, x, y, kernels=False, **{"learning_rate": 0.1, **settings})
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"momentum": 1.0}, "momentum"),
+        ({"name": "gradient-descent", "batch_size": 3}, "batch_size"),
+        ({"name": "adam", "batch_size": 0}, "batch_size"),
+    ],
+)
+def test_optimizers_that_do_not_exist_are_named(settings, field):
+    with pytest.raises(InvalidInput) as caught:
+        Optimizer(**settings)
+    assert caught.value.field == field
+
+
+def test_batches_and_points_must_fit():
+    params, x, y, _, _ = problem()
+    with pytest.raises(InvalidInput, match="batch_size"):
+        train(NET, params, x, y, optimizer=Optimizer("sgd", batch_size=9))
+    with pytest.raises(InvalidInput, match="y: shape"):
+        train(NET, params, x, y[:4])
+    with pytest.raises(InvalidInput, match="x_test"):
+        train(NET, params, x, y, x_test=x[:, :2], y_test=y)
