@@ -174,7 +174,8 @@ def training(data: dict[str, Any]) -> str:
             "loss of each step. " + stamp(data),
             table(["width", "hidden layers", "ours", "plain gradient", "faster", "difference of weights"], rows),
             f"Closed form of the linear model, n·C = {form['rows']} training and as many test rows at "
-            f"{form['num_times']} times, eigendecomposition included: {milliseconds(form['times']['ours']['median_s'])}.",
+            f"{form['num_times']} times, eigendecomposition included: "
+            f"{milliseconds(form['times']['ours']['median_s'])}.",
         ]
     )
 

@@ -82,7 +82,7 @@ class DatasetSpec(SpecPart):
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {
         "num_classes": ("gaussian-mixture",),
         "input_dim": ("gaussian-mixture",),
-        "noise": ("gaussian-mixture",),
+        "noise": ("gaussian-mixture", "sine"),
         "classes": ("mnist", "fashion-mnist", "digits"),
         "resolution": ("cifar2",),
         "standardize": ("mnist", "fashion-mnist", "cifar2", "digits"),
@@ -106,7 +106,7 @@ class DatasetSpec(SpecPart):
         le=100,
         allow_inf_nan=False,
         title="Noise s",
-        description="Standard deviation s of x around its class center μ, with |μ| = 2.",
+        description="Standard deviation s of x around its class center μ, with |μ| = 2; of y around the sine.",
     )
     classes: tuple[int, ...] | None = Field(
         None,

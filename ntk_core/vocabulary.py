@@ -65,6 +65,15 @@ OPTIMIZERS = _table(
     Term("adam", "Adam", "steps of about η for each weight, whatever its gradient"),
 )
 
+METHODS = _table(
+    OPTIMIZERS["gradient-descent"],
+    Term("large-rate", "large rate", "gradient descent, η at 3.6 times: 0.9 of the stable rate when η is auto"),
+    Term("beyond-stable", "beyond the stable rate", "gradient descent, η at 6 times: 1.5 of the stable rate"),
+    OPTIMIZERS["sgd"],
+    OPTIMIZERS["momentum"],
+    OPTIMIZERS["adam"],
+)
+
 PARAMETERIZATIONS = _table(
     Term("ntk", "NTK", "z = W a / √fan_in + b, all W, b ~ N(0, 1)"),
     Term("standard", "standard", "z = W a + b, W ~ N(0, 1/fan_in), b ~ N(0, 1)"),
@@ -82,6 +91,7 @@ ARCHITECTURES = _table(
 
 DATASETS = _table(
     Term("gaussian-mixture", "Gaussian mixture", "label y uniform, x ~ N(μ_y, s² I), |μ_y| = 2; our choice of law"),
+    Term("sine", "sine curve", "y = sin 2x + s ε with x uniform on [−2, 2]; no classes; our choice of law"),
     Term("mnist", "MNIST", "handwritten digits, 28 × 28"),
     Term("fashion-mnist", "Fashion-MNIST", "clothing, 28 × 28"),
     Term("cifar2", "CIFAR-2", "cats and horses of CIFAR-10, in color"),

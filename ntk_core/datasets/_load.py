@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ntk_core.datasets._dataset import Dataset
 from ntk_core.datasets._images import image_provenance, load_images
 from ntk_core.datasets._registry import dataset_info, dataset_options, dataset_shapes
-from ntk_core.datasets._synthetic import MIXTURE_PROVENANCE, gaussian_mixture
+from ntk_core.datasets._synthetic import MIXTURE_PROVENANCE, SINE_PROVENANCE, gaussian_mixture, sine
 from ntk_core.datasets._transforms import encode_targets, standardize_inputs
 
 
 def load_dataset(name: str, **options: Any) -> Dataset:
-    """The data set ``name``: "gaussian-mixture", "mnist", "fashion-mnist", "cifar2" or "digits".
+    """The data set ``name``: "gaussian-mixture", "sine", "mnist", "fashion-mnist", "cifar2" or "digits".
 
     Every option with its bounds and default is in ``dataset_info(name).options``. For all sets: ``num_samples``,
-    ``num_test``, ``seed``, ``standardize`` ("raw", "unit-norm", "standard") and ``targets`` ("one-hot" → y (n, C);
+    ``num_test`` and ``seed``; for "sine" (one input, one output, no classes) also ``noise``. For sets with classes:
+    ``standardize`` ("raw", "unit-norm", "standard") and ``targets`` ("one-hot" → y (n, C);
     "plus-minus" for two classes → y (n, 1), −1 for the first). The mixture has ``num_classes``, ``input_dim`` and
     ``noise``; the image sets have ``classes`` (names or indices, balanced), ``source`` ("shipped" or "full"),
     ``flatten``, and for "cifar2" ``resolution`` (8 or 32).
@@ -35,6 +38,8 @@ def load_dataset(name: str, **options: Any) -> Dataset:
         ((60, 10), (60, 3))
     """
     checked = dataset_options(name, **options)
+    if name == "sine":
+        return _curve(checked)
     shapes = dataset_shapes(name, **checked)
     if name == "gaussian-mixture":
         law = ("num_samples", "num_test", "num_classes", "input_dim", "noise", "seed")
@@ -58,3 +63,9 @@ def load_dataset(name: str, **options: Any) -> Dataset:
         class_names=shapes.class_names,
         provenance=provenance,
     )
+
+
+def _curve(checked: dict[str, Any]) -> Dataset:
+    x, y, x_test, y_test = sine(**checked)
+    none = np.zeros(0, np.int64)
+    return Dataset("sine", x, y, none, x_test, y_test, none, (), SINE_PROVENANCE)

@@ -106,7 +106,7 @@ def dataset_options(name: str, **options: Any) -> dict[str, Any]:
         option.name: option.check(options.get(option.name, option.default)) for option in info.options
     }
     shapes = _shapes(info, checked)
-    if checked["targets"] == "plus-minus" and len(shapes.class_names) != 2:
+    if checked.get("targets") == "plus-minus" and len(shapes.class_names) != 2:
         raise InvalidInput("targets", "plus-minus", f"one-hot, as there are {len(shapes.class_names)} classes")
     for key, available in (("num_samples", shapes.available_train), ("num_test", shapes.available_test)):
         if checked[key] > available:
@@ -130,6 +130,9 @@ def _shapes(info: DatasetInfo, options: Mapping[str, Any]) -> DatasetShapes:
         class_names = tuple(f"class {index}" for index in range(options["num_classes"]))
         input_shape: tuple[int, ...] = (options["input_dim"],)
         available = {"train": info.option("num_samples").maximum, "test": info.option("num_test").maximum}
+    elif info.name == "sine":
+        class_names, input_shape = (), (1,)
+        available = {"train": info.option("num_samples").maximum, "test": info.option("num_test").maximum}
     else:
         class_names = options["classes"]
         side = options.get("resolution", info._side)
@@ -144,7 +147,7 @@ def _shapes(info: DatasetInfo, options: Mapping[str, Any]) -> DatasetShapes:
         num_samples=options["num_samples"],
         num_test=options["num_test"],
         input_shape=input_shape,
-        num_outputs=1 if options["targets"] == "plus-minus" else len(class_names),
+        num_outputs=len(class_names) if options.get("targets") == "one-hot" else 1,
         class_names=class_names,
         available_train=int(available["train"]),
         available_test=int(available["test"]),
@@ -165,27 +168,32 @@ def _shared_options(max_train: int, max_test: int, num_samples: int, num_test: i
         Option("num_samples", "integer", num_samples, "Number of training samples n.", 1, max_train),
         Option("num_test", "integer", num_test, "Number of test samples; 0 for none.", 0, max_test),
         Option("seed", "integer", 0, "Seed of the draw; equal seeds give equal data.", 0, MAX_SEED),
-        Option(
-            "standardize",
-            "choice",
-            "raw",
-            "unit-norm scales each input to the norm √d; standard gives each feature mean 0 and deviation 1 on the "
-            "training set.",
-            choices=("raw", "unit-norm", "standard"),
-        ),
-        Option(
-            "targets",
-            "choice",
-            "one-hot",
-            "One column a class, or a single column −1 / +1 for two classes.",
-            choices=("one-hot", "plus-minus"),
-        ),
     )
+
+
+_CODING = (
+    Option(
+        "standardize",
+        "choice",
+        "raw",
+        "unit-norm scales each input to the norm √d; standard gives each feature mean 0 and deviation 1 on the "
+        "training set.",
+        choices=("raw", "unit-norm", "standard"),
+    ),
+    Option(
+        "targets",
+        "choice",
+        "one-hot",
+        "One column a class, or a single column −1 / +1 for two classes.",
+        choices=("one-hot", "plus-minus"),
+    ),
+)
 
 
 def _image_options(class_names: tuple[str, ...], max_train: int, max_test: int) -> tuple[Option, ...]:
     return (
         *_shared_options(max_train, max_test, num_samples=200, num_test=200),
+        *_CODING,
         Option("classes", "classes", None, "Which classes, in which order; all when not given.", choices=class_names),
         Option(
             "source",
@@ -213,6 +221,7 @@ _DATASETS = {
             (),
             (
                 *_shared_options(100_000, 100_000, num_samples=60, num_test=60),
+                *_CODING,
                 Option("num_classes", "integer", 3, "Number of classes C.", 2, 100),
                 Option("input_dim", "integer", 10, "Dimension d of the inputs.", 1, 10_000),
                 Option(
@@ -224,6 +233,16 @@ _DATASETS = {
                     0.0,
                     1000.0,
                 ),
+            ),
+        ),
+        DatasetInfo(
+            "sine",
+            "Sine curve",
+            "One input, one output: y = sin 2x + s ε at x uniform on [−2, 2]; test points on an even grid on [−3, 3].",
+            (),
+            (
+                *_shared_options(10_000, 10_000, num_samples=12, num_test=61),
+                Option("noise", "number", 0.0, "Standard deviation s of the noise on y.", 0.0, 1000.0),
             ),
         ),
         DatasetInfo(

@@ -15,6 +15,12 @@ MIXTURE_PROVENANCE = (
 
 CENTER_NORM = 2.0
 
+SINE_PROVENANCE = (
+    "Synthetic curve: x uniform on [−2, 2], y = sin 2x + s ε, ε ~ N(0, 1); the test points are an even grid on "
+    "[−3, 3] without noise, so that whole curves can be drawn and seen beyond the data. Our choice. No licence applies."
+)
+SINE_REACH, SINE_TEST_REACH = 2.0, 3.0
+
 # One independent stream for each purpose: a change of one size leaves all other draws as they were.
 _MEANS, _TRAIN, _TEST = range(3)
 
@@ -50,3 +56,17 @@ def _mixture_samples(means: FloatArray, n: int, noise: float, seed: int, split: 
     x *= np.float32(noise)
     x += means[labels]
     return x, labels
+
+
+def sine(
+    *, num_samples: int, num_test: int, noise: float, seed: int
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Samples of y = sin 2x + s ε with x ~ U[−2, 2], and an even grid on [−3, 3] with y = sin 2x.
+
+    Returns:
+        x, y ``(n, 1)`` float32, and the same two for the grid.
+    """
+    x = SINE_REACH * (2 * stream(seed, _TRAIN, 0).random((num_samples, 1)) - 1)
+    y = np.sin(2 * x) + noise * stream(seed, _TRAIN, 1).standard_normal((num_samples, 1))
+    grid = np.linspace(-SINE_TEST_REACH, SINE_TEST_REACH, num_test)[:, None]
+    return tuple(array.astype(np.float32) for array in (x, y, grid, np.sin(2 * grid)))  # type: ignore[return-value]

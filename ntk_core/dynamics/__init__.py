@@ -2,7 +2,7 @@
 
 from ntk_core.dynamics._closed_form import ClosedForm
 from ntk_core.dynamics._descent import DescentState, advance, descend, record_steps, start, start_with
-from ntk_core.dynamics._history import Difference, KernelPath, Path, TrainingHistory, departure
+from ntk_core.dynamics._history import Difference, KernelPath, Path, TrainingHistory
 from ntk_core.dynamics._linearize import linearize
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._optimizers import Optimizer
@@ -21,7 +21,6 @@ __all__ = [
     "TrainingHistory",
     "advance",
     "auto_learning_rate",
-    "departure",
     "descend",
     "eigenvalues",
     "kernel_matrix",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -130,15 +129,3 @@ class TrainingHistory:
     def times(self) -> FloatArray:
         """learning_rate × step, (T,)."""
         return np.asarray(self.steps * self.learning_rate, np.float64)
-
-
-def departure(values: FloatArray | Sequence[float], level: float) -> int | None:
-    """Index of the first record from which on ``values`` stay above ``level`` to the end; None where they do not.
-
-    A difference that rises and falls back is no parting; values that are not finite count as above.
-    """
-    above = ~(np.asarray(values, np.float64) <= level)
-    if not len(above) or not above[-1]:
-        return None
-    below = np.flatnonzero(~above)
-    return int(below[-1]) + 1 if len(below) else 0

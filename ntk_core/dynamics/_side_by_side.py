@@ -52,6 +52,7 @@ class Training:
         optimizer: an :class:`Optimizer` or the name of one.
         learning_rate: η, or ``"auto"``: a quarter of the stable rate; for Adam the rate whose first step moves no
             output by more than 0.05.
+        rate_factor: multiplies the learning rate, given or automatic.
         max_steps, num_records: records are taken at w₀ and on a logarithmic grid of steps.
         loss_threshold: training ends at the record where every model has come down to it, or diverged.
         x_test, y_test: test points, of any number.
@@ -78,6 +79,7 @@ class Training:
         loss: Loss | str | None = None,
         optimizer: Optimizer | str = "gradient-descent",
         learning_rate: float | str = "auto",
+        rate_factor: float = 1.0,
         max_steps: int = 1000,
         num_records: int = 40,
         loss_threshold: float | None = None,
@@ -117,7 +119,7 @@ class Training:
         self.stable_rate = self.optimizer.stable_rate(
             largest_eigenvalue(at_start.kernel[:n]), n, self.loss.model_curvature
         )
-        self.learning_rate = self._rate(learning_rate, pre_kernel[:n])
+        self.learning_rate = check_rate(rate_factor, "rate_factor") * self._rate(learning_rate, pre_kernel[:n])
 
         trained = jax.tree.map(jnp.copy, self.origin.trained)
         self.runs = {"network": Run(self.model, self.optimizer, trained, self.origin.fixed, self.points, self.origin)}

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, SerializeAsAny
 
+from ntk_core.results._dynamics import DEPARTURE_LEVEL, DynamicsPoint, DynamicsResult, DynamicsRun, ModelPath, departure
 from ntk_core.results._kernel_drift import DriftPoint, DriftResult, DriftRun, KernelSnapshot
 from ntk_core.results._values import (
     OUTCOME_WORDS,
@@ -25,8 +26,8 @@ from ntk_core.results._values import (
 )
 
 # One entry an experiment.
-POINTS: dict[str, type[PointValue]] = {"kernel_drift": DriftPoint}
-RESULTS: dict[str, type[ResultValue]] = {"kernel_drift": DriftResult}
+POINTS: dict[str, type[PointValue]] = {"kernel_drift": DriftPoint, "dynamics": DynamicsPoint}
+RESULTS: dict[str, type[ResultValue]] = {"kernel_drift": DriftResult, "dynamics": DynamicsResult}
 
 
 def _point(data: Any) -> Any:
@@ -46,14 +47,19 @@ Point = Annotated[SerializeAsAny[PointValue], BeforeValidator(_point)]
 Result = Annotated[SerializeAsAny[ResultValue], BeforeValidator(_result)]
 
 __all__ = [
+    "DEPARTURE_LEVEL",
     "OUTCOME_WORDS",
     "POINTS",
     "RESULTS",
     "DriftPoint",
     "DriftResult",
     "DriftRun",
+    "DynamicsPoint",
+    "DynamicsResult",
+    "DynamicsRun",
     "KernelSnapshot",
     "Mean",
+    "ModelPath",
     "Outcome",
     "Point",
     "PointValue",
@@ -63,5 +69,6 @@ __all__ = [
     "Value",
     "WidthPoint",
     "csv_text",
+    "departure",
     "mean",
 ]

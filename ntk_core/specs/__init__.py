@@ -5,6 +5,7 @@ turns anything from outside into a spec or says, setting by setting, what is wro
 """
 
 from ntk_core.spec_parts import ArchitectureSpec, DatasetSpec, SpecPart, TrainingSpec
+from ntk_core.specs._dynamics import DynamicsSpec
 from ntk_core.specs._experiment import SCHEMA_VERSION, ExperimentSpec, Spec, SweepSpec
 from ntk_core.specs._kernel_drift import (
     INFINITE_WIDTH_KINDS,
@@ -31,6 +32,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "ArchitectureSpec",
     "DatasetSpec",
+    "DynamicsSpec",
     "ExperimentSpec",
     "InvalidSpec",
     "KernelDriftSpec",

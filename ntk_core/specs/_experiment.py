@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
+from ntk_core.datasets import dataset_shapes
+from ntk_core.errors import InvalidInput
 from ntk_core.spec_parts import DatasetSpec, SpecPart, Width
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -35,7 +37,12 @@ class ExperimentSpec(SpecPart):
 
 
 class SweepSpec(ExperimentSpec):
-    """Networks of several widths on one data set, each with several seeds."""
+    """Networks of several widths on one data set, each with several seeds.
+
+    ``takes_curves`` says whether data without classes suit the experiment.
+    """
+
+    takes_curves: ClassVar[bool] = False
 
     dataset: DatasetSpec = DatasetSpec()
     widths: tuple[Width, ...] = Field(
@@ -49,6 +56,12 @@ class SweepSpec(ExperimentSpec):
     seed: int = Field(
         0, ge=0, le=2**31 - 1, title="First seed", description="The runs use this seed and the following ones."
     )
+
+    @model_validator(mode="after")
+    def _has_classes(self) -> Self:
+        if not self.takes_curves and not dataset_shapes(self.dataset.name, **self.dataset.options()).class_names:
+            raise InvalidInput("dataset.name", self.dataset.name, "data with classes")
+        return self
 
     @field_validator("widths")
     @classmethod

@@ -4,10 +4,11 @@ import jax
 import numpy as np
 import pytest
 
-from ntk_core import InvalidInput, Optimizer, departure, train
+from ntk_core import InvalidInput, Optimizer, train
 from ntk_core.architectures import FullyConnected
 from ntk_core.dynamics import Training
 from ntk_core.fits import fit_power_law
+from ntk_core.results import departure
 from tests.dynamics.problems import NET, problem
 
 
