@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.plain_sweep import sweep_widths
 from ntk_core import vocabulary
+from ntk_core.architectures import FullyConnected
 from ntk_core.datasets import load_dataset
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.events import Ended, Estimated, PointFinished, PointProgress, PointStarted
@@ -227,6 +228,7 @@ def test_counted_sizes_are_those_of_the_network(architecture):
 
 def test_each_layer_has_the_width_bias_and_activation_that_was_chosen():
     net = build_network(ArchitectureSpec(depth=3, relative_widths=(1, 0.5, 2), bias_layers=(1, 3)), 20, 2, "linear")
+    assert isinstance(net, FullyConnected)
     assert (net.widths, net.biases) == ((20, 10, 40), (True, False, True))
     eq31 = ArchitectureSpec(kind="bottleneck", depth=3, bottleneck_width=1, activation="quadratic", use_bias=False)
     narrow = build_network(eq31.model_copy(update={"bottleneck_activation": "identity"}), 20, 1, "linear")
