@@ -1,6 +1,6 @@
 """Run every benchmark that needs nothing but this project: ``python -m benchmarks``."""
 
-from benchmarks import empirical_ntk, sweep, training
+from benchmarks import empirical_ntk, masked_layer, sweep, training
 
-for benchmark in (empirical_ntk, sweep, training):
+for benchmark in (empirical_ntk, masked_layer, sweep, training):
     benchmark.main()

@@ -180,6 +180,31 @@ def training(data: dict[str, Any]) -> str:
     )
 
 
+def masked(data: dict[str, Any]) -> str:
+    words = {"forward": "forward pass", "training_step": "training step"}
+    rows = [
+        [
+            words[name],
+            milliseconds(row["times"]["dense"]["median_s"]),
+            milliseconds(row["times"]["masked"]["median_s"]),
+            f"{row['times_dense']:.2f} ×",
+        ]
+        for name, row in data["layer"].items()
+    ]
+    kernel = data["kernel"]
+    return "\n\n".join(
+        [
+            "## Masked layers against dense ones",
+            f"{data['width']:,} × {data['width']:,} weights, half of them removed, n = {data['num_samples']}; "
+            f"the aim is at most {data['limit']} ×. " + stamp(data),
+            table(["", "dense", "masked", "masked / dense"], rows),
+            f"Kernel of a DenseNet with {data['depth']} × {data['width']:,} neurons, half of the edges dropped, "
+            f"n = {data['num_samples']}: {milliseconds(kernel['median_s'])} "
+            f"({milliseconds(kernel['first_s'])} with compilation).",
+        ]
+    )
+
+
 def browser(data: dict[str, Any]) -> str:
     rows = [
         [words, milliseconds(data[name]["median_s"]), milliseconds(data[name]["max_s"])]
@@ -205,6 +230,7 @@ SECTIONS = (
     ("sweep", sweeps),
     ("hessian_norm", hessians),
     ("training", training),
+    ("masked_layer", masked),
     ("dashboard", browser),
 )
 

@@ -111,9 +111,14 @@ def random_layer(layer: Any, input_shape: tuple[int, ...], rng: np.random.Genera
             mask = rng.random(array.shape) < 0.6
             mask[0] |= ~mask.any(axis=0)
             params[name] = mask.astype(array.dtype)
+        elif name == "in_degree":
+            continue
         else:
             std = layer.scaling.bias()[1] if name == "bias" else layer.scaling.weight(math.prod(array.shape[:-1]))[1]
             params[name] = std * rng.standard_normal(array.shape).astype(array.dtype)
+    if "mask" in params:  # removed edges have weight 0
+        params["weight"] = params["weight"] * params["mask"]
+        params["in_degree"] = params["mask"].sum(axis=0, dtype=np.int32)
     return params
 
 

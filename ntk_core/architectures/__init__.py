@@ -4,14 +4,16 @@ from ntk_core.architectures._activations import activation_function, output_func
 from ntk_core.architectures._convolution import Convolution
 from ntk_core.architectures._convolutional import ConvNet, Convolutional, MixedNet
 from ntk_core.architectures._fully_connected import Bottleneck, FullyConnected
-from ntk_core.architectures._graph import DAGNetwork, Edge, Group
+from ntk_core.architectures._graph import DAGNetwork
 from ntk_core.architectures._initial_output import Mirrored, Paired, Subtracted, subtract_initial_output
 from ntk_core.architectures._layers import Dense, Layer, Scaling
 from ntk_core.architectures._masked import MaskedDense
 from ntk_core.architectures._network import LayerViews, Network, NetworkParams, layer_views, merge
+from ntk_core.architectures._pre_activations import PreActivations
 from ntk_core.architectures._scaled import Scaled
 from ntk_core.architectures._skips import DenseNet, ResNet
 from ntk_core.architectures._stack import Chain, Stack
+from ntk_core.graphs import Edge, Group
 
 __all__ = [
     "Bottleneck",
@@ -33,6 +35,7 @@ __all__ = [
     "Network",
     "NetworkParams",
     "Paired",
+    "PreActivations",
     "ResNet",
     "Scaled",
     "Scaling",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,8 +10,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from ntk_core.architectures._activations import activation_function, output_function
+from ntk_core.architectures._convolution import Convolution
 from ntk_core.architectures._layers import Dense, Layer, Scaling, Shape
-from ntk_core.architectures._masked import MaskedDense, check_drop_probability
+from ntk_core.architectures._masked import MaskedDense
 from ntk_core.architectures._network import Call, Network
 from ntk_core.architectures._settings import (
     MAX_OUTPUTS,
@@ -25,33 +25,7 @@ from ntk_core.architectures._settings import (
     trains_output,
 )
 from ntk_core.errors import InvalidInput
-
-INPUT, OUTPUT = "input", "output"
-
-
-@dataclass(frozen=True)
-class Group:
-    """Neurons with the same parents and the same activation.
-
-    Attributes:
-        name: of the group; ``"input"`` and ``"output"`` are taken.
-        size: number of neurons; None for the ``width`` of the network.
-        activation: one of ``ntk_core.vocabulary.ACTIVATIONS``; None for that of the network.
-    """
-
-    name: str
-    size: int | None = None
-    activation: str | None = None
-
-
-@dataclass(frozen=True)
-class Edge:
-    """All edges from the neurons of one group to those of another, each removed with ``drop_probability``."""
-
-    source: str
-    target: str
-    drop_probability: float = 0.0
-
+from ntk_core.graphs import INPUT, OUTPUT, Edge, Graph, Group, in_degrees
 
 _DEFAULT_GROUPS = (Group("a"), Group("b"))
 _DEFAULT_EDGES = (Edge(INPUT, "a"), Edge(INPUT, "b"), Edge("a", "b"), Edge("a", OUTPUT), Edge("b", OUTPUT))
@@ -59,10 +33,13 @@ _DEFAULT_EDGES = (Edge(INPUT, "a"), Edge(INPUT, "b"), Edge("a", "b"), Edge("a", 
 
 @dataclass(frozen=True)
 class DAGNetwork(Network):
-    """α_v = σ_v(in(v)^(-1/2) Σ_{u→v} w_uv α_u + b_v) along the edges of a directed acyclic graph.
+    """α_v = σ_v(in(v)^(-1/2) Σ_{u→v} w_uv α_u + b_v) + Σ_{u⇢v} α_u along the edges of a directed acyclic graph.
 
     Groups are evaluated layer by layer, where the layer of a group is the length of the longest path to it from the
-    input. Source: Zhu, Liu & Belkin 2022, Eq. 2 and §2.2.
+    input. in(v) is the actual in-degree: edges that are removed when the parameters are drawn do not count. u⇢v are
+    fixed skips of weight 1. Behind shared edges a group has neurons at every position of the input, its channels, and
+    the same weights at each of them (a convolution with circular padding).
+    Source: Zhu, Liu & Belkin 2022, Eq. 2 and §2.2, App. A, D and E.
 
     >>> net = DAGNetwork(width=10, num_outputs=2)
     >>> net.depths
@@ -71,15 +48,15 @@ class DAGNetwork(Network):
     14
 
     Attributes:
-        width: size of the groups that state none.
+        width: m, the size of the groups that state none.
         groups: hidden groups of neurons.
         edges: between ``"input"``, the groups and ``"output"``.
         num_outputs, activation, output, parameterization, use_bias, gain, trained: as for other networks; ``"first"``
             trains the groups that see the input only.
+        dimensions: of the positions, for shared edges: 2 for images (height, width, channels), 1 for sequences.
 
     Raises:
-        InvalidInput: names the group on a cycle, with an in-degree of zero (so that the input does not reach it) or
-            without a path to the output, and the field for every other setting.
+        InvalidInput: as :class:`ntk_core.graphs.Graph`, and for every other setting by its field.
     """
 
     width: int = 512
@@ -92,70 +69,34 @@ class DAGNetwork(Network):
     use_bias: bool = False
     gain: float = 1.0
     trained: str = "all"
+    dimensions: int = 2
 
     def __post_init__(self) -> None:
         check_count("width", self.width, MAX_WIDTH)
         check_count("num_outputs", self.num_outputs, MAX_OUTPUTS)
+        check_count("dimensions", self.dimensions, 2)
         check_switch("use_bias", self.use_bias)
         check_choice("trained", self.trained, TRAINED)
         activation_function(self.activation)
         output_function(self.output)
         Scaling(self.parameterization, self.gain)
-        self._check_groups()
-        self._check_edges()
-        _check_reach(self)
-
-    def _check_groups(self) -> None:
-        names = [group.name for group in self.groups]
-        for group in self.groups:
-            if group.name in (INPUT, OUTPUT) or not group.name:
-                raise InvalidInput("groups", group.name or "''", f"any name but {INPUT!r} and {OUTPUT!r}")
-            if names.count(group.name) > 1:
-                raise InvalidInput("groups", group.name, "a different name for each group")
-            if group.size is not None:
-                check_count(f"groups.{group.name}.size", group.size, MAX_WIDTH)
-            if group.activation is not None:
-                activation_function(group.activation, f"groups.{group.name}.activation")
-
-    def _check_edges(self) -> None:
-        sources = [INPUT, *(group.name for group in self.groups)]
-        targets = [*sources[1:], OUTPUT]
-        seen = set()
-        for edge in self.edges:
-            if edge.source not in sources:
-                raise InvalidInput("edges", edge.source, "edges that start in one of " + ", ".join(sources))
-            if edge.target not in targets:
-                raise InvalidInput("edges", edge.target, "edges that end in one of " + ", ".join(targets))
-            if (edge.source, edge.target) in seen:
-                raise InvalidInput("edges", f"{edge.source} → {edge.target}", "each edge once")
-            seen.add((edge.source, edge.target))
-            check_drop_probability(edge.drop_probability, f"edges.{edge.source}-{edge.target}.drop_probability")
+        for name, size in self.graph.sizes(self.width).items():
+            check_count(f"groups.{name}.size", size, MAX_WIDTH)
 
     @cached_property
+    def graph(self) -> Graph:
+        """The groups and edges, checked."""
+        return Graph(self.groups, self.edges)
+
+    @property
     def depths(self) -> dict[str, int]:
         """Layer of each group and of the output: the longest path from the input, in the order of evaluation."""
-        depth = {INPUT: 0}
-        waiting = [*(group.name for group in self.groups), OUTPUT]
-        while waiting:
-            ready = [name for name in waiting if all(edge.source in depth for edge in self.parents[name])]
-            if not ready:
-                raise InvalidInput("edges", " → ".join(_cycle(self, waiting)), "a graph without cycles")
-            for name in ready:
-                depth[name] = 1 + max((depth[edge.source] for edge in self.parents[name]), default=-1)
-            waiting = [name for name in waiting if name not in depth]
-        del depth[INPUT]
-        return dict(sorted(depth.items(), key=lambda item: item[1]))
-
-    @cached_property
-    def parents(self) -> dict[str, tuple[Edge, ...]]:
-        """Edges into each group and into the output."""
-        names = [*(group.name for group in self.groups), OUTPUT]
-        return {name: tuple(edge for edge in self.edges if edge.target == name) for name in names}
+        return self.graph.depths
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        """Number of neurons of each hidden group."""
-        return {group.name: self.width if group.size is None else group.size for group in self.groups}
+        """Number of neurons (channels, behind shared edges) of each hidden group."""
+        return self.graph.sizes(self.width)
 
     @cached_property
     def layers(self) -> Mapping[str, Layer]:
@@ -168,64 +109,58 @@ class DAGNetwork(Network):
         }
 
     def _layer(self, name: str, trainable: bool) -> Layer:
-        is_output = name == OUTPUT
+        is_output, parents = name == OUTPUT, self.graph.parents[name]
         scaling = Scaling(self.parameterization, 1.0 if is_output else self.gain, self.width)
         size, use_bias = (self.num_outputs, False) if is_output else (self.sizes[name], self.use_bias)
-        if not any(edge.drop_probability for edge in self.parents[name]):
+        if name in self.graph.positioned:
+            return Convolution(
+                size,
+                parents[0].kernel_size,
+                dimensions=self.dimensions,
+                use_bias=use_bias,
+                scaling=scaling,
+                trainable=trainable,
+            )
+        if not any(edge.drop_probability for edge in parents):
             return Dense(size, use_bias, scaling, trainable=trainable)
-        parts = tuple((self.sizes.get(edge.source), edge.drop_probability) for edge in self.parents[name])
+        known = {group: count for group, count in self.sizes.items() if group not in self.graph.positioned}
+        parts = tuple((known.get(edge.source), edge.drop_probability) for edge in parents)
         return MaskedDense(size, parts, use_bias, scaling, trainable=trainable)
 
     def body(self, call: Call, x: Array) -> Array:
-        activations = {group.name: activation_function(group.activation or self.activation) for group in self.groups}
-        values = {INPUT: x.reshape(x.shape[0], -1)}
+        values = {INPUT: x}
         for name in self.depths:
-            z = call(name, jnp.concatenate([values[edge.source] for edge in self.parents[name]], axis=-1))
-            values[name] = z if name == OUTPUT else activations[name](z)
+            positioned = name in self.graph.positioned
+            sources = [values[edge.source] for edge in self.graph.parents[name]]
+            seen = sources if positioned else [each.reshape(each.shape[0], -1) for each in sources]
+            z = call(name, jnp.concatenate(seen, axis=-1))
+            if name != OUTPUT:
+                z = activation_function(self.graph.group[name].activation or self.activation)(z)
+            for edge in self.graph.incoming[name]:
+                z = z if edge.trained else z + self._skipped(edge, values[edge.source], z.shape)
+            values[name] = z
         return values[OUTPUT]
 
+    def _skipped(self, edge: Edge, value: Array, shape: Shape) -> Array:
+        flat = value if edge.target in self.graph.positioned else value.reshape(value.shape[0], -1)
+        if flat.shape != shape:
+            allowed = f"skips between equal sizes, here {flat.shape[1:]} and {shape[1:]}"
+            raise InvalidInput(f"edges.{edge.source}-{edge.target}.kind", "skip", allowed)
+        return flat
+
     def first_layers(self) -> tuple[str, ...]:
-        return tuple(name for name, depth in self.depths.items() if depth == 1)
+        return self.graph.first_layers
+
+    def layers_below(self, name: str) -> tuple[str, ...]:
+        """The group and the groups from which a path leads to it."""
+        below = {name}
+        for each in reversed(self.depths):
+            if each in below:
+                below.update(edge.source for edge in self.graph.incoming[each])
+        return tuple(each for each in self.depths if each in below)
 
     def min_width(self, input_shape: Shape) -> int:
         """Smallest expected in-degree outside the first layer (Zhu et al., Eq. 8); ``in_degree_range`` counts it."""
         self.layer_input_shapes(input_shape)
-        sizes = {INPUT: math.prod(input_shape), **self.sizes}
-        first = self.first_layers()
-        degrees = [
-            sum((1 - edge.drop_probability) * sizes[edge.source] for edge in edges)
-            for name, edges in self.parents.items()
-            if name not in first or len(first) == len(self.parents)
-        ]
-        return max(1, round(min(degrees)))
-
-
-def _cycle(net: DAGNetwork, waiting: list[str]) -> list[str]:
-    """The names along one cycle among groups that all wait for each other."""
-    path = [waiting[0]]
-    while path[-1] not in path[:-1]:
-        path.append(next(edge.source for edge in net.parents[path[-1]] if edge.source in waiting))
-    return path[path.index(path[-1]) :][::-1]
-
-
-def _check_reach(net: DAGNetwork) -> None:
-    """Refuse groups that nothing reaches, and groups without a path to the output.
-
-    Without cycles, following incoming edges backwards ends at the input or at a group that has none: refusing those
-    makes the input reach every group.
-    """
-    if not net.parents[OUTPUT]:
-        raise InvalidInput("edges", "none into 'output'", "at least one edge that ends in 'output'")
-    if not any(edge.source == INPUT for edge in net.edges):
-        raise InvalidInput("edges", "none from 'input'", "at least one edge that starts in 'input'")
-    for name, edges in net.parents.items():
-        if not edges:
-            raise InvalidInput("edges", f"no edge into group {name!r}", "an in-degree of at least 1 for every group")
-    order = list(net.depths)  # refuses cycles
-    useful = {OUTPUT}
-    for name in reversed(order):
-        if name in useful:
-            useful.update(edge.source for edge in net.parents[name])
-    for name in order:
-        if name not in useful:
-            raise InvalidInput("edges", f"group {name!r}", "groups from which a path leads to the output")
+        found = in_degrees(self.graph, self.width, input_shape, self.num_outputs)
+        return max(1, round(min(found[name].value for name in self.graph.judged)))

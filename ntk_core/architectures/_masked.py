@@ -11,6 +11,7 @@ from jax import Array
 from ntk_core.architectures._contractions import masked_kernel
 from ntk_core.architectures._layers import NTK_SCALING, Layer, Params, Scaling, Shape, add_bias, check_inputs
 from ntk_core.errors import InvalidInput
+from ntk_core.graphs import check_drop_probability
 
 Parts = tuple[tuple[int | None, float], ...]
 
@@ -19,9 +20,11 @@ Parts = tuple[tuple[int | None, float], ...]
 class MaskedDense(Layer):
     """z_v = in(v)^(-1/2) Σ_{u→v} W_uv a_u + b_v, over the edges that are left; in(v) is their actual number.
 
-    Each edge is removed with its drop probability when parameters are drawn, and never comes back: the mask is stored
-    beside the weights as ``params["mask"]`` (uint8), and training does not move it. A neuron whose edges would all be
-    removed keeps one of them, drawn uniformly, since an in-degree of zero has no scaling.
+    Each edge is removed with its drop probability when parameters are drawn, and never comes back: the mask and the
+    in-degrees are stored beside the weights as ``params["mask"]`` (uint8) and ``params["in_degree"]`` (int32), and
+    training does not move them. Weights of removed edges are 0 and get no gradient, so that they stay 0 and the layer
+    costs what a dense one does. A neuron whose edges would all be removed keeps one of them, drawn uniformly, since an
+    in-degree of zero has no scaling.
 
     Source: Zhu, Liu & Belkin 2022, Eq. 2 and App. A.
 
@@ -55,20 +58,22 @@ class MaskedDense(Layer):
         kept = jax.random.uniform(mask_key, (fan_in, self.num_features)) >= drop[:, None]
         spare = jnp.arange(fan_in)[:, None] == jax.random.randint(spare_key, (self.num_features,), 0, fan_in)
         mask = jnp.where(kept.any(axis=0), kept, spare).astype(jnp.uint8)
-        _, std = self.scaling.weight(in_degrees(mask))
-        params = {"weight": mask * std * jax.random.normal(weight_key, mask.shape), "mask": mask}
+        degrees = in_degrees(mask)
+        _, std = self.scaling.weight(degrees.astype(jnp.result_type(float)))
+        weight = mask * std * jax.random.normal(weight_key, mask.shape)
+        params = {"weight": weight, "mask": mask, "in_degree": degrees}
         if self.use_bias:
             params["bias"] = self.scaling.bias()[1] * jax.random.normal(bias_key, (self.num_features,))
         return params
 
     def multiplier(self, params: Params, fan_in: int) -> Array | float:
-        return self.scaling.weight(in_degrees(params["mask"]))[0]
+        return self.scaling.weight(params["in_degree"].astype(jnp.result_type(float)))[0]
 
     def bias_multiplier(self) -> float:
         return self.scaling.bias()[0]
 
     def weight_matrix(self, params: Params) -> Array:
-        return params["mask"] * params["weight"]
+        return _on_kept_edges(params["weight"], params["mask"])
 
     def apply(self, params: Params, a: Array) -> Array:
         check_inputs(a.shape[-1], params["mask"].shape[0])
@@ -76,7 +81,7 @@ class MaskedDense(Layer):
         return add_bias(self.scaling, params, z)
 
     def in_degree_range(self, params: Params) -> tuple[int, int]:
-        degrees = in_degrees(params["mask"])
+        degrees = params["in_degree"]
         return int(degrees.min()), int(degrees.max())
 
     def kernel(self, params: Params, a1: Array, d1: Array, a2: Array, d2: Array) -> Array:
@@ -87,11 +92,16 @@ class MaskedDense(Layer):
 
 
 def in_degrees(mask: Array) -> Array:
-    """Number of edges into each neuron, (num_features,)."""
-    return jnp.sum(mask, axis=0, dtype=jnp.result_type(float))
+    """Number of edges into each neuron, (num_features,), as integers: no derivative is taken of them."""
+    return jnp.sum(mask, axis=0, dtype=jnp.int32)
 
 
-def check_drop_probability(given: float, field: str = "drop_probability") -> None:
-    """Refuse a probability outside [0, 1): at 1 no edge is left."""
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < 1:
-        raise InvalidInput(field, given, "a number from 0 up to, but not including, 1")
+@jax.custom_jvp
+def _on_kept_edges(weight: Array, mask: Array) -> Array:
+    """The weights, whose removed edges are 0 already; every change of them is masked, which the backward pass does."""
+    return weight
+
+
+@_on_kept_edges.defjvp
+def _change_on_kept_edges(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+    return _on_kept_edges(*primals), primals[1] * tangents[0]  # so that second derivatives are masked as well

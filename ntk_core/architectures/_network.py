@@ -100,6 +100,11 @@ class Network(abc.ABC):
         """Names of the layers that see nothing but the input."""
         return (next(iter(self.layers)),)
 
+    def layers_below(self, name: str) -> tuple[str, ...]:
+        """This layer and the layers that its pre-activations depend on: by default all that are listed before it."""
+        names = list(self.layers)
+        return tuple(names[: names.index(name) + 1])
+
     def min_width(self, input_shape: Shape) -> int:
         """Width of the network for inputs of this shape: the smallest fan-in outside the first layers."""
         first = self.first_layers()

@@ -10,11 +10,12 @@ import jax.numpy as jnp
 from jax import Array
 
 from ntk_core.architectures._layers import Layer, Shape
-from ntk_core.architectures._masked import MaskedDense, check_drop_probability
+from ntk_core.architectures._masked import MaskedDense
 from ntk_core.architectures._network import Call
 from ntk_core.architectures._settings import MAX_WIDTH, check_count, trains_output
 from ntk_core.architectures._stack import OUTPUT_LAYER, Stack, hidden_name
 from ntk_core.errors import InvalidInput
+from ntk_core.graphs import check_drop_probability
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Hessians of model outputs: spectral norms, blocks, densities, balls, and the bounds of the theory."""
 
 from ntk_core.hessians._ball import BallSup, PathSup, ball_sup, ball_sups, path_sup
+from ntk_core.hessians._ball_eigenvalue import BallEigenvalue, smallest_eigenvalue_in_ball
 from ntk_core.hessians._blocks import BlockNorms, hessian_block_norms
 from ntk_core.hessians._closed_forms import (
     NonlinearOutputHessian,
@@ -14,6 +15,7 @@ from ntk_core.hessians._operator import check_smooth
 from ntk_core.hessians._quantities import LayerQuantities, layer_quantities
 
 __all__ = [
+    "BallEigenvalue",
     "BallSup",
     "BlockNorms",
     "LayerQuantities",
@@ -35,4 +37,5 @@ __all__ = [
     "nonlinear_output_hessian",
     "path_sup",
     "shallow_hessian_blocks",
+    "smallest_eigenvalue_in_ball",
 ]

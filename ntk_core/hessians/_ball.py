@@ -8,7 +8,7 @@ lower bound of the supremum that comes with its number of starts.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -142,11 +142,11 @@ def ball_sups(
         random, ascent = [], []
         converged = origin.converged
         for index in range(num_starts):
-            place = measure(_sphere_point(center, fixed, jax.random.fold_in(key, index), radius), fixed)
+            place = measure(sphere_point(center, fixed, jax.random.fold_in(key, index), radius), fixed)
             random.append(place.value)
             converged = converged and place.converged
             # the first ascent goes on from the best place of the smaller ball, if that beats its own random direction
-            visited = _ascend(
+            visited = ascend(
                 measure, center, fixed, best if index == 0 and best.value > place.value else place, radius, num_steps
             )
             ascent.append([each.value for each in visited])
@@ -167,9 +167,14 @@ def ball_sups(
     return results
 
 
-def _ascend(
-    measure: _Measure, center: NetworkParams, fixed: NetworkParams, start: _Place, radius: float, num_steps: int
-) -> list[_Place]:
+def ascend(
+    measure: Callable[[NetworkParams, NetworkParams], Place],
+    center: NetworkParams,
+    fixed: NetworkParams,
+    start: Place,
+    radius: float,
+    num_steps: int,
+) -> list[Place]:
     """The place after each step, the start first; one that lowers the value is not taken, and halves the next."""
     visited, length = [start], radius
     for _ in range(num_steps):
@@ -220,7 +225,7 @@ def _check_numbers(radii: Sequence[float], num_starts: int, num_steps: int) -> N
         raise InvalidInput("num_steps", num_steps, "an integer of at least 0")
 
 
-class _Place(NamedTuple):
+class Place(NamedTuple):
     """Trained parameters, Q there, its unit gradient (None along a path), and whether Lanczos converged."""
 
     value: float
@@ -252,7 +257,7 @@ class _Measure:
         else:
             self._kernel = empirical_ntk(net, params, x)
 
-    def __call__(self, trained: NetworkParams, fixed: NetworkParams) -> _Place:
+    def __call__(self, trained: NetworkParams, fixed: NetworkParams) -> Place:
         converged: Array | bool = True
         with jax.default_matmul_precision("highest"):
             if self._quantity == "hessian":
@@ -263,7 +268,7 @@ class _Measure:
                 value, direction = _kernel_ascent(
                     self._net, trained, fixed, self._x, self._kernel, self._with_direction
                 )
-        return _Place(float(value), trained, direction, bool(converged))
+        return Place(float(value), trained, direction, bool(converged))
 
 
 @partial(jax.jit, static_argnums=(0, 6, 7))
@@ -299,7 +304,7 @@ def _hessian_ascent(
         origin = jnp.zeros((), x.dtype)
         return jnp.sign(found.values[0]) * jax.jvp(slope, (origin,), (jnp.ones_like(origin),))[1]
 
-    return value, _unit(_free(jax.grad(rayleigh)(trained), fixed)), found.converged
+    return value, unit(free(jax.grad(rayleigh)(trained), fixed)), found.converged
 
 
 @partial(jax.jit, static_argnums=(0, 5))
@@ -313,10 +318,10 @@ def _kernel_ascent(
     if not with_direction:
         return half_square(trained)[1], None
     gradient, change = jax.grad(half_square, has_aux=True)(trained)
-    return change, _unit(_free(gradient, fixed))
+    return change, unit(free(gradient, fixed))
 
 
-def _free(direction: NetworkParams, fixed: NetworkParams) -> NetworkParams:
+def free(direction: NetworkParams, fixed: NetworkParams) -> NetworkParams:
     """The direction without the edges that a mask has removed, which never move."""
     return {
         name: {**moved, "weight": moved["weight"] * fixed[name]["mask"]} if "mask" in fixed.get(name, {}) else moved
@@ -328,17 +333,17 @@ def _norm(tree: Any) -> Array:
     return jnp.sqrt(sum((jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(tree)), start=jnp.zeros(())))
 
 
-def _unit(tree: Any) -> Any:
+def unit(tree: Any) -> Any:
     size = _norm(tree)
     return jax.tree.map(lambda leaf: leaf / jnp.where(size > 0, size, 1), tree)
 
 
 @jax.jit
-def _sphere_point(center: NetworkParams, fixed: NetworkParams, key: Array, radius: Array) -> NetworkParams:
+def sphere_point(center: NetworkParams, fixed: NetworkParams, key: Array, radius: Array) -> NetworkParams:
     leaves, structure = jax.tree.flatten(center)
     keys = jax.random.split(key, len(leaves))
     draws = [jax.random.normal(k, leaf.shape, leaf.dtype) for k, leaf in zip(keys, leaves, strict=True)]
-    direction = _unit(_free(jax.tree.unflatten(structure, draws), fixed))
+    direction = unit(free(jax.tree.unflatten(structure, draws), fixed))
     return jax.tree.map(lambda w, d: w + radius * d, center, direction)
 
 

@@ -12,7 +12,16 @@ import jax.numpy as jnp
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from ntk_core.architectures import Bottleneck, DAGNetwork, Network, NetworkParams, Paired, Stack, output_function
+from ntk_core.architectures import (
+    Bottleneck,
+    DAGNetwork,
+    Network,
+    NetworkParams,
+    Paired,
+    PreActivations,
+    Stack,
+    output_function,
+)
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.hessians._lanczos import Extreme, lanczos_extreme
 from ntk_core.hessians._restriction import (
@@ -168,7 +177,7 @@ def _refuse_kinks(field: str, name: str, table: Mapping[str, Term]) -> None:
 
 def _activations(net: Network) -> list[tuple[str, str]]:
     """(field, activation) of everything in the network that has one."""
-    if isinstance(net, Paired):
+    if isinstance(net, Paired | PreActivations):
         return _activations(net.net)
     if isinstance(net, DAGNetwork):
         named = [(f"groups.{group.name}.activation", group.activation) for group in net.groups]

@@ -100,7 +100,7 @@ def test_a_masked_layer_scales_by_its_actual_in_degree(x64):
     params = layer.init(jax.random.key(0), (12,))
     in_degree = np.asarray(params["mask"]).sum(axis=0)
     assert in_degree.min() == 1  # (1 - 0.1)^12 = 28 % of the neurons would have had none
-    ones = {**params, "weight": jnp.ones_like(params["weight"])}
+    ones = {**params, "weight": params["mask"].astype(float)}
     np.testing.assert_allclose(layer.apply(ones, jnp.ones((1, 12)))[0], np.sqrt(in_degree), rtol=1e-12)
 
 

@@ -73,7 +73,7 @@ def test_ascent_direction_is_the_gradient_of_the_norm(x64):
         return (ascent(ahead)[0] - ascent(behind)[0]) / (2 * step)
 
     _, steepest = ascent(center)
-    other = ball_module._sphere_point(jax.tree.map(jnp.zeros_like, center), fixed, jax.random.key(4), 1.0)
+    other = ball_module.sphere_point(jax.tree.map(jnp.zeros_like, center), fixed, jax.random.key(4), 1.0)
     cosine = sum(jnp.vdot(a, b) for a, b in zip(jax.tree.leaves(steepest), jax.tree.leaves(other), strict=True))
     assert slope(steepest) > 0
     # a directional derivative is ‖gradient‖ · cosine; central differences are exact to O(step²) = 1e-8

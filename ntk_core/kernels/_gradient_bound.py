@@ -1,0 +1,77 @@
+"""How large gradients are at initialization, at least: the lower bound that makes PL* hold at w₀."""
+
+from __future__ import annotations
+
+import numpy as np
+from jax.typing import ArrayLike
+
+from ntk_core.architectures import DAGNetwork
+from ntk_core.errors import InvalidInput
+from ntk_core.graphs import INPUT, OUTPUT
+
+# (r, E[σ(g)²]) with σ(c z) = c^r σ(z) for c > 0 and g ~ N(0, 1).
+HOMOGENEOUS = {
+    "relu": (1, 0.5),
+    "leaky_relu": (1, (1 + 0.01**2) / 2),
+    "identity": (1, 1.0),
+    "quadratic": (2, 0.75),
+}
+
+
+def gradient_norm_bound(net: DAGNetwork, x: ArrayLike) -> float:
+    """A lower bound of E_{w₀} ‖∇_w f_k(w₀; x)‖² for any output k, hence of E λ_min(K(w₀)) for a single input ``x``.
+
+    ‖∇f_k‖² is at least the part of the output layer, the mean of α_u² over the neurons u that the output sees. With
+    σ(c z) = c^r σ(z), c_σ = E[σ(g)²] and z_v ~ N(0, mean of α_u²) given what lies below, Jensen's inequality gives
+    q_v = c_σ (mean of q_u over the edges into v)^r as a lower bound of E[α_v²], from q = x_i² at the input. Where edges
+    are removed the smallest q of the sources stands for their mean.
+
+    This is the proof of Proposition 4.4 along the edges of the graph itself: never below its bound
+    min_l c_σ^{1 + r + … + r^(l-1)} δ^{2 r^l}, δ = min |x_i|, of which only the smallest layer is kept there.
+
+    >>> import jax.numpy as jnp
+    >>> net = DAGNetwork(width=5, activation="relu")  # input → a → b, all into the output
+    >>> gradient_norm_bound(DAGNetwork(width=5, activation="identity"), jnp.ones(3))
+    1.0
+
+    Raises:
+        InvalidInput: for activations that are not homogeneous, nonlinear outputs, another parameterization than
+            ``"ntk"``, fixed skips or shared weights, an output layer that is not trained.
+
+    Source: Zhu, Liu & Belkin 2022, Assumptions 4.1 and 4.2, Proposition 4.4, App. G.
+    """
+    _check(net)
+    flat = np.asarray(x, float).ravel()
+    mean_square = {INPUT: float(np.mean(flat**2))}
+    sizes = {INPUT: flat.size, **net.sizes}
+    for name in net.depths:
+        edges = net.graph.parents[name]
+        squares = [mean_square[edge.source] for edge in edges]
+        weights = [sizes[edge.source] for edge in edges]
+        removed = any(edge.drop_probability for edge in edges)
+        variance = min(squares) if removed else float(np.average(squares, weights=weights))
+        if name == OUTPUT:
+            return variance
+        degree, second_moment = HOMOGENEOUS[net.graph.group[name].activation or net.activation]
+        variance = net.gain**2 * variance + (1.0 if net.use_bias else 0.0)
+        mean_square[name] = second_moment * variance**degree
+    raise AssertionError("a graph without output")  # Graph refuses it
+
+
+def _check(net: DAGNetwork) -> None:
+    for field, given, allowed in (
+        ("output", net.output, "linear"),
+        ("parameterization", net.parameterization, "ntk"),
+    ):
+        if given != allowed:
+            raise InvalidInput(field, given, allowed)
+    if net.trained not in ("all", "last"):
+        raise InvalidInput("trained", net.trained, "all or last: the bound is that of the output layer")
+    for edge in net.edges:
+        if edge.kind != "dense":
+            raise InvalidInput(f"edges.{edge.source}-{edge.target}.kind", edge.kind, "dense edges only")
+    for group in net.groups:
+        name = group.activation or net.activation
+        if name not in HOMOGENEOUS:
+            field = f"groups.{group.name}.activation" if group.activation else "activation"
+            raise InvalidInput(field, name, "a homogeneous function: " + ", ".join(HOMOGENEOUS))

@@ -1,0 +1,133 @@
+"""500 random graphs: each is built and equals its neurons one by one, or is refused with the reason that it has."""
+
+import jax
+import numpy as np
+import pytest
+
+from ntk_core.architectures import DAGNetwork, layer_views
+from ntk_core.errors import InvalidInput
+from ntk_core.graphs import Edge, Group
+from ntk_core.hessians import hessian_norm
+from ntk_core.kernels import empirical_ntk
+from ntk_core.kernels._empirical import kernels_of_views
+from tests import neuron_oracle
+from tests.cases import Case, inputs, random_params
+
+NUM_GRAPHS, NUM_HESSIANS, NUM_INPUTS = 500, 4, 3
+ENDS = ("input", "output")
+
+
+def random_parts(rng):
+    """Groups and edges, mostly forward, now and then backward, to itself, missing or skipping."""
+    names = list(rng.permutation(list("abcde")[: rng.integers(1, 6)]))
+    groups = tuple(
+        Group(str(name), int(rng.integers(1, 4)), rng.choice([None, "quadratic", "identity"], p=[0.6, 0.2, 0.2]))
+        for name in names
+    )
+    order = ["input", *names, "output"]
+    edges = []
+    for i, source in enumerate(order[:-1]):
+        for j, target in enumerate(order[1:], start=1):
+            likely = 0.55 if j == i + 1 else 0.4 if j > i else 0.012
+            if rng.random() < likely + 0.35 * (j == i + 1):
+                edges.append(Edge(str(source), str(target), float(rng.choice([0, 0, 0.4]))))
+            if j > i > 0 and j < len(order) - 1 and rng.random() < 0.06:
+                edges.append(Edge(str(source), str(target), kind="skip"))
+    return groups, tuple(edges)
+
+
+def defects(groups, edges):
+    """Names of groups for which the graph is impossible, by matrices of reachability; empty where it is possible."""
+    names = ["input", *(group.name for group in groups), "output"]
+    size = {group.name: group.size for group in groups}
+    step, trained = np.zeros((len(names),) * 2, int), np.zeros((len(names),) * 2, int)
+    for edge in edges:
+        step[names.index(edge.source), names.index(edge.target)] = 1
+        trained[names.index(edge.source), names.index(edge.target)] |= edge.kind == "dense"
+    reach = np.sum([np.linalg.matrix_power(step, k) for k in range(1, len(names) + 1)], axis=0) > 0
+    found = {names[i] for i in range(len(names)) if reach[i, i]}  # on a cycle
+    found |= {names[j] for j in range(1, len(names)) if not trained[:, j].any()}  # in-degree 0
+    found |= {names[i] for i in range(len(names) - 1) if not reach[i, -1]}  # no path to the output
+    found |= {
+        edge.target
+        for edge in edges
+        if edge.kind == "skip" and edge.source != "input" and size[edge.source] != size[edge.target]
+    }
+    return found
+
+
+def longest_paths(groups, edges):
+    """Longest path from the input to every group, by trying all paths."""
+    found: dict[str, int] = {}
+
+    def walk(name, length):
+        found[name] = max(found.get(name, 0), length)
+        for edge in edges:
+            if edge.source == name:
+                walk(edge.target, length + 1)
+
+    walk("input", 0)
+    return {name: length for name, length in found.items() if name != "input"}
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    rng = np.random.default_rng(0)
+    return [random_parts(rng) for _ in range(NUM_GRAPHS)]
+
+
+def accepted(graphs):
+    """Index and network of every graph that can be built, with two outputs."""
+    for index, (groups, edges) in enumerate(graphs):
+        if not defects(groups, edges):
+            yield index, DAGNetwork(groups=groups, edges=edges, num_outputs=2, activation="tanh")
+
+
+def test_random_graphs_are_refused_exactly_where_they_are_impossible_and_by_a_name(graphs):
+    refused = 0
+    for groups, edges in graphs:
+        wrong = defects(groups, edges)
+        if not wrong:
+            net = DAGNetwork(groups=groups, edges=edges)
+            assert net.depths == longest_paths(groups, edges)
+            continue
+        refused += 1
+        with pytest.raises(InvalidInput) as error:
+            DAGNetwork(groups=groups, edges=edges)
+        assert error.value.field.startswith(("groups", "edges"))
+        assert any(name in str(error.value) for name in wrong), (str(error.value), wrong)
+    assert 100 < refused < 400
+
+
+def test_random_graphs_have_the_outputs_and_kernels_of_their_neurons(graphs, x64):
+    checked = 0
+    with jax.disable_jit():  # compiling five hundred different programs would take half an hour
+        for index, net in accepted(graphs):
+            case = Case("", net, (NUM_INPUTS,))
+            params, x = random_params(case, index), inputs(case, 2, index)
+            neurons = neuron_oracle.written_out(net, params, NUM_INPUTS)
+            views = layer_views(net, params, x)
+            kernel = kernels_of_views(net, False, params, views, views)
+            np.testing.assert_allclose(views.outputs, neuron_oracle.outputs(neurons, x), rtol=1e-10, atol=1e-10)
+            expected = neuron_oracle.kernel(neurons, x)
+            np.testing.assert_allclose(kernel, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
+            degrees = [len(each.incoming) for each in neurons.neurons]
+            first = sum(net.sizes[name] for name in net.graph.first_layers if name != "output")
+            judged = degrees[first:] or degrees
+            assert net.in_degree_range(params) == (min(judged), max(judged))
+            checked += 1
+    assert checked >= 100
+
+
+def test_random_graphs_have_the_compiled_kernels_and_hessian_norms_of_their_neurons(graphs, x64):
+    chosen = [pair for pair in accepted(graphs) if len(pair[1].groups) > 2][:NUM_HESSIANS]
+    assert len(chosen) == NUM_HESSIANS
+    for index, net in chosen:
+        case = Case("", net, (NUM_INPUTS,))
+        params, x = random_params(case, index), inputs(case, 2, index)
+        neurons = neuron_oracle.written_out(net, params, NUM_INPUTS)
+        expected = neuron_oracle.kernel(neurons, x)
+        np.testing.assert_allclose(empirical_ntk(net, params, x), expected, rtol=1e-10, atol=1e-10)
+        hessian = neuron_oracle.hessian(neurons, x[0])
+        norm = np.abs(np.linalg.eigvalsh(hessian)).max()
+        assert hessian_norm(net, params, x[0]).value == pytest.approx(norm, rel=1e-10, abs=1e-12)

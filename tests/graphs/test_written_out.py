@@ -1,0 +1,65 @@
+"""A graph written out is the architecture of the same shape: outputs, kernels, Hessian norms."""
+
+import jax
+import numpy as np
+import pytest
+
+from ntk_core.architectures import ConvNet, DAGNetwork, DenseNet, FullyConnected, ResNet
+from ntk_core.graphs import dense_graph, fully_connected_graph, residual_graph, shared_graph
+from ntk_core.hessians import hessian_norm
+from ntk_core.kernels import empirical_ntk
+from tests.cases import Case, inputs, random_params
+
+SETTINGS = {"width": 5, "num_outputs": 2, "activation": "tanh"}
+
+
+def of(graph, **settings):
+    return DAGNetwork(groups=graph.groups, edges=graph.edges, **SETTINGS, **settings)
+
+
+PAIRS = {
+    "fully connected": (FullyConnected(depth=3, use_bias=True, **SETTINGS), fully_connected_graph(3), (4,)),
+    "densenet": (DenseNet(depth=3, output="swish", **SETTINGS), dense_graph(3), (4,)),
+    "dropped": (DenseNet(depth=3, drop_probability=0.5, **SETTINGS), dense_graph(3, 0.5), (4,)),
+    "resnet": (ResNet(depth=4, **SETTINGS), residual_graph(4), (4,)),
+    "resnet every two": (ResNet(depth=5, skip_every=2, **SETTINGS), residual_graph(5, 2), (4,)),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_graph_written_out_is_the_architecture_of_the_same_shape(name, x64):
+    net, graph, shape = PAIRS[name]
+    dag = of(graph, output=net.output, use_bias=net.use_bias)
+    params, x = random_params(Case("", net, shape)), inputs(Case("", net, shape), 3)
+    renamed = dict(zip(dag.depths, params.values(), strict=True))
+    np.testing.assert_allclose(dag.apply(renamed, x), net.apply(params, x), rtol=1e-10, atol=1e-12)
+    expected = empirical_ntk(net, params, x)
+    np.testing.assert_allclose(empirical_ntk(dag, renamed, x), expected, rtol=1e-10, atol=1e-10)
+    norm = hessian_norm(net, params, x[0]).value
+    assert hessian_norm(dag, renamed, x[0]).value == pytest.approx(norm, rel=1e-10)
+    assert dag.min_width(shape) == net.min_width(shape)
+    assert dag.in_degree_range(renamed) == net.in_degree_range(params)
+
+
+def test_shared_weights_are_a_convolution(x64):
+    """Equal but for the order in which the positions are read out."""
+    net, dag = ConvNet(depth=2, **SETTINGS), of(shared_graph(2))
+    case = Case("", net, (3, 4, 2))
+    params, x = random_params(case), inputs(case, 2)
+    by_channel = np.asarray(params["output"]["weight"]).reshape(5, 12, 2)
+    by_position = np.moveaxis(by_channel, 0, 1).reshape(60, 2)
+    renamed = {"a": params["hidden1"], "b": params["hidden2"], "output": {"weight": by_position}}
+    np.testing.assert_allclose(dag.apply(renamed, x), net.apply(params, x), rtol=1e-10, atol=1e-12)
+    expected = empirical_ntk(net, params, x)
+    np.testing.assert_allclose(empirical_ntk(dag, renamed, x), expected, rtol=1e-10, atol=1e-10)
+    assert hessian_norm(dag, renamed, x[0]).value == pytest.approx(hessian_norm(net, params, x[0]).value, rel=1e-10)
+    assert dag.in_degree_range(renamed) == (45, 60)
+
+
+def test_random_draws_are_those_of_the_architecture(x64):
+    """The same key draws the same masks and weights, so that presets of both kinds can be compared run by run."""
+    net, graph, shape = PAIRS["dropped"]
+    ours, theirs = (each.init(jax.random.key(3), shape) for each in (of(graph), net))
+    for a, b in zip(ours.values(), theirs.values(), strict=True):
+        np.testing.assert_array_equal(a["mask"], b["mask"])
+        np.testing.assert_array_equal(a["weight"], b["weight"])
