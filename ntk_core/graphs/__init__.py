@@ -5,6 +5,7 @@ from ntk_core.graphs._in_degrees import InDegree, in_degrees
 from ntk_core.graphs._json import graph_data, parse_graph
 from ntk_core.graphs._parts import EDGE_KINDS, INPUT, OUTPUT, Edge, Group, check_drop_probability
 from ntk_core.graphs._shapes import (
+    EXAMPLE_TITLES,
     arbitrary_graph,
     bottleneck_layer_graph,
     dense_graph,
@@ -20,6 +21,7 @@ from ntk_core.graphs._verdict import Reason, Verdict, verdict
 
 __all__ = [
     "EDGE_KINDS",
+    "EXAMPLE_TITLES",
     "INPUT",
     "OUTPUT",
     "Edge",

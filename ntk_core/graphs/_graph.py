@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -43,6 +44,12 @@ class Graph:
         self._check_reach()
         self._check_positions()
         self._check_skips()
+
+    def __str__(self) -> str:
+        """The graph as compact JSON text, read back by :func:`ntk_core.graphs.parse_graph`."""
+        from ntk_core.graphs._json import graph_data
+
+        return json.dumps(graph_data(self), separators=(",", ":"), ensure_ascii=False)
 
     @cached_property
     def group(self) -> dict[str, Group]:

@@ -8,6 +8,22 @@ from ntk_core.graphs._parts import INPUT, OUTPUT, Edge, Group
 HIDDEN = "abcdefghijklmnop"
 
 
+def _names(depth: int) -> tuple[str, ...]:
+    return tuple(HIDDEN[:depth])
+
+
+def _groups(names: tuple[str, ...]) -> tuple[Group, ...]:
+    return tuple(Group(name) for name in names)
+
+
+def _chain(names: tuple[str, ...]) -> tuple[Edge, ...]:
+    return tuple(Edge(source, target) for source, target in zip((INPUT, *names), (*names, OUTPUT), strict=True))
+
+
+def _edges(*pairs: str) -> tuple[Edge, ...]:
+    return tuple(Edge(source, target) for source, target in map(str.split, pairs))
+
+
 def fully_connected_graph(depth: int) -> Graph:
     """Each layer sees the one below it (Zhu et al., App. A)."""
     names = _names(depth)
@@ -77,32 +93,20 @@ def arbitrary_graph() -> Graph:
     return Graph(groups, edges)
 
 
+_EXAMPLES: dict[str, tuple[str, Graph]] = {
+    "densenet-dropped": ("DenseNet, half of the edges dropped", dense_graph(3, 0.5)),
+    "irregular": ("irregular groups", arbitrary_graph()),
+    "fully-connected": ("fully connected", fully_connected_graph(3)),
+    "few-bottleneck-neurons": ("two bottleneck neurons", few_bottleneck_neurons_graph()),
+    "bottleneck-layer": ("bottleneck layer", bottleneck_layer_graph()),
+    "bottleneck-repaired": ("bottleneck layer, repaired", repaired_bottleneck_graph()),
+    "fixed-skips": ("fixed skips (ResNet)", residual_graph(3)),
+    "shared-weights": ("shared weights (convolution)", shared_graph(2)),
+    "unequal": ("unequal in-degrees", unequal_graph()),
+}
+EXAMPLE_TITLES = {name: title for name, (title, _) in _EXAMPLES.items()}
+
+
 def example_graphs() -> dict[str, Graph]:
-    """The gallery of graphs, by title."""
-    return {
-        "DenseNet, half of the edges dropped": dense_graph(3, 0.5),
-        "irregular groups": arbitrary_graph(),
-        "fully connected": fully_connected_graph(3),
-        "two bottleneck neurons": few_bottleneck_neurons_graph(),
-        "bottleneck layer": bottleneck_layer_graph(),
-        "bottleneck layer, repaired": repaired_bottleneck_graph(),
-        "fixed skips (ResNet)": residual_graph(3),
-        "shared weights (convolution)": shared_graph(2),
-        "unequal in-degrees": unequal_graph(),
-    }
-
-
-def _names(depth: int) -> tuple[str, ...]:
-    return tuple(HIDDEN[:depth])
-
-
-def _groups(names: tuple[str, ...]) -> tuple[Group, ...]:
-    return tuple(Group(name) for name in names)
-
-
-def _chain(names: tuple[str, ...]) -> tuple[Edge, ...]:
-    return tuple(Edge(source, target) for source, target in zip((INPUT, *names), (*names, OUTPUT), strict=True))
-
-
-def _edges(*pairs: str) -> tuple[Edge, ...]:
-    return tuple(Edge(source, target) for source, target in map(str.split, pairs))
+    """The gallery of graphs, by name; ``EXAMPLE_TITLES`` has their titles."""
+    return {name: graph for name, (_, graph) in _EXAMPLES.items()}

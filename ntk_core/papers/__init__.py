@@ -6,11 +6,12 @@ from ntk_core.errors import InvalidInput
 from ntk_core.papers._dynamics import DYNAMICS
 from ntk_core.papers._liu import LIU
 from ntk_core.papers._preset import Preset
+from ntk_core.papers._zhu import ZHU
 from ntk_core.specs import Spec
 
 __all__ = ["PRESETS", "Preset", "preset", "presets"]
 
-PRESETS: dict[str, Preset[Spec]] = {found.name: found for found in (*LIU, *DYNAMICS)}
+PRESETS: dict[str, Preset[Spec]] = {found.name: found for found in (*LIU, *DYNAMICS, *ZHU)}
 
 
 def presets() -> dict[str, Spec]:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, SerializeAsAny
 
+from ntk_core.results._dag import DAGPoint, DAGResult, DAGRun, LayerLinearity
 from ntk_core.results._dynamics import DEPARTURE_LEVEL, DynamicsPoint, DynamicsResult, DynamicsRun, ModelPath, departure
 from ntk_core.results._kernel_drift import DriftPoint, DriftResult, DriftRun, KernelSnapshot
 from ntk_core.results._values import (
@@ -26,8 +27,8 @@ from ntk_core.results._values import (
 )
 
 # One entry an experiment.
-POINTS: dict[str, type[PointValue]] = {"kernel_drift": DriftPoint, "dynamics": DynamicsPoint}
-RESULTS: dict[str, type[ResultValue]] = {"kernel_drift": DriftResult, "dynamics": DynamicsResult}
+POINTS: dict[str, type[PointValue]] = {"kernel_drift": DriftPoint, "dynamics": DynamicsPoint, "dag": DAGPoint}
+RESULTS: dict[str, type[ResultValue]] = {"kernel_drift": DriftResult, "dynamics": DynamicsResult, "dag": DAGResult}
 
 
 def _point(data: Any) -> Any:
@@ -51,6 +52,9 @@ __all__ = [
     "OUTCOME_WORDS",
     "POINTS",
     "RESULTS",
+    "DAGPoint",
+    "DAGResult",
+    "DAGRun",
     "DriftPoint",
     "DriftResult",
     "DriftRun",
@@ -58,6 +62,7 @@ __all__ = [
     "DynamicsResult",
     "DynamicsRun",
     "KernelSnapshot",
+    "LayerLinearity",
     "Mean",
     "ModelPath",
     "Outcome",

@@ -5,6 +5,7 @@ turns anything from outside into a spec or says, setting by setting, what is wro
 """
 
 from ntk_core.spec_parts import ArchitectureSpec, DatasetSpec, SpecPart, TrainingSpec
+from ntk_core.specs._dag import DRAWN, DAGSpec
 from ntk_core.specs._dynamics import DynamicsSpec
 from ntk_core.specs._experiment import SCHEMA_VERSION, ExperimentSpec, Spec, SweepSpec
 from ntk_core.specs._kernel_drift import (
@@ -26,11 +27,13 @@ from ntk_core.specs._parse import (
 )
 
 __all__ = [
+    "DRAWN",
     "EXPERIMENTS",
     "INFINITE_WIDTH_KINDS",
     "MAX_JSON_BYTES",
     "SCHEMA_VERSION",
     "ArchitectureSpec",
+    "DAGSpec",
     "DatasetSpec",
     "DynamicsSpec",
     "ExperimentSpec",

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from ntk_core.errors import InvalidInput
 from ntk_core.spec_parts import SpecPart
+from ntk_core.specs._dag import DAGSpec
 from ntk_core.specs._dynamics import DynamicsSpec
 from ntk_core.specs._experiment import Spec
 from ntk_core.specs._kernel_drift import KernelDriftSpec
@@ -19,6 +20,7 @@ MAX_JSON_BYTES = 1_000_000
 # One entry an experiment, by the name that its JSON gives.
 EXPERIMENTS: dict[str, type[Spec]] = {
     "kernel_drift": KernelDriftSpec,
+    "dag": DAGSpec,
     "dynamics": DynamicsSpec,
 }
 

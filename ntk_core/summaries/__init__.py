@@ -7,13 +7,18 @@ from typing import Any
 
 from ntk_core.results import PointValue
 from ntk_core.specs import Spec
+from ntk_core.summaries._dag import dag_summary
 from ntk_core.summaries._dynamics import dynamics_summary
 from ntk_core.summaries._kernel_drift import drift_summary
 
 __all__ = ["summary"]
 
 # One entry an experiment.
-_SUMMARIES: dict[str, Callable[[Any, Any], str]] = {"kernel_drift": drift_summary, "dynamics": dynamics_summary}
+_SUMMARIES: dict[str, Callable[[Any, Any], str]] = {
+    "kernel_drift": drift_summary,
+    "dynamics": dynamics_summary,
+    "dag": dag_summary,
+}
 
 
 def summary(spec: Spec, points: Sequence[PointValue]) -> str:

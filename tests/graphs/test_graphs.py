@@ -39,14 +39,14 @@ def test_graphs_do_not_start_jax():
 
 def test_the_layer_of_a_group_is_its_longest_path_from_the_input():
     assert dense_graph(3).depths == {"a": 1, "b": 2, "c": 3, "output": 4}
-    assert EXAMPLES["irregular groups"].depths == {"a": 1, "b": 1, "c": 2, "d": 2, "e": 3, "output": 4}
+    assert EXAMPLES["irregular"].depths == {"a": 1, "b": 1, "c": 2, "d": 2, "e": 3, "output": 4}
     assert residual_graph(3).first_layers == ("a",)
 
 
 def test_in_degrees_follow_edges_positions_and_powers_of_the_width():
     found = in_degrees(dense_graph(2, 0.5), 100, (10,), 3)
     assert {name: each.value for name, each in found.items()} == {"a": 5, "b": 55, "output": 105}
-    shared = in_degrees(EXAMPLES["shared weights (convolution)"], 8, SHAPE, 2)
+    shared = in_degrees(EXAMPLES["shared-weights"], 8, SHAPE, 2)
     assert {name: each.value for name, each in shared.items()} == {"a": 27, "b": 72, "output": 128}
     unequal = in_degrees(unequal_graph(), 100, (10,))
     assert (unequal["b"].value, unequal["c"].value) == (100, 1100)
@@ -132,15 +132,15 @@ def test_a_shared_group_has_one_kernel_size_and_no_second_unknown_stretch_is_mas
 @pytest.mark.parametrize(
     ("name", "outcome"),
     [
-        ("DenseNet, half of the edges dropped", "wide"),
-        ("irregular groups", "wide"),
-        ("fully connected", "wide"),
-        ("two bottleneck neurons", "wide but for a few"),
-        ("bottleneck layer", "not wide"),
-        ("bottleneck layer, repaired", "wide"),
-        ("fixed skips (ResNet)", "wide"),
-        ("shared weights (convolution)", "wide"),
-        ("unequal in-degrees", "wide"),
+        ("densenet-dropped", "wide"),
+        ("irregular", "wide"),
+        ("fully-connected", "wide"),
+        ("few-bottleneck-neurons", "wide but for a few"),
+        ("bottleneck-layer", "not wide"),
+        ("bottleneck-repaired", "wide"),
+        ("fixed-skips", "wide"),
+        ("shared-weights", "wide"),
+        ("unequal", "wide"),
     ],
 )
 def test_verdicts_are_those_of_the_theorems_and_of_appendix_f(name, outcome):
@@ -149,16 +149,16 @@ def test_verdicts_are_those_of_the_theorems_and_of_appendix_f(name, outcome):
 
 
 def test_verdicts_name_the_group_its_in_degree_and_the_cause():
-    harmful = verdict(EXAMPLES["bottleneck layer"], 100, (3,))
+    harmful = verdict(EXAMPLES["bottleneck-layer"], 100, (3,))
     assert not harmful.becomes_linear
     words = "All 100 neurons of group c have in-degree 2 (from b) at every width: not wide."
     assert [(reason.group, reason.words) for reason in harmful.reasons] == [("c", words)]
-    few = verdict(EXAMPLES["two bottleneck neurons"], 100, (3,))
+    few = verdict(EXAMPLES["few-bottleneck-neurons"], 100, (3,))
     assert few.becomes_linear
     assert few.reasons[0].words == (
         "The 2 neurons of group few have in-degree 1 (from one): a vanishing share of what wide neurons see."
     )
-    assert "m^1 to m^1.5: a polynomial ratio" in verdict(EXAMPLES["unequal in-degrees"], 100, (3,)).reasons[0].words
+    assert "m^1 to m^1.5: a polynomial ratio" in verdict(EXAMPLES["unequal"], 100, (3,)).reasons[0].words
 
 
 def test_an_output_of_fixed_in_degree_is_narrow():
