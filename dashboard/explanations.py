@@ -8,6 +8,12 @@ WHAT_TO_SEE = {
         "theorem's upper bound $m^{-1/2}$; the dashed guides have both slopes. With a softmax or swish output it stays "
         "large at every width. Softmax comes close to 1 once it has converged: it saturates, and its kernel dies."
     ),
+    "dag": (
+        "**What should I see?** On a wide graph ΔK falls at least like the dashed guide $m^{-1/2}$, in the realized "
+        "smallest in-degree, and ‖H‖ falls with it, more slowly where a logarithm or the inputs count. A layer of "
+        "narrow neurons keeps both up at every width; a few narrow neurons, removed edges, fixed skips and shared "
+        "weights do not. Behind a nonlinear output nothing falls."
+    ),
     "architectures": (
         "**What should I see?** Without a bottleneck the kernel change falls as the width grows, with a bottleneck of "
         "fixed width less, if at all. A few hundred neurons are not wide: the heatmaps before and after still differ. "
@@ -21,6 +27,11 @@ WHY_FINITE_WIDTH_DIFFERS = {
         "**Why is finite width different?** The kernel can move only as far as the Hessian of the output lets it. "
         "Behind a linear output that Hessian shrinks with the width, behind a nonlinear one it does not; and at small "
         "$m$ it is large for all. Open markers are runs that did not converge: no mean and no exponent uses them."
+    ),
+    "dag": (
+        "**Why is finite width different?** Every neuron averages over its incoming edges, and its random part falls "
+        "like one over the root of their number: what counts is the smallest in-degree that many neurons share, not "
+        "the number of neurons. The theorem holds as the width grows; at one width, only the measurement counts."
     ),
     "architectures": (
         "**Why is finite width different?** A kernel entry is a sum over the $m$ neurons of each layer. Its random "

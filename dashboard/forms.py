@@ -112,10 +112,13 @@ class SpecForm(Generic[Part]):
             help=f"{self.preset.source}: {paper.point_words[1]} up to {max(getattr(paper, paper.swept_field)):,}.",
         )
 
-    def widgets(self, groups: Sequence[Group]) -> None:
-        """Every setting that the chosen kinds use, under its heading or under "More", with its sentence if any."""
+    def widgets(self, groups: Sequence[Group], elsewhere: Sequence[str] = ()) -> None:
+        """Every setting that the chosen kinds use, under its heading or under "More", with its sentence if any.
+
+        Settings named in ``elsewhere`` have no widget here: the page sets them by their keys in the session.
+        """
         values = self._values()
-        left = [setting for setting in self._settings if setting.is_used(values)]
+        left = [setting for setting in self._settings if setting.is_used(values) and setting.name not in elsewhere]
         for group in (*groups, Group("More", ("",), expanded=False)):
             # In the order of the group's prefixes, which need not be that of the spec.
             members = [s for prefix in group.prefixes for s in left if s.name.startswith(prefix)]

@@ -31,6 +31,7 @@ class PageEntry:
 PAGES = (
     PageEntry("overview", "Overview", ":material/home:", ""),
     PageEntry("kernel_drift", "Kernel change", ":material/show_chart:", ""),
+    PageEntry("dag", "Graphs", ":material/polyline:", ""),
     PageEntry("architectures", "Architectures", ":material/account_tree:", ""),
 )
 

@@ -37,7 +37,7 @@ ZHU: tuple[Preset[Spec], ...] = (
     _preset(
         "zhu-fig2",
         "Dropped edges: ΔK and ‖H‖ against in-degree",
-        "A DenseNet from which edges are removed at random becomes linear as its realised width, the smallest "
+        "A DenseNet from which edges are removed at random becomes linear as its realized width, the smallest "
         "in-degree, grows: ΔK and ‖H‖ fall about as m^(-1/2).",
         "Zhu, Liu & Belkin 2022, Fig. 2",
         _CHOICES,
@@ -50,7 +50,7 @@ ZHU: tuple[Preset[Spec], ...] = (
         "width; those of the first layer are linear at every width.",
         "Zhu, Liu & Belkin 2022, Theorem 3.8",
         _CHOICES,
-        _settings(_MIXTURE, graph=dense_graph(3), widths=(32, 64, 128, 256, 512), pre_activations=True),
+        _settings(_MIXTURE, graph=dense_graph(3), widths=(32, 100, 300), pre_activations=True),
     ),
     _preset(
         "zhu-bottleneck-neurons",
@@ -62,7 +62,7 @@ ZHU: tuple[Preset[Spec], ...] = (
             _MIXTURE,
             graph=few_bottleneck_neurons_graph(),
             compared=("bottleneck-layer", "bottleneck-repaired"),
-            widths=(32, 64, 128, 256, 512),
+            widths=(32, 80, 200, 500),
             num_seeds=5,
         ),
     ),
@@ -72,7 +72,7 @@ ZHU: tuple[Preset[Spec], ...] = (
         "Skip connections that are never trained keep the m^(-1/2): the same network with and without them.",
         "Zhu, Liu & Belkin 2022, App. D",
         _GRAPH_CHOICES,
-        _settings(_MIXTURE, graph=residual_graph(3), compared=("fully-connected",), widths=(32, 64, 128, 256, 512)),
+        _settings(_MIXTURE, graph=residual_graph(3), compared=("fully-connected",), widths=(32, 100, 300, 1000)),
     ),
     _preset(
         "zhu-shared",

@@ -22,8 +22,11 @@ DRAWN = "drawn"
 
 
 def _graph(data: Any) -> Graph:
-    """A graph from JSON; the field of what is wrong is named inside the graph."""
-    return parse_graph(data)
+    """A graph from JSON; what is wrong inside it is named behind the name of the setting."""
+    try:
+        return parse_graph(data)
+    except InvalidInput as error:
+        raise InvalidInput("", f"{error.field}: {error.given}", error.allowed) from None
 
 
 GraphField = Annotated[InstanceOf[Graph], BeforeValidator(_graph), PlainSerializer(graph_data)]

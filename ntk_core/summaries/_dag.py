@@ -14,7 +14,7 @@ from ntk_core.summaries._tables import aligned, num_runs
 
 
 def dag_summary(spec: DAGSpec, points: Sequence[DAGPoint]) -> str:
-    """Realised in-degree, ΔK and ‖H‖ of each graph and output, the verdicts, and exponents with their intervals."""
+    """Realized in-degree, ΔK and ‖H‖ of each graph and output, the verdicts, and exponents with their intervals."""
     series = [(graph, output) for graph in spec.graphs() for output in spec.outputs]
     rows: list[tuple[str, ...]] = [
         ("width", "graph", "output", "smallest in-degree", "ΔK (mean ± s.e.)", "‖H‖ (mean ± s.e.)", "seeds")
@@ -27,7 +27,7 @@ def dag_summary(spec: DAGSpec, points: Sequence[DAGPoint]) -> str:
 
 
 def exponent(points: Sequence[DAGPoint], graph: str, output: str) -> str:
-    """The exponents of ΔK in the realised smallest in-degree, or in the width where that stays the same."""
+    """The exponents of ΔK in the realized smallest in-degree, or in the width where that stays the same."""
     runs = [(point.width, run) for point in points for run in point.of(graph, output) if run.outcome == "converged"]
     total = sum(len(point.of(graph, output)) for point in points)
     constant = len({run.min_in_degree for _, run in runs}) < 2

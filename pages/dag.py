@@ -1,0 +1,72 @@
+"""Draw a network as a graph and see whether it becomes linear (Zhu, Liu & Belkin 2022)."""
+
+import streamlit as st
+
+from dashboard import session
+from dashboard.components.chart import chart, chooser
+from dashboard.components.export import export_menu
+from dashboard.components.graph_editor import graph_editor
+from dashboard.components.graph_view import graph_view
+from dashboard.components.provenance import provenance_footer
+from dashboard.components.run_panel import Shown, attach, live_panel, run_bar
+from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
+from dashboard.figures import dag as figures
+from dashboard.forms import Group, SpecForm
+from dashboard.navigation import enter
+from ntk_core.specs import DAGSpec
+
+PAGE = enter("dag")
+TITLE = "Does this graph become linear?"
+PRESETS = (
+    "zhu-fig2",
+    "zhu-bottleneck-neurons",
+    "zhu-preactivations",
+    "zhu-skip",
+    "zhu-shared",
+    "zhu-unequal",
+    "zhu-nonlinear-output",
+    "zhu-pl",
+)
+GROUPS = (
+    Group("Network", ("activation", "outputs", "use_bias", "compared")),
+    Group("Widths and seeds", ("widths", "num_seeds", "seed")),
+    Group("Measured", ("num_hessians", "pre_activations", "ball_radius"), expanded=False),
+    Group("Training", ("training.",), expanded=False),
+    Group("Data", ("dataset.",), expanded=False),
+)
+
+
+def draw(shown: Shown) -> None:
+    """Every measure against width or realized in-degree, with its words and numbers."""
+    points, widths = shown.points, shown.spec.widths
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.subheader("Measured, against the", anchor=False, width="content")
+        axis = chooser("Axis", figures.axes_of(points), figures.AXIS_TITLES.__getitem__, key=f"{PAGE}.axis",
+                       pixels=260, last=False)  # fmt: skip
+        pictures = figures.pictures(points, widths, axis)
+        export_menu("graph", TITLE, shown.spec, shown.result, {each.words: each.figure for each in pictures})
+    columns = st.columns(2, gap="medium")
+    for index, each in enumerate(pictures):
+        with columns[index % 2]:
+            chart(each.figure, f"{PAGE}.{each.name}", each.words, figures.rows(points), each.caption)
+    columns[0].markdown(WHAT_TO_SEE[PAGE])
+    columns[1].markdown(WHY_FINITE_WIDTH_DIFFERS[PAGE])
+    if shown.result is not None:
+        provenance_footer(shown.result)
+
+
+address = session.new_address(PAGE)
+form = SpecForm(PAGE, PRESETS, address, attach(PAGE, address, DAGSpec))
+with st.sidebar:
+    form.widgets(GROUPS, elsewhere=("graph",))
+st.title(TITLE, anchor=False)
+st.markdown(f"{form.preset.claim} *{form.preset.source}.*", help=form.preset.our_choice)
+form.notes_elsewhere()
+run_bar(PAGE, form)
+tables, picture = st.columns([6, 7], gap="medium")
+with tables:
+    graph, _ = graph_editor(PAGE)
+with picture:
+    graph_view(PAGE, graph, form.spec or form.preset.spec)
+session.show_address(PAGE, {**form.query(), **session.job_query(PAGE)})
+live_panel(PAGE, form, draw)
