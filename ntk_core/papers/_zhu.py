@@ -95,14 +95,15 @@ ZHU: tuple[Preset[Spec], ...] = (
     _preset(
         "zhu-nonlinear-output",
         "Nonlinear outputs",
-        "Behind a nonlinear output the same graph does not become linear: ‖H‖ and ΔK stay of order 1.",
+        "Behind a nonlinear output the same graph does not become linear: ΔK and ‖H‖ stay where they are at every width.",
         "Zhu, Liu & Belkin 2022, §3 and §4",
         _GRAPH_CHOICES,
         _settings(
             _MIXTURE,
             graph=dense_graph(2),
             outputs=("linear", "softmax", "swish"),
-            widths=(32, 64, 128, 256, 512),
+            widths=(32, 100, 300, 1000),
+            num_hessians=6,
         ),
     ),
     _preset(

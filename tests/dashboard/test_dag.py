@@ -1,0 +1,214 @@
+"""The page of graphs: drawing, editor, verdict, figures."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pandas as pd
+import pytest
+
+from dashboard.figures import dag as figures
+from dashboard.figures.graph_drawing import drawing_words, edge_words, graph_drawing, group_rows
+from dashboard.gallery import gallery_result
+from dashboard.graph_tables import graph_or_sentence, tables, text_of_tables
+from ntk_core.fits import fit_power_law
+from ntk_core.graphs import dense_graph, example_graphs, parse_graph, residual_graph, verdict
+from ntk_core.papers import PRESETS
+from tests.dashboard.open_pages import checked, open_page, words
+
+EXAMPLES = example_graphs()
+GALLERY = [name for name in PRESETS if name.startswith("zhu-")]
+RESULTS = {name: gallery_result(name) for name in GALLERY}
+
+
+def changes(name, graph="drawn", output="linear"):
+    """(realized smallest in-degree, width, ΔK, ‖H‖) of every converged run."""
+    return [
+        (run.min_in_degree, point.width, run.sup_change, run.hessian_norm)
+        for point in RESULTS[name].points
+        for run in point.of(graph, output)
+        if run.outcome == "converged"
+    ]
+
+
+def exponent(name, graph="drawn", output="linear", place=1, value=2):
+    rows = changes(name, graph, output)
+    return fit_power_law([row[place] for row in rows], [row[value] for row in rows])
+
+
+@pytest.mark.parametrize("name", GALLERY)
+def test_every_preset_of_the_paper_has_a_precomputed_figure(name):
+    assert RESULTS[name] is not None
+
+
+def test_kernel_change_of_fig_2_falls_at_least_like_the_root_of_the_realized_width():
+    law = exponent("zhu-fig2", place=0)
+    assert law.exponent + law.interval <= -0.4
+    norm = exponent("zhu-fig2", place=0, value=3)
+    assert -0.6 < norm.exponent < -0.3
+
+
+def test_few_bottleneck_neurons_are_harmless_a_layer_is_not_and_connections_repair_it():
+    few, repaired = (exponent("zhu-bottleneck-neurons", graph) for graph in ("drawn", "bottleneck-repaired"))
+    assert max(few.exponent + few.interval, repaired.exponent + repaired.interval) < -0.4
+    layer = exponent("zhu-bottleneck-neurons", "bottleneck-layer")
+    assert layer.exponent + layer.interval > -0.25
+    last = max(row[1] for row in changes("zhu-bottleneck-neurons"))
+    at_last = {
+        graph: [row[2] for row in changes("zhu-bottleneck-neurons", graph) if row[1] == last]
+        for graph in ("drawn", "bottleneck-layer", "bottleneck-repaired")
+    }
+    assert min(at_last["bottleneck-layer"]) > 5 * max(at_last["drawn"] + at_last["bottleneck-repaired"])
+
+
+def test_verdicts_agree_with_what_is_measured_of_the_bottlenecks():
+    spec = RESULTS["zhu-bottleneck-neurons"].spec
+    for name, graph in spec.graphs().items():
+        law = exponent("zhu-bottleneck-neurons", name, value=3)
+        assert verdict(graph, 100, (10,)).becomes_linear == (law.exponent < -0.3)
+
+
+@pytest.mark.parametrize("name", ["zhu-skip", "zhu-shared", "zhu-unequal"])
+def test_skips_shared_weights_and_unequal_in_degrees_keep_the_root(name):
+    law, norm = exponent(name), exponent(name, value=3)
+    assert law.exponent + law.interval < -0.4
+    assert norm.exponent < -0.35
+
+
+def test_every_pre_activation_becomes_linear():
+    runs = [(point.width, run) for point in RESULTS["zhu-preactivations"].points for run in point.runs]
+    groups = [layer.group for layer in runs[0][1].layers]
+    assert groups == ["a", "b", "c", "output"]
+    for index, group in enumerate(groups):
+        norms = [run.layers[index].hessian_norm for _, run in runs]
+        moved = [run.layers[index].change for _, run in runs]
+        if group == "a":  # linear at every width
+            assert max(norms) == max(moved) == 0
+            continue
+        for values in (norms, moved):
+            law = fit_power_law([width for width, _ in runs], values)
+            assert law.exponent + law.interval < -0.3, group
+
+
+def test_nonlinear_outputs_keep_the_hessian():
+    last = RESULTS["zhu-nonlinear-output"].points[-1]
+    linear, *others = (
+        [run.hessian_norm for run in last.of("drawn", output)]
+        for output in RESULTS["zhu-nonlinear-output"].spec.outputs
+    )
+    for norms in others:
+        assert min(norms) > max(linear)
+    assert exponent("zhu-nonlinear-output", value=3).exponent < -0.35
+    assert exponent("zhu-nonlinear-output", output="softmax", value=3).exponent > -0.2
+
+
+def test_gradients_and_eigenvalues_stay_away_from_zero_and_the_ball_costs_less_as_the_width_grows():
+    points = RESULTS["zhu-pl"].points
+    kept = []
+    for point in points:
+        for run in point.runs:
+            assert run.gradient_norm > run.gradient_bound > 0
+        kept.append([run.ball_eigenvalue / run.smallest_eigenvalue[0] for run in point.runs])
+    assert min(kept[-1]) > max(kept[0])
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_drawings_have_a_box_for_every_group_and_a_line_for_every_edge(name):
+    graph = EXAMPLES[name]
+    found = verdict(graph, 100, (8, 8, 3))
+    figure = graph_drawing(graph, 100, (8, 8, 3), 2, found)
+    boxes = [shape for shape in figure.layout.shapes if shape.type == "rect"]
+    assert len(boxes) == len(graph.groups) + 2
+    assert len(figure.layout.annotations) == len(graph.edges)
+    assert found.outcome in drawing_words(graph, 100, found)
+    assert [row["group"] for row in group_rows(graph, 100, (8, 8, 3), 2)] == list(graph.depths)
+
+
+def test_drawings_mark_what_speaks_against_and_explain_their_lines():
+    graph = EXAMPLES["bottleneck-layer"]
+    figure = graph_drawing(graph, 100, (3,), 1, verdict(graph, 100, (3,)))
+    colors = [shape.line.color for shape in figure.layout.shapes if shape.type == "rect"]
+    assert len(set(colors)) == 3  # the input, the groups, the harmful one
+    assert edge_words(dense_graph(2, 0.5)) == "dotted: edges removed at random"
+    assert "fixed skip" in edge_words(residual_graph(2))
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_tables_say_the_graph_and_give_it_back(name):
+    assert parse_graph(text_of_tables(*tables(EXAMPLES[name]))) == EXAMPLES[name]
+
+
+def test_rows_that_are_not_filled_in_do_not_count_and_wrong_ones_are_kept_for_the_sentence():
+    groups, edges = tables(EXAMPLES["fully-connected"])
+    groups = pd.concat([groups, pd.DataFrame([{"name": None, "factor": 1.0}])])
+    edges = pd.concat([edges, pd.DataFrame([{"source": "a", "target": None}])])
+    assert parse_graph(text_of_tables(groups, edges)) == EXAMPLES["fully-connected"]
+    groups.iloc[0, groups.columns.get_loc("size")] = -3
+    graph, sentence = graph_or_sentence(text_of_tables(groups, edges))
+    assert graph is None
+    assert sentence == "groups.a.size: -3 is not allowed; allowed: an integer from 1 to 10,000,000."
+
+
+def test_figures_take_the_in_degree_where_it_grows_and_the_width_where_it_does_not():
+    assert figures.axes_of(RESULTS["zhu-fig2"].points)[0] == "in-degree"
+    assert figures.axes_of(RESULTS["zhu-bottleneck-neurons"].points)[0] == "width"
+
+
+@pytest.mark.parametrize("name", GALLERY)
+def test_figures_of_every_preset_have_guides_words_and_finite_numbers(name):
+    shown = RESULTS[name]
+    found = figures.pictures(shown.points, shown.spec.widths, figures.axes_of(shown.points)[0])
+    expected = {"zhu-preactivations": 4, "zhu-pl": 3}.get(name, 2)
+    assert len(found) == expected
+    for picture in found:
+        means = [trace for trace in picture.figure.data if trace.mode == "lines+markers"]
+        assert means
+        assert all(math.isfinite(value) for trace in means for value in trace.y)
+        assert "against" in picture.words
+    assert any("m<sup>−1/2</sup>" in str(trace.text) for trace in found[0].figure.data)
+    assert len(figures.rows(shown.points)) == len(shown.points) * len(figures.series_of(shown.points))
+
+
+@pytest.fixture
+def page(jobs, through_the_menu):
+    return open_page
+
+
+def test_the_page_shows_the_graph_its_verdict_and_the_precomputed_figures(page):
+    app = page("dag")
+    assert "Wide: becomes linear" in words(app)
+    assert "Precomputed figure" in words(app)
+    assert "dotted: edges removed at random" in words(app)
+    assert len(app.get("plotly_chart")) == 3  # drawing, ΔK, ‖H‖
+
+
+def test_a_graph_of_the_gallery_is_drawn_judged_kept_in_the_url_and_run(page, jobs):
+    app = page("dag", num_hessians="0")
+    app.selectbox(key="dag.gallery").set_value("bottleneck-layer")
+    checked(app.run())
+    assert "All 1,024 neurons of group c have in-degree 2 (from b) at every width: not wide." in words(app)
+    text = app.query_params["graph"]
+    assert parse_graph(text if isinstance(text, str) else text[-1]) == EXAMPLES["bottleneck-layer"]
+    app.button(key="dag.run").click()
+    checked(app.run())
+    assert jobs.submitted[0].graph == EXAMPLES["bottleneck-layer"]
+    checked(app.run())
+    assert "not wide" in words(app)
+
+
+def test_a_graph_that_cannot_be_is_one_sentence_and_the_last_one_stays_drawn(page):
+    app = page("dag")
+    data = json.loads(str(dense_graph(2)))
+    data["edges"].append({"source": "b", "target": "a"})
+    app.session_state["dag.graph"] = json.dumps(data)
+    checked(app.run())
+    assert "Graph: edges: a → b → a is not allowed; allowed: a graph without cycles." in words(app)
+    assert app.button(key="dag.run").disabled
+    assert len(app.get("plotly_chart")) == 3
+
+
+def test_a_graph_in_the_url_that_cannot_be_is_said_and_replaced(page):
+    app = page("dag", graph="{")
+    assert "In the address" in words(app)
+    assert "Wide: becomes linear" in words(app)

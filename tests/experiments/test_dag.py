@@ -1,0 +1,183 @@
+"""Networks on graphs: what the spec refuses, and that the experiment measures what it says."""
+
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from ntk_core.architectures import DAGNetwork, FullyConnected
+from ntk_core.datasets import load_dataset
+from ntk_core.dynamics import eigenvalues
+from ntk_core.events import Ended
+from ntk_core.experiments import estimate, run
+from ntk_core.experiments._dag_costs import layer_sizes_of
+from ntk_core.graphs import Edge, Graph, Group, dense_graph, example_graphs, fully_connected_graph, shared_graph
+from ntk_core.hessians import hessian_norm
+from ntk_core.kernels import empirical_ntk
+from ntk_core.papers import PRESETS
+from ntk_core.results import DAGResult, Result
+from ntk_core.specs import (
+    ArchitectureSpec,
+    DAGSpec,
+    DatasetSpec,
+    InvalidSpec,
+    KernelDriftSpec,
+    TrainingSpec,
+    canonical_json,
+    digest,
+    parse_spec,
+    with_settings,
+)
+from ntk_core.summaries import summary
+
+DATA = DatasetSpec(num_samples=6, num_classes=2, input_dim=4)
+SHORT = TrainingSpec(max_steps=20, num_records=3)
+SMALL = DAGSpec(dataset=DATA, graph=dense_graph(2, 0.3), widths=(8, 16), num_seeds=1, training=SHORT)
+ZHU = [name for name, found in PRESETS.items() if isinstance(found.spec, DAGSpec)]
+
+
+def result_of(spec) -> DAGResult:
+    *_, last = run(spec)
+    assert isinstance(last, Ended), last
+    assert isinstance(last.result, DAGResult), last.reason
+    return last.result
+
+
+@pytest.fixture(scope="module")
+def measured() -> DAGResult:
+    """Everything that can be measured, once."""
+    return result_of(with_settings(SMALL, {"pre_activations": True, "ball_radius": 0.5}))
+
+
+def drawn(spec, width):
+    """The network of a spec's first seed, its parameters and the data."""
+    data = load_dataset(spec.dataset.name, **spec.dataset.options())
+    net = DAGNetwork(
+        width=width, groups=spec.graph.groups, edges=spec.graph.edges, num_outputs=2, activation=spec.activation
+    )
+    return net, net.init(jax.random.key(spec.seed), data.input_shape), jnp.asarray(data.x)
+
+
+def test_a_run_measures_kernel_hessian_and_in_degrees_of_the_network_it_names(measured):
+    point = measured.points[0]
+    (found,) = point.of("drawn", "linear")
+    net, params, x = drawn(measured.spec, point.width)
+    assert (found.min_in_degree, found.max_in_degree) == net.in_degree_range(params)
+    norms = [hessian_norm(net, params, row).value for row in x[:2]]
+    assert found.hessian_norm == pytest.approx(sum(norms) / 2, rel=1e-3)
+    kernel = empirical_ntk(net, params, x)
+    assert found.smallest_eigenvalue[0] == pytest.approx(eigenvalues(kernel)[-1], rel=1e-3)
+    assert found.gradient_norm == pytest.approx(float(jnp.einsum("iiaa->ia", kernel)[:, 0].mean()), rel=1e-4)
+    assert point.num_params == net.num_params((4,))
+
+
+def test_first_layers_are_linear_and_the_last_pre_activation_is_the_output(measured):
+    for point in measured.points:
+        (found,) = point.of("drawn", "linear")
+        by_group = {layer.group: layer for layer in found.layers}
+        assert (by_group["a"].depth, by_group["a"].hessian_norm, by_group["a"].change) == (1, 0, 0)
+        assert by_group["b"].hessian_norm > 0
+        assert by_group["b"].change > 0
+        assert by_group["output"].change == pytest.approx(found.sup_change, rel=1e-3)
+        assert found.ball_eigenvalue < found.smallest_eigenvalue[0]
+        assert math.isnan(found.gradient_bound)  # tanh is not homogeneous
+
+
+def test_a_fully_connected_graph_trains_as_the_fully_connected_network():
+    """Two experiments, one network: same seed, data, rate and loss."""
+    settings = {"dataset": DATA, "widths": (12,), "num_seeds": 1, "training": SHORT, "outputs": ("swish",)}
+    graph = DAGSpec(graph=fully_connected_graph(2), num_hessians=0, **settings)
+    plain = KernelDriftSpec(architecture=ArchitectureSpec(depth=2, activation="tanh", use_bias=False), **settings)
+    (ours,) = result_of(graph).points[0].of("drawn", "swish")
+    *_, ended = run(plain)
+    (theirs,) = ended.result.points[0].of("swish")
+    assert ours.steps == theirs.steps
+    assert ours.learning_rate == pytest.approx(theirs.learning_rate, rel=1e-5)
+    assert ours.loss == pytest.approx(theirs.loss, rel=1e-4)
+    assert ours.change == pytest.approx(theirs.change, rel=1e-3, abs=1e-6)
+    assert isinstance(FullyConnected(width=12, depth=2), FullyConnected)
+
+
+def test_relu_graphs_keep_gradients_above_their_bound():
+    spec = with_settings(SMALL, {"activation": "relu", "num_hessians": 0, "widths": [64], "num_seeds": 8})
+    runs = result_of(spec).points[0].runs
+    assert all(run.gradient_norm > run.gradient_bound > 0 for run in runs)
+    assert all(math.isnan(run.hessian_norm) for run in runs)
+
+
+def test_compared_graphs_and_outputs_are_runs_of_their_own():
+    spec = with_settings(
+        SMALL, {"compared": ["bottleneck-layer"], "outputs": ["linear", "tanh"], "num_hessians": 0, "widths": [8]}
+    )
+    point = result_of(spec).points[0]
+    series = {(run.graph, run.output) for run in point.runs}
+    assert series == {(g, o) for g in ("drawn", "bottleneck-layer") for o in ("linear", "tanh")}
+
+
+def test_results_survive_json_and_say_their_verdicts(measured):
+    from pydantic import TypeAdapter
+
+    again = TypeAdapter(Result).validate_json(measured.model_dump_json())
+    assert again.model_dump_json() == measured.model_dump_json()
+    assert measured.csv().splitlines()[0].startswith("width,graph,output,seed,min_in_degree")
+    text = summary(measured.spec, measured.points)
+    assert "drawn graph: wide. The smallest is" in text
+    assert "ΔK" in text
+
+
+@pytest.mark.parametrize("name", ZHU)
+def test_specs_with_graphs_survive_json(name):
+    for spec in (PRESETS[name].spec, PRESETS[name].paper_spec):
+        assert parse_spec(canonical_json(spec)) == spec
+        assert with_settings(spec, {"graph": str(spec.graph)}) == spec
+        assert digest(with_settings(spec, {"graph": str(dense_graph(5))})) != digest(spec)
+
+
+@pytest.mark.parametrize(
+    ("settings", "field", "said"),
+    [
+        ({"graph": "{"}, "graph", "JSON"),
+        ({"graph": {"groups": [{"name": "a", "size": 0}], "edges": []}}, "graph", "groups.a.size: 0"),
+        ({"graph": str(dense_graph(2)).replace('"b"', '"c"', 1)}, "graph", "edges"),
+        ({"activation": "relu"}, "activation", "smooth"),
+        ({"compared": ["nothing"]}, "compared", "one of"),
+        ({"compared": ["shared-weights"]}, "compared", "images"),
+        ({"graph": str(shared_graph(1))}, "graph", "images"),
+        ({"ball_radius": -1}, "ball_radius", "from 0"),
+    ],
+)
+def test_impossible_settings_are_refused_by_name(settings, field, said):
+    with pytest.raises(InvalidSpec) as error:
+        with_settings(SMALL, settings)
+    (problem,) = error.value.problems
+    assert problem.field == field
+    assert said in str(problem)
+
+
+@pytest.mark.parametrize("name", ["densenet-dropped", "irregular", "shared-weights", "unequal", "fixed-skips"])
+def test_sizes_are_those_of_the_network(name):
+    graph = example_graphs()[name]
+    shape = (8, 8, 3)
+    spec = DAGSpec(dataset=DatasetSpec(name="cifar2", num_samples=10), graph=graph, use_bias=True)
+    net = DAGNetwork(width=9, groups=graph.groups, edges=graph.edges, num_outputs=2, use_bias=True)
+    sizes = layer_sizes_of(spec, graph, 9)
+    assert sum(size.num_params for size in sizes) == net.num_params(shape)
+    assert [size.features * size.positions for size in sizes] == [
+        math.prod(net.layers[name].output_shape(found)) for name, found in net.layer_input_shapes(shape).items()
+    ]
+
+
+def test_estimates_grow_with_the_width_and_count_masked_hessians():
+    small, large = (estimate(with_settings(SMALL, {"widths": [width]})) for width in (64, 1024))
+    assert small.seconds < large.seconds
+    dense = estimate(with_settings(SMALL, {"widths": [1024], "graph": str(dense_graph(2))}))
+    assert dense.peak_bytes < large.peak_bytes / 3
+
+
+def test_graphs_with_a_group_of_fixed_size_run_at_every_width():
+    graph = Graph((Group("a", 3), Group("b")), (Edge("input", "a"), Edge("a", "b"), Edge("b", "output")))
+    spec = with_settings(SMALL, {"graph": json.loads(str(graph)), "num_hessians": 0, "widths": [4]})
+    (found,) = result_of(spec).points[0].runs
+    assert found.min_in_degree == 3
