@@ -15,6 +15,8 @@ from ntk_core.experiments import check_size
 from ntk_core.papers import PRESETS, Preset
 from ntk_core.specs import InvalidSpec, SpecPart, with_settings
 
+MAX_SHOWN = 60  # characters of a setting inside a sentence
+
 
 @dataclass(frozen=True)
 class Group:
@@ -64,6 +66,7 @@ class SpecForm(Generic[Part]):
             check: refuses a spec that is too large.
         """
         self._presets, self._check = presets, check
+        self._elsewhere: tuple[str, ...] = ()
         self._page, self._preset_names = page, tuple(preset_names)
         self._settings = settings(type(presets[preset_names[0]].spec))
         key = f"{page}.form"
@@ -117,6 +120,7 @@ class SpecForm(Generic[Part]):
 
         Settings named in ``elsewhere`` have no widget here: the page sets them by their keys in the session.
         """
+        self._elsewhere = tuple(elsewhere)
         values = self._values()
         left = [setting for setting in self._settings if setting.is_used(values) and setting.name not in elsewhere]
         for group in (*groups, Group("More", ("",), expanded=False)):
@@ -135,8 +139,8 @@ class SpecForm(Generic[Part]):
                     self._show_note(setting.name)
 
     def notes_elsewhere(self) -> None:
-        """Sentences about parts of the URL that belong to no setting."""
-        names = {setting.name for setting in self._settings}
+        """Sentences about parts of the URL that belong to no widget of the form."""
+        names = {setting.name for setting in self._settings} - set(self._elsewhere)
         if names & self._state.notes.keys():  # on a phone the form is hidden at first
             st.warning("Some settings in the address could not be used; a sentence beside each says why.")
         for name in [name for name in self._state.notes if name not in names]:
@@ -161,8 +165,9 @@ class SpecForm(Generic[Part]):
         for problem in problems:
             setting, kept = titled.get(problem.field), self._state.raw.get(problem.field)
             sentence = setting.sentence(problem) if setting else f"{problem}."
+            instead = text_of(kept) if len(text_of(kept)) <= MAX_SHOWN else "That of the preset"
             self._note(
-                problem.field, f"In the address, {sentence} " + (f"{text_of(kept)} is used instead." if setting else "")
+                problem.field, f"In the address, {sentence} " + (f"{instead} is used instead." if setting else "")
             )
         if "job" in address and job_spec is None:
             job = InvalidInput("job", address["job"], "the id of a run of this server")

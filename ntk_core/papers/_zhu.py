@@ -95,7 +95,7 @@ ZHU: tuple[Preset[Spec], ...] = (
     _preset(
         "zhu-nonlinear-output",
         "Nonlinear outputs",
-        "Behind a nonlinear output the same graph does not become linear: ΔK and ‖H‖ stay where they are at every width.",
+        "Behind a nonlinear output the same graph does not become linear: ΔK and ‖H‖ stay up at every width.",
         "Zhu, Liu & Belkin 2022, §3 and §4",
         _GRAPH_CHOICES,
         _settings(

@@ -91,16 +91,13 @@ def test_every_pre_activation_becomes_linear():
             assert law.exponent + law.interval < -0.3, group
 
 
-def test_nonlinear_outputs_keep_the_hessian():
-    last = RESULTS["zhu-nonlinear-output"].points[-1]
-    linear, *others = (
-        [run.hessian_norm for run in last.of("drawn", output)]
-        for output in RESULTS["zhu-nonlinear-output"].spec.outputs
-    )
-    for norms in others:
-        assert min(norms) > max(linear)
-    assert exponent("zhu-nonlinear-output", value=3).exponent < -0.35
-    assert exponent("zhu-nonlinear-output", output="softmax", value=3).exponent > -0.2
+def test_nonlinear_outputs_keep_the_hessian_and_move_the_kernel():
+    name = "zhu-nonlinear-output"
+    assert exponent(name, value=3).exponent < -0.35
+    for output in ("softmax", "swish"):
+        law = exponent(name, output=output, value=3)
+        assert law.exponent + law.interval > -0.2
+        assert min(row[2] for row in changes(name, output=output)) > 10 * max(row[2] for row in changes(name)[-3:])
 
 
 def test_gradients_and_eigenvalues_stay_away_from_zero_and_the_ball_costs_less_as_the_width_grows():

@@ -14,9 +14,8 @@ from ntk_core.specs import InvalidSpec, KernelDriftSpec, parse_spec, with_settin
 from ntk_core.validation import bounds
 
 SETTINGS = {setting.name: setting for setting in settings(KernelDriftSpec)}
-BASES = st.sampled_from(
-    [preset.spec for preset in PRESETS.values()] + [preset.paper_spec for preset in PRESETS.values()]
-)
+DRIFTS = [preset for preset in PRESETS.values() if isinstance(preset.spec, KernelDriftSpec)]
+BASES = st.sampled_from([preset.spec for preset in DRIFTS] + [preset.paper_spec for preset in DRIFTS])
 
 
 def values(setting) -> st.SearchStrategy:

@@ -130,6 +130,7 @@ def test_results_survive_json_and_say_their_verdicts(measured):
 @pytest.mark.parametrize("name", ZHU)
 def test_specs_with_graphs_survive_json(name):
     for spec in (PRESETS[name].spec, PRESETS[name].paper_spec):
+        assert isinstance(spec, DAGSpec)
         assert parse_spec(canonical_json(spec)) == spec
         assert with_settings(spec, {"graph": str(spec.graph)}) == spec
         assert digest(with_settings(spec, {"graph": str(dense_graph(5))})) != digest(spec)
