@@ -8,6 +8,12 @@ WHAT_TO_SEE = {
         "theorem's upper bound $m^{-1/2}$; the dashed guides have both slopes. With a softmax or swish output it stays "
         "large at every width. Softmax comes close to 1 once it has converged: it saturates, and its kernel dies."
     ),
+    "dynamics": (
+        "**What should I see?** Solid (network), dashed (its linear model) and dotted lines (infinite width) lie on "
+        "each other behind a linear output once the network is wide; the relative difference falls like $m^{-1}$, so "
+        "outputs differ like $m^{-1/2}$. Behind a swish output they part at every width. A marker on a line is the "
+        "step from which the two stay apart by more than 1%."
+    ),
     "architectures": (
         "**What should I see?** Without a bottleneck the kernel change falls as the width grows, with a bottleneck of "
         "fixed width less, if at all. A few hundred neurons are not wide: the heatmaps before and after still differ. "
@@ -21,6 +27,11 @@ WHY_FINITE_WIDTH_DIFFERS = {
         "**Why is finite width different?** The kernel can move only as far as the Hessian of the output lets it. "
         "Behind a linear output that Hessian shrinks with the width, behind a nonlinear one it does not; and at small "
         "$m$ it is large for all. Open markers are runs that did not converge: no mean and no exponent uses them."
+    ),
+    "dynamics": (
+        "**Why is finite width different?** The weights travel the same distance at every width, but many more of them "
+        "share it, so each hardly moves and the tangent stays good. At rates beyond the stable one the linear model "
+        "diverges; the network escapes to where its kernel is smaller, far outside of the ball, at every width."
     ),
     "architectures": (
         "**Why is finite width different?** A kernel entry is a sum over the $m$ neurons of each layer. Its random "

@@ -31,6 +31,7 @@ class PageEntry:
 PAGES = (
     PageEntry("overview", "Overview", ":material/home:", ""),
     PageEntry("kernel_drift", "Kernel change", ":material/show_chart:", ""),
+    PageEntry("dynamics", "True and linearized", ":material/compare_arrows:", ""),
     PageEntry("architectures", "Architectures", ":material/account_tree:", ""),
 )
 
