@@ -14,6 +14,12 @@ WHAT_TO_SEE = {
         "narrow neurons keeps both up at every width; a few narrow neurons, removed edges, fixed skips and shared "
         "weights do not. Behind a nonlinear output nothing falls."
     ),
+    "dynamics": (
+        "**What should I see?** Solid (network), dashed (its linear model) and dotted lines (infinite width) lie on "
+        "each other behind a linear output once the network is wide; the relative difference falls like $m^{-1}$, so "
+        "outputs differ like $m^{-1/2}$. Behind a swish output they part at every width. A marker on a line is the "
+        "step from which the two stay apart by more than 1%."
+    ),
     "architectures": (
         "**What should I see?** Without a bottleneck the kernel change falls as the width grows, with a bottleneck of "
         "fixed width less, if at all. A few hundred neurons are not wide: the heatmaps before and after still differ. "
@@ -32,6 +38,11 @@ WHY_FINITE_WIDTH_DIFFERS = {
         "**Why is finite width different?** Every neuron averages over its incoming edges, and its random part falls "
         "like one over the root of their number: what counts is the smallest in-degree that many neurons share, not "
         "the number of neurons. The theorem holds as the width grows; at one width, only the measurement counts."
+    ),
+    "dynamics": (
+        "**Why is finite width different?** The weights travel the same distance at every width, but many more of them "
+        "share it, so each hardly moves and the tangent stays good. At rates beyond the stable one the linear model "
+        "diverges; the network escapes to where its kernel is smaller, far outside of the ball, at every width."
     ),
     "architectures": (
         "**Why is finite width different?** A kernel entry is a sum over the $m$ neurons of each layer. Its random "

@@ -32,6 +32,7 @@ PAGES = (
     PageEntry("overview", "Overview", ":material/home:", ""),
     PageEntry("kernel_drift", "Kernel change", ":material/show_chart:", ""),
     PageEntry("dag", "Graphs", ":material/polyline:", ""),
+    PageEntry("dynamics", "True and linearized", ":material/compare_arrows:", ""),
     PageEntry("architectures", "Architectures", ":material/account_tree:", ""),
 )
 

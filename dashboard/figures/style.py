@@ -69,6 +69,11 @@ def output_title(output: str) -> str:
     return OUTPUTS[output].title
 
 
+def series_style(index: int, title: str) -> Style:
+    """The style of the index-th of several series of one kind: widths, methods, followed points."""
+    return Style(_COLORS[index % len(_COLORS)], _DASHES[index % len(_DASHES)], _SYMBOLS[index % len(_SYMBOLS)], title)
+
+
 def network_style(part: str) -> Style:
     """The style of network ``"a"`` or ``"b"`` where two are compared; blue and vermilion, as of the first outputs."""
     index = ("a", "b").index(part)

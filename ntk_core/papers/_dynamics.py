@@ -11,8 +11,8 @@ _CURVE = {
     "dataset": DatasetSpec(name="sine", num_samples=10),
     "architecture": _TANH,
     "outputs": ("linear",),
-    "num_test": 41,
-    "training": TrainingSpec(max_steps=20_000, loss_threshold=0.001, num_records=24),
+    "num_test": 31,
+    "training": TrainingSpec(max_steps=20_000, loss_threshold=0.001, num_records=16),
 }
 _METHODS = (
     "gradient-descent",

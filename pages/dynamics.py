@@ -1,0 +1,71 @@
+"""A network and its linear model, trained side by side: where they move as one, and where they part."""
+
+from typing import Any
+
+import streamlit as st
+
+from dashboard import session
+from dashboard.components.chart import chart, chooser
+from dashboard.components.export import export_menu
+from dashboard.components.provenance import provenance_footer
+from dashboard.components.run_panel import Shown, attach, live_panel, run_bar
+from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
+from dashboard.figures import dynamics as figures
+from dashboard.figures.dynamics_panels import Panel, panels
+from dashboard.figures.style import output_title, width_label
+from dashboard.forms import Group, SpecForm
+from dashboard.navigation import enter
+from ntk_core.specs import DynamicsSpec
+from ntk_core.vocabulary import METHODS
+
+PAGE = enter("dynamics")
+TITLE = "Does the network move like its linear model?"
+PRESETS = ("liu-true-and-linearized", "curves-in-one-dimension", "beyond-gradient-descent")
+GROUPS = (
+    Group("Network", ("architecture.", "outputs")),
+    Group("Widths and seeds", ("widths", "num_seeds", "seed")),
+    Group("Training", ("methods", "loss", "batch_size", "momentum", "training."), expanded=False),
+    Group("Data", ("dataset.", "num_test", "num_followed"), expanded=False),
+)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def drawn(_shown: Shown, identity: object, *chosen: Any) -> tuple[Panel, ...]:
+    """The panels, drawn once for all who look at the same points."""
+    width, output, method, axis, of = chosen
+    return panels(_shown.points, _shown.point(width), output, method, axis, of)
+
+
+def draw(shown: Shown) -> None:
+    """Four figures of one width, output and method; the second one of all widths."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        widths, outputs = [point.width for point in shown.points], list(figures.outputs_of(shown.points))
+        methods, axes = list(figures.methods_of(shown.points)), list(figures.AXIS_TITLES)
+        width = chooser("Width m", widths, lambda m: f"m = {width_label(m)}", key=f"{PAGE}.width", pixels=130)
+        output = chooser("Output φ", outputs, output_title, key=f"{PAGE}.output", pixels=190, last=False)
+        method = chooser("Method", methods, lambda m: METHODS[m].title, key=f"{PAGE}.method", pixels=210, last=False)
+        axis = chooser("Axis", axes, lambda a: f"by {a}", key=f"{PAGE}.axis", pixels=110, last=False)
+        of = chooser("Points", figures.POINT_SETS, str, key=f"{PAGE}.points", pixels=160, last=False)
+        found = drawn(shown, shown.identity, width, output, method, axis, of)
+        export_menu("dynamics", TITLE, shown.spec, shown.result, {panel.alt: panel.figure for panel in found})
+    columns = (*st.columns(2, gap="medium"), *st.columns(2, gap="medium"))
+    for column, panel in zip(columns, found, strict=True):
+        with column:
+            st.subheader(panel.title, anchor=False)
+            chart(panel.figure, f"{PAGE}.figure.{panel.name}", panel.alt, panel.rows, panel.caption)
+    for column, words in zip(columns[2:], (WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS), strict=True):
+        column.markdown(words[PAGE])
+    if shown.result is not None:
+        provenance_footer(shown.result)
+
+
+address = session.new_address(PAGE)
+form = SpecForm(PAGE, PRESETS, address, attach(PAGE, address, DynamicsSpec))
+with st.sidebar:
+    form.widgets(GROUPS)
+st.title(TITLE, anchor=False)
+st.markdown(f"{form.preset.claim} *{form.preset.source}.*", help=form.preset.our_choice)
+form.notes_elsewhere()
+run_bar(PAGE, form)
+session.show_address(PAGE, {**form.query(), **session.job_query(PAGE)})
+live_panel(PAGE, form, draw)
