@@ -170,7 +170,7 @@ class SpecForm(Generic[Part]):
                 problem.field, f"In the address, {sentence} " + (f"{instead} is used instead." if setting else "")
             )
         if "job" in address and job_spec is None:
-            job = InvalidInput("job", address["job"], "the id of a run of this server")
+            job = InvalidInput("job", address["job"], "the id of a run of this server, made by this page")
             self._note("job", f"In the address, {job}. Press Run to compute these settings.")
         if name != self._state.preset:
             unknown = InvalidInput("preset", name, "one of " + ", ".join(self._preset_names))

@@ -20,6 +20,7 @@ from tests.dashboard.made_results import make_points, make_result, make_run
 from tests.dashboard.open_pages import ROOT, checked, open_page, words
 
 PREFIX = "kernel_drift."
+SHIPPED = ROOT / "gallery"
 PAGE_PRESETS = ("liu-fig1-left", "liu-fig1-right", "liu-fig2", "liu-resnet", "liu-cnn", "liu-mixed")
 
 
@@ -41,10 +42,20 @@ def _no_workers_and_an_empty_gallery(jobs, gallery, through_the_menu):
 
 
 @pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.name)
-def test_every_page_opens_with_and_without_a_gallery(entry, gallery):
+def test_every_page_opens_without_a_gallery_and_draws_at_once_with_the_one_that_ships(entry, monkeypatch):
     opened(entry.name)
-    gallery("liu-fig1-left", make_result(make_points()))
-    assert opened(entry.name).get("plotly_chart")
+    monkeypatch.setattr("dashboard.gallery.GALLERY", SHIPPED)
+    app = opened(entry.name)
+    assert app.get("plotly_chart")
+    assert "Press Run: the points" not in words(app)
+
+
+@pytest.mark.parametrize(("page", "other"), [("kernel_drift", "zhu-fig2"), ("dag", "liu-fig1-left")])
+def test_a_run_of_another_page_in_the_address_is_named_and_not_followed(jobs, page, other):
+    job_id = jobs.add(PRESETS[other].spec, status="completed")
+    app = opened(page, job=job_id)
+    assert f"job: {job_id} is not allowed" in words(app)
+    assert "job" not in query(app)
 
 
 def test_every_page_is_in_the_menu():
