@@ -49,8 +49,8 @@ def draw(shown: Shown) -> None:
     for index, each in enumerate(pictures):
         with columns[index % 2]:
             chart(each.figure, f"{PAGE}.{each.name}", each.words, figures.rows(points), each.caption)
-    columns[0].markdown(WHAT_TO_SEE[PAGE])
-    columns[1].markdown(WHY_FINITE_WIDTH_DIFFERS[PAGE])
+    for column, answers in zip(st.columns(2, gap="medium"), (WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS), strict=True):
+        column.markdown(answers[PAGE])
     if shown.result is not None:
         provenance_footer(shown.result)
 
