@@ -21,12 +21,17 @@ class _Editor:
     Attributes:
         version: of the tables; a new one forgets what was typed into the old one.
         text: the graph's JSON as the editor knows it.
-        graph: the last graph that could be used.
+        laid_out: the graph that the tables began with; what was typed is kept apart by Streamlit.
+        usable: the last graph that could be used.
     """
 
     version: int
     text: str
-    graph: Graph
+    laid_out: Graph
+    usable: Graph
+
+    def __post_init__(self) -> None:
+        self.seen = text_of_tables(*tables(self.laid_out))
 
 
 def graph_editor(page: str) -> tuple[Graph, str]:
@@ -36,20 +41,20 @@ def graph_editor(page: str) -> tuple[Graph, str]:
         The last graph that can be used, and what is wrong with the present one, empty where nothing is.
     """
     editor, sentence = _editor(page)
-    _menus(page, editor.graph)
+    _menus(page, editor.usable)
     if sentence:
         st.error(plain(f"Graph: {sentence}"))
-    groups, edges = tables(editor.graph)
+    groups, edges = tables(editor.laid_out)
     tabs = st.tabs(["Groups of neurons", "Edges"])
     with tabs[0]:
         edited_groups = _group_table(f"{page}.groups.{editor.version}", groups)
     with tabs[1]:
         edited_edges = _edge_table(f"{page}.edges.{editor.version}", edges, edited_groups)
     text = text_of_tables(edited_groups, edited_edges)
-    if text != text_of_tables(groups, edges) and text != editor.text:
-        editor.text = st.session_state[_key(page)] = text
+    if text != editor.text and text != editor.seen:
+        editor.text = editor.seen = st.session_state[_key(page)] = text
         st.rerun()
-    return editor.graph if sentence else graph_or_sentence(editor.text)[0] or editor.graph, sentence
+    return editor.usable, sentence
 
 
 def _key(page: str) -> str:
@@ -62,9 +67,11 @@ def _editor(page: str) -> tuple[_Editor, str]:
     editor: _Editor | None = st.session_state.get(f"{page}.editor")
     graph, sentence = graph_or_sentence(text)
     if editor is None or text != editor.text:  # a preset, the gallery, a file or an address
-        last = editor.graph if editor else next(iter(example_graphs().values()))
-        editor = _Editor(editor.version + 1 if editor else 0, text, graph or last)
+        last = editor.usable if editor else next(iter(example_graphs().values()))
+        editor = _Editor(editor.version + 1 if editor else 0, text, graph or last, graph or last)
         st.session_state[f"{page}.editor"] = editor
+    if graph is not None:
+        editor.usable = graph
     return editor, sentence
 
 
@@ -92,12 +99,14 @@ def _menus(page: str, graph: Graph) -> None:
                 args=(page,),
                 max_upload_size=1,
             )
-            if st.session_state.get(f"{page}.upload_sentence"):
-                st.error(plain(st.session_state[f"{page}.upload_sentence"]))
+    # Below, since the menu closes when the page runs again.
+    if st.session_state.get(f"{page}.upload_sentence"):
+        st.error(plain(f"The file was not imported. {st.session_state[f'{page}.upload_sentence']}"))
 
 
 def _take_example(page: str) -> None:
     name = st.session_state[f"{page}.gallery"]
+    st.session_state[f"{page}.upload_sentence"] = ""
     if name is not None:
         st.session_state[_key(page)] = str(example_graphs()[name])
 

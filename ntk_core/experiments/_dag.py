@@ -19,7 +19,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.experiments._dag_costs import MAX_MATVECS
 from ntk_core.experiments._registry import Progress
 from ntk_core.graphs import OUTPUT, Graph
-from ntk_core.hessians import hessian_norm, smallest_eigenvalue_in_ball
+from ntk_core.hessians import hessian_norm, hessian_norms, smallest_eigenvalue_in_ball
 from ntk_core.kernels import empirical_ntk, gradient_norm_bound, kernel_change, pre_output_ntk, through_output
 from ntk_core.results import DAGPoint, DAGRun, LayerLinearity, Outcome
 from ntk_core.specs import DAGSpec
@@ -153,13 +153,14 @@ class _Run:
         self.converged &= found.converged
 
     def _layer(self, name: str) -> None:
-        """‖H‖ of one neuron and the kernel of two at w₀; the other neurons are alike by symmetry."""
+        """‖H‖ of one neuron, over the inputs, and the kernel of two at w₀; the others are alike by symmetry."""
         count = self.net.num_outputs if name == OUTPUT else self.net.sizes[name]
         pair = tuple(range(min(2, count)))
         view = PreActivations(self.net, name, pair)
-        found = hessian_norm(view, self.params, self.x[0], tolerance=TOLERANCE, max_matvecs=MAX_MATVECS)
-        self.layer_norms[name], self.layer_changes[name] = found.value, 0.0
-        self.converged &= found.converged
+        inputs = self.x[: max(1, self.spec.num_hessians)]
+        found = hessian_norms(view, self.params, inputs, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS)
+        self.layer_norms[name], self.layer_changes[name] = float(found.value.mean()), 0.0
+        self.converged &= bool(found.converged.all())
         self.layer_kernels = getattr(self, "layer_kernels", {})
         self.layer_kernels[name] = (view, empirical_ntk(view, self.params, self.x))
 

@@ -67,7 +67,12 @@ def _graph_seconds(spec: DAGSpec, graph: Graph, width: int) -> float:
     step = 6 * n * multiplications / FLOPS_PER_SECOND + STEP_OVERHEAD_SECONDS
     kernel = 2 * sum(layer.kernel_operations(n, num_outputs) for layer in layers) / FLOPS_PER_SECOND
     matvec = (8 * multiplications + 4 * TYPICAL_MATVECS * _basis_entries(layers)) / FLOPS_PER_SECOND * 8
-    hessians = (spec.num_hessians + (len(layers) if spec.pre_activations else 0)) * TYPICAL_MATVECS * matvec
+    hessians = (
+        max(1, spec.num_hessians)
+        * (bool(spec.num_hessians) + (len(layers) if spec.pre_activations else 0))
+        * TYPICAL_MATVECS
+        * matvec
+    )
     records = spec.training.num_records * (1 + (0.2 * len(layers) if spec.pre_activations else 0))
     ball = 6 * BALL_KERNELS * kernel if spec.ball_radius else 0.0
     compilations = 2 + bool(spec.num_hessians) + (2 * len(layers) if spec.pre_activations else 0)

@@ -42,7 +42,8 @@ def parse_graph(data: Any) -> Graph:
         try:
             data = json.loads(data)
         except (ValueError, RecursionError):
-            raise InvalidInput("graph", data, "JSON text with groups and edges") from None
+            given = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
+            raise InvalidInput("graph", given or "nothing", "JSON text with groups and edges") from None
     if not isinstance(data, dict):
         raise InvalidInput("graph", data, "an object with groups and edges")
     unknown = [name for name in data if name not in ("groups", "edges")]

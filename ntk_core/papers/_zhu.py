@@ -50,7 +50,7 @@ ZHU: tuple[Preset[Spec], ...] = (
         "width; those of the first layer are linear at every width.",
         "Zhu, Liu & Belkin 2022, Theorem 3.8",
         _CHOICES,
-        _settings(_MIXTURE, graph=dense_graph(3), widths=(32, 100, 300), pre_activations=True),
+        _settings(_MIXTURE, graph=dense_graph(3), widths=(32, 128, 512), pre_activations=True, num_hessians=4),
     ),
     _preset(
         "zhu-bottleneck-neurons",

@@ -87,7 +87,7 @@ def test_every_pre_activation_becomes_linear():
             assert max(norms) == max(moved) == 0
             continue
         for values in (norms, moved):
-            law = fit_power_law([width for width, _ in runs], values)
+            law = fit_power_law([run.min_in_degree for _, run in runs], values)
             assert law.exponent + law.interval < -0.3, group
 
 
