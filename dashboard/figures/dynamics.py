@@ -9,7 +9,7 @@ from typing import Literal
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from dashboard.figures.kernel_drift import AXIS_TITLES, TimeAxis
+from dashboard.figures.kernel_drift import AXIS_TITLES, TimeAxis, rate_words
 from dashboard.figures.style import (
     FONT_SIZE,
     GUIDE_COLOR,
@@ -80,11 +80,20 @@ def difference_against_time(points: Sequence[DynamicsPoint], method: str, axis: 
             dash = ("solid", "dash", "dot", "dashdot")[outputs.index(output)]
             for number, run in enumerate(point.of(output, method)):
                 _add_difference(figure, run, axis, style, dash, is_first=number == 0)
-    figure.add_hline(
-        DEPARTURE_LEVEL,
+    figure.add_shape(
+        type="line",
+        xref="x domain",
+        x0=0,
+        x1=1,
+        y0=DEPARTURE_LEVEL,
+        y1=DEPARTURE_LEVEL,
         line={"color": GUIDE_COLOR, "dash": "dash", "width": 1.3},
-        annotation={"text": f"{DEPARTURE_LEVEL:.0%}", "font": {"color": GUIDE_COLOR, "size": FONT_SIZE}},
-        annotation_position="top left",
+        label={
+            "text": f"{DEPARTURE_LEVEL:.0%}",
+            "font": {"color": GUIDE_COLOR, "size": FONT_SIZE},
+            "textposition": "start",
+            "yanchor": "top",
+        },
     )
     figure.update_xaxes(type="log", dtick=1, tickformat=",~g", title=AXIS_TITLES[axis])
     figure.update_yaxes(type="log", dtick=1, exponentformat="power", title="relative mean-squared difference")
@@ -115,7 +124,12 @@ def ball(point: DynamicsPoint, output: str, axis: TimeAxis) -> go.Figure:
                 )
     figure.update_xaxes(type="log", dtick=1, tickformat=",~g")
     figure.update_xaxes(title=AXIS_TITLES[axis], row=2, col=1)
-    figure.update_yaxes(type="log", dtick=1, exponentformat="power")
+    for row, moved in (
+        (1, [run.network.distance for run in point.of(output)]),
+        (2, [run.change for run in point.of(output)]),
+    ):
+        figure.update_yaxes(type="log", dtick=_decades([v for values in moved for v in values]), row=row, col=1)
+    figure.update_yaxes(tickformat=".4~g")
     figure.update_yaxes(title="‖w − w<sub>0</sub>‖<sub>2</sub>", row=1, col=1)
     figure.update_yaxes(title="ΔK(t)", row=2, col=1)
     return finish(figure)
@@ -147,7 +161,7 @@ def fitted(points: Sequence[DynamicsPoint], output: str, method: str) -> PowerLa
 
 
 def caption(points: Sequence[DynamicsPoint], method: str) -> list[str]:
-    """The fitted rates of approach, then the runs that did not converge, and the stable rate where one diverged."""
+    """The fitted rates of approach, then the runs that did not converge."""
     sentences = []
     for output in outputs_of(points):
         law = fitted(points, output, method)
@@ -157,14 +171,6 @@ def caption(points: Sequence[DynamicsPoint], method: str) -> list[str]:
                 f"{law.interval:.2f}), 95% interval, {law.num_values} runs."
             )
     sentences += [*_unconverged(points, method, "network"), *_unconverged(points, method, "linearized")]
-    diverged = [
-        run for point in points for run in point.runs
-        if run.method == method and run.stable_rate and "diverged" in (run.outcome, run.linearized.outcome)
-    ]  # fmt: skip
-    if diverged:
-        stable = min(run.stable_rate for run in diverged if run.stable_rate)
-        used = max(run.learning_rate for run in diverged)
-        sentences.append(f"Learning rate used: up to {used:.3g}; below {stable:.3g} every linear model here is stable.")
     return sentences
 
 
@@ -190,6 +196,26 @@ def trajectory_takeaway(point: DynamicsPoint, output: str, method: str, points: 
     apart = max(filter(math.isfinite, gaps), default=math.nan)
     where = f"Outputs at followed {points} along training, width {point.width:,}"
     return f"{where}: at most {apart:.2g} from the linear model."
+
+
+def divergence_caption(points: Sequence[DynamicsPoint]) -> list[str]:
+    """One sentence a method with runs that diverged: what did, from which step, and which rate would be stable."""
+    sentences = []
+    for method in methods_of(points):
+        runs = [(point.width, run) for point in points for run in point.runs if run.method == method]
+        found = [
+            f"{MODEL_TITLES[name]} at m = {width_label(width)} (last finite step {path.last_finite_step:,})"
+            for name in ("network", "linearized")
+            for width, run in runs
+            if (path := getattr(run, name)).outcome == "diverged"
+        ]
+        stable = min((run.stable_rate for _, run in runs if run.stable_rate is not None), default=None)
+        if found:
+            listed = f"{', '.join(found[:4])}{' and others' if len(found) > 4 else ''}"
+            remedy = "" if stable is None else f" Linear models are stable below η = {stable:.3g}."
+            rates = rate_words(run for _, run in runs)
+            sentences.append(f"Diverged with {METHODS[method].title} at η = {rates}: {listed}.{remedy}")
+    return sentences
 
 
 def ball_takeaway(point: DynamicsPoint, output: str) -> str:
@@ -297,7 +323,7 @@ def _unconverged(points: Sequence[DynamicsPoint], method: str, model: str) -> li
             for run in point.runs
             if run.method == method and getattr(run, model).outcome == outcome
         ]
-        if outcome != "converged" and found:
+        if outcome == "over-budget" and found:
             listed = ", ".join(dict.fromkeys(f"m = {width} ({output})" for width, output in found))
             sentences.append(f"{MODEL_TITLES[model]} {words}: {listed}.".capitalize())
     return sentences
@@ -305,6 +331,12 @@ def _unconverged(points: Sequence[DynamicsPoint], method: str, model: str) -> li
 
 def _outputs(path: ModelPath, points: Points) -> tuple[tuple[tuple[float, ...], ...], ...]:
     return path.outputs if points == "training points" else path.test_outputs
+
+
+def _decades(values: Sequence[float]) -> float | str:
+    """One tick a decade, more where the values span less than a decade and a half."""
+    positive = [value for value in values if value > 0 and math.isfinite(value)]
+    return 1 if positive and max(positive) / min(positive) > 30 else "D2"
 
 
 def _own_class(target: Sequence[float]) -> int:

@@ -69,5 +69,6 @@ def panels(
             figures.ball(point, output, axis),
             figures.ball_takeaway(point, output),
             figures.ball_rows(point, output),
+            figures.divergence_caption(points),
         ),
     )

@@ -8,7 +8,7 @@ from ntk_core.specs import ArchitectureSpec, DatasetSpec, DynamicsSpec, Spec, Tr
 _CHOICES = "Name, data, widths, rates, threshold, steps and number of runs are our choice."
 _TANH = ArchitectureSpec(activation="tanh")
 _CURVE = {
-    "dataset": DatasetSpec(name="sine", num_samples=10),
+    "dataset": DatasetSpec(name="sine", num_samples=10, noise=0),
     "architecture": _TANH,
     "outputs": ("linear",),
     "num_test": 31,
