@@ -13,7 +13,7 @@ from tests.dashboard.made_dynamics import STEPS, make_dynamics_points, make_dyna
 from tests.dashboard.open_pages import checked, open_page, words
 
 METHODS = ("gradient-descent", "beyond-stable", "adam")
-POINTS = make_dynamics_points(methods=METHODS)
+POINTS = make_dynamics_points(widths=(30, 3000), methods=METHODS)
 
 
 def lines(figure, dash=None):
