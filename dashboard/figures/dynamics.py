@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
-from dashboard.figures.kernel_drift import AXIS_TITLES, TimeAxis, rate_words
+from dashboard.figures.kernel_drift import AXIS_TITLES, TimeAxis
 from dashboard.figures.style import (
     FONT_SIZE,
     GUIDE_COLOR,
@@ -23,7 +22,6 @@ from dashboard.figures.style import (
 from dashboard.figures.sweep import finish
 from ntk_core.fits import PowerLaw, fit_power_law
 from ntk_core.results import DEPARTURE_LEVEL, OUTCOME_WORDS, DynamicsPoint, DynamicsRun, ModelPath
-from ntk_core.vocabulary import METHODS
 
 Points = Literal["training points", "test points"]
 POINT_SETS: tuple[Points, ...] = ("training points", "test points")
@@ -53,7 +51,7 @@ def trajectories(point: DynamicsPoint, output: str, method: str, axis: TimeAxis,
         for index, row in enumerate(shown):
             component = _own_class(targets[row])
             figure.add_scatter(
-                x=[step * _factor(run, axis) for step in run.steps[1:]],
+                x=[step * factor(run, axis) for step in run.steps[1:]],
                 y=[block[row][component] for block in _outputs(path, points)[1:]],
                 mode="lines",
                 line={"color": series_style(index, "").color, "dash": dash, "width": width},
@@ -97,41 +95,6 @@ def difference_against_time(points: Sequence[DynamicsPoint], method: str, axis: 
     )
     figure.update_xaxes(type="log", dtick=1, tickformat=",~g", title=AXIS_TITLES[axis])
     figure.update_yaxes(type="log", dtick=1, exponentformat="power", title="relative mean-squared difference")
-    return finish(figure)
-
-
-def ball(point: DynamicsPoint, output: str, axis: TimeAxis) -> go.Figure:
-    """‖w_t − w₀‖₂ and ΔK(t) of the network of one width under every method: does training stay in a ball?"""
-    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.06)
-    for index, method in enumerate(methods_of([point])):
-        style = series_style(index, METHODS[method].title)
-        for number, run in enumerate(point.of(output, method)):
-            for row, values, words in ((1, run.network.distance, "‖w − w₀‖₂"), (2, run.change, "ΔK(t)")):
-                figure.add_scatter(
-                    x=[step * _factor(run, axis) for step in run.steps[1:]],
-                    y=[value if value > 0 else math.nan for value in values[1:]],
-                    mode="lines+markers",
-                    line={"color": style.color, "dash": style.dash, "width": 2.5 if number == 0 else 1.2},
-                    marker={"symbol": style.symbol, "size": 6, "color": style.color},
-                    opacity=1 if number == 0 else SEED_OPACITY,
-                    name=style.title,
-                    legendgroup=method,
-                    showlegend=row == 1 and number == 0,
-                    hovertemplate=f"{style.title}, seed {run.seed}<br>{axis} %{{x:.3g}}<br>{words} %{{y:.3g}}"
-                    "<extra></extra>",
-                    row=row,
-                    col=1,
-                )
-    figure.update_xaxes(type="log", dtick=1, tickformat=",~g")
-    figure.update_xaxes(title=AXIS_TITLES[axis], row=2, col=1)
-    for row, moved in (
-        (1, [run.network.distance for run in point.of(output)]),
-        (2, [run.change for run in point.of(output)]),
-    ):
-        figure.update_yaxes(type="log", dtick=_decades([v for values in moved for v in values]), row=row, col=1)
-    figure.update_yaxes(tickformat=".4~g")
-    figure.update_yaxes(title="‖w − w<sub>0</sub>‖<sub>2</sub>", row=1, col=1)
-    figure.update_yaxes(title="ΔK(t)", row=2, col=1)
     return finish(figure)
 
 
@@ -198,36 +161,6 @@ def trajectory_takeaway(point: DynamicsPoint, output: str, method: str, points: 
     return f"{where}: at most {apart:.2g} from the linear model."
 
 
-def divergence_caption(points: Sequence[DynamicsPoint]) -> list[str]:
-    """One sentence a method with runs that diverged: what did, from which step, and which rate would be stable."""
-    sentences = []
-    for method in methods_of(points):
-        runs = [(point.width, run) for point in points for run in point.runs if run.method == method]
-        found = [
-            f"{MODEL_TITLES[name]} at m = {width_label(width)} (last finite step {path.last_finite_step:,})"
-            for name in ("network", "linearized")
-            for width, run in runs
-            if (path := getattr(run, name)).outcome == "diverged"
-        ]
-        stable = min((run.stable_rate for _, run in runs if run.stable_rate is not None), default=None)
-        if found:
-            listed = f"{', '.join(found[:4])}{' and others' if len(found) > 4 else ''}"
-            remedy = "" if stable is None else f" Linear models are stable below η = {stable:.3g}."
-            rates = rate_words(run for _, run in runs)
-            sentences.append(f"Diverged with {METHODS[method].title} at η = {rates}: {listed}.{remedy}")
-    return sentences
-
-
-def ball_takeaway(point: DynamicsPoint, output: str) -> str:
-    """What the figure of distances says, for those who do not see it."""
-    parts = [
-        f"{METHODS[method].title} distance {run.sup_distance:.2g}, kernel change {run.sup_change:.2g}"
-        for method in methods_of([point])
-        for run in point.of(output, method)[:1]
-    ]
-    return f"Farthest from the start at width {point.width:,}: " + "; ".join(parts) + "."
-
-
 def difference_rows(points: Sequence[DynamicsPoint], method: str) -> list[dict[str, object]]:
     """One row a run: when and how far it parted from its linear model."""
     return [
@@ -249,26 +182,6 @@ def difference_rows(points: Sequence[DynamicsPoint], method: str) -> list[dict[s
         for point in sorted(points, key=lambda point: point.width)
         for run in point.runs
         if run.method == method
-    ]
-
-
-def ball_rows(point: DynamicsPoint, output: str) -> list[dict[str, object]]:
-    """One row a method, seed and recorded step: distances, the kernel's movement, its spectrum and its layers."""
-    return [
-        {
-            "method": METHODS[run.method].title,
-            "seed": run.seed,
-            "step": step,
-            "‖w − w₀‖₂": run.network.distance[index],
-            "‖w − w₀‖_∞": run.largest_distance[index],
-            "ΔK(t)": run.change[index],
-            **{f"ΔK of {name}": values[index] for name, values in run.layer_change.items()},
-            "λ_min": run.smallest[index],
-            "λ_max": run.largest[index],
-            "condition number": run.largest[index] / run.smallest[index] if run.smallest[index] > 0 else math.inf,
-        }
-        for run in point.of(output)
-        for index, step in enumerate(run.steps)
     ]
 
 
@@ -295,9 +208,7 @@ def trajectory_rows(point: DynamicsPoint, output: str, method: str, points: Poin
 def _add_difference(
     figure: go.Figure, run: DynamicsRun, axis: TimeAxis, style: Style, dash: str, *, is_first: bool
 ) -> None:
-    records = [
-        (step * _factor(run, axis), value) for step, value in zip(run.steps, run.difference, strict=True) if step
-    ]
+    records = [(step * factor(run, axis), value) for step, value in zip(run.steps, run.difference, strict=True) if step]
     size = [10 if step == run.departure_step else 0 for step in run.steps if step]
     figure.add_scatter(
         x=[time for time, _ in records],
@@ -333,15 +244,9 @@ def _outputs(path: ModelPath, points: Points) -> tuple[tuple[tuple[float, ...], 
     return path.outputs if points == "training points" else path.test_outputs
 
 
-def _decades(values: Sequence[float]) -> float | str:
-    """One tick a decade, more where the values span less than a decade and a half."""
-    positive = [value for value in values if value > 0 and math.isfinite(value)]
-    return 1 if positive and max(positive) / min(positive) > 30 else "D2"
-
-
 def _own_class(target: Sequence[float]) -> int:
     return max(range(len(target)), key=lambda index: target[index])
 
 
-def _factor(run: DynamicsRun, axis: TimeAxis) -> float:
+def factor(run: DynamicsRun, axis: TimeAxis) -> float:
     return run.learning_rate if axis == "time" else 1.0

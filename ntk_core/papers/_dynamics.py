@@ -48,7 +48,8 @@ DYNAMICS: tuple[Preset[Spec], ...] = (
         "beyond-gradient-descent",
         "SGD, momentum, Adam, large rates",
         "Whatever the method, the wide network follows its linear model under the same method, as long as that model "
-        "is stable; beyond the stable rate the network survives, but its weights leave the ball and its kernel moves.",
+        "is stable. Adam walks farther than gradient descent, yet its kernel hardly moves; beyond the stable rate the "
+        "network survives, but its weights leave the ball and its kernel moves.",
         "Liu, Zhu & Belkin 2020, §2: the ball B(w₀, R)",
         _CHOICES
         + " Adam's rate is the one whose first step moves no output by more than 0.05; that of the others is a quarter "

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dashboard.figures import dynamics as figures
+from dashboard.figures import dynamics_ball
 from dashboard.figures.dynamics_frames import moving
 from dashboard.figures.dynamics_panels import panels
 from ntk_core.specs import DynamicsSpec
@@ -74,13 +75,34 @@ def test_motion_has_a_frame_a_record_with_play_and_a_slider(curve):
 
 
 def test_every_method_has_its_distance_and_its_kernel_change():
-    figure = figures.ball(POINTS[0], "linear", "step")
+    figure = dynamics_ball.ball(POINTS[0], "linear", "step")
     assert {trace.name for trace in figure.data} == {"gradient descent", "beyond the stable rate", "Adam"}
     assert len(figure.data) == 2 * len(POINTS[0].of("linear"))
     np.testing.assert_allclose(figure.data[0].y, [0.5, 2.0, 5.0])
-    rows = figures.ball_rows(POINTS[0], "linear")
+    (ball,) = figure.layout.shapes
+    assert (ball.yref, ball.y0) == ("y", 5.0)  # as far as gradient descent gets
+    rows = dynamics_ball.ball_rows(POINTS[0], "linear")
     assert {"λ_min", "condition number", "ΔK of hidden1"} <= set(rows[0])
     assert [row["condition number"] for row in rows[:4]] == [100, 100, np.inf, 100]
+
+
+def test_one_method_shows_its_layers_instead_of_other_methods():
+    (point,) = make_dynamics_points(widths=(30,), seeds=1)
+    names = [trace.name for trace in dynamics_ball.ball(point, "linear", "time").data]
+    assert names == ["gradient descent"] * 2 + ["part of hidden1", "part of output"]
+    assert dynamics_ball.leaving_caption(point, "linear") == []
+
+
+def test_methods_that_leave_the_ball_are_named_with_the_step():
+    point = POINTS[1]
+    (sentence,) = dynamics_ball.leaving_caption(point, "linear")
+    assert sentence == "Gradient descent stays within 5 of w₀ at m = 3,000; farther than 1.5 times that: no method."
+    runs = list(point.runs)
+    index = next(i for i, run in enumerate(runs) if run.method == "adam")
+    far = runs[index].network.model_copy(update={"distance": (0.0, 1.0, 8.0, 10.0)})
+    runs[index] = runs[index].model_copy(update={"network": far})
+    (sentence,) = dynamics_ball.leaving_caption(point.model_copy(update={"runs": tuple(runs)}), "linear")
+    assert "Adam from step 10 (2.0 times as far, ΔK up to " in sentence
 
 
 def test_words_state_the_fitted_rate_and_the_rate_that_would_be_stable():
@@ -88,7 +110,7 @@ def test_words_state_the_fitted_rate_and_the_rate_that_would_be_stable():
     (linear, swish) = figures.caption(points, "gradient-descent")
     assert "∝ m^(−0.50 ± " in linear  # the made gaps fall as m^(-1/2)
     assert "∝ m^(0.00 ± " in swish
-    (diverged,) = figures.divergence_caption(points)
+    (diverged,) = dynamics_ball.divergence_caption(points)
     assert diverged.startswith(
         "Diverged with beyond the stable rate at η = 3: linear model at m = 30 (last finite step 37)"
     )

@@ -101,6 +101,17 @@ def test_behind_a_linear_output_network_and_linear_model_approach_like_the_root_
     assert min(gap for _, gap in roots["swish"]) > 0.1
 
 
+def test_the_smallest_point_beside_its_linear_model_is_found_again():
+    shown = gallery_result("liu-true-and-linearized")
+    settings = {"widths": [shown.spec.widths[0]], "num_seeds": 1, "outputs": ["linear"]}
+    *_, ended = run(with_settings(shown.spec, settings))
+    again, before = ended.result.points[0].runs[0], shown.points[0].of("linear")[0]
+    assert again.outcome == before.outcome
+    # Hundreds of float32 steps on another processor; a narrow network amplifies rounding.
+    assert again.sup_difference == pytest.approx(before.sup_difference, rel=0.05)
+    assert again.sup_distance == pytest.approx(before.sup_distance, rel=0.01)
+
+
 def test_a_wide_network_bends_like_its_linear_model():
     narrow, *_, wide = (point.of("linear")[0] for point in gallery_result("curves-in-one-dimension").points)
     assert wide.sup_difference < 1e-4 < narrow.sup_difference
