@@ -26,6 +26,9 @@ with questions:
     st.subheader("Questions to begin with", anchor=False)
     for question, query in QUESTIONS.items():
         st.page_link("pages/kernel_drift.py", label=question, icon=":material/arrow_forward:", query_params=query)
+    st.page_link(
+        "pages/dynamics.py", label="Does the network move like its linear model?", icon=":material/compare_arrows:"
+    )
     st.page_link("pages/architectures.py", label="Which architectures become linear?", icon=":material/account_tree:")
 if result is not None:
     with picture:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from dashboard.figures.kernel_drift import AXIS_TITLES, TimeAxis
 from dashboard.figures.style import (
@@ -23,7 +22,6 @@ from dashboard.figures.style import (
 from dashboard.figures.sweep import finish
 from ntk_core.fits import PowerLaw, fit_power_law
 from ntk_core.results import DEPARTURE_LEVEL, OUTCOME_WORDS, DynamicsPoint, DynamicsRun, ModelPath
-from ntk_core.vocabulary import METHODS
 
 Points = Literal["training points", "test points"]
 POINT_SETS: tuple[Points, ...] = ("training points", "test points")
@@ -53,7 +51,7 @@ def trajectories(point: DynamicsPoint, output: str, method: str, axis: TimeAxis,
         for index, row in enumerate(shown):
             component = _own_class(targets[row])
             figure.add_scatter(
-                x=[step * _factor(run, axis) for step in run.steps[1:]],
+                x=[step * factor(run, axis) for step in run.steps[1:]],
                 y=[block[row][component] for block in _outputs(path, points)[1:]],
                 mode="lines",
                 line={"color": series_style(index, "").color, "dash": dash, "width": width},
@@ -80,44 +78,23 @@ def difference_against_time(points: Sequence[DynamicsPoint], method: str, axis: 
             dash = ("solid", "dash", "dot", "dashdot")[outputs.index(output)]
             for number, run in enumerate(point.of(output, method)):
                 _add_difference(figure, run, axis, style, dash, is_first=number == 0)
-    figure.add_hline(
-        DEPARTURE_LEVEL,
+    figure.add_shape(
+        type="line",
+        xref="x domain",
+        x0=0,
+        x1=1,
+        y0=DEPARTURE_LEVEL,
+        y1=DEPARTURE_LEVEL,
         line={"color": GUIDE_COLOR, "dash": "dash", "width": 1.3},
-        annotation={"text": f"{DEPARTURE_LEVEL:.0%}", "font": {"color": GUIDE_COLOR, "size": FONT_SIZE}},
-        annotation_position="top left",
+        label={
+            "text": f"{DEPARTURE_LEVEL:.0%}",
+            "font": {"color": GUIDE_COLOR, "size": FONT_SIZE},
+            "textposition": "start",
+            "yanchor": "top",
+        },
     )
     figure.update_xaxes(type="log", dtick=1, tickformat=",~g", title=AXIS_TITLES[axis])
     figure.update_yaxes(type="log", dtick=1, exponentformat="power", title="relative mean-squared difference")
-    return finish(figure)
-
-
-def ball(point: DynamicsPoint, output: str, axis: TimeAxis) -> go.Figure:
-    """‖w_t − w₀‖₂ and ΔK(t) of the network of one width under every method: does training stay in a ball?"""
-    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.06)
-    for index, method in enumerate(methods_of([point])):
-        style = series_style(index, METHODS[method].title)
-        for number, run in enumerate(point.of(output, method)):
-            for row, values, words in ((1, run.network.distance, "‖w − w₀‖₂"), (2, run.change, "ΔK(t)")):
-                figure.add_scatter(
-                    x=[step * _factor(run, axis) for step in run.steps[1:]],
-                    y=[value if value > 0 else math.nan for value in values[1:]],
-                    mode="lines+markers",
-                    line={"color": style.color, "dash": style.dash, "width": 2.5 if number == 0 else 1.2},
-                    marker={"symbol": style.symbol, "size": 6, "color": style.color},
-                    opacity=1 if number == 0 else SEED_OPACITY,
-                    name=style.title,
-                    legendgroup=method,
-                    showlegend=row == 1 and number == 0,
-                    hovertemplate=f"{style.title}, seed {run.seed}<br>{axis} %{{x:.3g}}<br>{words} %{{y:.3g}}"
-                    "<extra></extra>",
-                    row=row,
-                    col=1,
-                )
-    figure.update_xaxes(type="log", dtick=1, tickformat=",~g")
-    figure.update_xaxes(title=AXIS_TITLES[axis], row=2, col=1)
-    figure.update_yaxes(type="log", dtick=1, exponentformat="power")
-    figure.update_yaxes(title="‖w − w<sub>0</sub>‖<sub>2</sub>", row=1, col=1)
-    figure.update_yaxes(title="ΔK(t)", row=2, col=1)
     return finish(figure)
 
 
@@ -147,7 +124,7 @@ def fitted(points: Sequence[DynamicsPoint], output: str, method: str) -> PowerLa
 
 
 def caption(points: Sequence[DynamicsPoint], method: str) -> list[str]:
-    """The fitted rates of approach, then the runs that did not converge, and the stable rate where one diverged."""
+    """The fitted rates of approach, then the runs that did not converge."""
     sentences = []
     for output in outputs_of(points):
         law = fitted(points, output, method)
@@ -157,14 +134,6 @@ def caption(points: Sequence[DynamicsPoint], method: str) -> list[str]:
                 f"{law.interval:.2f}), 95% interval, {law.num_values} runs."
             )
     sentences += [*_unconverged(points, method, "network"), *_unconverged(points, method, "linearized")]
-    diverged = [
-        run for point in points for run in point.runs
-        if run.method == method and run.stable_rate and "diverged" in (run.outcome, run.linearized.outcome)
-    ]  # fmt: skip
-    if diverged:
-        stable = min(run.stable_rate for run in diverged if run.stable_rate)
-        used = max(run.learning_rate for run in diverged)
-        sentences.append(f"Learning rate used: up to {used:.3g}; below {stable:.3g} every linear model here is stable.")
     return sentences
 
 
@@ -192,16 +161,6 @@ def trajectory_takeaway(point: DynamicsPoint, output: str, method: str, points: 
     return f"{where}: at most {apart:.2g} from the linear model."
 
 
-def ball_takeaway(point: DynamicsPoint, output: str) -> str:
-    """What the figure of distances says, for those who do not see it."""
-    parts = [
-        f"{METHODS[method].title} distance {run.sup_distance:.2g}, kernel change {run.sup_change:.2g}"
-        for method in methods_of([point])
-        for run in point.of(output, method)[:1]
-    ]
-    return f"Farthest from the start at width {point.width:,}: " + "; ".join(parts) + "."
-
-
 def difference_rows(points: Sequence[DynamicsPoint], method: str) -> list[dict[str, object]]:
     """One row a run: when and how far it parted from its linear model."""
     return [
@@ -223,26 +182,6 @@ def difference_rows(points: Sequence[DynamicsPoint], method: str) -> list[dict[s
         for point in sorted(points, key=lambda point: point.width)
         for run in point.runs
         if run.method == method
-    ]
-
-
-def ball_rows(point: DynamicsPoint, output: str) -> list[dict[str, object]]:
-    """One row a method, seed and recorded step: distances, the kernel's movement, its spectrum and its layers."""
-    return [
-        {
-            "method": METHODS[run.method].title,
-            "seed": run.seed,
-            "step": step,
-            "‖w − w₀‖₂": run.network.distance[index],
-            "‖w − w₀‖_∞": run.largest_distance[index],
-            "ΔK(t)": run.change[index],
-            **{f"ΔK of {name}": values[index] for name, values in run.layer_change.items()},
-            "λ_min": run.smallest[index],
-            "λ_max": run.largest[index],
-            "condition number": run.largest[index] / run.smallest[index] if run.smallest[index] > 0 else math.inf,
-        }
-        for run in point.of(output)
-        for index, step in enumerate(run.steps)
     ]
 
 
@@ -269,9 +208,7 @@ def trajectory_rows(point: DynamicsPoint, output: str, method: str, points: Poin
 def _add_difference(
     figure: go.Figure, run: DynamicsRun, axis: TimeAxis, style: Style, dash: str, *, is_first: bool
 ) -> None:
-    records = [
-        (step * _factor(run, axis), value) for step, value in zip(run.steps, run.difference, strict=True) if step
-    ]
+    records = [(step * factor(run, axis), value) for step, value in zip(run.steps, run.difference, strict=True) if step]
     size = [10 if step == run.departure_step else 0 for step in run.steps if step]
     figure.add_scatter(
         x=[time for time, _ in records],
@@ -297,7 +234,7 @@ def _unconverged(points: Sequence[DynamicsPoint], method: str, model: str) -> li
             for run in point.runs
             if run.method == method and getattr(run, model).outcome == outcome
         ]
-        if outcome != "converged" and found:
+        if outcome == "over-budget" and found:
             listed = ", ".join(dict.fromkeys(f"m = {width} ({output})" for width, output in found))
             sentences.append(f"{MODEL_TITLES[model]} {words}: {listed}.".capitalize())
     return sentences
@@ -311,5 +248,5 @@ def _own_class(target: Sequence[float]) -> int:
     return max(range(len(target)), key=lambda index: target[index])
 
 
-def _factor(run: DynamicsRun, axis: TimeAxis) -> float:
+def factor(run: DynamicsRun, axis: TimeAxis) -> float:
     return run.learning_rate if axis == "time" else 1.0

@@ -106,17 +106,20 @@ def _animated(
     names = [each.name for each in figure.frames]
     finish(figure)
     return figure.update_layout(
-        height=FIGURE_HEIGHT + 90,
-        margin={"l": 8, "r": 8, "t": 56, "b": 8},
-        legend={"yanchor": "bottom", "y": 1.02},
+        height=FIGURE_HEIGHT + 60,
+        legend={"y": -0.42},
         sliders=[
             {
                 "active": len(names) - 1,
                 "steps": [{"label": name, "method": "animate", "args": [[name], still]} for name in names],
-                "currentvalue": {"prefix": "step ", "font": {"size": FONT_SIZE}},
-                "x": 0.2,
-                "len": 0.8,
-                "y": -0.16,
+                "currentvalue": {
+                    "xanchor": "right",
+                    "prefix": "step ",
+                    "font": {"size": FONT_SIZE, "color": GUIDE_COLOR},
+                },
+                "x": 0.3,
+                "len": 0.7,
+                "y": -0.14,
                 "pad": {"t": 10},
                 "ticklen": 0,
                 "font": {"size": 1, "color": "rgba(0,0,0,0)"},
@@ -128,7 +131,7 @@ def _animated(
                 "direction": "left",
                 "showactive": False,
                 "x": 0,
-                "y": -0.2,
+                "y": -0.22,
                 "xanchor": "left",
                 "yanchor": "top",
                 "font": {"size": FONT_SIZE, "color": "#333333"},

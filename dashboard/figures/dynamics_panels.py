@@ -8,6 +8,7 @@ from typing import NamedTuple
 import plotly.graph_objects as go
 
 from dashboard.figures import dynamics as figures
+from dashboard.figures import dynamics_ball
 from dashboard.figures.dynamics_frames import moving, moving_takeaway
 from dashboard.figures.kernel_drift import TimeAxis
 from ntk_core.results import DynamicsPoint
@@ -66,8 +67,9 @@ def panels(
         Panel(
             "ball",
             "How far weights and kernel move",
-            figures.ball(point, output, axis),
-            figures.ball_takeaway(point, output),
-            figures.ball_rows(point, output),
+            dynamics_ball.ball(point, output, axis),
+            dynamics_ball.ball_takeaway(point, output),
+            dynamics_ball.ball_rows(point, output),
+            [*dynamics_ball.leaving_caption(point, output), *dynamics_ball.divergence_caption(points)],
         ),
     )

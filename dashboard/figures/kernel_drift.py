@@ -11,7 +11,7 @@ from plotly.subplots import make_subplots
 
 from dashboard.figures.style import FONT_SIZE, GUIDE_COLOR, RUN_OPACITY, output_style, signed, width_label
 from dashboard.figures.sweep import add_guides, add_sweep, finish, finish_sweep, fitted, mean_change, mean_line
-from ntk_core.results import OUTCOME_WORDS, DriftPoint, DriftRun
+from ntk_core.results import OUTCOME_WORDS, DriftPoint, DriftRun, DynamicsRun
 
 SWEPT_TITLES = {"width": "width m", "bottleneck_width": "bottleneck width m<sub>b</sub>"}
 TimeAxis = Literal["step", "time"]
@@ -169,7 +169,7 @@ def unconverged_sentences(points: Sequence[DriftPoint]) -> list[str]:
     return sentences
 
 
-def rate_words(runs: Iterable[DriftRun]) -> str:
+def rate_words(runs: Iterable[DriftRun | DynamicsRun]) -> str:
     """The learning rates used, as one number or a range: ``0.51–0.63``."""
     rates = [run.learning_rate for run in runs]
     low, high = f"{min(rates):.3g}", f"{max(rates):.3g}"

@@ -8,7 +8,7 @@ from ntk_core.specs import ArchitectureSpec, DatasetSpec, DynamicsSpec, Spec, Tr
 _CHOICES = "Name, data, widths, rates, threshold, steps and number of runs are our choice."
 _TANH = ArchitectureSpec(activation="tanh")
 _CURVE = {
-    "dataset": DatasetSpec(name="sine", num_samples=10),
+    "dataset": DatasetSpec(name="sine", num_samples=10, noise=0),
     "architecture": _TANH,
     "outputs": ("linear",),
     "num_test": 31,
@@ -48,7 +48,8 @@ DYNAMICS: tuple[Preset[Spec], ...] = (
         "beyond-gradient-descent",
         "SGD, momentum, Adam, large rates",
         "Whatever the method, the wide network follows its linear model under the same method, as long as that model "
-        "is stable; beyond the stable rate the network survives, but its weights leave the ball and its kernel moves.",
+        "is stable. Adam walks farther than gradient descent, yet its kernel hardly moves; beyond the stable rate the "
+        "network survives, but its weights leave the ball and its kernel moves.",
         "Liu, Zhu & Belkin 2020, §2: the ball B(w₀, R)",
         _CHOICES
         + " Adam's rate is the one whose first step moves no output by more than 0.05; that of the others is a quarter "

@@ -80,7 +80,7 @@ class DynamicsSpec(SweepSpec):
         title="Infinite-width prediction",
         description="Add the prediction of infinite width, where it is known: linear outputs, not with Adam.",
     )
-    training: TrainingSpec = TrainingSpec(max_steps=3000, loss_threshold=0.005, num_records=20)
+    training: TrainingSpec = TrainingSpec(max_steps=3000, loss_threshold=0.01, num_records=20)
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:

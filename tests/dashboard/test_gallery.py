@@ -1,5 +1,7 @@
 """What is shown before anything is run was computed by this project, from the presets as they are now."""
 
+import math
+
 import pytest
 
 from dashboard.gallery import GALLERY, gallery_result
@@ -86,3 +88,48 @@ def test_both_networks_of_the_convergence_pair_approach_infinite_width(part):
 def test_an_entry_that_is_not_known_is_refused_in_one_sentence(capsys):
     assert main(["nothing"]) == 2
     assert capsys.readouterr().err.startswith("nothing is not allowed; allowed: liu-fig1-left, ")
+
+
+def test_behind_a_linear_output_network_and_linear_model_approach_like_the_root_of_the_width():
+    points = gallery_result("liu-true-and-linearized").points
+    roots = {
+        output: [(point.width, math.sqrt(each.sup_difference)) for point in points for each in point.of(output)]
+        for output in ("linear", "swish")
+    }
+    law = fit_power_law(*zip(*roots["linear"], strict=True))
+    assert law.exponent + law.interval < -0.4
+    assert min(gap for _, gap in roots["swish"]) > 0.1
+
+
+def test_the_smallest_point_beside_its_linear_model_is_found_again():
+    shown = gallery_result("liu-true-and-linearized")
+    settings = {"widths": [shown.spec.widths[0]], "num_seeds": 1, "outputs": ["linear"]}
+    *_, ended = run(with_settings(shown.spec, settings))
+    again, before = ended.result.points[0].runs[0], shown.points[0].of("linear")[0]
+    assert again.outcome == before.outcome
+    # Hundreds of float32 steps on another processor; a narrow network amplifies rounding.
+    assert again.sup_difference == pytest.approx(before.sup_difference, rel=0.05)
+    assert again.sup_distance == pytest.approx(before.sup_distance, rel=0.01)
+
+
+def test_a_wide_network_bends_like_its_linear_model():
+    narrow, *_, wide = (point.of("linear")[0] for point in gallery_result("curves-in-one-dimension").points)
+    assert wide.sup_difference < 1e-4 < narrow.sup_difference
+    assert wide.departure_step is None
+
+
+def test_every_stable_method_stays_near_its_linear_model_and_a_rate_beyond_leaves_the_ball():
+    result = gallery_result("beyond-gradient-descent")
+    widest = result.points[-1]
+    plain = widest.of("linear", "gradient-descent")[0]
+    for method in result.spec.methods:
+        (each,) = widest.of("linear", method)
+        assert each.network.outcome == "converged"
+        if method == "beyond-stable":
+            assert each.linearized.outcome == "diverged"
+            assert each.learning_rate > each.stable_rate
+            assert each.sup_distance > 3 * plain.sup_distance
+            assert each.sup_change > 0.3
+        else:
+            assert each.sup_difference < 0.05
+            assert each.sup_change < 0.1

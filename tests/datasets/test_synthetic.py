@@ -139,3 +139,23 @@ def test_numpy_scalars_are_taken_like_python_ones():
     assert data_fingerprint(data) == data_fingerprint(
         load_dataset("gaussian-mixture", num_samples=5, noise=0.5, seed=3)
     )
+
+
+def test_the_sine_curve_follows_its_law_and_its_test_points_are_an_even_grid():
+    data = load_dataset("sine", num_samples=10_000, num_test=61, noise=0.5, seed=2)
+    assert (data.x.shape, data.y.shape, data.x_test.shape, data.num_outputs) == ((10_000, 1), (10_000, 1), (61, 1), 1)
+    assert data.class_names == ()
+    assert np.abs(data.x).max() <= 2
+    # U[−2, 2] has variance 4/3 and fourth moment 16/5; the noise is what is left of y.
+    assert abs(data.x.mean()) < STANDARD_ERRORS * np.sqrt(4 / 3 / 10_000)
+    assert abs((data.x**2).mean() - 4 / 3) < STANDARD_ERRORS * np.sqrt((16 / 5 - 16 / 9) / 10_000)
+    noise = data.y - np.sin(2 * data.x)
+    assert abs(noise.std() - 0.5) < STANDARD_ERRORS * 0.5 / np.sqrt(2 * 10_000)
+    np.testing.assert_allclose(data.x_test[:, 0], np.linspace(-3, 3, 61), rtol=1e-6)
+    np.testing.assert_allclose(data.y_test, np.sin(2 * data.x_test), atol=1e-6)
+
+
+def test_the_first_samples_of_a_sine_do_not_depend_on_how_many_there_are():
+    few, many = (load_dataset("sine", num_samples=n, noise=0.1) for n in (5, 50))
+    np.testing.assert_array_equal(few.x, many.x[:5])
+    np.testing.assert_array_equal(few.y, many.y[:5])

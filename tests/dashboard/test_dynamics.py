@@ -1,0 +1,169 @@
+"""Figures and page of a network beside its linear model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dashboard.figures import dynamics as figures
+from dashboard.figures import dynamics_ball
+from dashboard.figures.dynamics_frames import moving
+from dashboard.figures.dynamics_panels import panels
+from ntk_core.specs import DynamicsSpec
+from tests.dashboard.made_dynamics import STEPS, make_dynamics_points, make_dynamics_result
+from tests.dashboard.open_pages import checked, open_page, words
+
+METHODS = ("gradient-descent", "beyond-stable", "adam")
+POINTS = make_dynamics_points(widths=(30, 3000), methods=METHODS)
+
+
+def lines(figure, dash=None):
+    return [trace for trace in figure.data if trace.mode.startswith("lines") and dash in (None, trace.line.dash)]
+
+
+def test_trajectories_are_solid_for_the_network_dashed_for_its_linear_model_and_dotted_for_infinite_width():
+    point = POINTS[0]
+    figure = figures.trajectories(point, "linear", "gradient-descent", "step", "training points")
+    run = point.of("linear", "gradient-descent")[0]
+    for dash, path in (("solid", run.network), ("dash", run.linearized), ("dot", run.infinite)):
+        legend, *drawn = lines(figure, dash)
+        assert legend.name in ("network", "linear model", "infinite width")
+        for row, (trace, own_class) in enumerate(zip(drawn, (1, 0), strict=True)):
+            assert list(trace.x) == [1, 10, 100]
+            np.testing.assert_allclose(trace.y, [block[row][own_class] for block in path.outputs[1:]])
+    swish = figures.trajectories(point, "swish", "gradient-descent", "time", "test points")
+    assert not lines(swish, "dot")
+    assert list(lines(swish, "solid")[1].x) == [0.5, 5, 50]
+
+
+def test_the_moment_of_departure_is_marked_on_every_line_that_leaves_for_good():
+    figure = figures.difference_against_time(POINTS, "gradient-descent", "step")
+    runs = [
+        run for point in POINTS for run in (*point.of("linear", "gradient-descent"), *point.of("swish", METHODS[0]))
+    ]
+    assert len(figure.data) == len(runs)
+    for trace, run in zip(figure.data, runs, strict=True):
+        np.testing.assert_allclose(trace.y, run.difference[1:])
+        marked = [step for step, size in zip(trace.x, trace.marker.size, strict=True) if size]
+        assert marked == ([] if run.departure_step is None else [run.departure_step])
+    assert any(run.departure_step for run in runs)
+    assert any(run.departure_step is None for run in runs)
+    assert figure.layout.shapes[0].y0 == 0.01
+
+
+@pytest.mark.parametrize("curve", [True, False])
+def test_motion_has_a_frame_a_record_with_play_and_a_slider(curve):
+    point = make_dynamics_points(curve=curve)[0]
+    figure = moving(point, "linear", "gradient-descent")
+    run = point.of("linear")[0]
+    assert [frame.name for frame in figure.frames] == [f"{step:,}" for step in STEPS]
+    (slider,) = figure.layout.sliders
+    assert [step.args[0][0] for step in slider.steps] == [frame.name for frame in figure.frames]
+    play, pause = figure.layout.updatemenus[0].buttons
+    assert list(play.args[0]) == [frame.name for frame in figure.frames]
+    assert pause.args[0] == (None,) or pause.args[0] == [None]
+    for index, frame in enumerate(figure.frames):
+        if curve:
+            expected = [path.test_outputs[index] for path in (run.network, run.linearized, run.infinite)]
+            assert [list(data.y) for data in frame.data] == [[row[0] for row in block] for block in expected]
+        else:
+            np.testing.assert_allclose(frame.data[0].x, np.ravel(run.linearized.outputs[index]))
+            np.testing.assert_allclose(frame.data[1].y, np.ravel(run.network.test_outputs[index]))
+    # The last frame is what is seen first.
+    first = figure.data[figure.frames[-1].traces[0]]
+    np.testing.assert_allclose(first.y, figure.frames[-1].data[0].y)
+
+
+def test_every_method_has_its_distance_and_its_kernel_change():
+    figure = dynamics_ball.ball(POINTS[0], "linear", "step")
+    assert {trace.name for trace in figure.data} == {"gradient descent", "beyond the stable rate", "Adam"}
+    assert len(figure.data) == 2 * len(POINTS[0].of("linear"))
+    np.testing.assert_allclose(figure.data[0].y, [0.5, 2.0, 5.0])
+    (ball,) = figure.layout.shapes
+    assert (ball.yref, ball.y0) == ("y", 5.0)  # as far as gradient descent gets
+    rows = dynamics_ball.ball_rows(POINTS[0], "linear")
+    assert {"λ_min", "condition number", "ΔK of hidden1"} <= set(rows[0])
+    assert [row["condition number"] for row in rows[:4]] == [100, 100, np.inf, 100]
+
+
+def test_one_method_shows_its_layers_instead_of_other_methods():
+    (point,) = make_dynamics_points(widths=(30,), seeds=1)
+    names = [trace.name for trace in dynamics_ball.ball(point, "linear", "time").data]
+    assert names == ["gradient descent"] * 2 + ["part of hidden1", "part of output"]
+    assert dynamics_ball.leaving_caption(point, "linear") == []
+
+
+def test_methods_that_leave_the_ball_are_named_with_the_step():
+    point = POINTS[1]
+    (sentence,) = dynamics_ball.leaving_caption(point, "linear")
+    assert sentence == "Gradient descent stays within 5 of w₀ at m = 3,000; farther than 1.5 times that: no method."
+    runs = list(point.runs)
+    index = next(i for i, run in enumerate(runs) if run.method == "adam")
+    far = runs[index].network.model_copy(update={"distance": (0.0, 1.0, 8.0, 10.0)})
+    runs[index] = runs[index].model_copy(update={"network": far})
+    (sentence,) = dynamics_ball.leaving_caption(point.model_copy(update={"runs": tuple(runs)}), "linear")
+    assert "Adam from step 10 (2.0 times as far, ΔK up to " in sentence
+
+
+def test_words_state_the_fitted_rate_and_the_rate_that_would_be_stable():
+    points = make_dynamics_points(widths=(30, 300, 3000), methods=METHODS)
+    (linear, swish) = figures.caption(points, "gradient-descent")
+    assert "∝ m^(−0.50 ± " in linear  # the made gaps fall as m^(-1/2)
+    assert "∝ m^(0.00 ± " in swish
+    (diverged,) = dynamics_ball.divergence_caption(points)
+    assert diverged.startswith(
+        "Diverged with beyond the stable rate at η = 3: linear model at m = 30 (last finite step 37)"
+    )
+    assert diverged.endswith("Linear models are stable below η = 2.")
+    assert "at width 3,000" in figures.takeaway(points, "gradient-descent")
+
+
+def test_panels_have_figures_words_and_numbers_for_every_choice():
+    for output in ("linear", "swish"):
+        for method in METHODS:
+            found = panels(POINTS, POINTS[0], output, method, "time", "test points")
+            assert [panel.name for panel in found] == ["outputs", "difference", "motion", "ball"]
+            assert all(panel.alt.endswith(".") and panel.rows and panel.figure.data for panel in found)
+
+
+PAGE = "dynamics"
+
+
+@pytest.fixture
+def _offline(jobs, gallery, through_the_menu):
+    return
+
+
+@pytest.mark.usefixtures("_offline")
+def test_the_page_shows_four_figures_and_redraws_them_for_another_choice(gallery):
+    gallery("liu-true-and-linearized", make_dynamics_result(methods=METHODS))
+    app = open_page(PAGE)
+    assert len(app.get("plotly_chart")) == 4
+    assert "Diverged with beyond the stable rate" in words(app)
+    for key, value in (
+        ("method", "adam"),
+        ("output", "swish"),
+        ("width", 30),
+        ("axis", "time"),
+        ("points", "test points"),
+    ):
+        app.selectbox(key=f"{PAGE}.{key}").set_value(value)
+        assert len(checked(app.run()).get("plotly_chart")) == 4
+
+
+@pytest.mark.usefixtures("_offline")
+def test_the_page_runs_its_settings(jobs):
+    app = open_page(PAGE, widths="30", methods="sgd,adam", dataset__name="sine", outputs="linear")
+    app.button(key=f"{PAGE}.run").click()
+    checked(app.run())
+    (spec,) = jobs.submitted
+    assert isinstance(spec, DynamicsSpec)
+    assert (spec.widths, spec.methods, spec.is_curve) == ((30,), ("sgd", "adam"), True)
+
+
+@pytest.mark.usefixtures("_offline")
+def test_settings_that_do_not_suit_a_curve_are_explained_beside_their_field():
+    app = open_page(PAGE, preset="curves-in-one-dimension")
+    app.multiselect(key=f"{PAGE}.outputs").set_value(["softmax"])
+    sentences = [element.value.replace("\\", "") for element in checked(app.run()).sidebar.error]
+    assert sentences == ["Outputs φ: softmax is not allowed; allowed: other outputs, for data without classes."]

@@ -1,0 +1,174 @@
+"""A network beside its linear model: the claims of Liu, Zhu & Belkin 2020, §2, and the honesty of the run."""
+
+import math
+
+import numpy as np
+import pytest
+
+from ntk_core.errors import TooLarge
+from ntk_core.events import Ended, PointProgress
+from ntk_core.experiments import _dynamics, estimate, run
+from ntk_core.experiments._dynamics import RATE_FACTORS
+from ntk_core.fits import fit_power_law
+from ntk_core.results import RESULTS, DynamicsResult
+from ntk_core.specs import DynamicsSpec, InvalidSpec, KernelDriftSpec, digest, parse_spec, with_settings
+from ntk_core.summaries import summary
+
+SMALL = with_settings(
+    DynamicsSpec(),
+    {
+        "widths": [20],
+        "num_seeds": 1,
+        "outputs": ["linear"],
+        "dataset.num_samples": 12,
+        "num_test": 5,
+        "architecture.activation": "tanh",
+        "training.max_steps": 40,
+        "training.num_records": 5,
+    },
+)
+
+
+def result_of(spec) -> DynamicsResult:
+    *_, last = run(spec)
+    assert isinstance(last, Ended), last
+    assert isinstance(last.result, DynamicsResult), last.reason
+    return last.result
+
+
+@pytest.fixture(scope="module")
+def figure() -> DynamicsResult:
+    """Linear and swish output at two widths and two seeds."""
+    settings = {"widths": [64, 1024], "num_seeds": 2, "outputs": ["linear", "swish"], "training.max_steps": 300}
+    return result_of(with_settings(SMALL, settings))
+
+
+def test_behind_a_linear_output_network_and_linear_model_approach_at_least_like_the_root_of_the_width(figure):
+    runs = [(point.width, math.sqrt(each.sup_difference)) for point in figure.points for each in point.of("linear")]
+    law = fit_power_law(*zip(*runs, strict=True))
+    # Two seeds at two widths: the interval is wide, the slope itself is the claim.
+    assert law.exponent < -0.4
+
+
+def test_behind_a_swish_output_they_part_at_every_width(figure):
+    for point in figure.points:
+        for each in point.of("swish"):
+            assert each.departure_step is not None
+            assert each.sup_difference > 0.01
+
+
+def test_weights_travel_as_far_at_every_width_but_each_one_less(figure):
+    narrow, wide = (point.of("linear") for point in figure.points)
+    far = [np.mean([each.sup_distance for each in runs]) for runs in (narrow, wide)]
+    most = [np.mean([max(each.largest_distance) for each in runs]) for runs in (narrow, wide)]
+    assert far[1] > 0.5 * far[0]
+    assert most[1] < 0.5 * most[0]  # 16 times as wide: a quarter is expected
+
+
+def test_a_point_survives_its_json_and_keeps_outputs_of_the_first_seed_only(figure):
+    text = figure.model_dump_json()
+    assert RESULTS["dynamics"].model_validate_json(text) == figure
+    for point in figure.points:
+        for each in point.runs:
+            kept = each.seed == figure.spec.seed
+            assert len(each.network.outputs) == len(each.steps) * kept
+            assert len(each.linearized.test_outputs) == len(each.steps) * kept
+            assert (each.infinite is not None) == (each.output == "linear")
+            if kept:
+                assert np.shape(each.network.outputs) == (len(each.steps), figure.spec.num_followed, 3)
+    assert len(figure.rows()) == 8
+    assert "linear output, gradient descent: ‖F − F_lin‖ / ‖F_lin‖ ∝ m^(" in summary(figure.spec, figure.points)
+
+
+def test_beyond_the_stable_rate_the_linear_model_diverges_and_the_network_need_not():
+    methods = ["gradient-descent", "large-rate", "beyond-stable"]
+    spec = with_settings(
+        SMALL,
+        {"methods": methods, "widths": [300], "training.max_steps": 400, "infinite_width": False, "loss": "square"},
+    )
+    plain, large, beyond = result_of(spec).points[0].runs
+    # Auto is a quarter of the stable rate of a linear output under square loss.
+    assert plain.learning_rate == pytest.approx(plain.stable_rate / 4, rel=1e-3)
+    assert large.learning_rate == pytest.approx(RATE_FACTORS["large-rate"] * plain.learning_rate)
+    assert plain.linearized.outcome != "diverged" != large.linearized.outcome
+    assert beyond.learning_rate > beyond.stable_rate
+    assert beyond.linearized.outcome == "diverged"
+    assert 0 < beyond.linearized.last_finite_step < 400
+    assert beyond.outcome != "diverged"
+    assert beyond.sup_distance > 2 * plain.sup_distance  # it leaves the ball
+    assert beyond.sup_change > 5 * plain.sup_change
+
+
+@pytest.mark.parametrize("method", ["sgd", "momentum", "adam"])
+def test_every_method_brings_the_loss_down_beside_its_linear_model(method):
+    spec = with_settings(SMALL, {"methods": [method], "widths": [300], "batch_size": 4})
+    (each,) = result_of(spec).points[0].runs
+    assert each.network.loss[-1] < 0.7 * each.network.loss[0]
+    assert each.linearized.loss[-1] < 0.7 * each.linearized.loss[0]
+    assert each.sup_difference < 0.1
+    assert (each.infinite is None) == (method == "adam")
+
+
+def test_a_curve_is_kept_whole_with_its_inputs():
+    spec = with_settings(SMALL, {"dataset.name": "sine", "dataset.num_samples": 6, "num_test": 9})
+    point = result_of(spec).points[0]
+    assert np.shape(point.x) == (6, 1)
+    np.testing.assert_allclose(np.ravel(point.x_test), np.linspace(-3, 3, 9), atol=1e-3)
+    assert np.shape(point.runs[0].network.test_outputs)[1:] == (9, 1)
+    assert point.runs[0].network.accuracy == ()
+
+
+def test_the_logistic_loss_takes_signs_as_targets():
+    point = result_of(with_settings(SMALL, {"loss": "logistic"})).points[0]
+    assert {value for row in point.y for value in row} == {-1.0, 1.0}
+    assert point.runs[0].network.loss[-1] < point.runs[0].network.loss[0]
+
+
+def test_followed_points_take_turns_among_the_classes():
+    spec = DynamicsSpec(num_followed=5)
+    data = _dynamics.load(spec)
+    found = _dynamics._followed(data.labels, len(data.x), spec)
+    assert [int(data.labels[index]) for index in found] == [0, 1, 2, 0, 1]
+
+
+def test_progress_is_told_between_stretches_and_never_falls():
+    fractions = [event.fraction for event in run(SMALL) if isinstance(event, PointProgress)]
+    assert len(fractions) > 3
+    assert fractions == sorted(fractions)
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"dataset.name": "sine", "outputs": ["softmax"]}, "outputs"),
+        ({"dataset.name": "sine", "loss": "cross-entropy"}, "loss"),
+        ({"methods": ["sgd"], "batch_size": 13}, "batch_size"),
+        ({"methods": ["lbfgs"]}, "methods"),
+        ({"architecture.kind": "convnet"}, "architecture.kind"),
+        ({"architecture.kind": "densenet"}, "infinite_width"),
+        ({"num_test": 0}, "num_test"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_named(settings, field):
+    with pytest.raises(InvalidSpec) as caught:
+        with_settings(SMALL, settings)
+    assert field in [problem.field for problem in caught.value.problems]
+
+
+def test_experiments_on_classes_refuse_a_curve():
+    with pytest.raises(InvalidSpec, match=r"dataset\.name: sine is not allowed; allowed: data with classes"):
+        with_settings(KernelDriftSpec(), {"dataset.name": "sine"})
+
+
+def test_a_spec_comes_back_from_its_json():
+    spec = parse_spec(SMALL.model_dump_json())
+    assert spec == SMALL
+    assert digest(spec) == digest(SMALL)
+
+
+def test_a_width_too_large_for_memory_is_refused(monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "0.05")
+    with pytest.raises(TooLarge) as caught:
+        run(with_settings(SMALL, {"widths": [1_000_000]}))
+    assert caught.value.field == "widths"
+    assert estimate(SMALL).seconds > 0
