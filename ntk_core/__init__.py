@@ -46,6 +46,7 @@ _HOMES = {
     "ntk_core.specs": [
         "DAGSpec",
         "DynamicsSpec",
+        "EarlyTimeSpec",
         "InvalidSpec",
         "KernelDriftSpec",
         "canonical_json",

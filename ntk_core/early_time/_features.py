@@ -48,6 +48,12 @@ class LinearFeatures:
         features = self(x)
         return features @ features.T
 
+    def at_rate(self, rate: float) -> LinearFeatures:
+        """√rate · ψ: all learning rates multiplied by ``rate``."""
+        root = math.sqrt(rate)
+        norm0, norm1, norm2 = (root * weight for weight in self.norm)
+        return LinearFeatures(root * self.inputs, root * self.constant, (norm0, norm1, norm2))
+
     def naive(self) -> LinearFeatures:
         """The same without the norm: ϑ₁ = ϑ₂ = 0 (Hu, Xiao, Adlam & Pennington 2020, §3.4)."""
         return replace(self, norm=(self.norm[0], 0.0, 0.0))

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from ntk_core.experiments import _dag_costs, _dynamics_costs, _kernel_drift_costs
+from ntk_core.experiments import _dag_costs, _dynamics_costs, _early_time_costs, _kernel_drift_costs
 from ntk_core.results import PointValue
 from ntk_core.specs import Spec
 
@@ -51,6 +51,7 @@ class Experiment:
 
 # One entry an experiment, as in ntk_core.specs.EXPERIMENTS.
 _EXPERIMENTS = {
+    "early_time": Experiment(_early_time_costs, "ntk_core.experiments._early_time"),
     "kernel_drift": Experiment(_kernel_drift_costs, "ntk_core.experiments._kernel_drift"),
     "dag": Experiment(_dag_costs, "ntk_core.experiments._dag"),
     "dynamics": Experiment(_dynamics_costs, "ntk_core.experiments._dynamics"),

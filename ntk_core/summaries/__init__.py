@@ -9,6 +9,7 @@ from ntk_core.results import PointValue
 from ntk_core.specs import Spec
 from ntk_core.summaries._dag import dag_summary
 from ntk_core.summaries._dynamics import dynamics_summary
+from ntk_core.summaries._early_time import early_summary
 from ntk_core.summaries._kernel_drift import drift_summary
 
 __all__ = ["summary"]
@@ -18,6 +19,7 @@ _SUMMARIES: dict[str, Callable[[Any, Any], str]] = {
     "kernel_drift": drift_summary,
     "dynamics": dynamics_summary,
     "dag": dag_summary,
+    "early_time": early_summary,
 }
 
 
