@@ -33,11 +33,11 @@ from ntk_core.early_time import (
     weighted_kernel,
 )
 from ntk_core.experiments._early_time_costs import LOOKED_AT
+from ntk_core.experiments._registry import Progress
 from ntk_core.kernels import infinite_width_ntk
 from ntk_core.results import Constants, EarlyPoint, EarlyRun, KernelComparison, ModelCurve
 from ntk_core.specs import EarlyTimeSpec
 
-Progress = tuple[float, str]
 AUTO_RATE_SHARE = 0.1  # of the largest stable rate of the linear model; our choice
 NUM_SINGLE_POINTS = 5
 _STRETCH_SECONDS = 0.4
@@ -72,7 +72,7 @@ def fingerprint(data: dict[int, Dataset]) -> str:
 
 
 def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generator[Progress, None, EarlyPoint]:
-    """All activations and seeds of one point; yields (fraction, message) between stretches of work."""
+    """All activations and seeds of one point; yields its curves as they grow."""
     began = time.monotonic()
     d, width, name = spec.dim_at(key), spec.width_at(key), key.replace("_", " ").replace("=", " ")
     here = data[d]
@@ -87,6 +87,20 @@ def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generato
     runs: list[EarlyRun] = []
     kernels: list[KernelComparison] = []
     span: InputSpan | None = None
+
+    def point(*growing: EarlyRun) -> EarlyPoint:
+        return EarlyPoint(
+            swept=spec.swept,
+            width=width,
+            input_dim=d,
+            covariance_ratio=ratio,
+            span_dimension=span.dimension if span else 0,
+            constants=constants,
+            runs=(*runs, *growing),
+            kernels=tuple(kernels),
+            runtime_s=time.monotonic() - began,
+        )
+
     for index, (activation, seed) in enumerate(tasks):
         features = _features(spec, activation, d, ratio)
         constants[activation] = _constants(activation, ratio, features)
@@ -100,21 +114,15 @@ def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generato
             models = _LinearModels(spec, here, features, seed)
             yield index / len(tasks), f"{name}: {activation}, first step"
             pair = _Pair(spec, here, net, models, seed, span)
-            for step in pair.stretches():
+            for step, recorded in pair.stretches():
                 fraction = (index + step / spec.training.max_steps) / len(tasks)
-                yield fraction, f"{name}: {activation}, seed {seed}, step {step:,}"
+                message = f"{name}: {activation}, seed {seed}, step {step:,}"
+                if recorded:
+                    yield fraction, message, point(pair.run(activation))
+                else:
+                    yield fraction, message
             runs.append(pair.run(activation))
-    return EarlyPoint(
-        swept=spec.swept,
-        width=width,
-        input_dim=d,
-        covariance_ratio=ratio,
-        span_dimension=span.dimension if span else 0,
-        constants=constants,
-        runs=tuple(runs),
-        kernels=tuple(kernels),
-        runtime_s=time.monotonic() - began,
-    )
+    return point()
 
 
 class _LinearModels:
@@ -160,8 +168,11 @@ class _Pair:
         self._distances: dict[str, list[float]] = {"linear": [], "naive": [], "power": []}
         self._outcome: Literal["completed", "diverged"] = "completed"
 
-    def stretches(self) -> Iterator[int]:
-        """Train from one recorded step to the next, in stretches of less than half a second; yields the step."""
+    def stretches(self) -> Iterator[tuple[int, bool]]:
+        """Train from one recorded step to the next, in stretches of less than half a second.
+
+        Yields the step that is reached, and whether it was recorded.
+        """
         self._record()
         per_step = math.inf
         for until in record_steps(self._settings.max_steps, self._settings.num_records):
@@ -172,8 +183,10 @@ class _Pair:
                 jax.block_until_ready(self._training.params)
                 if before:  # the first stretch is mostly compilation
                     per_step = (time.monotonic() - began) / (self._training.step - before)
-                yield self._training.step
+                if self._training.step < until:
+                    yield self._training.step, False
             self._record()
+            yield self._training.step, True
             if self._outcome == "diverged":
                 return
 

@@ -11,7 +11,8 @@ from ntk_core.experiments import _dag_costs, _dynamics_costs, _early_time_costs,
 from ntk_core.results import PointValue
 from ntk_core.specs import Spec
 
-Progress = tuple[float, str]
+# (fraction, message), and the point as far as it is where its curves are drawn while they grow.
+Progress = tuple[float, str] | tuple[float, str, PointValue]
 
 
 class Costs(Protocol):
@@ -34,7 +35,7 @@ class Computation(Protocol):
         """SHA-256 of the data, for the provenance."""
 
     def compute(self, spec: Any, data: Any, key: str, /) -> Generator[Progress, None, PointValue]:
-        """The point of this key; yields (fraction, message) between stretches of work."""
+        """The point of this key; yields :data:`Progress` between stretches of work."""
 
 
 @dataclass(frozen=True)

@@ -108,11 +108,15 @@ def _follow(
     """Turn a computation's (fraction, message) pairs into progress events; None when it was asked to stop."""
     while True:
         try:
-            fraction, message = next(work)
+            fraction, message, *growing = next(work)
         except StopIteration as stop:
             return stop.value
         yield PointProgress(
-            key=key, fraction=clock.fraction(fraction), remaining_s=clock.remaining(fraction), message=message
+            key=key,
+            fraction=clock.fraction(fraction),
+            remaining_s=clock.remaining(fraction),
+            message=message,
+            point=growing[0] if growing else None,
         )
         if should_stop():
             work.close()
