@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,29 +26,38 @@ class LinearModel:
         self.features = features
         self._psi = features(x)
         self._y = np.asarray(y, np.float64).reshape(-1)
-        gram = self._psi.T @ self._psi / len(self._psi)
-        self._eigenvalues, self._basis = np.linalg.eigh(gram)
-        self._target = self._basis.T @ (self._psi.T @ self._y / len(self._psi))
-        self._kept = self._eigenvalues > _RANK_SHARE * max(self._eigenvalues[-1], 0.0)
+
+    @cached_property
+    def _modes(self) -> tuple[Vector, NDArray[np.float64], Vector]:
+        """(λ, U, Uᵀb) of the directions in which descent moves: k, or n if the samples are fewer."""
+        n, k = self._psi.shape
+        if n < k:
+            _, singular, rows = np.linalg.svd(self._psi, full_matrices=False)
+            eigenvalues, basis = singular[::-1] ** 2 / n, rows[::-1].T
+        else:
+            eigenvalues, basis = np.linalg.eigh(self._psi.T @ self._psi / n)
+        return eigenvalues, basis, basis.T @ (self._psi.T @ self._y / n)
 
     @property
     def largest_eigenvalue(self) -> float:
         """λ_max of G: descent diverges once the rate, which the features contain, makes this exceed 2."""
-        return float(self._eigenvalues[-1])
+        return float(self._modes[0][-1])
 
     def weights_at(self, step: int) -> Vector:
         """β_t of full-batch descent from β₀ = 0: U (1 − (1 − Λ)ᵗ)/Λ Uᵀb, exactly."""
-        kept = self._eigenvalues[self._kept]
-        growth = np.full(len(self._eigenvalues), float(step))
+        eigenvalues, basis, target = self._modes
+        kept = eigenvalues > _RANK_SHARE * max(eigenvalues[-1], 0.0)
+        growth = np.full(len(eigenvalues), float(step))
         with np.errstate(over="ignore"):  # a diverging model is infinite, which the outcome says
-            growth[self._kept] = (1 - (1 - kept) ** step) / kept
-        return self._basis @ (growth * self._target)
+            growth[kept] = (1 - (1 - eigenvalues[kept]) ** step) / eigenvalues[kept]
+        return basis @ (growth * target)
 
     def optimal_weights(self) -> Vector:
         """β_∞: least squares of smallest norm, where descent ends."""
-        inverse = np.zeros(len(self._eigenvalues))
-        inverse[self._kept] = 1 / self._eigenvalues[self._kept]
-        return self._basis @ (inverse * self._target)
+        eigenvalues, basis, target = self._modes
+        kept = eigenvalues > _RANK_SHARE * max(eigenvalues[-1], 0.0)
+        inverse = np.divide(1, eigenvalues, out=np.zeros_like(eigenvalues), where=kept)
+        return basis @ (inverse * target)
 
     def after_batches(self, weights: Vector, batches: Iterable[NDArray]) -> Vector:
         """β after one step of minibatch descent for each array of sample indices, on the batches of the network."""

@@ -130,7 +130,8 @@ class _LinearModels:
 
     def __init__(self, spec: EarlyTimeSpec, data: Dataset, features: LinearFeatures, seed: int):
         settings = spec.training
-        self.rate = _rate(settings.learning_rate, LinearModel(features, data.x, data.y))
+        given = settings.learning_rate
+        self.rate = _auto_rate(LinearModel(features, data.x, data.y)) if given == "auto" else float(given)
         order = (len(data.y), settings.batch_size, settings.max_steps, seed)
         self.batches = batch_order(*order) if settings.batch_size else None
         scaled = features.at_rate(self.rate)
@@ -244,7 +245,7 @@ class _Linear:
         self._model = LinearModel(features, data.x, data.y)
         self._psi_test = features(data.x_test)
         self._batches, self._step = batches, 0
-        self._weights = self._model.weights_at(0)
+        self._weights = np.zeros(self._psi_test.shape[1])
 
     def outputs_at(self, step: int) -> tuple[NDArray, NDArray]:
         """(training, test) outputs after ``step`` steps; full descent is a closed form, minibatches are iterated."""
@@ -353,9 +354,7 @@ def _shaped(spec: EarlyTimeSpec, x: NDArray) -> NDArray:
     return x[:, :, None] if spec.network.kind == "convnet-1d" else x
 
 
-def _rate(given: float | str, model: LinearModel) -> float:
-    if given != "auto":
-        return float(given)
+def _auto_rate(model: LinearModel) -> float:
     largest = model.largest_eigenvalue
     return AUTO_RATE_SHARE * 2 / largest if largest > 0 else AUTO_RATE_SHARE
 

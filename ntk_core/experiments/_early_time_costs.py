@@ -11,8 +11,9 @@ from ntk_core.specs import EarlyTimeSpec
 LOOKED_AT = 5000  # training inputs on which the loss is measured
 # An activation and its derivative take about as long as this many multiplications.
 _ACTIVATION_OPERATIONS = 60
-_LIMIT_BYTES = 1.5 * 2**30  # kernels of infinite width are taken in blocks of about this size
-_KERNEL_BYTES = 4 * 2**30  # and those of a network in blocks below this
+# Kernels of infinite width take this much a pair of inputs and position, and are made in blocks of so many pairs.
+_LIMIT_BYTES, _LIMIT_PAIRS = 340.0, 2.0**24
+_KERNEL_BYTES = 4 * 2**30  # kernels of a network are made in blocks below this
 
 
 def seconds(spec: EarlyTimeSpec, key: str) -> float:
@@ -39,7 +40,8 @@ def peak_bytes(spec: EarlyTimeSpec, key: str) -> float:
     matrices = 6 * 8 * float(spec.kernel_samples) ** 2
     data = 2 * BYTES * (n + spec.dataset.num_test) * d + 3 * 8 * n * (d + 2)
     if not spec.training.max_steps and spec.infinite_width:
-        return data + matrices + _LIMIT_BYTES
+        pairs = float(spec.kernel_samples) ** 2 * max(layer.positions for layer in layers)
+        return data + matrices + _LIMIT_BYTES * min(pairs, _LIMIT_PAIRS)
     copies = 2 if spec.network.is_doubled else 1
     rows = max(spec.training.batch_size or n, 1000) if spec.training.max_steps else 0
     patches = sum(layer.positions * layer.fan_in for layer in layers[:-1])

@@ -43,6 +43,7 @@ HU = (
             values=(25, 50, 100),
             width=128,
             num_seeds=2,
+            dataset=EarlyDataSpec(num_samples=4000),
             training=EarlyTrainingSpec(max_steps=400),
         ),
         EarlyTimeSpec(
@@ -62,10 +63,10 @@ HU = (
         f"{_PAPER}, Fig. 2",
         _CHOICES,
         EarlyTimeSpec(
-            values=(1024,),
+            values=(4096,),
             network=EarlyNetworkSpec(activations=("softplus",)),
-            dataset=EarlyDataSpec(target="norm", num_samples=2000),
-            training=EarlyTrainingSpec(max_steps=500, learning_rate=1.5),
+            dataset=EarlyDataSpec(target="norm", num_samples=1000),
+            training=EarlyTrainingSpec(max_steps=250, learning_rate=1.5),
         ),
         EarlyTimeSpec(
             values=(256, 1024, 4096),
@@ -175,11 +176,11 @@ HU = (
         _CHOICES,
         EarlyTimeSpec(
             swept="input_dim",
-            values=(16, 32, 64, 128),
+            values=(8, 16, 32, 64),
             network=EarlyNetworkSpec(kind="convnet-1d"),
-            dataset=EarlyDataSpec(name="rademacher", num_samples=600),
+            dataset=EarlyDataSpec(name="rademacher", num_samples=400),
             training=_kernels(),
-            kernel_samples=600,
+            kernel_samples=400,
             infinite_width=True,
         ),
         EarlyTimeSpec(

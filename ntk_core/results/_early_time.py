@@ -15,7 +15,7 @@ EARLY_OUTCOME_WORDS: dict[str, str] = {
     "diverged": "diverged: the loss rose far above its initial value, or became infinite or not a number",
 }
 # Our choices: when the linear model counts as trained, and when the network counts as better than it.
-LINEAR_PHASE_SHARE = 0.95
+LINEAR_PHASE_SHARE = 0.8
 DEPARTURE_SHARE = 0.05
 
 Series = tuple[float, ...]
@@ -84,7 +84,7 @@ class EarlyRun(Value):
 
     @property
     def linear_phase(self) -> int:
-        """Index of the record at which the linear model has made 95 % of its way to the best one; the last if never."""
+        """Index of the record at which the linear model has made 80 % of its way to the best one; the last if never."""
         start, end = self.linear.train_loss[0], self.optimal_train_loss
         goal = start - LINEAR_PHASE_SHARE * (start - end)
         return next((i for i, loss in enumerate(self.linear.train_loss) if loss <= goal), len(self.steps) - 1)

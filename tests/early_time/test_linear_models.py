@@ -142,6 +142,16 @@ def test_closed_form_of_descent_is_that_of_a_plain_loop():
         weights = weights - psi.T @ (psi @ weights - y) / len(y)
 
 
+def test_fewer_samples_than_features_give_the_same_descent():
+    linear, x, y = model(n=4, d=6)
+    psi = linear.features(x)
+    weights = np.zeros(psi.shape[1])
+    for _ in range(30):
+        weights = weights - psi.T @ (psi @ weights - y) / len(y)
+    np.testing.assert_allclose(linear.weights_at(30), weights, atol=1e-13)
+    np.testing.assert_allclose(linear.outputs(linear.optimal_weights()), y, atol=1e-9)
+
+
 def test_minibatches_of_the_whole_set_are_full_descent():
     linear, _, y = model()
     batches = np.tile(np.arange(len(y)), (9, 1))
