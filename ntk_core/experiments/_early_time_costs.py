@@ -37,18 +37,14 @@ def peak_bytes(spec: EarlyTimeSpec, key: str) -> float:
     (patches, for convolutions), each once more as a temporary; the order of the batches; kernels in float64.
     """
     layers, n, d = _layers(spec, key), spec.dataset.num_samples, spec.dim_at(key)
-    matrices = 6 * 8 * float(spec.kernel_samples) ** 2
     data = 2 * BYTES * (n + spec.dataset.num_test) * d + 3 * 8 * n * (d + 2)
-    if not spec.training.max_steps and spec.infinite_width:
-        pairs = float(spec.kernel_samples) ** 2 * max(layer.positions for layer in layers)
-        return data + matrices + _LIMIT_BYTES * min(pairs, _LIMIT_PAIRS)
     copies = 2 if spec.network.is_doubled else 1
     rows = max(spec.training.batch_size or n, 1000) if spec.training.max_steps else 0
     patches = sum(layer.positions * layer.fan_in for layer in layers[:-1])
-    weights = 4 * sum(layer.num_params for layer in layers)
+    weights = 0 if spec.infinite_width and not rows else 4 * sum(layer.num_params for layer in layers)
     batches = 2 * BYTES * spec.training.batch_size * spec.training.max_steps
-    kernels = matrices + min(2 * BYTES * float(spec.kernel_samples) * num_features(layers), _KERNEL_BYTES)
-    return data + copies * BYTES * float(weights + rows * (2 * patches + 4 * num_features(layers))) + batches + kernels
+    network = copies * BYTES * float(weights + rows * (2 * patches + 4 * num_features(layers)))
+    return float(data + batches) + network + _kernel_bytes(spec, layers)
 
 
 def _layers(spec: EarlyTimeSpec, key: str) -> list[LayerSize]:
@@ -70,3 +66,12 @@ def _kernel_operations(spec: EarlyTimeSpec, layers: list[LayerSize]) -> float:
     if spec.infinite_width:  # pairs of inputs and positions, some hundred operations each for every layer
         return 200.0 * spec.kernel_samples**2 * sum(layer.positions for layer in layers)
     return float(sum(layer.kernel_operations(spec.kernel_samples, 1) for layer in layers))
+
+
+def _kernel_bytes(spec: EarlyTimeSpec, layers: list[LayerSize]) -> float:
+    k = float(spec.kernel_samples)
+    if spec.infinite_width:
+        making = _LIMIT_BYTES * min(k * k * max(layer.positions for layer in layers), _LIMIT_PAIRS)
+    else:
+        making = min(2 * BYTES * k * num_features(layers), _KERNEL_BYTES)
+    return 6 * 8 * k * k + making

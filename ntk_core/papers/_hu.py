@@ -43,7 +43,7 @@ HU = (
             values=(25, 50, 100),
             width=128,
             num_seeds=2,
-            dataset=EarlyDataSpec(num_samples=4000),
+            dataset=EarlyDataSpec(num_samples=3000),
             training=EarlyTrainingSpec(max_steps=400),
         ),
         EarlyTimeSpec(
