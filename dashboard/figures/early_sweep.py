@@ -20,6 +20,7 @@ from dashboard.figures.style import (
 from dashboard.figures.sweep import finish
 from ntk_core.fits import PowerLaw, fit_power_law
 from ntk_core.results import EarlyPoint, EarlyRun, KernelComparison, mean
+from ntk_core.summaries import fit_kernel_distance
 from ntk_core.vocabulary import ACTIVATIONS
 
 Quantity = Literal["discrepancy", "departure time"]
@@ -161,7 +162,7 @@ def kernel_takeaway(points: Sequence[EarlyPoint]) -> str:
     for activation in dict.fromkeys(each.activation for point in points for each in point.kernels):
         for words, norm in _NORMS.items():
             rows = [(p.value, norm(each)) for p in points for each in p.kernels if each.activation == activation]
-            law = _fit(rows)
+            law = fit_kernel_distance(activation, points, words.split()[0])
             title = f"{ACTIVATIONS[activation].title}, {words} of K − ψψᵀ"
             sentences.append(
                 f"{title}: {rows[-1][1]:.3g}."

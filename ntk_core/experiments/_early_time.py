@@ -33,7 +33,7 @@ from ntk_core.early_time import (
     weighted_kernel,
 )
 from ntk_core.experiments._early_time_costs import LOOKED_AT
-from ntk_core.experiments._registry import Progress
+from ntk_core.experiments._registry import Growth, Progress
 from ntk_core.kernels import infinite_width_ntk
 from ntk_core.results import Constants, EarlyPoint, EarlyRun, KernelComparison, ModelCurve
 from ntk_core.specs import EarlyTimeSpec
@@ -71,7 +71,7 @@ def fingerprint(data: dict[int, Dataset]) -> str:
     return each[0] if len(each) == 1 else hashlib.sha256(" ".join(each).encode()).hexdigest()
 
 
-def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generator[Progress, None, EarlyPoint]:
+def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generator[Progress | Growth, None, EarlyPoint]:
     """All activations and seeds of one point; yields its curves as they grow."""
     began = time.monotonic()
     d, width, name = spec.dim_at(key), spec.width_at(key), key.replace("_", " ").replace("=", " ")

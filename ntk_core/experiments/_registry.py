@@ -11,8 +11,8 @@ from ntk_core.experiments import _dag_costs, _dynamics_costs, _early_time_costs,
 from ntk_core.results import PointValue
 from ntk_core.specs import Spec
 
-# (fraction, message), and the point as far as it is where its curves are drawn while they grow.
-Progress = tuple[float, str] | tuple[float, str, PointValue]
+Progress = tuple[float, str]  # fraction, message
+Growth = tuple[float, str, PointValue]  # the same with the point as far as it is, to draw its curves while they grow
 
 
 class Costs(Protocol):
@@ -34,8 +34,8 @@ class Computation(Protocol):
     def fingerprint(self, data: Any, /) -> str:
         """SHA-256 of the data, for the provenance."""
 
-    def compute(self, spec: Any, data: Any, key: str, /) -> Generator[Progress, None, PointValue]:
-        """The point of this key; yields :data:`Progress` between stretches of work."""
+    def compute(self, spec: Any, data: Any, key: str, /) -> Generator[Progress | Growth, None, PointValue]:
+        """The point of this key; yields :data:`Progress` or :data:`Growth` between stretches of work."""
 
 
 @dataclass(frozen=True)

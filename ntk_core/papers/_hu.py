@@ -91,8 +91,8 @@ HU = (
         "Four convolutions with circular padding follow the linear model of the pixels too, for a shorter time.",
         f"{_PAPER}, Fig. 3 (CNN)",
         _CHOICES,
-        EarlyTimeSpec(network=_CNN, dataset=_CATS_AND_HORSES, values=(16,), training=_sgd(200, 0.5)),
-        EarlyTimeSpec(network=_CNN, dataset=_CATS_AND_HORSES, values=(64,), training=_sgd(2000, 0.5)),
+        EarlyTimeSpec(network=_CNN, dataset=_CATS_AND_HORSES, values=(16,), training=_sgd(300)),
+        EarlyTimeSpec(network=_CNN, dataset=_CATS_AND_HORSES, values=(64,), training=_sgd(2000)),
     ),
     Preset(
         "hu-fig4",
