@@ -26,6 +26,7 @@ with questions:
     st.subheader("Questions to begin with", anchor=False)
     for question, query in QUESTIONS.items():
         st.page_link("pages/kernel_drift.py", label=question, icon=":material/arrow_forward:", query_params=query)
+    st.page_link("pages/early_time.py", label="What does a network learn first?", icon=":material/schedule:")
     st.page_link("pages/architectures.py", label="Which architectures become linear?", icon=":material/account_tree:")
 if result is not None:
     with picture:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from dashboard.figures.style import FONT_SIZE, GUIDE_COLOR, Style, nth_style
 from dashboard.figures.sweep import finish
@@ -31,15 +32,16 @@ def along_training(runs: Sequence[EarlyRun], view: View) -> go.Figure:
 
     ``runs`` are the seeds of one activation; the first one is drawn strong.
     """
-    figure = go.Figure()
+    figure = make_subplots(rows=2 if view == "residual" else 1, cols=1, shared_xaxes=True, vertical_spacing=0.06)
     for index, run in enumerate(runs):
-        for style, title, values in _curves(run, view):
-            _add(figure, run, values, style, title, strong=index == 0)
+        for row, style, values in _curves(run, view):
+            _add(figure, run, values, style, strong=index == 0, row=row)
     if runs:
         first = runs[0]
         _add_moments(figure, first)
         _add_best(figure, first, view)
-    figure.update_xaxes(type="log", title="step", dtick=1, tickformat=",~g")
+    figure.update_xaxes(type="log", dtick=1, tickformat=",~g")
+    figure.update_xaxes(title="step", row=2 if view == "residual" else 1, col=1)
     _loss_axis(figure, runs, view)
     return finish(figure)
 
@@ -145,31 +147,24 @@ def caption(point: EarlyPoint, runs: Sequence[EarlyRun]) -> list[str]:
     return words
 
 
-def _curves(run: EarlyRun, view: View) -> list[tuple[Style, str, Sequence[float]]]:
-    """(style, name, values) of everything that a view shows."""
+def _curves(run: EarlyRun, view: View) -> list[tuple[int, Style, Sequence[float]]]:
+    """(row, style, values) of everything that a view shows; the residual has a row outside the span and one inside."""
     if view == "relative error":
         naive = [d / p if p > 0 else math.nan for d, p in zip(run.naive_distance, run.linear_power, strict=True)]
-        found = [(LINEAR, LINEAR.title, run.relative_error), (NAIVE, NAIVE.title, naive)]
+        found: list[tuple[int, Style, Sequence[float]]] = [(1, LINEAR, run.relative_error), (1, NAIVE, naive)]
         return found if run.naive_distance != run.distance else found[:1]
     if view == "residual":
-        parts: tuple[tuple[str, Callable[[ModelCurve], Sequence[float]]], ...] = (
-            ("inside the span", lambda curve: curve.span_loss),
-            ("outside", lambda curve: curve.complement_loss),
-        )
-        return [
-            (Style(color.color, color.dash, symbol, title), title, part(getattr(run, model)))
-            for model, color in (("network", NETWORK), ("linear", LINEAR))
-            for (words, part), symbol in zip(parts, ("circle", "square"), strict=True)
-            for title in [f"{color.title}, {words}"]
-        ]
+        models = ((NETWORK, run.network), (LINEAR, run.linear))
+        outside = [(1, style, curve.complement_loss) for style, curve in models]
+        return [*outside, *((2, style, curve.span_loss) for style, curve in models)]
     of: Callable[[ModelCurve], Sequence[float]] = (
         (lambda curve: curve.test_loss) if view == "test loss" else (lambda curve: curve.train_loss)
     )
     shown = ["network", "linear"] + (["naive"] if run.naive != run.linear else [])
-    return [(_MODELS[model], _MODELS[model].title, of(getattr(run, model))) for model in shown]
+    return [(1, _MODELS[model], of(getattr(run, model))) for model in shown]
 
 
-def _add(figure: go.Figure, run: EarlyRun, values: Sequence[float], style: Style, title: str, strong: bool) -> None:
+def _add(figure: go.Figure, run: EarlyRun, values: Sequence[float], style: Style, strong: bool, row: int) -> None:
     """One curve from the first step on; step 0 has no place on the logarithmic axis."""
     figure.add_scatter(
         x=run.steps[1:],
@@ -178,27 +173,30 @@ def _add(figure: go.Figure, run: EarlyRun, values: Sequence[float], style: Style
         line={"color": style.color, "dash": style.dash, "width": 2.5 if strong else 1.2},
         marker={"color": style.color, "symbol": style.symbol, "size": 6 if strong else 3},
         opacity=1 if strong else 0.45,
-        legendgroup=title,
-        showlegend=strong,
-        hovertemplate=f"{title}, seed {run.seed}<br>step %{{x:,}}<br>%{{y:.4g}}<extra></extra>",
-        name=title,
+        legendgroup=style.title,
+        showlegend=strong and row == 1,
+        hovertemplate=f"{style.title}, seed {run.seed}<br>step %{{x:,}}<br>%{{y:.4g}}<extra></extra>",
+        name=style.title,
+        row=row,
+        col=1,
     )
 
 
 def _add_moments(figure: go.Figure, run: EarlyRun) -> None:
     """Vertical lines: most of the linear model is trained; the network departs."""
-    trained = None if run.linear_phase == len(run.steps) - 1 else run.steps[run.linear_phase]
+    is_seen = 1 < run.linear_phase < len(run.steps) - 1
+    trained = run.steps[run.linear_phase] if is_seen else None
     moments = ((f"ψ {LINEAR_PHASE_SHARE:.0%} trained", trained, "dot"), ("network departs", run.departure_step, "dash"))
     for position, (words, step, dash) in enumerate(moments):
         if step:
             line = {"color": GUIDE_COLOR, "dash": dash, "width": 1.5}
-            figure.add_shape(type="line", yref="y domain", x0=step, x1=step, y0=0, y1=1, line=line)
+            figure.add_shape(type="line", yref="paper", x0=step, x1=step, y0=0, y1=1, line=line)
             figure.add_annotation(
                 x=math.log10(step),  # the axis is logarithmic
                 y=0.01 + 0.08 * (1 - position),
-                yref="y domain",
+                yref="paper",
                 text=f"{words}: step {step:,} ",
-                xanchor="right" if step > 5 else "left",
+                xanchor="right",
                 yanchor="bottom",
                 showarrow=False,
                 font={"color": GUIDE_COLOR, "size": FONT_SIZE},
@@ -220,15 +218,15 @@ def _is_in_sight(loss: float, run: EarlyRun) -> bool:
 
 
 def _loss_axis(figure: go.Figure, runs: Sequence[EarlyRun], view: View) -> None:
-    titles = {
-        "residual": "test loss (1/2n) ‖part of the residual‖²",
-        "relative error": "mean (f − f_lin)² / mean f_lin²",
-    }
+    if view == "residual":
+        figure.update_yaxes(title="loss outside the span", row=1, col=1)
+        figure.update_yaxes(title="loss inside", row=2, col=1)
+        return
     values = [v for run in runs for *_, series in _curves(run, view) for v in series[1:] if math.isfinite(v) and v > 0]
     # A factor of ten or more needs a logarithmic axis to be seen.
     if values and max(values) > 10 * min(values):
         figure.update_yaxes(type="log", dtick=1 if max(values) > 30 * min(values) else "D2", tickformat=".4~g")
-    figure.update_yaxes(title=titles.get(view, view))
+    figure.update_yaxes(title={"relative error": "mean (f − f_lin)² / mean f_lin²"}.get(view, view))
 
 
 def _title(activation: str) -> str:
