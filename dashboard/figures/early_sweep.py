@@ -152,7 +152,7 @@ def sweep_takeaway(points: Sequence[EarlyPoint], quantity: Quantity) -> str:
         if law is None:
             sentences.append(f"{title}: too few values for a trend.")
         else:
-            sentences.append(f"{title}: {quantity} grows like {_symbol(points)} to the power {signed(law.exponent)}.")
+            sentences.append(f"{title}: {quantity} like {_symbol(points)} to the power {signed(law.exponent)}.")
     return " ".join(sentences)
 
 

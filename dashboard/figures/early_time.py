@@ -38,7 +38,7 @@ def along_training(runs: Sequence[EarlyRun], view: View) -> go.Figure:
             _add(figure, run, values, style, strong=index == 0, row=row)
     if runs:
         first = runs[0]
-        _add_moments(figure, first)
+        _add_moments(figure, first, bottom=0.54 if view == "residual" else 0.01)
         _add_best(figure, first, view)
     figure.update_xaxes(type="log", dtick=1, tickformat=",~g")
     figure.update_xaxes(title="step", row=2 if view == "residual" else 1, col=1)
@@ -182,8 +182,8 @@ def _add(figure: go.Figure, run: EarlyRun, values: Sequence[float], style: Style
     )
 
 
-def _add_moments(figure: go.Figure, run: EarlyRun) -> None:
-    """Vertical lines: most of the linear model is trained; the network departs."""
+def _add_moments(figure: go.Figure, run: EarlyRun, bottom: float) -> None:
+    """Vertical lines, with words from ``bottom`` up: most of the linear model is trained; the network departs."""
     is_seen = 1 < run.linear_phase < len(run.steps) - 1
     trained = run.steps[run.linear_phase] if is_seen else None
     moments = ((f"ψ {LINEAR_PHASE_SHARE:.0%} trained", trained, "dot"), ("network departs", run.departure_step, "dash"))
@@ -193,7 +193,7 @@ def _add_moments(figure: go.Figure, run: EarlyRun) -> None:
             figure.add_shape(type="line", yref="paper", x0=step, x1=step, y0=0, y1=1, line=line)
             figure.add_annotation(
                 x=math.log10(step),  # the axis is logarithmic
-                y=0.01 + 0.08 * (1 - position),
+                y=bottom + 0.08 * (1 - position),
                 yref="paper",
                 text=f"{words}: step {step:,} ",
                 xanchor="right",

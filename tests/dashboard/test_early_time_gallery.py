@@ -71,6 +71,15 @@ def test_spectral_distance_falls_faster_than_one_over_d_and_frobenius_distance_s
     assert spectral.exponent + spectral.interval < -1 < frobenius.exponent
 
 
+def test_the_activation_decides_about_the_departure_more_than_the_width():
+    """Our own experiment: odd activations, like the teacher's, depart at these widths, the others not in that time."""
+    departs: dict[str, set[bool]] = {}
+    for point, each in runs_of("hu-departure"):
+        if point.width >= 256:
+            departs.setdefault(each.activation, set()).add(each.departure_step is not None)
+    assert departs == {"erf": {True}, "tanh": {True}, "softplus": {False}, "relu": {False}}
+
+
 def test_one_point_of_each_kind_is_found_again():
     """The smallest point of a trained network and of a compared kernel, computed anew."""
     for name in ("hu-fig1", "hu-fig5"):
