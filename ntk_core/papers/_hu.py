@@ -196,7 +196,8 @@ HU = (
     Preset(
         "hu-departure",
         "When networks depart",
-        "How long a network follows its linear model depends on the activation more than on the width.",
+        "erf and tanh, akin to the teacher, leave the linear model, the sooner the wider they are; softplus and ReLU "
+        "follow it for much longer.",
         f"after {_PAPER}, §3.4",
         _CHOICES + " The whole experiment is our choice.",
         EarlyTimeSpec(

@@ -23,6 +23,7 @@ class EarlyDataSpec(SpecPart):
         **dict.fromkeys(("input_dim", "spectrum", "target", "teacher_width", "noise"), SYNTHETIC),
         "classes": ("mnist", "fashion-mnist"),
         "resolution": ("cifar2",),
+        "source": IMAGES,
     }
 
     name: Literal["gaussian", "rademacher", "uniform", "cifar2", "mnist", "fashion-mnist"] = Field(
@@ -64,6 +65,11 @@ class EarlyDataSpec(SpecPart):
         (0, 1), min_length=2, max_length=2, title="Two classes", description="Which two classes, by their numbers."
     )
     resolution: Literal[8, 32] = Field(8, title="Resolution", description="Pixels along each side of an image.")
+    source: Literal["shipped", "full"] = Field(
+        "shipped",
+        title="Images from",
+        description="Those that come with the program, or the full set from a copy on this computer.",
+    )
     seed: int = Field(0, ge=0, le=2**31 - 1, title="Data seed", description="Seed of inputs, targets and subsets.")
 
     @model_validator(mode="after")
@@ -79,7 +85,7 @@ class EarlyDataSpec(SpecPart):
 
     def image_options(self) -> dict[str, Any]:
         """The options of ``load_dataset`` for a pair of image classes."""
-        chosen = {name: getattr(self, name) for name in ("num_samples", "num_test", "seed")}
+        chosen = {name: getattr(self, name) for name in ("num_samples", "num_test", "seed", "source")}
         chosen |= {"classes": list(self.classes)} if self.uses("classes") else {"resolution": self.resolution}
         return chosen
 
