@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 WHAT_TO_SEE = {
+    "early_time": (
+        "**What should I see?** At first the curves of network and linear model lie on each other, also for every "
+        "single input. The network departs only when the linear model has nearly nothing left to learn, and what it "
+        "gains lies outside the span of the inputs. The theorem needs $m$ and $n$ to grow faster than $d$: then the "
+        "discrepancy falls as $d$ grows."
+    ),
     "kernel_drift": (
         "**What should I see?** With a linear output the kernel change falls nearly like $1/m$, faster than the "
         "theorem's upper bound $m^{-1/2}$; the dashed guides have both slopes. With a softmax or swish output it stays "
@@ -29,6 +35,10 @@ WHAT_TO_SEE = {
 }
 
 WHY_FINITE_WIDTH_DIFFERS = {
+    "early_time": (
+        "**Why is finite width different?** The kernel at $w_0$ is a mean over $m$ neurons, so along single inputs it "
+        "is off by about $\\sqrt{d/m}$ from the start. That is no departure: it shrinks as the linear part converges."
+    ),
     "kernel_drift": (
         "**Why is finite width different?** The kernel can move only as far as the Hessian of the output lets it. "
         "Behind a linear output that Hessian shrinks with the width, behind a nonlinear one it does not; and at small "

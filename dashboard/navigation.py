@@ -33,6 +33,7 @@ PAGES = (
     PageEntry("kernel_drift", "Kernel change", ":material/show_chart:", ""),
     PageEntry("dag", "Graphs", ":material/polyline:", ""),
     PageEntry("dynamics", "True and linearized", ":material/compare_arrows:", ""),
+    PageEntry("early_time", "Early time", ":material/schedule:", ""),
     PageEntry("architectures", "Architectures", ":material/account_tree:", ""),
 )
 

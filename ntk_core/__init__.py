@@ -42,10 +42,12 @@ _HOMES = {
         "smallest_eigenvalue_in_ball",
     ],
     "ntk_core.dynamics": ["ClosedForm", "Optimizer", "linearize", "train"],
+    "ntk_core.early_time": ["LinearModel", "activation_constants", "deep_features", "two_layer_features"],
     "ntk_core.errors": ["InvalidInput", "TooLarge"],
     "ntk_core.specs": [
         "DAGSpec",
         "DynamicsSpec",
+        "EarlyTimeSpec",
         "InvalidSpec",
         "KernelDriftSpec",
         "canonical_json",

@@ -29,6 +29,7 @@ with questions:
     st.page_link(
         "pages/dynamics.py", label="Does the network move like its linear model?", icon=":material/compare_arrows:"
     )
+    st.page_link("pages/early_time.py", label="What does a network learn first?", icon=":material/schedule:")
     st.page_link("pages/architectures.py", label="Which architectures become linear?", icon=":material/account_tree:")
 if result is not None:
     with picture:

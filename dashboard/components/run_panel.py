@@ -26,20 +26,22 @@ class Shown:
     """What a page's figures show at one moment; the page knows of which experiment.
 
     Attributes:
-        points: finished points, in the order of the spec's keys.
+        points: finished points, in the order of the spec's keys, then one that grows.
         result: the whole, None until the job has ended.
         origin: computed beforehand, or by a job of this server.
+        version: that of the job while a point grows, else 0.
     """
 
     spec: Any
     points: tuple[Any, ...]
     result: Any
     origin: Literal["precomputed", "job"]
+    version: int = 0
 
     @property
-    def identity(self) -> tuple[str, str, tuple[str, ...]]:
-        """Equal for equal figures: points of one spec never change, they only become more."""
-        return self.origin, digest(self.spec), tuple(point.key for point in self.points)
+    def identity(self) -> tuple[str, str, tuple[str, ...], int]:
+        """Equal for equal figures: finished points of one spec never change, they only become more."""
+        return self.origin, digest(self.spec), tuple(point.key for point in self.points), self.version
 
     def point(self, width: int) -> Any:
         """The point of this width."""
@@ -159,11 +161,12 @@ def precomputed_badge() -> None:
 def _followed(page: str, now: Snapshot) -> Shown | None:
     _progress(page, now)
     say_failures(now)
-    if not now.points:
+    growing = (now.growing,) if now.growing is not None else ()
+    if not now.points and not growing:
         if now.active:
             st.info("The first point is on its way.")
         return None
-    return Shown(now.spec, now.points, now.result, "job")
+    return Shown(now.spec, (*now.points, *growing), now.result, "job", now.version if growing else 0)
 
 
 def say_failures(now: Snapshot, prefix: str = "") -> None:

@@ -81,6 +81,13 @@ def network_style(part: str) -> Style:
     return Style(_COLORS[index], ("solid", "dot")[index], _SYMBOLS[index], part.upper())
 
 
+def nth_style(index: int, title: str, dash: str | None = None) -> Style:
+    """The style of the curve with this number among several, by default with a dash of its own."""
+    return Style(
+        _COLORS[index % len(_COLORS)], dash or _DASHES[index % len(_DASHES)], _SYMBOLS[index % len(_SYMBOLS)], title
+    )
+
+
 def power_of_ten(exponent: int) -> str:
     """``10⁴`` for 4."""
     return "10" + str(exponent).translate(_SUPERSCRIPTS)

@@ -33,6 +33,7 @@ class Job:
         self.worker: WorkerProcess | None = None
         self._viewers: dict[str, float] = {}
         self._points: dict[str, Point] = {}  # by key
+        self._growing: Point | None = None
         self._failures: dict[str, PointFailed] = {}
         self._fraction = 0.0
         self._remaining_s: float | None = None
@@ -62,6 +63,7 @@ class Job:
             result=self._result,
             reason=self._reason,
             version=self._version,
+            growing=self._growing,
         )
 
     def change(self) -> None:
@@ -82,6 +84,7 @@ class Job:
         self.status = "queued"
         self.stopping = self.wants_again = False
         self._failures, self._result, self._reason = {}, None, ""
+        self._growing = None
         self._fraction, self._remaining_s, self._message = 0.0, None, "waiting for a free worker"
         self.change()
 
@@ -104,7 +107,7 @@ class Job:
 
     def end(self, status: Literal["completed", "cancelled", "failed"], reason: str = "") -> None:
         self.status, self._reason = status, reason
-        self._remaining_s, self._message = None, ""
+        self._remaining_s, self._message, self._growing = None, "", None
         self._fraction = 1.0 if status == "completed" else self._fraction
         self.stopping = False
         self.change()
@@ -125,11 +128,14 @@ class Job:
                 self._note(f"{event.key}: starting")
             case PointProgress():
                 self._fraction, self._remaining_s = event.fraction, event.remaining_s
+                self._growing = event.point or self._growing
                 self._note(event.message)
             case PointFinished():
+                self._growing = None
                 self._keep((event.point,))
                 self._fraction, self._remaining_s = event.fraction, event.remaining_s
             case PointFailed():
+                self._growing = None
                 self._failures[event.key] = event
             case Ended():
                 if event.result is not None:

@@ -22,10 +22,11 @@ class Snapshot:
         fraction: share of the work that is done, from 0 to 1.
         remaining_s: expected remaining wall time, None while nothing is known.
         message: what is being done, for people.
-        points: finished points in the order of the widths.
+        points: finished points in the order of the spec's keys.
         estimate: the cost foreseen, None before the job began.
         result: None before the job has ended, and for a job whose worker had to be killed.
         reason: one sentence for ``failed``, empty otherwise.
+        growing: the point under way, as far as it is, where its curves are drawn while they grow.
     """
 
     job_id: str
@@ -41,6 +42,7 @@ class Snapshot:
     result: Result | None
     reason: str
     version: int
+    growing: Point | None = None
 
     @property
     def active(self) -> bool:

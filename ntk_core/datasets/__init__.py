@@ -11,6 +11,7 @@ from ntk_core.datasets._registry import (
     dataset_options,
     dataset_shapes,
 )
+from ntk_core.datasets._synthetic import stream
 
 __all__ = [
     "Dataset",
@@ -23,4 +24,5 @@ __all__ = [
     "dataset_options",
     "dataset_shapes",
     "load_dataset",
+    "stream",
 ]

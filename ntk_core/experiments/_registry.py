@@ -7,11 +7,12 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from ntk_core.experiments import _dag_costs, _dynamics_costs, _kernel_drift_costs
+from ntk_core.experiments import _dag_costs, _dynamics_costs, _early_time_costs, _kernel_drift_costs
 from ntk_core.results import PointValue
 from ntk_core.specs import Spec
 
-Progress = tuple[float, str]
+Progress = tuple[float, str]  # fraction, message
+Growth = tuple[float, str, PointValue]  # the same with the point as far as it is, to draw its curves while they grow
 
 
 class Costs(Protocol):
@@ -33,8 +34,8 @@ class Computation(Protocol):
     def fingerprint(self, data: Any, /) -> str:
         """SHA-256 of the data, for the provenance."""
 
-    def compute(self, spec: Any, data: Any, key: str, /) -> Generator[Progress, None, PointValue]:
-        """The point of this key; yields (fraction, message) between stretches of work."""
+    def compute(self, spec: Any, data: Any, key: str, /) -> Generator[Progress | Growth, None, PointValue]:
+        """The point of this key; yields :data:`Progress` or :data:`Growth` between stretches of work."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Experiment:
 
 # One entry an experiment, as in ntk_core.specs.EXPERIMENTS.
 _EXPERIMENTS = {
+    "early_time": Experiment(_early_time_costs, "ntk_core.experiments._early_time"),
     "kernel_drift": Experiment(_kernel_drift_costs, "ntk_core.experiments._kernel_drift"),
     "dag": Experiment(_dag_costs, "ntk_core.experiments._dag"),
     "dynamics": Experiment(_dynamics_costs, "ntk_core.experiments._dynamics"),

@@ -12,7 +12,7 @@ from typing import Protocol
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.events import Ended, Event, PointFailed, PointFinished, PointProgress, PointStarted
 from ntk_core.experiments._estimate import check_size, estimate
-from ntk_core.experiments._registry import Progress, costs_of, experiment_of
+from ntk_core.experiments._registry import Growth, Progress, costs_of, experiment_of
 from ntk_core.results import RESULTS, PointValue, Provenance
 from ntk_core.specs import Spec
 
@@ -103,16 +103,20 @@ def _events(spec: Spec, points: Points | None, should_stop: Callable[[], bool]) 
 
 
 def _follow(
-    work: Generator[Progress, None, PointValue], key: str, clock: _Clock, should_stop: Callable[[], bool]
+    work: Generator[Progress | Growth, None, PointValue], key: str, clock: _Clock, should_stop: Callable[[], bool]
 ) -> Generator[Event, None, PointValue | None]:
     """Turn a computation's (fraction, message) pairs into progress events; None when it was asked to stop."""
     while True:
         try:
-            fraction, message = next(work)
+            fraction, message, *growing = next(work)
         except StopIteration as stop:
             return stop.value
         yield PointProgress(
-            key=key, fraction=clock.fraction(fraction), remaining_s=clock.remaining(fraction), message=message
+            key=key,
+            fraction=clock.fraction(fraction),
+            remaining_s=clock.remaining(fraction),
+            message=message,
+            point=growing[0] if growing else None,
         )
         if should_stop():
             work.close()

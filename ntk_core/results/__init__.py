@@ -12,6 +12,18 @@ from pydantic import BeforeValidator, SerializeAsAny
 
 from ntk_core.results._dag import DAGPoint, DAGResult, DAGRun, LayerLinearity
 from ntk_core.results._dynamics import DEPARTURE_LEVEL, DynamicsPoint, DynamicsResult, DynamicsRun, ModelPath, departure
+from ntk_core.results._early_time import (
+    DEPARTURE_SHARE,
+    EARLY_OUTCOME_WORDS,
+    LINEAR_PHASE_SHARE,
+    Constants,
+    EarlyPoint,
+    EarlyResult,
+    EarlyRun,
+    KernelComparison,
+    ModelCurve,
+    kernel_rows,
+)
 from ntk_core.results._kernel_drift import DriftPoint, DriftResult, DriftRun, KernelSnapshot
 from ntk_core.results._values import (
     OUTCOME_WORDS,
@@ -27,8 +39,18 @@ from ntk_core.results._values import (
 )
 
 # One entry an experiment.
-POINTS: dict[str, type[PointValue]] = {"kernel_drift": DriftPoint, "dynamics": DynamicsPoint, "dag": DAGPoint}
-RESULTS: dict[str, type[ResultValue]] = {"kernel_drift": DriftResult, "dynamics": DynamicsResult, "dag": DAGResult}
+POINTS: dict[str, type[PointValue]] = {
+    "kernel_drift": DriftPoint,
+    "dynamics": DynamicsPoint,
+    "dag": DAGPoint,
+    "early_time": EarlyPoint,
+}
+RESULTS: dict[str, type[ResultValue]] = {
+    "kernel_drift": DriftResult,
+    "dynamics": DynamicsResult,
+    "dag": DAGResult,
+    "early_time": EarlyResult,
+}
 
 
 def _point(data: Any) -> Any:
@@ -49,9 +71,13 @@ Result = Annotated[SerializeAsAny[ResultValue], BeforeValidator(_result)]
 
 __all__ = [
     "DEPARTURE_LEVEL",
+    "DEPARTURE_SHARE",
+    "EARLY_OUTCOME_WORDS",
+    "LINEAR_PHASE_SHARE",
     "OUTCOME_WORDS",
     "POINTS",
     "RESULTS",
+    "Constants",
     "DAGPoint",
     "DAGResult",
     "DAGRun",
@@ -61,9 +87,14 @@ __all__ = [
     "DynamicsPoint",
     "DynamicsResult",
     "DynamicsRun",
+    "EarlyPoint",
+    "EarlyResult",
+    "EarlyRun",
+    "KernelComparison",
     "KernelSnapshot",
     "LayerLinearity",
     "Mean",
+    "ModelCurve",
     "ModelPath",
     "Outcome",
     "Point",
@@ -75,5 +106,6 @@ __all__ = [
     "WidthPoint",
     "csv_text",
     "departure",
+    "kernel_rows",
     "mean",
 ]

@@ -7,6 +7,7 @@ turns anything from outside into a spec or says, setting by setting, what is wro
 from ntk_core.spec_parts import ArchitectureSpec, DatasetSpec, SpecPart, TrainingSpec
 from ntk_core.specs._dag import DRAWN, DAGSpec
 from ntk_core.specs._dynamics import DynamicsSpec
+from ntk_core.specs._early_time import EarlyDataSpec, EarlyNetworkSpec, EarlyTimeSpec, EarlyTrainingSpec
 from ntk_core.specs._experiment import SCHEMA_VERSION, ExperimentSpec, Spec, SweepSpec
 from ntk_core.specs._kernel_drift import (
     INFINITE_WIDTH_KINDS,
@@ -36,6 +37,10 @@ __all__ = [
     "DAGSpec",
     "DatasetSpec",
     "DynamicsSpec",
+    "EarlyDataSpec",
+    "EarlyNetworkSpec",
+    "EarlyTimeSpec",
+    "EarlyTrainingSpec",
     "ExperimentSpec",
     "InvalidSpec",
     "KernelDriftSpec",

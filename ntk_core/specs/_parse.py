@@ -12,6 +12,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.spec_parts import SpecPart
 from ntk_core.specs._dag import DAGSpec
 from ntk_core.specs._dynamics import DynamicsSpec
+from ntk_core.specs._early_time import EarlyTimeSpec
 from ntk_core.specs._experiment import Spec
 from ntk_core.specs._kernel_drift import KernelDriftSpec
 from ntk_core.validation import problems
@@ -22,6 +23,7 @@ EXPERIMENTS: dict[str, type[Spec]] = {
     "kernel_drift": KernelDriftSpec,
     "dag": DAGSpec,
     "dynamics": DynamicsSpec,
+    "early_time": EarlyTimeSpec,
 }
 
 Part = TypeVar("Part", bound=SpecPart)

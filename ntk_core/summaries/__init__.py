@@ -9,15 +9,17 @@ from ntk_core.results import PointValue
 from ntk_core.specs import Spec
 from ntk_core.summaries._dag import dag_summary
 from ntk_core.summaries._dynamics import dynamics_summary
+from ntk_core.summaries._early_time import early_summary, fit_discrepancy, fit_kernel_distance
 from ntk_core.summaries._kernel_drift import drift_summary
 
-__all__ = ["summary"]
+__all__ = ["fit_discrepancy", "fit_kernel_distance", "summary"]
 
 # One entry an experiment.
 _SUMMARIES: dict[str, Callable[[Any, Any], str]] = {
     "kernel_drift": drift_summary,
     "dynamics": dynamics_summary,
     "dag": dag_summary,
+    "early_time": early_summary,
 }
 
 

@@ -1,0 +1,38 @@
+"""Networks early in training: the linear models that they follow, and how far (Hu, Xiao, Adlam & Pennington 2020)."""
+
+from ntk_core.early_time._constants import ActivationConstants, activation_constants
+from ntk_core.early_time._features import LinearFeatures, deep_features, two_layer_features
+from ntk_core.early_time._inputs import (
+    covariance_ratio,
+    covariance_spectrum,
+    draw_inputs,
+    image_pair,
+    standardized_images,
+    synthetic_data,
+)
+from ntk_core.early_time._kernel_norms import KernelNorms, kernel_norms, spectral_norm, weighted_kernel
+from ntk_core.early_time._linear_model import LinearModel
+from ntk_core.early_time._residual import InputSpan
+from ntk_core.early_time._training import EarlyTraining, batch_order
+
+__all__ = [
+    "ActivationConstants",
+    "EarlyTraining",
+    "InputSpan",
+    "KernelNorms",
+    "LinearFeatures",
+    "LinearModel",
+    "activation_constants",
+    "batch_order",
+    "covariance_ratio",
+    "covariance_spectrum",
+    "deep_features",
+    "draw_inputs",
+    "image_pair",
+    "kernel_norms",
+    "spectral_norm",
+    "standardized_images",
+    "synthetic_data",
+    "two_layer_features",
+    "weighted_kernel",
+]

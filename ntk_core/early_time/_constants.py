@@ -1,0 +1,85 @@
+"""Gaussian moments of an activation: the numbers that decide which linear model a network is at early time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import jax
+import numpy as np
+from numpy.polynomial.legendre import leggauss
+from scipy.special import roots_hermitenorm
+
+from ntk_core.architectures import activation_function
+from ntk_core.vocabulary import ACTIVATIONS
+
+NUM_NODES = 256
+# Beyond |g| = 14 the normal density is below 1e-43: no activation of ours grows fast enough to be heard from there.
+_REACH = 14.0
+
+
+@dataclass(frozen=True)
+class ActivationConstants:
+    """Moments of φ under g ~ N(0, 1).
+
+    Attributes:
+        zeta: ζ = E[φ'(g)], weight of the inputs.
+        theta0: ϑ₀ = E[φ(g)].
+        theta1: ϑ₁ = E[g φ'(g)] = E[φ''(g)], weight of s = ‖x‖/√d − 1.
+        theta2: ϑ₂ = E[(g³/2 − g) φ'(g)], weight of s².
+
+    Source: Hu, Xiao, Adlam & Pennington 2020, Eqs. 5 and 9.
+    """
+
+    zeta: float
+    theta0: float
+    theta1: float
+    theta2: float
+
+    def nu(self, covariance_ratio: float) -> float:
+        """ν = E[g φ'(g)] √(Tr[Σ²]/d), weight of the constant feature, for ``covariance_ratio`` = Tr[Σ²]/d."""
+        return self.theta1 * math.sqrt(covariance_ratio)
+
+
+@cache
+def activation_constants(name: str) -> ActivationConstants:
+    """ζ, ϑ₀, ϑ₁, ϑ₂ of the activation of that name, in float64.
+
+    Smooth activations by Gauss–Hermite quadrature; those with a kink at 0 by Gauss–Legendre quadrature on each side of
+    it, where they are smooth again.
+
+    >>> constants = activation_constants("relu")
+    >>> round(constants.zeta, 8), round(constants.theta0, 8), abs(round(constants.theta2, 8))
+    (0.5, 0.39894228, 0.0)
+
+    Raises:
+        InvalidInput: for an activation that is not in the vocabulary.
+    """
+    sigma = activation_function(name)
+    nodes, weights = _hermite() if ACTIVATIONS[name].smooth else _two_sides()
+    with jax.enable_x64(True):
+        values = np.asarray(sigma(jax.numpy.asarray(nodes)))
+        slopes = np.asarray(jax.vmap(jax.grad(sigma))(jax.numpy.asarray(nodes)))
+    return ActivationConstants(
+        zeta=float(weights @ slopes),
+        theta0=float(weights @ values),
+        theta1=float(weights @ (nodes * slopes)),
+        theta2=float(weights @ ((nodes**3 / 2 - nodes) * slopes)),
+    )
+
+
+@cache
+def _hermite() -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of E[·] under N(0, 1) on the whole axis."""
+    nodes, weights = roots_hermitenorm(NUM_NODES)
+    return nodes, weights / weights.sum()
+
+
+@cache
+def _two_sides() -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of E[·] under N(0, 1), no panel of which crosses 0."""
+    nodes, weights = leggauss(NUM_NODES)
+    right = (nodes + 1) * (_REACH / 2)
+    density = weights * (_REACH / 2) * np.exp(-(right**2) / 2) / math.sqrt(2 * math.pi)
+    return np.concatenate([-right[::-1], right]), np.concatenate([density[::-1], density])

@@ -1,0 +1,132 @@
+"""The features ψ of the linear models that networks are at early time, with the learning rates folded in."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import jax
+import numpy as np
+from numpy.polynomial.chebyshev import Chebyshev
+from numpy.typing import NDArray
+
+from ntk_core.architectures import FullyConnected
+from ntk_core.early_time._constants import ActivationConstants
+from ntk_core.errors import InvalidInput
+from ntk_core.kernels import infinite_width_ntk
+
+# Derivatives at 0 of analytic functions come from their Chebyshev interpolant on this interval.
+_REACH, _DEGREE = 0.4, 24
+
+
+@dataclass(frozen=True)
+class LinearFeatures:
+    """ψ(x) = [inputs · x/√d; constant; norm₀ + norm₁ s + norm₂ s²] with s = ‖x‖/√d − 1.
+
+    The learning rates of the network are part of the weights: descent on ψ goes at rate 1, and ψ(x)·ψ(x') stands beside
+    the kernel η₁K₁ + η₂K₂.
+
+    Attributes:
+        inputs, constant: weights of the first two features.
+        norm: (norm₀, norm₁, norm₂) of the norm feature.
+    """
+
+    inputs: float
+    constant: float
+    norm: tuple[float, float, float]
+
+    def __call__(self, x: NDArray) -> NDArray[np.float64]:
+        """ψ, (n, d + 2), for inputs (n, d), or (n, *input_shape) that are taken flat."""
+        flat = np.asarray(x, np.float64).reshape(len(x), -1)
+        root = math.sqrt(flat.shape[1])
+        excess = np.linalg.norm(flat, axis=1) / root - 1
+        by_norm = self.norm[0] + self.norm[1] * excess + self.norm[2] * excess**2
+        return np.column_stack([self.inputs / root * flat, np.full(len(flat), self.constant), by_norm])
+
+    def kernel(self, x: NDArray) -> NDArray[np.float64]:
+        """ψ(x_i)·ψ(x_j), (n, n)."""
+        features = self(x)
+        return features @ features.T
+
+    def at_rate(self, rate: float) -> LinearFeatures:
+        """√rate · ψ: all learning rates multiplied by ``rate``."""
+        root = math.sqrt(rate)
+        norm0, norm1, norm2 = (root * weight for weight in self.norm)
+        return LinearFeatures(root * self.inputs, root * self.constant, (norm0, norm1, norm2))
+
+    def naive(self) -> LinearFeatures:
+        """The same without the norm: ϑ₁ = ϑ₂ = 0 (Hu, Xiao, Adlam & Pennington 2020, §3.4)."""
+        return replace(self, norm=(self.norm[0], 0.0, 0.0))
+
+
+def two_layer_features(
+    constants: ActivationConstants, d: int, covariance_ratio: float, rate_first: float, rate_second: float
+) -> LinearFeatures:
+    """ψ of a two-layer network f = m^(-1/2) vᵀφ(Wx/√d) whose layers are trained at rates η₁ and η₂.
+
+    η₂ = 0: ψ₁(x) = d^(-½)[ζx; ν]. η₁ = 0: ψ₂(x) = [d^(-½)ζx; (2d)^(-½)ν; ϑ₀ + ϑ₁s + ϑ₂s²]. Equal rates:
+    ψ(x) = [√(2/d) ζx; √(3/2d) ν; ϑ₀ + ϑ₁s + ϑ₂s²]. Else the kernels of ψ₁ and ψ₂ are added with weights η₁ and η₂.
+
+    Args:
+        covariance_ratio: Tr[Σ²]/d for inputs of covariance Σ with Tr Σ = d.
+
+    Source: Hu, Xiao, Adlam & Pennington 2020, Eqs. 5, 9 and 11, and the remark behind Eq. 11.
+    """
+    _check_rates(rate_first, rate_second)
+    nu = constants.nu(covariance_ratio)
+    second = math.sqrt(rate_second)
+    return LinearFeatures(
+        inputs=constants.zeta * math.sqrt(rate_first + rate_second),
+        constant=nu * math.sqrt((rate_first + rate_second / 2) / d),
+        norm=(second * constants.theta0, second * constants.theta1, second * constants.theta2),
+    )
+
+
+def deep_features(
+    activation: str, depth: int, d: int, covariance_ratio: float, rate_hidden: float, rate_output: float
+) -> LinearFeatures:
+    """ψ of a fully connected network with ``depth`` hidden layers, from its kernel of infinite width.
+
+    That kernel is h(s, ρ, s') with ρ = x·x'/d and s = ‖x‖/√d − 1. For almost orthogonal inputs of almost equal norms
+
+        h ≈ t(s) t(s') + h_ρ ρ + ½ h_ρρ Tr[Σ²]/d²,   t(s) = h(s, 0, 0) / √h(0, 0, 0),
+
+    with derivatives at s = s' = ρ = 0 and t up to s². With one hidden layer this is :func:`two_layer_features`.
+
+    Source: the expansion of Hu, Xiao, Adlam & Pennington 2020, §4.1, carried out here.
+    """
+    _check_rates(rate_hidden, rate_output)
+    parts = [
+        rate * _expansion(FullyConnected(width=1, depth=depth, activation=activation, trained=part))
+        for part, rate in (("hidden", rate_hidden), ("last", rate_output))
+    ]
+    at_origin, slope, curvature, norm1, norm2 = map(float, parts[0] + parts[1])
+    root = math.sqrt(max(at_origin, 0.0))
+    # Of odd activations only rounding is left at the origin.
+    norm = (root, norm1 / root, norm2 / root) if at_origin > 1e-12 * slope else (0.0, 0.0, 0.0)
+    return LinearFeatures(
+        inputs=math.sqrt(max(slope, 0.0)),
+        constant=math.sqrt(max(curvature, 0.0) / 2 * covariance_ratio / d),
+        norm=norm,
+    )
+
+
+def _expansion(net: FullyConnected) -> NDArray[np.float64]:
+    """(h, ∂h/∂ρ, ∂²h/∂ρ², ∂h/∂s, ½ ∂²h/∂s²) of the kernel of infinite width at s = s' = ρ = 0."""
+    grid = _REACH * np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
+    ones, zeros = np.ones_like(grid), np.zeros_like(grid)
+    turned = np.stack([grid, np.sqrt(1 - grid**2)], axis=1)
+    stretched = np.stack([zeros, ones + grid], axis=1)
+    reference = np.array([[1.0, 0.0]])
+    with jax.enable_x64(True):
+        values = np.asarray(infinite_width_ntk(net, math.sqrt(2) * reference, math.sqrt(2) * np.r_[turned, stretched]))
+    by_angle, by_norm = (
+        Chebyshev.fit(grid, part, _DEGREE, domain=[-_REACH, _REACH]) for part in np.split(values[0], 2)
+    )
+    derivatives = [by_angle.deriv(order)(0.0) for order in (1, 2)]
+    return np.array([by_angle(0.0), *derivatives, *(by_norm.deriv(order)(0.0) / order for order in (1, 2))])
+
+
+def _check_rates(*rates: float) -> None:
+    if min(rates) < 0 or not max(rates) > 0 or not math.isfinite(max(rates)):
+        raise InvalidInput("learning_rate", rates, "finite rates, none below 0 and at least one above it")

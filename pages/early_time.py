@@ -1,0 +1,60 @@
+"""A network and the linear model that it follows early in training (Hu, Xiao, Adlam & Pennington 2020)."""
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from dashboard import session
+from dashboard.components.early_time import against, constants, kernels, training
+from dashboard.components.export import export_menu
+from dashboard.components.provenance import provenance_footer
+from dashboard.components.run_panel import Shown, attach, live_panel, run_bar
+from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
+from dashboard.forms import Group, SpecForm
+from dashboard.navigation import enter
+from ntk_core.specs import EarlyTimeSpec
+
+PAGE = enter("early_time")
+TITLE = "What does a network learn first?"
+PRESETS = (
+    *("hu-fig1", "hu-fig2", "hu-fig3", "hu-fig3-cnn", "hu-fig4", "hu-fig4-fashion", "hu-fig4-cifar"),
+    *("hu-fig5", "hu-prop41", "hu-departure"),
+)
+GROUPS = (
+    Group("Network", ("network.", "width", "width_exponent")),
+    Group("Sweep", ("swept", "values", "num_seeds", "seed")),
+    Group("Inputs and target", ("dataset.",), expanded=False),
+    Group("Training", ("training.",), expanded=False),
+    Group("Kernel", ("kernel_samples", "infinite_width"), expanded=False),
+)
+
+
+def draw(shown: Shown) -> None:
+    """Training beside its single outputs, then what depends on width or dimension, kernels and constants."""
+    pictures: dict[str, go.Figure] = {}
+    left, right = st.columns(2, gap="medium")
+    if any(point.runs for point in shown.points):
+        pictures |= training(PAGE, shown, left, right)
+    with left:
+        if any(point.kernels for point in shown.points):
+            pictures |= kernels(PAGE, shown)
+        if any(point.runs for point in shown.points):
+            pictures |= against(PAGE, shown)
+        st.markdown(WHAT_TO_SEE[PAGE])
+    with right:
+        constants(PAGE, shown)
+        st.markdown(WHY_FINITE_WIDTH_DIFFERS[PAGE])
+        export_menu("early-time", TITLE, shown.spec, shown.result, pictures)
+    if shown.result is not None:
+        provenance_footer(shown.result)
+
+
+address = session.new_address(PAGE)
+form = SpecForm(PAGE, PRESETS, address, attach(PAGE, address, EarlyTimeSpec))
+with st.sidebar:
+    form.widgets(GROUPS)
+st.title(TITLE, anchor=False)
+st.markdown(f"{form.preset.claim} *{form.preset.source}.*", help=form.preset.our_choice)
+form.notes_elsewhere()
+run_bar(PAGE, form)
+session.show_address(PAGE, {**form.query(), **session.job_query(PAGE)})
+live_panel(PAGE, form, draw)

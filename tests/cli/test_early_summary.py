@@ -1,0 +1,24 @@
+"""Early time in a terminal: departures, exponents and kernels, none without its count."""
+
+from ntk_core.specs import EarlyTimeSpec
+from ntk_core.summaries import summary
+from tests.dashboard.made_early import make_early_point
+
+SPEC = EarlyTimeSpec(swept="input_dim", values=(25, 50, 100))
+
+
+def test_departures_and_the_exponent_of_the_discrepancy_are_told():
+    text = summary(SPEC, [make_early_point(25), make_early_point(50), make_early_point(100, departs=False)])
+    lines = text.splitlines()
+    assert lines[1].split()[:2] == ["25", "erf"]
+    assert "1,000, 1,000" in lines[1]
+    assert "never, never" in lines[3]
+    assert "discrepancy ∝ (input dim)^(-1.000 ± " in text
+    assert "6 runs, 0 excluded" in text
+
+
+def test_both_norms_of_compared_kernels_are_told():
+    text = summary(SPEC, [make_early_point(value, trained=False) for value in (25, 50, 100)])
+    assert "erf: spectral norm of the distance ∝ (input dim)^(-1.500 ± 0.000), 95% interval, 3 runs, 0 excluded" in text
+    assert "erf: Frobenius norm of the distance ∝ (input dim)^(-0.500" in text
+    assert "departure" not in text

@@ -1,0 +1,205 @@
+"""The linear models of early time: constants against closed forms, features against kernels, descent against a loop."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate
+
+from ntk_core.architectures import FullyConnected, activation_function
+from ntk_core.early_time import (
+    LinearFeatures,
+    LinearModel,
+    activation_constants,
+    batch_order,
+    covariance_ratio,
+    covariance_spectrum,
+    deep_features,
+    draw_inputs,
+    kernel_norms,
+    spectral_norm,
+    two_layer_features,
+)
+from ntk_core.errors import InvalidInput
+from ntk_core.kernels import infinite_width_ntk
+from ntk_core.vocabulary import ACTIVATIONS
+
+ROOT_2PI = math.sqrt(2 * math.pi)
+# (ζ, ϑ₀, ϑ₁, ϑ₂) by hand. GELU is z Φ(z): E[φ((1 + s)g)] = v / √(2π(1 + v)) with v = (1 + s)².
+CLOSED_FORMS = {
+    "erf": (2 / math.sqrt(3 * math.pi), 0, 0, 0),
+    "relu": (1 / 2, 1 / ROOT_2PI, 1 / ROOT_2PI, 0),
+    "leaky_relu": (1.01 / 2, 0.99 / ROOT_2PI, 0.99 / ROOT_2PI, 0),
+    "quadratic": (0, 1 / 2, 1, 1 / 2),
+    "identity": (1, 0, 0, 0),
+    "gelu": (1 / 2, 0.5 / math.sqrt(math.pi), 0.75 / math.sqrt(math.pi), 1 / (16 * math.sqrt(math.pi))),
+}
+
+
+@pytest.mark.parametrize("name", CLOSED_FORMS)
+def test_constants_are_those_of_the_closed_forms(name):
+    found = activation_constants(name)
+    np.testing.assert_allclose(
+        (found.zeta, found.theta0, found.theta1, found.theta2), CLOSED_FORMS[name], rtol=0, atol=1e-8
+    )
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_constants_are_the_taylor_coefficients_of_the_mean_activation(name):
+    """E[φ((1 + s)g)] = ϑ₀ + ϑ₁s + ϑ₂s² + O(s³), by Simpson's rule on both sides of the kink; and ζ by Stein's lemma."""
+    sigma = activation_function(name)
+
+    def mean(s, weight=lambda g: 1.0):
+        total = 0.0
+        for ends in ((-12, 0), (0, 12)):
+            g = np.linspace(*ends, 4001, dtype=np.float32)
+            values = np.asarray(sigma((1 + s) * g), np.float64) * weight(g) * np.exp(-(g.astype(float) ** 2) / 2)
+            total += integrate.simpson(values, x=g.astype(float)) / ROOT_2PI
+        return total
+
+    constants, step = activation_constants(name), 0.05
+    high, middle, low = mean(step), mean(0), mean(-step)
+    assert constants.zeta == pytest.approx(mean(0, lambda g: g), abs=1e-5)
+    assert constants.theta0 == pytest.approx(middle, abs=1e-5)
+    # Central differences leave terms of order step² = 2.5e-3 times derivatives of order one tenth.
+    assert constants.theta1 == pytest.approx((high - low) / (2 * step), abs=5e-4)
+    assert constants.theta2 == pytest.approx((high - 2 * middle + low) / (2 * step**2), abs=3e-3)
+
+
+@pytest.mark.parametrize("name", ["erf", "softplus", "relu", "gelu"])
+def test_expansion_of_the_infinite_kernel_gives_the_two_layer_model(name):
+    """Two independent routes to ψ: Gaussian moments, and derivatives of the kernel of infinite width."""
+    for rates in ((1.0, 1.0), (0.7, 0.0), (0.0, 0.3)):
+        moments = two_layer_features(activation_constants(name), 40, 1.5, *rates)
+        expansion = deep_features(name, 1, 40, 1.5, *rates)
+        assert expansion.inputs == pytest.approx(moments.inputs, abs=1e-7)
+        # Roots of rounding errors, for activations that have no such term.
+        assert expansion.constant == pytest.approx(abs(moments.constant), abs=1e-6)
+        np.testing.assert_allclose(expansion.norm, moments.norm, atol=1e-6)
+
+
+def test_deep_linear_network_has_the_data_kernel_of_all_its_layers():
+    features = deep_features("identity", 3, 10, 1.0, 1.0, 1.0)
+    assert features.inputs == pytest.approx(2.0)  # √4: three hidden layers and the output layer
+    assert features.norm == (0, 0, 0)
+
+
+@pytest.mark.parametrize(("activation", "with_norm", "naive"), [("softplus", 0.0036, 0.0287), ("relu", 0.0090, 0.1080)])
+def test_second_layer_kernel_is_that_of_the_norm_dependent_model(activation, with_norm, naive):
+    """‖K₂ − ψψᵀ‖ / ‖K₂‖ at n = 600, d = 50, over 5 draws; sampling 60,000 neurons makes most of the first number."""
+    n, d, num_neurons = 600, 50, 30_000  # of a symmetric network of width 60,000: half of its neurons are copies
+    features = two_layer_features(activation_constants(activation), d, 1.0, 0.0, 1.0)
+    ratios = []
+    for seed in range(5):
+        x = draw_inputs("gaussian", np.ones(d), n, seed).astype(np.float64)
+        w = np.random.default_rng(seed).standard_normal((d, num_neurons))
+        hidden = np.asarray(activation_function(activation)((x @ w / math.sqrt(d)).astype(np.float32)))
+        norms = kernel_norms(hidden @ hidden.T / num_neurons, features, x)
+        ratios.append((norms.difference / norms.kernel, norms.naive_difference / norms.kernel))
+    for found, expected in zip(np.mean(ratios, axis=0), (with_norm, naive), strict=True):
+        assert found == pytest.approx(expected, rel=0.3)
+
+
+def test_first_layer_kernel_of_infinite_width_approaches_its_linear_model_for_any_covariance():
+    """Prop. 3.4: the distance in the units n/d of the kernel itself falls with d, also for unequal eigenvalues."""
+    ratios = []
+    for d in (20, 80):
+        spectrum = covariance_spectrum((0.5, 1.0, 1.5), d)
+        x = draw_inputs("uniform", spectrum, 10 * d, 0)
+        features = two_layer_features(activation_constants("softplus"), d, float(np.mean(spectrum**2)), 1.0, 0.0)
+        kernel = np.asarray(infinite_width_ntk(FullyConnected(activation="softplus", trained="first"), x))
+        norms = kernel_norms(kernel, features, x)
+        ratios.append(norms.difference / norms.linear)
+    assert ratios[1] < 0.6 * ratios[0] < 0.1
+
+
+def test_norms_of_a_kernel_that_is_linear_vanish_and_spectral_norms_are_those_of_dense_algebra():
+    x = draw_inputs("gaussian", np.ones(4), 30, 0)
+    features = LinearFeatures(0.7, 0.1, (0.5, 0.3, 0.2))
+    norms = kernel_norms(features.kernel(x), features, x)
+    assert norms.difference == 0
+    assert norms.frobenius_difference == 0
+    assert norms.naive_difference > 0.01 * norms.kernel
+    matrix = features.kernel(x) - 0.4 * np.eye(30)
+    assert spectral_norm(matrix) == pytest.approx(np.linalg.norm(matrix, 2), rel=1e-9)
+    assert spectral_norm(-np.eye(2)) == 1
+
+
+def model(n=40, d=3, **features):
+    x = draw_inputs("gaussian", np.ones(d), n, 0)
+    y = np.linalg.norm(x, axis=1) + x[:, 0]
+    chosen = {"inputs": 0.8, "constant": 0.2, "norm": (0.5, 0.4, 0.1)} | features
+    return LinearModel(LinearFeatures(**chosen), x, y), x, y
+
+
+def test_closed_form_of_descent_is_that_of_a_plain_loop():
+    linear, x, y = model()
+    psi = linear.features(x)
+    weights = np.zeros(psi.shape[1])
+    for step in range(51):
+        if step in (0, 1, 7, 50):
+            np.testing.assert_allclose(linear.weights_at(step), weights, atol=1e-13)
+        weights = weights - psi.T @ (psi @ weights - y) / len(y)
+
+
+def test_fewer_samples_than_features_give_the_same_descent():
+    linear, x, y = model(n=4, d=6)
+    psi = linear.features(x)
+    weights = np.zeros(psi.shape[1])
+    for _ in range(30):
+        weights = weights - psi.T @ (psi @ weights - y) / len(y)
+    np.testing.assert_allclose(linear.weights_at(30), weights, atol=1e-13)
+    np.testing.assert_allclose(linear.outputs(linear.optimal_weights()), y, atol=1e-9)
+
+
+def test_minibatches_of_the_whole_set_are_full_descent():
+    linear, _, y = model()
+    batches = np.tile(np.arange(len(y)), (9, 1))
+    np.testing.assert_allclose(linear.after_batches(np.zeros(5), batches), linear.weights_at(9), atol=1e-13)
+
+
+def test_descent_ends_at_least_squares_also_where_features_are_missing():
+    for norm in ((0.5, 0.4, 0.1), (0.0, 0.0, 0.0)):
+        linear, x, y = model(norm=norm)
+        psi = linear.features(x)
+        best = psi @ np.linalg.lstsq(psi, y, rcond=None)[0]
+        np.testing.assert_allclose(linear.outputs(linear.optimal_weights()), best, atol=1e-9)
+        np.testing.assert_allclose(linear.outputs(linear.weights_at(10**8)), best, atol=1e-6)
+
+
+def test_descent_diverges_beyond_the_largest_stable_rate():
+    linear, _, _ = model()
+    for share, grows in ((0.99, False), (1.01, True)):
+        factor = math.sqrt(2 * share / linear.largest_eigenvalue)
+        scaled, _, _ = model(
+            inputs=0.8 * factor, constant=0.2 * factor, norm=tuple(factor * value for value in (0.5, 0.4, 0.1))
+        )
+        assert (np.linalg.norm(scaled.weights_at(5000)) > 1e3) == grows
+
+
+def test_naive_model_differs_by_the_norm_alone():
+    features = two_layer_features(activation_constants("softplus"), 10, 1.0, 1.0, 1.0)
+    x = draw_inputs("gaussian", np.ones(10), 5, 0)
+    assert np.ptp(features.naive()(x)[:, -1]) == 0 < np.ptp(features(x)[:, -1])
+    np.testing.assert_array_equal(features.naive()(x)[:, :-1], features(x)[:, :-1])
+
+
+@pytest.mark.parametrize("rates", [(0, 0), (-1, 1), (math.nan, 1)])
+def test_rates_without_meaning_are_refused(rates):
+    with pytest.raises(InvalidInput, match="learning_rate"):
+        two_layer_features(activation_constants("erf"), 10, 1.0, *rates)
+
+
+def test_every_epoch_sees_every_sample_once():
+    order = batch_order(10, 4, 10, seed=3)
+    assert order.shape == (10, 4)
+    for epoch in order.reshape(4, 10):
+        assert sorted(epoch) == list(range(10))
+    np.testing.assert_array_equal(order[:5], batch_order(10, 4, 5, seed=3))
+
+
+def test_covariance_ratio_of_samples_is_that_of_the_law():
+    spectrum = covariance_spectrum((1.0, 3.0), 30)
+    x = draw_inputs("gaussian", spectrum, 4000, 0)
+    # 4000 samples: the relative error of Tr[Σ²] is about 2/√n = 3 %.
+    assert covariance_ratio(x) == pytest.approx(float(np.mean(spectrum**2)), rel=0.1)

@@ -1,0 +1,167 @@
+"""Inputs, targets and training from zero."""
+
+import jax
+import numpy as np
+import pytest
+
+from ntk_core.architectures import ConvNet, FullyConnected, Mirrored
+from ntk_core.early_time import (
+    EarlyTraining,
+    InputSpan,
+    LinearModel,
+    activation_constants,
+    batch_order,
+    covariance_spectrum,
+    draw_inputs,
+    image_pair,
+    standardized_images,
+    synthetic_data,
+    two_layer_features,
+    weighted_kernel,
+)
+from ntk_core.errors import InvalidInput
+from ntk_core.kernels import empirical_ntk, infinite_width_ntk
+
+
+@pytest.mark.parametrize("entries", ["gaussian", "rademacher", "uniform"])
+def test_inputs_have_the_stated_covariance(entries):
+    spectrum = covariance_spectrum((0.5, 1.5), 4)
+    x = draw_inputs(entries, spectrum, 20_000, 1)
+    # Standard errors: at most 1.5 √(2/n) = 1.5 % of each entry; four of them.
+    np.testing.assert_allclose(np.cov(x.T), np.diag(spectrum), atol=0.06)
+    np.testing.assert_array_equal(draw_inputs(entries, spectrum, 7, 1), x[:7])
+    if entries == "rademacher":
+        np.testing.assert_allclose(np.unique(np.abs(x)), np.sqrt([0.5, 1.5]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("target", ["teacher", "norm", "sign", "linear"])
+def test_targets_are_functions_of_the_inputs(target):
+    data = synthetic_data("gaussian", np.ones(6), target, num_samples=50, num_test=20, seed=0)
+    more = synthetic_data("gaussian", np.ones(6), target, num_samples=80, num_test=20, seed=0)
+    np.testing.assert_allclose(data.y, more.y[:50], rtol=1e-5)  # products of float32 depend on the size in the last bit
+    assert data.y.shape == (50, 1)
+    if target == "norm":
+        np.testing.assert_allclose(data.y[:, 0], np.linalg.norm(data.x, axis=1) / np.sqrt(6), rtol=1e-6)
+    if target == "sign":
+        assert set(np.unique(data.y)) == {-1.0, 1.0}
+    if target == "linear":
+        assert np.linalg.lstsq(data.x, data.y[:, 0], rcond=None)[1] < 1e-6
+
+
+def test_noise_is_added_to_the_linear_target_only():
+    still, noisy = (
+        synthetic_data("gaussian", np.ones(6), "linear", num_samples=2000, num_test=0, seed=0, noise=noise)
+        for noise in (0.0, 0.5)
+    )
+    assert np.std(noisy.y - still.y) == pytest.approx(0.5, rel=0.1)
+
+
+def test_unknown_laws_targets_and_sets_are_refused():
+    with pytest.raises(InvalidInput, match="entries"):
+        draw_inputs("cauchy", np.ones(2), 3, 0)
+    with pytest.raises(InvalidInput, match="target"):
+        synthetic_data("gaussian", np.ones(2), "parity", num_samples=3, num_test=0, seed=0)
+    with pytest.raises(InvalidInput, match="name"):
+        image_pair("imagenet")
+    for spectrum in ((1.0, -1.0), (1.0, 2.0, 3.0)):
+        with pytest.raises(InvalidInput, match="spectrum"):
+            covariance_spectrum(spectrum, 2)
+
+
+def test_images_have_mean_zero_and_variance_one_each():
+    data = image_pair("cifar2", num_samples=60, num_test=10)
+    flat = data.x.reshape(60, -1).astype(np.float64)
+    assert flat.shape[1] == 192
+    np.testing.assert_allclose(flat.mean(axis=1), 0, atol=1e-6)
+    np.testing.assert_allclose(flat.std(axis=1), 1, rtol=1e-5)
+    assert set(np.unique(data.y)) == {-1.0, 1.0}
+    assert not standardized_images(np.ones((1, 2, 2, 1))).any()
+
+
+def test_mean_zero_images_span_one_direction_less_than_they_have_pixels():
+    images = standardized_images(np.random.default_rng(0).random((40, 3, 3, 1)))
+    span = InputSpan(images)
+    assert span.dimension == 8
+    inside, outside = span.split(images.reshape(40, -1) @ np.arange(9))
+    assert outside < 1e-10 * inside  # float32 inputs, squared
+    residual = np.random.default_rng(1).standard_normal(40)
+    assert sum(span.split(residual)) == pytest.approx(np.mean(residual**2) / 2)
+
+
+def problem(net, input_shape, n=12):
+    x = np.random.default_rng(0).standard_normal((n, *input_shape))
+    y = np.random.default_rng(1).standard_normal(n)
+    return net.init(jax.random.key(0), input_shape), x, y
+
+
+NETS = [
+    (FullyConnected(width=8, activation="erf", symmetric=True, output_signs=True), (3,)),
+    (FullyConnected(width=5, depth=2, activation="softplus"), (3,)),  # starts elsewhere: the outputs are subtracted
+    (Mirrored(FullyConnected(width=4, depth=2, activation="tanh")), (3,)),
+    (ConvNet(width=3, depth=2, activation="erf"), (4, 4, 1)),
+]
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(("net", "input_shape"), NETS, ids=["symmetric", "subtracted", "mirrored", "convnet"])
+@pytest.mark.parametrize("batch_size", [None, 5])
+def test_training_is_that_of_a_plain_loop_with_a_rate_a_layer(net, input_shape, batch_size):
+    params, x, y = problem(net, input_shape)
+    batches = None if batch_size is None else batch_order(len(x), batch_size, 5, 0)
+    training = EarlyTraining(net, params, x, y, rate_hidden=0.2, rate_output=0.05, batches=batches)
+    initial = training.initial_outputs(x)
+    np.testing.assert_allclose(training.outputs(x, initial), 0, atol=1e-14)
+    training.advance(2)
+    training.advance(3)
+
+    f0 = net.apply(params, x)[:, 0]
+
+    def loss(w, rows):
+        return ((net.apply(w, x[rows])[:, 0] - f0[rows] - y[rows]) ** 2).sum() / (2 * len(rows))
+
+    w = params
+    for step in range(5):
+        gradient = jax.grad(loss)(w, np.arange(len(x)) if batches is None else batches[step])
+        rates = {name: 0.05 if name.endswith("output") else 0.2 for name in w}
+        w = {name: jax.tree.map(lambda a, g, r=rates[name]: a - r * g, w[name], gradient[name]) for name in w}
+    np.testing.assert_allclose(training.outputs(x, initial), net.apply(w, x)[:, 0] - f0, atol=1e-12)
+    assert training.step == 5
+
+
+def test_a_wide_network_takes_the_first_steps_of_its_linear_model_and_not_of_the_naive_one():
+    """Theorem D.1 for a target that depends on the norm, up to the sampling of the kernel by m neurons."""
+    d, rate = 20, 0.3
+    data = synthetic_data("gaussian", np.ones(d), "norm", num_samples=600, num_test=200, seed=0)
+    net = FullyConnected(width=4096, activation="softplus", symmetric=True, output_signs=True)
+    training = EarlyTraining(net, net.init(jax.random.key(0), (d,)), data.x, data.y, rate_hidden=rate, rate_output=rate)
+    training.advance(40)
+    found = training.outputs(data.x_test, training.initial_outputs(data.x_test))
+    features = two_layer_features(activation_constants("softplus"), d, 1.0, rate, rate)
+    away = []
+    for chosen in (features, features.naive()):
+        weights = LinearModel(chosen, data.x, data.y).weights_at(40)
+        away.append(np.mean((found - chosen(data.x_test) @ weights) ** 2) / np.var(found))
+    assert away[0] < 0.1
+    assert away[0] < 0.3 * away[1]
+
+
+@pytest.mark.usefixtures("x64")
+def test_weighted_kernel_is_the_sum_of_the_layers_kernels():
+    net = FullyConnected(width=6, depth=2, activation="tanh")
+    params, x, _ = problem(net, (3,), n=5)
+    both = np.asarray(empirical_ntk(net, params, x))[:, :, 0, 0]
+    np.testing.assert_allclose(weighted_kernel(net, params, x, 1.0, 1.0), both, rtol=1e-12)
+    hidden, last = weighted_kernel(net, params, x, 1.0, 0.0), weighted_kernel(net, params, x, 0.0, 1.0)
+    np.testing.assert_allclose(weighted_kernel(net, params, x, 0.5, 2.0), 0.5 * hidden + 2 * last, rtol=1e-12)
+
+
+def test_kernel_of_the_one_dimensional_convolution_approaches_the_scaled_data_kernel():
+    """Prop. 4.1: on the hypercube, ‖Θ_CNN − 2ζ² XXᵀ/d‖ in units of n/d falls with d when the filter grows with it."""
+    ratios = []
+    for d in (16, 49):
+        x = draw_inputs("rademacher", np.ones(d), 5 * d, 0)
+        net = ConvNet(width=1, depth=1, activation="erf", dimensions=1, kernel_size=round(d**0.75))
+        kernel = np.asarray(infinite_width_ntk(net, x[:, :, None]), np.float64)
+        scaled = 2 * activation_constants("erf").zeta ** 2 * (x @ x.T).astype(np.float64) / d
+        ratios.append(np.linalg.norm(kernel - scaled, 2) / (len(x) / d))
+    assert ratios[1] < 0.85 * ratios[0]

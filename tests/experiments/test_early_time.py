@@ -1,0 +1,216 @@
+"""The experiment of early time: what it records, streams, refuses and survives."""
+
+import math
+
+import numpy as np
+import pytest
+
+from ntk_core.events import PointFinished, PointProgress
+from ntk_core.experiments import estimate, run
+from ntk_core.results import EarlyPoint, EarlyRun, ModelCurve
+from ntk_core.specs import EarlyTimeSpec, InvalidSpec, parse_spec, with_settings
+from ntk_core.summaries import summary
+
+SMALL = parse_spec(
+    {
+        "experiment": "early_time",
+        "swept": "input_dim",
+        "values": [8, 16],
+        "width": 32,
+        "num_seeds": 2,
+        "dataset": {"num_samples": 200, "num_test": 60, "target": "norm"},
+        "network": {"activations": ["softplus"]},
+        "training": {"max_steps": 30, "num_records": 6},
+        "kernel_samples": 50,
+    }
+)
+IMAGES = parse_spec(
+    {
+        "experiment": "early_time",
+        "values": [3],
+        "dataset": {"name": "cifar2", "num_samples": 40, "num_test": 210},
+        "network": {"kind": "convnet", "depth": 2},
+        "training": {"max_steps": 6, "num_records": 4, "batch_size": 10},
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def events():
+    return list(run(SMALL))
+
+
+def test_a_run_gives_every_point_seed_and_kernel(events):
+    result = events[-1].result
+    assert result.status == "completed"
+    assert [(point.input_dim, point.width) for point in result.points] == [(8, 32), (16, 90)]  # 32 · 2^1.5, even
+    for point in result.points:
+        assert [(each.activation, each.seed) for each in point.runs] == [("softplus", 0), ("softplus", 1)]
+        assert [each.seed for each in point.kernels] == [0, 1]
+        assert point.span_dimension == point.input_dim
+        assert point.constants["softplus"].zeta == pytest.approx(0.5)
+    first = result.points[0].runs[0]
+    assert first.steps[0] == 0
+    assert first.steps[-1] == 30
+    assert len(first.targets) == 5
+    assert result.points[0].runs[1].targets == ()
+    assert len(result.rows()) == sum(len(each.steps) for point in result.points for each in point.runs)
+
+
+def test_network_and_linear_models_start_at_zero_and_losses_are_those_of_the_parts(events):
+    for point in events[-1].result.points:
+        for each in point.runs:
+            assert each.distance[0] == 0
+            assert each.network.test_loss[0] == pytest.approx(each.target_power / 2, rel=1e-4)
+            assert each.linear.test_loss[0] == each.naive.test_loss[0] == each.network.test_loss[0]
+            for curve in (each.network, each.linear, each.naive):
+                both = np.add(curve.span_loss, curve.complement_loss)
+                np.testing.assert_allclose(both, curve.test_loss, rtol=1e-3, atol=1e-6)  # five digits are kept
+            assert each.naive != each.linear
+            assert min(each.linear.train_loss) > 0.99 * each.optimal_train_loss
+
+
+def test_curves_grow_while_a_point_is_computed(events):
+    growing = [e.point for e in events if isinstance(e, PointProgress) and isinstance(e.point, EarlyPoint)]
+    assert growing
+    lengths = [sum(len(each.steps) for each in point.runs) for point in growing if point.input_dim == 8]
+    assert lengths == sorted(lengths)
+    assert lengths[0] < lengths[-1]
+    finished = next(e.point for e in events if isinstance(e, PointFinished) and isinstance(e.point, EarlyPoint))
+    last = [point for point in growing if point.input_dim == 8][-1]
+    assert last.runs == finished.runs
+
+
+def test_fractions_never_fall(events):
+    fractions = [event.fraction for event in events if isinstance(event, PointProgress | PointFinished)]
+    assert fractions == sorted(fractions)
+
+
+def test_a_run_stops_between_stretches():
+    asked = iter([False] * 6)
+    *_, ended = run(SMALL, should_stop=lambda: next(asked, True))
+    assert ended.status == "cancelled"
+
+
+def test_a_rate_beyond_stability_is_an_outcome_and_no_error():
+    spec = with_settings(SMALL, {"values": [8], "num_seeds": 1, "training.learning_rate": 1000.0, "kernel_samples": 0})
+    *_, ended = run(spec)
+    (each,) = ended.result.points[0].runs
+    assert ended.status == "completed"
+    assert each.outcome == "diverged"
+    assert "! diverged" in summary(spec, ended.result.points)
+
+
+def test_images_and_convolutions_are_trained_on_minibatches():
+    *_, ended = run(IMAGES)
+    (point,) = ended.result.points
+    (each,) = point.runs
+    assert point.input_dim == 192
+    assert point.span_dimension == 191
+    assert each.outcome == "completed"
+    # A linear function of the inputs never leaves their span, so its loss outside is that of the targets.
+    assert len({round(loss, 5) for loss in each.linear.complement_loss}) == 1
+    assert each.network.complement_loss[-1] != each.network.complement_loss[0]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"network.kind": "convnet-1d", "dataset.name": "rademacher", "infinite_width": True},
+        {"infinite_width": True, "training.rate_output": 0.0},
+        {"training.rate_hidden": 0.0, "network.start": "subtracted"},
+    ],
+    ids=["convnet-1d", "infinite", "output layer"],
+)
+def test_kernels_are_compared_without_training(changes):
+    spec = with_settings(SMALL, {"training.max_steps": 0, "num_seeds": 1, "dataset.target": "linear", **changes})
+    *_, ended = run(spec)
+    for point in ended.result.points:
+        assert point.runs == ()
+        (each,) = point.kernels
+        assert 0 < each.difference < each.kernel
+        assert each.difference <= each.frobenius_difference * (1 + 1e-6)
+    assert len(ended.result.rows()) == 2
+
+
+def test_a_compared_kernel_is_that_of_the_layers_that_move():
+    """‖K₁‖ + ‖K₂‖ bounds ‖K₁ + K₂‖, and each part is smaller than the whole."""
+    norms = []
+    for hidden, output in ((1.0, 1.0), (1.0, 0.0), (0.0, 1.0)):
+        settings = {"training.max_steps": 0, "training.rate_hidden": hidden, "training.rate_output": output}
+        *_, ended = run(with_settings(SMALL, {**settings, "num_seeds": 1, "values": [8]}))
+        norms.append(ended.result.points[0].kernels[0].kernel)
+    assert max(norms[1:]) < norms[0] <= sum(norms[1:]) * (1 + 1e-6)
+
+
+def test_more_work_is_expected_to_take_longer_and_more_memory():
+    small = estimate(SMALL)
+    for changes in ({"width": 4000}, {"dataset.num_samples": 20_000}, {"kernel_samples": 200}):
+        more = estimate(with_settings(SMALL, changes))
+        assert more.seconds > small.seconds
+        assert more.peak_bytes > small.peak_bytes
+    assert estimate(with_settings(SMALL, {"infinite_width": True})).peak_bytes > small.peak_bytes
+
+
+BAD = [
+    ({"swept": "input_dim", "dataset": {"name": "cifar2"}}, "swept"),
+    ({"network": {"kind": "convnet"}}, "network.kind"),
+    ({"network": {"kind": "convnet-1d"}, "dataset": {"name": "cifar2"}}, "network.kind"),
+    ({"values": [3]}, "values"),
+    ({"swept": "input_dim", "values": [1]}, "values"),
+    ({"dataset": {"input_dim": 2, "spectrum": [1, 2, 3]}}, "dataset.input_dim"),
+    ({"dataset": {"spectrum": [0]}}, "dataset.spectrum"),
+    ({"training": {"batch_size": 6000}}, "training.batch_size"),
+    ({"training": {"max_steps": 0}}, "training.max_steps"),
+    ({"training": {"rate_hidden": 0, "rate_output": 0}}, "training.rate_output"),
+    ({"kernel_samples": 6000}, "kernel_samples"),
+    ({"dataset": {"name": "cifar2", "num_samples": 20000}}, "dataset.num_samples"),
+    ({"dataset": {"name": "cifar2", "target": "norm"}}, "dataset.target"),
+    ({"width": 100}, "width"),
+    ({"swept": "input_dim", "values": [2, 9000], "width_exponent": 4}, "width_exponent"),
+]
+
+
+@pytest.mark.parametrize(("settings", "field"), BAD, ids=str)
+def test_settings_that_cannot_be_used_are_named(settings, field):
+    with pytest.raises(InvalidSpec) as error:
+        parse_spec({"experiment": "early_time", **settings})
+    assert field in {problem.field for problem in error.value.problems}
+
+
+def test_widths_that_follow_the_dimension_are_even():
+    spec = EarlyTimeSpec(swept="input_dim", values=(4, 9), width=3, width_exponent=1.5)
+    assert [spec.width_at(key) for key in spec.point_keys()] == [4, 10]
+
+
+def made_run(network, linear):
+    def curve(losses):
+        return ModelCurve(train_loss=losses, test_loss=losses, span_loss=losses, complement_loss=losses)
+
+    flat = tuple(0.1 for _ in network)
+    return EarlyRun(
+        activation="erf",
+        seed=0,
+        learning_rate=0.5,
+        outcome="completed",
+        steps=tuple(range(len(network))),
+        network=curve(network),
+        linear=curve(linear),
+        naive=curve(linear),
+        distance=(0.0, 0.2, *flat[2:-1], 5.0),
+        naive_distance=flat,
+        linear_power=(0.0, *flat[1:]),
+        target_power=2.0,
+        optimal_train_loss=0.4,
+        optimal_test_loss=0.4,
+    )
+
+
+def test_departure_is_where_the_network_is_five_percent_better():
+    each = made_run(network=(1.0, 0.82, 0.55, 0.44, 0.3), linear=(1.0, 0.8, 0.5, 0.45, 0.45))
+    assert each.departure_step == 4
+    assert each.loss_gap == pytest.approx(0.1)
+    assert each.steps[each.linear_phase] == 2  # 80 % of the way from 1 to 0.4 is 0.52
+    assert each.discrepancy == pytest.approx(0.1)  # 0.2 / 2, not the 5.0 after the linear phase
+    assert math.isnan(each.relative_error[0])
+    assert made_run(network=(1.0, 0.9, 0.8), linear=(1.0, 0.8, 0.8)).departure_step is None
