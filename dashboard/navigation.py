@@ -14,13 +14,13 @@ class PageEntry:
 
     Attributes:
         name: its path in the URL and the prefix of its widgets' keys.
-        group: the heading that it stands under in the menu.
+        question: what the page answers, where the overview leads to it; empty for the overview itself.
     """
 
     name: str
     title: str
     icon: str
-    group: str
+    question: str
 
     @property
     def path(self) -> str:
@@ -30,11 +30,13 @@ class PageEntry:
 
 PAGES = (
     PageEntry("overview", "Overview", ":material/home:", ""),
-    PageEntry("kernel_drift", "Kernel change", ":material/show_chart:", ""),
-    PageEntry("dag", "Graphs", ":material/polyline:", ""),
-    PageEntry("dynamics", "True and linearized", ":material/compare_arrows:", ""),
-    PageEntry("early_time", "Early time", ":material/schedule:", ""),
-    PageEntry("architectures", "Architectures", ":material/account_tree:", ""),
+    PageEntry(
+        "kernel_drift", "Kernel change", ":material/show_chart:", "Does the kernel stop moving as the width grows?"
+    ),
+    PageEntry("architectures", "Architectures", ":material/account_tree:", "Which architectures become linear?"),
+    PageEntry("dynamics", "Dynamics", ":material/compare_arrows:", "Does the network move like its linear model?"),
+    PageEntry("early_time", "Early time", ":material/schedule:", "What does a network learn first?"),
+    PageEntry("dag", "Graphs", ":material/polyline:", "Does the graph that I draw become linear?"),
 )
 
 
@@ -43,11 +45,11 @@ _SHOWN = threading.Event()
 
 def menu() -> st.Page:
     """Show the menu; the page that the URL asks for, the first one at the root."""
-    groups: dict[str, list[st.Page]] = {}
-    for index, entry in enumerate(PAGES):
-        page = st.Page(entry.path, title=entry.title, icon=entry.icon, url_path=entry.name, default=index == 0)
-        groups.setdefault(entry.group, []).append(page)
-    opened = st.navigation(groups, position="top")
+    pages = [
+        st.Page(entry.path, title=entry.title, icon=entry.icon, url_path=entry.name, default=index == 0)
+        for index, entry in enumerate(PAGES)
+    ]
+    opened = st.navigation(pages, position="top")
     _SHOWN.set()
     return opened
 

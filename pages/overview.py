@@ -6,15 +6,9 @@ from dashboard.components.chart import chart
 from dashboard.components.provenance import provenance_footer
 from dashboard.figures import kernel_drift as figures
 from dashboard.gallery import gallery_result
-from dashboard.navigation import enter
+from dashboard.navigation import PAGES, enter
 
 PAGE = enter("overview")
-QUESTIONS = {
-    "Does the kernel stop moving as the width grows?": {},
-    "What happens during training at width 10⁴?": {"preset": "liu-fig1-right"},
-    "Does another nonlinear output change the answer?": {"outputs": "linear,tanh,sigmoid,leaky_softplus"},
-}
-
 st.title("When does a wide network become linear?", anchor=False)
 st.markdown(
     "A network whose tangent kernel stays fixed while it learns is a linear model in its weights. "
@@ -24,13 +18,9 @@ result = gallery_result("liu-fig1-left")
 picture, questions = st.columns([3, 2], gap="large", vertical_alignment="center")
 with questions:
     st.subheader("Questions to begin with", anchor=False)
-    for question, query in QUESTIONS.items():
-        st.page_link("pages/kernel_drift.py", label=question, icon=":material/arrow_forward:", query_params=query)
-    st.page_link(
-        "pages/dynamics.py", label="Does the network move like its linear model?", icon=":material/compare_arrows:"
-    )
-    st.page_link("pages/early_time.py", label="What does a network learn first?", icon=":material/schedule:")
-    st.page_link("pages/architectures.py", label="Which architectures become linear?", icon=":material/account_tree:")
+    for entry in PAGES:
+        if entry.question:
+            st.page_link(entry.path, label=entry.question, icon=entry.icon)
 if result is not None:
     with picture:
         figure = figures.change_against_width(result.points)
