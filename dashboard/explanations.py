@@ -5,9 +5,9 @@ from __future__ import annotations
 WHAT_TO_SEE = {
     "early_time": (
         "**What should I see?** At first the curves of network and linear model lie on each other, also for every "
-        "single input. The network departs only when the linear model has nearly nothing left to learn, and what it "
-        "gains lies outside the span of the inputs. The theorem needs $m$ and $n$ to grow faster than $d$: then the "
-        "discrepancy falls as $d$ grows."
+        "single input. The network departs (its test loss is 5 % lower) only when the linear model has nearly nothing "
+        "left to learn, and what it gains lies outside the span of the inputs. The theorem needs $m$ and $n$ to grow "
+        "faster than $d$: then the discrepancy falls as $d$ grows."
     ),
     "kernel_drift": (
         "**What should I see?** With a linear output the kernel change falls nearly like $1/m$, faster than the "

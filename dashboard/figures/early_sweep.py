@@ -20,7 +20,6 @@ from dashboard.figures.style import (
 from dashboard.figures.sweep import finish
 from ntk_core.fits import PowerLaw, fit_power_law
 from ntk_core.results import EarlyPoint, EarlyRun, KernelComparison, mean
-from ntk_core.summaries import fit_kernel_distance
 from ntk_core.vocabulary import ACTIVATIONS
 
 Quantity = Literal["discrepancy", "departure time"]
@@ -162,7 +161,7 @@ def kernel_takeaway(points: Sequence[EarlyPoint]) -> str:
     for activation in dict.fromkeys(each.activation for point in points for each in point.kernels):
         for words, norm in _NORMS.items():
             rows = [(p.value, norm(each)) for p in points for each in p.kernels if each.activation == activation]
-            law = fit_kernel_distance(activation, points, words.split()[0])
+            law = _fit(rows)
             title = f"{ACTIVATIONS[activation].title}, {words} of K − ψψᵀ"
             sentences.append(
                 f"{title}: {rows[-1][1]:.3g}."
@@ -181,7 +180,8 @@ def _symbol(points: Sequence[EarlyPoint]) -> str:
 
 
 def _fit(rows: Values) -> PowerLaw | None:
-    return fit_power_law([at for at, _ in rows], [value for _, value in rows])
+    """The power law through at least four values: with three its interval says nothing."""
+    return fit_power_law([at for at, _ in rows], [value for _, value in rows]) if len(rows) > 3 else None
 
 
 def _add_law(figure: go.Figure, rows: Values, style: Style, symbol: str, legend: str) -> None:

@@ -196,8 +196,8 @@ HU = (
     Preset(
         "hu-departure",
         "When networks depart",
-        "erf and tanh, akin to the teacher, leave the linear model, the sooner the wider they are; softplus and ReLU "
-        "follow it for much longer.",
+        "erf and tanh, akin to the teacher, become better than the linear model, the sooner the wider they are; "
+        "softplus and ReLU do not in this time.",
         f"after {_PAPER}, §3.4",
         _CHOICES + " The whole experiment is our choice.",
         EarlyTimeSpec(

@@ -96,13 +96,19 @@ def test_networks_that_never_depart_have_no_departure_time():
     assert not early_sweep.against_swept(stays, "departure time").data
 
 
-def test_both_norms_of_the_kernels_stand_beside_the_guide():
+def test_three_values_are_too_few_for_an_exponent():
     points = [make_early_point(value, trained=False) for value in (10, 20, 40)]
+    assert {trace.name for trace in early_sweep.kernel_distance(points).data} >= {"erf, spectral norm"}
+    assert "power" not in early_sweep.kernel_takeaway(points)
+
+
+def test_both_norms_of_the_kernels_stand_beside_the_guide():
+    points = [make_early_point(value, trained=False) for value in (10, 20, 40, 80)]
     traces = named(early_sweep.kernel_distance(points))
     assert any(name.startswith("erf, spectral norm ∝ d<sup>−1.50") for name in traces)
     assert any(name.startswith("erf, Frobenius norm ∝ d<sup>−0.50") for name in traces)
-    np.testing.assert_allclose(traces["1/d"][0].y, [1, 0.25])
-    assert len(early_sweep.comparison_rows(points)) == 3
+    np.testing.assert_allclose(traces["1/d"][0].y, [1, 0.125])
+    assert len(early_sweep.comparison_rows(points)) == 4
 
 
 def test_the_page_shows_curves_outputs_sweep_and_constants(gallery):
