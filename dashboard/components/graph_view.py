@@ -18,7 +18,8 @@ def graph_view(page: str, graph: Graph, spec: DAGSpec) -> None:
     shapes, width = dataset_shapes(spec.dataset.name, **spec.dataset.options()), spec.widths[-1]
     sizes = (graph, width, shapes.input_shape, shapes.num_outputs)
     nonlinear = [output for output in spec.outputs if output != "linear"]
-    found = verdict(graph, width, shapes.input_shape, num_outputs=shapes.num_outputs)
+    judged = spec.outputs[0] if len(nonlinear) == len(spec.outputs) else "linear"
+    found = verdict(graph, width, shapes.input_shape, output=judged, num_outputs=shapes.num_outputs)
     figure = graph_drawing(*sizes, found)
     words = [each for each in [edge_words(graph)] if each]
     chart(figure, f"{page}.drawing", drawing_words(graph, width, found), group_rows(*sizes), words)
@@ -26,5 +27,5 @@ def graph_view(page: str, graph: Graph, spec: DAGSpec) -> None:
     for name in spec.compared:
         other = verdict(example_graphs()[name], width, shapes.input_shape)
         st.caption(f"Beside it, {EXAMPLE_TITLES[name]}: {other.outcome}. {plain(other.reasons[0].words)}")
-    if nonlinear:
+    if nonlinear and judged == "linear":
         st.caption("Behind " + ", ".join(nonlinear) + " outputs no graph becomes linear: ‖H‖ stays of order 1.")

@@ -12,9 +12,11 @@ from dashboard.figures import dag as figures
 from dashboard.figures.graph_drawing import drawing_words, edge_words, graph_drawing, group_rows
 from dashboard.gallery import gallery_result
 from dashboard.graph_tables import graph_or_sentence, tables, text_of_tables
+from ntk_core import experiments
 from ntk_core.fits import fit_power_law
 from ntk_core.graphs import dense_graph, example_graphs, parse_graph, residual_graph, verdict
 from ntk_core.papers import PRESETS
+from ntk_core.specs import with_settings
 from tests.dashboard.open_pages import checked, open_page, words
 
 EXAMPLES = example_graphs()
@@ -40,6 +42,17 @@ def exponent(name, graph="drawn", output="linear", place=1, value=2):
 @pytest.mark.parametrize("name", GALLERY)
 def test_every_preset_of_the_paper_has_a_precomputed_figure(name):
     assert RESULTS[name] is not None
+
+
+def test_one_run_of_fig_2_is_found_again():
+    """The smallest width and first seed, computed anew."""
+    shown = RESULTS["zhu-fig2"]
+    *_, ended = experiments.run(with_settings(shown.spec, {"widths": [shown.spec.widths[0]], "num_seeds": 1}))
+    (again,), before = ended.result.points[0].runs, shown.points[0].runs[0]
+    assert (again.min_in_degree, again.max_in_degree) == (before.min_in_degree, before.max_in_degree)
+    assert again.hessian_norm == pytest.approx(before.hessian_norm, rel=1e-2)  # a residual of 2 % each
+    # Hundreds of float32 steps on another processor; narrow networks amplify rounding.
+    assert again.sup_change == pytest.approx(before.sup_change, rel=0.05)
 
 
 def test_kernel_change_of_fig_2_falls_at_least_like_the_root_of_the_realized_width():
@@ -203,6 +216,13 @@ def test_a_graph_that_cannot_be_is_one_sentence_and_the_last_one_stays_drawn(pag
     assert "Graph: edges: a → b → a is not allowed; allowed: a graph without cycles." in words(app)
     assert app.button(key="dag.run").disabled
     assert len(app.get("plotly_chart")) == 3
+
+
+def test_a_nonlinear_output_alone_is_a_verdict_and_beside_a_linear_one_a_remark(page):
+    assert "Nonlinear output: does not become linear" in words(page("dag", outputs="softmax"))
+    both = words(page("dag", outputs="linear,softmax"))
+    assert "Wide: becomes linear" in both
+    assert "Behind softmax outputs no graph becomes linear" in both
 
 
 def test_a_graph_in_the_url_that_cannot_be_is_said_and_replaced(page):

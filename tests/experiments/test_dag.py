@@ -48,7 +48,7 @@ def result_of(spec) -> DAGResult:
 @pytest.fixture(scope="module")
 def measured() -> DAGResult:
     """Everything that can be measured, once."""
-    return result_of(with_settings(SMALL, {"pre_activations": True, "ball_radius": 0.5}))
+    return result_of(with_settings(SMALL, {"pre_activations": True, "ball_radius": 0.5, "widths": [8]}))
 
 
 def drawn(spec, width):
