@@ -140,16 +140,29 @@ def hessians(data: dict[str, Any]) -> str:
         if "public" in row
     ]
     memory = [
-        [f"{row['width']:,}", f"{row['num_params']:.2g}", milliseconds(row["median_s"]), mebibytes(row["added_bytes"])]
+        [
+            f"{row['width']:,}",
+            f"{row['num_params']:.2g}",
+            milliseconds(row["median_s"]),
+            milliseconds(row["compile_s"]) if "compile_s" in row else "–",
+            mebibytes(row["added_bytes"]),
+        ]
         for row in data["memory"]
     ]
+    grown = {"ours": "ours", "public": "curvlinops"}
+    growth = ", ".join(
+        f"{grown[side]}: {value:.2f}"
+        for side, value in data["growth_exponents_in_num_params"].items()
+        if value is not None
+    )
     return "\n\n".join(
         [
             "## Hessian norm against curvlinops and ARPACK",
             "Three hidden tanh layers, one input, relative tolerance 1e-2. " + stamp(data),
             table(["width", "parameters", "ours", "compilation", "curvlinops", "faster", "difference"], rows),
-            "Memory above the weights, compilation included:",
-            table(["width", "parameters", "time", "memory"], memory),
+            f"Fitted exponents of the time in the number of parameters: {growth}.",
+            "Memory above the weights:",
+            table(["width", "parameters", "time", "compilation", "memory"], memory),
         ]
     )
 

@@ -9,6 +9,12 @@ WHAT_TO_SEE = {
         "left to learn, and what it gains lies outside the span of the inputs. The theorem needs $m$ and $n$ to grow "
         "faster than $d$: then the discrepancy falls as $d$ grows."
     ),
+    "hessian": (
+        "**What should I see?** Three groups. Behind a linear output $\\|H\\|$ falls like $m^{-1/2}$, a little slower "
+        "with Gaussian output weights, whose largest one grows like $\\sqrt{\\log m}$. Behind a nonlinear output and "
+        "with a bottleneck it stays. Where it falls, the kernel stops moving; where it stays, the kernel moves: "
+        "$\\Delta K$ beside it is of the same weights."
+    ),
     "kernel_drift": (
         "**What should I see?** With a linear output the kernel change falls nearly like $1/m$, faster than the "
         "theorem's upper bound $m^{-1/2}$; the dashed guides have both slopes. With a softmax or swish output it stays "
@@ -39,6 +45,12 @@ WHY_FINITE_WIDTH_DIFFERS = {
         "**Why is finite width different?** The kernel at $w_0$ is a mean over $m$ neurons, so along single inputs it "
         "is off by about $\\sqrt{d/m}$ from the start. That is no departure: it shrinks as the linear part converges."
     ),
+    "hessian": (
+        "**Why is finite width different?** In a ball of radius $R$ the kernel moves by at most $\\|H\\| R$, up to a "
+        "constant: at width 100 that is not little. **Why not ReLU?** Its second derivative is 0 wherever it exists, "
+        "and its kinks carry all the curvature: a measured 0 would be a lie. Smooth activations have a Hessian; "
+        "kernels, on the other pages, need none."
+    ),
     "kernel_drift": (
         "**Why is finite width different?** The kernel can move only as far as the Hessian of the output lets it. "
         "Behind a linear output that Hessian shrinks with the width, behind a nonlinear one it does not; and at small "
@@ -60,3 +72,10 @@ WHY_FINITE_WIDTH_DIFFERS = {
         "the smallest width: three neurons do not average, however wide their neighbors are."
     ),
 }
+
+INFINITY_AND_TWO_NORM = (
+    "**Why do Hessian and gradient scale differently?** Both weigh the layers' derivatives by "
+    "$b = \\partial f/\\partial\\alpha$, whose $m$ entries are of size $m^{-1/2}$. The gradient adds their squares: "
+    "$\\|b\\|_2$ stays. In the Hessian every neuron acts on its own, and the largest one counts: "
+    "$\\|b\\|_\\infty$ vanishes. A nonlinear output, or one neuron through which all must pass, undoes that."
+)

@@ -107,12 +107,13 @@ class SpecForm(Generic[Part]):
         """One click to the sizes that the paper has."""
         paper: Any = self.preset.paper_spec
         is_paper = self.spec == paper
+        swept = type(paper).model_fields[paper.swept_field].title.lower()
         st.button(
             "Sized for two cores" if is_paper else "Paper size",
             key=self._key("paper_size"),
             on_click=self._fill,
             args=(self.preset.spec if is_paper else paper,),
-            help=f"{self.preset.source}: {paper.point_words[1]} up to {max(getattr(paper, paper.swept_field)):,}.",
+            help=f"{self.preset.source}: {swept} up to {max(getattr(paper, paper.swept_field)):,}.",
         )
 
     def widgets(self, groups: Sequence[Group], elsewhere: Sequence[str] = ()) -> None:

@@ -33,6 +33,7 @@ PAGES = (
     PageEntry(
         "kernel_drift", "Kernel change", ":material/show_chart:", "Does the kernel stop moving as the width grows?"
     ),
+    PageEntry("hessian", "Hessian", ":material/grid_on:", "Why does it become linear?"),
     PageEntry("architectures", "Architectures", ":material/account_tree:", "Which architectures become linear?"),
     PageEntry("dynamics", "Dynamics", ":material/compare_arrows:", "Does the network move like its linear model?"),
     PageEntry("early_time", "Early time", ":material/schedule:", "What does a network learn first?"),

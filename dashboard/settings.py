@@ -16,11 +16,21 @@ from pydantic.fields import FieldInfo
 from ntk_core.errors import InvalidInput
 from ntk_core.specs import InvalidSpec, SpecPart, with_settings
 from ntk_core.validation import allowed_values, bounds
-from ntk_core.vocabulary import ACTIVATIONS, ARCHITECTURES, DATASETS, LOSSES, METHODS, OUTPUTS, PARAMETERIZATIONS, Term
+from ntk_core.vocabulary import (
+    ACTIVATIONS,
+    ARCHITECTURES,
+    DATASETS,
+    HESSIAN_NETWORKS,
+    LOSSES,
+    METHODS,
+    OUTPUTS,
+    PARAMETERIZATIONS,
+    Term,
+)
 
 Part = TypeVar("Part", bound=SpecPart)
 Entry = Literal["choice", "choices", "switch", "integer", "number", "list", "text"]
-_VOCABULARIES = (ACTIVATIONS, ARCHITECTURES, DATASETS, LOSSES, METHODS, OUTPUTS, PARAMETERIZATIONS)
+_VOCABULARIES = (ACTIVATIONS, ARCHITECTURES, DATASETS, HESSIAN_NETWORKS, LOSSES, METHODS, OUTPUTS, PARAMETERIZATIONS)
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,17 @@
-"""Power laws fitted to seeds, always with their interval; free of JAX."""
+"""Power laws fitted to seeds, always with their interval, and what follows from them; free of JAX."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy.special import stdtrit
+
+Verdict = Literal["yes", "no", "undecided"]
+LINEARITY_LIMIT = -0.25  # halfway between the exponents −1/2 and 0
 
 
 @dataclass(frozen=True)
@@ -56,3 +60,16 @@ def fit_power_law(
     standard_error = math.sqrt(float(residual @ residual) / (num - 2) / spread)
     quantile = float(stdtrit(num - 2, 0.5 + confidence / 2))
     return PowerLaw(exponent, quantile * standard_error, math.exp(offset), confidence, num, excluded)
+
+
+def becomes_linear(law: PowerLaw | None) -> Verdict:
+    """``yes`` where the whole interval of the exponent of ‖H‖ / ‖∇f‖² lies below −1/4, ``no`` where it lies above.
+
+    A network becomes linear when its Hessian vanishes against its tangent kernel; the exponents of the theory are −1/2,
+    up to logarithms, and 0 (Liu, Zhu & Belkin 2020, Table 1). The limit halfway between them is our choice.
+    """
+    if law is None or not math.isfinite(law.interval):
+        return "undecided"
+    if law.exponent + law.interval < LINEARITY_LIMIT:
+        return "yes"
+    return "no" if law.exponent - law.interval > LINEARITY_LIMIT else "undecided"

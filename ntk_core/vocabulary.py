@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from ntk_core.errors import InvalidInput
 
 
 @dataclass(frozen=True)
@@ -97,3 +100,41 @@ DATASETS = _table(
     Term("cifar2", "CIFAR-2", "cats and horses of CIFAR-10, in color"),
     Term("digits", "digits", "MNIST averaged to 7 × 7"),
 )
+
+HESSIAN_NETWORKS = _table(
+    Term("linear", "linear output", "fully connected, the output layer linear"),
+    Term("nonlinear-output", "nonlinear output", "the same network behind a nonlinear output φ(f)"),
+    Term("bottleneck", "bottleneck", "fully connected, a narrow layer between wide ones, linear output"),
+    Term("resnet", "ResNet", "α⁽ˡ⁾ = σ(z⁽ˡ⁾) + α⁽ˡ⁻¹⁾, linear output"),
+    Term("resnet-nonlinear-output", "ResNet, nonlinear output", "the ResNet behind φ"),
+    Term("densenet", "DenseNet", "every layer sees all layers below it, linear output"),
+    Term("convnet", "CNN", "convolutions, flattened, linear output; the width is the number of channels"),
+    Term("convnet-nonlinear-output", "CNN, nonlinear output", "the CNN behind φ"),
+    Term("convnet-bottleneck", "CNN, bottleneck", "the CNN with a convolution of few channels between wide ones"),
+    Term("mixed", "mixed", "one convolution, then dense layers, linear output; the width counts channels and neurons"),
+    Term("mixed-nonlinear-output", "mixed, nonlinear output", "the mixed network behind φ"),
+    Term("mixed-bottleneck", "mixed, bottleneck", "one convolution, a narrow dense layer, then wide ones"),
+    Term("shallow", "shallow, diagonal", "f = Σ v_i σ(w_i x)/√m with v = ±1 fixed and scalar x = 1: H is diagonal"),
+    Term(
+        "quadratic-bottleneck",
+        "quadratic bottleneck",
+        "f = vᵀσ(w₃ w₂ᵀσ(w₁x)/√m)/√m with σ(z) = z²/2 and scalar x = 1: a bottleneck of one neuron",
+    ),
+)
+
+
+def check_second_derivative(field: str, name: str, table: Mapping[str, Term]) -> None:
+    """Refuse a choice of ``table`` whose Hessian says nothing, and name those that are smooth.
+
+    Raises:
+        InvalidInput: for ReLU and leaky ReLU.
+    """
+    if table[name].smooth:
+        return
+    smooth = ", ".join(term.name for term in table.values() if term.smooth and term.name not in ("identity", "linear"))
+    raise InvalidInput(
+        field,
+        name,
+        f"a smooth function ({smooth}), since the second derivative of {table[name].title} is 0 almost everywhere and "
+        "missing at its kink, so that its Hessian says nothing",
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ntk_core.vocabulary import OUTPUTS
+from ntk_core.vocabulary import HESSIAN_NETWORKS, OUTPUTS, PARAMETERIZATIONS
 
 GUIDE_COLOR = "#7F8A99"  # contrast above 3:1 on the light and on the dark background
 BAND_OPACITY = 0.2
@@ -86,6 +86,44 @@ def nth_style(index: int, title: str, dash: str | None = None) -> Style:
     return Style(
         _COLORS[index % len(_COLORS)], dash or _DASHES[index % len(_DASHES)], _SYMBOLS[index % len(_SYMBOLS)], title
     )
+
+
+# Cool colors for networks that become linear by the theory, warm ones behind a nonlinear output, purple and brown ones
+# with a bottleneck; dash and symbol tell the architecture.
+_NETWORK_COLORS = {
+    "linear": "#0072B2",
+    "resnet": "#009E73",
+    "densenet": "#17A2B8",
+    "convnet": "#56B4E9",
+    "mixed": "#5C7CFA",
+    "nonlinear-output": "#D55E00",
+    "resnet-nonlinear-output": "#E69F00",
+    "convnet-nonlinear-output": "#E4572E",
+    "mixed-nonlinear-output": "#C98A00",
+    "bottleneck": "#CC79A7",
+    "convnet-bottleneck": "#9B5DE5",
+    "mixed-bottleneck": "#A0616A",
+    "shallow": "#0072B2",
+    "quadratic-bottleneck": "#CC79A7",
+}
+_ARCHITECTURE_MARKS = (
+    ("resnet", ("dash", "square")),
+    ("densenet", ("dot", "diamond")),
+    ("convnet", ("dashdot", "triangle-up")),
+    ("mixed", ("longdash", "cross")),
+    ("", ("solid", "circle")),
+)
+
+
+def hessian_style(network: str, parameterization: str = "ntk") -> Style:
+    """The style of a network whose Hessian is shown; other parameterizations have colors and marks of their own."""
+    title = HESSIAN_NETWORKS[network].title
+    if parameterization != "ntk":
+        index = list(PARAMETERIZATIONS).index(parameterization)
+        full = f"{title}, {PARAMETERIZATIONS[parameterization].title.partition(' (')[0]}"
+        return Style(_COLORS[(index + 1) % len(_COLORS)], _DASHES[index + 1], _SYMBOLS[index], full)
+    dash, symbol = next(marks for prefix, marks in _ARCHITECTURE_MARKS if network.startswith(prefix))
+    return Style(_NETWORK_COLORS[network], dash, symbol, title)
 
 
 def power_of_ten(exponent: int) -> str:

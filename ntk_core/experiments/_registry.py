@@ -7,7 +7,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from ntk_core.experiments import _dag_costs, _dynamics_costs, _early_time_costs, _kernel_drift_costs
+from ntk_core.experiments import _dag_costs, _dynamics_costs, _early_time_costs, _hessian_costs, _kernel_drift_costs
 from ntk_core.results import PointValue
 from ntk_core.specs import Spec
 
@@ -56,6 +56,7 @@ _EXPERIMENTS = {
     "kernel_drift": Experiment(_kernel_drift_costs, "ntk_core.experiments._kernel_drift"),
     "dag": Experiment(_dag_costs, "ntk_core.experiments._dag"),
     "dynamics": Experiment(_dynamics_costs, "ntk_core.experiments._dynamics"),
+    "hessian": Experiment(_hessian_costs, "ntk_core.experiments._hessian"),
 }
 
 

@@ -1,12 +1,13 @@
 """Hessians of model outputs: spectral norms, blocks, densities, balls, and the bounds of the theory."""
 
-from ntk_core.hessians._ball import BallSup, PathSup, ball_sup, ball_sups, path_sup
+from ntk_core.hessians._ball import BallSup, PathSup, ball_sup, ball_sups, ball_sups_in_turn, path_sup
 from ntk_core.hessians._ball_eigenvalue import BallEigenvalue, smallest_eigenvalue_in_ball
 from ntk_core.hessians._blocks import BlockNorms, hessian_block_norms
 from ntk_core.hessians._closed_forms import (
     NonlinearOutputHessian,
     bottleneck_block_norm,
     nonlinear_output_hessian,
+    nonlinear_output_parts,
     shallow_hessian_blocks,
 )
 from ntk_core.hessians._density import SpectralDensity, hessian_density
@@ -26,6 +27,7 @@ __all__ = [
     "SpectralEstimate",
     "ball_sup",
     "ball_sups",
+    "ball_sups_in_turn",
     "bottleneck_block_norm",
     "check_smooth",
     "hessian_block_norms",
@@ -35,6 +37,7 @@ __all__ = [
     "hessian_norms",
     "layer_quantities",
     "nonlinear_output_hessian",
+    "nonlinear_output_parts",
     "path_sup",
     "shallow_hessian_blocks",
     "smallest_eigenvalue_in_ball",

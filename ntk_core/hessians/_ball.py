@@ -8,7 +8,7 @@ lower bound of the supremum that comes with its number of starts.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -130,14 +130,48 @@ def ball_sups(
     tolerance: float = 1e-3,
     max_matvecs: int = MAX_MATVECS,
 ) -> list[BallSup]:
-    """:func:`ball_sup` for rising radii. A larger ball holds the smaller ones, so their best value and its point are
-    carried along, and the bounds never fall with the radius."""
+    """:func:`ball_sup` for rising radii, see :func:`ball_sups_in_turn`."""
+    return list(
+        ball_sups_in_turn(
+            net,
+            params,
+            x,
+            radii,
+            quantity,
+            num_starts=num_starts,
+            num_steps=num_steps,
+            key=key,
+            output_index=output_index,
+            tolerance=tolerance,
+            max_matvecs=max_matvecs,
+        )
+    )
+
+
+def ball_sups_in_turn(
+    net: Network,
+    params: NetworkParams,
+    x: Array,
+    radii: Sequence[float],
+    quantity: str = "hessian",
+    *,
+    num_starts: int = 3,
+    num_steps: int = 8,
+    key: Array | None = None,
+    output_index: int = 0,
+    tolerance: float = 1e-3,
+    max_matvecs: int = MAX_MATVECS,
+) -> Iterator[BallSup]:
+    """:func:`ball_sup` for rising radii, one at a time, so that a run can be stopped between them.
+
+    A larger ball holds the smaller ones, so their best value and its point are carried along, and the bounds never fall
+    with the radius.
+    """
     _check_numbers(radii, num_starts, num_steps)
     measure = _Measure(net, params, x, quantity, output_index, tolerance, max_matvecs)
     center, fixed = net.partition(params)
     best = origin = measure(center, fixed)
     key = jax.random.key(0) if key is None else key
-    results = []
     for radius in radii:
         random, ascent = [], []
         converged = origin.converged
@@ -152,19 +186,16 @@ def ball_sups(
             ascent.append([each.value for each in visited])
             converged = converged and all(each.converged for each in visited)
             best = max(best, place, visited[-1], key=lambda each: each.value)
-        results.append(
-            BallSup(
-                value=best.value,
-                at_center=origin.value,
-                random=np.asarray(random),
-                ascent=np.asarray(ascent),
-                radius=float(radius),
-                quantity=quantity,
-                num_starts=num_starts,
-                converged=converged,
-            )
+        yield BallSup(
+            value=best.value,
+            at_center=origin.value,
+            random=np.asarray(random),
+            ascent=np.asarray(ascent),
+            radius=float(radius),
+            quantity=quantity,
+            num_starts=num_starts,
+            converged=converged,
         )
-    return results
 
 
 def ascend(

@@ -102,14 +102,31 @@ def nonlinear_output_hessian(
     Source: Liu, Zhu & Belkin 2020, §4, Eq. 28–29.
     """
     measured = hessian_norm(net, params, x, output_index, tolerance=tolerance, max_matvecs=max_matvecs, key=key)
-    relative = relative_tolerance(tolerance, jnp.result_type(*jax.tree.leaves(params)))
-    with jax.default_matmul_precision("highest"):
-        key = jax.random.key(0) if key is None else key
-        gradient, linear = _parts(net, params, x, output_index, relative, max_matvecs, key)
-    gradient_part, linear_part = float(gradient), float(linear)
+    gradient_part, linear_part, _ = nonlinear_output_parts(
+        net, params, x, output_index, tolerance=tolerance, max_matvecs=max_matvecs, key=key
+    )
     return NonlinearOutputHessian(
         measured, gradient_part, linear_part, gradient_part - linear_part, gradient_part + linear_part
     )
+
+
+def nonlinear_output_parts(
+    net: Network,
+    params: NetworkParams,
+    x: Array,
+    output_index: int = 0,
+    *,
+    tolerance: float | None = None,
+    max_matvecs: int = MAX_MATVECS,
+    key: Array | None = None,
+) -> tuple[float, float, bool]:
+    """(``gradient_part``, ``linear_part``, whether the latter converged) of :func:`nonlinear_output_hessian` alone."""
+    check_request(net, params, x, output_index)
+    relative = relative_tolerance(tolerance, jnp.result_type(*jax.tree.leaves(params)))
+    with jax.default_matmul_precision("highest"):
+        key = jax.random.key(0) if key is None else key
+        gradient, linear, converged = _parts(net, params, x, output_index, relative, max_matvecs, key)
+    return float(gradient), float(linear), bool(converged)
 
 
 @partial(jax.jit, static_argnums=(0, 5))
@@ -121,7 +138,7 @@ def _parts(
     tolerance: float,
     max_matvecs: int,
     key: Array,
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Array]:
     phi = output_function(net.output)
 
     def output(f: Array) -> Array:
@@ -133,4 +150,5 @@ def _parts(
     gradient_part = jnp.max(jnp.abs(jnp.linalg.eigvalsh(root @ jax.hessian(output)(f[0]) @ root)))
     weights = jax.grad(output)(f[0])
     hessian = restricted_operator(net, params, x, lambda f: jnp.vdot(weights, f))
-    return gradient_part, jnp.abs(hessian.leading(key, max_matvecs, tolerance).values[0])
+    found = hessian.leading(key, max_matvecs, tolerance)
+    return gradient_part, jnp.abs(found.values[0]), found.converged

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -33,7 +33,7 @@ from ntk_core.hessians._restriction import (
     restriction,
 )
 from ntk_core.kernels import split_inexact
-from ntk_core.vocabulary import ACTIVATIONS, OUTPUTS, Term
+from ntk_core.vocabulary import ACTIVATIONS, OUTPUTS, check_second_derivative
 
 Apply = Callable[[Any, Array], Array]
 
@@ -159,20 +159,9 @@ def check_smooth(net: Network) -> None:
     Raises:
         InvalidInput: naming the field and the smooth choices.
     """
-    _refuse_kinks("output", net.output, OUTPUTS)
+    check_second_derivative("output", net.output, OUTPUTS)
     for field, name in _activations(net):
-        _refuse_kinks(field, name, ACTIVATIONS)
-
-
-def _refuse_kinks(field: str, name: str, table: Mapping[str, Term]) -> None:
-    if not table[name].smooth:
-        smooth = ", ".join(
-            term.name for term in table.values() if term.smooth and term.name not in ("identity", "linear")
-        )
-        reason = (
-            f"a smooth function ({smooth}), since the second derivative of {table[name].title} is 0 almost everywhere"
-        )
-        raise InvalidInput(field, name, reason + " and missing at its kink, so that its Hessian says nothing")
+        check_second_derivative(field, name, ACTIVATIONS)
 
 
 def _activations(net: Network) -> list[tuple[str, str]]:

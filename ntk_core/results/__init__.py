@@ -24,6 +24,16 @@ from ntk_core.results._early_time import (
     ModelCurve,
     kernel_rows,
 )
+from ntk_core.results._hessian import (
+    BallBound,
+    HessianBlocks,
+    HessianPoint,
+    HessianResult,
+    HessianRun,
+    LayerBound,
+    NonlinearParts,
+    TrainedChange,
+)
 from ntk_core.results._kernel_drift import DriftPoint, DriftResult, DriftRun, KernelSnapshot
 from ntk_core.results._values import (
     OUTCOME_WORDS,
@@ -44,12 +54,14 @@ POINTS: dict[str, type[PointValue]] = {
     "dynamics": DynamicsPoint,
     "dag": DAGPoint,
     "early_time": EarlyPoint,
+    "hessian": HessianPoint,
 }
 RESULTS: dict[str, type[ResultValue]] = {
     "kernel_drift": DriftResult,
     "dynamics": DynamicsResult,
     "dag": DAGResult,
     "early_time": EarlyResult,
+    "hessian": HessianResult,
 }
 
 
@@ -77,6 +89,7 @@ __all__ = [
     "OUTCOME_WORDS",
     "POINTS",
     "RESULTS",
+    "BallBound",
     "Constants",
     "DAGPoint",
     "DAGResult",
@@ -90,18 +103,25 @@ __all__ = [
     "EarlyPoint",
     "EarlyResult",
     "EarlyRun",
+    "HessianBlocks",
+    "HessianPoint",
+    "HessianResult",
+    "HessianRun",
     "KernelComparison",
     "KernelSnapshot",
+    "LayerBound",
     "LayerLinearity",
     "Mean",
     "ModelCurve",
     "ModelPath",
+    "NonlinearParts",
     "Outcome",
     "Point",
     "PointValue",
     "Provenance",
     "Result",
     "ResultValue",
+    "TrainedChange",
     "Value",
     "WidthPoint",
     "csv_text",

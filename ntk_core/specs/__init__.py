@@ -9,6 +9,7 @@ from ntk_core.specs._dag import DRAWN, DAGSpec
 from ntk_core.specs._dynamics import DynamicsSpec
 from ntk_core.specs._early_time import EarlyDataSpec, EarlyNetworkSpec, EarlyTimeSpec, EarlyTrainingSpec
 from ntk_core.specs._experiment import SCHEMA_VERSION, ExperimentSpec, Spec, SweepSpec
+from ntk_core.specs._hessian import HESSIAN_NETWORK_PARTS, HessianNetwork, HessianSpec, Series, has_bound, hessian_key
 from ntk_core.specs._kernel_drift import (
     INFINITE_WIDTH_KINDS,
     KernelDriftSpec,
@@ -30,6 +31,7 @@ from ntk_core.specs._parse import (
 __all__ = [
     "DRAWN",
     "EXPERIMENTS",
+    "HESSIAN_NETWORK_PARTS",
     "INFINITE_WIDTH_KINDS",
     "MAX_JSON_BYTES",
     "SCHEMA_VERSION",
@@ -42,8 +44,11 @@ __all__ = [
     "EarlyTimeSpec",
     "EarlyTrainingSpec",
     "ExperimentSpec",
+    "HessianNetwork",
+    "HessianSpec",
     "InvalidSpec",
     "KernelDriftSpec",
+    "Series",
     "Spec",
     "SpecPart",
     "SweepSpec",
@@ -51,7 +56,9 @@ __all__ = [
     "TrainingSpec",
     "canonical_json",
     "digest",
+    "has_bound",
     "has_infinite_width",
+    "hessian_key",
     "parse_spec",
     "setting_names",
     "training_groups",

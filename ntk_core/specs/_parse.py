@@ -14,6 +14,7 @@ from ntk_core.specs._dag import DAGSpec
 from ntk_core.specs._dynamics import DynamicsSpec
 from ntk_core.specs._early_time import EarlyTimeSpec
 from ntk_core.specs._experiment import Spec
+from ntk_core.specs._hessian import HessianSpec
 from ntk_core.specs._kernel_drift import KernelDriftSpec
 from ntk_core.validation import problems
 
@@ -24,6 +25,7 @@ EXPERIMENTS: dict[str, type[Spec]] = {
     "dag": DAGSpec,
     "dynamics": DynamicsSpec,
     "early_time": EarlyTimeSpec,
+    "hessian": HessianSpec,
 }
 
 Part = TypeVar("Part", bound=SpecPart)

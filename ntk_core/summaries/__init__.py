@@ -10,9 +10,10 @@ from ntk_core.specs import Spec
 from ntk_core.summaries._dag import dag_summary
 from ntk_core.summaries._dynamics import dynamics_summary
 from ntk_core.summaries._early_time import early_summary, fit_discrepancy, fit_kernel_distance
+from ntk_core.summaries._hessian import hessian_summary, norm_law, series_title
 from ntk_core.summaries._kernel_drift import drift_summary
 
-__all__ = ["fit_discrepancy", "fit_kernel_distance", "summary"]
+__all__ = ["fit_discrepancy", "fit_kernel_distance", "norm_law", "series_title", "summary"]
 
 # One entry an experiment.
 _SUMMARIES: dict[str, Callable[[Any, Any], str]] = {
@@ -20,6 +21,7 @@ _SUMMARIES: dict[str, Callable[[Any, Any], str]] = {
     "dynamics": dynamics_summary,
     "dag": dag_summary,
     "early_time": early_summary,
+    "hessian": hessian_summary,
 }
 
 

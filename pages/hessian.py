@@ -1,0 +1,78 @@
+"""Hessian norms against width, beside the kernel change of the same networks (Liu, Zhu & Belkin 2020, Table 1)."""
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from dashboard import session
+from dashboard.components.chart import chart, chooser
+from dashboard.components.export import export_menu
+from dashboard.components.hessian_parts import balls, one_network
+from dashboard.components.provenance import provenance_footer
+from dashboard.components.run_panel import Shown, attach, live_panel, run_bar
+from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
+from dashboard.figures import hessian as figures
+from dashboard.forms import Group, SpecForm
+from dashboard.navigation import enter
+from ntk_core.papers import PRESETS as PAPERS
+from ntk_core.specs import HessianSpec
+
+PAGE = enter("hessian")
+TITLE = "Why does it become linear? The Hessian"
+PRESETS = tuple(name for name, found in PAPERS.items() if isinstance(found.spec, HessianSpec))
+GROUPS = (
+    Group("Networks", ("networks", "depth", "activation", "output", "bottleneck_width", "use_bias", "param")),
+    Group("Widths and seeds", ("widths", "neurons_per_channel", "num_seeds", "seed", "num_inputs", "output_index")),
+    Group("Balls and bounds", ("bounds", "blocks", "radii", "num_starts", "num_ball_seeds"), expanded=False),
+    Group("Training", ("num_trained", "training."), expanded=False),
+    Group("Data", ("dataset.",), expanded=False),
+)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def drawn(_shown: Shown, identity: object, view: str) -> tuple[go.Figure, go.Figure]:
+    """Both figures, drawn once for all who look at the same points."""
+    return figures.against_width(_shown.points, view), figures.change_against_width(_shown.points)
+
+
+def draw(shown: Shown) -> None:
+    """Norms beside kernel changes, Table 1, and one network in detail."""
+    points = shown.points
+    left, right = st.columns(2, gap="medium")
+    with left, st.container(horizontal=True, vertical_alignment="center"):
+        view = chooser("Vertical axis", list(figures.VIEWS), str, key=f"{PAGE}.view", pixels=150, last=False)
+        st.subheader("against width", anchor=False, width="content")
+        norms, changes = drawn(shown, shown.identity, view)
+        words = figures.takeaway(points, view), figures.change_takeaway(points)
+        export_menu("hessian-norm", TITLE, shown.spec, shown.result, dict(zip(words, (norms, changes), strict=True)))
+    with left:
+        said = figures.unconverged_sentences(points)
+        chart(norms, f"{PAGE}.norm", words[0], figures.norm_rows(points), said)
+        st.markdown(WHAT_TO_SEE[PAGE])
+    trained = figures.trained_series(points)
+    if trained:
+        with right:
+            st.subheader("Kernel change of the same weights", anchor=False)
+            said = figures.untrained_sentences(points)
+            chart(changes, f"{PAGE}.change", words[1], figures.change_rows(points), said)
+    else:
+        one_network(PAGE, points, right)
+    right.markdown(WHY_FINITE_WIDTH_DIFFERS[PAGE])
+    st.subheader("Table 1, measured", anchor=False, help="95% intervals; the verdict is that of ‖H‖ / ‖∇f‖².")
+    st.table(figures.table_rows(points))
+    balls(PAGE, shown.spec, points)
+    if trained:
+        one_network(PAGE, points)
+    if shown.result is not None:
+        provenance_footer(shown.result)
+
+
+address = session.new_address(PAGE)
+form = SpecForm(PAGE, PRESETS, address, attach(PAGE, address, HessianSpec))
+with st.sidebar:
+    form.widgets(GROUPS)
+st.title(TITLE, anchor=False)
+st.markdown(f"{form.preset.claim} *{form.preset.source}.*", help=form.preset.our_choice)
+form.notes_elsewhere()
+run_bar(PAGE, form)
+session.show_address(PAGE, {**form.query(), **session.job_query(PAGE)})
+live_panel(PAGE, form, draw)

@@ -1,0 +1,86 @@
+"""Hessian results made by hand."""
+
+from __future__ import annotations
+
+from ntk_core.results import (
+    BallBound,
+    HessianBlocks,
+    HessianPoint,
+    HessianResult,
+    HessianRun,
+    LayerBound,
+    NonlinearParts,
+    TrainedChange,
+)
+from ntk_core.specs import HessianSpec
+from tests.dashboard.made_results import make_points, make_result
+
+EXPONENTS = {"linear": -0.5, "nonlinear-output": 0.0, "convnet": -0.4}
+
+
+def make_run(network: str, width: int, seed: int, *, converged: bool = True, outcome: str = "converged") -> HessianRun:
+    """A run whose norm follows a power law, with everything that such a network has."""
+    norm = width ** EXPONENTS[network] * (1 + 0.05 * seed)
+    bound = LayerBound(bound=8 * norm, q_inf=norm, q_l=0.9, q_221=1.8, b_max=(norm / 2, norm), b_norm=(1.0, 0.9))
+    parts = NonlinearParts(gradient_part=norm, linear_part=norm / 4, lower=3 * norm / 4)
+    balls = tuple(
+        BallBound(
+            radius=radius,
+            hessian=norm * (1 + radius),
+            hessian_random=norm * (1 + radius / 4),
+            kernel_change=radius * norm,
+            kernel_change_random=radius * norm / 4,
+            converged=True,
+        )
+        for radius in (0.5, 1.0, 2.0)
+    )
+    trained = TrainedChange(
+        sup_change=norm / 2, outcome=outcome, learning_rate=0.5, num_steps=20, final_loss=0.1 if seed else 0.2
+    )
+    return HessianRun(
+        seed=seed,
+        norm=norm,
+        largest_norm=norm,
+        residual=1e-5,
+        converged=converged,
+        num_matvecs=12,
+        kernel=0.7,
+        bound=bound if network == "linear" else None,
+        parts=parts if network == "nonlinear-output" else None,
+        balls=balls if seed == 0 and network == "linear" else (),
+        trained=trained if seed < 2 else None,
+    )
+
+
+def make_point(network: str, width: int, *, seeds: int = 3, **trouble) -> HessianPoint:
+    """A point of one network; a width of 100 means 8 channels."""
+    blocks = HessianBlocks(
+        seed=0, layers=("hidden1", "output"), norms=((0.3, 0.2), (0.2, 0.0)), converged=network == "linear"
+    )
+    wide = width if network != "convnet" else round(width / 12)
+    return HessianPoint(
+        width=width,
+        network=network,
+        parameterization="ntk",
+        wide_width=wide,
+        min_width=wide,
+        num_params=10 * wide,
+        runs=tuple(make_run(network, wide, seed, **trouble) for seed in range(seeds)),
+        blocks=blocks if width == 1000 and network == "linear" else None,
+        runtime_s=1.0,
+    )
+
+
+def make_hessian_points(networks=("linear", "nonlinear-output", "convnet"), widths=(100, 300, 1000)):
+    """One point a width and network, as a run gives them."""
+    return tuple(make_point(network, width) for width in widths for network in networks)
+
+
+def make_hessian_result(points, **settings) -> HessianResult:
+    spec = HessianSpec(
+        networks=tuple(dict.fromkeys(point.network for point in points)),
+        widths=tuple({point.width for point in points}),
+        **settings,
+    )
+    drift = make_result(make_points())
+    return HessianResult(spec=spec, points=points, provenance=drift.provenance, status="completed", runtime_s=12.0)

@@ -1,0 +1,137 @@
+"""The Hessians that are shown before anything is run, held against the claims of Liu, Zhu & Belkin 2020."""
+
+import math
+import statistics
+
+import pytest
+
+from dashboard.gallery import GALLERY, gallery_result
+from ntk_core import experiments
+from ntk_core.fits import becomes_linear, fit_power_law
+from ntk_core.papers import PRESETS
+from ntk_core.specs import HESSIAN_NETWORK_PARTS, Series, with_settings
+from ntk_core.summaries import norm_law
+
+HESSIANS = [name for name, preset in PRESETS.items() if preset.spec.experiment == "hessian"]
+LINEAR, NONLINEAR, NARROW = (Series(name, "ntk") for name in ("linear", "nonlinear-output", "bottleneck"))
+
+
+def hessian_runs(name, series):
+    return [(point, run) for point in gallery_result(name).points if point.series == series for run in point.runs]
+
+
+@pytest.mark.parametrize("name", HESSIANS)
+def test_every_preset_of_hessians_has_a_small_figure(name):
+    assert (GALLERY / f"{name}.json").stat().st_size < 300_000
+
+
+@pytest.mark.parametrize("name", HESSIANS)
+def test_the_first_hessian_of_the_gallery_is_found_again(name):
+    """The smallest width, first network and first seed, computed anew."""
+    shown = gallery_result(name)
+    changed = {"widths": [shown.spec.widths[0]], "networks": [shown.spec.networks[0]], "num_seeds": 1}
+    quick = {"parameterizations": ["ntk"], "radii": [], "num_trained": 0, "bounds": False, "blocks": False}
+    *_, ended = experiments.run(with_settings(shown.spec, {**changed, **quick}))
+    (again,), before = ended.result.points[0].runs, shown.points[0].runs[0]
+    assert again.norm == pytest.approx(before.norm, rel=1e-3)
+    assert again.kernel == pytest.approx(before.kernel, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "series", "lowest", "highest"),
+    [
+        ("liu-table1", LINEAR, -0.6, -0.35),
+        ("liu-table1", Series("resnet", "ntk"), -0.6, -0.35),
+        ("liu-table1", Series("convnet", "ntk"), -0.6, -0.35),
+        ("liu-table1", NONLINEAR, -0.1, 0.1),
+        ("liu-table1", NARROW, -0.1, 0.1),
+        ("liu-shallow", Series("shallow", "ntk"), -0.51, -0.49),
+        ("liu-theorem31", LINEAR, -0.6, -0.35),
+        ("liu-theorem41", Series("quadratic-bottleneck", "ntk"), -0.1, 0.1),
+        ("liu-nonlinear-output", NONLINEAR, -0.1, 0.1),
+    ],
+    ids=str,
+)
+def test_hessian_norms_have_the_exponents_that_the_paper_claims(name, series, lowest, highest):
+    law = norm_law(gallery_result(name).points, series)
+    assert lowest <= law.exponent <= highest
+
+
+def test_table_1_is_filled_with_the_verdicts_of_the_paper_by_the_measured_exponents():
+    result = gallery_result("liu-table1")
+    for series in result.spec.series():
+        parts = HESSIAN_NETWORK_PARTS[series.network]
+        verdict = becomes_linear(norm_law(result.points, series, relative=True))
+        assert verdict == ("no" if parts.nonlinear or parts.narrow else "yes"), series
+
+
+def test_every_norm_of_the_gallery_converged():
+    for name in HESSIANS:
+        assert all(run.converged for point in gallery_result(name).points for run in point.runs)
+
+
+@pytest.mark.parametrize("name", ["liu-theorem31", "liu-shallow", "liu-nonlinear-output"])
+def test_bounds_are_on_their_side_of_every_measured_norm(name):
+    bounded = [run for point in gallery_result(name).points for run in point.runs if run.bound]
+    assert bounded
+    assert all(run.bound.bound >= run.norm * (1 - 1e-5) for run in bounded)
+    behind = [run for point in gallery_result(name).points for run in point.runs if run.parts]
+    assert all(run.parts.lower <= run.norm * (1 + 1e-5) for run in behind)
+    assert bool(behind) == (name == "liu-nonlinear-output")
+
+
+def test_infinity_norm_of_the_gradient_falls_while_its_two_norm_stays():
+    runs = hessian_runs("liu-theorem31", LINEAR)
+    widths = [point.wide_width for point, _ in runs]
+    falling = fit_power_law(widths, [max(run.bound.b_max) for _, run in runs])
+    staying = fit_power_law(widths, [max(run.bound.b_norm) for _, run in runs])
+    assert -0.6 < falling.exponent < -0.35
+    assert abs(staying.exponent) < 0.05
+
+
+def test_medians_of_the_bottleneck_block_are_those_of_its_limit():
+    limit = 0.876  # of |N(0, 3)| · ¾
+    spread = 0.75 * 3**0.5
+    density = 2 / spread * math.exp(-((limit / spread) ** 2) / 2) / math.sqrt(2 * math.pi)
+    for point in gallery_result("liu-theorem41").points:
+        standard_error = 1 / (2 * density * math.sqrt(len(point.runs)))
+        assert abs(statistics.median(run.exact for run in point.runs) - limit) < 3 * standard_error
+
+
+def test_diagonal_hessian_of_the_gallery_is_its_closed_form():
+    for point, found in hessian_runs("liu-shallow", Series("shallow", "ntk")):
+        # many neurons are near the largest |σ''|: the error of a cluster is bounded by the residual, not by its square
+        assert abs(found.exact - found.norm) <= found.residual * (1 + 1e-3)
+        assert point.width**0.5 * found.norm <= 0.7699  # max |tanh''| = 4 / (3 √3)
+
+
+def test_hessian_vanishes_in_the_whole_ball_of_a_linear_output_alone():
+    exponents = {}
+    for series in (LINEAR, NONLINEAR):
+        balls = [(point.wide_width, ball) for point, each in hessian_runs("liu-ball", series) for ball in each.balls]
+        for radius in gallery_result("liu-ball").spec.radii:
+            found = [(width, ball.hessian) for width, ball in balls if ball.radius == radius]
+            exponents[series, radius] = fit_power_law(*zip(*found, strict=True)).exponent
+    for radius in gallery_result("liu-ball").spec.radii:
+        assert -0.7 < exponents[LINEAR, radius] < -0.35
+        assert exponents[LINEAR, radius] < exponents[NONLINEAR, radius] - 0.15
+        # a large ball around a narrow network holds points whose curvature no wide one has
+        assert radius > 1 or abs(exponents[NONLINEAR, radius]) < 0.15
+    for each in (run for point in gallery_result("liu-ball").points for run in point.runs):
+        values = [ball.hessian for ball in each.balls]
+        assert values == sorted(values)
+        assert all(ball.hessian >= ball.hessian_random for ball in each.balls)
+
+
+def test_another_parameterization_multiplies_kernel_and_hessian_alike():
+    runs = {
+        scaling: [run for _, run in hessian_runs("liu-parameterization", Series("linear", scaling))]
+        for scaling in ("ntk", "lecun")
+    }
+    widths = [point.wide_width for point, _ in hessian_runs("liu-parameterization", LINEAR)]
+    for width, plain, scaled in zip(widths, runs["ntk"], runs["lecun"], strict=True):
+        assert scaled.norm == pytest.approx(width * plain.norm, rel=1e-3)
+        assert scaled.relative_norm == pytest.approx(plain.relative_norm, rel=1e-3)
+    for scaling in ("ntk", "standard", "lecun"):
+        law = norm_law(gallery_result("liu-parameterization").points, Series("linear", scaling), relative=True)
+        assert becomes_linear(law) == "yes"
