@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import plotly.graph_objects as go
 
@@ -18,7 +19,12 @@ from dashboard.figures.style import (
     width_label,
 )
 from ntk_core.fits import PowerLaw, fit_power_law
-from ntk_core.results import OUTCOME_WORDS, DriftPoint, DriftRun, Mean, mean
+from ntk_core.results import OUTCOME_WORDS, DriftRun, Mean, mean
+
+
+def _drift_note(run: DriftRun) -> str:
+    return f"η = {run.learning_rate:.3g}<br>{OUTCOME_WORDS[run.outcome]}"
+
 
 GUIDE_SLOPES = {-0.5: "m<sup>−1/2</sup>", -1.0: "m<sup>−1</sup>"}
 
@@ -31,27 +37,40 @@ class Measure:
         name: for keys and files.
         of: the number; NaN where a run has none.
         converged_only: whether runs that did not converge are left out of means and exponents.
+        note: what the hover of a run says beside the number.
+        converged: whether a run converged.
     """
 
     name: str
     symbol: str
-    of: Callable[[DriftRun], float]
+    of: Callable[[Any], float]
     converged_only: bool = True
+    note: Callable[[Any], str] = _drift_note
+    converged: Callable[[Any], bool] = lambda run: run.outcome == "converged"
 
-    def counts(self, run: DriftRun) -> bool:
+    def counts(self, run: Any) -> bool:
         """Whether this run is part of means and exponents."""
-        return self.of(run) > 0 and (run.outcome == "converged" or not self.converged_only)
+        return self.of(run) > 0 and (self.converged(run) or not self.converged_only)
+
+
+class SweepPoint(Protocol):
+    """A point of one width, and its runs behind one output (or of one line of another kind)."""
+
+    @property
+    def width(self) -> int: ...
+
+    def of(self, output: str) -> Sequence[Any]: ...
 
 
 CHANGE = Measure("change", "ΔK", lambda run: run.sup_change)
 
 
-def mean_change(point: DriftPoint, output: str, measure: Measure = CHANGE) -> Mean:
+def mean_change(point: SweepPoint, output: str, measure: Measure = CHANGE) -> Mean:
     """Mean over the seeds of ΔK = sup over t of ΔK(t), of the converged runs only, or of another measure."""
     return mean([measure.of(run) for run in point.of(output) if measure.counts(run)])
 
 
-def fitted(points: Sequence[DriftPoint], output: str, measure: Measure = CHANGE) -> PowerLaw | None:
+def fitted(points: Sequence[SweepPoint], output: str, measure: Measure = CHANGE) -> PowerLaw | None:
     """The power law ΔK ∝ m^exponent through every run of this output that counts."""
     runs = [(point.width, run) for point in points for run in point.of(output)]
     return fit_power_law(
@@ -61,14 +80,14 @@ def fitted(points: Sequence[DriftPoint], output: str, measure: Measure = CHANGE)
     )
 
 
-def mean_line(points: Sequence[DriftPoint], output: str, measure: Measure = CHANGE) -> list[tuple[int, Mean]]:
+def mean_line(points: Sequence[SweepPoint], output: str, measure: Measure = CHANGE) -> list[tuple[int, Mean]]:
     """(width, mean) of every point with runs that count."""
     return [(point.width, average) for point in points if (average := mean_change(point, output, measure)).count]
 
 
 def add_sweep(
     figure: go.Figure,
-    points: Sequence[DriftPoint],
+    points: Sequence[SweepPoint],
     output: str,
     style: Style,
     measure: Measure = CHANGE,
@@ -106,9 +125,9 @@ def add_sweep(
             "opacity": [SEED_OPACITY if measure.counts(run) else 0.9 for _, run in runs],
             "symbol": [style.symbol if measure.counts(run) else style.symbol + "-open" for _, run in runs],
         },
-        customdata=[[run.seed, OUTCOME_WORDS[run.outcome], run.learning_rate] for _, run in runs],
+        customdata=[[run.seed, measure.note(run)] for _, run in runs],
         hovertemplate=f"{style.title}, seed %{{customdata[0]}}<br>m = %{{x:,}}<br>{measure.symbol} = %{{y:.3g}}<br>"
-        "η = %{customdata[2]:.3g}<br>%{customdata[1]}<extra></extra>",
+        "%{customdata[1]}<extra></extra>",
         legendgroup=group or output,
         showlegend=not line,
         name=f"{style.title}, single seeds",

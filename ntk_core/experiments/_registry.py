@@ -7,7 +7,14 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from ntk_core.experiments import _dag_costs, _dynamics_costs, _early_time_costs, _kernel_drift_costs
+from ntk_core.experiments import (
+    _dag_costs,
+    _dynamics_costs,
+    _early_time_costs,
+    _kernel_drift_costs,
+    _lazy_costs,
+    _optimization_costs,
+)
 from ntk_core.results import PointValue
 from ntk_core.specs import Spec
 
@@ -56,6 +63,8 @@ _EXPERIMENTS = {
     "kernel_drift": Experiment(_kernel_drift_costs, "ntk_core.experiments._kernel_drift"),
     "dag": Experiment(_dag_costs, "ntk_core.experiments._dag"),
     "dynamics": Experiment(_dynamics_costs, "ntk_core.experiments._dynamics"),
+    "optimization": Experiment(_optimization_costs, "ntk_core.experiments._optimization"),
+    "lazy": Experiment(_lazy_costs, "ntk_core.experiments._lazy"),
 }
 
 

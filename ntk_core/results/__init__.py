@@ -25,6 +25,8 @@ from ntk_core.results._early_time import (
     kernel_rows,
 )
 from ntk_core.results._kernel_drift import DriftPoint, DriftResult, DriftRun, KernelSnapshot
+from ntk_core.results._lazy import LazyPoint, LazyResult, LazyRun
+from ntk_core.results._optimization import OptimizationPoint, OptimizationResult, OptimizationRun
 from ntk_core.results._values import (
     OUTCOME_WORDS,
     Mean,
@@ -44,12 +46,16 @@ POINTS: dict[str, type[PointValue]] = {
     "dynamics": DynamicsPoint,
     "dag": DAGPoint,
     "early_time": EarlyPoint,
+    "optimization": OptimizationPoint,
+    "lazy": LazyPoint,
 }
 RESULTS: dict[str, type[ResultValue]] = {
     "kernel_drift": DriftResult,
     "dynamics": DynamicsResult,
     "dag": DAGResult,
     "early_time": EarlyResult,
+    "optimization": OptimizationResult,
+    "lazy": LazyResult,
 }
 
 
@@ -93,9 +99,15 @@ __all__ = [
     "KernelComparison",
     "KernelSnapshot",
     "LayerLinearity",
+    "LazyPoint",
+    "LazyResult",
+    "LazyRun",
     "Mean",
     "ModelCurve",
     "ModelPath",
+    "OptimizationPoint",
+    "OptimizationResult",
+    "OptimizationRun",
     "Outcome",
     "Point",
     "PointValue",

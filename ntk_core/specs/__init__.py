@@ -16,6 +16,8 @@ from ntk_core.specs._kernel_drift import (
     has_infinite_width,
     training_groups,
 )
+from ntk_core.specs._lazy import LazySpec, lazy_key
+from ntk_core.specs._optimization import OptimizationSpec
 from ntk_core.specs._parse import (
     EXPERIMENTS,
     MAX_JSON_BYTES,
@@ -44,6 +46,8 @@ __all__ = [
     "ExperimentSpec",
     "InvalidSpec",
     "KernelDriftSpec",
+    "LazySpec",
+    "OptimizationSpec",
     "Spec",
     "SpecPart",
     "SweepSpec",
@@ -52,6 +56,7 @@ __all__ = [
     "canonical_json",
     "digest",
     "has_infinite_width",
+    "lazy_key",
     "parse_spec",
     "setting_names",
     "training_groups",

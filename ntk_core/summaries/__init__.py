@@ -11,6 +11,8 @@ from ntk_core.summaries._dag import dag_summary
 from ntk_core.summaries._dynamics import dynamics_summary
 from ntk_core.summaries._early_time import early_summary, fit_discrepancy, fit_kernel_distance
 from ntk_core.summaries._kernel_drift import drift_summary
+from ntk_core.summaries._lazy import lazy_summary
+from ntk_core.summaries._optimization import optimization_summary
 
 __all__ = ["fit_discrepancy", "fit_kernel_distance", "summary"]
 
@@ -20,6 +22,8 @@ _SUMMARIES: dict[str, Callable[[Any, Any], str]] = {
     "dynamics": dynamics_summary,
     "dag": dag_summary,
     "early_time": early_summary,
+    "optimization": optimization_summary,
+    "lazy": lazy_summary,
 }
 
 
