@@ -37,6 +37,8 @@ PAGES = (
     PageEntry("dynamics", "Dynamics", ":material/compare_arrows:", "Does the network move like its linear model?"),
     PageEntry("early_time", "Early time", ":material/schedule:", "What does a network learn first?"),
     PageEntry("dag", "Graphs", ":material/polyline:", "Does the graph that I draw become linear?"),
+    PageEntry("optimization", "Optimization", ":material/trending_down:", "Does training need a constant kernel?"),
+    PageEntry("lazy", "Lazy training", ":material/alt_route:", "Lazy by scale or linear by width?"),
 )
 
 
