@@ -11,6 +11,7 @@ from dashboard.gallery import gallery_result
 from ntk_core.fits import fit_power_law
 from ntk_core.papers import PRESETS
 from ntk_core.results import OptimizationPoint, OptimizationRun
+from ntk_core.specs import OptimizationSpec
 from tests.dashboard.open_pages import open_page, words
 
 NAN = math.nan
@@ -134,5 +135,7 @@ def test_the_page_opens_with_its_four_figures_and_says_what_is_guaranteed():
 
 
 def test_the_preset_is_the_one_of_the_page():
-    assert PRESETS["liu-section5"].spec.outputs[0] == "leaky_softplus"
+    spec = PRESETS["liu-section5"].spec
+    assert isinstance(spec, OptimizationSpec)
+    assert spec.outputs[0] == "leaky_softplus"
     assert "ρ = 0.2" in PRESETS["liu-section5"].our_choice
