@@ -27,11 +27,11 @@ HEADINGS = ("The loss and its bound", "The kernel keeps moving", "Its spectrum a
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def drawn(_shown: Shown, identity: object, width: int, output: str) -> tuple[go.Figure, ...]:
+def drawn(_shown: Shown, identity: object, width: int, output: str, axis: figures.StepAxis) -> tuple[go.Figure, ...]:
     """All figures, drawn once for all who look at the same points."""
     point = _shown.point(width)
     return (
-        figures.loss_against_step(point, output),
+        figures.loss_against_step(point, output, axis),
         figures.change_against_width(_shown.points, _shown.spec.widths),
         figures.spectrum_against_step(point, output),
         figures.pl_against_step(point, output),
@@ -45,7 +45,8 @@ def draw(shown: Shown) -> None:
         output = chooser("Output φ", outputs, output_title, key=f"{PAGE}.output", pixels=230, last=False)
         widths = [point.width for point in shown.points]
         width = chooser("Width m", widths, lambda m: f"m = {width_label(m)}", key=f"{PAGE}.width", pixels=130)
-        pictures = drawn(shown, shown.identity, width, output)
+        axis = chooser("Steps", figures.STEP_AXES, "{} axis".format, key=f"{PAGE}.axis", pixels=130, last=False)
+        pictures = drawn(shown, shown.identity, width, output, axis)
         point = shown.point(width)
         words = figures.takeaways(shown.points, point, output)
         export_menu(PAGE, TITLE, shown.spec, shown.result, dict(zip(words, pictures, strict=True)))

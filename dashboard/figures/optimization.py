@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -13,6 +14,9 @@ from dashboard.figures.sweep import add_sweep, finish, finish_sweep, fitted, mea
 from ntk_core.results import OUTCOME_WORDS, OptimizationPoint, OptimizationRun
 from ntk_core.vocabulary import OUTPUTS
 
+StepAxis = Literal["linear", "log"]
+STEP_AXES: tuple[StepAxis, ...] = ("linear", "log")
+STUCK = 1e-3  # share of the first PL* ratio below which a run that has not converged is called stuck; our choice
 LOSS_ROOM = 30  # how far above L₀ the axis of the loss goes
 BOUND_TITLE = "bound (1 − ημρ²/n)<sup>t</sup> L<sub>0</sub>"
 PL_BOUND_TITLE = "with the measured PL* constant"
@@ -36,15 +40,16 @@ def at_smallest_rate(points: Sequence[OptimizationPoint]) -> tuple[OptimizationP
     )
 
 
-def loss_against_step(point: OptimizationPoint, output: str) -> go.Figure:
-    """The loss at every rate of one width and output, log–log; dashed, the bounds of the first seed at the least rate.
+def loss_against_step(point: OptimizationPoint, output: str, axis: StepAxis = "linear") -> go.Figure:
+    """The loss at every rate of one width and output; dashed, the bounds of the first seed at the least rate.
 
-    Step 0 has no place on the logarithmic axis. A run that diverges leaves at the top, from a cross.
+    On the linear axis of steps exponential decay is a straight line; it ends with the runs at the least rate. Step 0
+    has no place on the logarithmic one. A run that diverges leaves at the top, from a cross.
     """
     figure = go.Figure()
     runs = point.of(output)
     ceiling = LOSS_ROOM * max(run.loss[0] for run in runs)
-    _add_runs(figure, point, output, lambda run: run.loss, "loss", ceiling=ceiling)
+    _add_runs(figure, point, output, lambda run: run.loss, "loss", ceiling=ceiling, start=int(axis == "log"))
     first = point.of(output, min(rates_of([point])))[0]
     for bound, title, dash in (
         (first.bound(point.num_samples), BOUND_TITLE, "dash"),
@@ -52,14 +57,17 @@ def loss_against_step(point: OptimizationPoint, output: str) -> go.Figure:
     ):
         if bound is not None and (title == BOUND_TITLE or OUTPUTS[output].min_slope > 0):
             figure.add_scatter(
-                x=first.steps[1:],
-                y=bound[1:],
+                x=first.steps[int(axis == "log") :],
+                y=bound[int(axis == "log") :],
                 mode="lines",
                 line={"color": GUIDE_COLOR, "dash": dash, "width": 2.5},
                 name=title,
                 hovertemplate=f"{title}<br>step %{{x:,}}<br>%{{y:.3g}}<extra></extra>",
             )
-    figure.update_xaxes(type="log", dtick=1, tickformat=",~g", title="step")
+    if axis == "log":
+        figure.update_xaxes(type="log", dtick=1, tickformat=",~g", title="step")
+    else:
+        figure.update_xaxes(title="step", range=[0, 1.15 * max(run.num_steps for run in point.of(output, first.rate))])
     floor = min(loss for run in runs for loss in run.loss if math.isfinite(loss)) / 2
     limits = [math.log10(floor), math.log10(ceiling)] if floor > 0 else None
     figure.update_yaxes(type="log", dtick=1, exponentformat="power", title="loss L", range=limits)
@@ -131,10 +139,13 @@ def caption(point: OptimizationPoint, output: str) -> list[str]:
                 f"{_rate_title(rate, runs)} diverged, last finite step {steps}. Stable: a rate below {stable:.3g}, the "
                 f"linear model's limit at w₀; {used:.3g} was used."
             )
-        missed = [str(run.seed) for run in runs if run.outcome == "over-budget"]
+        missed = [run for run in runs if run.outcome == "over-budget"]
         if missed:
-            sentences.append(f"{_rate_title(rate, runs)} {OUTCOME_WORDS['over-budget']} (seed {', '.join(missed)}).")
-    rising = [run for run in point.of(output) if run.outcome != "diverged" and run.overshoot > 1.001]
+            ratio = max(run.pl_ratio[-1] / run.pl_ratio[0] for run in missed)
+            stuck = f"; stuck, its PL* ratio is {ratio:.0e} of what it was" if 0 < ratio < STUCK else ""
+            listed = ", ".join(str(run.seed) for run in missed)
+            sentences.append(f"{_rate_title(rate, runs)} {OUTCOME_WORDS['over-budget']} (seed {listed}){stuck}.")
+    rising = [run for run in point.of(output) if run.overshoot > 1.001 and run.loss[-1] < 0.1 * run.loss[0]]
     if rising:
         listed = ", ".join(dict.fromkeys(f"{run.rate:g} η" for run in rising))
         sentences.append(f"Catapult: at {listed} the loss rose above its start and then fell.")
@@ -239,6 +250,7 @@ def _add_runs(
     row: int | None = None,
     legend: bool = True,
     ceiling: float = math.inf,
+    start: int = 1,
 ) -> None:
     """One line a run, colored by its rate; the first seed is bold, a cross is the last sight of one that diverged."""
     place = {} if row is None else {"row": row, "col": 1}
@@ -249,7 +261,7 @@ def _add_runs(
             records = [
                 (step, value if value > 0 and math.isfinite(value) else None)
                 for step, value in zip(run.steps, of(run), strict=True)
-                if step
+                if step >= start
             ]
             last = max((i for i, (_, value) in enumerate(records) if value is not None and value <= ceiling), default=0)
             marks = [style.symbol] * len(records)

@@ -43,7 +43,7 @@ def made_point(width=100) -> OptimizationPoint:
         loss=(1.0, 1e3, 1e9, NAN),
         pre_output_smallest=(2.0, 1, 1, NAN),
     )
-    rising = made_run(rate=20.0, loss=(1.0, 2.0, 0.5, 0.1))
+    rising = made_run(rate=20.0, loss=(1.0, 2.0, 0.5, 0.01))
     runs = (made_run(), made_run(seed=1), rising, diverged, made_run("swish", outcome="over-budget"))
     return OptimizationPoint(width=width, num_params=9, num_samples=4, runs=runs, runtime_s=1.0)
 
@@ -56,7 +56,10 @@ def test_the_bound_is_that_of_the_theorem_with_the_least_eigenvalue_and_slope():
     point = made_point()
     first = point.of("leaky_softplus")[0]
     (bound,) = named(figures.loss_against_step(point, "leaky_softplus"), "bound")
-    assert list(bound.y) == pytest.approx([(1 - 0.2 * 1.8 * 0.2**2 / 4) ** step for step in (1, 2, 3)])
+    assert list(bound.x) == [0, 1, 2, 3]
+    assert list(bound.y) == pytest.approx([(1 - 0.2 * 1.8 * 0.2**2 / 4) ** step for step in range(4)])
+    (later,) = named(figures.loss_against_step(point, "leaky_softplus", "log"), "bound")
+    assert list(later.x) == [1, 2, 3]  # step 0 has no place there
     assert list(first.pl_bound()) == pytest.approx([(1 - 0.2 * 0.8) ** step for step in range(4)])
     (level,) = named(figures.pl_against_step(point, "leaky_softplus"), "μρ²/n")
     assert level.y[0] == pytest.approx(1.8 * 0.2**2 / 4)
@@ -79,6 +82,9 @@ def test_a_divergent_run_is_named_with_its_last_step_and_the_stable_rate_and_lea
     assert drawn.layout.yaxis.range[1] == pytest.approx(math.log10(30))
     (lost,) = named(drawn, "60 η")
     assert "x" in lost.marker.symbol
+    still = made_run("swish", 60.0, outcome="over-budget", loss=(1.0, 2.0, 0.5, 0.5), pl_ratio=(1.0, 0.1, 1e-4, 1e-8))
+    stuck = figures.caption(point.model_copy(update={"runs": (still,)}), "swish")
+    assert "stuck, its PL* ratio is 1e-08 of what it was" in stuck[-1]
     assert any(each.startswith("Catapult: at 20 η") for each in figures.caption(point, "leaky_softplus"))
 
 
