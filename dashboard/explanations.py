@@ -32,6 +32,18 @@ WHAT_TO_SEE = {
         "outputs differ like $m^{-1/2}$. Behind a swish output they part at every width. A marker on a line is the "
         "step from which the two stay apart by more than 1%."
     ),
+    "optimization": (
+        "**What should I see?** The loss falls exponentially, below the dashed bound $(1 - \\eta\\mu\\rho^2/n)^t "
+        "L_0$, far below since the bound keeps the smallest slope everywhere. All the while the kernel of "
+        "$\\varphi(f)$ moves, at every width. Between one and a few times the stable rate the loss may rise first, "
+        "until $\\lambda_{\\max}$ has come down (catapult); beyond, it diverges."
+    ),
+    "lazy": (
+        "**What should I see?** Along the scale $\\kappa$ and $\\Delta K$ fall like $1/\\alpha$ where $f(w_0) = 0$, "
+        "since the weights move less; where $f(w_0) \\ne 0$ scaling does nothing. Along the width $\\kappa$ falls "
+        "like $m^{-1/2}$ and $\\Delta K$ faster, since the Hessian shrinks: $\\|w - w_0\\|_2$ stays. Only the largest "
+        "move falls, near $m^{-1/2}$ once the largest of $m$ has settled."
+    ),
     "architectures": (
         "**What should I see?** Without a bottleneck the kernel change falls as the width grows, with a bottleneck of "
         "fixed width less, if at all. A few hundred neurons are not wide: the heatmaps before and after still differ. "
@@ -65,6 +77,17 @@ WHY_FINITE_WIDTH_DIFFERS = {
         "**Why is finite width different?** The weights travel the same distance at every width, but many more of them "
         "share it, so each hardly moves and the tangent stays good. At rates beyond the stable one the linear model "
         "diverges; the network escapes to where its kernel is smaller, far outside of the ball, at every width."
+    ),
+    "optimization": (
+        "**Why is finite width different?** Width is not what makes this converge. It makes the kernel of $f$ nearly "
+        "constant, so that its $\\lambda_{\\min}$ at $w_0$ says what $\\mu$ will be; the kernel of $\\varphi(f)$ has "
+        "$\\varphi'(f)^2$ in front, which follows the outputs. Swish and softmax come without a guarantee: their "
+        "slope vanishes somewhere, and so may $\\lambda_{\\min}$."
+    ),
+    "lazy": (
+        "**Why is finite width different?** A narrow network made lazy by its scale is linear only in the small ball "
+        "that it needs; a wide one is linear in any ball of fixed radius. And behind a swish output neither road "
+        "helps: on the same path of weights the kernel of $f$ stays and that of $\\varphi(f)$ moves."
     ),
     "architectures": (
         "**Why is finite width different?** A kernel entry is a sum over the $m$ neurons of each layer. Its random "

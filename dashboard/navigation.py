@@ -36,6 +36,8 @@ PAGES = (
     PageEntry("hessian", "Hessian", ":material/grid_on:", "Why does it become linear?"),
     PageEntry("architectures", "Architectures", ":material/account_tree:", "Which architectures become linear?"),
     PageEntry("dynamics", "Dynamics", ":material/compare_arrows:", "Does the network move like its linear model?"),
+    PageEntry("optimization", "Optimization", ":material/trending_down:", "Does training need a constant kernel?"),
+    PageEntry("lazy", "Lazy training", ":material/alt_route:", "Lazy by scale or linear by width?"),
     PageEntry("early_time", "Early time", ":material/schedule:", "What does a network learn first?"),
     PageEntry("dag", "Graphs", ":material/polyline:", "Does the graph that I draw become linear?"),
 )

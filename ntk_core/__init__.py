@@ -50,6 +50,8 @@ _HOMES = {
         "EarlyTimeSpec",
         "InvalidSpec",
         "KernelDriftSpec",
+        "LazySpec",
+        "OptimizationSpec",
         "canonical_json",
         "digest",
         "parse_spec",

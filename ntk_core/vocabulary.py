@@ -15,12 +15,14 @@ class Term:
     Attributes:
         smooth: False where the second derivative vanishes almost everywhere or does not exist, so that Hessian norms
             of a network built from it say nothing (ReLU and leaky ReLU).
+        min_slope: for an output φ the largest ρ with |φ'| ≥ ρ everywhere; 0 where there is none.
     """
 
     name: str
     title: str
     formula: str
     smooth: bool = True
+    min_slope: float = 0.0
 
 
 def _table(*terms: Term) -> dict[str, Term]:
@@ -41,10 +43,15 @@ ACTIVATIONS = _table(
 )
 
 OUTPUTS = _table(
-    Term("linear", "linear output", "f"),
+    Term("linear", "linear output", "f", min_slope=1.0),
     Term("softmax", "softmax output", "e^{f_c} / Σ e^{f_k}"),
     Term("swish", "swish output", "f · sigmoid(f)"),
-    Term("leaky_softplus", "0.2 f + 0.8 softplus(f)", "0.2 f + 0.8 log(1 + e^f), slope at least 0.2 everywhere"),
+    Term(
+        "leaky_softplus",
+        "0.2 f + 0.8 softplus(f)",
+        "0.2 f + 0.8 log(1 + e^f), slope at least 0.2 everywhere",
+        min_slope=0.2,
+    ),
     Term("sigmoid", "sigmoid output", "1 / (1 + e⁻ᶠ)"),
     Term("tanh", "tanh output", "tanh f"),
     Term("erf", "erf output", "erf f"),
@@ -52,7 +59,7 @@ OUTPUTS = _table(
     Term("gelu", "GELU output", "f · Φ(f)"),
     Term("quadratic", "quadratic output", "f² / 2"),
     Term("relu", "ReLU output", "max(f, 0)", smooth=False),
-    Term("leaky_relu", "leaky ReLU output", "max(f, 0.01 f)", smooth=False),
+    Term("leaky_relu", "leaky ReLU output", "max(f, 0.01 f)", smooth=False, min_slope=0.01),
 )
 
 LOSSES = _table(

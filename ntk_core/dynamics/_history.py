@@ -58,6 +58,7 @@ class KernelPath:
         change: ΔK(t) = ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F, (T,).
         smallest, largest: λ_min and λ_max of K(w_t) as an nC × nC matrix, (T,).
         pre_output_smallest: λ_min of the kernel of the pre-outputs f, (T,): what |φ'| ≥ ρ multiplies by at least ρ².
+        pre_output_change: ΔK(t) of the kernel of f at the same parameters, (T,).
         layer_change: for each trained layer, ‖K_l(w_t) − K_l(w₀)‖_F / ‖K(w₀)‖_F, (T,): parts of the movement, on one
             scale; empty for a callable.
         num_points: training points over which the kernel is taken, the first ones.
@@ -67,6 +68,7 @@ class KernelPath:
     smallest: FloatArray
     largest: FloatArray
     pre_output_smallest: FloatArray
+    pre_output_change: FloatArray
     layer_change: dict[str, FloatArray]
     num_points: int
 

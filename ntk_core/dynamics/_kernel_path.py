@@ -25,6 +25,7 @@ class _Row(NamedTuple):
     smallest: float
     largest: float
     pre_output_smallest: float
+    pre_output_change: float
     layer_change: dict[str, float]
 
 
@@ -34,6 +35,7 @@ class FollowedKernel:
     def __init__(self, model: TrainedModel, fixed: Any, x: Array):
         self.model, self.fixed, self.x = model, fixed, x
         self._first: dict[str, FloatArray] = {}
+        self._first_pre: FloatArray | None = None
         self._rows: list[_Row] = []
 
     def record(self, trained: Any) -> None:
@@ -49,13 +51,16 @@ class FollowedKernel:
         first, total = (np.asarray(sum(each.values())) for each in (self._first, now))
         norm = float(np.linalg.norm(first))
         spectrum = eigenvalues(total)
-        pre_spectrum = spectrum if output == "linear" else eigenvalues(np.asarray(sum(pre_parts.values())))
+        pre = total if output == "linear" else np.asarray(sum(pre_parts.values()), np.float64)
+        self._first_pre = pre if self._first_pre is None else self._first_pre
+        pre_spectrum = spectrum if output == "linear" else eigenvalues(pre)
         self._rows.append(
             _Row(
                 change=float(np.linalg.norm(total - first)) / norm,
                 smallest=float(spectrum[-1]),
                 largest=float(spectrum[0]),
                 pre_output_smallest=float(pre_spectrum[-1]),
+                pre_output_change=float(np.linalg.norm(pre - self._first_pre) / np.linalg.norm(self._first_pre)),
                 layer_change={
                     name: float(np.linalg.norm(part - self._first[name])) / norm
                     for name, part in now.items()
@@ -66,12 +71,13 @@ class FollowedKernel:
 
     def path(self) -> KernelPath:
         """All records so far."""
-        change, smallest, largest, pre_output_smallest, layers = zip(*self._rows, strict=True)
+        change, smallest, largest, pre_output_smallest, pre_output_change, layers = zip(*self._rows, strict=True)
         return KernelPath(
             change=np.array(change),
             smallest=np.array(smallest),
             largest=np.array(largest),
             pre_output_smallest=np.array(pre_output_smallest),
+            pre_output_change=np.array(pre_output_change),
             layer_change={name: np.array([row[name] for row in layers]) for name in layers[0]},
             num_points=len(self.x),
         )

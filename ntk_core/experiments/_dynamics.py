@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Generator
-from typing import Any
 
 import jax
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from ntk_core.datasets import Dataset, data_fingerprint, load_dataset
 from ntk_core.dynamics import KernelPath, Loss, Optimizer, Path, Training, TrainingHistory
 from ntk_core.experiments._networks import build_network
+from ntk_core.experiments._rounding import rounded
 from ntk_core.results import DynamicsPoint, DynamicsRun, ModelPath
 from ntk_core.specs import DynamicsSpec
 
@@ -122,13 +122,13 @@ def _run(output: str, method: str, seed: int, history: TrainingHistory, *, keep_
         network=_path(history.network, keep_outputs),
         linearized=_path(linearized, keep_outputs),
         infinite=infinite,
-        largest_distance=_rounded(history.network.largest_distance),
-        change=_rounded(kernel.change),
-        smallest=_rounded(kernel.smallest),
-        largest=_rounded(kernel.largest),
-        layer_change={name: _rounded(values) for name, values in kernel.layer_change.items()},
-        difference=_rounded(history.difference.relative),
-        test_difference=_rounded(history.test_difference.relative if history.test_difference else ()),
+        largest_distance=rounded(history.network.largest_distance),
+        change=rounded(kernel.change),
+        smallest=rounded(kernel.smallest),
+        largest=rounded(kernel.largest),
+        layer_change={name: rounded(values) for name, values in kernel.layer_change.items()},
+        difference=rounded(history.difference.relative),
+        test_difference=rounded(history.test_difference.relative if history.test_difference else ()),
     )
 
 
@@ -138,20 +138,15 @@ def _path(path: Path, keep_outputs: bool) -> ModelPath:
     return ModelPath(
         outcome=path.outcome,
         last_finite_step=path.last_finite_step,
-        loss=_rounded(path.loss),
-        test_loss=_rounded(path.test_loss),
-        accuracy=_rounded(path.accuracy) if has_classes else (),
-        test_accuracy=_rounded(path.test_accuracy) if has_classes else (),
-        distance=_rounded(path.distance),
+        loss=rounded(path.loss),
+        test_loss=rounded(path.test_loss),
+        accuracy=rounded(path.accuracy) if has_classes else (),
+        test_accuracy=rounded(path.test_accuracy) if has_classes else (),
+        distance=rounded(path.distance),
         outputs=tuple(map(_rows, path.outputs)) if keep_outputs else (),
         test_outputs=tuple(map(_rows, path.test_outputs)) if keep_outputs else (),
     )
 
 
-def _rounded(values: Any) -> tuple[float, ...]:
-    """Four digits, enough to draw and half of the size."""
-    return tuple(float(f"{value:.4g}") for value in values)
-
-
 def _rows(matrix: np.ndarray) -> tuple[tuple[float, ...], ...]:
-    return tuple(_rounded(row) for row in matrix)
+    return tuple(rounded(row) for row in matrix)

@@ -7,7 +7,15 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from ntk_core.experiments import _dag_costs, _dynamics_costs, _early_time_costs, _hessian_costs, _kernel_drift_costs
+from ntk_core.experiments import (
+    _dag_costs,
+    _dynamics_costs,
+    _early_time_costs,
+    _hessian_costs,
+    _kernel_drift_costs,
+    _lazy_costs,
+    _optimization_costs,
+)
 from ntk_core.results import PointValue
 from ntk_core.specs import Spec
 
@@ -57,6 +65,8 @@ _EXPERIMENTS = {
     "dag": Experiment(_dag_costs, "ntk_core.experiments._dag"),
     "dynamics": Experiment(_dynamics_costs, "ntk_core.experiments._dynamics"),
     "hessian": Experiment(_hessian_costs, "ntk_core.experiments._hessian"),
+    "optimization": Experiment(_optimization_costs, "ntk_core.experiments._optimization"),
+    "lazy": Experiment(_lazy_costs, "ntk_core.experiments._lazy"),
 }
 
 

@@ -7,13 +7,16 @@ from ntk_core.papers._dynamics import DYNAMICS
 from ntk_core.papers._hu import HU
 from ntk_core.papers._liu import LIU
 from ntk_core.papers._liu_hessian import LIU_HESSIAN
+from ntk_core.papers._optimization import OPTIMIZATION
 from ntk_core.papers._preset import Preset
 from ntk_core.papers._zhu import ZHU
 from ntk_core.specs import Spec
 
 __all__ = ["PRESETS", "Preset", "preset", "presets"]
 
-PRESETS: dict[str, Preset[Spec]] = {found.name: found for found in (*LIU, *LIU_HESSIAN, *DYNAMICS, *ZHU, *HU)}
+PRESETS: dict[str, Preset[Spec]] = {
+    found.name: found for found in (*LIU, *LIU_HESSIAN, *DYNAMICS, *OPTIMIZATION, *ZHU, *HU)
+}
 
 
 def presets() -> dict[str, Spec]:

@@ -35,6 +35,8 @@ from ntk_core.results._hessian import (
     TrainedChange,
 )
 from ntk_core.results._kernel_drift import DriftPoint, DriftResult, DriftRun, KernelSnapshot
+from ntk_core.results._lazy import LazyPoint, LazyResult, LazyRun
+from ntk_core.results._optimization import OptimizationPoint, OptimizationResult, OptimizationRun
 from ntk_core.results._values import (
     OUTCOME_WORDS,
     Mean,
@@ -55,6 +57,8 @@ POINTS: dict[str, type[PointValue]] = {
     "dag": DAGPoint,
     "early_time": EarlyPoint,
     "hessian": HessianPoint,
+    "optimization": OptimizationPoint,
+    "lazy": LazyPoint,
 }
 RESULTS: dict[str, type[ResultValue]] = {
     "kernel_drift": DriftResult,
@@ -62,6 +66,8 @@ RESULTS: dict[str, type[ResultValue]] = {
     "dag": DAGResult,
     "early_time": EarlyResult,
     "hessian": HessianResult,
+    "optimization": OptimizationResult,
+    "lazy": LazyResult,
 }
 
 
@@ -111,10 +117,16 @@ __all__ = [
     "KernelSnapshot",
     "LayerBound",
     "LayerLinearity",
+    "LazyPoint",
+    "LazyResult",
+    "LazyRun",
     "Mean",
     "ModelCurve",
     "ModelPath",
     "NonlinearParts",
+    "OptimizationPoint",
+    "OptimizationResult",
+    "OptimizationRun",
     "Outcome",
     "Point",
     "PointValue",

@@ -17,6 +17,8 @@ from ntk_core.specs._kernel_drift import (
     has_infinite_width,
     training_groups,
 )
+from ntk_core.specs._lazy import LazySpec, lazy_key
+from ntk_core.specs._optimization import OptimizationSpec
 from ntk_core.specs._parse import (
     EXPERIMENTS,
     MAX_JSON_BYTES,
@@ -48,6 +50,8 @@ __all__ = [
     "HessianSpec",
     "InvalidSpec",
     "KernelDriftSpec",
+    "LazySpec",
+    "OptimizationSpec",
     "Series",
     "Spec",
     "SpecPart",
@@ -59,6 +63,7 @@ __all__ = [
     "has_bound",
     "has_infinite_width",
     "hessian_key",
+    "lazy_key",
     "parse_spec",
     "setting_names",
     "training_groups",

@@ -16,6 +16,8 @@ from ntk_core.specs._early_time import EarlyTimeSpec
 from ntk_core.specs._experiment import Spec
 from ntk_core.specs._hessian import HessianSpec
 from ntk_core.specs._kernel_drift import KernelDriftSpec
+from ntk_core.specs._lazy import LazySpec
+from ntk_core.specs._optimization import OptimizationSpec
 from ntk_core.validation import problems
 
 MAX_JSON_BYTES = 1_000_000
@@ -26,6 +28,8 @@ EXPERIMENTS: dict[str, type[Spec]] = {
     "dynamics": DynamicsSpec,
     "early_time": EarlyTimeSpec,
     "hessian": HessianSpec,
+    "optimization": OptimizationSpec,
+    "lazy": LazySpec,
 }
 
 Part = TypeVar("Part", bound=SpecPart)

@@ -12,6 +12,8 @@ from ntk_core.summaries._dynamics import dynamics_summary
 from ntk_core.summaries._early_time import early_summary, fit_discrepancy, fit_kernel_distance
 from ntk_core.summaries._hessian import hessian_summary, norm_law, series_title
 from ntk_core.summaries._kernel_drift import drift_summary
+from ntk_core.summaries._lazy import lazy_summary
+from ntk_core.summaries._optimization import optimization_summary
 
 __all__ = ["fit_discrepancy", "fit_kernel_distance", "norm_law", "series_title", "summary"]
 
@@ -22,6 +24,8 @@ _SUMMARIES: dict[str, Callable[[Any, Any], str]] = {
     "dag": dag_summary,
     "early_time": early_summary,
     "hessian": hessian_summary,
+    "optimization": optimization_summary,
+    "lazy": lazy_summary,
 }
 
 

@@ -1,0 +1,72 @@
+"""Lazy by scale, linear by width (Liu, Zhu & Belkin 2020, §1.1; Chizat, Oyallon & Bach 2019)."""
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from dashboard import session
+from dashboard.components.chart import chart, chooser
+from dashboard.components.export import export_menu
+from dashboard.components.provenance import provenance_footer
+from dashboard.components.run_panel import Shown, attach, live_panel, run_bar
+from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
+from dashboard.figures import lazy as figures
+from dashboard.figures.style import output_title
+from dashboard.forms import Group, SpecForm
+from dashboard.navigation import enter
+from ntk_core.specs import LazySpec
+
+PAGE = enter("lazy")
+TITLE = "Lazy by scale or linear by width?"
+GROUPS = (
+    Group("Roads", ("scales", "widths", "num_seeds", "seed")),
+    Group("Network", ("outputs", "starts", "architecture.")),
+    Group("Training", ("training.",), expanded=False),
+    Group("Data", ("dataset.",), expanded=False),
+)
+HEADINGS = ("Along the scale", "Along the width", "How far the weights move", "Same weights, two outputs")
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def drawn(_shown: Shown, identity: object, measure: str, output: str, start: str) -> tuple[go.Figure, ...]:
+    """All figures, drawn once for all who look at the same points."""
+    points, wanted = _shown.points, figures.MEASURES[measure]
+    return (
+        figures.against(points, "scale", output, wanted),
+        figures.against(points, "width", output, wanted),
+        figures.distances(points, output, start),
+        figures.same_parameters(points, figures.nonlinear(points), start),
+    )
+
+
+def draw(shown: Shown) -> None:
+    """One measure along both roads, then what the weights do along the width."""
+    points = shown.points
+    with st.container(horizontal=True, vertical_alignment="center"):
+        measure = chooser("Measure", list(figures.MEASURES), str, key=f"{PAGE}.measure", pixels=260, last=False)
+        outputs, starts = figures.outputs_of(points), figures.starts_of(points)
+        output = chooser("Output φ", outputs, output_title, key=f"{PAGE}.output", pixels=190, last=False)
+        start = chooser("Start", starts, figures.start_title, key=f"{PAGE}.start", pixels=200, last=False)
+        words = figures.takeaways(points, output, start, measure)
+        pictures = drawn(shown, shown.identity, measure, output, start)
+        export_menu(PAGE, TITLE, shown.spec, shown.result, dict(zip(words, pictures, strict=True)))
+    below = figures.captions(points, output, measure)
+    for index, column in enumerate((*st.columns(2, gap="medium"), *st.columns(2, gap="medium"))):
+        with column:
+            st.subheader(HEADINGS[index], anchor=False)
+            chart(pictures[index], f"{PAGE}.figure{index + 1}", words[index], figures.rows(points), below[index])
+            if index < 2:
+                st.markdown((WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS)[index][PAGE])
+    if shown.result is not None:
+        provenance_footer(shown.result)
+
+
+address = session.new_address(PAGE)
+form = SpecForm(PAGE, ("liu-lazy",), address, attach(PAGE, address, LazySpec))
+with st.sidebar:
+    form.widgets(GROUPS)
+st.title(TITLE, anchor=False)
+st.markdown(f"{form.preset.claim} *{form.preset.source}.*", help=form.preset.our_choice)
+form.notes_elsewhere()
+run_bar(PAGE, form)
+session.show_address(PAGE, {**form.query(), **session.job_query(PAGE)})
+live_panel(PAGE, form, draw)

@@ -1,0 +1,76 @@
+"""Convergence without linearity (Liu, Zhu & Belkin 2020, §5)."""
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from dashboard import session
+from dashboard.components.chart import chart, chooser
+from dashboard.components.export import export_menu
+from dashboard.components.provenance import provenance_footer
+from dashboard.components.run_panel import Shown, attach, live_panel, run_bar
+from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
+from dashboard.figures import optimization as figures
+from dashboard.figures.style import output_title, width_label
+from dashboard.forms import Group, SpecForm
+from dashboard.navigation import enter
+from ntk_core.specs import OptimizationSpec
+
+PAGE = enter("optimization")
+TITLE = "Does training need a constant kernel?"
+GROUPS = (
+    Group("Network", ("outputs", "architecture.")),
+    Group("Widths and seeds", ("widths", "num_seeds", "seed")),
+    Group("Training", ("rates", "training.")),
+    Group("Data", ("dataset.",), expanded=False),
+)
+HEADINGS = ("The loss and its bound", "The kernel keeps moving", "Its spectrum along the path", "PL* along the path")
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def drawn(_shown: Shown, identity: object, width: int, output: str, axis: figures.StepAxis) -> tuple[go.Figure, ...]:
+    """All figures, drawn once for all who look at the same points."""
+    point = _shown.point(width)
+    return (
+        figures.loss_against_step(point, output, axis),
+        figures.change_against_width(_shown.points, _shown.spec.widths),
+        figures.spectrum_against_step(point, output),
+        figures.pl_against_step(point, output),
+    )
+
+
+def draw(shown: Shown) -> None:
+    """Four figures of one width and output; the second one of all."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        outputs = figures.outputs_of(shown.points)
+        output = chooser("Output φ", outputs, output_title, key=f"{PAGE}.output", pixels=230, last=False)
+        widths = [point.width for point in shown.points]
+        width = chooser("Width m", widths, lambda m: f"m = {width_label(m)}", key=f"{PAGE}.width", pixels=130)
+        axis = chooser("Steps", figures.STEP_AXES, "{} axis".format, key=f"{PAGE}.axis", pixels=130, last=False)
+        pictures = drawn(shown, shown.identity, width, output, axis)
+        point = shown.point(width)
+        words = figures.takeaways(shown.points, point, output)
+        export_menu(PAGE, TITLE, shown.spec, shown.result, dict(zip(words, pictures, strict=True)))
+    by_run, by_step = figures.run_rows(shown.points), figures.step_rows(point, output)
+    below: tuple[list[str], ...] = (figures.caption(point, output), figures.change_caption(shown.points), [], [])
+    columns = (*st.columns(2, gap="medium"), *st.columns(2, gap="medium"))
+    for index, column in enumerate(columns):
+        with column:
+            st.subheader(HEADINGS[index], anchor=False)
+            rows = by_run if index == 1 else by_step
+            chart(pictures[index], f"{PAGE}.figure{index + 1}", words[index], rows, below[index])
+            if index < 2:
+                st.markdown((WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS)[index][PAGE])
+    if shown.result is not None:
+        provenance_footer(shown.result)
+
+
+address = session.new_address(PAGE)
+form = SpecForm(PAGE, ("liu-section5",), address, attach(PAGE, address, OptimizationSpec))
+with st.sidebar:
+    form.widgets(GROUPS)
+st.title(TITLE, anchor=False)
+st.markdown(f"{form.preset.claim} *{form.preset.source}.*", help=form.preset.our_choice)
+form.notes_elsewhere()
+run_bar(PAGE, form)
+session.show_address(PAGE, {**form.query(), **session.job_query(PAGE)})
+live_panel(PAGE, form, draw)

@@ -1,0 +1,179 @@
+"""The page of the two roads to linearity: its figures, its gallery, its way through app.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboard.figures import lazy as figures
+from dashboard.gallery import gallery_result
+from ntk_core.results import LazyPoint, LazyRun
+from tests.dashboard.open_pages import open_page, words
+
+
+def made_run(width, scale, start, seed, outcome="converged", output="linear") -> LazyRun:
+    """A run that follows the scaling laws exactly."""
+    lazy = 1 / scale if start == "subtracted" else 1.0
+    move = 2 * lazy
+    values = {
+        "learning_rate": 0.1 / scale**2,
+        "last_finite_step": 5,
+        "num_steps": 5,
+        "kappa": lazy * width**-0.5,
+        "residual": 1.0,
+        "hessian": scale * width**-0.5,
+        "squared_gradient": scale**2,
+        "hessian_converged": True,
+        "first_loss": 1.0,
+        "last_loss": 1e-4,
+        "sup_change": (lazy / width if output == "linear" else 1.5),
+        "pre_output_change": lazy / width,
+        "distance": move,
+        "largest_distance": move * width**-0.5,
+    }
+    return LazyRun(output=output, start=start, seed=seed, outcome=outcome, **values)
+
+
+def made_points() -> tuple[LazyPoint, ...]:
+    pairs = [(100, 1.0), (100, 10.0), (100, 100.0), (1000, 1.0), (10_000, 1.0)]
+    return tuple(
+        LazyPoint(
+            width=width,
+            scale=scale,
+            num_params=9,
+            runs=tuple(
+                made_run(width, scale, start, seed, output=output)
+                for output in ("linear", "swish")
+                for start in ("random", "subtracted")
+                for seed in range(2)
+            ),
+            runtime_s=1.0,
+        )
+        for width, scale in pairs
+    )
+
+
+@pytest.mark.parametrize(
+    ("road", "start", "measure", "exponent"),
+    [
+        ("scale", "subtracted", figures.KAPPA, -1),
+        ("scale", "random", figures.KAPPA, 0),
+        ("scale", "random", figures.RATIO, -1),
+        ("width", "subtracted", figures.KAPPA, -0.5),
+        ("width", "random", figures.CHANGE, -1),
+        ("width", "random", figures.DISTANCE, 0),
+        ("width", "random", figures.LARGEST, -0.5),
+    ],
+)
+def test_each_road_has_its_own_points_and_exponent(road, start, measure, exponent):
+    points = made_points()
+    assert [value for value, _ in figures.along(points, road)] == (
+        [1, 10, 100] if road == "scale" else [100, 1000, 10_000]
+    )
+    law = figures.fitted(points, road, "linear", start, measure)
+    assert law.exponent == pytest.approx(exponent, abs=1e-9)
+
+
+def test_a_figure_has_seeds_and_a_mean_for_each_start_with_the_exponent_in_the_legend():
+    drawn = figures.against(made_points(), "scale", "linear", figures.KAPPA)
+    lines = [trace for trace in drawn.data if trace.mode == "lines+markers"]
+    assert [line.name for line in lines] == [
+        "f(w₀) as drawn ∝ α<sup>0.00 ± 0.00</sup>",
+        "f(w₀) = 0 ∝ α<sup>−1.00 ± 0.00</sup>",
+    ]
+    assert list(lines[1].y) == pytest.approx([0.1, 0.01, 0.001])
+    assert [len(trace.x) for trace in drawn.data if trace.mode == "markers"] == [6, 6]
+    assert list(drawn.layout.xaxis.ticktext) == ["1", "10", "100"]
+
+
+def test_runs_that_did_not_converge_are_open_and_in_no_mean_of_what_training_did():
+    good = made_points()[0]
+    runs = (*good.runs, made_run(100, 1.0, "random", 7, "over-budget"))
+    points = (good.model_copy(update={"runs": runs}), *made_points()[1:])
+    drawn = figures.against(points, "width", "linear", figures.CHANGE)
+    seeds = next(trace for trace in drawn.data if trace.mode == "markers")
+    assert [symbol for symbol in seeds.marker.symbol if symbol.endswith("-open")] == ["circle-open"]
+    (place, sentence) = figures.caption(points, "width", "linear", figures.CHANGE)
+    assert place == "At scale α = 1."
+    assert sentence.startswith("Open markers, in no mean: linear output did not reach")
+    assert "seed 7" in sentence
+    assert figures.caption(points, "width", "linear", figures.KAPPA) == ["At scale α = 1."]
+
+
+def test_same_weights_show_the_kernels_of_f_and_of_its_output():
+    drawn = figures.same_parameters(made_points(), "swish", "random")
+    lines = [trace for trace in drawn.data if trace.mode == "lines+markers"]
+    assert [list(line.y) for line in lines] == [pytest.approx([1e-2, 1e-3, 1e-4]), pytest.approx([1.5, 1.5, 1.5])]
+    assert lines[0].name.startswith("kernel of α f")
+
+
+def test_every_figure_has_words_and_numbers():
+    points = made_points()
+    assert len(figures.rows(points)) == 5 * 8
+    found = figures.takeaways(points, "linear", "random", figures.KAPPA.title)
+    assert len(found) == len(figures.captions(points, "linear", figures.KAPPA.title)) == 4
+    assert "fitted exponent −0.50" in found[2]
+    assert figures.distances(points, "linear", "random").data[-1].line.dash == "dash"
+
+
+@pytest.fixture(scope="module")
+def points():
+    return gallery_result("liu-lazy").points
+
+
+@pytest.mark.parametrize("measure", [figures.KAPPA, figures.CHANGE, figures.DISTANCE, figures.LARGEST])
+def test_the_gallery_has_scale_moving_the_weights_less_where_the_output_starts_at_zero(points, measure):
+    law = figures.fitted(points, "scale", "linear", "subtracted", measure)
+    assert abs(law.exponent + 1) < max(law.interval, 0.02)
+    assert law.interval < 0.3
+
+
+@pytest.mark.parametrize("measure", [figures.CHANGE, figures.DISTANCE])
+def test_the_gallery_has_scale_doing_nothing_where_the_output_does_not_start_at_zero(points, measure):
+    law = figures.fitted(points, "scale", "linear", "random", measure)
+    assert abs(law.exponent) < 0.2
+    assert law.interval < 0.3
+
+
+@pytest.mark.parametrize("start", ["random", "subtracted"])
+def test_the_gallery_has_width_shrinking_the_largest_move_and_not_the_distance(points, start):
+    distance, largest = (
+        figures.fitted(points, "width", "linear", start, each) for each in (figures.DISTANCE, figures.LARGEST)
+    )
+    assert abs(distance.exponent) < 0.1
+    assert distance.interval < 0.15
+    assert -0.6 < largest.exponent < largest.exponent + largest.interval < -0.25
+    change = figures.fitted(points, "width", "linear", start, figures.CHANGE)
+    assert change.exponent + change.interval < -0.5
+
+
+def test_the_gallery_has_the_largest_move_coming_closer_to_one_over_the_root_of_the_width(points):
+    """The largest of m moves still grows towards its limit at these widths, so it falls a little slower at first."""
+    early, late = (
+        figures.fitted([p for p in points if p.width in pair], "width", "linear", "subtracted", figures.LARGEST)
+        for pair in ((100, 1000), (1000, 10_000))
+    )
+    assert late.exponent + late.interval < early.exponent - early.interval
+    assert -0.55 < late.exponent < -0.4
+
+
+def test_the_gallery_has_curvature_falling_like_one_over_the_root_of_the_width(points):
+    law = figures.fitted(points, "width", "linear", "subtracted", figures.KAPPA)
+    assert abs(law.exponent + 0.5) < max(law.interval, 0.05)
+
+
+def test_the_gallery_has_the_kernel_of_f_staying_where_that_behind_swish_moves(points):
+    wide = max((point for point in points if point.scale == 1), key=lambda point: point.width)
+    for run in wide.of("swish"):
+        assert run.pre_output_change < 0.02
+        assert run.sup_change > 0.1
+
+
+@pytest.mark.usefixtures("jobs", "through_the_menu")
+def test_the_page_opens_with_its_four_figures_of_any_measure():
+    app = open_page("lazy")
+    assert len(app.get("plotly_chart")) == 4
+    assert "At scale α = 1." in words(app)
+    app.selectbox(key="lazy.measure").set_value(figures.CHANGE.title)
+    app.selectbox(key="lazy.output").set_value("swish")
+    app.run()
+    assert [each.value for each in app.exception] == []

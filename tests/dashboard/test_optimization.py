@@ -1,0 +1,147 @@
+"""The page of convergence without linearity: its figures, its gallery, its way through app.py."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dashboard.figures import optimization as figures
+from dashboard.gallery import gallery_result
+from ntk_core.fits import fit_power_law
+from ntk_core.papers import PRESETS
+from ntk_core.results import OptimizationPoint, OptimizationRun
+from ntk_core.specs import OptimizationSpec
+from tests.dashboard.open_pages import open_page, words
+
+NAN = math.nan
+
+
+def made_run(output="leaky_softplus", rate=2.0, seed=0, outcome="converged", **changes) -> OptimizationRun:
+    """A run whose loss falls by half at each of three steps, or overflows."""
+    values = {
+        "learning_rate": 0.1 * rate,
+        "stable_rate": 1.0,
+        "last_finite_step": 3,
+        "steps": (0, 1, 2, 3),
+        "loss": (1.0, 0.5, 0.25, 0.125),
+        "change": (0.0, 0.1, 0.2, 0.4),
+        "smallest": (0.5, 0.4, 0.4, 0.3),
+        "largest": (5.0, 5.0, 4.0, 3.0),
+        "pre_output_smallest": (2.0, 1.9, 1.8, 1.8),
+        "pl_ratio": (1.0, 0.9, 0.9, 0.8),
+        **changes,
+    }
+    return OptimizationRun(output=output, rate=rate, seed=seed, outcome=outcome, **values)
+
+
+def made_point(width=100) -> OptimizationPoint:
+    diverged = made_run(
+        rate=60.0,
+        outcome="diverged",
+        last_finite_step=2,
+        loss=(1.0, 1e3, 1e9, NAN),
+        pre_output_smallest=(2.0, 1, 1, NAN),
+    )
+    rising = made_run(rate=20.0, loss=(1.0, 2.0, 0.5, 0.01))
+    runs = (made_run(), made_run(seed=1), rising, diverged, made_run("swish", outcome="over-budget"))
+    return OptimizationPoint(width=width, num_params=9, num_samples=4, runs=runs, runtime_s=1.0)
+
+
+def named(figure, start: str) -> list:
+    return [trace for trace in figure.data if trace.name.startswith(start)]
+
+
+def test_the_bound_is_that_of_the_theorem_with_the_least_eigenvalue_and_slope():
+    point = made_point()
+    first = point.of("leaky_softplus")[0]
+    (bound,) = named(figures.loss_against_step(point, "leaky_softplus"), "bound")
+    assert list(bound.x) == [0, 1, 2, 3]
+    assert list(bound.y) == pytest.approx([(1 - 0.2 * 1.8 * 0.2**2 / 4) ** step for step in range(4)])
+    (later,) = named(figures.loss_against_step(point, "leaky_softplus", "log"), "bound")
+    assert list(later.x) == [1, 2, 3]  # step 0 has no place there
+    assert list(first.pl_bound()) == pytest.approx([(1 - 0.2 * 0.8) ** step for step in range(4)])
+    (level,) = named(figures.pl_against_step(point, "leaky_softplus"), "μρ²/n")
+    assert level.y[0] == pytest.approx(1.8 * 0.2**2 / 4)
+
+
+@pytest.mark.parametrize("draw", [figures.loss_against_step, figures.pl_against_step])
+def test_an_output_without_a_guarantee_has_no_bound(draw):
+    drawn = draw(made_point(), "swish")
+    assert [trace.name for trace in drawn.data if "η," not in trace.name] == []
+    assert "The theorem says nothing here" in figures.caption(made_point(), "swish")[0]
+    assert "-1.28" in figures.caption(made_point(), "swish")[0].replace("−", "-")
+
+
+def test_a_divergent_run_is_named_with_its_last_step_and_the_stable_rate_and_leaves_the_axis():
+    point = made_point()
+    (sentence,) = [each for each in figures.caption(point, "leaky_softplus") if "diverged" in each]
+    assert "last finite step 2 (seed 0)" in sentence
+    assert "below 1," in sentence
+    drawn = figures.loss_against_step(point, "leaky_softplus")
+    assert drawn.layout.yaxis.range[1] == pytest.approx(math.log10(30))
+    (lost,) = named(drawn, "60 η")
+    assert "x" in lost.marker.symbol
+    still = made_run("swish", 60.0, outcome="over-budget", loss=(1.0, 2.0, 0.5, 0.5), pl_ratio=(1.0, 0.1, 1e-4, 1e-8))
+    stuck = figures.caption(point.model_copy(update={"runs": (still,)}), "swish")
+    assert "stuck, its PL* ratio is 1e-08 of what it was" in stuck[-1]
+    assert any(each.startswith("Catapult: at 20 η") for each in figures.caption(point, "leaky_softplus"))
+
+
+def test_change_against_width_shows_the_least_rate_alone():
+    points = [made_point(100), made_point(1000)]
+    assert {run.rate for point in figures.at_smallest_rate(points) for run in point.runs} == {2.0}
+    drawn = figures.change_against_width(points)
+    markers = [trace for trace in drawn.data if trace.mode == "markers"]
+    assert sum(len(trace.x) for trace in markers) == 2 * 3
+    assert "0.4 at width 100" in figures.change_takeaway(points)
+
+
+def test_tables_hold_every_run_and_step():
+    point = made_point()
+    assert len(figures.run_rows([point])) == len(point.runs)
+    assert len(figures.step_rows(point, "leaky_softplus")) == 4 * 4
+    assert figures.step_rows(point, "leaky_softplus")[0]["condition number"] == 10
+    assert len(figures.spectrum_against_step(point, "leaky_softplus").data) == 3 * 4
+    assert all(figures.takeaways([point], point, "leaky_softplus"))
+
+
+def test_the_gallery_shows_losses_below_the_bound_while_the_kernel_moves_at_every_width():
+    result = gallery_result("liu-section5")
+    for point in result.points:
+        for run in point.of("leaky_softplus", result.spec.rates[0]):
+            assert run.outcome == "converged"
+            bound = run.bound(point.num_samples)
+            assert all(loss <= limit * (1 + 1e-6) for loss, limit in zip(run.loss, bound, strict=True))
+            assert run.sup_change > 0.1
+    runs = [(point.width, run) for point in result.points for run in point.of("leaky_softplus", result.spec.rates[0])]
+    law = fit_power_law([width for width, _ in runs], [run.sup_change for _, run in runs])
+    assert abs(law.exponent) < 0.1
+    assert law.interval < 0.1
+
+
+def test_the_gallery_has_catapults_and_divergences():
+    result = gallery_result("liu-section5")
+    large, too_large = (
+        [run for point in result.points for run in point.of("leaky_softplus", rate)] for rate in result.spec.rates[1:]
+    )
+    assert any(run.overshoot > 1.2 and run.loss[-1] < 0.01 * run.loss[0] for run in large)
+    assert all(run.outcome == "diverged" and run.learning_rate > run.stable_rate for run in too_large)
+
+
+@pytest.mark.usefixtures("jobs", "through_the_menu")
+def test_the_page_opens_with_its_four_figures_and_says_what_is_guaranteed():
+    app = open_page("optimization")
+    assert len(app.get("plotly_chart")) == 4
+    assert "slope at least ρ = 0.2 everywhere" in words(app)
+    app.selectbox(key="optimization.output").set_value("softmax")
+    app.run()
+    assert [each.value for each in app.exception] == []
+    assert "maps (1, …, 1) to 0" in words(app)
+
+
+def test_the_preset_is_the_one_of_the_page():
+    spec = PRESETS["liu-section5"].spec
+    assert isinstance(spec, OptimizationSpec)
+    assert spec.outputs[0] == "leaky_softplus"
+    assert "ρ = 0.2" in PRESETS["liu-section5"].our_choice

@@ -1,0 +1,144 @@
+"""Two roads to linearity: scale and width (Chizat, Oyallon & Bach 2019; Liu, Zhu & Belkin 2020, §1.1)."""
+
+from __future__ import annotations
+
+import jax
+import jax.flatten_util
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ntk_core.architectures import FullyConnected, Scaled
+from ntk_core.datasets import load_dataset
+from ntk_core.errors import TooLarge
+from ntk_core.experiments import check_size, run
+from ntk_core.experiments._lazy import INPUTS_OF_A_CLASS, laziness
+from ntk_core.results import LazyPoint, LazyResult
+from ntk_core.specs import InvalidSpec, LazySpec, with_settings
+from ntk_core.summaries import summary
+from ntk_core.summaries._lazy import along_scales, along_widths
+
+SPEC = with_settings(
+    LazySpec(),
+    {
+        "widths": [64, 1024],
+        "scales": [32],
+        "num_seeds": 2,
+        "starts": ["random", "subtracted"],
+        "outputs": ["linear"],
+        "dataset.num_samples": 6,
+        "training.num_records": 6,
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def points() -> tuple[LazyPoint, ...]:
+    *_, ended = run(SPEC)
+    assert isinstance(ended.result, LazyResult)
+    return ended.result.points
+
+
+def test_points_are_pairs_of_width_and_scale():
+    spec = LazySpec(widths=(300, 100), scales=(0.1, 1e4))
+    keys = ("width=100,scale=0.1", "width=100,scale=1.0", "width=100,scale=10000.0", "width=300,scale=1.0")
+    assert spec.point_keys() == keys
+    assert [spec.value_of(key) for key in keys] == [(100, 0.1), (100, 1.0), (100, 1e4), (300, 1.0)]
+    point = LazyPoint(width=100, scale=0.1, num_params=1, runs=(), runtime_s=1.0)
+    assert point.key == keys[0]
+
+
+def test_scale_makes_lazy_what_starts_at_zero_by_moving_the_weights_less(points):
+    for of in (lambda run: run.kappa, lambda run: run.distance, lambda run: run.largest_distance):
+        law = along_scales(points, "linear", "subtracted", of)
+        # Exactly 1/α in the limit; at 32 it is near it.
+        assert law.exponent == pytest.approx(-1, abs=max(0.1, law.interval))
+    change = along_scales(points, "linear", "subtracted", lambda run: run.sup_change)
+    assert change.exponent + change.interval < -0.5
+    assert change.exponent < -0.8
+
+
+@pytest.mark.parametrize("name", ["kappa", "distance", "sup_change"])
+def test_scale_leaves_the_order_of_what_does_not_start_at_zero(points, name):
+    """From |f(w₀) − y| it comes down to |f(w₀)|, once; with f(w₀) = 0 everything is divided by 32."""
+    unscaled, scaled = points[0], points[1]
+    assert (unscaled.scale, scaled.scale) == (1, 32)
+    for start, lowest, highest in (("random", 0.15, 3.0), ("subtracted", 0.8 / 32, 1.5 / 32)):
+        for before, after in zip(unscaled.of("linear", start), scaled.of("linear", start), strict=True):
+            assert lowest < getattr(after, name) / getattr(before, name) < highest
+
+
+@pytest.mark.parametrize("start", ["random", "subtracted"])
+def test_width_makes_linear_while_the_distance_stays(points, start):
+    distance = along_widths(points, "linear", start, lambda run: run.distance)
+    assert abs(distance.exponent) < 0.15
+    largest = along_widths(points, "linear", start, lambda run: run.largest_distance)
+    assert -0.7 < largest.exponent < -0.3
+    for of in (lambda run: run.kappa, lambda run: run.sup_change):
+        law = along_widths(points, "linear", start, of)
+        assert law.exponent < -0.25
+
+
+def test_on_the_same_weights_the_kernel_stays_behind_f_and_moves_behind_swish():
+    spec = with_settings(SPEC, {"widths": [1024], "scales": [1], "num_seeds": 1, "outputs": ["swish"]})
+    *_, ended = run(spec)
+    for found in ended.result.points[0].runs:
+        assert found.outcome == "converged"
+        assert found.pre_output_change < 0.1
+        assert found.sup_change > 0.3
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("output", ["linear", "swish"])
+def test_kappa_is_that_of_full_hessians_and_gradients(output):
+    data = load_dataset("gaussian-mixture", num_samples=4, num_classes=2, input_dim=3, noise=0.5, num_test=0, seed=0)
+    net = Scaled(FullyConnected(width=4, num_outputs=2, activation="tanh", output=output, use_bias=True), 3.0)
+    params = net.init(jax.random.key(0), (3,))
+    flat, restore = jax.flatten_util.ravel_pytree(params)
+    kappas = []
+    for label in range(2):
+        for x in data.x[data.labels == label][:INPUTS_OF_A_CLASS]:
+
+            def one(w, x=x, label=label):
+                return net.apply(restore(w), jnp.asarray(x, float)[None])[0, label]
+
+            norm = np.abs(np.linalg.eigvalsh(jax.hessian(one)(flat))).max()
+            gradient = np.asarray(jax.grad(one)(flat))
+            kappas.append(abs(float(one(flat)) - 1) * norm / (gradient @ gradient))
+    found = laziness(net, params, data)
+    assert found.converged
+    # Norms stop at a residual of √eps, which leaves an error of its square.
+    assert found.kappa == pytest.approx(np.mean(kappas), rel=1e-7)
+
+
+def test_summary_tells_the_exponents_of_both_roads(points):
+    words = summary(SPEC, points)
+    assert "linear output, subtracted start, κ: ∝ α^(-1.0" in words
+    assert "∝ m^(" in words
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("architecture.activation", "relu", "a smooth activation"),
+        ("architecture.initial_output", "symmetric", "random; starts says"),
+        ("outputs", ["relu"], "smooth outputs"),
+        ("scales", [0], "scales"),
+        ("starts", ["zero"], "starts"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_named(name, value, sentence):
+    with pytest.raises(InvalidSpec) as caught:
+        with_settings(LazySpec(), {name: value})
+    (problem,) = caught.value.problems
+    assert problem.field == name
+    assert sentence in str(problem)
+
+
+def test_a_width_that_does_not_fit_is_refused_with_the_largest_that_does(monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "0.1")
+    with pytest.raises(TooLarge) as caught:
+        check_size(LazySpec(widths=(100, 10_000_000)))
+    assert caught.value.field == "widths"
+    assert 100 < caught.value.nearest < 10_000_000
+    check_size(LazySpec(widths=(100, caught.value.nearest)))

@@ -1,0 +1,125 @@
+"""Convergence without linearity: Theorem 5.1 of Liu, Zhu & Belkin 2020 with its measured constant."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import numpy as np
+import pytest
+
+from ntk_core import train
+from ntk_core.architectures import FullyConnected, output_function
+from ntk_core.dynamics import Loss, eigenvalues
+from ntk_core.experiments import check_size, estimate, run
+from ntk_core.kernels import empirical_ntk
+from ntk_core.specs import InvalidSpec, OptimizationSpec, with_settings
+from ntk_core.summaries import summary
+from ntk_core.vocabulary import OUTPUTS
+
+SMALL = with_settings(
+    OptimizationSpec(),
+    {
+        "widths": [100, 1000],
+        "num_seeds": 1,
+        "rates": [2, 1e4],
+        "outputs": ["leaky_softplus"],
+        "training.num_records": 12,
+        "dataset.num_samples": 9,
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def result():
+    *_, ended = run(SMALL)
+    return ended.result
+
+
+@pytest.mark.parametrize("output", [name for name, term in OUTPUTS.items() if term.min_slope])
+@pytest.mark.usefixtures("x64")
+def test_the_stated_slope_is_the_least_one_of_the_output(output):
+    slopes = jax.vmap(jax.grad(output_function(output)))(np.linspace(-50, 50, 4001))
+    # At f = −50 the slopes have come to their limits within e^(−50).
+    assert float(np.abs(slopes).min()) == pytest.approx(OUTPUTS[output].min_slope, rel=1e-12)
+
+
+@pytest.mark.parametrize("output", ["swish", "sigmoid", "tanh", "erf", "softplus", "gelu", "relu", "quadratic"])
+@pytest.mark.usefixtures("x64")
+def test_the_slope_of_the_other_outputs_vanishes_somewhere(output):
+    slopes = jax.vmap(jax.grad(output_function(output)))(np.linspace(-50, 50, 400_001))
+    assert float(np.abs(slopes).min()) < 1e-3  # a grid of 2.5e-4 meets the zero of a slope that is 1-Lipschitz
+    assert OUTPUTS[output].min_slope == 0
+
+
+@pytest.mark.parametrize("width", SMALL.widths)
+def test_the_loss_stays_below_the_bound_while_the_kernel_moves(result, width):
+    point = next(point for point in result.points if point.width == width)
+    (found,) = point.of("leaky_softplus", 2.0)
+    bound = found.bound(point.num_samples)
+    assert bound is not None
+    assert bound[-1] < 0.95 * bound[0]  # it says something
+    assert all(loss <= limit * (1 + 1e-6) for loss, limit in zip(found.loss, bound, strict=True))
+    assert all(loss <= limit * (1 + 1e-6) for loss, limit in zip(found.loss, found.pl_bound(), strict=True))
+    assert found.outcome == "converged"
+    assert found.sup_change > 0.1
+
+
+@pytest.mark.parametrize("width", SMALL.widths)
+def test_the_pl_ratio_is_above_the_eigenvalues_that_bound_it(result, width):
+    point = next(point for point in result.points if point.width == width)
+    (found,) = point.of("leaky_softplus", 2.0)
+    for ratio, smallest, pre in zip(found.pl_ratio, found.smallest, found.pre_output_smallest, strict=True):
+        # Four digits are kept of each.
+        assert ratio >= smallest / point.num_samples * (1 - 2e-3)
+        assert smallest >= OUTPUTS["leaky_softplus"].min_slope ** 2 * pre * (1 - 2e-3)
+
+
+@pytest.mark.parametrize("width", SMALL.widths)
+def test_a_divergent_rate_ends_with_the_last_finite_step_and_a_stable_rate(result, width):
+    point = next(point for point in result.points if point.width == width)
+    (lost,) = point.of("leaky_softplus", 1e4)
+    assert lost.outcome == "diverged"
+    finite = [math.isfinite(loss) for loss in lost.loss]
+    assert finite == [step <= lost.last_finite_step for step in lost.steps]
+    (stable,) = point.of("leaky_softplus", 2.0)
+    assert stable.learning_rate < lost.stable_rate < lost.learning_rate
+    assert lost.bound(point.num_samples) is None
+    words = summary(SMALL, result.points)
+    assert "! diverged (seed 0), last finite step" in words
+    assert "stable below" in words
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_recorded_spectrum_is_that_of_the_kernels_at_the_start():
+    net = FullyConnected(width=40, num_outputs=2, activation="tanh", output="leaky_softplus", use_bias=True)
+    x = jax.random.normal(jax.random.key(1), (5, 3))
+    y = jax.nn.one_hot(np.arange(5) % 2, 2)
+    params = net.init(jax.random.key(0), (3,))
+    history = train(net, params, x, y, loss=Loss("leaky_softplus", "square"), max_steps=3, linearized=False)
+    kernel, pre = empirical_ntk(net, params, x), empirical_ntk(net.with_output("linear"), params, x)
+    np.testing.assert_allclose(history.kernel.smallest[0], eigenvalues(kernel)[-1], rtol=1e-9)
+    np.testing.assert_allclose(history.kernel.pre_output_smallest[0], eigenvalues(pre)[-1], rtol=1e-9)
+    assert history.kernel.pre_output_change[0] == 0
+    # λ_max at w₀ is what the stable rate is made of.
+    assert history.stable_rate == pytest.approx(2 * 5 / eigenvalues(kernel)[0])
+
+
+def test_softmax_has_no_guarantee_and_a_kernel_with_a_zero_eigenvalue():
+    spec = with_settings(SMALL, {"widths": [100], "rates": [2], "outputs": ["softmax"], "training.max_steps": 20})
+    *_, ended = run(spec)
+    (found,) = ended.result.points[0].runs
+    assert found.bound(9) is None
+    assert max(found.smallest) < 1e-5 * min(found.largest)  # zero but for rounding in float32
+
+
+def test_a_kernel_with_too_many_rows_is_refused_beside_the_number_of_samples():
+    with pytest.raises(InvalidSpec, match=r"dataset\.num_samples: 301 is not allowed; allowed: at most 300"):
+        with_settings(OptimizationSpec(), {"dataset.num_samples": 301})
+
+
+def test_costs_grow_with_the_width_and_the_default_fits():
+    small, large = (estimate(with_settings(OptimizationSpec(), {"widths": [width]})) for width in (100, 10_000))
+    assert small.seconds < large.seconds
+    assert small.peak_bytes < large.peak_bytes
+    check_size(OptimizationSpec())
