@@ -7,6 +7,11 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
+
+# No test is about speed, and a loaded machine would fail those that are drawn many times.
+settings.register_profile("house", deadline=None)
+settings.load_profile("house")
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 

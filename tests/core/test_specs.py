@@ -111,7 +111,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(name=st.sampled_from(setting_names(KernelDriftSpec)), value=JSON)
 def test_any_value_for_any_setting_is_taken_or_answered(name, value):
     spec = taken_or_answered(name, value)
