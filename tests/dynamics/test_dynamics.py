@@ -27,7 +27,13 @@ def problem(net, n=7, d=3):
 def test_the_linear_model_touches_the_network_at_its_origin(net):
     params, x, _ = problem(net)
     trained, fixed = net.partition(params)
-    direction = jax.tree.map(lambda w: jnp.cos(jnp.arange(w.size, dtype=w.dtype)).reshape(w.shape), trained)
+    # A removed edge never moves: its weight is 0 and gets no gradient.
+    edges = {
+        name: {**dict.fromkeys(part, 1.0), "weight": fixed[name].get("mask", 1.0)} for name, part in trained.items()
+    }
+    direction = jax.tree.map(
+        lambda w, edge: edge * jnp.cos(jnp.arange(w.size, dtype=w.dtype)).reshape(w.shape), trained, edges
+    )
     f_lin = linearize(net, params)
 
     def apart(t):
