@@ -189,7 +189,7 @@ def table_rows(points: Sequence[HessianPoint]) -> list[dict[str, str]]:
             {
                 "Network": hessian_style(*series).title,
                 "‖H‖": _power(law_of(own, VIEWS["‖H‖"].of)),
-                "Paper": "$\\tilde O(m^{-1/2})$" if _is_linear(series) else "$\\tilde O(1)$",
+                "Paper": _stated_norm(series),
                 "Tangent kernel K": _power(law_of(own, lambda _, run: run.kernel)),
                 "ΔK at the largest width": f"{_amount(moved)} (m = {width_label(last.wide_width)})" if changes else "–",
                 "Becomes linear?": becomes_linear(law_of(own, VIEWS["‖H‖ / ‖∇f‖²"].of)),
@@ -203,6 +203,13 @@ def _is_linear(series: Series) -> bool:
     """What Table 1 and App. G say of this network."""
     parts = HESSIAN_NETWORK_PARTS[series.network]
     return not (parts.nonlinear or parts.narrow)
+
+
+def _stated_norm(series: Series) -> str:
+    """‖H‖ in Table 1, which is about the NTK parameterization."""
+    if series.parameterization != "ntk":
+        return "–"
+    return "$\\tilde O(m^{-1/2})$" if _is_linear(series) else "$\\tilde O(1)$"
 
 
 def _power(law: PowerLaw | None) -> str:
