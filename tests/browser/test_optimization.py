@@ -1,0 +1,28 @@
+"""Convergence without linearity and the two roads to linearity, computed for a person who waits."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+TIMEOUT_MS = 90_000
+QUICK = {
+    "/optimization?widths=8,9&num_seeds=1&rates=2,100000&outputs=leaky_softplus&dataset.num_samples=4": "2 widths",
+    "/lazy?widths=8,9&scales=2&num_seeds=1&outputs=linear&starts=random": "3 pairs of width and scale",
+}
+
+
+@pytest.mark.parametrize(("path", "count"), QUICK.items(), ids=["optimization", "lazy"])
+def test_a_run_replaces_the_precomputed_figure_and_is_found_again(open_page, path, count):
+    page = open_page(path + "&training.max_steps=30")
+    expect(page.get_by_text(count + ", about")).to_be_visible(timeout=TIMEOUT_MS)
+    page.get_by_role("button", name="Run", exact=False).click()
+    expect(page.get_by_text("Precomputed figure")).to_have_count(0, timeout=TIMEOUT_MS)
+    expect(page.locator(".js-plotly-plot")).to_have_count(4, timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("stProgress")).to_have_count(0, timeout=TIMEOUT_MS)
+    page.reload()
+    expect(page.locator(".js-plotly-plot")).to_have_count(4, timeout=TIMEOUT_MS)
+    expect(page.get_by_text("Precomputed figure")).to_have_count(0)
+    if path.startswith("/optimization"):
+        expect(page.get_by_text("diverged, last finite step").first).to_be_visible(timeout=TIMEOUT_MS)
