@@ -16,7 +16,7 @@ from ntk_core.events import Ended, PointFinished
 from ntk_core.experiments import run
 from ntk_core.papers import PRESETS
 from ntk_core.run_directory import RunDirectory, write_whole
-from ntk_core.specs import Spec
+from ntk_core.specs import Spec, digest
 
 
 def gallery_specs() -> dict[str, Spec]:
@@ -43,7 +43,8 @@ def main(names: Sequence[str]) -> int:
 
 def _rebuild(name: str, spec: Spec) -> bool:
     """One entry; whether it was completed."""
-    points = RunDirectory(GALLERY / ".runs" / name).begin(spec)
+    # By its digest: what another version of the spec left behind must not stand in the way.
+    points = RunDirectory(GALLERY / ".runs" / f"{name}-{digest(spec)[:16]}").begin(spec)
     for event in run(spec, points=points):
         if isinstance(event, PointFinished):
             print(f"{name}: {event.key} finished, {event.fraction:.0%}", file=sys.stderr)
