@@ -2,13 +2,13 @@
 
 import streamlit as st
 
-from dashboard import session
 from dashboard.components.chart import chart, chooser
+from dashboard.components.experiment_page import experiment_page
 from dashboard.components.export import export_menu
 from dashboard.components.graph_editor import graph_editor
 from dashboard.components.graph_view import graph_view
 from dashboard.components.provenance import provenance_footer
-from dashboard.components.run_panel import Shown, attach, live_panel, run_bar
+from dashboard.components.run_panel import Shown
 from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
 from dashboard.figures import dag as figures
 from dashboard.forms import Group, SpecForm
@@ -55,18 +55,13 @@ def draw(shown: Shown) -> None:
         provenance_footer(shown.result)
 
 
-address = session.new_address(PAGE)
-form = SpecForm(PAGE, PRESETS, address, attach(PAGE, address, DAGSpec))
-with st.sidebar:
-    form.widgets(GROUPS, elsewhere=("graph",))
-st.title(TITLE, anchor=False)
-st.markdown(f"{form.preset.claim} *{form.preset.source}.*", help=form.preset.our_choice)
-form.notes_elsewhere()
-run_bar(PAGE, form)
-tables, picture = st.columns([6, 7], gap="medium")
-with tables:
-    graph, _ = graph_editor(PAGE)
-with picture:
-    graph_view(PAGE, graph, form.spec or form.preset.spec)
-session.show_address(PAGE, {**form.query(), **session.job_query(PAGE)})
-live_panel(PAGE, form, draw)
+def editor(form: SpecForm[DAGSpec]) -> None:
+    """The graph as tables beside its drawing and its verdict."""
+    tables, picture = st.columns([6, 7], gap="medium")
+    with tables:
+        graph, _ = graph_editor(PAGE)
+    with picture:
+        graph_view(PAGE, graph, form.spec or form.preset.spec)
+
+
+experiment_page(PAGE, TITLE, PRESETS, DAGSpec, GROUPS, draw, elsewhere=("graph",), between=editor)

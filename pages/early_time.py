@@ -3,13 +3,13 @@
 import plotly.graph_objects as go
 import streamlit as st
 
-from dashboard import session
 from dashboard.components.early_time import against, constants, kernels, training
+from dashboard.components.experiment_page import experiment_page
 from dashboard.components.export import export_menu
 from dashboard.components.provenance import provenance_footer
-from dashboard.components.run_panel import Shown, attach, live_panel, run_bar
+from dashboard.components.run_panel import Shown
 from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
-from dashboard.forms import Group, SpecForm
+from dashboard.forms import Group
 from dashboard.navigation import enter
 from ntk_core.specs import EarlyTimeSpec
 
@@ -48,13 +48,4 @@ def draw(shown: Shown) -> None:
         provenance_footer(shown.result)
 
 
-address = session.new_address(PAGE)
-form = SpecForm(PAGE, PRESETS, address, attach(PAGE, address, EarlyTimeSpec))
-with st.sidebar:
-    form.widgets(GROUPS)
-st.title(TITLE, anchor=False)
-st.markdown(f"{form.preset.claim} *{form.preset.source}.*", help=form.preset.our_choice)
-form.notes_elsewhere()
-run_bar(PAGE, form)
-session.show_address(PAGE, {**form.query(), **session.job_query(PAGE)})
-live_panel(PAGE, form, draw)
+experiment_page(PAGE, TITLE, PRESETS, EarlyTimeSpec, GROUPS, draw)

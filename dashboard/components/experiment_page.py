@@ -1,0 +1,47 @@
+"""What all pages of one experiment have in common: form → job → figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import streamlit as st
+
+from dashboard import session
+from dashboard.components.run_panel import Shown, attach, live_panel, run_bar
+from dashboard.forms import Group, SpecForm
+from ntk_core.specs import Spec
+
+
+def experiment_page(
+    page: str,
+    title: str,
+    presets: Sequence[str],
+    kind: type[Spec],
+    groups: Sequence[Group],
+    draw: Callable[[Shown], None],
+    *,
+    elsewhere: Sequence[str] = (),
+    between: Callable[[SpecForm[Any]], None] | None = None,
+) -> None:
+    """The form in the sidebar, the claim of the preset, Run, and the figures of the job that is followed.
+
+    Args:
+        presets: names of the figures of papers that this page shows, the first one at first.
+        kind: the spec that the page edits; a job of another kind in the address is not followed.
+        draw: draws what is there of a result.
+        elsewhere: settings that have no widget in the sidebar.
+        between: draws what stands between Run and the figures.
+    """
+    address = session.new_address(page)
+    form: SpecForm[Any] = SpecForm(page, presets, address, attach(page, address, kind))
+    with st.sidebar:
+        form.widgets(groups, elsewhere=elsewhere)
+    st.title(title, anchor=False)
+    st.markdown(f"{form.preset.claim} *{form.preset.source}.*", help=form.preset.our_choice)
+    form.notes_elsewhere()
+    run_bar(page, form)
+    if between is not None:
+        between(form)
+    session.show_address(page, {**form.query(), **session.job_query(page)})
+    live_panel(page, form, draw)
