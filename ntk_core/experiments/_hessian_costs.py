@@ -25,7 +25,7 @@ def seconds(spec: HessianSpec, key: str) -> float:
     forward = sum(layer.multiplications for layer in layers)
     # A product reads each weight some four times: tangents forward and backward, of values and of gradients.
     norm = num_inputs * TYPICAL_MATVECS * (8 * forward / FLOPS_PER_SECOND + STEP_OVERHEAD_SECONDS)
-    compiled, each = 1.0, norm
+    compiled, each = 2.0, norm  # programs to compile, in typical ones: drawing, kernel and norm are two
     if spec.bounds and (has_bound(series.network) or HESSIAN_NETWORK_PARTS[series.network].nonlinear):
         compiled, each = compiled + 1, each + norm
     total = spec.num_seeds * each
@@ -36,7 +36,7 @@ def seconds(spec: HessianSpec, key: str) -> float:
         step = 6 * num_samples * forward / FLOPS_PER_SECOND + STEP_OVERHEAD_SECONDS
         kernel = 2 * sum(layer.kernel_operations(num_samples, num_outputs) for layer in layers) / FLOPS_PER_SECOND
         steps = min(TYPICAL_STEPS, spec.training.max_steps)
-        compiled += 1
+        compiled += 2
         total += trained * (steps * step + spec.training.num_records * kernel)
     if spec.radii:
         places = len(spec.radii) * spec.num_starts * (BALL_STEPS + 1)
