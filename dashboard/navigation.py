@@ -30,14 +30,12 @@ class PageEntry:
 
 PAGES = (
     PageEntry("overview", "Overview", ":material/home:", ""),
-    PageEntry(
-        "kernel_drift", "Kernel change", ":material/show_chart:", "Does the kernel stop moving as the width grows?"
-    ),
+    PageEntry("kernel_drift", "Kernel", ":material/show_chart:", "Does the kernel stop moving as the width grows?"),
     PageEntry("hessian", "Hessian", ":material/grid_on:", "Why does it become linear?"),
     PageEntry("architectures", "Architectures", ":material/account_tree:", "Which architectures become linear?"),
     PageEntry("dynamics", "Dynamics", ":material/compare_arrows:", "Does the network move like its linear model?"),
     PageEntry("optimization", "Optimization", ":material/trending_down:", "Does training need a constant kernel?"),
-    PageEntry("lazy", "Lazy training", ":material/alt_route:", "Lazy by scale or linear by width?"),
+    PageEntry("lazy", "Lazy", ":material/alt_route:", "Lazy by scale or linear by width?"),
     PageEntry("early_time", "Early time", ":material/schedule:", "What does a network learn first?"),
     PageEntry("dag", "Graphs", ":material/polyline:", "Does the graph that I draw become linear?"),
 )

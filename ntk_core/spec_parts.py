@@ -257,8 +257,8 @@ class ArchitectureSpec(SpecPart):
         """How many of the hidden layers are convolutions."""
         return {"convnet": self.depth, "mixed": 1}.get(self.kind, 0)
 
-    def check_inputs(self, input_shape: tuple[int, ...]) -> None:
-        """Refuse inputs that the layers cannot take.
+    def check_inputs(self, input_shape: tuple[int, ...], field: str = "architecture") -> None:
+        """Refuse inputs that the layers cannot take, naming the setting inside ``field``.
 
         Raises:
             InvalidInput: for a convolution on anything but images, a filter larger than its image, or a
@@ -267,16 +267,16 @@ class ArchitectureSpec(SpecPart):
         if not self.num_convolutions:
             return
         if len(input_shape) != 3:
-            raise InvalidInput("kind", self.kind, "with images only, for example dataset mnist")
+            raise InvalidInput(f"{field}.kind", self.kind, "with images only, for example dataset mnist")
         sides: tuple[int, ...] = input_shape[:2]
         image = " × ".join(str(side) for side in sides)
         for layer in range(1, self.num_convolutions + 1):
             if self.kernel_size > min(sides):
                 allowed = f"at most {min(sides)}, the sides that reach convolution {layer} from {image} images"
-                raise InvalidInput("kernel_size", self.kernel_size, allowed)
+                raise InvalidInput(f"{field}.kernel_size", self.kernel_size, allowed)
             if any(side % self.pool_size for side in sides):
                 allowed = f"1, or a divisor of the sides that reach each pooling ({layer} from {image} images: {sides})"
-                raise InvalidInput("pool_size", self.pool_size, allowed)
+                raise InvalidInput(f"{field}.pool_size", self.pool_size, allowed)
             sides = tuple(side // self.pool_size for side in sides)
 
     @model_validator(mode="after")

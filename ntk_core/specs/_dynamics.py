@@ -85,10 +85,7 @@ class DynamicsSpec(SweepSpec):
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         shapes = dataset_shapes(self.dataset.name, **self.data_options())
-        if self.architecture.kind in ("convnet", "mixed") and len(shapes.input_shape) != 3:
-            raise InvalidInput(
-                "architecture.kind", self.architecture.kind, "with images only, for example dataset mnist"
-            )
+        self.architecture.check_inputs(shapes.input_shape)
         if not shapes.class_names and self.loss != "square":
             raise InvalidInput("loss", self.loss, "square, for data without classes")
         if not shapes.class_names and "softmax" in self.outputs:

@@ -57,10 +57,7 @@ class KernelDriftSpec(SweepSpec):
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         input_shape = dataset_shapes(self.dataset.name, **self.dataset.options()).input_shape
-        try:
-            self.architecture.check_inputs(input_shape)
-        except InvalidInput as error:
-            raise InvalidInput(f"architecture.{error.field}", error.given, error.allowed) from None
+        self.architecture.check_inputs(input_shape)
         if self.infinite_width and not has_infinite_width(self.architecture):
             raise InvalidInput(
                 "infinite_width", True, "false, except for NTK parameterization and " + ", ".join(INFINITE_WIDTH_KINDS)

@@ -62,10 +62,7 @@ class LazySpec(SweepSpec):
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         shapes = dataset_shapes(self.dataset.name, **self.dataset.options())
-        try:
-            self.architecture.check_inputs(shapes.input_shape)
-        except InvalidInput as error:
-            raise InvalidInput(f"architecture.{error.field}", error.given, error.allowed) from None
+        self.architecture.check_inputs(shapes.input_shape)
         if self.architecture.initial_output != "random":
             raise InvalidInput(
                 "architecture.initial_output", self.architecture.initial_output, "random; starts says what is compared"

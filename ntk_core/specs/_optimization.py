@@ -52,10 +52,7 @@ class OptimizationSpec(SweepSpec):
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         shapes = dataset_shapes(self.dataset.name, **self.dataset.options())
-        try:
-            self.architecture.check_inputs(shapes.input_shape)
-        except InvalidInput as error:
-            raise InvalidInput(f"architecture.{error.field}", error.given, error.allowed) from None
+        self.architecture.check_inputs(shapes.input_shape)
         most = MAX_KERNEL_ROWS // shapes.num_outputs
         if shapes.num_samples > most:
             raise InvalidInput(
