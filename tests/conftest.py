@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +15,27 @@ settings.register_profile("house", deadline=None)
 settings.load_profile("house")
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+@pytest.fixture(scope="module")
+def quick_compilation() -> Iterator[None]:
+    """Compile with few optimizations, where compiling takes most of the time and nothing is about speed."""
+    import jax
+
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _let_compiled_programs_go() -> Iterator[None]:
+    """Thousands of tests in one process compile more programs than a process may hold."""
+    yield
+    if "jax" in sys.modules:
+        from ntk_core.experiments._compiled import release_compiled
+
+        release_compiled()
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.events import Ended, Event, PointFailed, PointFinished, PointProgress, PointStarted
+from ntk_core.experiments._compiled import release_compiled
 from ntk_core.experiments._estimate import check_size, estimate
 from ntk_core.experiments._registry import Growth, Progress, costs_of, experiment_of
 from ntk_core.results import RESULTS, PointValue, Provenance
@@ -76,6 +77,7 @@ def _events(spec: Spec, points: Points | None, should_stop: Callable[[], bool]) 
             break
         yield PointStarted(key=key, index=index)
         clock.start(key)
+        release_compiled()  # a worker lives through many runs
         try:
             work = computation.compute(spec, data, key)
             point = yield from _follow(work, key, clock, should_stop)

@@ -24,5 +24,5 @@ def test_curves_grow_before_the_point_is_finished_and_stop_ends_the_run(open_pag
     first = page.evaluate(STEPS_SHOWN)
     page.wait_for_function(f"{STEPS_SHOWN} > {first} && {STEPS_SHOWN} < 20000", timeout=TIMEOUT_MS)
     expect(page.get_by_test_id("stProgress")).to_contain_text("0 of 1 point")
-    page.get_by_role("button", name="Stop").click()
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     expect(page.get_by_text("Stopped: 0 of 1 point are done.")).to_be_visible(timeout=TIMEOUT_MS)

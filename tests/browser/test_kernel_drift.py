@@ -49,7 +49,7 @@ def test_points_arrive_one_by_one_and_a_stopped_job_is_found_after_a_reload_and_
     other.context.close()
 
     page.wait_for_timeout(6000)  # until the job has forgotten the other person
-    page.get_by_role("button", name="Stop").click()
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     expect(page.get_by_text("Stopped: 3 of 4 widths are done.")).to_be_visible(timeout=TIMEOUT_MS)
 
     job = job_of(page)
@@ -65,11 +65,11 @@ def test_stop_by_one_of_two_persons_only_detaches_that_one(open_page):
     expect(page.get_by_test_id("stProgress")).to_be_visible(timeout=TIMEOUT_MS)
     other = open_page(f"/kernel_drift?job={job_of(page)}")
     expect(other.get_by_test_id("stProgress")).to_be_visible(timeout=TIMEOUT_MS)
-    other.get_by_role("button", name="Stop").click()
+    other.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     expect(other.get_by_text("Somebody else follows this run too")).to_be_visible(timeout=TIMEOUT_MS)
     expect(page.get_by_test_id("stProgress")).to_be_visible()
     page.wait_for_timeout(6000)
-    page.get_by_role("button", name="Stop").click()
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     expect(page.get_by_text(re.compile(r"Stopped: \d of 4 widths"))).to_be_visible(timeout=TIMEOUT_MS)
 
 

@@ -14,6 +14,7 @@ from ntk_core.datasets import load_dataset
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.events import Ended, Estimated, PointFinished, PointProgress, PointStarted
 from ntk_core.experiments import _kernel_drift, estimate, run
+from ntk_core.experiments._compiled import num_maps, release_compiled
 from ntk_core.experiments._networks import build_network
 from ntk_core.experiments._sizes import layer_sizes
 from ntk_core.fits import fit_power_law
@@ -322,3 +323,20 @@ def test_images_run_through_the_same_experiment(name):
     assert result.status == "completed"
     assert all(np.isfinite(each.sup_change) for each in result.points[0].runs)
     assert result.provenance.data_sha256
+
+
+def test_compiled_programs_are_let_go_before_a_process_holds_too_many():
+    traced = []
+
+    @jax.jit
+    def double(x):
+        traced.append(x)
+        return 2 * x
+
+    double(1.0)
+    assert not release_compiled(most=10**9)
+    double(1.0)
+    assert len(traced) == 1
+    assert release_compiled(most=num_maps() - 1)
+    assert double(1.0) == 2.0
+    assert len(traced) == 2

@@ -13,7 +13,7 @@ from ntk_core.kernels._empirical import kernels_of_views
 from tests import neuron_oracle
 from tests.cases import Case, inputs, random_params
 
-NUM_GRAPHS, NUM_HESSIANS, NUM_INPUTS = 500, 4, 3
+NUM_GRAPHS, NUM_COMPILED, NUM_SHARES, NUM_INPUTS = 500, 4, 8, 3
 ENDS = ("input", "output")
 
 
@@ -119,15 +119,21 @@ def test_random_graphs_have_the_outputs_and_kernels_of_their_neurons(graphs, x64
     assert checked >= 100
 
 
-def test_random_graphs_have_the_compiled_kernels_and_hessian_norms_of_their_neurons(graphs, x64):
-    chosen = [pair for pair in accepted(graphs) if len(pair[1].groups) > 2][:NUM_HESSIANS]
-    assert len(chosen) == NUM_HESSIANS
+@pytest.mark.parametrize("share", range(NUM_SHARES))
+def test_random_graphs_have_the_hessian_norms_of_their_neurons(graphs, share, x64, quick_compilation):
+    for index, net in list(accepted(graphs))[share::NUM_SHARES]:
+        case = Case("", net, (NUM_INPUTS,))
+        params, x = random_params(case, index), inputs(case, 1, index)
+        hessian = neuron_oracle.hessian(neuron_oracle.written_out(net, params, NUM_INPUTS), x[0])
+        norm = np.abs(np.linalg.eigvalsh(hessian)).max()
+        assert hessian_norm(net, params, x[0]).value == pytest.approx(norm, rel=1e-10, abs=1e-12)
+
+
+def test_random_graphs_have_the_compiled_kernels_of_their_neurons(graphs, x64):
+    chosen = [pair for pair in accepted(graphs) if len(pair[1].groups) > 2][:NUM_COMPILED]
+    assert len(chosen) == NUM_COMPILED
     for index, net in chosen:
         case = Case("", net, (NUM_INPUTS,))
         params, x = random_params(case, index), inputs(case, 2, index)
-        neurons = neuron_oracle.written_out(net, params, NUM_INPUTS)
-        expected = neuron_oracle.kernel(neurons, x)
+        expected = neuron_oracle.kernel(neuron_oracle.written_out(net, params, NUM_INPUTS), x)
         np.testing.assert_allclose(empirical_ntk(net, params, x), expected, rtol=1e-10, atol=1e-10)
-        hessian = neuron_oracle.hessian(neurons, x[0])
-        norm = np.abs(np.linalg.eigvalsh(hessian)).max()
-        assert hessian_norm(net, params, x[0]).value == pytest.approx(norm, rel=1e-10, abs=1e-12)

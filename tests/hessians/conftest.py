@@ -1,16 +1,10 @@
-"""What tests of Hessians share: compiling takes most of their time, and none of them is about speed."""
+"""What tests of Hessians share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import jax
 import pytest
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _quick_compilation() -> Iterator[None]:
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
+def _quickly(quick_compilation: None) -> None:
+    """No test here is about speed."""
