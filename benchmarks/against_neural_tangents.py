@@ -35,11 +35,11 @@ ALL = ("structured", "ntvp", "jacobian_contraction")
 CASES: tuple[tuple[dict[str, Any], tuple[str, ...], int], ...] = (
     ({"kind": "dense", "hidden_layers": 1, "width": 1_000}, ALL, 7),
     ({"kind": "dense", "hidden_layers": 1, "width": 10_000}, ALL, 7),
-    ({"kind": "dense", "hidden_layers": 1, "width": 100_000}, ("structured",), 5),
+    ({"kind": "dense", "hidden_layers": 1, "width": 100_000}, ("structured",), 15),
     ({"kind": "dense", "hidden_layers": 3, "width": 300}, ALL, 7),
-    ({"kind": "dense", "hidden_layers": 3, "width": 1_000}, ("structured", "ntvp"), 5),
+    ({"kind": "dense", "hidden_layers": 3, "width": 1_000}, ("structured", "ntvp"), 15),
     ({"kind": "dense", "hidden_layers": 3, "width": 3_000}, ("structured", "ntvp"), 5),
-    ({"kind": "convnet", "hidden_layers": 2, "width": 64}, ALL, 5),
+    ({"kind": "convnet", "hidden_layers": 2, "width": 64}, ALL, 15),
     ({"kind": "convnet", "hidden_layers": 2, "width": 256}, ("structured", "ntvp"), 3),
 )
 
