@@ -28,14 +28,14 @@ def quick_compilation() -> Iterator[None]:
     jax.config.update("jax_disable_most_optimizations", before)
 
 
-@pytest.fixture(autouse=True, scope="module")
+@pytest.fixture(autouse=True)
 def _let_compiled_programs_go() -> Iterator[None]:
     """Thousands of tests in one process compile more programs than a process may hold."""
     yield
     if "jax" in sys.modules:
         from ntk_core.experiments._compiled import release_compiled
 
-        release_compiled()
+        release_compiled(most=15_000)
 
 
 @pytest.fixture
