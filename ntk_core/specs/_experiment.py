@@ -11,6 +11,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.spec_parts import DatasetSpec, SpecPart, Width
 
 SCHEMA_VERSION: Literal[1] = 1
+UPLOAD = "upload"  # name of the data that a person brings
 
 
 class ExperimentSpec(SpecPart):
@@ -26,6 +27,11 @@ class ExperimentSpec(SpecPart):
 
     experiment: str
     schema_version: Literal[1] = SCHEMA_VERSION
+
+    @property
+    def is_private(self) -> bool:
+        """Whether it uses data that someone brought; such runs are shown to nobody else."""
+        return any(getattr(getattr(self, name), "name", None) == UPLOAD for name in type(self).model_fields)
 
     def point_keys(self) -> tuple[str, ...]:
         """The keys of all points, in order of cost."""

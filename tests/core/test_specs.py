@@ -39,6 +39,16 @@ def test_every_preset_names_its_source_and_what_is_our_choice(name):
     assert "our choice" in preset(name).our_choice.lower()
 
 
+@pytest.mark.parametrize("name", PRESETS)
+def test_no_preset_is_private(name):
+    assert not PRESETS[name].spec.is_private
+    assert not PRESETS[name].paper_spec.is_private
+
+
+def test_a_spec_whose_data_someone_brought_is_private():
+    assert SPEC.model_copy(update={"dataset": SPEC.dataset.model_copy(update={"name": "upload"})}).is_private
+
+
 def test_the_digest_does_not_depend_on_the_order_or_the_spelling_of_settings():
     shuffled = {"widths": ["1e3", 100, 100, 30.0], "outputs": ["linear", "softmax", "swish", "linear"]}
     assert digest(parse_spec(shuffled)) == digest(with_settings(SPEC, {"widths": [30, 100, 1000]}))
