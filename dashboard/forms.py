@@ -10,7 +10,7 @@ import streamlit as st
 
 from dashboard.sentences import plain
 from dashboard.settings import Part, Setting, differences, settings, spec_from_texts, text_of, value_of, values_of
-from ntk_core.errors import InvalidInput, TooLarge
+from ntk_core.errors import InvalidInput
 from ntk_core.experiments import check_size
 from ntk_core.papers import PRESETS, Preset
 from ntk_core.specs import InvalidSpec, SpecPart, with_settings
@@ -206,7 +206,7 @@ class SpecForm(Generic[Part]):
         try:
             spec = with_settings(type(self.preset.spec)(), self._values())
             self._check(spec)
-        except (InvalidSpec, TooLarge) as error:
+        except (InvalidSpec, InvalidInput) as error:
             found = error.problems if isinstance(error, InvalidSpec) else (error,)
             return None, {p.field: titled[p.field].sentence(p) if p.field in titled else f"{p}." for p in found}
         return spec, {}

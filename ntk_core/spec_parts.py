@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
@@ -14,8 +15,9 @@ from pydantic import (
     model_validator,
 )
 
-from ntk_core.datasets import dataset_options
+from ntk_core.datasets import DatasetShapes, dataset_options, dataset_shapes
 from ntk_core.errors import InvalidInput
+from ntk_core.uploads import DIGEST, HOW_TO_BRING, MissingUpload
 from ntk_core.vocabulary import ACTIVATIONS, ARCHITECTURES, DATASETS, OUTPUTS, PARAMETERIZATIONS
 
 if TYPE_CHECKING:  # type checkers want the names written out; at run time they come from the vocabulary
@@ -43,6 +45,13 @@ def _count(given: Any) -> Any:
     return int(number) if number is not None and number.is_integer() else given
 
 
+def _digest(given: Any) -> Any:
+    if isinstance(given, str) and DIGEST.match(given):
+        return given
+    raise InvalidInput("", given or "nothing", HOW_TO_BRING)
+
+
+UploadDigest = Annotated[str, BeforeValidator(_digest)]
 Width = Annotated[int, BeforeValidator(_count), Field(ge=1, le=10_000_000)]
 
 
@@ -85,7 +94,8 @@ class DatasetSpec(SpecPart):
         "noise": ("gaussian-mixture", "sine"),
         "classes": ("mnist", "fashion-mnist", "digits"),
         "resolution": ("cifar2",),
-        "standardize": ("mnist", "fashion-mnist", "cifar2", "digits"),
+        "standardize": ("mnist", "fashion-mnist", "cifar2", "digits", "upload"),
+        "digest": ("upload",),
     }
 
     name: DatasetName = Field("gaussian-mixture", title="Dataset", description="Where the inputs x come from.")
@@ -118,17 +128,30 @@ class DatasetSpec(SpecPart):
     standardize: Literal["raw", "unit-norm", "standard"] = Field(
         "raw",
         title="Standardize",
-        description="Pixels as they are, from 0 to 1; images scaled to norm √d; or pixels to mean 0, variance 1.",
+        description="Inputs as they are (pixels from 0 to 1); each scaled to norm √d; or every entry to mean 0, "
+        "variance 1.",
     )
     resolution: Literal[8, 32] = Field(8, title="Resolution", description="Pixels along each side of an image.")
+    digest: UploadDigest | None = Field(
+        None, title="Your data", description="Data that you brought on the page Your data, named by their SHA-256."
+    )
     seed: int = Field(
         0, ge=0, le=2**31 - 1, title="Data seed", description="Seed of the data's law and of the subset drawn."
     )
 
     @model_validator(mode="after")
     def _available(self) -> Self:
-        dataset_options(self.name, **self.options())
+        # Results are read where an upload is not kept; ``check_size`` refuses to compute without it.
+        with contextlib.suppress(MissingUpload):
+            dataset_options(self.name, **self.options())
         return self
+
+    def known_shapes(self, **more: Any) -> DatasetShapes | None:
+        """Shapes with these further options of ``load_dataset``; None for an upload that is not kept here."""
+        try:
+            return dataset_shapes(self.name, **{**self.options(), **more})
+        except MissingUpload:
+            return None
 
     def options(self) -> dict[str, Any]:
         """The options of ``load_dataset`` for this choice; no test points are asked for."""

@@ -106,6 +106,7 @@ DATASETS = _table(
     Term("fashion-mnist", "Fashion-MNIST", "clothing, 28 × 28"),
     Term("cifar2", "CIFAR-2", "cats and horses of CIFAR-10, in color"),
     Term("digits", "digits", "MNIST averaged to 7 × 7"),
+    Term("upload", "your data", "what you brought on the page Your data: a table, arrays or images"),
 )
 
 HESSIAN_NETWORKS = _table(

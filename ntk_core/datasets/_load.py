@@ -8,20 +8,22 @@ import numpy as np
 
 from ntk_core.datasets._dataset import Dataset
 from ntk_core.datasets._images import image_provenance, load_images
-from ntk_core.datasets._registry import dataset_info, dataset_options, dataset_shapes
+from ntk_core.datasets._kept import kept_dataset
+from ntk_core.datasets._registry import UPLOAD, dataset_info, dataset_options, dataset_shapes
 from ntk_core.datasets._synthetic import MIXTURE_PROVENANCE, SINE_PROVENANCE, gaussian_mixture, sine
 from ntk_core.datasets._transforms import encode_targets, standardize_inputs
 
 
 def load_dataset(name: str, **options: Any) -> Dataset:
-    """The data set ``name``: "gaussian-mixture", "sine", "mnist", "fashion-mnist", "cifar2" or "digits".
+    """The data set ``name``: "gaussian-mixture", "sine", "mnist", "fashion-mnist", "cifar2", "digits", or "upload".
 
     Every option with its bounds and default is in ``dataset_info(name).options``. For all sets: ``num_samples``,
     ``num_test`` and ``seed``; for "sine" (one input, one output, no classes) also ``noise``. For sets with classes:
     ``standardize`` ("raw", "unit-norm", "standard") and ``targets`` ("one-hot" → y (n, C);
     "plus-minus" for two classes → y (n, 1), −1 for the first). The mixture has ``num_classes``, ``input_dim`` and
     ``noise``; the image sets have ``classes`` (names or indices, balanced), ``source`` ("shipped" or "full"),
-    ``flatten``, and for "cifar2" ``resolution`` (8 or 32).
+    ``flatten``, and for "cifar2" ``resolution`` (8 or 32). Data of one's own, "upload", have the ``digest`` that
+    :func:`ntk_core.uploads.keep_upload` gave them; their test points are samples that are not trained on.
 
     Returns:
         Read-only float32 arrays; images are (n, height, width, channels). Equal options give equal data on every
@@ -30,6 +32,7 @@ def load_dataset(name: str, **options: Any) -> Dataset:
     Raises:
         InvalidInput: unknown name or option, a value outside its bounds, more samples than there are, or a full set
             that is missing or not the original.
+        MissingUpload: data of this digest are not, or no longer, kept here.
         TooLarge: synthetic data beyond 512 MiB.
 
     Example:
@@ -40,6 +43,8 @@ def load_dataset(name: str, **options: Any) -> Dataset:
     checked = dataset_options(name, **options)
     if name == "sine":
         return _curve(checked)
+    if name == UPLOAD:
+        return kept_dataset(checked)
     shapes = dataset_shapes(name, **checked)
     if name == "gaussian-mixture":
         law = ("num_samples", "num_test", "num_classes", "input_dim", "noise", "seed")

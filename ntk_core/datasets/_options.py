@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ntk_core.errors import InvalidInput
+from ntk_core.uploads import DIGEST, HOW_TO_BRING
 
-OptionKind = Literal["integer", "number", "flag", "choice", "classes"]
+OptionKind = Literal["integer", "number", "flag", "choice", "classes", "digest"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Option:
     Attributes:
         name: the keyword.
         kind: ``"integer"``, ``"number"``, ``"flag"``, ``"choice"`` (one of ``choices``) or ``"classes"`` (at least two
-            of ``choices``, by name or index; ``None`` means all).
+            of ``choices``, by name or index; ``None`` means all), ``"digest"`` (64 hexadecimal digits).
         default: the value when it is not given.
         help: one sentence for a person.
         minimum, maximum: inclusive bounds of integers and numbers.
@@ -43,6 +44,8 @@ class Option:
         """
         if self.kind == "classes":
             return self._check_classes(value)
+        if self.kind == "digest" and isinstance(value, str) and DIGEST.match(value):
+            return value
         if self.kind == "choice":
             for choice in self.choices:
                 if type(choice) is type(value) and choice == value:
@@ -50,17 +53,19 @@ class Option:
         elif self.kind == "flag":
             if isinstance(value, bool):
                 return value
-        elif not isinstance(value, bool):
+        elif self.kind in ("integer", "number") and not isinstance(value, bool):
             number = _integer(value) if self.kind == "integer" else _number(value)
             if number is not None and self.minimum <= number <= self.maximum:
                 return number
-        raise InvalidInput(self.name, value, self.allowed)
+        raise InvalidInput(self.name, "nothing" if value is None else value, self.allowed)
 
     @property
     def allowed(self) -> str:
         """The allowed values in words."""
         if self.kind == "flag":
             return "true or false"
+        if self.kind == "digest":
+            return HOW_TO_BRING
         if self.kind == "choice":
             return " or ".join(str(choice) for choice in self.choices)
         if self.kind == "classes":

@@ -8,10 +8,12 @@ from typing import Any, Literal
 
 from ntk_core.datasets._options import Option
 from ntk_core.errors import InvalidInput, TooLarge
+from ntk_core.uploads import DEFAULT_LIMITS, upload_shapes
 
 Split = Literal["train", "test"]
 Counts = tuple[int, ...]  # images available of each class
 
+UPLOAD = "upload"
 MAX_SEED = 2**32 - 1
 MAX_SYNTHETIC_VALUES = 2**27  # 512 MiB of float32 in one array
 
@@ -97,6 +99,7 @@ def dataset_options(name: str, **options: Any) -> dict[str, Any]:
 
     Raises:
         InvalidInput: unknown name or option, a value outside its bounds, or options that contradict each other.
+        MissingUpload: data of somebody's own that are not, or no longer, kept here.
         TooLarge: synthetic data that would not fit into 512 MiB.
     """
     info = dataset_info(name)
@@ -126,6 +129,7 @@ def dataset_shapes(name: str, **options: Any) -> DatasetShapes:
 
 
 def _shapes(info: DatasetInfo, options: Mapping[str, Any]) -> DatasetShapes:
+    targets_only = 1
     if info.name == "gaussian-mixture":
         class_names = tuple(f"class {index}" for index in range(options["num_classes"]))
         input_shape: tuple[int, ...] = (options["input_dim"],)
@@ -133,6 +137,12 @@ def _shapes(info: DatasetInfo, options: Mapping[str, Any]) -> DatasetShapes:
     elif info.name == "sine":
         class_names, input_shape = (), (1,)
         available = {"train": info.option("num_samples").maximum, "test": info.option("num_test").maximum}
+    elif info.name == UPLOAD:
+        kept = upload_shapes(options["digest"])
+        class_names, input_shape = kept.class_names, kept.input_shape
+        # Test points are those that are not trained on.
+        available = {"train": kept.num_samples, "test": max(0, kept.num_samples - options["num_samples"])}
+        targets_only = kept.num_targets
     else:
         class_names = options["classes"]
         side = options.get("resolution", info._side)
@@ -147,7 +157,7 @@ def _shapes(info: DatasetInfo, options: Mapping[str, Any]) -> DatasetShapes:
         num_samples=options["num_samples"],
         num_test=options["num_test"],
         input_shape=input_shape,
-        num_outputs=len(class_names) if options.get("targets") == "one-hot" else 1,
+        num_outputs=len(class_names) if class_names and options.get("targets") == "one-hot" else targets_only,
         class_names=class_names,
         available_train=int(available["train"]),
         available_test=int(available["test"]),
@@ -290,6 +300,17 @@ _DATASETS = {
             _image_options(_DIGIT_NAMES, 60_000, 10_000),
             _side=7,
             _counts=_TEN_CLASSES,
+        ),
+        DatasetInfo(
+            UPLOAD,
+            "Your data",
+            "A table, arrays or images that somebody brought, by the SHA-256 of what was kept of them.",
+            (),
+            (
+                *_shared_options(DEFAULT_LIMITS.max_rows, DEFAULT_LIMITS.max_rows, num_samples=60, num_test=0),
+                *_CODING,
+                Option("digest", "digest", None, "SHA-256 of the data, as the page Your data or the command says."),
+            ),
         ),
     )
 }

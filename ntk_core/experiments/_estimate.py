@@ -10,7 +10,8 @@ import psutil
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.events import Estimated
 from ntk_core.experiments._registry import costs_of
-from ntk_core.specs import Spec
+from ntk_core.specs import DatasetSpec, Spec
+from ntk_core.uploads import HOW_TO_BRING, MissingUpload
 
 MEMORY_VARIABLE = "LINEARITY_LAB_MEMORY_GIB"
 
@@ -32,13 +33,15 @@ def largest_bytes(spec: Spec) -> float:
 
 
 def check_size(spec: Spec) -> None:
-    """Refuse a spec whose largest point does not fit into memory.
+    """Refuse a spec whose data are not here, or whose largest point does not fit into memory.
 
     Raises:
+        MissingUpload: for ``dataset.digest``, when the data that somebody brought are not kept here.
         TooLarge: for the swept setting, with the largest value that fits, or for ``dataset.num_samples`` when none
             does.
         InvalidInput: when the memory limit of the environment is not a number.
     """
+    _check_data(spec)
     limit, required = memory_limit(), largest_bytes(spec)
     if required <= limit:
         return
@@ -58,6 +61,12 @@ def check_size(spec: Spec) -> None:
 
         nearest = _largest(lambda count: largest_bytes(of_samples(count)) <= limit, given)
     raise TooLarge(field, given, required=required, limit=limit, unit="bytes", nearest=nearest)
+
+
+def _check_data(spec: Spec) -> None:
+    dataset = getattr(spec, "dataset", None)
+    if isinstance(dataset, DatasetSpec) and dataset.known_shapes() is None:
+        raise MissingUpload("dataset.digest", dataset.digest, HOW_TO_BRING)
 
 
 def memory_limit() -> float:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, field_validator, model_validator
 
-from ntk_core.datasets import dataset_shapes
 from ntk_core.errors import InvalidInput
 from ntk_core.graphs import EXAMPLE_TITLES, Graph, dense_graph, example_graphs, graph_data, parse_graph
 from ntk_core.spec_parts import ActivationName, OutputName, TrainingSpec, Width
@@ -89,9 +88,9 @@ class DAGSpec(SweepSpec):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        shape = dataset_shapes(self.dataset.name, **self.dataset.options()).input_shape
+        shapes = self.dataset.known_shapes()
         for name, graph in self.graphs().items():
-            if graph.positioned and len(shape) != 3:
+            if graph.positioned and shapes is not None and len(shapes.input_shape) != 3:
                 field = "graph" if name == DRAWN else "compared"
                 raise InvalidInput(field, "shared weights", "images only, for example dataset cifar2")
         if self.num_hessians or self.pre_activations:

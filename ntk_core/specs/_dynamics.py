@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from ntk_core.datasets import dataset_shapes
+from ntk_core.datasets import DatasetShapes
 from ntk_core.errors import InvalidInput
 from ntk_core.spec_parts import ArchitectureSpec, OutputName, TrainingSpec, Width
 from ntk_core.specs._experiment import SweepSpec
@@ -84,12 +84,9 @@ class DynamicsSpec(SweepSpec):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        shapes = dataset_shapes(self.dataset.name, **self.data_options())
-        self.architecture.check_inputs(shapes.input_shape)
-        if not shapes.class_names and self.loss != "square":
-            raise InvalidInput("loss", self.loss, "square, for data without classes")
-        if not shapes.class_names and "softmax" in self.outputs:
-            raise InvalidInput("outputs", "softmax", "other outputs, for data without classes")
+        shapes = self.dataset.known_shapes(num_test=self.num_test)
+        if shapes is not None:
+            self._check_data(shapes)
         if self.infinite_width and not has_infinite_width(self.architecture):
             raise InvalidInput(
                 "infinite_width", True, "false, except for NTK parameterization and " + ", ".join(INFINITE_WIDTH_KINDS)
@@ -99,6 +96,13 @@ class DynamicsSpec(SweepSpec):
                 "batch_size", self.batch_size, f"at most {self.dataset.num_samples:,}, the number of training points"
             )
         return self
+
+    def _check_data(self, shapes: DatasetShapes) -> None:
+        self.architecture.check_inputs(shapes.input_shape)
+        if not shapes.class_names and self.loss != "square":
+            raise InvalidInput("loss", self.loss, "square, for data without classes")
+        if not shapes.class_names and "softmax" in self.outputs:
+            raise InvalidInput("outputs", "softmax", "other outputs, for data without classes")
 
     def data_options(self) -> dict[str, Any]:
         """The options of ``load_dataset``, with test points."""

@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from ntk_core.datasets import dataset_shapes
 from ntk_core.errors import InvalidInput
 from ntk_core.spec_parts import DatasetSpec, SpecPart, Width
 
@@ -65,7 +64,8 @@ class SweepSpec(ExperimentSpec):
 
     @model_validator(mode="after")
     def _has_classes(self) -> Self:
-        if not self.takes_curves and not dataset_shapes(self.dataset.name, **self.dataset.options()).class_names:
+        shapes = None if self.takes_curves else self.dataset.known_shapes()
+        if shapes is not None and not shapes.class_names:
             raise InvalidInput("dataset.name", self.dataset.name, "data with classes")
         return self
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple,
 
 from pydantic import Field, field_validator, model_validator
 
-from ntk_core.datasets import dataset_shapes
 from ntk_core.errors import InvalidInput
 from ntk_core.spec_parts import (
     ActivationName,
@@ -177,19 +176,21 @@ class HessianSpec(SweepSpec):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        shapes = dataset_shapes(self.dataset.name, **self.dataset.options())
-        convolutional = [name for name in self.networks if HESSIAN_NETWORK_PARTS[name].is_convolutional]
-        if convolutional and len(shapes.input_shape) != 3:
-            raise InvalidInput("networks", convolutional[0], "with images only, for example dataset mnist")
+        shapes = self.dataset.known_shapes()
         if len(self.series()) > MAX_SERIES:
             given = f"{len(self.networks)} networks with {len(self.parameterizations)} parameterizations"
             raise InvalidInput("networks", given, f"at most {MAX_SERIES} lines in all")
-        if self.output_index >= shapes.num_outputs:
-            raise InvalidInput("output_index", self.output_index, f"0 to {shapes.num_outputs - 1}, one of the outputs")
         narrow = [name for name in self.networks if HESSIAN_NETWORK_PARTS[name].narrow]
         narrowest = min((self.wide_width(name, self.widths[0]) for name in narrow), default=self.bottleneck_width)
         if self.bottleneck_width > narrowest:
             raise InvalidInput("bottleneck_width", self.bottleneck_width, f"1 to {narrowest}, as the wide layers have")
+        if shapes is None:
+            return self
+        convolutional = [name for name in self.networks if HESSIAN_NETWORK_PARTS[name].is_convolutional]
+        if convolutional and len(shapes.input_shape) != 3:
+            raise InvalidInput("networks", convolutional[0], "with images only, for example dataset mnist")
+        if self.output_index >= shapes.num_outputs:
+            raise InvalidInput("output_index", self.output_index, f"0 to {shapes.num_outputs - 1}, one of the outputs")
         if self.num_inputs > shapes.num_samples:
             raise InvalidInput("num_inputs", self.num_inputs, f"1 to {shapes.num_samples}, the training points")
         return self

@@ -7,7 +7,6 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from ntk_core.datasets import dataset_shapes
 from ntk_core.errors import InvalidInput
 from ntk_core.spec_parts import ArchitectureSpec, OutputName, TrainingSpec, Width
 from ntk_core.specs._experiment import SweepSpec
@@ -56,8 +55,9 @@ class KernelDriftSpec(SweepSpec):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        input_shape = dataset_shapes(self.dataset.name, **self.dataset.options()).input_shape
-        self.architecture.check_inputs(input_shape)
+        shapes = self.dataset.known_shapes()
+        if shapes is not None:
+            self.architecture.check_inputs(shapes.input_shape)
         if self.infinite_width and not has_infinite_width(self.architecture):
             raise InvalidInput(
                 "infinite_width", True, "false, except for NTK parameterization and " + ", ".join(INFINITE_WIDTH_KINDS)

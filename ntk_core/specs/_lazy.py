@@ -6,7 +6,6 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from ntk_core.datasets import dataset_shapes
 from ntk_core.errors import InvalidInput
 from ntk_core.spec_parts import ArchitectureSpec, DatasetSpec, OutputName, TrainingSpec, Width
 from ntk_core.specs._experiment import SweepSpec
@@ -61,8 +60,9 @@ class LazySpec(SweepSpec):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        shapes = dataset_shapes(self.dataset.name, **self.dataset.options())
-        self.architecture.check_inputs(shapes.input_shape)
+        shapes = self.dataset.known_shapes()
+        if shapes is not None:
+            self.architecture.check_inputs(shapes.input_shape)
         if self.architecture.initial_output != "random":
             raise InvalidInput(
                 "architecture.initial_output", self.architecture.initial_output, "random; starts says what is compared"

@@ -6,7 +6,6 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from ntk_core.datasets import dataset_shapes
 from ntk_core.errors import InvalidInput
 from ntk_core.spec_parts import ArchitectureSpec, DatasetSpec, OutputName, TrainingSpec, Width
 from ntk_core.specs._experiment import SweepSpec
@@ -51,7 +50,9 @@ class OptimizationSpec(SweepSpec):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        shapes = dataset_shapes(self.dataset.name, **self.dataset.options())
+        shapes = self.dataset.known_shapes()
+        if shapes is None:
+            return self
         self.architecture.check_inputs(shapes.input_shape)
         most = MAX_KERNEL_ROWS // shapes.num_outputs
         if shapes.num_samples > most:

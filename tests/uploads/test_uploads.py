@@ -1,0 +1,257 @@
+"""From a file to a data set: what is read is what was written, kept once, used like any other."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ntk_core.datasets import dataset_shapes, load_dataset
+from ntk_core.errors import InvalidInput
+from ntk_core.experiments import check_size, estimate
+from ntk_core.specs import EXPERIMENTS, InvalidSpec, KernelDriftSpec, canonical_json, parse_spec, with_settings
+from ntk_core.uploads import (
+    Choices,
+    MissingUpload,
+    Table,
+    clean_upload,
+    forget_upload,
+    keep_upload,
+    parse_upload,
+    read_upload,
+    suggested_choices,
+    upload_digest,
+    upload_shapes,
+)
+from tests.uploads.files import arrays, blobs, flowers, image, pets
+
+
+def cleaned(data: bytes, **changes):
+    candidate = parse_upload(data)
+    return clean_upload(candidate, replace(suggested_choices(candidate), **changes))
+
+
+def private_spec(digest: str, **settings) -> KernelDriftSpec:
+    named = {"dataset.name": "upload", "dataset.digest": digest, "dataset.num_samples": 30}
+    return with_settings(KernelDriftSpec(), named | settings)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_a_table_is_read_as_it_was_written_whatever_separates_its_columns(delimiter):
+    table = parse_upload(flowers(delimiter=delimiter))
+    assert isinstance(table, Table)
+    assert table.names == ("sepal", "petal", "size", "kind")
+    assert [column.kind for column in table.columns] == ["number"] * 3 + ["text"]
+    found = clean_upload(table, Choices(("sepal", "petal"), "kind"))
+    expected = np.random.default_rng(0).normal(size=(60, 2))
+    np.testing.assert_allclose(found.x, expected, atol=5e-5)
+    assert found.counts == {"iris": 20, "rose": 20, "tulip": 20}
+    assert found.labels.tolist() == [0, 1, 2] * 20
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_the_encodings_of_spreadsheets_are_read(encoding):
+    text = "größe,x,art\n1,2,süß\n2,5,süß\n3,1,é\n4,2,é\n"
+    found = cleaned(text.encode(encoding))
+    assert found.class_names == ("süß", "é")
+
+
+def test_quotes_empty_lines_and_windows_line_ends_are_part_of_csv():
+    text = '"a, b","kind"\r\n"1","x, y"\r\n\r\n"2","z"\r\n"3","x, y"\r\n"5","z"\r\n'
+    found = cleaned(text.encode())
+    assert (found.x[:, 0].tolist(), found.class_names) == ([1, 2, 3, 5], ("x, y", "z"))
+
+
+def test_rows_with_gaps_are_left_out_when_a_person_says_so():
+    text = "a,b,kind\n1,2,x\nNA,3,y\n3,4,x\n4,,y\n5,7,y\n6,8,y\n"
+    found = cleaned(text.encode(), drop_missing=True)
+    assert found.x.tolist() == [[1, 2], [3, 4], [5, 7], [6, 8]]
+    assert found.counts == {"x": 2, "y": 2}
+
+
+def test_a_regression_target_has_mean_0_and_variance_1_unless_it_is_kept_as_it_is():
+    choices = {"features": ("sepal", "petal"), "target": "size", "task": "regression"}
+    scaled, plain = (cleaned(flowers(), scale_targets=scale, **choices) for scale in (True, False))
+    np.testing.assert_allclose([scaled.targets.mean(), scaled.targets.std()], [0, 1], atol=1e-6)
+    np.testing.assert_allclose(plain.targets[:, 0], plain.x.sum(axis=1), atol=2e-4)
+    assert scaled.class_names == ()
+
+
+def test_some_classes_can_be_chosen():
+    found = cleaned(flowers(), classes=("tulip", "iris"))
+    assert found.counts == {"iris": 20, "tulip": 20}
+
+
+@pytest.mark.parametrize(
+    "labels", [np.arange(40) % 3, np.eye(3)[np.arange(40) % 3], np.array(list("abc"))[np.arange(40) % 3]]
+)
+def test_labels_of_arrays_may_be_numbers_one_hot_rows_or_texts(labels):
+    x = np.random.default_rng(0).normal(size=(40, 5))
+    found = cleaned(arrays(inputs=x, labels=labels))
+    np.testing.assert_array_equal(found.labels, np.arange(40) % 3)
+    np.testing.assert_array_equal(found.x, x.astype(np.float32))
+
+
+def test_columns_in_fortran_order_stay_columns():
+    x = np.asfortranarray(np.random.default_rng(0).normal(size=(40, 5)))
+    np.testing.assert_array_equal(cleaned(arrays(x=x, y=np.arange(40) % 2)).x, x.astype(np.float32))
+
+
+def test_bytes_of_images_become_numbers_from_0_to_1():
+    x = np.random.default_rng(0).integers(0, 256, (40, 5, 4), dtype=np.uint8)
+    found = cleaned(arrays(x=x, y=np.arange(40) % 2))
+    np.testing.assert_allclose(found.x[..., 0], x / 255, rtol=1e-6)
+
+
+def test_images_are_their_pixels_and_folders_their_classes():
+    found = cleaned(pets())
+    assert (found.input_shape, found.counts) == ((10, 10, 3), {"cat": 6, "dog": 6})
+    pixels = np.random.default_rng(3).integers(0, 256, (10, 10, 3), dtype=np.uint8)
+    np.testing.assert_allclose(found.x[3], pixels / 255, rtol=1e-6)
+    assert found.labels[3] == 1
+
+
+def test_images_are_scaled_by_averages_over_blocks():
+    found = cleaned(pets(), side=5)
+    pixels = np.random.default_rng(3).integers(0, 256, (10, 10, 3), dtype=np.uint8)
+    averages = pixels.reshape(5, 2, 5, 2, 3).mean(axis=(1, 3)) / 255
+    np.testing.assert_allclose(found.x[3], averages, atol=1.01 / 255)  # rounded to bytes along both axes
+    assert cleaned(pets(), gray=True, side=4).input_shape == (4, 4, 1)
+
+
+def test_images_of_several_formats_and_sizes_go_together():
+    mixed = {f"pets/dog/{form}.{form.lower()}": image(12, 9, form=form) for form in ("JPEG", "BMP")}
+    mixed |= {f"pets/cat/{mode}.png": image(10, 10, mode=mode) for mode in ("L", "RGBA", "P", "1")}
+    assert cleaned(pets(**mixed)).x.shape == (18, 16, 16, 3)
+
+
+def test_equal_data_have_one_digest_and_are_kept_once(data_directory):
+    digest = keep_upload(cleaned(flowers()))
+    assert keep_upload(cleaned(flowers(delimiter=";"))) == digest == upload_digest(read_upload(digest))
+    assert [path.name for path in (data_directory / "uploads").iterdir()] == [f"{digest}.npz"]
+    assert keep_upload(cleaned(flowers(), features=("sepal",))) != digest
+
+
+def test_kept_data_are_readable_by_their_owner_only(data_directory):
+    path = data_directory / "uploads" / f"{keep_upload(cleaned(flowers()))}.npz"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_longest_unused_goes_when_the_folder_is_full(data_directory):
+    first, second = (keep_upload(cleaned(flowers(), features=(name,))) for name in ("sepal", "petal"))
+    size = sum(path.stat().st_size for path in (data_directory / "uploads").iterdir())
+    long_ago = time.time() - 1000
+    for age, digest in enumerate((second, first)):
+        os.utime(data_directory / "uploads" / f"{digest}.npz", (long_ago + age,) * 2)
+    read_upload(second)  # used just now
+    third = keep_upload(cleaned(flowers(), features=("size",)), max_kept_bytes=size + 100)
+    assert [upload_shapes(each).num_samples for each in (second, third)] == [60, 60]
+    with pytest.raises(MissingUpload):
+        upload_shapes(first)
+
+
+def test_data_that_were_changed_on_disk_are_not_used(data_directory):
+    digest, other = keep_upload(cleaned(flowers())), keep_upload(cleaned(blobs()))
+    folder = data_directory / "uploads"
+    os.replace(folder / f"{other}.npz", folder / f"{digest}.npz")
+    with pytest.raises(MissingUpload, match="bring the file again"):
+        read_upload(digest)
+    (folder / f"{other}.npz").write_bytes(b"PK nothing")
+    with pytest.raises(MissingUpload):
+        upload_shapes(other)
+    assert keep_upload(cleaned(blobs())) == other
+    assert len(read_upload(other).x) == 40
+
+
+def test_data_can_be_forgotten():
+    digest = keep_upload(cleaned(flowers()))
+    forget_upload(digest)
+    forget_upload("../" + digest)
+    with pytest.raises(MissingUpload):
+        read_upload(digest)
+
+
+def test_an_upload_is_a_data_set_like_others():
+    digest = keep_upload(cleaned(flowers(), features=("sepal", "petal")))
+    data = load_dataset("upload", digest=digest, num_samples=30, num_test=12, standardize="standard")
+    shapes = dataset_shapes("upload", digest=digest, num_samples=30, num_test=12)
+    assert (data.input_shape, data.num_outputs, data.class_names) == (
+        shapes.input_shape, shapes.num_outputs, ("iris", "rose", "tulip")
+    )  # fmt: skip
+    assert np.bincount(data.labels).tolist() == [10] * 3
+    assert np.bincount(data.labels_test).tolist() == [4] * 3
+    np.testing.assert_allclose([data.x.mean(), data.x.std()], [0, 1], atol=1e-5)
+
+
+def test_test_points_are_never_training_points():
+    digest = keep_upload(cleaned(flowers(), features=("sepal", "petal")))
+    data = load_dataset("upload", digest=digest, num_samples=45, num_test=15, seed=3)
+    assert not {row.tobytes() for row in data.x} & {row.tobytes() for row in data.x_test}
+    smaller = load_dataset("upload", digest=digest, num_samples=15, seed=3)
+    assert {row.tobytes() for row in smaller.x} <= {row.tobytes() for row in data.x}
+    with pytest.raises(InvalidInput, match=r"num_test.*at most 15"):
+        load_dataset("upload", digest=digest, num_samples=45, num_test=16)
+
+
+def test_regression_targets_arrive_as_numbers():
+    choices = {"features": ("sepal", "petal"), "target": "size", "task": "regression"}
+    digest = keep_upload(cleaned(flowers(), **choices))
+    data = load_dataset("upload", digest=digest, num_samples=20)
+    assert (data.y.shape, data.class_names, data.labels.size) == ((20, 1), (), 0)
+
+
+def test_a_spec_with_an_upload_is_private_and_costs_what_its_shapes_say():
+    spec = private_spec(keep_upload(cleaned(flowers())))
+    assert spec.is_private
+    assert parse_spec(canonical_json(spec)) == spec
+    assert estimate(spec).peak_bytes > 0
+    wide = private_spec(keep_upload(cleaned(blobs())))
+    assert estimate(wide).peak_bytes > estimate(spec).peak_bytes
+
+
+def test_a_spec_whose_data_are_gone_can_be_read_but_not_computed():
+    digest = keep_upload(cleaned(flowers()))
+    spec = private_spec(digest)
+    forget_upload(digest)
+    assert parse_spec(json.loads(canonical_json(spec))) == spec
+    with pytest.raises(MissingUpload, match=r"dataset.digest: [0-9a-f]+… is not|bring the file again") as error:
+        check_size(spec)
+    assert error.value.field == "dataset.digest"
+
+
+@pytest.mark.parametrize("digest", [None, "", "abc", "../../etc/passwd", "A" * 64, 7, ["a" * 64]])
+def test_what_is_no_digest_is_refused_beside_the_field(digest):
+    with pytest.raises(InvalidSpec) as error:
+        with_settings(KernelDriftSpec(), {"dataset.name": "upload", "dataset.digest": digest})
+    assert [problem.field for problem in error.value.problems] == ["dataset.digest"]
+
+
+def test_more_points_than_there_are_is_said_beside_the_number():
+    digest = keep_upload(cleaned(flowers()))
+    with pytest.raises(InvalidSpec, match=r"dataset.num_samples: 61 .*at most 60"):
+        private_spec(digest, **{"dataset.num_samples": 61})
+
+
+def test_regression_data_are_refused_where_classes_are_needed():
+    choices = {"features": ("sepal", "petal"), "target": "size", "task": "regression"}
+    digest = keep_upload(cleaned(flowers(), **choices))
+    with pytest.raises(InvalidSpec, match=r"dataset.name: upload .*data with classes"):
+        private_spec(digest)
+    named = {"dataset.name": "upload", "dataset.digest": digest, "dataset.num_samples": 20}
+    assert with_settings(EXPERIMENTS["dynamics"](), named).is_private
+
+
+@pytest.mark.parametrize("name", sorted(set(EXPERIMENTS) - {"early_time"}))
+def test_every_experiment_on_a_data_set_takes_an_upload(name):
+    digest = keep_upload(cleaned(flowers()))
+    named = {"dataset.name": "upload", "dataset.digest": digest, "dataset.num_samples": 12}
+    if name == "hessian":  # no convolutions on a table
+        named["networks"] = ["linear"]
+    spec = with_settings(EXPERIMENTS[name](), named)
+    check_size(spec)
+    assert spec.is_private
