@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import Protocol
@@ -59,14 +59,18 @@ def _events(spec: Spec, points: Points | None, should_stop: Callable[[], bool]) 
     except InvalidInput as error:
         yield Ended(status="failed", reason=str(error))
         return
+    origin = _provenance(started_at, computation.fingerprint(data))
     clock = _Clock({key: costs_of(spec).seconds(spec, key) for key in spec.point_keys()})
     kept = dict(points.finished()) if points is not None else {}
     done: dict[PointKey, PointValue] = {}
+    taken_over_s = 0.0
+    computed = False
     status = "completed"
     reason = ""
     for index, key in enumerate(spec.point_keys()):
         if key in kept:
             done[key] = kept[key]
+            taken_over_s += kept[key].runtime_s
             clock.skip(key)
             yield PointFinished(
                 key=key, point=kept[key], fraction=clock.fraction(), remaining_s=clock.remaining(), resumed=True
@@ -89,6 +93,7 @@ def _events(spec: Spec, points: Points | None, should_stop: Callable[[], bool]) 
         if point is None:
             status = "cancelled"
             break
+        point, computed = point.model_copy(update={"provenance": origin}), True
         if points is not None:
             points.save(key, point)
         done[key] = point
@@ -97,9 +102,9 @@ def _events(spec: Spec, points: Points | None, should_stop: Callable[[], bool]) 
     result = RESULTS[spec.experiment](
         spec=spec,
         points=tuple(done[key] for key in spec.point_keys() if key in done),
-        provenance=_provenance(started_at, computation.fingerprint(data)),
+        provenance=origin if computed else _latest(done.values(), origin),
         status=status,
-        runtime_s=time.monotonic() - began,
+        runtime_s=time.monotonic() - began + taken_over_s,
     )
     yield Ended(status=status, result=result, reason=reason)
 
@@ -167,6 +172,12 @@ class _Clock:
 
     def _expected_current(self) -> float:
         return self._expected[self._current] if self._current is not None else 0.0
+
+
+def _latest(points: Iterable[PointValue], otherwise: Provenance) -> Provenance:
+    """Of the run that computed the last of these points: what only puts them together has computed nothing."""
+    known = [point.provenance for point in points if point.provenance is not None]
+    return max(known, key=lambda origin: origin.started_at, default=otherwise)
 
 
 def _provenance(started_at: str, fingerprint: str) -> Provenance:

@@ -76,10 +76,13 @@ class PointValue(Value):
 
     Attributes:
         runtime_s: wall time of the computation, in seconds.
+        provenance: of the run that computed it, which may be an earlier one than the result's; None in results that
+            were written before it was kept: then the result's.
     """
 
     kind: str
     runtime_s: float
+    provenance: Provenance | None = None
 
     @property
     def key(self) -> str:
@@ -102,7 +105,8 @@ class ResultValue(Value):
 
     Attributes:
         points: in the order of the spec's keys; some may be missing.
-        runtime_s: wall time of the run, in seconds.
+        provenance: of the run that computed the last of the points; :attr:`origins` tells of all.
+        runtime_s: wall time of the run and of the points that it took over from earlier ones, in seconds.
     """
 
     spec: Spec
@@ -114,6 +118,16 @@ class ResultValue(Value):
     def rows(self) -> list[dict[str, object]]:
         """The numbers, one row a line of ``points.csv``; all rows have the same columns."""
         raise NotImplementedError
+
+    @property
+    def origins(self) -> tuple[tuple[Provenance, tuple[str, ...]], ...]:
+        """Every run that computed some of the points, the earliest first, with the keys of its points."""
+        found: dict[str, tuple[Provenance, tuple[str, ...]]] = {}
+        for point in self.points:
+            origin = point.provenance or self.provenance
+            name = origin.model_dump_json()
+            found[name] = origin, (*found.get(name, (origin, ()))[1], point.key)
+        return tuple(sorted(found.values(), key=lambda each: each[0].started_at)) or ((self.provenance, ()),)
 
     def csv(self) -> str:
         """:meth:`rows` as CSV text with a header line."""

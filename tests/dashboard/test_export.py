@@ -50,3 +50,12 @@ def test_provenance_tells_time_device_versions_and_identities():
     sentence = provenance_sentence(make_result(make_points()))
     for part in ("2026-01-02 03:04:05 UTC", "12 s", "cpu: cpu", "float32", "jax 0.10.2", "spec ", "data abababababab"):
         assert part in sentence
+
+
+def test_the_origin_says_how_many_points_are_of_earlier_runs():
+    result = make_result(make_points())
+    earlier = result.provenance.model_copy(update={"started_at": "2025-01-01T00:00:00+00:00"})
+    first, *rest = result.points
+    resumed = result.model_copy(update={"points": (first.model_copy(update={"provenance": earlier}), *rest)})
+    assert "earlier runs" not in provenance_sentence(result)
+    assert provenance_sentence(resumed).endswith(" · 1 of 3 points taken over from earlier runs")

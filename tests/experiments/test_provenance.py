@@ -1,0 +1,69 @@
+"""Who computed a point is kept with it: a run that takes points over does not claim them."""
+
+from __future__ import annotations
+
+import pytest
+
+from ntk_core.experiments import run
+from ntk_core.results import Provenance
+from ntk_core.specs import KernelDriftSpec, TrainingSpec
+
+SPEC = KernelDriftSpec(
+    widths=(4, 8), num_seeds=1, outputs=("linear",), training=TrainingSpec(max_steps=2, num_records=2)
+)
+EARLIER = Provenance(
+    versions={"jax": "0.1"}, platform="another one", device="abacus", dtype="float32", started_at="2020-01-01"
+)
+
+
+class Kept:
+    """Points in memory."""
+
+    def __init__(self, points):
+        self.points = dict(points)
+
+    def finished(self):
+        return dict(self.points)
+
+    def save(self, key, point):
+        self.points[key] = point
+
+
+@pytest.fixture(scope="module")
+def computed():
+    kept = Kept({})
+    *_, ended = run(SPEC, points=kept)
+    return kept, ended.result
+
+
+def of_another_run(point):
+    return point.model_copy(update={"provenance": EARLIER, "runtime_s": 100.0})
+
+
+def test_a_finished_point_is_saved_with_the_provenance_of_its_run(computed):
+    kept, result = computed
+    assert [point.provenance for point in kept.points.values()] == [result.provenance] * 2
+    assert result.origins == ((result.provenance, ("width=4", "width=8")),)
+
+
+def test_a_run_that_only_takes_points_over_keeps_their_provenance_and_their_time(computed):
+    kept, _ = computed
+    *_, ended = run(SPEC, points=Kept({key: of_another_run(point) for key, point in kept.points.items()}))
+    assert ended.result.provenance == EARLIER
+    assert ended.result.origins == ((EARLIER, ("width=4", "width=8")),)
+    assert ended.result.runtime_s >= 200
+
+
+def test_a_resumed_run_names_both_origins_the_earlier_first(computed):
+    kept, _ = computed
+    *_, ended = run(SPEC, points=Kept({"width=4": of_another_run(kept.points["width=4"])}))
+    (first, of_first), (second, of_second) = ended.result.origins
+    assert (first, of_first, of_second) == (EARLIER, ("width=4",), ("width=8",))
+    assert second == ended.result.provenance != EARLIER
+    assert ended.result.runtime_s >= 100
+
+
+def test_points_without_provenance_are_the_results(computed):
+    _, result = computed
+    bare = tuple(point.model_copy(update={"provenance": None}) for point in result.points)
+    assert result.model_copy(update={"points": bare}).origins == result.origins
