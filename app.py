@@ -6,6 +6,7 @@ import streamlit as st
 
 from dashboard.jobs import shared_jobs
 from dashboard.navigation import menu
+from dashboard.profile import profile
 from dashboard.sentences import plain
 from ntk_core.errors import InvalidInput
 
@@ -19,6 +20,7 @@ if __name__ == "__main__":
     st.set_page_config(page_title="Linearity Lab", page_icon=str(ICON), layout="wide")
     st.html(f"<style>{COMPACT}</style>")
     try:
+        profile()
         shared_jobs().warm_up()
     except InvalidInput as error:  # the server's own settings, such as where results are kept
         st.error(plain(f"The dashboard cannot compute: {error}."))

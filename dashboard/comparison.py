@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from dashboard.limits import OverLimit, check_limits
 from ntk_core.datasets import DatasetShapes, dataset_shapes
 from ntk_core.errors import InvalidInput, TooLarge
-from ntk_core.experiments import LayerSize, check_size, layer_sizes
+from ntk_core.experiments import LayerSize, layer_sizes
 from ntk_core.papers import PRESETS, Preset
 from ntk_core.spec_parts import ArchitectureSpec, DatasetSpec, OutputName, SpecPart, TrainingSpec, Width
 from ntk_core.specs import KernelDriftSpec, Spec, has_infinite_width
@@ -98,19 +100,22 @@ def pair_of(a: Spec, b: Spec) -> ArchitecturePair | None:
 
 
 def check_both(pair: ArchitecturePair) -> None:
-    """Refuse a pair of which one network does not fit into memory.
+    """Refuse a pair of which one network asks for more than the server allows.
 
     Raises:
-        TooLarge: for ``widths`` or ``dataset.num_samples``, with the largest value that fits.
+        OverLimit, TooLarge: for a setting, with the largest value that fits; the lower one where both are refused.
     """
-    refusals = []
+    refusals: list[Any] = []
     for part in PARTS:
         try:
-            check_size(pair.spec(part))
+            check_limits(pair.spec(part))
+        except OverLimit as error:
+            name = re.sub(r"^architecture\.", f"{part}.", error.field)
+            refusals.append(OverLimit(name, error.given, error.nearest))
         except TooLarge as error:
             refusals.append(error)
     if refusals:
-        raise max(refusals, key=lambda error: error.required)
+        raise min(refusals, key=lambda error: error.nearest)
 
 
 def _presets() -> dict[str, Preset[ArchitecturePair]]:

@@ -8,10 +8,10 @@ from typing import Any, Generic
 
 import streamlit as st
 
+from dashboard.limits import check_limits, largest_fit, limit_words
 from dashboard.sentences import plain
 from dashboard.settings import Part, Setting, differences, settings, spec_from_texts, text_of, value_of, values_of
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments import check_size
 from ntk_core.papers import PRESETS, Preset
 from ntk_core.specs import InvalidSpec, SpecPart, with_settings
 
@@ -57,13 +57,13 @@ class SpecForm(Generic[Part]):
         job_spec: Part | None = None,
         *,
         presets: Mapping[str, Preset[Any]] = PRESETS,
-        check: Callable[[Any], None] = check_size,
+        check: Callable[[Any], None] = check_limits,
     ):
         """Read the URL when ``address`` is given, then the widgets; ``job_spec`` is that of the job in the URL.
 
         Args:
             presets: where ``preset_names`` are found.
-            check: refuses a spec that is too large.
+            check: refuses a spec that is too large for this server.
         """
         self._presets, self._check = presets, check
         self._elsewhere: tuple[str, ...] = ()
@@ -106,14 +106,22 @@ class SpecForm(Generic[Part]):
     def paper_size(self) -> None:
         """One click to the sizes that the paper has."""
         paper: Any = self.preset.paper_spec
-        is_paper = self.spec == paper
         swept = type(paper).model_fields[paper.swept_field].title.lower()
+        explained = f"{self.preset.source}: {swept} up to {max(getattr(paper, paper.swept_field)):,}."
+        try:
+            self._check(paper)
+            title, largest = "Paper size", paper
+        except InvalidInput as refusal:
+            title, largest = "Largest size here", largest_fit(paper)
+            explained += f" Too much for this server: {plain(str(refusal))}."
+        is_largest = self.spec == largest
         st.button(
-            "Sized for two cores" if is_paper else "Paper size",
+            "Sized for two cores" if is_largest else title,
             key=self._key("paper_size"),
             on_click=self._fill,
-            args=(self.preset.spec if is_paper else paper,),
-            help=f"{self.preset.source}: {swept} up to {max(getattr(paper, paper.swept_field)):,}.",
+            args=(self.preset.spec if is_largest else largest,),
+            disabled=largest is None,
+            help=explained,
         )
 
     def widgets(self, groups: Sequence[Group], elsewhere: Sequence[str] = ()) -> None:
@@ -215,7 +223,7 @@ class SpecForm(Generic[Part]):
         key = self._key(setting.name)
         if key not in st.session_state:
             st.session_state[key] = self._state.raw[setting.name]
-        shared: dict[str, Any] = {"label": setting.title, "key": key, "help": setting.help}
+        shared: dict[str, Any] = {"label": setting.title, "key": key, "help": _help(setting)}
         # Bounds are left to the spec: a browser would drop a number outside them without a word that stays.
         match setting.entry:
             case "choice":
@@ -234,6 +242,11 @@ class SpecForm(Generic[Part]):
     def _show_note(self, name: str) -> None:
         if name in self._state.notes:
             st.warning(plain(self._state.notes[name][1]))
+
+
+def _help(setting: Setting) -> str:
+    """What a setting means, what is allowed, and what this server allows of it."""
+    return f"{setting.help}\n\n{limit_words(setting)}".strip()
 
 
 def _held(setting: Setting, value: Any) -> Any:

@@ -1,7 +1,27 @@
 """Experiments: a spec in, a stream of events out. Free of JAX until something is computed."""
 
-from ntk_core.experiments._estimate import check_size, estimate
+from ntk_core.experiments._estimate import (
+    capped,
+    check_size,
+    check_time,
+    estimate,
+    largest_fitting,
+    setting_of,
+    stated_memory,
+)
 from ntk_core.experiments._run import run
 from ntk_core.experiments._sizes import LayerSize, layer_sizes, min_width
 
-__all__ = ["LayerSize", "check_size", "estimate", "layer_sizes", "min_width", "run"]
+__all__ = [
+    "LayerSize",
+    "capped",
+    "check_size",
+    "check_time",
+    "estimate",
+    "largest_fitting",
+    "layer_sizes",
+    "min_width",
+    "run",
+    "setting_of",
+    "stated_memory",
+]

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
+from typing import Any
 
 import psutil
 
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.events import Estimated
 from ntk_core.experiments._registry import costs_of
-from ntk_core.specs import DatasetSpec, Spec
+from ntk_core.specs import DatasetSpec, Spec, SpecPart
 from ntk_core.uploads import HOW_TO_BRING, MissingUpload
 
 MEMORY_VARIABLE = "LINEARITY_LAB_MEMORY_GIB"
+# What shortens a run besides the swept setting, in the order in which it is named to a person.
+_TIME_SETTINGS = ("num_seeds", "training.max_steps", "dataset.num_samples")
 
 
 def estimate(spec: Spec) -> Estimated:
@@ -32,8 +36,11 @@ def largest_bytes(spec: Spec) -> float:
     return max(costs.peak_bytes(spec, key) for key in spec.point_keys())
 
 
-def check_size(spec: Spec) -> None:
+def check_size(spec: Spec, max_bytes: float = math.inf) -> None:
     """Refuse a spec whose data are not here, or whose largest point does not fit into memory.
+
+    Args:
+        max_bytes: what a run may use where that is less than :func:`memory_limit`, in bytes.
 
     Raises:
         MissingUpload: for ``dataset.digest``, when the data that somebody brought are not kept here.
@@ -42,7 +49,7 @@ def check_size(spec: Spec) -> None:
         InvalidInput: when the memory limit of the environment is not a number.
     """
     _check_data(spec)
-    limit, required = memory_limit(), largest_bytes(spec)
+    limit, required = min(max_bytes, memory_limit()), largest_bytes(spec)
     if required <= limit:
         return
     swept: tuple[int, ...] = getattr(spec, spec.swept_field)
@@ -52,15 +59,64 @@ def check_size(spec: Spec) -> None:
 
     field, given, nearest = spec.swept_field, max(swept), 1
     if largest_bytes(alone(1)) <= limit:
-        nearest = _largest(lambda value: largest_bytes(alone(value)) <= limit, given)
+        nearest = largest_fitting(lambda value: largest_bytes(alone(value)) <= limit, given)
     elif (dataset := getattr(spec, "dataset", None)) is not None:
         field, given = "dataset.num_samples", dataset.num_samples
 
         def of_samples(count: int) -> Spec:
             return alone(1).model_copy(update={"dataset": dataset.model_copy(update={"num_samples": count})})
 
-        nearest = _largest(lambda count: largest_bytes(of_samples(count)) <= limit, given)
+        nearest = largest_fitting(lambda count: largest_bytes(of_samples(count)) <= limit, given)
     raise TooLarge(field, given, required=required, limit=limit, unit="bytes", nearest=nearest)
+
+
+def check_time(spec: Spec, max_seconds: float) -> None:
+    """Refuse a spec that is expected to take longer than ``max_seconds``.
+
+    Raises:
+        TooLarge: for the first of the swept setting (larger values taken down to it), the seeds, the steps and the
+            training points that brings it within the limit alone; if none does, with those before it at their lowest.
+    """
+    required = estimate(spec).seconds
+    if required <= max_seconds:
+        return
+
+    def fits(candidate: Spec) -> bool:
+        return estimate(candidate).seconds <= max_seconds
+
+    names = [name for name in (spec.swept_field, *_TIME_SETTINGS) if setting_of(spec, name) is not None]
+    alone = [(name, spec) for name in names]
+    together, lowest = [], spec
+    for name in names:
+        together.append((name, lowest))
+        lowest = capped(lowest, name, 1)
+    name, base = next((pair for pair in [*alone, *together] if fits(capped(pair[1], pair[0], 1))), (names[0], None))
+    given = _most(setting_of(spec, name))
+    nearest = 0 if base is None else largest_fitting(lambda value: fits(capped(base, name, value)), given)
+    raise TooLarge(name, given, required=required, limit=max_seconds, unit="seconds", nearest=nearest)
+
+
+def setting_of(spec: SpecPart, name: str) -> Any:
+    """The value of a setting by its dotted name; None where the spec has no such setting or does not use it."""
+    *path, last = name.split(".")
+    part: Any = spec
+    for step in path:
+        part = getattr(part, step, None)
+    return getattr(part, last, None) if isinstance(part, SpecPart) and part.uses(last) else None
+
+
+def capped(spec: Spec, name: str, most: int) -> Spec:
+    """``spec`` with the setting of that dotted name, or each of its values, taken down to ``most``."""
+    path, _, last = name.rpartition(".")
+    value = setting_of(spec, name)
+    lower = tuple(sorted({min(item, most) for item in value})) if isinstance(value, tuple) else min(value, most)
+    if not path:
+        return spec.model_copy(update={last: lower})
+    return spec.model_copy(update={path: getattr(spec, path).model_copy(update={last: lower})})
+
+
+def _most(value: int | tuple[int, ...]) -> int:
+    return max(value) if isinstance(value, tuple) else value
 
 
 def _check_data(spec: Spec) -> None:
@@ -71,9 +127,18 @@ def _check_data(spec: Spec) -> None:
 
 def memory_limit() -> float:
     """Bytes that a run may use: ``LINEARITY_LAB_MEMORY_GIB``, or four fifths of what is free now."""
+    return stated_memory() or 0.8 * psutil.virtual_memory().available
+
+
+def stated_memory() -> float | None:
+    """Bytes that a run may use as ``LINEARITY_LAB_MEMORY_GIB`` says; None where it says nothing.
+
+    Raises:
+        InvalidInput: when it is not a number above 0.
+    """
     given = os.environ.get(MEMORY_VARIABLE)
     if not given:
-        return 0.8 * psutil.virtual_memory().available
+        return None
     try:
         gibibytes = float(given)
     except ValueError:
@@ -83,7 +148,7 @@ def memory_limit() -> float:
     return gibibytes * 2**30
 
 
-def _largest(fits: Callable[[int], bool], too_large: int) -> int:
+def largest_fitting(fits: Callable[[int], bool], too_large: int) -> int:
     """The largest integer below ``too_large`` that fits, rounded down to two digits; fits(1) is taken for granted."""
     low, high = 1, too_large
     while high - low > 1:

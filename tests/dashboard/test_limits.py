@@ -1,0 +1,49 @@
+"""What a page says where the server allows less than the paper used."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard.components import run_panel
+from ntk_core.papers import PRESETS
+from tests.dashboard.open_pages import ROOT, checked, open_page, words
+
+PRESET = PRESETS["liu-fig1-left"]
+
+
+@pytest.fixture(autouse=True)
+def _hosted(monkeypatch, jobs, gallery, through_the_menu):
+    monkeypatch.setenv("LINEARITY_LAB_PROFILE", "hosted")
+
+
+def test_the_limit_stands_beside_its_field_and_run_waits(jobs):
+    app = open_page("kernel_drift", widths="30,10001")
+    sentence = "Widths m: 10001 is not allowed; allowed: at most 10,000 on this server."
+    assert [element.value.replace("\\", "") for element in app.sidebar.error] == [sentence]
+    assert app.button("kernel_drift.run").disabled
+    assert "On this server: at most 10,000." in app.text_input("kernel_drift.widths").help
+
+
+def test_the_paper_switch_offers_the_largest_size_that_the_server_allows():
+    app = open_page("kernel_drift")
+    switch = app.button("kernel_drift.paper_size")
+    assert switch.label == "Largest size here"
+    assert "1000000 is not allowed" in switch.help.replace("\\", "")
+    app = checked(switch.click().run())
+    assert app.text_input("kernel_drift.widths").value == "30,100,1000,10000"
+    assert not app.button("kernel_drift.run").disabled
+    assert app.button("kernel_drift.paper_size").label == "Sized for two cores"
+
+
+def test_a_run_over_the_limit_is_refused_before_it_becomes_a_job(jobs):
+    """Also when a form has let it pass: one gate stands before every job."""
+    assert run_panel.submit("kernel_drift", PRESET.spec.model_copy(update={"widths": (10_001,)})) is False
+    assert jobs.submitted == []
+
+
+def test_a_wrong_profile_is_named_on_every_page(monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_PROFILE", "public")
+    app = checked(AppTest.from_file(ROOT / "app.py", default_timeout=30).run())
+    assert "LINEARITY_LAB_PROFILE: public is not allowed" in words(app)
+    assert "one of local, classroom, hosted" in words(app)

@@ -1,0 +1,248 @@
+"""Every limit of every profile: exactly at it passes, one above is refused in one sentence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+
+import pytest
+
+from dashboard.comparison import ArchitecturePair, check_both
+from dashboard.limits import OverLimit, check_limits, is_width, largest_fit, limit_words
+from dashboard.profile import OVERRIDES, PROFILES, Profile, profile
+from dashboard.settings import settings
+from ntk_core.errors import InvalidInput, TooLarge
+from ntk_core.events import Estimated
+from ntk_core.experiments import capped, estimate
+from ntk_core.graphs import parse_graph
+from ntk_core.papers import PRESETS
+from ntk_core.specs import EXPERIMENTS, ArchitectureSpec, DAGSpec, HessianSpec, KernelDriftSpec, with_settings
+
+VARIABLES = ("LINEARITY_LAB_PROFILE", "LINEARITY_LAB_MEMORY_GIB", "LINEARITY_LAB_WORKERS", *OVERRIDES)
+NARROW = KernelDriftSpec(widths=(2,), num_seeds=1)
+# A hidden group of 101 neurons at every width.
+FIXED = parse_graph(
+    {
+        "groups": [{"name": "a", "size": 101}],
+        "edges": [{"source": "input", "target": "a"}, {"source": "a", "target": "output"}],
+    }
+)
+EVERY = pytest.mark.parametrize("limits", PROFILES.values(), ids=PROFILES.keys())
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch):
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("ntk_core.experiments._estimate.memory_limit", lambda: math.inf)
+
+
+@pytest.fixture
+def costs(monkeypatch):
+    """What a spec costs is what the test says."""
+
+    def state(*, seconds: float = 1.0, peak_bytes: float = 1.0) -> None:
+        made = Estimated(num_points=1, seconds=seconds, peak_bytes=peak_bytes)
+        monkeypatch.setattr("ntk_core.experiments._estimate.estimate", lambda spec: made)
+        monkeypatch.setattr("ntk_core.experiments._estimate.largest_bytes", lambda spec: peak_bytes)
+
+    state()
+    return state
+
+
+def test_the_profile_is_local_unless_the_environment_names_another(monkeypatch):
+    assert profile().name == "local"
+    monkeypatch.setenv("LINEARITY_LAB_PROFILE", " classroom ")
+    assert profile().name == "classroom"
+
+
+def test_an_unknown_profile_is_refused_in_one_sentence(monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_PROFILE", "public")
+    with pytest.raises(InvalidInput) as refused:
+        profile()
+    assert str(refused.value) == (
+        "LINEARITY_LAB_PROFILE: public is not allowed; allowed: one of local, classroom, hosted"
+    )
+
+
+def test_no_limit_grows_from_local_over_classroom_to_hosted():
+    local, classroom, hosted = PROFILES.values()
+    limits = [field.name for field in fields(Profile) if field.name.startswith("max_")]
+    for name in limits:
+        if name == "max_waiting":  # a room of thirty presses Run at once
+            continue
+        assert getattr(local, name) >= getattr(classroom, name) >= getattr(hosted, name), name
+
+
+@pytest.mark.parametrize("variable", OVERRIDES)
+def test_each_limit_has_a_variable_of_its_own(monkeypatch, variable):
+    limit, unit = OVERRIDES[variable]
+    monkeypatch.setenv(variable, "7")
+    assert getattr(profile(), limit) == 7 * unit
+    for wrong in ("0", "-1", "1.5", "many", "9" * 30):
+        monkeypatch.setenv(variable, wrong)
+        with pytest.raises(InvalidInput, match=variable):
+            profile()
+
+
+def test_memory_has_a_variable_of_its_own(monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "1.5")
+    assert profile().max_memory_bytes == 1.5 * 2**30
+    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "nan")
+    with pytest.raises(InvalidInput, match="GiB"):
+        profile()
+
+
+@EVERY
+def test_workers_at_the_limit_pass_and_one_more_is_refused(monkeypatch, limits):
+    monkeypatch.setenv("LINEARITY_LAB_PROFILE", limits.name)
+    monkeypatch.setenv("LINEARITY_LAB_WORKERS", str(limits.max_workers))
+    assert profile().num_workers == limits.max_workers
+    monkeypatch.setenv("LINEARITY_LAB_WORKERS", str(limits.max_workers + 1))
+    with pytest.raises(InvalidInput, match=f"1 to {limits.max_workers}"):
+        profile()
+
+
+@EVERY
+def test_a_width_at_the_limit_passes_and_one_more_is_refused(costs, limits):
+    check_limits(KernelDriftSpec(widths=(2, limits.max_width)), limits)
+    above = replace(limits, max_width=limits.max_width - 1)
+    with pytest.raises(OverLimit) as refused:
+        check_limits(KernelDriftSpec(widths=(2, limits.max_width)), above)
+    assert str(refused.value) == (
+        f"widths: {limits.max_width} is not allowed; allowed: at most {above.max_width:,} on this server"
+    )
+
+
+@EVERY
+def test_seeds_at_the_limit_pass_and_one_more_is_refused(costs, limits):
+    check_limits(HessianSpec(num_seeds=limits.max_seeds), limits)
+    above = replace(limits, max_seeds=limits.max_seeds - 1)
+    with pytest.raises(OverLimit, match=rf"num_seeds: {limits.max_seeds} .* at most {above.max_seeds} on this server"):
+        check_limits(HessianSpec(num_seeds=limits.max_seeds), above)
+
+
+@EVERY
+def test_time_at_the_limit_passes_and_any_more_is_refused(costs, limits):
+    if limits.max_seconds == math.inf:
+        costs(seconds=1e12)
+        check_limits(NARROW, limits)
+        return
+    costs(seconds=limits.max_seconds)
+    check_limits(NARROW, limits)
+    costs(seconds=math.nextafter(limits.max_seconds, math.inf))
+    with pytest.raises(TooLarge) as refused:
+        check_limits(NARROW, limits)
+    assert refused.value.unit == "seconds"
+
+
+@EVERY
+def test_memory_at_the_limit_passes_and_one_byte_more_is_refused(costs, limits):
+    if limits.max_memory_bytes == math.inf:
+        costs(peak_bytes=2.0**60)
+        check_limits(NARROW, limits)
+        return
+    costs(peak_bytes=limits.max_memory_bytes)
+    check_limits(NARROW, limits)
+    costs(peak_bytes=limits.max_memory_bytes + 1)
+    with pytest.raises(TooLarge) as refused:
+        check_limits(NARROW, limits)
+    assert refused.value.unit == "bytes"
+
+
+def test_what_is_free_now_counts_beside_the_profile(costs, monkeypatch):
+    monkeypatch.setattr("ntk_core.experiments._estimate.memory_limit", lambda: 1000.0)
+    monkeypatch.setattr("ntk_core.experiments._estimate.largest_bytes", lambda spec: 1001.0)
+    with pytest.raises(TooLarge):
+        check_limits(NARROW, PROFILES["local"])
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_every_setting_that_counts_neurons_is_held_to_the_width(experiment):
+    """By the type that all widths share, so that a new setting cannot be forgotten."""
+    model = EXPERIMENTS[experiment]
+    for setting in settings(model):
+        counts_neurons = setting.name != "training.max_steps" and "le=10000000" in repr(setting.info)
+        if counts_neurons:
+            assert is_width(setting.name, 1), setting.name
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        (KernelDriftSpec(widths=(50,), architecture=ArchitectureSpec(relative_widths=(3.0,))), "widths"),
+        (DAGSpec(widths=(2,), graph=FIXED), "graph"),
+        (DAGSpec(widths=(101,)), "widths"),
+        (
+            KernelDriftSpec(
+                widths=(5,),
+                swept="bottleneck_width",
+                hidden_width=101,
+                architecture=ArchitectureSpec(kind="bottleneck", depth=3),
+            ),
+            "hidden_width",
+        ),
+        (
+            with_settings(PRESETS["hu-fig5"].spec, {"values": [50, 80], "width": 100, "width_exponent": 4.0}),
+            "values",
+        ),
+    ],
+)
+def test_widths_that_follow_from_other_settings_are_held_to_it_too(costs, spec, field):
+    with pytest.raises(OverLimit) as refused:
+        check_limits(spec, replace(PROFILES["hosted"], max_width=100))
+    assert refused.value.field.endswith(field)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_value_named_in_a_refusal_fits_and_a_larger_one_does_not(name):
+    """On the costs as they are estimated: the paper's sizes against half of what they cost."""
+    spec = PRESETS[name].paper_spec
+    limits = replace(PROFILES["local"], max_seconds=estimate(spec).seconds / 2)
+    with pytest.raises(TooLarge) as refused:
+        check_limits(spec, limits)
+    field, nearest = refused.value.field, refused.value.nearest
+    check_limits(capped(spec, field, nearest), limits)
+    with pytest.raises(TooLarge):
+        check_limits(capped(spec, field, 2 * nearest + 10), limits)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@EVERY
+def test_the_largest_size_here_is_a_spec_that_every_limit_lets_pass(name, limits):
+    largest = largest_fit(PRESETS[name].paper_spec, limits)
+    if largest is None:  # the kernel of n inputs is too large, not the width
+        assert name in ("hu-fig5", "hu-prop41")
+        assert limits.is_shared
+        return
+    check_limits(largest, limits)
+    assert type(largest)(**largest.model_dump()) == largest
+
+
+def test_all_presets_run_in_a_classroom_and_all_but_two_on_a_host():
+    def refused(limits: Profile) -> set[str]:
+        names = set()
+        for name, preset in PRESETS.items():
+            try:
+                check_limits(preset.spec, limits)
+            except InvalidInput:
+                names.add(name)
+        return names
+
+    assert refused(PROFILES["classroom"]) == set()
+    assert refused(PROFILES["hosted"]) == {"liu-theorem41", "hu-prop41"}
+
+
+def test_a_pair_of_networks_is_refused_by_the_name_of_its_setting(costs, monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_MAX_WIDTH", "100")
+    bottleneck = ArchitectureSpec(kind="bottleneck", depth=3, bottleneck_width=101)
+    with pytest.raises(OverLimit, match=r"^b\.bottleneck_width: 101"):
+        check_both(ArchitecturePair(widths=(100,), b=bottleneck))
+
+
+def test_the_limits_stand_beside_the_fields_of_a_shared_server_only():
+    by_name = {setting.name: setting for setting in settings(HessianSpec)}
+    assert limit_words(by_name["widths"], PROFILES["hosted"]) == "On this server: at most 10,000."
+    assert limit_words(by_name["num_seeds"], PROFILES["hosted"]) == "On this server: at most 100."
+    assert limit_words(by_name["depth"], PROFILES["hosted"]) == ""
+    assert {limit_words(setting, PROFILES["local"]) for setting in by_name.values()} == {""}
