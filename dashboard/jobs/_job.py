@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from dashboard.jobs._process import WorkerProcess
@@ -10,6 +11,9 @@ from dashboard.jobs._snapshot import Snapshot, Status
 from ntk_core.events import Ended, Estimated, Event, PointFailed, PointFinished, PointProgress, PointStarted
 from ntk_core.results import Point, Result
 from ntk_core.specs import Spec
+
+# A worker that dies so often at one point would die again.
+MAX_STARTS = 3
 
 
 class Job:
@@ -19,25 +23,34 @@ class Job:
         result: from the store, when the spec has been computed before.
 
     Attributes:
-        attempt: number of times that the job has begun.
+        owner: the viewer who asked for it, whose turn in the queue it takes.
+        address: where that viewer came from.
+        submitted_s: when, in seconds since 1970.
+        expected_s: what all of it should take.
         stopping: asked to stop, not stopped yet.
         wants_again: submitted again while it was stopping.
+        num_starts: how often it has begun since its last finished point.
+        num_servers: how many servers have ended before it finished another point.
         worker: the process that computes it.
     """
 
     def __init__(self, spec: Spec, job_id: str, result: Result | None = None):
         self.spec, self.job_id = spec, job_id
         self.status: Status = "cancelled"
-        self.attempt = 0
+        self.owner = self.address = ""
+        self.submitted_s = self.expected_s = 0.0
         self.stopping = self.wants_again = False
+        self.num_starts = self.num_servers = 0
         self.worker: WorkerProcess | None = None
-        self._viewers: dict[str, float] = {}
+        self._viewers: dict[str, float] | None = None  # when each has looked last; None: nobody is known by name
         self._points: dict[str, Point] = {}  # by key
         self._growing: Point | None = None
+        self._current = ""  # the point that is computed
         self._failures: dict[str, PointFailed] = {}
         self._fraction = 0.0
         self._remaining_s: float | None = None
-        self._message = self._reason = ""
+        self._remaining_since = 0.0
+        self._message = self._reason = self._interruption = ""
         self._estimate: Estimated | None = None
         self._result: Result | None = None
         self._version = 0
@@ -48,14 +61,14 @@ class Job:
     def active(self) -> bool:
         return self.status in ("queued", "running")
 
-    def snapshot(self, position: int) -> Snapshot:
+    def snapshot(self, position: int = 0, starts_in_s: float | None = None) -> Snapshot:
         return Snapshot(
             job_id=self.job_id,
             spec=self.spec,
             status=self.status,
             position=position,
             fraction=self._fraction,
-            remaining_s=self._remaining_s,
+            remaining_s=self._remaining_s if starts_in_s is None else starts_in_s + self.left_s(),
             message=self._message,
             points=tuple(self._points[key] for key in self.spec.point_keys() if key in self._points),
             failures=tuple(self._failures.values()),
@@ -64,33 +77,60 @@ class Job:
             reason=self._reason,
             version=self._version,
             growing=self._growing,
+            starts_in_s=starts_in_s,
+            interruption=self._interruption,
         )
+
+    def left_s(self) -> float:
+        """Expected seconds until it ends once it has a worker; what is foreseen until something has been measured."""
+        if self._remaining_s is None:
+            return self.expected_s * (1 - self._fraction)
+        return max(0.0, self._remaining_s - (time.monotonic() - self._remaining_since))
+
+    def finished_keys(self) -> frozenset[str]:
+        return frozenset(self._points)
 
     def change(self) -> None:
         self._version += 1
 
     def see(self, viewer: str, now: float) -> None:
         """Note that ``viewer`` looks; nobody is noted for a snapshot without a viewer."""
-        if viewer:
-            self._viewers[viewer] = now
+        if viewer and self.active:
+            self._viewers = {**(self._viewers or {}), viewer: now}
 
-    def leave(self, viewer: str, since: float) -> bool:
-        """Forget ``viewer`` and all who have not looked since; whether somebody else is left."""
-        self._viewers = {name: seen for name, seen in self._viewers.items() if name != viewer and seen >= since}
-        return bool(self._viewers)
+    def leave(self, viewer: str) -> None:
+        """Forget ``viewer``."""
+        if self._viewers is not None:
+            self._viewers.pop(viewer, None)
+
+    def leave_to_itself(self) -> None:
+        """Nobody has asked for it here: an earlier server did not finish it."""
+        self._viewers = {}
+
+    def keep_viewers(self, is_here: Callable[[str, float], bool]) -> None:
+        """Forget all viewers who are not here any more, by name and when they looked last."""
+        if self._viewers is not None:
+            self._viewers = {name: seen for name, seen in self._viewers.items() if is_here(name, seen)}
+
+    @property
+    def num_viewers(self) -> int | None:
+        """Known viewers; None when it was never told who looks."""
+        return None if self._viewers is None else len(self._viewers)
 
     def wait(self) -> None:
         """Into the queue, keeping the points of earlier attempts in sight."""
         self.status = "queued"
         self.stopping = self.wants_again = False
-        self._failures, self._result, self._reason = {}, None, ""
+        self.num_starts = self.num_servers = 0
+        self._failures, self._result = {}, None
+        self._reason = self._interruption = ""
         self._growing = None
         self._fraction, self._remaining_s, self._message = 0.0, None, "waiting for a free worker"
         self.change()
 
     def begin(self) -> None:
         self.status = "running"
-        self.attempt += 1
+        self.num_starts += 1
         self._message = "starting"
         self.change()
 
@@ -106,11 +146,28 @@ class Job:
         self.change()
 
     def end(self, status: Literal["completed", "cancelled", "failed"], reason: str = "") -> None:
+        """The end; what a stopped job had drawn of a point stays in sight."""
         self.status, self._reason = status, reason
-        self._remaining_s, self._message, self._growing = None, "", None
+        self._remaining_s, self._message = None, ""
+        self._growing = self._growing if status == "cancelled" else None
         self._fraction = 1.0 if status == "completed" else self._fraction
         self.stopping = False
+        self.worker = self._viewers = None
         self.change()
+
+    def lose_worker(self, cause: str) -> bool:
+        """Its worker has died; whether to begin again, from the finished points. If not, it has failed."""
+        at = f" at {self._current.replace('=', ' ')}" if self._current else ""
+        if self.num_starts >= MAX_STARTS:
+            advice = "choose smaller widths or fewer seeds, or run it again to go on from the finished points"
+            self.end("failed", f"{cause}; this happened {self.num_starts} times{at} without a new point, so {advice}")
+            return False
+        done = f"{len(self._points)} of {len(self.spec.point_keys())} points"
+        self._interruption = f"{cause}{at}; a new worker goes on from the finished points, {done}"
+        self.worker = self._growing = self._remaining_s = None
+        self.begin()
+        self._message = "starting again"
+        return True
 
     def recall(self, points: Iterable[Point], message: str) -> None:
         """Take what an interrupted run of an earlier server left."""
@@ -125,17 +182,22 @@ class Job:
             case Estimated():
                 self._estimate = event
             case PointStarted():
+                self._current = event.key
                 self._note(f"{event.key}: starting")
             case PointProgress():
-                self._fraction, self._remaining_s = event.fraction, event.remaining_s
+                self._progress(event)
                 self._growing = event.point or self._growing
                 self._note(event.message)
             case PointFinished():
                 self._growing = None
                 self._keep((event.point,))
-                self._fraction, self._remaining_s = event.fraction, event.remaining_s
+                self._progress(event)
+                self._current = ""
+                if not event.resumed:
+                    self.num_starts, self.num_servers = 1, 0
             case PointFailed():
                 self._growing = None
+                self._current = ""
                 self._failures[event.key] = event
             case Ended():
                 if event.result is not None:
@@ -146,6 +208,10 @@ class Job:
 
     def _keep(self, points: Iterable[Point]) -> None:
         self._points.update({point.key: point for point in points})
+
+    def _progress(self, event: PointProgress | PointFinished) -> None:
+        self._fraction, self._remaining_s = event.fraction, event.remaining_s
+        self._remaining_since = time.monotonic()
 
     def _note(self, message: str) -> None:
         if not self.stopping:

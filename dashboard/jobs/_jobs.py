@@ -1,40 +1,33 @@
-"""The queue of jobs and the threads that lead them through worker processes."""
+"""The jobs of a server: the queue, and the threads that lead jobs through worker processes."""
 
 from __future__ import annotations
 
-import atexit
 import collections
-import functools
 import logging
-import os
 import threading
 import time
+from collections.abc import Callable
 
 from dashboard.jobs._job import Job
+from dashboard.jobs._ledger import Entry, Ledger, ledger_directory
+from dashboard.jobs._limits import Limits, QueueFull
+from dashboard.jobs._pool import WorkerPool, num_workers_here
 from dashboard.jobs._process import WorkerProcess
+from dashboard.jobs._queue import FairQueue, waits
+from dashboard.jobs._recall import recalled_by_id, recalled_from
 from dashboard.jobs._snapshot import Snapshot
 from ntk_core.errors import InvalidInput
-from ntk_core.events import Ended
-from ntk_core.specs import Spec, digest
+from ntk_core.events import Ended, PointFinished
+from ntk_core.experiments import estimate
+from ntk_core.specs import InvalidSpec, Spec, digest, parse_spec
 from ntk_core.store import MIN_PREFIX, Store
 
-WORKERS_VARIABLE = "LINEARITY_LAB_WORKERS"
-MAX_WORKERS = 64
 MAX_WAITING = 32
 MAX_REMEMBERED = 64
-GRACE_S = 2.0
+GRACE_S = 0.15
 VIEWER_TIMEOUT_S = 5.0
-INTERRUPTED = "stopped before it was finished; run it again to go on from its finished points"
+MAX_SERVERS = 5
 _LOG = logging.getLogger(__name__)
-
-
-class QueueFull(InvalidInput):
-    """Too many jobs wait already."""
-
-    def __init__(self, waiting: int):
-        super().__init__(
-            "run", f"one more than {waiting} waiting jobs", "when one of them has begun; try again in a moment"
-        )
 
 
 class Jobs:
@@ -43,8 +36,11 @@ class Jobs:
     Args:
         store: where finished points and results are kept; by default as ``LINEARITY_LAB_STORE`` says.
         num_workers: worker processes; by default as ``LINEARITY_LAB_WORKERS`` says, else half the cores, 1 or 2.
+        num_spare: worker processes that are kept ready to take over.
         grace_s: how long a stopped job may take to stop by itself before its worker is killed, in seconds.
         max_waiting: most jobs in the queue.
+        max_per_viewer: most unfinished jobs that one viewer may have asked for; None: as many as fit.
+        max_per_address: the same for one network address.
 
     Raises:
         InvalidInput: when the store or the number of workers cannot be used.
@@ -55,213 +51,293 @@ class Jobs:
         store: Store | None = None,
         *,
         num_workers: int | None = None,
+        num_spare: int = 1,
         grace_s: float = GRACE_S,
         max_waiting: int = MAX_WAITING,
+        max_per_viewer: int | None = None,
+        max_per_address: int | None = None,
     ):
-        self._num_workers = num_workers or _num_workers()
+        self._num_workers = num_workers or num_workers_here()
         self._store = store or Store()
         self._grace_s, self._max_waiting = grace_s, max_waiting
+        self._limits = Limits(max_per_viewer, max_per_address)
+        self._pool = WorkerPool(self._store.location, self._num_workers, num_spare)
+        self._ledger = Ledger(ledger_directory(self._store.location))
+        self._is_connected: Callable[[str], bool] | None = None
+        self._starting = threading.Lock()
         self._changed = threading.Condition()  # guards everything below
         self._jobs: collections.OrderedDict[str, Job] = collections.OrderedDict()
-        self._waiting: collections.deque[Job] = collections.deque()
-        self._workers: dict[int, WorkerProcess] = {}
+        self._queue = FairQueue(self._is_abandoned)
         self._threads: list[threading.Thread] = []
         self._closing = False
 
-    def submit(self, spec: Spec, viewer: str = "") -> str:
+    def submit(self, spec: Spec, viewer: str = "", address: str = "") -> str:
         """Start ``spec`` or attach to the job that computes or has computed it; its job id.
 
         A cancelled or failed job is resumed: points that are finished are not computed again.
 
+        Args:
+            viewer: who asks; viewers take turns.
+            address: where the viewer comes from.
+
         Raises:
             QueueFull: when too many jobs wait.
+            TooManyJobs: when this viewer or address has too many unfinished jobs.
             InvalidInput: when the store cannot be used.
         """
+        self.warm_up()
         job_id = digest(spec)[:MIN_PREFIX]
         with self._changed:
-            known = job_id in self._jobs
-        recalled = None if known else self._recalled(spec)  # not under the lock: another process may be writing
+            job = self._jobs.get(job_id)
+        recalled = job or recalled_from(self._store, spec)  # not under the lock: another process may be writing
+        expected_s = estimate(spec, recalled.finished_keys()).seconds
         with self._changed:
-            job = self._jobs.get(job_id) or self._remember(recalled or Job(spec, job_id))
-            job.see(viewer, time.monotonic())
+            job = self._jobs.get(job_id) or self._remember(recalled)
             if job.status == "running" and job.stopping:
                 job.run_again()
             elif not job.active and job.status != "completed":
-                if len(self._waiting) >= self._max_waiting:
-                    raise QueueFull(self._max_waiting)
+                self._make_room(viewer, address)
+                job.owner, job.address, job.expected_s, job.submitted_s = viewer, address, expected_s, time.time()
                 self._enqueue(job)
-        self.warm_up()
+            job.see(viewer, time.monotonic())
         return job_id
 
     def snapshot(self, job_id: str, viewer: str = "") -> Snapshot | None:
         """The job at this moment, also one of an earlier run of the server; None for an unknown id.
 
         Args:
-            viewer: who looks; while somebody else has looked in the last seconds, :meth:`stop` only detaches.
+            viewer: who looks; while somebody else looks, :meth:`stop` only detaches.
         """
         with self._changed:
             job = self._jobs.get(job_id)
         if job is None:
-            recalled = self._recalled_by_id(job_id)
+            recalled = recalled_by_id(self._store, job_id)
             if recalled is None:
                 return None
             with self._changed:
                 job = self._jobs.get(job_id) or self._remember(recalled)
         with self._changed:
             job.see(viewer, time.monotonic())
-            return job.snapshot(self._waiting.index(job) + 1 if job.status == "queued" else 0)
+            return self._waiting_snapshot(job) if job.status == "queued" else job.snapshot()
 
-    def stop(self, job_id: str, viewer: str = "") -> bool:
-        """Stop a job; False when others look at it, so that only this viewer is detached. Ended jobs are left alone."""
+    def stop(self, job_id: str, viewer: str = "", wait_s: float = 0.0) -> bool:
+        """Stop a job; False when others look at it, so that only this viewer is detached. Ended jobs are left alone.
+
+        Args:
+            wait_s: how long to wait for the job to end, in seconds.
+        """
         with self._changed:
             job = self._jobs.get(job_id)
             if job is None or not job.active:
                 return True
-            if job.leave(viewer, time.monotonic() - VIEWER_TIMEOUT_S):
+            job.leave(viewer)
+            job.keep_viewers(self._is_here)
+            if job.num_viewers:
                 return False
             if job.status == "queued":
-                self._waiting.remove(job)
-                job.end("cancelled")
-                self._count_positions()
+                self._give_up(job)
             elif not job.stopping:
                 job.stop()
-                worker = job.worker
-                if worker is not None:
-                    self._ask_to_stop(job, worker)
+                if job.worker is not None:
+                    self._stop_worker(job, job.worker)
+            self._changed.wait_for(lambda: not job.active, wait_s)
             return True
 
-    def warm_up(self) -> None:
-        """Start the workers, so that they are ready before the first job; does nothing when they run."""
+    def leave(self, job_id: str, viewer: str) -> None:
+        """``viewer`` follows this job no longer; it goes on."""
         with self._changed:
-            while not self._closing and len(self._threads) < self._num_workers:
-                index = len(self._threads)
-                thread = threading.Thread(target=self._serve, args=(index,), daemon=True, name=f"jobs-{index}")
-                self._threads.append(thread)
-                thread.start()
+            if (job := self._jobs.get(job_id)) is not None:
+                job.leave(viewer)
+
+    def ask_presence(self, is_connected: Callable[[str], bool]) -> None:
+        """Whom to ask whether a viewer's browser is still there; else whoever has looked in the last seconds is."""
+        self._is_connected = is_connected
+
+    def warm_up(self) -> None:
+        """Start the workers, so that they are ready before the first job, and go on with what an earlier server left.
+
+        Does nothing when this has been done.
+        """
+        with self._starting:
+            with self._changed:
+                if self._closing or self._threads:
+                    return
+                for index in range(self._num_workers):
+                    thread = threading.Thread(target=self._serve, daemon=True, name=f"jobs-{index}")
+                    self._threads.append(thread)
+                    thread.start()
+            self._pool.warm_up()
+            self._inherit()
 
     def shutdown(self) -> None:
-        """End all workers; running jobs keep their finished points and resume with the next submit."""
+        """End all workers; unfinished jobs go on from their finished points with the next server, or submit."""
         with self._changed:
             self._closing = True
-            workers, threads = list(self._workers.values()), list(self._threads)
-            self._waiting.clear()
+            for job in self._jobs.values():
+                if job.active:
+                    job.num_servers = -1  # this one ends in an orderly way
+                    self._write_down(job)
+                if job.status == "queued":
+                    job.end("cancelled")
+            self._queue.clear()
             self._changed.notify_all()
-        for worker in workers:
-            worker.end(grace_s=1.0)
+            threads = list(self._threads)
+        self._pool.close()
         for thread in threads:
             thread.join(timeout=5.0)
+        self._ledger.close()
         self._store.close()
 
     def worker_pids(self) -> list[int]:
-        """Process ids of the workers that live."""
-        with self._changed:
-            return [worker.pid for worker in self._workers.values() if worker.alive]
+        """Process ids of the workers that live, spare ones included."""
+        return self._pool.pids()
 
-    def _serve(self, index: int) -> None:
-        """The life of one worker's thread: wait for a job, lead it through, again."""
-        try:
-            self._warm(index)
-            while job := self._next():
-                self._lead(job, index)
-        finally:
-            worker = self._workers.get(index)
-            if worker is not None:
-                worker.kill()
-                worker.death()
+    def worker_pid(self, job_id: str) -> int | None:
+        """Process id of the worker that computes this job now."""
+        with self._changed:
+            job = self._jobs.get(job_id)
+            return job.worker.pid if job is not None and job.worker is not None else None
+
+    def _serve(self) -> None:
+        """The life of one thread: wait for a job, lead it through a worker, again."""
+        while job := self._next():
+            while worker := self._handed_over(job):
+                if self._followed(job, worker):
+                    self._pool.give_back(worker)
+                    break
+                if not self._outlived(job, worker):
+                    break
 
     def _next(self) -> Job | None:
         with self._changed:
-            while not self._waiting and not self._closing:
-                self._changed.wait()
+            self._changed.wait_for(lambda: self._queue or self._closing)
             if self._closing:
                 return None
-            job = self._waiting.popleft()
+            job = self._queue.take()
             job.begin()
             self._count_positions()
             return job
 
-    def _lead(self, job: Job, index: int) -> None:
-        """Compute ``job`` in this thread's worker, until it ends or the worker does."""
-        worker = self._handed_over(job, index)
-        if worker is not None:
-            ended = False
-            for event in worker.events():
-                with self._changed:
-                    job.take(event)
-                if isinstance(event, Ended):
-                    ended = True
-                    break
-            if not ended:
-                reason = worker.death()
-                with self._changed:
-                    stopped = job.stopping or self._closing
-                    job.end("cancelled" if stopped else "failed", "" if stopped else reason)
-                self._warm(index)
-        with self._changed:
-            job.worker = None
-            if job.wants_again and not self._closing:
-                self._enqueue(job)
-            self._forget()
-
-    def _handed_over(self, job: Job, index: int) -> WorkerProcess | None:
-        """The worker that has got the job; None when the job ended before."""
-        reason = "the worker process ended before it could begin; try again"
-        for _ in range(2):
-            worker = self._workers.get(index)
-            if worker is None or not worker.alive:  # it died while it had nothing to do: not this job's fault
-                if worker is not None:
-                    worker.death()
-                try:
-                    worker = self._start_worker(index)
-                except OSError as error:
-                    reason = f"no worker process could be started ({error.strerror})"
-                    break
-            with self._changed:
-                if job.stopping or self._closing:
-                    job.end("cancelled")
-                    return None
-                if worker.send({"run": job.spec.model_dump(mode="json")}):
-                    job.worker = worker
-                    return worker
-        with self._changed:
-            job.end("failed", reason)
-        return None
-
-    def _warm(self, index: int) -> None:
-        """Start this thread's worker ahead of its next job; if it cannot be started, that job will say so."""
+    def _handed_over(self, job: Job) -> WorkerProcess | None:
+        """The worker that has got the job; None when the job has ended instead."""
         try:
-            self._start_worker(index)
+            worker = self._pool.take()
         except OSError as error:
-            _LOG.warning("No worker process could be started: %s", error)
-
-    def _start_worker(self, index: int) -> WorkerProcess:
+            with self._changed:
+                job.end("failed", f"no worker process could be started ({error.strerror})")
+                self._settle(job)
+            return None
         with self._changed:
-            worker = WorkerProcess(self._store.location)
-            self._workers[index] = worker
-            if self._closing:
-                worker.kill()
-            return worker
+            stopped = job.stopping or self._closing
+            if stopped:
+                job.end("cancelled")
+                self._settle(job)
+            else:
+                job.worker = worker
+        if stopped:
+            self._pool.give_back(worker)
+            return None
+        worker.compute(job.spec.model_dump(mode="json"))  # if it has died just now, its events say so
+        return worker
 
-    def _ask_to_stop(self, job: Job, worker: WorkerProcess) -> None:
-        worker.send({"stop": True})
-        attempt = job.attempt
+    def _followed(self, job: Job, worker: WorkerProcess) -> bool:
+        """Take note of all that the worker tells; whether it has come to an end of the job."""
+        for event in worker.events():
+            with self._changed:
+                if job.worker is not worker:  # it has been killed and the job has ended, or begun elsewhere
+                    continue
+                first_of_server = job.num_servers != 0
+                job.take(event)
+                if isinstance(event, Ended):
+                    self._settle(job)
+                    return True
+                if isinstance(event, PointFinished) and first_of_server and job.num_servers == 0:
+                    self._write_down(job)
+        return False
+
+    def _outlived(self, job: Job, worker: WorkerProcess) -> bool:
+        """Whether a job whose worker has died begins again."""
+        cause = worker.death()
+        with self._changed:
+            if job.worker is not worker:  # it was stopped by killing
+                return False
+            if job.stopping or self._closing:
+                job.end("cancelled")
+            elif job.lose_worker(cause):
+                return True
+            self._settle(job)
+            return False
+
+    def _stop_worker(self, job: Job, worker: WorkerProcess) -> None:
+        """Ask the worker to stop, and kill it if it does not within the grace; its finished points are in the store."""
+        worker.ask_to_stop()
 
         def kill_if_deaf() -> None:
             with self._changed:
-                if job.worker is worker and job.attempt == attempt and job.status == "running":
+                if job.worker is worker and job.stopping:
                     worker.kill()
+                    job.end("cancelled")
+                    self._settle(job)
 
         timer = threading.Timer(self._grace_s, kill_if_deaf)
         timer.daemon = True
         timer.start()
 
+    def _settle(self, job: Job) -> None:
+        """What follows the end of a job."""
+        if job.wants_again and not self._closing:
+            self._enqueue(job)
+        elif not self._closing:
+            self._ledger.strike(job.job_id)
+        self._forget()
+        self._changed.notify_all()
+
     def _enqueue(self, job: Job) -> None:
         job.wait()
-        self._waiting.append(job)
-        self._changed.notify()
+        self._write_down(job)
+        self._queue.add(job)
+        self._count_positions()
+        self._changed.notify_all()
+
+    def _give_up(self, job: Job) -> None:
+        """End a job that waits."""
+        self._queue.remove(job)
+        job.end("cancelled")
+        self._count_positions()
+        self._settle(job)
+
+    def _make_room(self, viewer: str, address: str) -> None:
+        """Refuse one more job, or give up one that nobody waits for any more.
+
+        Raises:
+            QueueFull: when all waiting jobs are waited for.
+            TooManyJobs: when a limit is reached.
+        """
+        self._limits.check([job for job in self._jobs.values() if job.active], viewer, address)
+        if len(self._queue) >= self._max_waiting:
+            abandoned = self._queue.last_abandoned()
+            if abandoned is None:
+                raise QueueFull(self._max_waiting)
+            self._give_up(abandoned)
+
+    def _is_here(self, viewer: str, seen: float) -> bool:
+        if self._is_connected is not None:
+            return self._is_connected(viewer)
+        return time.monotonic() - seen < VIEWER_TIMEOUT_S
+
+    def _is_abandoned(self, job: Job) -> bool:
+        job.keep_viewers(self._is_here)
+        return job.num_viewers == 0
+
+    def _waiting_snapshot(self, job: Job) -> Snapshot:
+        order = self._queue.in_order()
+        running = [other.left_s() for other in self._jobs.values() if other.status == "running"]
+        place = order.index(job)
+        begins = waits(running, self._num_workers, [other.left_s() for other in order[: place + 1]])
+        return job.snapshot(place + 1, begins[place])
 
     def _count_positions(self) -> None:
-        for job in self._waiting:
+        for job in self._queue.in_order():
             job.change()
 
     def _remember(self, job: Job) -> Job:
@@ -275,47 +351,27 @@ class Jobs:
         for job_id in ended[: max(0, len(ended) - MAX_REMEMBERED)]:
             del self._jobs[job_id]
 
-    def _recalled(self, spec: Spec) -> Job:
-        """A new job with whatever the store knows of it."""
-        result = self._store.result(digest(spec))
-        job = Job(spec, digest(spec)[:MIN_PREFIX], result)
-        if job.status != "completed":
-            job.recall(self._store.points(spec).finished().values(), INTERRUPTED)
-        return job
+    def _write_down(self, job: Job) -> None:
+        spec = job.spec.model_dump(mode="json")
+        self._ledger.note(job.job_id, Entry(spec, job.owner, job.submitted_s, job.num_servers + 1))
 
-    def _recalled_by_id(self, job_id: str) -> Job | None:
-        try:
-            spec = self._store.spec(job_id) if len(job_id) == MIN_PREFIX else None
-            return None if spec is None else self._recalled(spec)
-        except InvalidInput as error:
-            _LOG.warning("%s", error)
-            return None
-
-
-@functools.cache
-def _shared() -> Jobs:
-    jobs = Jobs()
-    atexit.register(jobs.shutdown)
-    return jobs
-
-
-_SHARED_LOCK = threading.Lock()
-
-
-def shared_jobs() -> Jobs:
-    """The jobs of this process; its workers end with it.
-
-    Raises:
-        InvalidInput: when the store or the number of workers cannot be used.
-    """
-    with _SHARED_LOCK:
-        return _shared()
-
-
-def _num_workers() -> int:
-    given = os.environ.get(WORKERS_VARIABLE, "").strip()
-    if not given:
-        return min(2, max(1, (os.cpu_count() or 1) // 2))
-    if not (given.isascii() and given.isdigit() and 1 <= int(given[:9]) <= MAX_WORKERS):
-        raise InvalidInput(WORKERS_VARIABLE, given, f"an integer from 1 to {MAX_WORKERS}")
-    return int(given)
+    def _inherit(self) -> None:
+        """Go on with the jobs that an earlier server did not finish, unless several have ended over one point."""
+        for job_id, entry in self._ledger.inherit().items():
+            try:
+                job = recalled_from(self._store, parse_spec(entry.spec))
+            except (InvalidSpec, InvalidInput) as error:
+                _LOG.warning("An unfinished job cannot go on: %s", str(error).splitlines()[0])
+                self._ledger.strike(job_id)
+                continue
+            expected_s = estimate(job.spec, job.finished_keys()).seconds
+            with self._changed:
+                if job.status == "completed" or entry.num_servers > MAX_SERVERS:
+                    self._ledger.strike(job_id)
+                    continue
+                job.owner, job.submitted_s, job.expected_s = entry.owner, entry.submitted_s, expected_s
+                self._remember(job)
+                self._enqueue(job)
+                job.num_servers = entry.num_servers
+                self._write_down(job)
+                job.leave_to_itself()

@@ -7,14 +7,16 @@ import contextlib
 import json
 import logging
 import os
+import queue
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 from pydantic import ValidationError
 
 from ntk_core.events import Event, parse_event
@@ -32,9 +34,14 @@ class WorkerProcess:
 
     Args:
         store: location of the store it saves to.
+        on_change: called from a thread of its own when the process is ready, and when it has ended.
+
+    Attributes:
+        ready: it has imported JAX and waits for work.
+        num_jobs: jobs that it has been given.
     """
 
-    def __init__(self, store: str):
+    def __init__(self, store: str, on_change: Callable[[WorkerProcess], None] = lambda worker: None):
         # Not multiprocessing: its children would execute the dashboard's start script again.
         self._process = subprocess.Popen(
             [sys.executable, "-m", "dashboard.jobs.worker"],
@@ -46,9 +53,14 @@ class WorkerProcess:
             creationflags=_CREATION_FLAGS,
         )
         self.ready = False
+        self.num_jobs = 0
+        self._resident_when_ready = 0
+        self._on_change = on_change
+        self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
         self._complaints: collections.deque[str] = collections.deque(maxlen=20)
         self._listener = threading.Thread(target=self._log_complaints, daemon=True)
         self._listener.start()
+        threading.Thread(target=self._read_events, daemon=True).start()
 
     @property
     def pid(self) -> int:
@@ -58,8 +70,43 @@ class WorkerProcess:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def send(self, command: dict[str, Any]) -> bool:
-        """Tell the process something; whether it could be told."""
+    @property
+    def grown_bytes(self) -> int:
+        """Resident memory that the process holds beyond what it held when it was ready."""
+        return max(0, self._resident_bytes() - self._resident_when_ready) if self.ready else 0
+
+    def compute(self, spec: dict[str, Any]) -> bool:
+        """Begin with a spec; whether the process could be told."""
+        self.num_jobs += 1
+        return self._send({"run": spec})
+
+    def ask_to_stop(self) -> None:
+        """Ask the process to stop between two stretches of work."""
+        self._send({"stop": True})
+
+    def events(self) -> Iterator[Event]:
+        """What the process tells, until it has ended."""
+        while (event := self._events.get()) is not None:
+            yield event
+        self._events.put(None)  # for whoever asks next
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self._process.kill()
+
+    def death(self) -> str:
+        """Why the process ended, in one clause; waits until it has ended."""
+        code = self._process.wait()
+        self._listener.join(timeout=1.0)
+        last = f": {self._complaints[-1][:200]}" if self._complaints else ""
+        if not self.ready:
+            return f"the worker process could not start (exit status {code}{last})"
+        if os.name == "posix" and code == -signal.SIGKILL:
+            return "the worker process was killed by the system (SIGKILL), most often because memory ran out"
+        cause = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+        return f"the worker process crashed ({cause}{last})"
+
+    def _send(self, command: dict[str, Any]) -> bool:
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(command).encode() + b"\n")
@@ -68,50 +115,33 @@ class WorkerProcess:
             return False
         return True
 
-    def events(self) -> Iterator[Event]:
-        """What the process tells, until it ends."""
+    def _read_events(self) -> None:
+        """Pass on what the process tells, and take note of its end."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             try:
-                yield parse_event(line)
+                self._events.put(parse_event(line))
             except ValidationError:
                 if b'"ready"' in line:
+                    self._resident_when_ready = self._resident_bytes()
                     self.ready = True
+                    self._on_change(self)
                 else:
                     _LOG.warning("A worker sent a line that is not an event: %r", line[:200])
-
-    def kill(self) -> None:
-        """End the process at once."""
-        self._process.kill()
-
-    def end(self, grace_s: float) -> None:
-        """Let the process end by itself, or kill it after ``grace_s`` seconds."""
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):  # it is gone already
-            self._process.stdin.close()
-        try:
-            self._process.wait(grace_s)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-
-    def death(self) -> str:
-        """Why the process ended, in one sentence; waits until it has ended and closes the pipes."""
-        code = self._process.wait()
+        self._process.wait()
         self._listener.join(timeout=1.0)
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             with contextlib.suppress(OSError):
                 if pipe is not None:
                     pipe.close()
-        last = f": {self._complaints[-1][:200]}" if self._complaints else ""
-        if not self.ready:
-            return f"the worker process could not start (exit status {code}{last})"
-        if os.name == "posix" and code == -signal.SIGKILL:
-            return (
-                "the worker process was killed by the system (SIGKILL), most often because memory ran out; "
-                "run it again to go on, or choose smaller widths or fewer seeds"
-            )
-        cause = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-        return f"the worker process crashed ({cause}{last}); run it again to go on from the finished points"
+        self._events.put(None)
+        self._on_change(self)
+
+    def _resident_bytes(self) -> int:
+        try:
+            return int(psutil.Process(self.pid).memory_info().rss)
+        except psutil.Error:
+            return 0
 
     def _log_complaints(self) -> None:
         assert self._process.stderr is not None

@@ -20,13 +20,16 @@ class Snapshot:
         job_id: the first 16 digits of the spec's digest.
         position: place in the queue from 1; 0 when the job does not wait.
         fraction: share of the work that is done, from 0 to 1.
-        remaining_s: expected remaining wall time, None while nothing is known.
+        remaining_s: expected remaining wall time, waiting included, None while nothing is known.
         message: what is being done, for people.
         points: finished points in the order of the spec's keys.
         estimate: the cost foreseen, None before the job began.
         result: None before the job has ended, and for a job whose worker had to be killed.
         reason: one sentence for ``failed``, empty otherwise.
-        growing: the point under way, as far as it is, where its curves are drawn while they grow.
+        growing: the point under way, as far as it is, where its curves are drawn while they grow; how far it came in
+            a job that was stopped.
+        starts_in_s: expected seconds until a waiting job begins, None for others.
+        interruption: why a worker died and what is done about it, empty when none has.
     """
 
     job_id: str
@@ -43,6 +46,8 @@ class Snapshot:
     reason: str
     version: int
     growing: Point | None = None
+    starts_in_s: float | None = None
+    interruption: str = ""
 
     @property
     def active(self) -> bool:

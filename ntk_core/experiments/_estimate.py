@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import psutil
@@ -20,12 +20,16 @@ MEMORY_VARIABLE = "LINEARITY_LAB_MEMORY_GIB"
 _TIME_SETTINGS = ("num_seeds", "training.max_steps", "dataset.num_samples")
 
 
-def estimate(spec: Spec) -> Estimated:
-    """Points, wall time (an order of magnitude) and peak memory of the largest point."""
+def estimate(spec: Spec, finished: Container[str] = ()) -> Estimated:
+    """Points, wall time (an order of magnitude) and peak memory of the largest point.
+
+    Args:
+        finished: keys of points that take no time any more.
+    """
     costs, keys = costs_of(spec), spec.point_keys()
     return Estimated(
         num_points=len(keys),
-        seconds=sum(costs.seconds(spec, key) for key in keys),
+        seconds=sum(costs.seconds(spec, key) for key in keys if key not in finished),
         peak_bytes=largest_bytes(spec),
     )
 

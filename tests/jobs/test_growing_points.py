@@ -17,25 +17,37 @@ def test_a_growing_point_is_seen_until_it_is_finished():
     job = Job(SPEC, "0" * 16)
     job.begin()
     job.take(PointStarted(key=POINT.key, index=0))
-    assert job.snapshot(0).growing is None
+    assert job.snapshot().growing is None
     job.take(progress(POINT))
-    before = job.snapshot(0)
+    before = job.snapshot()
     job.take(progress())  # a stretch without a record: the curves so far stay
-    assert before.growing == job.snapshot(0).growing == POINT
-    assert job.snapshot(0).points == ()
+    assert before.growing == job.snapshot().growing == POINT
+    assert job.snapshot().points == ()
     job.take(PointFinished(key=POINT.key, point=POINT, fraction=0.3, remaining_s=None))
-    assert job.snapshot(0).growing is None
-    assert job.snapshot(0).points == (POINT,)
+    assert job.snapshot().growing is None
+    assert job.snapshot().points == (POINT,)
 
 
-def test_what_had_grown_is_gone_when_the_job_ends_or_waits_again():
+def grown() -> Job:
     job = Job(SPEC, "0" * 16)
-    for end in (lambda: job.end("cancelled"), job.wait):
-        job.begin()
-        job.take(progress(POINT))
-        assert job.snapshot(0).growing == POINT
-        end()
-        assert job.snapshot(0).growing is None
+    job.begin()
+    job.take(progress(POINT))
+    assert job.snapshot().growing == POINT
+    return job
+
+
+def test_what_had_grown_stays_in_sight_when_the_job_is_stopped():
+    job = grown()
+    job.end("cancelled")
+    assert job.snapshot().growing == POINT
+    assert job.snapshot().points == ()
+
+
+def test_what_had_grown_is_gone_when_the_job_fails_or_loses_its_worker_or_waits_again():
+    for end in (lambda job: job.end("failed", "why"), lambda job: job.lose_worker("why"), lambda job: job.wait()):
+        job = grown()
+        end(job)
+        assert job.snapshot().growing is None
 
 
 def test_a_growing_point_survives_the_way_through_json():

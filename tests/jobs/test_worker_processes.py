@@ -30,35 +30,48 @@ def has_a_point(snapshot):
 
 
 @posix
-def test_a_killed_worker_fails_its_job_with_the_reason_and_the_job_resumes(jobs, long, tiny, wait_for):
-    spec = long(seed=20)
-    job_id = jobs.submit(spec)
+def test_a_job_whose_worker_is_killed_says_why_and_goes_on_by_itself(jobs, long, wait_for):
+    job_id = jobs.submit(long(seed=20))
     kept = wait_for(jobs, job_id, has_a_point).points
-    (pid,) = jobs.worker_pids()
+    pid = jobs.worker_pid(job_id)
     os.kill(pid, signal.SIGKILL)
-    failed = wait_for(jobs, job_id, ended)
-    assert (failed.status, failed.points) == ("failed", kept)
-    assert "SIGKILL" in failed.reason
-    assert "memory" in failed.reason
-    assert "\n" not in failed.reason
-
-    jobs.submit(spec)
-    resumed = wait_for(jobs, job_id, lambda s: s.status == "running" and "3,000" in s.message)
-    assert (resumed.points, resumed.reason) == (kept, "")
-    assert jobs.worker_pids() != [pid]
+    resumed = wait_for(jobs, job_id, lambda s: s.interruption and "3,000" in s.message)
+    assert (resumed.status, resumed.points, resumed.reason) == ("running", kept, "")
+    assert "SIGKILL" in resumed.interruption
+    assert "memory" in resumed.interruption
+    assert "width 3000" in resumed.interruption
+    assert "\n" not in resumed.interruption
+    assert jobs.worker_pid(job_id) != pid
     jobs.stop(job_id)
-    wait_for(jobs, job_id, ended)
-    assert wait_for(jobs, jobs.submit(tiny(seed=20)), ended).status == "completed"
+    assert wait_for(jobs, job_id, ended).points == kept
 
 
 @posix
 def test_a_crash_names_its_signal(jobs, long, wait_for):
     job_id = jobs.submit(long(seed=21))
     wait_for(jobs, job_id, has_a_point)
-    os.kill(jobs.worker_pids()[0], signal.SIGSEGV)
-    failed = wait_for(jobs, job_id, ended)
-    assert failed.status == "failed"
-    assert "SIGSEGV" in failed.reason
+    os.kill(jobs.worker_pid(job_id), signal.SIGSEGV)
+    assert "SIGSEGV" in wait_for(jobs, job_id, lambda s: s.interruption).interruption
+    jobs.stop(job_id)
+    wait_for(jobs, job_id, ended)
+
+
+@posix
+def test_a_job_that_kills_every_worker_at_one_point_fails_with_the_reason_and_its_points(jobs, long, tiny, wait_for):
+    job_id = jobs.submit(long(seed=28))
+    kept = wait_for(jobs, job_id, has_a_point).points
+    pids = set()
+    while (snapshot := jobs.snapshot(job_id)).active:
+        pid = jobs.worker_pid(job_id)
+        if pid is not None and pid not in pids and "3,000" in snapshot.message:
+            pids.add(pid)
+            os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+    assert len(pids) == 3
+    assert (snapshot.status, snapshot.points) == ("failed", kept)
+    assert "SIGKILL" in snapshot.reason
+    assert "3 times at width 3000" in snapshot.reason
+    assert wait_for(jobs, jobs.submit(tiny(seed=20)), ended).status == "completed"
 
 
 @posix
@@ -67,26 +80,29 @@ def test_a_worker_that_does_not_listen_is_killed_after_the_grace(shared_store_fi
     try:
         job_id = jobs.submit(long(seed=22))
         kept = wait_for(jobs, job_id, has_a_point).points
-        (pid,) = jobs.worker_pids()
+        pid = jobs.worker_pid(job_id)
         os.kill(pid, signal.SIGSTOP)
         jobs.stop(job_id)
         began = time.monotonic()
         stopped = wait_for(jobs, job_id, ended)
         assert 0.4 < time.monotonic() - began < 5
         assert (stopped.status, stopped.points, stopped.reason) == ("cancelled", kept, "")
-        assert not psutil.pid_exists(pid)
         assert wait_for(jobs, jobs.submit(tiny(seed=22)), ended).status == "completed"
+        assert pid not in jobs.worker_pids()
     finally:
         jobs.shutdown()
 
 
 @posix
-def test_a_worker_killed_while_idle_harms_no_job(jobs, tiny, wait_for):
+def test_workers_killed_while_idle_harm_no_job_and_are_replaced(jobs, tiny, wait_for):
     wait_for(jobs, jobs.submit(tiny(seed=23)), ended)
-    (pid,) = jobs.worker_pids()
-    os.kill(pid, signal.SIGKILL)
-    psutil.wait_procs([psutil.Process(pid)], timeout=0.2)
-    assert wait_for(jobs, jobs.submit(tiny(seed=24)), ended).status == "completed"
+    before = jobs.worker_pids()
+    for pid in before:
+        os.kill(pid, signal.SIGKILL)
+    psutil.wait_procs([psutil.Process(pid) for pid in before if psutil.pid_exists(pid)], timeout=0.2)
+    done = wait_for(jobs, jobs.submit(tiny(seed=24)), ended)
+    assert (done.status, done.interruption) == ("completed", "")
+    assert set(jobs.worker_pids()).isdisjoint(before)
 
 
 @posix
