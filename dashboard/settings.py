@@ -143,13 +143,16 @@ def value_of(setting: Setting, text: str) -> Any:
     return _number(text, whole=setting.entry == "integer")
 
 
-def differences(spec: SpecPart, base: SpecPart) -> dict[str, str]:
-    """Dotted name → text of what makes ``spec`` out of ``base`` by :func:`ntk_core.specs.with_settings`."""
+def changed_values(spec: SpecPart, base: SpecPart) -> dict[str, Any]:
+    """Dotted name → value of what makes ``spec`` out of ``base`` by :func:`ntk_core.specs.with_settings`."""
     before = values_of(base)
     defaults = {setting.name: setting.info.default for setting in settings(type(spec))}
-    return {
-        name: text_of(value) for name, value in values_of(spec).items() if value != before.get(name, defaults[name])
-    }
+    return {name: value for name, value in values_of(spec).items() if value != before.get(name, defaults[name])}
+
+
+def differences(spec: SpecPart, base: SpecPart) -> dict[str, str]:
+    """Dotted name → text of what makes ``spec`` out of ``base``."""
+    return {name: text_of(value) for name, value in changed_values(spec, base).items()}
 
 
 def spec_from_texts(texts: Mapping[str, str], base: Part) -> tuple[Part, tuple[InvalidInput, ...]]:

@@ -8,8 +8,7 @@ from dashboard.comparison import PAIRS, PARTS, check_both
 from dashboard.components.chart import chart, chooser
 from dashboard.components.kernels import kernels
 from dashboard.components.networks import networks
-from dashboard.components.pair_panel import PairShown, attach_pair, export_pair, job_query, live_pair, pair_bar
-from dashboard.components.provenance import provenance_footer
+from dashboard.components.pair_panel import PairShown, attach_pair, job_query, live_pair, pair_bar
 from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
 from dashboard.figures import architectures as figures
 from dashboard.figures.style import output_title
@@ -34,30 +33,22 @@ def sweeps(_points: figures.Points, identity: object, output: str, widths: tuple
 
 
 def draw(shown: PairShown) -> None:
-    """Sweeps, kernels and spectra of both networks, each with its words and numbers, and where they come from."""
+    """Sweeps, kernels and spectra of both networks, each with its words and numbers."""
     points = {part: of_part.points for part, of_part in shown.items()}
     first = next(iter(shown.values()))
-    heading = st.container(horizontal=True, vertical_alignment="center")
-    with heading:
+    with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader("Against width, behind the", anchor=False, width="content")
         output = chooser("Output φ", first.spec.outputs, output_title, key=f"{PAGE}.output", pixels=160, last=False)
     identity = tuple(of_part.identity for of_part in shown.values())
     measures, rows = figures.measures(points, output), figures.against_width_rows(points, output)
     drawings = sweeps(points, identity, output, first.spec.widths)
-    pictures: dict[str, go.Figure] = {}
     for column, measure, figure in zip(st.columns(2, gap="medium"), measures, drawings, strict=False):
         with column:
             words = figures.takeaway(points, output, measure)
             chart(figure, f"{PAGE}.{measure.name}", words, rows, figures.caption(points, output, measure))
-        pictures[words] = figure
     for column, answers in zip(st.columns(2, gap="medium"), (WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS), strict=True):
         column.markdown(answers[PAGE])
-    of_kernels = kernels(PAGE, points, output, first.spec.dataset.num_samples)
-    with heading:
-        export_pair(TITLE, shown, {part: {**pictures, **of_kernels.get(part, {})} for part in shown})
-    for of_part in shown.values():
-        if of_part.result is not None:
-            provenance_footer(of_part.result)
+    kernels(PAGE, points, output, first.spec.dataset.num_samples)
 
 
 address, job_pair = attach_pair(PAGE, session.new_address(PAGE))
@@ -71,4 +62,4 @@ pair_bar(PAGE, form)
 session.show_address(PAGE, {**form.query(), **job_query(PAGE)})
 if form.spec is not None:
     networks(PAGE, form.spec)
-live_pair(PAGE, form, draw)
+live_pair(PAGE, TITLE, form, draw)

@@ -4,10 +4,8 @@ import streamlit as st
 
 from dashboard.components.chart import chart, chooser
 from dashboard.components.experiment_page import experiment_page
-from dashboard.components.export import export_menu
 from dashboard.components.graph_editor import graph_editor
 from dashboard.components.graph_view import graph_view
-from dashboard.components.provenance import provenance_footer
 from dashboard.components.run_panel import Shown
 from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
 from dashboard.figures import dag as figures
@@ -44,15 +42,12 @@ def draw(shown: Shown) -> None:
         axis = chooser("Axis", figures.axes_of(points), figures.AXIS_TITLES.__getitem__, key=f"{PAGE}.axis",
                        pixels=260, last=False)  # fmt: skip
         pictures = figures.pictures(points, widths, axis)
-        export_menu("graph", TITLE, shown.spec, shown.result, {each.words: each.figure for each in pictures})
     columns = st.columns(2, gap="medium")
     for index, each in enumerate(pictures):
         with columns[index % 2]:
             chart(each.figure, f"{PAGE}.{each.name}", each.words, figures.rows(points), each.caption)
     for column, answers in zip(st.columns(2, gap="medium"), (WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS), strict=True):
         column.markdown(answers[PAGE])
-    if shown.result is not None:
-        provenance_footer(shown.result)
 
 
 def editor(form: SpecForm[DAGSpec]) -> None:

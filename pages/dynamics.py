@@ -6,8 +6,6 @@ import streamlit as st
 
 from dashboard.components.chart import chart, chooser
 from dashboard.components.experiment_page import experiment_page
-from dashboard.components.export import export_menu
-from dashboard.components.provenance import provenance_footer
 from dashboard.components.run_panel import Shown
 from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
 from dashboard.figures import dynamics as figures
@@ -47,7 +45,6 @@ def draw(shown: Shown) -> None:
         axis = chooser("Axis", axes, lambda a: f"by {a}", key=f"{PAGE}.axis", pixels=110, last=False)
         of = chooser("Points", figures.POINT_SETS, str, key=f"{PAGE}.points", pixels=160, last=False)
         found = drawn(shown, shown.identity, width, output, method, axis, of)
-        export_menu("dynamics", TITLE, shown.spec, shown.result, {panel.alt: panel.figure for panel in found})
     columns = (*st.columns(2, gap="medium"), *st.columns(2, gap="medium"))
     for column, panel in zip(columns, found, strict=True):
         with column:
@@ -55,8 +52,6 @@ def draw(shown: Shown) -> None:
             chart(panel.figure, f"{PAGE}.figure.{panel.name}", panel.alt, panel.rows, panel.caption)
     for column, words in zip(columns[2:], (WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS), strict=True):
         column.markdown(words[PAGE])
-    if shown.result is not None:
-        provenance_footer(shown.result)
 
 
 experiment_page(PAGE, TITLE, PRESETS, DynamicsSpec, GROUPS, draw)

@@ -1,12 +1,9 @@
 """A network and the linear model that it follows early in training (Hu, Xiao, Adlam & Pennington 2020)."""
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard.components.early_time import against, constants, kernels, training
 from dashboard.components.experiment_page import experiment_page
-from dashboard.components.export import export_menu
-from dashboard.components.provenance import provenance_footer
 from dashboard.components.run_panel import Shown
 from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
 from dashboard.forms import Group
@@ -30,22 +27,18 @@ GROUPS = (
 
 def draw(shown: Shown) -> None:
     """Training beside its single outputs, then what depends on width or dimension, kernels and constants."""
-    pictures: dict[str, go.Figure] = {}
     left, right = st.columns(2, gap="medium")
     if any(point.runs for point in shown.points):
-        pictures |= training(PAGE, shown, left, right)
+        training(PAGE, shown, left, right)
     with left:
         if any(point.kernels for point in shown.points):
-            pictures |= kernels(PAGE, shown)
+            kernels(PAGE, shown)
         if any(point.runs for point in shown.points):
-            pictures |= against(PAGE, shown)
+            against(PAGE, shown)
         st.markdown(WHAT_TO_SEE[PAGE])
     with right:
         constants(PAGE, shown)
         st.markdown(WHY_FINITE_WIDTH_DIFFERS[PAGE])
-        export_menu("early-time", TITLE, shown.spec, shown.result, pictures)
-    if shown.result is not None:
-        provenance_footer(shown.result)
 
 
 experiment_page(PAGE, TITLE, PRESETS, EarlyTimeSpec, GROUPS, draw)

@@ -5,9 +5,7 @@ import streamlit as st
 
 from dashboard.components.chart import chart, chooser
 from dashboard.components.experiment_page import experiment_page
-from dashboard.components.export import export_menu
 from dashboard.components.hessian_parts import balls, one_network
-from dashboard.components.provenance import provenance_footer
 from dashboard.components.run_panel import Shown
 from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
 from dashboard.figures import hessian as figures
@@ -43,7 +41,6 @@ def draw(shown: Shown) -> None:
         st.subheader("against width", anchor=False, width="content")
         norms, changes = drawn(shown, shown.identity, view)
         words = figures.takeaway(points, view), figures.change_takeaway(points)
-        export_menu("hessian-norm", TITLE, shown.spec, shown.result, dict(zip(words, (norms, changes), strict=True)))
     with left:
         said = figures.unconverged_sentences(points)
         chart(norms, f"{PAGE}.norm", words[0], figures.norm_rows(points), said)
@@ -62,8 +59,6 @@ def draw(shown: Shown) -> None:
     balls(PAGE, shown.spec, points)
     if trained:
         one_network(PAGE, points)
-    if shown.result is not None:
-        provenance_footer(shown.result)
 
 
 experiment_page(PAGE, TITLE, PRESETS, HessianSpec, GROUPS, draw)

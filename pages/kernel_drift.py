@@ -5,8 +5,6 @@ import streamlit as st
 
 from dashboard.components.chart import chart, chooser
 from dashboard.components.experiment_page import experiment_page
-from dashboard.components.export import export_menu
-from dashboard.components.provenance import provenance_footer
 from dashboard.components.run_panel import Shown
 from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
 from dashboard.figures import kernel_drift as figures
@@ -47,18 +45,13 @@ def draw(shown: Shown) -> None:
     point = shown.point(width)
     over_widths, over_time = figures.takeaway(shown.points), figures.time_takeaway(point)
     with left:
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.subheader("Against width", anchor=False, width="content")
-            pictures = {over_widths: against_width, over_time: against_time}
-            export_menu("kernel-change", TITLE, shown.spec, shown.result, pictures)
+        st.subheader("Against width", anchor=False)
         rows = figures.width_rows(shown.points)
         chart(against_width, f"{PAGE}.against_width", over_widths, rows, figures.caption(shown.points))
         st.markdown(WHAT_TO_SEE[PAGE])
     with right:
         chart(against_time, f"{PAGE}.against_time", over_time, figures.time_rows(point), figures.caption([point]))
         st.markdown(WHY_FINITE_WIDTH_DIFFERS[PAGE])
-    if shown.result is not None:
-        provenance_footer(shown.result)
 
 
 experiment_page(PAGE, TITLE, PRESETS, KernelDriftSpec, GROUPS, draw)

@@ -5,8 +5,6 @@ import streamlit as st
 
 from dashboard.components.chart import chart, chooser
 from dashboard.components.experiment_page import experiment_page
-from dashboard.components.export import export_menu
-from dashboard.components.provenance import provenance_footer
 from dashboard.components.run_panel import Shown
 from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
 from dashboard.figures import lazy as figures
@@ -48,7 +46,6 @@ def draw(shown: Shown) -> None:
         start = chooser("Start", starts, figures.start_title, key=f"{PAGE}.start", pixels=200, last=False)
         words = figures.takeaways(points, output, start, measure)
         pictures = drawn(shown, shown.identity, measure, output, start)
-        export_menu(PAGE, TITLE, shown.spec, shown.result, dict(zip(words, pictures, strict=True)))
     below = figures.captions(points, output, measure)
     for index, column in enumerate((*st.columns(2, gap="medium"), *st.columns(2, gap="medium"))):
         with column:
@@ -56,8 +53,6 @@ def draw(shown: Shown) -> None:
             chart(pictures[index], f"{PAGE}.figure{index + 1}", words[index], figures.rows(points), below[index])
             if index < 2:
                 st.markdown((WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS)[index][PAGE])
-    if shown.result is not None:
-        provenance_footer(shown.result)
 
 
 experiment_page(PAGE, TITLE, ("liu-lazy",), LazySpec, GROUPS, draw, elsewhere=("architecture.initial_output",))

@@ -5,8 +5,6 @@ import streamlit as st
 
 from dashboard.components.chart import chart, chooser
 from dashboard.components.experiment_page import experiment_page
-from dashboard.components.export import export_menu
-from dashboard.components.provenance import provenance_footer
 from dashboard.components.run_panel import Shown
 from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
 from dashboard.figures import optimization as figures
@@ -49,7 +47,6 @@ def draw(shown: Shown) -> None:
         pictures = drawn(shown, shown.identity, width, output, axis)
         point = shown.point(width)
         words = figures.takeaways(shown.points, point, output)
-        export_menu(PAGE, TITLE, shown.spec, shown.result, dict(zip(words, pictures, strict=True)))
     by_run, by_step = figures.run_rows(shown.points), figures.step_rows(point, output)
     below: tuple[list[str], ...] = (figures.caption(point, output), figures.change_caption(shown.points), [], [])
     columns = (*st.columns(2, gap="medium"), *st.columns(2, gap="medium"))
@@ -60,8 +57,6 @@ def draw(shown: Shown) -> None:
             chart(pictures[index], f"{PAGE}.figure{index + 1}", words[index], rows, below[index])
             if index < 2:
                 st.markdown((WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS)[index][PAGE])
-    if shown.result is not None:
-        provenance_footer(shown.result)
 
 
 experiment_page(PAGE, TITLE, ("liu-section5",), OptimizationSpec, GROUPS, draw)

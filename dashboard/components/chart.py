@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 import plotly.graph_objects as go
@@ -14,6 +16,18 @@ from dashboard.sentences import plain
 T = TypeVar("T")
 _FORMAT = "image_format"
 IMAGE_FORMATS = ("svg", "png")
+_SHOWN: ContextVar[dict[str, go.Figure] | None] = ContextVar("shown", default=None)
+
+
+@contextmanager
+def shown_charts() -> Iterator[dict[str, go.Figure]]:
+    """Takeaway → figure of every chart that is drawn inside, in order: what an export takes along."""
+    figures: dict[str, go.Figure] = {}
+    token = _SHOWN.set(figures)
+    try:
+        yield figures
+    finally:
+        _SHOWN.reset(token)
 
 
 def chart(
@@ -25,6 +39,9 @@ def chart(
         key: name of the chart in the session and of the files it saves.
         alt: what the figure shows, as a sentence.
     """
+    shown = _SHOWN.get()
+    if shown is not None:
+        shown[alt] = figure
     image = {"format": image_format(), "scale": 2, "filename": key.replace(".", "-")}
     st.plotly_chart(figure, key=key, alt=alt, config={**CHART_CONFIG, "toImageButtonOptions": image})
     for sentence in caption:
@@ -57,7 +74,7 @@ def image_format() -> str:
 def image_format_chooser() -> None:
     """SVG or PNG for the camera button of the charts."""
     st.segmented_control(
-        "The camera button of each chart saves",
+        "Figures, from the camera button of each chart, as",
         IMAGE_FORMATS,
         default=image_format(),
         key=_FORMAT,

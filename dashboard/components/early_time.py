@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -12,7 +11,6 @@ from dashboard.figures import early_sweep, early_time
 from ntk_core.results import EarlyPoint
 from ntk_core.vocabulary import ACTIVATIONS
 
-Pictures = dict[str, go.Figure]
 _WORDS = {"width": "m", "input_dim": "d"}
 _FORMULAS = r"""
 At rates $\eta_1$ and $\eta_2$ of the layers, with $s = \|x\|/\sqrt d - 1$, the network follows a linear function of
@@ -28,7 +26,7 @@ $g \sim N(0,1)$.
 _DEEP = "With more hidden layers the weights come from derivatives of the kernel of infinite width instead."
 
 
-def training(page: str, shown: Shown, left: DeltaGenerator, right: DeltaGenerator) -> Pictures:
+def training(page: str, shown: Shown, left: DeltaGenerator, right: DeltaGenerator) -> None:
     """One quantity along training beside the outputs on single inputs, at a point and activation to choose."""
     points = {point.key: point for point in shown.points if point.runs}
     with left, st.container(horizontal=True, vertical_alignment="center"):
@@ -51,13 +49,12 @@ def training(page: str, shown: Shown, left: DeltaGenerator, right: DeltaGenerato
         st.subheader("Outputs on single test inputs", anchor=False)
         single, outputs = early_time.output_takeaway(runs[0]), early_time.single_outputs(runs[0])
         chart(outputs, f"{page}.outputs", single, early_time.output_rows(runs[0]), [single])
-    return {over_time: figure, single: outputs}
 
 
-def against(page: str, shown: Shown) -> Pictures:
+def against(page: str, shown: Shown) -> None:
     """Discrepancy or departure time against what is swept; nothing for a single point of a single activation."""
     if len(shown.points) < 2:
-        return {}
+        return
     with st.container(horizontal=True, vertical_alignment="center"):
         quantity = chooser(
             "Quantity", list(early_sweep.QUANTITIES), str.capitalize, key=f"{page}.quantity", pixels=180, last=False
@@ -68,15 +65,13 @@ def against(page: str, shown: Shown) -> Pictures:
         early_sweep.against_swept(shown.points, quantity),
     )
     chart(figure, f"{page}.against", words, early_sweep.sweep_rows(shown.points), [words])
-    return {words: figure}
 
 
-def kernels(page: str, shown: Shown) -> Pictures:
+def kernels(page: str, shown: Shown) -> None:
     """The distance of the kernels in two norms."""
     st.subheader("Kernel at initialization and linear kernel", anchor=False)
     words, figure = early_sweep.kernel_takeaway(shown.points), early_sweep.kernel_distance(shown.points)
     chart(figure, f"{page}.kernels", words, early_sweep.comparison_rows(shown.points), [words])
-    return {words: figure}
 
 
 def constants(page: str, shown: Shown) -> None:

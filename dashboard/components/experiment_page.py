@@ -44,4 +44,4 @@ def experiment_page(
     if between is not None:
         between(form)
     session.show_address(page, {**form.query(), **session.job_query(page)})
-    live_panel(page, form, draw)
+    live_panel(page, title, form, draw)

@@ -1,80 +1,75 @@
-"""What can be taken along: numbers, settings, figures, and the command that computes them again."""
+"""What can be taken along: figures, numbers, settings, and what computes them again; one menu for every page."""
 
 from __future__ import annotations
 
-import html
-import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard.components.chart import image_format_chooser
-from dashboard.components.provenance import provenance_sentence
-from dashboard.figures.style import CHART_CONFIG
-from dashboard.settings import differences
-from ntk_core.papers import PRESETS
+from dashboard.components.save_images import save_images
+from dashboard.exports import command_line, page_html, program
 from ntk_core.results import ResultValue
 from ntk_core.specs import Spec
 
 
-def command_line(spec: Spec) -> str:
-    """The shell command that computes ``spec``: the preset with the fewest differences, and these as ``--set``."""
-    changed = {
-        name: differences(spec, preset.spec) for name, preset in PRESETS.items() if type(preset.spec) is type(spec)
-    }
-    name = min(changed, key=lambda name: len(changed[name]))
-    parts = ["python", "-m", "ntk_core", "run", name]
-    for setting, text in changed[name].items():
-        parts += ["--set", f"{setting}={text}"]
-    return shlex.join([*parts, "--out", "results"])
+@dataclass(frozen=True)
+class Taken:
+    """One run whose numbers can be taken along.
 
+    Attributes:
+        name: begins the files' names.
+        label: of its tab, where there are several.
+        result: None before the run has ended, when only the settings can be taken.
+    """
 
-def page_html(title: str, figures: Mapping[str, go.Figure], result: ResultValue) -> str:
-    """One HTML page that needs no network: figures that can be zoomed, their captions, the spec and its origin."""
-    parts = []
-    for index, (caption, figure) in enumerate(figures.items()):
-        light = go.Figure(figure).update_layout(template="plotly_white")
-        parts.append(light.to_html(full_html=False, include_plotlyjs=index == 0, config=CHART_CONFIG))
-        parts.append(f"<p>{html.escape(caption)}</p>")
-    spec = html.escape(result.spec.model_dump_json(indent=1))
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
-        "<style>body{font-family:sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}</style></head>"
-        f"<body><h1>{html.escape(title)}</h1>{''.join(parts)}<p>{html.escape(provenance_sentence(result))}</p>"
-        f"<pre>{html.escape(command_line(result.spec))}</pre><details><summary>Settings</summary><pre>{spec}</pre></details>"
-        "</body></html>"
-    )
+    name: str
+    spec: Spec
+    result: ResultValue | None
+    label: str = ""
 
 
 def export_menu(
     name: str, title: str, spec: Spec, result: ResultValue | None, figures: Mapping[str, go.Figure]
 ) -> None:
-    """Files to download, built when asked for, and the command line.
+    """Files to download, built when asked for, and texts to copy.
 
     Args:
         name: begins the files' names.
         result: what to export; None before a run has ended, when only the settings can be taken.
-        figures: caption → figure, for the HTML page.
+        figures: takeaway → figure, for the HTML page.
     """
-    with st.popover("Export", icon=":material/download:"):
-        export_entries(name, title, spec, result, figures)
+    export_several(name, title, [Taken(name, spec, result)], figures)
+
+
+def export_several(name: str, title: str, runs: Sequence[Taken], figures: Mapping[str, go.Figure]) -> None:
+    """The same for figures of several runs."""
+    with st.popover("Export", icon=":material/download:", key=f"export.{name}"):
         image_format_chooser()
+        save_images(f"export.{name}.images")
+        results = [run.result for run in runs if run.result is not None]
+        if len(results) < len(runs):
+            st.caption("Numbers can be taken once the run has ended.")
+        else:
+            _download("Figures, HTML", lambda: page_html(title, figures, results), f"{name}.html", "text/html")
+        tabs = st.tabs([run.label for run in runs]) if len(runs) > 1 else [st.container()]
+        for run, tab in zip(runs, tabs, strict=True):
+            with tab:
+                _entries(title, run)
 
 
-def export_entries(
-    name: str, title: str, spec: Spec, result: ResultValue | None, figures: Mapping[str, go.Figure]
-) -> None:
-    """The same without a menu around it, for pages that export several results."""
-    if result is None:
-        st.caption("Numbers and figures can be taken once the run has ended.")
-    else:
+def _entries(title: str, run: Taken) -> None:
+    spec, result, name = run.spec, run.result, run.name
+    if result is not None:
         _download("Numbers, CSV", result.csv, f"{name}.csv", "text/csv")
         _download("Result, JSON", result.model_dump_json, f"{name}-result.json", "application/json")
-        _download("Figures, HTML", lambda: page_html(title, figures, result), f"{name}.html", "text/html")
     _download("Settings, JSON", lambda: spec.model_dump_json(indent=1), f"{name}-spec.json", "application/json")
     st.caption("The same from a terminal:")
     st.code(command_line(spec), language="bash", wrap_lines=True)
+    st.caption("The same in Python:")
+    st.code(program(title, spec), language="python", height=150)
 
 
 def _download(label: str, data: Callable[[], str], file_name: str, mime: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard.comparison import MAX_KEPT_SAMPLES
@@ -11,22 +10,19 @@ from dashboard.figures import architectures as figures
 from dashboard.figures.style import width_label
 
 
-def kernels(page: str, points: figures.Points, output: str, num_samples: int) -> dict[str, dict[str, go.Figure]]:
-    """Heatmaps before and after training and spectra at a width to choose; part → takeaway → figure, for the export."""
+def kernels(page: str, points: figures.Points, output: str, num_samples: int) -> None:
+    """Heatmaps before and after training and spectra at a width to choose."""
     kept = figures.kept_at(points, output)
     if not kept:
         if num_samples > MAX_KEPT_SAMPLES:
             st.caption(f"Kernels are kept and drawn for up to {MAX_KEPT_SAMPLES} training points.")
-        return {}
+        return
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader("Kernels K at width", anchor=False, width="content")
         width = chooser("Width m", list(kept), width_label, key=f"{page}.shown_width", pixels=110)
-    shown: dict[str, dict[str, go.Figure]] = {}
     for column, (part, snapshot) in zip(st.columns(2, gap="medium"), kept[width].items(), strict=False):
         with column:
             words, heatmaps = figures.heatmap_words(snapshot, part, width), figures.heatmaps(snapshot, part)
             chart(heatmaps, f"{page}.kernel_{part}", words, figures.kernel_rows(snapshot), [words])
-        shown[part] = {words: heatmaps}
     words, spectra = figures.spectra_words(kept[width]), figures.spectra(kept[width])
     chart(spectra, f"{page}.spectra", words, figures.spectra_rows(kept[width]))
-    return {part: {**of_part, words: spectra} for part, of_part in shown.items()}

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard import session
 from dashboard.comparison import PARTS, ArchitecturePair, pair_of
-from dashboard.components.chart import image_format_chooser
-from dashboard.components.export import export_entries
+from dashboard.components.chart import shown_charts
+from dashboard.components.export import Taken, export_several
+from dashboard.components.provenance import provenance_footer
 from dashboard.components.run_panel import (
     REFRESH_S,
     Shown,
     attach,
     cost_words,
-    precomputed_badge,
+    heading,
     progress_words,
     run_button,
     say_end,
@@ -92,8 +92,8 @@ def _sentences(form: SpecForm[ArchitecturePair]) -> list[str]:
     ]
 
 
-def live_pair(page: str, form: SpecForm[ArchitecturePair], draw: Callable[[PairShown], None]) -> None:
-    """Progress of both jobs and their figures, drawn again while one of them runs."""
+def live_pair(page: str, title: str, form: SpecForm[ArchitecturePair], draw: Callable[[PairShown], None]) -> None:
+    """Progress of both jobs and their figures, drawn again while one of them runs, between export and origin."""
     live = _any_live(page, _snapshots(page))
 
     @st.fragment(run_every=REFRESH_S if live else None)
@@ -105,7 +105,7 @@ def live_pair(page: str, form: SpecForm[ArchitecturePair], draw: Callable[[PairS
             precomputed = _precomputed(form)
             if precomputed:
                 _say_if_stale(form.spec, {part: of_part.spec for part, of_part in precomputed.items()})
-                draw(precomputed)
+                _draw_both(page, title, precomputed, draw)
             return
         _progress(page, now)
         shown = {part: Shown(job.spec, job.points, job.result, "job") for part, job in now.items() if job.points}
@@ -115,7 +115,7 @@ def live_pair(page: str, form: SpecForm[ArchitecturePair], draw: Callable[[PairS
             return
         if not live and len(now) == len(PARTS):
             _say_if_stale(form.spec, {part: job.spec for part, job in now.items()})
-        draw(shown)
+        _draw_both(page, title, shown, draw)
 
     panel()
 
@@ -126,19 +126,22 @@ def _precomputed(form: SpecForm[ArchitecturePair]) -> PairShown:
     if not all(results.values()):
         st.info("Press Run: the points of both networks appear here one by one.")
         return {}
-    precomputed_badge()
     return {part: Shown(result.spec, result.points, result, "precomputed") for part, result in results.items()}
 
 
-def export_pair(title: str, shown: PairShown, figures: Mapping[str, Mapping[str, go.Figure]]) -> None:
-    """What can be taken along of each network; ``figures``: part → caption → figure."""
-    with st.popover("Export", icon=":material/download:"):
-        for (part, of_part), tab in zip(
-            shown.items(), st.tabs([f"Network {part.upper()}" for part in shown]), strict=True
-        ):
-            with tab:
-                export_entries(f"architecture-{part}", title, of_part.spec, of_part.result, figures.get(part, {}))
-        image_format_chooser()
+def _draw_both(page: str, title: str, shown: PairShown, draw: Callable[[PairShown], None]) -> None:
+    above = heading(next(iter(shown.values())))
+    with shown_charts() as figures:
+        draw(shown)
+    with above:
+        runs = [
+            Taken(f"{page}-{part}", of_part.spec, of_part.result, f"Network {part.upper()}")
+            for part, of_part in shown.items()
+        ]
+        export_several(page, title, runs, figures)
+    for of_part in shown.values():
+        if of_part.result is not None:
+            provenance_footer(of_part.result)
 
 
 def _slot(page: str, part: str) -> str:

@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import session
+from dashboard.components.chart import shown_charts
+from dashboard.components.export import export_menu
+from dashboard.components.provenance import provenance_footer
 from dashboard.forms import SpecForm
 from dashboard.gallery import gallery_result
 from dashboard.jobs import Snapshot, shared_jobs
@@ -91,8 +95,11 @@ def run_button(page: str, *, disabled: bool) -> bool:
     )
 
 
-def live_panel(page: str, form: SpecForm[Any], draw: Callable[[Shown], None]) -> None:
-    """The followed job's progress and figures, drawn again while it runs; without a job, the precomputed figure."""
+def live_panel(page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown], None]) -> None:
+    """The followed job's progress and figures, drawn again while it runs; without a job, the precomputed figure.
+
+    Above the figures stands what can be taken along of them, below them where they come from.
+    """
     first = snapshot_of(page)
     live = first is not None and first.active and not session.is_detached(page)
 
@@ -106,9 +113,24 @@ def live_panel(page: str, form: SpecForm[Any], draw: Callable[[Shown], None]) ->
             return
         if not live:
             say_if_stale(form.spec, shown.spec)
-        draw(shown)
+        above = heading(shown)
+        with shown_charts() as figures:
+            draw(shown)
+        with above:
+            export_menu(page.replace("_", "-"), title, shown.spec, shown.result, figures)
+        if shown.result is not None:
+            provenance_footer(shown.result)
 
     panel()
+
+
+def heading(shown: Shown) -> DeltaGenerator:
+    """A row above the figures, for the export; it says when they were computed beforehand."""
+    row = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
+    with row:
+        if shown.origin == "precomputed":
+            st.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
+    return row
 
 
 def snapshot_of(page: str) -> Snapshot | None:
@@ -151,13 +173,7 @@ def _precomputed(form: SpecForm[Any]) -> Shown | None:
     if result is None:
         st.info("Press Run: the points appear here one by one.")
         return None
-    precomputed_badge()
     return Shown(result.spec, result.points, result, "precomputed")
-
-
-def precomputed_badge() -> None:
-    """Says that what follows was computed beforehand."""
-    st.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
 
 
 def _followed(page: str, now: Snapshot) -> Shown | None:

@@ -67,8 +67,7 @@ class FakeJobs:
 def jobs(monkeypatch: pytest.MonkeyPatch) -> FakeJobs:
     """Jobs without a worker, in place of those of the server."""
     fake = FakeJobs()
-    monkeypatch.setattr("dashboard.jobs.shared_jobs", lambda: fake)
-    monkeypatch.setattr("dashboard.components.run_panel.shared_jobs", lambda: fake)
+    _put_in_place(monkeypatch, fake)
     return fake
 
 
@@ -92,10 +91,29 @@ def through_the_menu(monkeypatch: pytest.MonkeyPatch) -> None:
 
     An ``AppTest`` forgets ``st.navigation`` before each run and then executes a page of pages/ by itself.
     """
+    _go_through_the_menu(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def opening_through_the_menu() -> Iterator[FakeJobs]:
+    """The same for all tests of a module, with jobs without a worker."""
+    fake = FakeJobs()
+    with pytest.MonkeyPatch.context() as patch:
+        _go_through_the_menu(patch)
+        _put_in_place(patch, fake)
+        yield fake
+
+
+def _go_through_the_menu(patch: pytest.MonkeyPatch) -> None:
     create = PagesManager.__init__
 
     def create_after_the_menu(self, *arguments, **named) -> None:
         create(self, *arguments, **named)
         PagesManager.uses_pages_directory = False
 
-    monkeypatch.setattr(PagesManager, "__init__", create_after_the_menu)
+    patch.setattr(PagesManager, "__init__", create_after_the_menu)
+
+
+def _put_in_place(patch: pytest.MonkeyPatch, fake: FakeJobs) -> None:
+    patch.setattr("dashboard.jobs.shared_jobs", lambda: fake)
+    patch.setattr("dashboard.components.run_panel.shared_jobs", lambda: fake)

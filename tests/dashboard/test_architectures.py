@@ -290,20 +290,21 @@ def test_what_was_computed_beforehand_is_drawn_on_the_first_visit(jobs, through_
     assert not jobs.submitted
 
 
-def test_the_export_of_each_network_has_the_figures_of_the_page(page, points, monkeypatch):
+def test_the_export_has_both_networks_and_the_figures_of_the_page(page, points, monkeypatch):
     exported = {}
     monkeypatch.setattr(
-        "dashboard.components.pair_panel.export_entries",
-        lambda name, title, spec, result, figures: exported.update({name: list(figures)}),
+        "dashboard.components.pair_panel.export_several",
+        lambda name, title, runs, figures: exported.update({"runs": list(runs), "figures": list(figures)}),
     )
     pair = ArchitecturePair(widths=(30, 100, 1000))
     ids = {part: page.add(pair.spec(part), points=points[part], status="completed") for part in PARTS}
     opened(a__job=ids["a"], b__job=ids["b"])
-    sweep, _, kernel, spectra = exported["architecture-a"]
+    assert [run.spec for run in exported["runs"]] == [pair.spec("a"), pair.spec("b")]
+    sweep, _, kernel_a, kernel_b, spectra = exported["figures"]
     assert sweep.startswith("Kernel change against width")
-    assert "network A at width 1,000" in kernel
+    assert "network A at width 1,000" in kernel_a
+    assert "network B at width 1,000" in kernel_b
     assert spectra.startswith("Eigenvalues")
-    assert exported["architecture-b"][2] != kernel
 
 
 def test_what_is_wrong_with_a_network_names_it(page):

@@ -6,8 +6,8 @@ import csv
 import io
 import re
 
-from dashboard.components.export import command_line, page_html
 from dashboard.components.provenance import provenance_sentence
+from dashboard.exports import command_line, page_html
 from dashboard.figures import kernel_drift as figures
 from ntk_core.papers import PRESETS
 from ntk_core.specs import with_settings
@@ -20,7 +20,7 @@ def test_html_page_brings_its_figures_and_needs_no_network():
         "left <b>": figures.change_against_width(result.points),
         "right": figures.change_against_time(result.points[0]),
     }
-    page = page_html("Kernel & change", drawn, result)
+    page = page_html("Kernel & change", drawn, [result])
     assert page.count("Plotly.newPlot(") == 2
     assert not re.search(r'<(script|link|img)[^>]*(src|href)="', page)
     assert '"showSendToCloud": false' in page

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.components.export import command_line
+from dashboard.exports import command_line
 from dashboard.settings import differences, settings, spec_from_texts, text_of, value_of, values_of
 from ntk_core.datasets import dataset_shapes
 from ntk_core.papers import PRESETS

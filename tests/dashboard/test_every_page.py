@@ -1,0 +1,86 @@
+"""What every page owes to those who look at it: each page is opened once, with the gallery that ships."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard.navigation import PAGES
+from tests.dashboard.open_pages import open_page, words
+
+BY_NAME = {entry.name: entry for entry in PAGES}
+
+
+@pytest.fixture(scope="module")
+def exported() -> dict[str, dict[str, object]]:
+    """Name of an export → what it was given."""
+    return {}
+
+
+@pytest.fixture(scope="module", params=BY_NAME)
+def page(request, exported, opening_through_the_menu) -> Iterator[tuple[str, AppTest]]:
+    """The name of a page, and the page with what it shows at first."""
+    from dashboard.components import export
+
+    exported.clear()
+    show = export.export_several
+
+    def spied(name, title, runs, figures) -> None:
+        exported[name] = {"runs": runs, "figures": dict(figures)}
+        show(name, title, runs, figures)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(export, "export_several", spied)
+        patch.setattr("dashboard.components.pair_panel.export_several", spied)
+        yield request.param, open_page(request.param)
+
+
+def charts(app: AppTest) -> list:
+    return [element.proto for element in app.get("plotly_chart")]
+
+
+def test_everything_can_be_taken_along(page, exported):
+    name, app = page
+    if not charts(app):
+        pytest.skip("a page without figures")
+    labels = [button.proto.label for button in app.get("download_button")]
+    for label in ("Figures, HTML", "Numbers, CSV", "Result, JSON", "Settings, JSON"):
+        assert label in labels
+    codes = [block.value for block in app.get("code")]
+    assert any(code.startswith("python -m ntk_core run ") for code in codes)
+    assert any("ntk_core.run(spec)" in code and compile(code, name, "exec") for code in codes)
+    assert exported
+
+
+def test_the_export_has_every_figure_of_the_results(page, exported):
+    name, app = page
+    drawings = sum(".drawing" in chart.id for chart in charts(app))
+    assert sum(len(each["figures"]) for each in exported.values()) == len(charts(app)) - drawings, name
+
+
+def test_every_figure_has_its_takeaway_with_numbers_and_a_table(page):
+    name, app = page
+    sentences = [chart.alt for chart in charts(app)]
+    assert len(set(sentences)) == len(sentences)
+    for sentence in sentences:
+        assert any(character.isdigit() for character in sentence), (name, sentence)
+        assert sentence.endswith("."), (name, sentence)
+    tables = [expander for expander in app.expander if expander.label == "The numbers"]
+    assert len(tables) == len(sentences)
+    for expander in tables:
+        assert len(expander.dataframe) == 1
+
+
+def test_every_figure_is_readable_and_keeps_to_itself(page):
+    _, app = page
+    for chart in charts(app):
+        config = json.loads(chart.config)
+        assert not config["showSendToCloud"]
+        assert config["toImageButtonOptions"]["format"] in ("svg", "png")
+        layout = json.loads(chart.spec)["layout"]
+        assert layout["height"] >= 200
+
+
