@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.navigation import PAGES
-from tests.dashboard.open_pages import open_page, words
+from tests.dashboard.open_pages import open_page
 
 BY_NAME = {entry.name: entry for entry in PAGES}
 
@@ -82,5 +82,3 @@ def test_every_figure_is_readable_and_keeps_to_itself(page):
         assert config["toImageButtonOptions"]["format"] in ("svg", "png")
         layout = json.loads(chart.spec)["layout"]
         assert layout["height"] >= 200
-
-
