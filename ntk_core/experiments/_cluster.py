@@ -53,8 +53,6 @@ class Cluster:
 
     def __init__(self, spec: Spec, address: str):
         self._spec, self._address = spec, address
-        self._provenance: Provenance | None = None
-        self._devices: set[str] = set()
 
     def reports(self, keys: Sequence[str]) -> Generator[Report | None, None, None]:
         """As :meth:`ntk_core.experiments._sites.Site.reports`; as many points at once as the workers have threads."""
@@ -70,26 +68,20 @@ class Cluster:
                     return
                 if isinstance(told, SiteFailure):
                     raise told
-                if isinstance(told, Provenance):
-                    self._devices.add(told.device)
-                    self._provenance = told
-                else:
-                    yield told or None
+                yield told or None
         finally:
             conversation.end()
 
     def provenance(self) -> Provenance | None:
-        """Of the workers that have finished a point."""
-        if self._provenance is None:
-            return None
-        return self._provenance.model_copy(update={"device": "; ".join(sorted(self._devices))})
+        """None: each point tells on which worker's device it was computed."""
+        return None
 
 
 class _Conversation(threading.Thread):
     """Talks with the scheduler in a thread and an event loop of its own; every wait in it has an end.
 
     Attributes:
-        told: reports; the provenance of finished points; a failure; None at the end.
+        told: reports; a failure; None at the end.
     """
 
     def __init__(self, spec: Spec, address: str, keys: Sequence[str]):
@@ -137,20 +129,20 @@ class _Conversation(threading.Thread):
             client.subscribe_topic(TOPIC, self._hear)
             await self._compute(client)
         finally:
-            # Tells the scheduler that nobody waits for these points any more, and workers ask for that.
-            with contextlib.suppress(TimeoutError, OSError):
-                await asyncio.wait_for(client.close(), CLOSE_S)
+            await _close(client)
 
     async def _connect(self) -> Client:
+        client = Client(
+            self._address, asynchronous=True, timeout=CONNECT_S, set_as_default=False, heartbeat_interval=2000
+        )
         try:
-            async with asyncio.timeout(CONNECT_S):
-                return await Client(
-                    self._address, asynchronous=True, timeout=CONNECT_S, set_as_default=False, heartbeat_interval=2000
-                )
+            return await asyncio.wait_for(client, CONNECT_S)
         except (OSError, TimeoutError):
-            raise SiteFailure(f"No dask scheduler answers at {self._address} within {CONNECT_S:.0f} s.") from None
+            reason = f"No dask scheduler answers at {self._address} within {CONNECT_S:.0f} s."
         except (ImportError, VersionMismatchWarning) as error:
-            raise SiteFailure(f"The scheduler at {self._address} runs other versions: {error}") from None
+            reason = f"The scheduler at {self._address} runs other versions: {' '.join(str(error).split())}"
+        await _close(client)
+        raise SiteFailure(reason)
 
     async def _compare_versions(self, client: Client) -> None:
         """With the scheduler; each worker compares for itself, also one that comes later."""
@@ -218,7 +210,6 @@ class _Conversation(threading.Thread):
                 raise SiteFailure(reason)
             case Reply(outcome="finished", point=point) if point is not None:
                 self._begin(key)
-                self.told.put(reply.provenance)
                 self.told.put(Finished(key, point))
             case _:
                 self._begin(key)
@@ -256,6 +247,12 @@ class _Conversation(threading.Thread):
         return SiteFailure(
             f"The dask scheduler at {self._address} was lost; finished points are kept, and the same run resumes."
         )
+
+
+async def _close(client: Client) -> None:
+    """Tells the scheduler that nobody waits for these points any more; the workers ask for that."""
+    with contextlib.suppress(TimeoutError, OSError):
+        await asyncio.wait_for(client.close(), CLOSE_S)
 
 
 def _patience_s() -> float:

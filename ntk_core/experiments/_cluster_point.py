@@ -15,11 +15,11 @@ from typing import Literal
 from distributed import get_worker
 
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments._estimate import memory_limit
+from ntk_core.experiments._estimate import check_data, memory_limit
 from ntk_core.experiments._here import Here, own_version, sentence
 from ntk_core.experiments._registry import costs_of
 from ntk_core.experiments._sites import Advanced, Failed, Finished, SiteFailure
-from ntk_core.results import Point, Provenance, Value
+from ntk_core.results import Point, Value
 from ntk_core.specs import parse_spec
 
 TOPIC = "linearity-lab"  # one for all runs: the scheduler keeps the last messages of every topic for ever
@@ -62,7 +62,6 @@ class Reply(Value):
 
     outcome: Literal["finished", "failed", "refused", "stopped"]
     point: Point | None = None
-    provenance: Provenance | None = None
     reason: str = ""
 
 
@@ -94,6 +93,7 @@ def _reply(request: Request) -> Reply:
     if differences:
         return Reply(outcome="refused", reason=f"The cluster computes with other versions: {differences}.")
     spec = parse_spec(request.spec)
+    check_data(spec)
     required, available = costs_of(spec).peak_bytes(spec, request.key), memory_limit()
     if required > available:
         reason = (
@@ -109,7 +109,7 @@ def _reply(request: Request) -> Reply:
             case Advanced():
                 tell(report)
             case Finished(_, point):
-                return Reply(outcome="finished", point=point, provenance=here.provenance())
+                return Reply(outcome="finished", point=point)
             case Failed(_, reason):
                 return Reply(outcome="failed", reason=reason)
         if not wanted():

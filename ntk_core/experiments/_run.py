@@ -60,13 +60,12 @@ def run(
             of ``LINEARITY_LAB_SCHEDULER``, and ``""`` to compute in this process whatever the environment says.
 
     Raises:
-        TooLarge: before anything is traced, when the largest point does not fit into the memory of this machine; on a
-            cluster the workers look for themselves.
+        TooLarge: before anything is traced, when the largest point does not fit into memory; workers of a cluster
+            look for themselves, and fail the points that do not fit.
         InvalidInput: when ``scheduler`` is not an address.
     """
     address = scheduler_address(scheduler)
-    if address is None:
-        check_size(spec)
+    check_size(spec, scheduler=address or "")
     return _events(spec, points, should_stop or (lambda: False), address)
 
 
