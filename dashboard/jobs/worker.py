@@ -106,7 +106,7 @@ def _warm_up() -> None:
     try:
         figure = next(iter(PRESETS.values())).spec
         first = getattr(figure, figure.swept_field)[:1]
-        for _ in run(with_settings(figure, {figure.swept_field: first, "training.max_steps": 1})):
+        for _ in run(with_settings(figure, {figure.swept_field: first, "training.max_steps": 1}), scheduler=""):
             pass
     except Exception:
         _LOG.exception("The worker could not warm up.")

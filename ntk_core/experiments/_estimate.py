@@ -12,6 +12,7 @@ import psutil
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.events import Estimated
 from ntk_core.experiments._registry import costs_of
+from ntk_core.experiments._sites import scheduler_address
 from ntk_core.specs import DatasetSpec, Spec, SpecPart
 from ntk_core.uploads import HOW_TO_BRING, MissingUpload
 
@@ -40,20 +41,23 @@ def largest_bytes(spec: Spec) -> float:
     return max(costs.peak_bytes(spec, key) for key in spec.point_keys())
 
 
-def check_size(spec: Spec, max_bytes: float = math.inf) -> None:
+def check_size(spec: Spec, max_bytes: float = math.inf, scheduler: str | None = None) -> None:
     """Refuse a spec whose data are not here, or whose largest point does not fit into memory.
 
     Args:
         max_bytes: what a run may use where that is less than :func:`memory_limit`, in bytes.
+        scheduler: as in :func:`run`. Workers of a cluster look at their own memory; unless
+            ``LINEARITY_LAB_MEMORY_GIB`` states another, this machine's is no limit then.
 
     Raises:
         MissingUpload: for ``dataset.digest``, when the data that somebody brought are not kept here.
         TooLarge: for the swept setting, with the largest value that fits, or for ``dataset.num_samples`` when none
             does.
-        InvalidInput: when the memory limit of the environment is not a number.
+        InvalidInput: when the memory limit of the environment is not a number, or its scheduler no address.
     """
-    _check_data(spec)
-    limit, required = min(max_bytes, memory_limit()), largest_bytes(spec)
+    check_data(spec)
+    here = memory_limit() if stated_memory() or not scheduler_address(scheduler) else math.inf
+    limit, required = min(max_bytes, here), largest_bytes(spec)
     if required <= limit:
         return
     swept: tuple[int, ...] = getattr(spec, spec.swept_field)
@@ -123,7 +127,12 @@ def _most(value: int | tuple[int, ...]) -> int:
     return max(value) if isinstance(value, tuple) else value
 
 
-def _check_data(spec: Spec) -> None:
+def check_data(spec: Spec) -> None:
+    """Refuse a spec whose data are not here.
+
+    Raises:
+        MissingUpload: for ``dataset.digest``.
+    """
     dataset = getattr(spec, "dataset", None)
     if isinstance(dataset, DatasetSpec) and dataset.known_shapes() is None:
         raise MissingUpload("dataset.digest", dataset.digest, HOW_TO_BRING)

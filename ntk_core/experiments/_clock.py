@@ -1,0 +1,52 @@
+"""Progress of a whole run, from each point's estimated seconds and the time that the work so far has taken."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+
+class Clock:
+    """How far a run is; several points may be under way.
+
+    Args:
+        expected: estimated seconds of each point, by key.
+    """
+
+    def __init__(self, expected: Mapping[str, float]):
+        self._expected = dict(expected)
+        self._skipped = 0.0
+        self._finished: set[str] = set()
+        self._under_way: dict[str, float] = {}  # fraction by key
+        self._began: float | None = None
+
+    def skip(self, key: str) -> None:
+        """A point that need not be computed."""
+        self._finished.add(key)
+        self._skipped += self._expected[key]
+
+    def advance(self, key: str, fraction: float) -> None:
+        """A point is as far as this; 0 when it begins."""
+        self._began = time.monotonic() if self._began is None else self._began
+        self._under_way[key] = fraction
+
+    def finish(self, key: str) -> None:
+        """A point is done, or given up."""
+        self._under_way.pop(key, None)
+        self._finished.add(key)
+
+    def fraction(self) -> float:
+        """Share of the whole run that is done."""
+        return min(1.0, self._expected_done() / sum(self._expected.values()))
+
+    def remaining(self) -> float | None:
+        """Expected remaining seconds at the speed so far; None until there has been some."""
+        measured = self._expected_done() - self._skipped
+        if self._began is None or measured <= 0:
+            return None
+        left = sum(self._expected.values()) - self._expected_done()
+        return max(0.0, left * (time.monotonic() - self._began) / measured)
+
+    def _expected_done(self) -> float:
+        whole = sum(self._expected[key] for key in self._finished)
+        return whole + sum(self._expected[key] * fraction for key, fraction in self._under_way.items())

@@ -1,0 +1,212 @@
+"""A run on a cluster is the run in one process, to the bit, whatever happens to the workers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ntk_core.errors import InvalidInput
+from ntk_core.events import Ended, Estimated, PointFailed, PointFinished, PointProgress, PointStarted
+from ntk_core.experiments import run
+from ntk_core.specs import KernelDriftSpec, with_settings
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
+
+TINY = with_settings(
+    KernelDriftSpec(),
+    {
+        "widths": [4, 8, 12],
+        "outputs": ["linear"],
+        "num_seeds": 1,
+        "dataset.num_samples": 12,
+        "training.max_steps": 30,
+        "training.num_records": 5,
+    },
+)
+# Two points of seconds each, told of many times.
+SLOW = with_settings(
+    TINY,
+    {
+        "widths": [4, 8],
+        "training.max_steps": 100_000,
+        "training.num_records": 200,
+        "training.loss_threshold": 1e-9,
+        "training.learning_rate": 1e-6,
+    },
+)
+
+
+class Memory:
+    """Points kept in a dictionary."""
+
+    def __init__(self, kept=()):
+        self.kept = dict(kept)
+
+    def finished(self):
+        return self.kept
+
+    def save(self, key, point):
+        self.kept[key] = point
+
+
+def numbers(result):
+    """Everything of a result's points but how long they took."""
+    return [point.model_copy(update={"runtime_s": 0.0}).model_dump_json() for point in result.points]
+
+
+@pytest.fixture(scope="module")
+def here():
+    """The events of the same run in this process."""
+    return list(run(TINY, scheduler=""))
+
+
+@pytest.fixture(scope="module")
+def there(cluster):
+    return list(run(TINY, scheduler=cluster.address))
+
+
+@pytest.fixture(scope="module")
+def slow_here():
+    return list(run(SLOW, scheduler=""))
+
+
+def test_a_run_on_a_cluster_equals_the_run_here_to_the_bit(here, there):
+    assert there[-1].status == "completed"
+    assert numbers(there[-1].result) == numbers(here[-1].result)
+    assert there[-1].result.provenance.model_copy(update={"started_at": ""}) == here[-1].result.provenance.model_copy(
+        update={"started_at": ""}
+    )
+
+
+def test_several_points_are_under_way_and_each_tells_in_order(there):
+    assert isinstance(there[0], Estimated)
+    assert [type(event) for event in there].count(Ended) == 1
+    assert [point.key for point in there[-1].result.points] == list(TINY.point_keys())
+    begun = [event.key for event in there if isinstance(event, PointStarted)]
+    first_finished = next(index for index, event in enumerate(there) if isinstance(event, PointFinished))
+    assert sum(isinstance(event, PointStarted) for event in there[:first_finished]) == 2  # one a worker
+    assert sorted(begun) == sorted(TINY.point_keys())
+    for key in TINY.point_keys():
+        kinds = [type(event) for event in there if getattr(event, "key", None) == key]
+        assert kinds[0] is PointStarted
+        assert kinds[-1] is PointFinished
+        assert set(kinds[1:-1]) == {PointProgress}
+
+
+def test_a_point_whose_worker_is_killed_is_computed_again(cluster, slow_here):
+    killed = False
+    events = []
+    for event in run(SLOW, scheduler=cluster.address):
+        events.append(event)
+        if isinstance(event, PointProgress) and "step" in event.message and not killed:
+            killed = True
+            cluster.computing()[0].kill()
+    assert killed
+    assert events[-1].status == "completed", events[-1].reason
+    assert numbers(events[-1].result) == numbers(slow_here[-1].result)
+    assert sum(isinstance(event, PointStarted) for event in events) == 2
+
+
+def test_stop_ends_the_run_at_once_and_frees_the_workers(cluster):
+    asked: list[float] = []
+    events = []
+    endless = with_settings(SLOW, {"training.max_steps": 10_000_000})
+    for event in run(endless, scheduler=cluster.address, should_stop=lambda: bool(asked)):
+        events.append(event)
+        if isinstance(event, PointProgress) and "step" in event.message and not asked:
+            asked.append(time.monotonic())
+    assert time.monotonic() - asked[0] < 3
+    assert events[-1].status == "cancelled"
+    assert list(run(TINY, scheduler=cluster.address))[-1].status == "completed"  # both workers are free again
+
+
+def test_finished_points_are_not_sent_again(cluster, here):
+    marked = here[-1].result.points[0].model_copy(update={"num_params": 12_345})  # nobody computes this number
+    points = Memory({marked.key: marked})
+    events = list(run(TINY, scheduler=cluster.address, points=points))
+    assert isinstance(events[1], PointFinished)
+    assert events[1].resumed
+    assert events[-1].result.points[0] == marked
+    assert set(points.kept) == set(TINY.point_keys())
+    assert numbers(events[-1].result)[1:] == numbers(here[-1].result)[1:]
+
+
+def test_a_point_that_does_not_fit_into_a_worker_fails_and_the_others_are_computed(cluster, here):
+    wide = with_settings(TINY, {"widths": [4, 10_000_000]})
+    events = list(run(wide, scheduler=cluster.address))
+    (failed,) = [event for event in events if isinstance(event, PointFailed)]
+    assert failed.key == "width=10000000"
+    assert "2.0 GiB are available on its worker" in failed.reason
+    assert events[-1].status == "failed"
+    assert numbers(events[-1].result) == numbers(here[-1].result)[:1]
+
+
+def test_workers_of_other_versions_are_named(cluster, monkeypatch):
+    from ntk_core.experiments import _cluster
+
+    real = _cluster.conditions()
+    monkeypatch.setattr(_cluster, "conditions", lambda: {**real, "jax": "0.9.9"})
+    ended = list(run(TINY, scheduler=cluster.address))[-1]
+    assert ended.status == "failed"
+    assert f"jax 0.9.9 (client) and {real['jax']} (worker)" in ended.reason
+    assert "\n" not in ended.reason
+
+
+def test_a_scheduler_of_another_version_is_named(cluster, monkeypatch):
+    from ntk_core.experiments import _cluster
+
+    real = _cluster.conditions()
+    monkeypatch.setattr(_cluster, "conditions", lambda: {**real, "distributed": "2020.1.0"})
+    ended = list(run(TINY, scheduler=cluster.address))[-1]
+    assert f"distributed 2020.1.0 (here) and {real['distributed']} (scheduler)" in ended.reason
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["localhost", "tcp://", "tcp://host", "http://host:8786", "tcp://host:99999", "tcp://ho st:1", "tcp://a:1/x"],
+)
+def test_what_is_no_address_is_refused_before_anything_begins(address, monkeypatch):
+    with pytest.raises(InvalidInput, match="scheduler: .* is not allowed; allowed: the address of a dask scheduler"):
+        run(TINY, scheduler=address)
+    monkeypatch.setenv("LINEARITY_LAB_SCHEDULER", address)
+    with pytest.raises(InvalidInput, match="LINEARITY_LAB_SCHEDULER"):
+        run(TINY)
+
+
+def test_an_address_where_nobody_answers_ends_the_run_with_a_sentence(monkeypatch):
+    from ntk_core.experiments import _cluster
+
+    monkeypatch.setattr(_cluster, "CONNECT_S", 1.0)
+    monkeypatch.setenv("LINEARITY_LAB_SCHEDULER", "tcp://127.0.0.1:9")
+    *_, ended = run(TINY)
+    assert ended.status == "failed"
+    assert ended.reason == "No dask scheduler answers at tcp://127.0.0.1:9 within 1 s."
+
+
+def test_a_cluster_without_workers_is_not_waited_for_for_ever(lonely_scheduler, monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_WORKER_WAIT_S", "0.5")
+    *_, ended = run(TINY, scheduler=lonely_scheduler.address)
+    assert ended.status == "failed"
+    assert f"dask worker {lonely_scheduler.address} --nthreads 1" in ended.reason
+
+
+def test_a_run_whose_scheduler_dies_fails_with_a_sentence_and_keeps_its_points(lonely_scheduler, here):
+    points = Memory({point.key: point for point in here[-1].result.points[:1]})
+    lonely_scheduler.add_workers(1)
+    events = []
+    for event in run(with_settings(SLOW, {"widths": [4, 8]}), scheduler=lonely_scheduler.address, points=points):
+        events.append(event)
+        if isinstance(event, PointProgress) and "step" in event.message:
+            lonely_scheduler.scheduler.kill()
+    assert events[-1].status == "failed"
+    assert "was lost; finished points are kept, and the same run resumes" in events[-1].reason
+    assert [point.key for point in events[-1].result.points] == ["width=4"]
+
+
+def test_dask_starts_only_for_who_asks_for_it():
+    code = "import sys, dashboard.jobs, ntk_core.cli, ntk_core.experiments; sys.exit('distributed' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr or "dask was imported"
