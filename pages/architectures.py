@@ -11,7 +11,7 @@ from dashboard.components.networks import networks
 from dashboard.components.pair_panel import PairShown, attach_pair, job_query, live_pair, pair_bar
 from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
 from dashboard.figures import architectures as figures
-from dashboard.figures.style import output_title
+from dashboard.figures.style import output_title, pair_styles
 from dashboard.forms import Group, SpecForm
 from dashboard.navigation import enter
 
@@ -27,9 +27,12 @@ GROUPS = (
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def sweeps(_points: figures.Points, identity: object, output: str, widths: tuple[int, ...]) -> list[go.Figure]:
+def sweeps(
+    _points: figures.Points, identity: object, output: str, widths: tuple[int, ...], kinds: tuple[tuple[str, str], ...]
+) -> list[go.Figure]:
     """Every measure against width, drawn once for all who look at the same points."""
-    return [figures.against_width(_points, output, widths, each) for each in figures.measures(_points, output)]
+    styles = pair_styles(dict(kinds), output)
+    return [figures.against_width(_points, output, widths, styles, each) for each in figures.measures(_points, output)]
 
 
 def draw(shown: PairShown) -> None:
@@ -39,16 +42,17 @@ def draw(shown: PairShown) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader("Against width, behind the", anchor=False, width="content")
         output = chooser("Output φ", first.spec.outputs, output_title, key=f"{PAGE}.output", pixels=160, last=False)
+    kinds = {part: of_part.spec.architecture.kind for part, of_part in shown.items()}
     identity = tuple(of_part.identity for of_part in shown.values())
     measures, rows = figures.measures(points, output), figures.against_width_rows(points, output)
-    drawings = sweeps(points, identity, output, first.spec.widths)
+    drawings = sweeps(points, identity, output, first.spec.widths, tuple(kinds.items()))
     for column, measure, figure in zip(st.columns(2, gap="medium"), measures, drawings, strict=False):
         with column:
             words = figures.takeaway(points, output, measure)
             chart(figure, f"{PAGE}.{measure.name}", words, rows, figures.caption(points, output, measure))
     for column, answers in zip(st.columns(2, gap="medium"), (WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS), strict=True):
         column.markdown(answers[PAGE])
-    kernels(PAGE, points, output, first.spec.dataset.num_samples)
+    kernels(PAGE, points, output, pair_styles(kinds, output), first.spec.dataset.num_samples)
 
 
 address, job_pair = attach_pair(PAGE, session.new_address(PAGE))

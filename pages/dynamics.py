@@ -31,7 +31,7 @@ GROUPS = (
 def drawn(_shown: Shown, identity: object, *chosen: Any) -> tuple[Panel, ...]:
     """The panels, drawn once for all who look at the same points."""
     width, output, method, axis, of = chosen
-    return panels(_shown.points, _shown.point(width), output, method, axis, of)
+    return panels(_shown.points, _shown.point(width), output, method, axis, of, _shown.spec.architecture.kind)
 
 
 def draw(shown: Shown) -> None:

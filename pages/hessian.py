@@ -29,36 +29,39 @@ GROUPS = (
 @st.cache_resource(max_entries=64, show_spinner=False)
 def drawn(_shown: Shown, identity: object, view: str) -> tuple[go.Figure, go.Figure]:
     """Both figures, drawn once for all who look at the same points."""
-    return figures.against_width(_shown.points, view), figures.change_against_width(_shown.points)
+    return (
+        figures.against_width(_shown.points, view, _shown.spec.output),
+        figures.change_against_width(_shown.points, _shown.spec.output),
+    )
 
 
 def draw(shown: Shown) -> None:
     """Norms beside kernel changes, Table 1, and one network in detail."""
-    points = shown.points
+    points, output = shown.points, shown.spec.output
     left, right = st.columns(2, gap="medium")
     with left, st.container(horizontal=True, vertical_alignment="center"):
         view = chooser("Vertical axis", list(figures.VIEWS), str, key=f"{PAGE}.view", pixels=150, last=False)
         st.subheader("against width", anchor=False, width="content")
         norms, changes = drawn(shown, shown.identity, view)
-        words = figures.takeaway(points, view), figures.change_takeaway(points)
+        words = figures.takeaway(points, view, output), figures.change_takeaway(points, output)
     with left:
-        said = figures.unconverged_sentences(points)
-        chart(norms, f"{PAGE}.norm", words[0], figures.norm_rows(points), said)
+        said = figures.unconverged_sentences(points, output)
+        chart(norms, f"{PAGE}.norm", words[0], figures.norm_rows(points, output), said)
         st.markdown(WHAT_TO_SEE[PAGE])
     trained = figures.trained_series(points)
     if trained:
         with right:
             st.subheader("Kernel change of the same weights", anchor=False)
-            said = figures.untrained_sentences(points)
-            chart(changes, f"{PAGE}.change", words[1], figures.change_rows(points), said)
+            said = figures.untrained_sentences(points, output)
+            chart(changes, f"{PAGE}.change", words[1], figures.change_rows(points, output), said)
     else:
-        one_network(PAGE, points, right)
+        one_network(PAGE, shown.spec, points, right)
     right.markdown(WHY_FINITE_WIDTH_DIFFERS[PAGE])
     st.subheader("Table 1, measured", anchor=False, help="95% intervals; the verdict is that of ‖H‖ / ‖∇f‖².")
-    st.table(figures.table_rows(points))
+    st.table(figures.table_rows(points, output))
     balls(PAGE, shown.spec, points)
     if trained:
-        one_network(PAGE, points)
+        one_network(PAGE, shown.spec, points)
 
 
 experiment_page(PAGE, TITLE, PRESETS, HessianSpec, GROUPS, draw)

@@ -27,9 +27,9 @@ GROUPS = (
 @st.cache_resource(max_entries=64, show_spinner=False)
 def drawn(_shown: Shown, identity: object, width: int, axis: figures.TimeAxis) -> tuple[go.Figure, go.Figure]:
     """Both figures, drawn once for all who look at the same points."""
-    threshold = _shown.spec.training.loss_threshold
-    against_width = figures.change_against_width(_shown.points, _shown.spec.widths, _shown.spec.swept)
-    return against_width, figures.change_against_time(_shown.point(width), axis, threshold)
+    threshold, kind = _shown.spec.training.loss_threshold, _shown.spec.architecture.kind
+    against_width = figures.change_against_width(_shown.points, _shown.spec.widths, _shown.spec.swept, kind)
+    return against_width, figures.change_against_time(_shown.point(width), axis, threshold, kind)
 
 
 def draw(shown: Shown) -> None:

@@ -32,7 +32,7 @@ def drawn(_shown: Shown, identity: object, measure: str, output: str, start: str
         figures.against(points, "scale", output, wanted),
         figures.against(points, "width", output, wanted),
         figures.distances(points, output, start),
-        figures.same_parameters(points, figures.nonlinear(points), start),
+        figures.same_parameters(points, figures.nonlinear(points), start, _shown.spec.architecture.kind),
     )
 
 

@@ -30,7 +30,7 @@ def drawn(_shown: Shown, identity: object, width: int, output: str, axis: figure
     point = _shown.point(width)
     return (
         figures.loss_against_step(point, output, axis),
-        figures.change_against_width(_shown.points, _shown.spec.widths),
+        figures.change_against_width(_shown.points, _shown.spec.widths, _shown.spec.architecture.kind),
         figures.spectrum_against_step(point, output),
         figures.pl_against_step(point, output),
     )

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from dashboard.components.chart import chart
+from dashboard.components.export import export_menu
 from dashboard.components.provenance import provenance_footer
 from dashboard.figures import kernel_drift as figures
 from dashboard.gallery import gallery_result
@@ -23,6 +24,7 @@ with questions:
             st.page_link(entry.path, label=entry.question, icon=entry.icon)
 if result is not None:
     with picture:
-        figure = figures.change_against_width(result.points)
-        chart(figure, f"{PAGE}.against_width", figures.takeaway(result.points), figures.width_rows(result.points))
+        figure, words = figures.change_against_width(result.points), figures.takeaway(result.points)
+        chart(figure, f"{PAGE}.against_width", words, figures.width_rows(result.points))
+        export_menu(PAGE, "When does a wide network become linear?", result.spec, result, {words: figure})
     provenance_footer(result)

@@ -25,29 +25,31 @@ def balls(page: str, spec: HessianSpec, points: Sequence[HessianPoint]) -> None:
         st.subheader("In the whole ball of radius R around w₀", anchor=False, width="content")
         radius = _radius(page, radii)
     words = parts.ball_words(points, radius, spec.num_starts)
-    rows = parts.ball_rows(points)
+    rows = parts.ball_rows(points, spec.output)
     for column, quantity in zip(st.columns(2, gap="medium"), ("hessian", "kernel_change"), strict=True):
         with column:
-            figure = parts.ball_figure(points, radius, quantity)
-            chart(figure, f"{page}.ball_{quantity}", words, rows, [words])
+            figure = parts.ball_figure(points, radius, quantity, spec.output)
+            said = parts.ball_takeaway(points, radius, quantity, spec.output)
+            chart(figure, f"{page}.ball_{quantity}", said, rows, [words])
 
 
-def one_network(page: str, points: Sequence[HessianPoint], beside: DeltaGenerator | None = None) -> None:
+def one_network(
+    page: str, spec: HessianSpec, points: Sequence[HessianPoint], beside: DeltaGenerator | None = None
+) -> None:
     """One network: its norm between its bounds (in the column ``beside``, if given), layer quantities and blocks."""
     detailed = [series for series in figures.series_of(points) if _has_detail(points, series)]
     if not detailed:
         return
     with beside or st.container(), st.container(horizontal=True, vertical_alignment="center"):
         st.subheader("One network", anchor=False, width="content")
-        series = chooser(
-            "Network", detailed, lambda each: hessian_style(*each).title, key=f"{page}.one", pixels=260, last=False
-        )
+        titles = {each: hessian_style(*each, spec.output).title for each in detailed}
+        series = chooser("Network", detailed, titles.__getitem__, key=f"{page}.one", pixels=260, last=False)
     left, right = st.columns(2, gap="medium")
     bounded, quantities = parts.bounded(points, series), parts.quantities(points, series)
     blocks, rows = parts.blocks_of(points, series), parts.parts_rows(points, series)
     if bounded is not None:
         with beside or left:
-            words, medians = parts.bound_words(points, series), parts.median_words(points, series)
+            words, medians = parts.bound_words(points, series, spec.output), parts.median_words(points, series)
             chart(bounded, f"{page}.shown_bounds", words, rows, [words, *([medians] if medians else [])])
     if quantities is not None:
         with left if beside else right:
@@ -56,7 +58,7 @@ def one_network(page: str, points: Sequence[HessianPoint], beside: DeltaGenerato
     if blocks is not None:
         with right if beside or quantities is None else left:
             width, found = blocks
-            words = parts.block_words(found, series, width)
+            words = parts.block_words(found, series, width, spec.output)
             chart(parts.block_heatmap(found), f"{page}.shown_blocks", words, parts.block_rows(found), [words])
 
 

@@ -10,7 +10,7 @@ from dashboard.figures import architectures as figures
 from dashboard.figures.style import width_label
 
 
-def kernels(page: str, points: figures.Points, output: str, num_samples: int) -> None:
+def kernels(page: str, points: figures.Points, output: str, styles: figures.Styles, num_samples: int) -> None:
     """Heatmaps before and after training and spectra at a width to choose."""
     kept = figures.kept_at(points, output)
     if not kept:
@@ -24,5 +24,5 @@ def kernels(page: str, points: figures.Points, output: str, num_samples: int) ->
         with column:
             words, heatmaps = figures.heatmap_words(snapshot, part, width), figures.heatmaps(snapshot, part)
             chart(heatmaps, f"{page}.kernel_{part}", words, figures.kernel_rows(snapshot), [words])
-    words, spectra = figures.spectra_words(kept[width]), figures.spectra(kept[width])
+    words, spectra = figures.spectra_words(kept[width]), figures.spectra(kept[width], styles)
     chart(spectra, f"{page}.spectra", words, figures.spectra_rows(kept[width]))

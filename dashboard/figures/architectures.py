@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from dashboard.figures.kernel_drift import unconverged_sentences
-from dashboard.figures.style import FONT_SIZE, SEED_OPACITY, network_style, signed
+from dashboard.figures.style import FONT_SIZE, SEED_OPACITY, Style, signed
 from dashboard.figures.sweep import (
     CHANGE,
     Measure,
@@ -26,6 +26,7 @@ from ntk_core.results import DriftPoint, DriftRun, KernelSnapshot
 
 Points = Mapping[str, Sequence[DriftPoint]]
 Snapshots = Mapping[str, KernelSnapshot]
+Styles = Mapping[str, Style]
 HEATMAP_HEIGHT = 300
 INFINITE = "infinite"
 
@@ -41,13 +42,15 @@ SLOPES = {CHANGE: (-0.5, -1.0), DISTANCE: (-0.5,)}
 NAMES = {CHANGE: "Kernel change", DISTANCE: "Distance of the kernel at initialization to that of infinite width"}
 
 
-def against_width(points: Points, output: str, widths: Sequence[int], measure: Measure = CHANGE) -> go.Figure:
+def against_width(
+    points: Points, output: str, widths: Sequence[int], styles: Styles, measure: Measure = CHANGE
+) -> go.Figure:
     """A measure of both networks against width, log–log, with fitted exponents and dashed guide slopes."""
     figure = go.Figure()
     lines = {}
     for part, found in points.items():
         ordered = sorted(found, key=lambda point: point.width)
-        add_sweep(figure, ordered, output, network_style(part), measure, group=part)
+        add_sweep(figure, ordered, output, styles[part], measure, group=part)
         lines[part] = mean_line(ordered, output, measure)
     shown = sorted({*widths, *(point.width for found in points.values() for point in found)})
     laws = {part: law for part in lines if lines[part] and (law := fitted(points[part], output, measure)) is not None}
@@ -206,14 +209,14 @@ def infinite_eigenvalues(snapshot: KernelSnapshot) -> np.ndarray | None:
     return np.repeat(np.linalg.eigvalsh((matrix + matrix.T) / 2)[::-1], num_outputs)
 
 
-def spectra(snapshots: Snapshots) -> go.Figure:
+def spectra(snapshots: Snapshots, styles: Styles) -> go.Figure:
     """Eigenvalues of K before (open, faint) and after training (filled), and of infinite width (dashed), descending.
 
     Eigenvalues at rounding level, below 10⁻⁷ of the largest in single precision, are left out.
     """
     figure = go.Figure()
     for part, snapshot in snapshots.items():
-        style = network_style(part)
+        style = styles[part]
         for name, values, symbol, opacity in (
             ("before", snapshot.initial_eigenvalues, style.symbol + "-open", SEED_OPACITY + 0.2),
             ("after", snapshot.final_eigenvalues, style.symbol, 1.0),

@@ -9,13 +9,11 @@ from typing import Literal
 
 import plotly.graph_objects as go
 
-from dashboard.figures.style import SEED_OPACITY, Style, output_style, signed
+from dashboard.figures.style import SEED_OPACITY, Style, graph_style, group_style, nth_style, signed
 from dashboard.figures.sweep import add_guides, finish_sweep
 from ntk_core.fits import PowerLaw, fit_power_law
-from ntk_core.graphs import EXAMPLE_TITLES
+from ntk_core.graphs import OUTPUT
 from ntk_core.results import OUTCOME_WORDS, DAGPoint, DAGRun, Mean, mean
-from ntk_core.specs import DRAWN
-from ntk_core.vocabulary import OUTPUTS
 
 Axis = Literal["in-degree", "width"]
 AXIS_TITLES: dict[Axis, str] = {"in-degree": "smallest in-degree, realized", "width": "width m"}
@@ -79,7 +77,7 @@ def layer_lines(points: Sequence[DAGPoint], what: Literal["hessian_norm", "chang
         return []
     groups = list(dict.fromkeys(layer.group for point in points for run in point.runs for layer in run.layers))
     return [
-        Line(replace(_style(index), title=_group(group)), *series[0], _of_layer(group, what))
+        Line(_group_style(group, index), *series[0], _of_layer(group, what))
         for index, group in enumerate(groups)
         if any(_of_layer(group, what)(run) > 0 for point in points for run in point.of(*series[0]))
     ]
@@ -92,13 +90,13 @@ def eigenvalue_lines(points: Sequence[DAGPoint]) -> list[Line]:
     series = series_of(points)[0]
     return [
         Line(
-            replace(_style(0), title="along the path"),
+            nth_style(0, "along the path"),
             *series,
             _share(lambda run: min(run.smallest_eigenvalue)),
             fit=False,
         ),
         Line(
-            replace(_style(1), title="in the ball, worst found"),
+            nth_style(1, "in the ball, worst found"),
             *series,
             _share(lambda run: run.ball_eigenvalue),
             fit=False,
@@ -112,8 +110,8 @@ def gradient_lines(points: Sequence[DAGPoint]) -> list[Line]:
         return []
     series = series_of(points)[0]
     return [
-        Line(replace(_style(0), title="‖∇f‖² at w₀"), *series, lambda run: run.gradient_norm, fit=False),
-        Line(replace(_style(1), title="lower bound"), *series, lambda run: run.gradient_bound, fit=False),
+        Line(nth_style(0, "‖∇f‖² at w₀"), *series, lambda run: run.gradient_norm, fit=False),
+        Line(nth_style(1, "lower bound"), *series, lambda run: run.gradient_bound, fit=False),
     ]
 
 
@@ -203,27 +201,12 @@ def caption(points: Sequence[DAGPoint], lines: Sequence[Line]) -> list[str]:
 
 
 def _styled(points: Sequence[DAGPoint]) -> list[tuple[Style, str, str]]:
-    """A style, graph and output each: outputs keep their style, graphs get one each."""
-    series = series_of(points)
-    several = len({graph for graph, _ in series}) > 1
-    return [
-        (_style(index, _title(graph, output, series)) if several else output_style(output), graph, output)
-        for index, (graph, output) in enumerate(series)
-    ]
+    """A style, graph and output each."""
+    return [(graph_style(graph, output), graph, output) for graph, output in series_of(points)]
 
 
-def _style(index: int, title: str = "") -> Style:
-    names = list(OUTPUTS)
-    return replace(output_style(names[index % len(names)]), title=title)
-
-
-def _title(graph: str, output: str, series: Sequence[tuple[str, str]]) -> str:
-    name = "your graph" if graph == DRAWN else EXAMPLE_TITLES[graph]
-    return name if len({each for _, each in series}) == 1 else f"{name}, {OUTPUTS[output].title}"
-
-
-def _group(name: str) -> str:
-    return "outputs" if name == "output" else f"group {name}"
+def _group_style(name: str, index: int) -> Style:
+    return replace(group_style(name, index), title="outputs") if name == OUTPUT else group_style(name, index)
 
 
 def _hessian_norm(run: DAGRun) -> float:

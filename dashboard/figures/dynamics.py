@@ -12,10 +12,12 @@ from dashboard.figures.kernel_drift import AXIS_TITLES, TimeAxis
 from dashboard.figures.style import (
     FONT_SIZE,
     GUIDE_COLOR,
+    MODEL_TITLES,
     SEED_OPACITY,
     Style,
+    network_style,
+    nth_style,
     output_title,
-    series_style,
     signed,
     width_label,
 )
@@ -27,7 +29,7 @@ Points = Literal["training points", "test points"]
 POINT_SETS: tuple[Points, ...] = ("training points", "test points")
 # How each model is drawn, whatever its color: by name, dash and width of its line.
 MODELS = (("network", "solid", 2.5), ("linearized", "dash", 2.0), ("infinite", "dot", 2.0))
-MODEL_TITLES = {"network": "network", "linearized": "linear model", "infinite": "infinite width"}
+DASH_WORDS = {"solid": "solid", "dash": "dashed", "dot": "dotted"}
 MOST_TRAJECTORIES = 6
 
 
@@ -46,7 +48,7 @@ def trajectories(point: DynamicsPoint, output: str, method: str, axis: TimeAxis,
             continue
         figure.add_scatter(
             x=[None], y=[None], mode="lines", line={"color": GUIDE_COLOR, "dash": dash, "width": width},
-            name=MODEL_TITLES[name],
+            name=f"{MODEL_TITLES[name]}: {DASH_WORDS[dash]}",
         )  # fmt: skip
         for index, row in enumerate(shown):
             component = _own_class(targets[row])
@@ -54,7 +56,7 @@ def trajectories(point: DynamicsPoint, output: str, method: str, axis: TimeAxis,
                 x=[step * factor(run, axis) for step in run.steps[1:]],
                 y=[block[row][component] for block in _outputs(path, points)[1:]],
                 mode="lines",
-                line={"color": series_style(index, "").color, "dash": dash, "width": width},
+                line={"color": nth_style(index, "").color, "dash": dash, "width": width},
                 hovertemplate=f"{MODEL_TITLES[name]}, point {row + 1}<br>{axis} %{{x:.3g}}<br>output %{{y:.3g}}"
                 "<extra></extra>",
                 showlegend=False,
@@ -64,20 +66,21 @@ def trajectories(point: DynamicsPoint, output: str, method: str, axis: TimeAxis,
     return finish(figure)
 
 
-def difference_against_time(points: Sequence[DynamicsPoint], method: str, axis: TimeAxis) -> go.Figure:
+def difference_against_time(
+    points: Sequence[DynamicsPoint], method: str, axis: TimeAxis, kind: str = "fully-connected"
+) -> go.Figure:
     """Relative mean-squared difference of network and linear model on the training points, every width, output, seed.
 
-    The color is the width, the dash the output. A filled marker is the moment of departure: from there on the
-    difference stays above one percent.
+    Color and dash are those of the output; the wider the network, the stronger the line. A marker is the moment of
+    departure: from there on the difference stays above one percent.
     """
     figure = go.Figure()
-    outputs = outputs_of(points)
     for index, point in enumerate(sorted(points, key=lambda point: point.width)):
-        for output in outputs:
-            style = series_style(index, f"m = {width_label(point.width)}, {output_title(output)}")
-            dash = ("solid", "dash", "dot", "dashdot")[outputs.index(output)]
+        strength = 0.4 + 0.6 * (index + 1) / len(points)
+        for output in outputs_of(points):
+            style = network_style(kind, output, f"m = {width_label(point.width)}, {output_title(output)}")
             for number, run in enumerate(point.of(output, method)):
-                _add_difference(figure, run, axis, style, dash, is_first=number == 0)
+                _add_difference(figure, run, axis, style, strength, is_first=number == 0)
     figure.add_shape(
         type="line",
         xref="x domain",
@@ -206,7 +209,7 @@ def trajectory_rows(point: DynamicsPoint, output: str, method: str, points: Poin
 
 
 def _add_difference(
-    figure: go.Figure, run: DynamicsRun, axis: TimeAxis, style: Style, dash: str, *, is_first: bool
+    figure: go.Figure, run: DynamicsRun, axis: TimeAxis, style: Style, strength: float, *, is_first: bool
 ) -> None:
     records = [(step * factor(run, axis), value) for step, value in zip(run.steps, run.difference, strict=True) if step]
     size = [10 if step == run.departure_step else 0 for step in run.steps if step]
@@ -214,9 +217,9 @@ def _add_difference(
         x=[time for time, _ in records],
         y=[value if value > 0 else math.nan for _, value in records],
         mode="lines+markers",
-        line={"color": style.color, "dash": dash, "width": 2.5 if is_first else 1.2},
+        line={"color": style.color, "dash": style.dash, "width": 3.5 * strength if is_first else 1.2},
         marker={"symbol": style.symbol, "size": size, "color": style.color, "opacity": 1},
-        opacity=1 if is_first else SEED_OPACITY,
+        opacity=strength if is_first else SEED_OPACITY * strength,
         name=style.title,
         legendgroup=style.title,
         showlegend=is_first,

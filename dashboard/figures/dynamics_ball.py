@@ -9,9 +9,17 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from dashboard.figures.dynamics import MODEL_TITLES, factor, methods_of
+from dashboard.figures.dynamics import factor, methods_of
 from dashboard.figures.kernel_drift import AXIS_TITLES, TimeAxis, rate_words
-from dashboard.figures.style import FONT_SIZE, GUIDE_COLOR, SEED_OPACITY, series_style, width_label
+from dashboard.figures.style import (
+    FONT_SIZE,
+    GUIDE_COLOR,
+    MODEL_TITLES,
+    SEED_OPACITY,
+    method_style,
+    nth_style,
+    width_label,
+)
 from dashboard.figures.sweep import finish
 from ntk_core.results import DynamicsPoint, DynamicsRun
 from ntk_core.vocabulary import METHODS
@@ -28,8 +36,8 @@ def ball(point: DynamicsPoint, output: str, axis: TimeAxis) -> go.Figure:
     """
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.06)
     methods = methods_of([point])
-    for index, method in enumerate(methods):
-        style = series_style(index, METHODS[method].title)
+    for method in methods:
+        style = method_style(method)
         for number, run in enumerate(point.of(output, method)):
             look: dict[str, Any] = {
                 "mode": "lines+markers",
@@ -164,7 +172,7 @@ def _add(
 
 def _add_layers(figure: go.Figure, run: DynamicsRun, axis: TimeAxis) -> None:
     for index, (name, values) in enumerate(run.layer_change.items(), start=1):
-        look = {"mode": "lines", "line": {"color": series_style(index, "").color, "dash": "dot", "width": 2}}
+        look = {"mode": "lines", "line": {"color": nth_style(index, name).color, "dash": "dot", "width": 2}}
         _add(figure, run, values, "part of ΔK(t)", f"part of {name}", axis, 2, True, look)
 
 

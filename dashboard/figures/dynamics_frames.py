@@ -8,8 +8,8 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from dashboard.figures.dynamics import MODEL_TITLES, MODELS, first_run
-from dashboard.figures.style import FIGURE_HEIGHT, FONT_SIZE, GUIDE_COLOR, series_style
+from dashboard.figures.dynamics import MODELS, first_run
+from dashboard.figures.style import FIGURE_HEIGHT, FONT_SIZE, GUIDE_COLOR, model_style, nth_style
 from dashboard.figures.sweep import finish
 from ntk_core.results import DynamicsPoint, DynamicsRun
 
@@ -37,11 +37,11 @@ def _curves(point: DynamicsPoint, run: DynamicsRun) -> go.Figure:
         y=[row[0] for row in point.y],
         mode="markers",
         marker={"size": 10, "color": GUIDE_COLOR, "symbol": "circle"},
-        name="training points",
+        name="training data",
     )
     models = [(name, dash, width, path) for name, dash, width in MODELS if (path := getattr(run, name)) is not None]
-    for index, (name, dash, width, path) in enumerate(models):
-        style = series_style(index, MODEL_TITLES[name])
+    for name, dash, width, path in models:
+        style = model_style(name)
         figure.add_scatter(
             x=grid,
             y=[row[0] for row in path.test_outputs[-1]],
@@ -75,7 +75,7 @@ def _against_linear(run: DynamicsRun) -> go.Figure:
         hoverinfo="skip",
     )
     for index, (title, linear, network) in enumerate(sets):
-        style = series_style(index, title)
+        style = nth_style(index, title)
         figure.add_scatter(
             x=_flat(linear[-1]),
             y=_flat(network[-1]),

@@ -39,6 +39,7 @@ def panels(
     method: str,
     axis: TimeAxis,
     of: figures.Points,
+    kind: str = "fully-connected",
 ) -> tuple[Panel, ...]:
     """Of one width, output and method; the second one of all widths and outputs, the fourth one of all methods."""
     return (
@@ -52,7 +53,7 @@ def panels(
         Panel(
             "difference",
             "How far the two part",
-            figures.difference_against_time(points, method, axis),
+            figures.difference_against_time(points, method, axis, kind),
             figures.takeaway(points, method),
             figures.difference_rows(points, method),
             figures.caption(points, method),

@@ -13,7 +13,7 @@ from dashboard.figures.style import (
     GUIDE_COLOR,
     SEED_OPACITY,
     Style,
-    nth_style,
+    activation_style,
     signed,
     width_label,
 )
@@ -37,8 +37,8 @@ def against_swept(points: Sequence[EarlyPoint], quantity: Quantity) -> go.Figure
     """Discrepancy over the linear phase, or departure time η·step, of every activation against what is swept."""
     points = sorted(points, key=lambda point: point.value)
     figure = go.Figure()
-    for index, activation in enumerate(_activations(points)):
-        style = nth_style(index, ACTIVATIONS[activation].title)
+    for activation in _activations(points):
+        style = activation_style(activation)
         _add_law(figure, measured(points, activation, quantity), style, _symbol(points), legend=style.title)
     title = {"discrepancy": "sup mean (f − f_lin)² / mean y²", "departure time": "departure time η · step"}[quantity]
     return _log_axes(figure, points, title)
@@ -49,10 +49,9 @@ def kernel_distance(points: Sequence[EarlyPoint]) -> go.Figure:
     points = sorted(points, key=lambda point: point.value)
     figure = go.Figure()
     activations = dict.fromkeys(each.activation for point in points for each in point.kernels)
-    styles = iter(range(100))
     for activation in activations:
-        for words, norm in _NORMS.items():
-            style = nth_style(next(styles), f"{ACTIVATIONS[activation].title}, {words}")
+        for variant, (words, norm) in enumerate(_NORMS.items()):
+            style = activation_style(activation, f"{ACTIVATIONS[activation].title}, {words}", variant)
             rows = [(p.value, norm(each)) for p in points for each in p.kernels if each.activation == activation]
             start = mean([value for at, value in rows if at == rows[0][0]]).value
             _add_law(figure, [(at, value / start) for at, value in rows], style, _symbol(points), legend=style.title)
@@ -147,11 +146,16 @@ def sweep_takeaway(points: Sequence[EarlyPoint], quantity: Quantity) -> str:
         return "No point yet."
     sentences = []
     for activation in _activations(points):
-        law, title = _fit(measured(points, activation, quantity)), ACTIVATIONS[activation].title
-        if law is None:
-            sentences.append(f"{title}: too few values for a trend.")
-        else:
+        found = sorted(measured(points, activation, quantity))
+        law, title = _fit(found), ACTIVATIONS[activation].title
+        ends = [f"{value:.2g} at {_symbol(points)} = {at:,}" for at, value in (found[0], found[-1])] if found else []
+        if law is not None:
             sentences.append(f"{title}: {quantity} like {_symbol(points)} to the power {signed(law.exponent)}.")
+        elif ends:
+            sentences.append(f"{title}: {quantity} {' and '.join(dict.fromkeys(ends))}, too few values for a trend.")
+        else:
+            runs = sum(len(point.of(activation)) for point in points)
+            sentences.append(f"{title}: no {quantity} in {runs} runs.")
     return " ".join(sentences)
 
 

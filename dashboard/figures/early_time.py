@@ -9,16 +9,15 @@ from typing import Literal
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from dashboard.figures.style import FONT_SIZE, GUIDE_COLOR, Style, nth_style
+from dashboard.figures.dynamics import DASH_WORDS
+from dashboard.figures.style import FONT_SIZE, GUIDE_COLOR, Style, model_style, nth_style
 from dashboard.figures.sweep import finish
 from ntk_core.results import EARLY_OUTCOME_WORDS, LINEAR_PHASE_SHARE, EarlyPoint, EarlyRun, ModelCurve
 from ntk_core.vocabulary import ACTIVATIONS
 
 View = Literal["test loss", "training loss", "residual", "relative error"]
 VIEWS: tuple[View, ...] = ("test loss", "training loss", "residual", "relative error")
-NETWORK, LINEAR, NAIVE = (
-    nth_style(index, title) for index, title in enumerate(("network", "linear model ψ", "without the norm feature"))
-)
+NETWORK, LINEAR, NAIVE = (model_style(name) for name in ("network", "linear", "naive"))
 _MODELS: dict[str, Style] = {"network": NETWORK, "linear": LINEAR, "naive": NAIVE}
 
 
@@ -51,7 +50,7 @@ def single_outputs(run: EarlyRun) -> go.Figure:
     figure = go.Figure()
     for title, dash in (("network", "solid"), ("linear model ψ", "dash")):
         line = {"color": GUIDE_COLOR, "dash": dash, "width": 2.5}
-        figure.add_scatter(x=[None], y=[None], mode="lines", line=line, name=title)
+        figure.add_scatter(x=[None], y=[None], mode="lines", line=line, name=f"{title}: {DASH_WORDS[dash]}")
     for index in range(len(run.targets)):
         style = nth_style(index, f"test input {index + 1}")
         for curve, dash, words in ((run.network, "solid", "network"), (run.linear, "dash", "linear model")):

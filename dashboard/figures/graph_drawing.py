@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from dashboard.figures.style import GUIDE_COLOR, network_style
+from dashboard.figures.style import BLUE, GUIDE_COLOR, network_style
 from ntk_core.graphs import INPUT, OUTPUT, Edge, Graph, Group, InDegree, Verdict, in_degrees
 from ntk_core.vocabulary import ACTIVATIONS
 
@@ -115,7 +115,7 @@ def _halves(neurons: dict[str, int]) -> dict[str, float]:
 
 
 def _box(place: Place, half: float, name: str, against: set[str]) -> dict[str, Any]:
-    style = network_style("b" if name in against else "a")
+    style = network_style("bottleneck" if name in against else "fully-connected")
     plain = name == INPUT
     return {
         "type": "rect",
@@ -138,7 +138,7 @@ def _edge(edge: Edge, places: dict[str, Place], halves: dict[str, float]) -> tup
     """The line of an edge, and the head of its arrow."""
     (x0, y0), (x1, y1) = places[edge.source], places[edge.target]
     bend = _height(edge, places)
-    color = network_style("a").color if edge.kind == "skip" else GUIDE_COLOR
+    color = BLUE if edge.kind == "skip" else GUIDE_COLOR
     if bend:
         start, end = (x0 + 0.1, y0 + halves[edge.source]), (x1 - 0.12, y1 + halves[edge.target])
         top = max(y0, y1) + bend

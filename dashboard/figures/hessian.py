@@ -99,20 +99,27 @@ def of_series(points: Sequence[HessianPoint], series: Series) -> list[HessianPoi
     return sorted((point for point in points if point.series == series), key=lambda point: point.width)
 
 
-def against_width(points: Sequence[HessianPoint], view: str = "‖H‖") -> go.Figure:
-    """‖H‖, or what else the view says, of every network against width, log–log, with fitted exponents."""
+def against_width(points: Sequence[HessianPoint], view: str = "‖H‖", output: str = "swish") -> go.Figure:
+    """‖H‖, or what else the view says, of every network against width, log–log, with fitted exponents.
+
+    ``output`` is φ of the networks with a nonlinear output, here and below.
+    """
     shown = VIEWS[view]
     figure = go.Figure()
     lines = {series: seen(of_series(points, series), str(series), shown.of) for series in series_of(points)}
-    return finished(
-        figure, lines, shown.title, seen_measure(shown.symbol), () if shown.slope is None else (shown.slope,)
-    )
+    slopes = () if shown.slope is None else (shown.slope,)
+    return finished(figure, lines, shown.title, seen_measure(shown.symbol), slopes, styles_behind(output))
 
 
-def change_against_width(points: Sequence[HessianPoint]) -> go.Figure:
+def change_against_width(points: Sequence[HessianPoint], output: str = "swish") -> go.Figure:
     """ΔK in training of the same networks, from the same weights."""
     lines = {series: _changes(of_series(points, series), str(series)) for series in trained_series(points)}
-    return finished(go.Figure(), lines, "kernel change ΔK", seen_measure("ΔK"), (-0.5, -1.0))
+    return finished(go.Figure(), lines, "kernel change ΔK", seen_measure("ΔK"), (-0.5, -1.0), styles_behind(output))
+
+
+def styles_behind(output: str) -> Callable[[Series], Style]:
+    """The style of each line, where φ of the networks with a nonlinear output is this one."""
+    return lambda series: hessian_style(*series, output)
 
 
 def finished(
@@ -121,7 +128,7 @@ def finished(
     title: str,
     measure: Measure,
     slopes: Sequence[float],
-    styles: Callable[[Series], Style] = lambda series: hessian_style(*series),
+    styles: Callable[[Series], Style],
 ) -> go.Figure:
     """All lines, dashed guides from the first mean of the first one that falls, and the axes."""
     for series, found in lines.items():
@@ -177,7 +184,7 @@ def law_of(points: Sequence[HessianPoint], of: Callable[[HessianPoint, HessianRu
     return fitted(seen(points, "line", of), "line", seen_measure("number"))
 
 
-def table_rows(points: Sequence[HessianPoint]) -> list[dict[str, str]]:
+def table_rows(points: Sequence[HessianPoint], output: str = "swish") -> list[dict[str, str]]:
     """Table 1 of Liu, Zhu & Belkin 2020 with measured exponents, and a verdict from them."""
     rows = []
     for series in series_of(points):
@@ -187,7 +194,7 @@ def table_rows(points: Sequence[HessianPoint]) -> list[dict[str, str]]:
         moved = mean([each.sup_change for each in changes if each.outcome == "converged"])
         rows.append(
             {
-                "Network": hessian_style(*series).title,
+                "Network": hessian_style(*series, output).title,
                 "‖H‖": _power(law_of(own, VIEWS["‖H‖"].of)),
                 "Paper": _stated_norm(series),
                 "Tangent kernel K": _power(law_of(own, lambda _, run: run.kernel)),
@@ -223,7 +230,7 @@ def _amount(average: Mean) -> str:
     return f"{average.value:.2g}{error}"
 
 
-def takeaway(points: Sequence[HessianPoint], view: str) -> str:
+def takeaway(points: Sequence[HessianPoint], view: str, output: str = "swish") -> str:
     """What the figure says, in one sentence a network, for those who do not see it."""
     if not points:
         return "Hessian norm against width: no point yet."
@@ -231,21 +238,21 @@ def takeaway(points: Sequence[HessianPoint], view: str) -> str:
     for series in series_of(points):
         law = law_of(of_series(points, series), VIEWS[view].of)
         said = "too few widths for a trend" if law is None else f"fitted exponent {signed(law.exponent)}"
-        sentences.append(f"{hessian_style(*series).title}: {said}.")
+        sentences.append(f"{hessian_style(*series, output).title}: {said}.")
     return f"{view} of one output's Hessian against width. " + " ".join(sentences)
 
 
-def change_takeaway(points: Sequence[HessianPoint]) -> str:
+def change_takeaway(points: Sequence[HessianPoint], output: str = "swish") -> str:
     """What the figure of kernel change says."""
     sentences = []
     for series in trained_series(points):
         last = _changes(of_series(points, series)[-1:], "line")[0]
         moved = mean([run.value for run in last.runs if run.converged])
-        sentences.append(f"{hessian_style(*series).title}: {_amount(moved)} at width {last.width:,}.")
+        sentences.append(f"{hessian_style(*series, output).title}: {_amount(moved)} at width {last.width:,}.")
     return "Kernel change in training of the same networks and seeds. " + " ".join(sentences)
 
 
-def norm_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
+def norm_rows(points: Sequence[HessianPoint], output: str = "swish") -> list[dict[str, object]]:
     """One row a network and width: means with their errors."""
     rows: list[dict[str, object]] = []
     for point in points:
@@ -253,7 +260,7 @@ def norm_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
         norm, kernel = mean([run.norm for run in converged]), mean([run.kernel for run in point.runs])
         rows.append(
             {
-                "network": hessian_style(*point.series).title,
+                "network": hessian_style(*point.series, output).title,
                 "width m": point.wide_width,
                 "narrowest": point.min_width,
                 "parameters": point.num_params,
@@ -267,11 +274,11 @@ def norm_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
     return rows
 
 
-def change_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
+def change_rows(points: Sequence[HessianPoint], output: str = "swish") -> list[dict[str, object]]:
     """One row a trained run."""
     return [
         {
-            "network": hessian_style(*point.series).title,
+            "network": hessian_style(*point.series, output).title,
             "width m": point.wide_width,
             "seed": run.seed,
             "ΔK": run.trained.sup_change,
@@ -285,10 +292,10 @@ def change_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
     ]
 
 
-def unconverged_sentences(points: Sequence[HessianPoint]) -> list[str]:
+def unconverged_sentences(points: Sequence[HessianPoint], output: str = "swish") -> list[str]:
     """Which norms are not known to their tolerance."""
     lost = {
-        f"{hessian_style(*point.series).title} at m = {width_label(point.wide_width)}": seeds
+        f"{hessian_style(*point.series, output).title} at m = {width_label(point.wide_width)}": seeds
         for point in points
         if (seeds := [run.seed for run in point.runs if not run.converged])
     }
@@ -296,10 +303,10 @@ def unconverged_sentences(points: Sequence[HessianPoint]) -> list[str]:
     return [f"Open markers: the norm is not known to its tolerance and may be larger: {listed}."] if listed else []
 
 
-def untrained_sentences(points: Sequence[HessianPoint]) -> list[str]:
+def untrained_sentences(points: Sequence[HessianPoint], output: str = "swish") -> list[str]:
     """Which trained runs did not reach the loss threshold."""
     lost = [
-        f"{hessian_style(*point.series).title} at m = {width_label(point.wide_width)} (seed {run.seed})"
+        f"{hessian_style(*point.series, output).title} at m = {width_label(point.wide_width)} (seed {run.seed})"
         for point in points
         for run in point.runs
         if run.trained is not None and run.trained.outcome != "converged"

@@ -10,7 +10,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from dashboard.figures.hessian import Seen, SeenPoint, finished, law_of, norm_note, of_series, seen, seen_measure
-from dashboard.figures.style import FONT_SIZE, Style, hessian_style, signed, width_label
+from dashboard.figures.style import BLUE, FONT_SIZE, GREEN, PURPLE, VERMILION, Style, hessian_style, signed, width_label
+from dashboard.figures.sweep import fitted
 from ntk_core.results import HessianBlocks, HessianPoint, HessianRun, mean
 from ntk_core.specs import Series
 
@@ -34,42 +35,42 @@ def _or_nan(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-MEASURED = Part(_norm, Style("#0072B2", "solid", "circle", "measured ‖H‖"))
+MEASURED = Part(_norm, Style(BLUE, "solid", "circle", "measured ‖H‖"))
 BOUNDS = {
     "bound": Part(
         lambda _, run: run.bound.bound if run.bound else math.nan,
-        Style("#D55E00", "dash", "triangle-down", "bound of Theorem 3.1"),
+        Style(VERMILION, "dash", "triangle-down", "bound of Theorem 3.1"),
     ),
-    "exact": Part(lambda _, run: _or_nan(run.exact), Style("#009E73", "dot", "diamond", "closed form")),
+    "exact": Part(lambda _, run: _or_nan(run.exact), Style(GREEN, "dot", "diamond", "closed form")),
     "gradient": Part(
         lambda _, run: run.parts.gradient_part if run.parts else math.nan,
-        Style("#CC79A7", "dashdot", "square", "|φ''| ‖∇f‖²"),
+        Style(PURPLE, "dashdot", "square", "|φ''| ‖∇f‖²"),
     ),
     "lower": Part(
         lambda _, run: run.parts.lower if run.parts else math.nan,
-        Style("#D55E00", "dash", "triangle-up", "lower bound |φ''| ‖∇f‖² − |φ'| ‖H‖"),
+        Style(VERMILION, "dash", "triangle-up", "lower bound |φ''| ‖∇f‖² − |φ'| ‖H‖"),
     ),
     "linear": Part(
         lambda _, run: run.parts.linear_part if run.parts else math.nan,
-        Style("#009E73", "dot", "diamond", "|φ'| ‖H‖"),
+        Style(GREEN, "dot", "diamond", "|φ'| ‖H‖"),
     ),
 }
 QUANTITIES = {
     "b_max": Part(
         lambda _, run: max(run.bound.b_max) if run.bound else math.nan,
-        Style("#0072B2", "solid", "circle", "‖∂f/∂α‖<sub>∞</sub>, weighs the Hessian"),
+        Style(BLUE, "solid", "circle", "‖∂f/∂α‖<sub>∞</sub>, weighs the Hessian"),
     ),
     "b_norm": Part(
         lambda _, run: max(run.bound.b_norm) if run.bound else math.nan,
-        Style("#D55E00", "dash", "square", "‖∂f/∂α‖<sub>2</sub>, weighs the gradient"),
+        Style(VERMILION, "dash", "square", "‖∂f/∂α‖<sub>2</sub>, weighs the gradient"),
     ),
     "q_l": Part(
         lambda _, run: run.bound.q_l if run.bound else math.nan,
-        Style("#009E73", "dot", "diamond", "Q<sub>L</sub>"),
+        Style(GREEN, "dot", "diamond", "Q<sub>L</sub>"),
     ),
     "q_221": Part(
         lambda _, run: run.bound.q_221 if run.bound else math.nan,
-        Style("#CC79A7", "dashdot", "triangle-up", "Q<sub>2,2,1</sub>"),
+        Style(PURPLE, "dashdot", "triangle-up", "Q<sub>2,2,1</sub>"),
     ),
 }
 CLOSED_FORM_TITLES = {"shallow": "closed form max |H_ii|", "quadratic-bottleneck": "exact block of w<sub>2</sub>"}
@@ -117,11 +118,11 @@ def parts_rows(points: Sequence[HessianPoint], series: Series) -> list[dict[str,
     return rows
 
 
-def bound_words(points: Sequence[HessianPoint], series: Series) -> str:
+def bound_words(points: Sequence[HessianPoint], series: Series, output: str = "swish") -> str:
     """What the figure of the bounds says."""
     own = of_series(points, series)
     runs = [run for point in own for run in point.runs]
-    title = hessian_style(*series).title
+    title = hessian_style(*series, output).title
     if any(run.bound for run in runs):
         ratios = [run.bound.bound / run.norm for run in runs if run.bound and run.norm > 0]
         law = law_of(own, BOUNDS["bound"].of)
@@ -130,7 +131,10 @@ def bound_words(points: Sequence[HessianPoint], series: Series) -> str:
     if any(run.parts for run in runs):
         kept = sum(run.norm >= run.parts.lower * (1 - 1e-3) for run in runs if run.parts)
         return f"{title}: the measured norm is above its lower bound in {kept} of {len(runs)} runs."
-    return f"{title}: measured norm beside its closed form."
+    ratios = [run.norm / run.exact for run in runs if run.exact]
+    if not ratios:
+        return f"{title}: measured norm, without a bound, of {len(runs)} runs."
+    return f"{title}: the measured norm is {min(ratios):.3g} to {max(ratios):.3g} times its closed form."
 
 
 def quantity_words(points: Sequence[HessianPoint], series: Series) -> str:
@@ -156,7 +160,7 @@ def radii_of(points: Sequence[HessianPoint]) -> tuple[float, ...]:
     return tuple(sorted({ball.radius for point in points for run in point.runs for ball in run.balls}))
 
 
-def ball_figure(points: Sequence[HessianPoint], radius: float, quantity: str) -> go.Figure:
+def ball_figure(points: Sequence[HessianPoint], radius: float, quantity: str, output: str = "swish") -> go.Figure:
     """The largest ‖H‖ (or kernel change) met in the ball of this radius, and in random directions alone, by width.
 
     ``quantity`` is ``"hessian"`` or ``"kernel_change"``.
@@ -164,7 +168,7 @@ def ball_figure(points: Sequence[HessianPoint], radius: float, quantity: str) ->
     lines: dict[Series, list[SeenPoint]] = {}
     titles: dict[Series, Style] = {}
     for series in dict.fromkeys(point.series for point in points):
-        base = hessian_style(*series)
+        base = hessian_style(*series, output)
         for suffix, words, dash, symbol in (
             ("", "at least", "solid", base.symbol),
             ("_random", "random directions", "dot", "x-thin-open"),
@@ -192,7 +196,7 @@ def _in_balls(points: Sequence[HessianPoint], radius: float, field: str, line: s
     return found
 
 
-def ball_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
+def ball_rows(points: Sequence[HessianPoint], output: str = "swish") -> list[dict[str, object]]:
     """One row a network, width and radius: means over the seeds that were searched."""
     rows: list[dict[str, object]] = []
     for point in points:
@@ -200,7 +204,7 @@ def ball_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
             balls = [ball for run in point.runs for ball in run.balls if ball.radius == radius]
             rows.append(
                 {
-                    "network": hessian_style(*point.series).title,
+                    "network": hessian_style(*point.series, output).title,
                     "width m": point.wide_width,
                     "radius R": radius,
                     "‖H‖ at w₀": mean([run.norm for run in point.runs if run.balls]).value,
@@ -214,8 +218,22 @@ def ball_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
     return rows
 
 
+def ball_takeaway(points: Sequence[HessianPoint], radius: float, quantity: str, output: str = "swish") -> str:
+    """How a sup over the ball goes with the width, one sentence a network."""
+    sentences = []
+    for series in dict.fromkeys(point.series for point in points):
+        found = _in_balls(of_series(points, series), radius, quantity, "line")
+        if found:
+            ends = [mean([run.value for run in each.runs]).value for each in (found[0], found[-1])]
+            law = fitted(found, "line", seen_measure("sup"))
+            trend = "" if law is None else f", fitted exponent {signed(law.exponent)}"
+            sentences.append(f"{hessian_style(*series, output).title}: from {ends[0]:.2g} to {ends[1]:.2g}{trend}.")
+    what = "Hessian norm" if quantity == "hessian" else "relative kernel change"
+    return f"Largest {what} met in the ball of radius {radius:g}, against width. {' '.join(sentences)}"
+
+
 def ball_words(points: Sequence[HessianPoint], radius: float, num_starts: int) -> str:
-    """What the figures of the balls are."""
+    """How the figures of the balls came about."""
     seeds = max((sum(bool(run.balls) for run in point.runs) for point in points), default=0)
     return (
         f"Ball of radius R = {radius:g} around w₀: the largest values that projected ascent from {num_starts} starts "
@@ -250,14 +268,14 @@ def block_heatmap(blocks: HessianBlocks) -> go.Figure:
     return figure.update_layout(height=HEATMAP_HEIGHT, margin={"l": 4, "r": 4, "t": 40, "b": 4})
 
 
-def block_words(blocks: HessianBlocks, series: Series, width: int) -> str:
+def block_words(blocks: HessianBlocks, series: Series, width: int, output: str = "swish") -> str:
     """What the heatmap shows."""
     norms = np.asarray(blocks.norms)
     row, column = np.unravel_index(np.argmax(norms), norms.shape)
     first, second = (layer_title(blocks.layers[int(index)]) for index in (row, column))
     known = "" if blocks.converged else " Some block norms did not reach their tolerance and may be larger."
     return (
-        f"Norms of the Hessian's layer × layer blocks, {hessian_style(*series).title}, width {width:,}, seed "
+        f"Norms of the Hessian's layer × layer blocks, {hessian_style(*series, output).title}, width {width:,}, seed "
         f"{blocks.seed}, first input. The largest is {first} × {second} with {norms.max():.2g}.{known}"
     )
 

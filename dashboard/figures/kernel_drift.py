@@ -9,7 +9,15 @@ from typing import Any, Literal
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from dashboard.figures.style import FONT_SIZE, GUIDE_COLOR, RUN_OPACITY, output_style, signed, width_label
+from dashboard.figures.style import (
+    FONT_SIZE,
+    GUIDE_COLOR,
+    RUN_OPACITY,
+    network_style,
+    output_title,
+    signed,
+    width_label,
+)
 from dashboard.figures.sweep import add_guides, add_sweep, finish, finish_sweep, fitted, mean_change, mean_line
 from ntk_core.results import OUTCOME_WORDS, DriftPoint, DriftRun, DynamicsRun
 
@@ -23,17 +31,19 @@ def outputs_of(points: Sequence[DriftPoint]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(run.output for point in points for run in point.runs))
 
 
-def change_against_width(points: Sequence[DriftPoint], widths: Sequence[int] = (), swept: str = "width") -> go.Figure:
+def change_against_width(
+    points: Sequence[DriftPoint], widths: Sequence[int] = (), swept: str = "width", kind: str = "fully-connected"
+) -> go.Figure:
     """ΔK = sup over t of ‖K(t) − K(0)‖ / ‖K(0)‖ against width, log–log.
 
     Seeds are faint, those that did not converge open; the line is the mean of the converged ones, with a band of one
     standard error. ``widths`` are those of the whole sweep, so that the axis stays while points arrive; ``swept`` says
-    what they are.
+    what they are, ``kind`` of which architecture the network is.
     """
     points = sorted(points, key=lambda point: point.width)
     figure = go.Figure()
     for output in outputs_of(points):
-        add_sweep(figure, points, output, output_style(output))
+        add_sweep(figure, points, output, network_style(kind, output))
     shown = sorted({*widths, *(point.width for point in points)})
     laws = {output: law for output in outputs_of(points) if (law := fitted(points, output)) is not None}
     if laws:  # from the first mean of the output whose kernel change falls fastest
@@ -42,14 +52,16 @@ def change_against_width(points: Sequence[DriftPoint], widths: Sequence[int] = (
     return finish_sweep(figure, shown, SWEPT_TITLES[swept], "kernel change ΔK", values)
 
 
-def change_against_time(point: DriftPoint, axis: TimeAxis = "step", loss_threshold: float | None = None) -> go.Figure:
+def change_against_time(
+    point: DriftPoint, axis: TimeAxis = "step", loss_threshold: float | None = None, kind: str = "fully-connected"
+) -> go.Figure:
     """ΔK(t) of every run of one width, above its training loss; ends are filled where the run converged, else open.
 
     Step 0, where ΔK = 0, has no place on the logarithmic axis.
     """
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.06, row_heights=[0.62, 0.38])
     for output in outputs_of([point]):
-        style = output_style(output)
+        style = network_style(kind, output)
         line = {"color": style.color, "dash": style.dash, "width": 2}
         # The entry in the legend, whole, since a run has its marker only where it ends.
         marker = {"color": style.color, "symbol": style.symbol, "size": 9}
@@ -83,7 +95,7 @@ def width_rows(points: Sequence[DriftPoint]) -> list[dict[str, object]]:
     return [
         {
             "width m": point.width,
-            "output": output_style(output).title,
+            "output": output_title(output),
             "mean ΔK": average.value,
             "standard error": average.standard_error,
             "converged runs": average.count,
@@ -100,7 +112,7 @@ def time_rows(point: DriftPoint) -> list[dict[str, object]]:
     """One row a run and recorded step of one width."""
     return [
         {
-            "output": output_style(run.output).title,
+            "output": output_title(run.output),
             "seed": run.seed,
             "step": step,
             "time": run.learning_rate * step,
@@ -119,7 +131,7 @@ def takeaway(points: Sequence[DriftPoint]) -> str:
     low, high = min(point.width for point in points), max(point.width for point in points)
     sentences = []
     for output in outputs_of(points):
-        law, title = fitted(points, output), output_style(output).title
+        law, title = fitted(points, output), output_title(output)
         ends = [mean_change(point, output).value for point in points if point.width in (low, high)]
         if law is None or not all(map(math.isfinite, ends)):
             sentences.append(f"{title}: too few converged runs for a trend.")
@@ -131,7 +143,7 @@ def takeaway(points: Sequence[DriftPoint]) -> str:
 def time_takeaway(point: DriftPoint) -> str:
     """What the figure along training says, for those who do not see it."""
     ends = [
-        f"{output_style(output).title} {sum(changes) / len(changes):.2g}"
+        f"{output_title(output)} {sum(changes) / len(changes):.2g}"
         for output in outputs_of([point])
         if (changes := [run.change[-1] for run in point.of(output) if math.isfinite(run.change[-1])])
     ]
@@ -147,7 +159,7 @@ def caption(points: Sequence[DriftPoint]) -> list[str]:
     sharing: dict[str, list[str]] = {}
     for output in outputs_of(points):
         rates = rate_words(run for point in points for run in point.of(output))
-        sharing.setdefault(rates, []).append(output_style(output).title)
+        sharing.setdefault(rates, []).append(output_title(output))
     listed = "; ".join(f"{' and '.join(titles)} {rates}" for rates, titles in sharing.items())
     return [f"Learning rate η used: {listed}.", *unconverged_sentences(points)]
 
@@ -165,7 +177,7 @@ def unconverged_sentences(points: Sequence[DriftPoint]) -> list[str]:
                 f"m = {width_label(m)} (seed {', '.join(map(str, found))})" for m, found in seeds.items() if found
             ]
             if outcome != "converged" and listed:
-                sentences.append(f"Open markers: {output_style(output).title} {words} at {', '.join(listed)}.")
+                sentences.append(f"Open markers: {output_title(output)} {words} at {', '.join(listed)}.")
     return sentences
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import plotly.graph_objects as go
@@ -14,9 +14,9 @@ from dashboard.figures.style import (
     GUIDE_COLOR,
     SEED_OPACITY,
     Style,
-    output_style,
+    network_style,
+    nth_style,
     output_title,
-    series_style,
     signed,
     width_label,
 )
@@ -100,8 +100,9 @@ def fitted(points: Sequence[LazyPoint], road: Road, output: str, start: str, mea
 def against(points: Sequence[LazyPoint], road: Road, output: str, measure: Measure) -> go.Figure:
     """A measure along one road behind one output, a line for each start: seeds, means, fitted exponents, log–log."""
     figure = go.Figure()
-    for index, start in enumerate(starts_of(points)):
-        _add_line(figure, points, road, (output, start), measure, series_style(index, START_TITLES[start]))
+    for start in starts_of(points):
+        style = nth_style(list(START_TITLES).index(start), START_TITLES[start])
+        _add_line(figure, points, road, (output, start), measure, style)
     return _finish(figure, points, road, measure.symbol)
 
 
@@ -109,7 +110,7 @@ def distances(points: Sequence[LazyPoint], output: str, start: str) -> go.Figure
     """‖w − w₀‖₂ and ‖w − w₀‖_∞ against width at α = 1, with a guide of slope −1/2."""
     figure = go.Figure()
     for index, measure in enumerate((DISTANCE, LARGEST)):
-        _add_line(figure, points, "width", (output, start), measure, series_style(index, measure.symbol))
+        _add_line(figure, points, "width", (output, start), measure, nth_style(index, measure.symbol))
     line = _means(points, "width", output, start, LARGEST)
     if len(line) > 1:
         (first, average), (last, _) = line[0], line[-1]
@@ -128,11 +129,11 @@ def distances(points: Sequence[LazyPoint], output: str, start: str) -> go.Figure
     return _finish(figure, points, "width", "how far the weights move")
 
 
-def same_parameters(points: Sequence[LazyPoint], output: str, start: str) -> go.Figure:
+def same_parameters(points: Sequence[LazyPoint], output: str, start: str, kind: str = "fully-connected") -> go.Figure:
     """ΔK against width of α f and of φ(α f) on the same path of weights, at α = 1."""
     figure = go.Figure()
-    linear = replace(output_style("linear"), title="kernel of α f")
-    through = replace(output_style(output), title=f"kernel of φ(α f), {output_title(output)}")
+    linear = network_style(kind, title="kernel of α f")
+    through = network_style(kind, output, f"kernel of φ(α f), {output_title(output)}")
     _add_line(figure, points, "width", (output, start), BEHIND_F, linear)
     if output != "linear":
         _add_line(figure, points, "width", (output, start), CHANGE, through)

@@ -19,14 +19,14 @@ _HALF = 0.27  # half the width of a box, of the distance between two
 
 
 def drawing(
-    architecture: ArchitectureSpec, sizes: Sequence[LayerSize], input_shape: tuple[int, ...], width: int, part: str
+    architecture: ArchitectureSpec, sizes: Sequence[LayerSize], input_shape: tuple[int, ...], width: int
 ) -> go.Figure:
     """Boxes for the input, every hidden layer and the outputs; heights are logarithmic in the number of neurons.
 
     Frozen layers are gray; convolutions are stacks of channels; an arc with ⊕ adds what it skips, one with ‖ is
     concatenated.
     """
-    style, figure = network_style(part), go.Figure()
+    style, figure = network_style(architecture.kind), go.Figure()
     features = [math.prod(input_shape), *(size.features for size in sizes)]
     heights = [_height(count, max(*features, width)) for count in features]
     shapes: list[dict[str, Any]] = []
@@ -74,7 +74,7 @@ def drawing(
 def drawn(pair: ArchitecturePair, part: str, width: int) -> tuple[go.Figure, str, list[dict[str, object]]]:
     """The drawing of one network of the pair, its words and its rows."""
     architecture, sizes = getattr(pair, part), pair.layers(part, width)
-    figure = drawing(architecture, sizes, pair.shapes.input_shape, width, part)
+    figure = drawing(architecture, sizes, pair.shapes.input_shape, width)
     return figure, drawing_words(architecture, sizes, width), layer_rows(architecture, sizes)
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from dashboard.figures.style import GUIDE_COLOR, SEED_OPACITY, output_style, output_title, series_style
+from dashboard.figures.style import GUIDE_COLOR, SEED_OPACITY, network_style, nth_style, output_title
 from dashboard.figures.sweep import add_sweep, finish, finish_sweep, fitted, mean_change
 from ntk_core.results import OUTCOME_WORDS, OptimizationPoint, OptimizationRun
 from ntk_core.vocabulary import OUTPUTS
@@ -74,12 +74,14 @@ def loss_against_step(point: OptimizationPoint, output: str, axis: StepAxis = "l
     return finish(figure)
 
 
-def change_against_width(points: Sequence[OptimizationPoint], widths: Sequence[int] = ()) -> go.Figure:
+def change_against_width(
+    points: Sequence[OptimizationPoint], widths: Sequence[int] = (), kind: str = "fully-connected"
+) -> go.Figure:
     """ΔK of the kernel of φ(f) against width at the smallest rate, log–log, with fitted exponents."""
     figure = go.Figure()
     slow = sorted(at_smallest_rate(points), key=lambda point: point.width)
     for output in outputs_of(slow):
-        add_sweep(figure, slow, output, output_style(output))
+        add_sweep(figure, slow, output, network_style(kind, output))
     values = [run.sup_change for point in slow for run in point.runs if run.sup_change > 0]
     shown = sorted({*widths, *(point.width for point in points)})
     finish_sweep(figure, shown, "width m", "kernel change ΔK of φ(f)", values)
@@ -165,13 +167,22 @@ def takeaway(point: OptimizationPoint, output: str) -> str:
 
 def takeaways(points: Sequence[OptimizationPoint], point: OptimizationPoint, output: str) -> tuple[str, ...]:
     """The four figures of one point and output in words."""
-    along = f"along training behind {output_title(output)} at width {point.width:,}, one line a rate and seed."
+    run = point.of(output, min(rates_of([point])))[0]
+    along = f"along training behind {output_title(output)} at width {point.width:,}, at {run.rate:g} η"
     return (
         takeaway(point, output),
         change_takeaway(points),
-        f"Largest and smallest eigenvalue of the kernel and its condition number {along}",
-        f"Ratio of squared gradient and twice the loss {along}",
+        f"Eigenvalues of the kernel {along}: the largest {_from_to(run.largest)}, the smallest "
+        f"{_from_to(run.smallest)}, the condition number {_from_to(run.condition)}.",
+        f"PL* ratio of squared gradient and twice the loss {along}: {_from_to(run.pl_ratio)}, at least "
+        f"{min(filter(math.isfinite, run.pl_ratio), default=math.nan):.2g}.",
     )
+
+
+def _from_to(values: Sequence[float]) -> str:
+    """``from 1.2 to 3.4``, the first and the last finite value."""
+    finite = [value for value in values if math.isfinite(value)]
+    return f"from {finite[0]:.2g} to {finite[-1]:.2g}" if finite else "nowhere finite"
 
 
 def change_takeaway(points: Sequence[OptimizationPoint]) -> str:
@@ -256,7 +267,7 @@ def _add_runs(
     place = {} if row is None else {"row": row, "col": 1}
     for index, rate in enumerate(rates_of([point])):
         runs = point.of(output, rate)
-        style = series_style(index, _rate_title(rate, runs))
+        style = nth_style(index, _rate_title(rate, runs))
         for number, run in enumerate(runs):
             records = [
                 (step, value if value > 0 and math.isfinite(value) else None)

@@ -1,11 +1,26 @@
-"""What an output looks like, on every page and in both themes: one color, dash and symbol each (Okabe & Ito 2008)."""
+"""What everything looks like, on every page and in both themes: one color, dash and symbol each (Okabe & Ito 2008).
+
+A network, known by its architecture and its output nonlinearity, looks the same wherever it is drawn. Behind a linear
+output the color is that of its family; behind a nonlinear one it is that of the output. Dash and symbol tell the
+members of a family apart, so that no color needs to be seen.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from ntk_core.vocabulary import HESSIAN_NETWORKS, OUTPUTS, PARAMETERIZATIONS
+from ntk_core.graphs import EXAMPLE_TITLES
+from ntk_core.specs import DRAWN, HESSIAN_NETWORK_PARTS
+from ntk_core.vocabulary import (
+    ACTIVATIONS,
+    ARCHITECTURES,
+    HESSIAN_NETWORKS,
+    METHODS,
+    OUTPUTS,
+    PARAMETERIZATIONS,
+)
 
 GUIDE_COLOR = "#7F8A99"  # contrast above 3:1 on the light and on the dark background
 BAND_OPACITY = 0.2
@@ -21,7 +36,8 @@ CHART_CONFIG = {
     "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d"],
 }
 
-_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
+_COLORS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 _SYMBOLS = (
     "circle",
@@ -56,12 +72,106 @@ class Style:
         return f"rgba({red}, {green}, {blue}, {BAND_OPACITY})"
 
 
-def output_style(output: str) -> Style:
-    """The style of an output nonlinearity, by its name in the vocabulary."""
-    index = list(OUTPUTS).index(output)
-    # The second half repeats the colors with the dashes shifted, so that no two outputs share color and dash.
-    dash = _DASHES[(index + index // len(_COLORS)) % len(_DASHES)]
-    return Style(_COLORS[index % len(_COLORS)], dash, _SYMBOLS[index % len(_SYMBOLS)], OUTPUTS[output].title)
+# Color, dash and symbol behind a linear output, by family: plain networks blue, with skips sky blue, with a bottleneck
+# purple, with convolutions orange. Behind other outputs the place in the table counts, so new kinds belong at the end.
+_KINDS = {
+    "fully-connected": (BLUE, "solid", "circle"),
+    "resnet": (SKY, "dash", "square"),
+    "densenet": (SKY, "dot", "diamond"),
+    "bottleneck": (PURPLE, "longdash", "triangle-up"),
+    "convnet": (ORANGE, "dashdot", "star"),
+    "mixed": (ORANGE, "longdashdot", "cross"),
+    "convnet-bottleneck": (PURPLE, "dot", "x"),
+    "mixed-bottleneck": (PURPLE, "dash", "hexagon"),
+    "shallow": (BLUE, "dash", "triangle-down"),
+    "quadratic-bottleneck": (PURPLE, "solid", "x"),
+    "drawn graph": (BLUE, "solid", "square"),
+    "irregular": (VERMILION, "dashdot", "bowtie"),
+    "few-bottleneck-neurons": (GREEN, "dash", "hourglass"),
+    "bottleneck-repaired": (SKY, "solid", "triangle-up"),
+    "unequal": (ORANGE, "solid", "circle"),
+}
+# Graphs that are one of the architectures.
+_KIND_OF_GRAPH = {
+    DRAWN: "drawn graph",
+    "densenet-dropped": "densenet",
+    "bottleneck-layer": "bottleneck",
+    "fixed-skips": "resnet",
+    "shared-weights": "convnet",
+}
+MODEL_TITLES = {
+    "network": "network",
+    "linearized": "linear model",
+    "infinite": "infinite width",
+    "linear": "linear model ψ",
+    "naive": "without the norm feature",
+}
+_MODEL_NUMBERS = {"network": 0, "linearized": 1, "infinite": 2, "linear": 1, "naive": 3}
+
+
+def network_style(kind: str, output: str = "linear", title: str = "", variant: int = 0) -> Style:
+    """The style of a network, by its architecture and its output nonlinearity.
+
+    Args:
+        kind: as in the vocabulary of architectures, or one of the networks and graphs with a name of their own.
+        title: by default what people call it.
+        variant: tells networks of the same kind and output apart: same color, another dash and symbol.
+    """
+    at, number = list(_KINDS).index(kind), list(OUTPUTS).index(output)
+    if output == "linear":
+        look = Style(*_KINDS[kind], "")
+    else:  # steps with which no two networks share color, dash and symbol
+        dash = _DASHES[(number + number // len(_COLORS) + at + 2 * (at // len(_DASHES))) % len(_DASHES)]
+        symbol = _SYMBOLS[(number + 4 * at + (at > 0)) % len(_SYMBOLS)]
+        look = Style(_COLORS[number % len(_COLORS)], dash, symbol, "")
+    look = replace(look, title=title or network_title(kind, output))
+    if not variant:
+        return look
+    dash = _DASHES[(_DASHES.index(look.dash) + variant) % len(_DASHES)]
+    return replace(look, dash=dash, symbol=_SYMBOLS[(_SYMBOLS.index(look.symbol) + 3 * variant) % len(_SYMBOLS)])
+
+
+def network_title(kind: str, output: str = "linear") -> str:
+    """``softmax output`` of a fully connected network; else ``ResNet`` or ``ResNet, softmax output``."""
+    if kind == "fully-connected":
+        return OUTPUTS[output].title
+    titles = {name: term.title for table in (ARCHITECTURES, HESSIAN_NETWORKS) for name, term in table.items()}
+    return titles[kind] if output == "linear" else f"{titles[kind]}, {OUTPUTS[output].title}"
+
+
+def graph_style(graph: str, output: str = "linear", title: str = "") -> Style:
+    """The style of a graph: that of the architecture which it is, if it is one."""
+    found = title or ("your graph" if graph == DRAWN else EXAMPLE_TITLES[graph])
+    if not title and output != "linear":
+        found = f"{found}, {OUTPUTS[output].title}"
+    return network_style(_KIND_OF_GRAPH.get(graph, graph), output, found)
+
+
+def hessian_style(network: str, parameterization: str = "ntk", output: str = "swish") -> Style:
+    """The style of a network whose Hessian is shown; ``output`` is φ of those with a nonlinear output."""
+    parts = HESSIAN_NETWORK_PARTS[network]
+    kind = network.removesuffix("-nonlinear-output") if parts.nonlinear else network
+    found = network_style(
+        "fully-connected" if kind in ("linear", "nonlinear-output") else kind,
+        output if parts.nonlinear else "linear",
+        variant=list(PARAMETERIZATIONS).index(parameterization),
+    )
+    if parameterization == "ntk":
+        return found
+    return replace(found, title=f"{found.title}, {PARAMETERIZATIONS[parameterization].title.partition(' (')[0]}")
+
+
+def pair_styles(kinds: Mapping[str, str], output: str) -> dict[str, Style]:
+    """Networks ``"a"`` and ``"b"`` of these kinds behind one output; the second of two of a kind is a variant."""
+    return {
+        part: network_style(
+            kind,
+            output,
+            f"{part.upper()}: {ARCHITECTURES[kind].title}",
+            variant=int(part == "b" and kind == kinds.get("a")),
+        )
+        for part, kind in kinds.items()
+    }
 
 
 def output_title(output: str) -> str:
@@ -69,61 +179,33 @@ def output_title(output: str) -> str:
     return OUTPUTS[output].title
 
 
-def series_style(index: int, title: str) -> Style:
-    """The style of the index-th of several series of one kind: widths, methods, followed points."""
+def activation_style(activation: str, title: str = "", variant: int = 0) -> Style:
+    """The style of an activation, where several are compared; ``variant`` as for networks."""
+    number = list(ACTIVATIONS).index(activation)
+    look = nth_style(number, title or ACTIVATIONS[activation].title)
+    dash = _DASHES[(number + number // len(_COLORS) + variant) % len(_DASHES)]
+    return replace(look, dash=dash, symbol=_SYMBOLS[(number + 5 * variant) % len(_SYMBOLS)])
+
+
+def method_style(method: str) -> Style:
+    """The style of a method of training."""
+    return nth_style(list(METHODS).index(method), METHODS[method].title)
+
+
+def model_style(model: str) -> Style:
+    """The style of what is compared in training: the network itself, its linear models, infinite width."""
+    return nth_style(_MODEL_NUMBERS[model], MODEL_TITLES[model])
+
+
+def group_style(name: str, index: int) -> Style:
+    """The style of a group of neurons of a graph: a letter has its color in every graph."""
+    number = ord(name) - ord("a") if len(name) == 1 else sum(map(ord, name))
+    return replace(nth_style(index, f"group {name}"), color=_COLORS[number % len(_COLORS)])
+
+
+def nth_style(index: int, title: str) -> Style:
+    """The style of the curve with this number among several of one kind: rates, followed points, parts."""
     return Style(_COLORS[index % len(_COLORS)], _DASHES[index % len(_DASHES)], _SYMBOLS[index % len(_SYMBOLS)], title)
-
-
-def network_style(part: str) -> Style:
-    """The style of network ``"a"`` or ``"b"`` where two are compared; blue and vermilion, as of the first outputs."""
-    index = ("a", "b").index(part)
-    # Dashed lines are guides and references there.
-    return Style(_COLORS[index], ("solid", "dot")[index], _SYMBOLS[index], part.upper())
-
-
-def nth_style(index: int, title: str, dash: str | None = None) -> Style:
-    """The style of the curve with this number among several, by default with a dash of its own."""
-    return Style(
-        _COLORS[index % len(_COLORS)], dash or _DASHES[index % len(_DASHES)], _SYMBOLS[index % len(_SYMBOLS)], title
-    )
-
-
-# Cool colors for networks that become linear by the theory, warm ones behind a nonlinear output, purple and brown ones
-# with a bottleneck; dash and symbol tell the architecture.
-_NETWORK_COLORS = {
-    "linear": "#0072B2",
-    "resnet": "#009E73",
-    "densenet": "#17A2B8",
-    "convnet": "#56B4E9",
-    "mixed": "#5C7CFA",
-    "nonlinear-output": "#D55E00",
-    "resnet-nonlinear-output": "#E69F00",
-    "convnet-nonlinear-output": "#E4572E",
-    "mixed-nonlinear-output": "#C98A00",
-    "bottleneck": "#CC79A7",
-    "convnet-bottleneck": "#9B5DE5",
-    "mixed-bottleneck": "#A0616A",
-    "shallow": "#0072B2",
-    "quadratic-bottleneck": "#CC79A7",
-}
-_ARCHITECTURE_MARKS = (
-    ("resnet", ("dash", "square")),
-    ("densenet", ("dot", "diamond")),
-    ("convnet", ("dashdot", "triangle-up")),
-    ("mixed", ("longdash", "cross")),
-    ("", ("solid", "circle")),
-)
-
-
-def hessian_style(network: str, parameterization: str = "ntk") -> Style:
-    """The style of a network whose Hessian is shown; other parameterizations have colors and marks of their own."""
-    title = HESSIAN_NETWORKS[network].title
-    if parameterization != "ntk":
-        index = list(PARAMETERIZATIONS).index(parameterization)
-        full = f"{title}, {PARAMETERIZATIONS[parameterization].title.partition(' (')[0]}"
-        return Style(_COLORS[(index + 1) % len(_COLORS)], _DASHES[index + 1], _SYMBOLS[index], full)
-    dash, symbol = next(marks for prefix, marks in _ARCHITECTURE_MARKS if network.startswith(prefix))
-    return Style(_NETWORK_COLORS[network], dash, symbol, title)
 
 
 def power_of_ten(exponent: int) -> str:

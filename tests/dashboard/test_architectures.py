@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 from dashboard.comparison import PAIRS, PARTS, ArchitecturePair, check_both, pair_of
 from dashboard.figures import architectures as figures
 from dashboard.figures.network_drawing import drawn, layer_rows, size_rows
-from dashboard.figures.style import network_style
+from dashboard.figures.style import network_style, pair_styles
 from ntk_core.errors import TooLarge
 from ntk_core.papers import PRESETS
 from ntk_core.results import KernelSnapshot
@@ -20,6 +20,8 @@ from tests.dashboard.open_pages import checked, open_page, words
 
 KEY = "architectures."
 KINDS = tuple(ARCHITECTURES)
+
+STYLES = pair_styles({"a": "fully-connected", "b": "bottleneck"}, "linear")
 
 
 def opened(**query: str) -> AppTest:
@@ -147,8 +149,8 @@ def test_bottleneck_is_drawn_narrow_and_frozen_layers_gray():
     heights = [shape.y1 - shape.y0 for shape in figure.layout.shapes]
     assert heights[2] < heights[1] / 2
     colors = [shape.line.color for shape in figure.layout.shapes]
-    assert colors[4] == network_style("b").color
-    assert network_style("b").color not in colors[:4]
+    assert colors[4] == network_style("bottleneck").color
+    assert network_style("bottleneck").color not in colors[:4]
     assert [row["trained"] for row in layer_rows(pair.b, pair.layers("b", 300))] == [False, False, False, True]
     assert "the smallest width is 3" in alt
 
@@ -162,9 +164,9 @@ def test_skips_are_drawn_as_the_network_has_them(settings, arcs):
 
 
 def test_sweep_has_one_color_and_one_fitted_exponent_a_network(points):
-    figure = figures.against_width(points, "linear", (30, 100, 1000))
+    figure = figures.against_width(points, "linear", (30, 100, 1000), STYLES)
     lines = {trace.legendgroup: trace for trace in figure.data if "∝" in (trace.name or "")}
-    assert {part: lines[part].line.color for part in PARTS} == {part: network_style(part).color for part in PARTS}
+    assert {part: lines[part].line.color for part in PARTS} == {part: STYLES[part].color for part in PARTS}
     assert "m<sup>−1.00 ± " in lines["a"].name
     assert "m<sup>0.00 ± " in lines["b"].name
     assert lines["a"].line.dash != lines["b"].line.dash
@@ -175,7 +177,7 @@ def test_sweep_has_one_color_and_one_fitted_exponent_a_network(points):
 def test_distance_to_infinite_width_is_drawn_with_its_guide_where_it_was_measured(points):
     assert figures.measures(points, "linear") == (figures.CHANGE, figures.DISTANCE)
     assert figures.measures({"b": points["b"]}, "linear") == (figures.CHANGE,)
-    figure = figures.against_width(points, "linear", (), figures.DISTANCE)
+    figure = figures.against_width(points, "linear", (), STYLES, figures.DISTANCE)
     (line,) = [trace for trace in figure.data if "∝" in (trace.name or "")]
     assert np.allclose(line.y, 3.0 * np.array([30, 100, 1000]) ** -0.5)
     guides = [trace for trace in figure.data if trace.name and trace.name.startswith("slope")]
@@ -190,9 +192,9 @@ def test_eigenvalues_of_infinite_width_are_those_of_its_kernel_once_an_output():
     kept = snapshot(2.0, infinite=True)
     whole = np.kron(np.asarray(kept.infinite), np.eye(3))
     assert np.allclose(figures.infinite_eigenvalues(kept), np.sort(np.linalg.eigvalsh(whole))[::-1])
-    figure = figures.spectra({"a": kept, "b": snapshot(3.0)})
+    figure = figures.spectra({"a": kept, "b": snapshot(3.0)}, STYLES)
     assert [(trace.name, trace.line.dash) for trace in figure.data if trace.mode == "lines"] == [
-        ("A infinite width", "dash")
+        ("A: fully connected infinite width", "dash")
     ]
     assert [row["infinite width"] for row in figures.spectra_rows({"a": kept})] == [2, 2, 2, 1, 1, 1]
 

@@ -27,7 +27,7 @@ def test_trajectories_are_solid_for_the_network_dashed_for_its_linear_model_and_
     run = point.of("linear", "gradient-descent")[0]
     for dash, path in (("solid", run.network), ("dash", run.linearized), ("dot", run.infinite)):
         legend, *drawn = lines(figure, dash)
-        assert legend.name in ("network", "linear model", "infinite width")
+        assert legend.name in ("network: solid", "linear model: dashed", "infinite width: dotted")
         for row, (trace, own_class) in enumerate(zip(drawn, (1, 0), strict=True)):
             assert list(trace.x) == [1, 10, 100]
             np.testing.assert_allclose(trace.y, [block[row][own_class] for block in path.outputs[1:]])

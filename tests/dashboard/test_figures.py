@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dashboard.figures import kernel_drift as figures
-from dashboard.figures.style import output_style, width_label
+from dashboard.figures.style import network_style, width_label
 from ntk_core.results import DriftPoint
 from ntk_core.vocabulary import OUTPUTS
 from tests.dashboard.made_results import make_points, make_run
@@ -163,7 +163,7 @@ def test_training_figure_follows_every_run_by_step_or_by_rate_times_step(axis, f
 def test_an_output_has_one_color_dash_and_symbol_in_every_figure():
     points = make_points()
     for output in ("linear", "softmax"):
-        style = output_style(output)
+        style = network_style("fully-connected", output)
         drawn = [mean_line(figures.change_against_width(points), output)]
         drawn += [t for t in traces(figures.change_against_time(points[0])) if t["legendgroup"] == output]
         assert {(t["line"]["color"], t["line"]["dash"], t["marker"]["symbol"]) for t in drawn} == {
@@ -172,7 +172,7 @@ def test_an_output_has_one_color_dash_and_symbol_in_every_figure():
 
 
 def test_no_two_outputs_share_color_and_dash_or_a_symbol():
-    for a, b in combinations(map(output_style, OUTPUTS), 2):
+    for a, b in combinations((network_style("fully-connected", output) for output in OUTPUTS), 2):
         assert (a.color, a.dash) != (b.color, b.dash)
         assert a.symbol != b.symbol
 
@@ -186,7 +186,7 @@ def luminance(color: str) -> float:
 @pytest.mark.parametrize("background", ["#FFFFFF", "#10151D"])
 @pytest.mark.parametrize("output", ["linear", "softmax", "swish"])
 def test_the_outputs_of_the_paper_stand_out_in_both_themes(output, background):
-    low, high = sorted([luminance(output_style(output).color), luminance(background)])
+    low, high = sorted([luminance(network_style("fully-connected", output).color), luminance(background)])
     assert (high + 0.05) / (low + 0.05) >= 3  # WCAG 2.2, 1.4.11, graphical objects
 
 

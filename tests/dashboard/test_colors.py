@@ -1,0 +1,120 @@
+"""The same network looks the same in every figure of every result that ships."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import combinations, product
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard.comparison import PAIRS
+from dashboard.figures import style as module
+from dashboard.figures.style import graph_style, hessian_style, network_style, pair_styles
+from dashboard.navigation import PAGES
+from ntk_core.papers import PRESETS
+from ntk_core.spec_parts import ArchitectureSpec
+from ntk_core.vocabulary import ARCHITECTURES, HESSIAN_NETWORKS, OUTPUTS, PARAMETERIZATIONS
+from tests.dashboard.open_pages import checked, open_page
+
+OKABE_ITO = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"}
+PAGE_NAMES = {entry.name for entry in PAGES}
+SHOWN = [(spec.experiment, name) for name, preset in PRESETS.items() if (spec := preset.spec)] + [
+    ("architectures", name) for name in PAIRS
+]
+SHOWN.remove(("kernel_drift", "kernel-convergence"))  # a pair of networks
+
+
+@pytest.fixture(scope="module")
+def figures(opening_through_the_menu) -> dict[str, list]:
+    """Preset → its charts as the page draws them."""
+    found = {}
+    apps: dict[str, AppTest] = {}
+    for page, preset in SHOWN:
+        app = apps[page] = apps[page] if page in apps else open_page(page)
+        app.query_params = {"preset": preset}
+        checked(app.run())
+        assert not app.warning, (page, preset)
+        found[f"{page} {preset}"] = [element.proto for element in app.get("plotly_chart")]
+    return found
+
+
+def legend(figures) -> list[tuple[str, str, dict]]:
+    """(preset, name without its exponent, trace) of every entry of every legend."""
+    return [
+        (preset, re.sub(r" ∝ .*", "", trace["name"]), trace)
+        for preset, charts in figures.items()
+        for chart in charts
+        for trace in json.loads(chart.spec)["data"]
+        if trace.get("showlegend", True) and trace.get("name") and trace["type"] == "scatter"
+    ]
+
+
+def test_a_name_has_one_color_in_every_figure_of_every_result(figures):
+    colors: dict[str, dict[str, str]] = {}
+    for preset, name, trace in legend(figures):
+        color = (trace.get("line") or trace.get("marker") or {}).get("color")
+        colors.setdefault(name, {})[str(color)] = preset
+    assert {name: found for name, found in colors.items() if len(found) > 1} == {}
+
+
+def test_a_network_has_one_dash_and_symbol_in_every_figure_of_every_result(figures):
+    networks = {network_style(kind, output).title for kind, output in product(ARCHITECTURES, OUTPUTS)}
+    looks: dict[str, dict[tuple, str]] = {}
+    for preset, name, trace in legend(figures):
+        if name in networks and "lines" in trace["mode"] and "markers" in trace["mode"]:
+            looks.setdefault(name, {})[trace["line"]["dash"], str(trace["marker"]["symbol"])] = preset
+    assert len(looks) >= 5
+    assert {name: found for name, found in looks.items() if len(found) > 1} == {}
+
+
+def test_lines_have_only_colors_that_everybody_can_tell_apart(figures):
+    colors = {trace["line"]["color"] for _, _, trace in legend(figures) if "lines" in trace["mode"]}
+    assert colors - OKABE_ITO <= {module.GUIDE_COLOR}
+
+
+def test_no_two_networks_share_color_dash_and_symbol():
+    looks = [(network_style(kind, output, "x"), kind, output) for kind, output in product(module._KINDS, OUTPUTS)]
+    for (one, *first), (other, *second) in combinations(looks, 2):
+        assert one != other, (first, second)
+
+
+def test_a_network_looks_the_same_where_hessians_graphs_and_pairs_are_shown():
+    assert hessian_style("linear") == network_style("fully-connected")
+    assert hessian_style("nonlinear-output", output="softmax") == network_style("fully-connected", "softmax")
+    assert hessian_style("resnet-nonlinear-output", output="swish") == network_style("resnet", "swish")
+    for kind in ("bottleneck", "resnet", "densenet", "convnet", "mixed"):
+        assert hessian_style(kind) == network_style(kind)
+    for graph, kind in (("bottleneck-layer", "bottleneck"), ("fixed-skips", "resnet"), ("shared-weights", "convnet")):
+        look = graph_style(graph)
+        assert (look.color, look.dash, look.symbol) == (
+            network_style(kind).color,
+            network_style(kind).dash,
+            network_style(kind).symbol,
+        )
+    pair = pair_styles({"a": "resnet", "b": "resnet"}, "linear")
+    assert pair["a"].color == pair["b"].color == network_style("resnet").color
+    assert pair["a"].dash != pair["b"].dash
+    assert pair["a"].symbol != pair["b"].symbol
+
+
+@pytest.mark.parametrize("scaling", PARAMETERIZATIONS)
+def test_every_network_of_the_vocabulary_has_a_look(scaling):
+    assert len({hessian_style(name, scaling).title for name in HESSIAN_NETWORKS}) == len(HESSIAN_NETWORKS)
+    for kind in ARCHITECTURES:
+        assert network_style(ArchitectureSpec(kind=kind, depth=3).kind).title
+
+
+def test_the_takeaway_of_a_figure_comes_from_its_numbers(figures):
+    """Another result gives another sentence, of every chart; those of liu-fig1-right are runs of the left one."""
+    sentences: dict[str, dict[str, str]] = {}
+    for preset, charts in figures.items():
+        for chart in charts:
+            if preset.endswith("liu-fig1-right"):
+                continue
+            name = chart.id.rpartition("-")[2]
+            assert any(character.isdigit() for character in chart.alt), (preset, name)
+            assert chart.alt not in sentences.setdefault(name, {}), (preset, sentences[name].get(chart.alt))
+            sentences[name][chart.alt] = preset
+    assert sum(len(found) for found in sentences.values()) > 100
