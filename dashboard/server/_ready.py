@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -15,9 +16,13 @@ READY_PATH = "/api/ready"
 
 
 def readiness(jobs: Jobs) -> Mapping[str, object]:
-    """What ``/api/ready`` answers: ``ready``, and why."""
-    alive = len(jobs.worker_pids())
-    return {"ready": alive > 0, "workers": alive}
+    """What ``/api/ready`` answers: ``ready``, and why.
+
+    Raises:
+        InvalidInput: when the store does not answer.
+    """
+    load = jobs.load()
+    return {"ready": load.workers > 0 and load.waiting < load.max_waiting, **asdict(load)}
 
 
 async def ready(_: Request) -> JSONResponse:

@@ -9,12 +9,16 @@ import logging
 import re
 import warnings
 from collections.abc import Iterator
+from dataclasses import asdict
+from types import SimpleNamespace
 
 import pytest
 import streamlit as st
 from starlette.responses import PlainTextResponse
 from starlette.routing import Router
+from starlette.types import ASGIApp
 
+from dashboard.jobs import Load
 from dashboard.server import middleware, routes
 from dashboard.server._headers import SecurityHeaders, frame_origins, inline_scripts, security_headers
 from dashboard.server._hosts import AllowedHosts, allowed_hosts
@@ -76,7 +80,7 @@ def policy(headers: dict[str, str]) -> dict[str, list[str]]:
 
 
 def test_every_answer_carries_the_security_headers():
-    stack = PAGE
+    stack: ASGIApp = PAGE
     for layer in reversed(middleware()):
         stack = layer.cls(stack, *layer.args, **layer.kwargs)
     for host, status in (("localhost:8501", 200), ("evil.example", 400)):
@@ -159,21 +163,14 @@ def test_a_server_that_only_this_machine_can_reach_answers_to_no_other_name(monk
         allowed_hosts(None)
 
 
-class JobsOf:
-    """Jobs with this many workers alive."""
-
-    def __init__(self, workers: int):
-        self.workers = workers
-
-    def worker_pids(self) -> list[int]:
-        return list(range(self.workers))
-
-
-@pytest.mark.parametrize(("workers", "status"), [(2, 200), (0, 503)])
-def test_readiness_reflects_the_workers(monkeypatch, workers, status):
-    monkeypatch.setattr("dashboard.server._ready.shared_jobs", lambda: JobsOf(workers))
+@pytest.mark.parametrize(
+    ("workers", "waiting", "status"), [(2, 0, 200), (1, 15, 200), (0, 0, 503), (2, 16, 503)], ids=str
+)
+def test_readiness_reflects_the_workers_and_the_queue(monkeypatch, workers, waiting, status):
+    load = Load(workers=workers, running=1, waiting=waiting, max_waiting=16)
+    monkeypatch.setattr("dashboard.server._ready.shared_jobs", lambda: SimpleNamespace(load=lambda: load))
     answer = Answer(Router(routes()), "/api/ready")
-    assert (answer.status, json.loads(answer.text)["workers"]) == (status, workers)
+    assert (answer.status, json.loads(answer.text)) == (status, {"ready": status == 200, **asdict(load)})
     assert answer.headers["cache-control"] == "no-store"
 
 
