@@ -1,4 +1,7 @@
-"""Linearity Lab: ``streamlit run app.py``."""
+"""Linearity Lab: ``streamlit run app.py``.
+
+Streamlit finds ``app`` below, serves it, and executes this file again, as ``__main__``, for every view of a page.
+"""
 
 from pathlib import Path
 
@@ -8,6 +11,7 @@ from dashboard.jobs import shared_jobs
 from dashboard.navigation import menu
 from dashboard.profile import profile
 from dashboard.sentences import plain
+from dashboard.server import lifespan, middleware, routes
 from ntk_core.errors import InvalidInput
 
 # A file of our own: Streamlit fetches a named icon from another host.
@@ -15,7 +19,6 @@ ICON = Path(__file__).parent / "dashboard" / "icon.svg"
 # Room for the figures: Streamlit leaves 96 px above and 80 px beside the page.
 COMPACT = """[data-testid="stMainBlockContainer"] { padding: 4rem clamp(1rem, 3vw, 3rem) 2rem }"""
 
-# A worker process that imports this script must not start a second dashboard.
 if __name__ == "__main__":
     st.set_page_config(page_title="Linearity Lab", page_icon=str(ICON), layout="wide")
     st.html(f"<style>{COMPACT}</style>")
@@ -26,3 +29,5 @@ if __name__ == "__main__":
         st.error(plain(f"The dashboard cannot compute: {error}."))
         st.stop()
     menu().run()
+elif __name__ == "app":
+    app = st.App(__file__, lifespan=lifespan, routes=routes(), middleware=middleware())

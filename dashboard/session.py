@@ -15,6 +15,14 @@ def viewer() -> str:
     return st.session_state.setdefault(_VIEWER, uuid.uuid4().hex)
 
 
+def network_address() -> str:
+    """Where this browser session comes from; empty for the machine that the server runs on.
+
+    Behind a proxy it is the browser's only where the server trusts the proxy, see docs/hosting.md.
+    """
+    return st.context.ip_address or ""
+
+
 def new_address(page: str) -> dict[str, str] | None:
     """The query of the URL when a person (a link, a reload, the back button) changed it, else None.
 

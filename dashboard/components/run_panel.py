@@ -16,7 +16,6 @@ from dashboard.components.provenance import provenance_footer
 from dashboard.forms import SpecForm
 from dashboard.gallery import gallery_result
 from dashboard.jobs import Snapshot, shared_jobs
-from dashboard.limits import check_limits
 from dashboard.sentences import amount, duration, plain
 from dashboard.settings import Part, differences, settings
 from ntk_core.errors import InvalidInput
@@ -159,8 +158,7 @@ def count_points(spec: Spec) -> str:
 def submit(page: str, spec: Spec) -> bool:
     """Start or attach to the job of this spec and follow it; False when it was refused, which is then said."""
     try:
-        check_limits(spec)
-        job_id = shared_jobs().submit(spec, session.viewer())
+        job_id = shared_jobs().submit(spec, session.viewer(), session.network_address())
     except InvalidInput as error:
         st.error(plain(f"{error}."))
         return False

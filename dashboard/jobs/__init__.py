@@ -3,6 +3,6 @@
 from dashboard.jobs._jobs import Jobs
 from dashboard.jobs._limits import QueueFull, TooManyJobs
 from dashboard.jobs._shared import shared_jobs
-from dashboard.jobs._snapshot import Snapshot
+from dashboard.jobs._snapshot import Load, Snapshot
 
-__all__ = ["Jobs", "QueueFull", "Snapshot", "TooManyJobs", "shared_jobs"]
+__all__ = ["Jobs", "Load", "QueueFull", "Snapshot", "TooManyJobs", "shared_jobs"]

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dashboard.jobs._job import Job
 from dashboard.jobs._ledger import Entry, Ledger, ledger_directory
 from dashboard.jobs._limits import Limits, QueueFull
-from dashboard.jobs._pool import WorkerPool, num_workers_here
+from dashboard.jobs._pool import WorkerPool
 from dashboard.jobs._process import WorkerProcess
 from dashboard.jobs._queue import FairQueue, waits
 from dashboard.jobs._recall import recalled_by_id, recalled_from
-from dashboard.jobs._snapshot import Snapshot
+from dashboard.jobs._snapshot import Load, Snapshot
 from ntk_core.errors import InvalidInput
 from ntk_core.events import Ended, PointFinished
 from ntk_core.experiments import estimate
@@ -35,29 +35,31 @@ class Jobs:
 
     Args:
         store: where finished points and results are kept; by default as ``LINEARITY_LAB_STORE`` says.
-        num_workers: worker processes; by default as ``LINEARITY_LAB_WORKERS`` says, else half the cores, 1 or 2.
+        num_workers: how many jobs are computed at once.
         num_spare: worker processes that are kept ready to take over.
         grace_s: how long a stopped job may take to stop by itself before its worker is killed, in seconds.
         max_waiting: most jobs in the queue.
         max_per_viewer: most unfinished jobs that one viewer may have asked for; None: as many as fit.
         max_per_address: the same for one network address.
+        check: refuses a spec before it becomes a job.
 
     Raises:
-        InvalidInput: when the store or the number of workers cannot be used.
+        InvalidInput: when the store cannot be used.
     """
 
     def __init__(
         self,
         store: Store | None = None,
         *,
-        num_workers: int | None = None,
+        num_workers: int = 1,
         num_spare: int = 1,
         grace_s: float = GRACE_S,
         max_waiting: int = MAX_WAITING,
         max_per_viewer: int | None = None,
         max_per_address: int | None = None,
+        check: Callable[[Spec], None] | None = None,
     ):
-        self._num_workers = num_workers or num_workers_here()
+        self._num_workers, self._check = num_workers, check
         self._store = store or Store()
         self._grace_s, self._max_waiting = grace_s, max_waiting
         self._limits = Limits(max_per_viewer, max_per_address)
@@ -83,8 +85,10 @@ class Jobs:
         Raises:
             QueueFull: when too many jobs wait.
             TooManyJobs: when this viewer or address has too many unfinished jobs.
-            InvalidInput: when the store cannot be used.
+            InvalidInput: when the store cannot be used, or what ``check`` raises.
         """
+        if self._check is not None:
+            self._check(spec)
         self.warm_up()
         job_id = digest(spec)[:MIN_PREFIX]
         with self._changed:
@@ -191,6 +195,17 @@ class Jobs:
     def worker_pids(self) -> list[int]:
         """Process ids of the workers that live, spare ones included."""
         return self._pool.pids()
+
+    def load(self) -> Load:
+        """How busy the server is.
+
+        Raises:
+            InvalidInput: when the store does not answer.
+        """
+        self._store.spec("0" * MIN_PREFIX)
+        with self._changed:
+            running = sum(job.status == "running" for job in self._jobs.values())
+            return Load(len(self.worker_pids()), running, len(self._queue), self._max_waiting)
 
     def worker_pid(self, job_id: str) -> int | None:
         """Process id of the worker that computes this job now."""

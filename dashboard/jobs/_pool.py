@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 
 from dashboard.jobs._process import WorkerProcess
-from ntk_core.errors import InvalidInput
 
-WORKERS_VARIABLE = "LINEARITY_LAB_WORKERS"
-MAX_WORKERS = 64
 # Compiled programs and freed arrays stay with a process; a fresh one waits already, so letting it go costs nobody time.
 MAX_GROWN_BYTES = 400 * 2**20
 MAX_JOBS = 50
@@ -105,17 +101,3 @@ class WorkerPool:
         if self._closing:
             worker.kill()
         return worker
-
-
-def num_workers_here() -> int:
-    """How many workers compute at once on this machine.
-
-    Raises:
-        InvalidInput: when ``LINEARITY_LAB_WORKERS`` is not a number of workers.
-    """
-    given = os.environ.get(WORKERS_VARIABLE, "").strip()
-    if not given:
-        return min(2, max(1, (os.cpu_count() or 1) // 2))
-    if not (given.isascii() and given.isdigit() and 1 <= int(given[:9]) <= MAX_WORKERS):
-        raise InvalidInput(WORKERS_VARIABLE, given, f"an integer from 1 to {MAX_WORKERS}")
-    return int(given)

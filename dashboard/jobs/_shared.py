@@ -7,11 +7,20 @@ import functools
 import threading
 
 from dashboard.jobs._jobs import Jobs
+from dashboard.limits import check_limits
+from dashboard.profile import profile
 
 
 @functools.cache
 def _shared() -> Jobs:
-    jobs = Jobs()
+    limits = profile()
+    jobs = Jobs(
+        num_workers=limits.num_workers,
+        max_waiting=limits.max_waiting,
+        max_per_viewer=limits.max_per_viewer,
+        max_per_address=limits.max_per_address,
+        check=check_limits,
+    )
     atexit.register(jobs.shutdown)
     return jobs
 
@@ -20,10 +29,10 @@ _SHARED_LOCK = threading.Lock()
 
 
 def shared_jobs() -> Jobs:
-    """The jobs of this process; its workers end with it.
+    """The jobs of this process, within the limits of its profile; its workers end with it.
 
     Raises:
-        InvalidInput: when the store or the number of workers cannot be used.
+        InvalidInput: when the store or a setting of the profile cannot be used.
     """
     with _SHARED_LOCK:
         return _shared()

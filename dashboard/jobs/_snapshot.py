@@ -13,6 +13,22 @@ Status = Literal["queued", "running", "completed", "cancelled", "failed"]
 
 
 @dataclass(frozen=True)
+class Load:
+    """How busy a server is at one moment.
+
+    Attributes:
+        workers: worker processes that live.
+        running: jobs that are computed.
+        waiting: jobs in the queue, ``max_waiting`` at most.
+    """
+
+    workers: int
+    running: int
+    waiting: int
+    max_waiting: int
+
+
+@dataclass(frozen=True)
 class Snapshot:
     """A job at one moment; ``version`` grows with each change, so that an equal one needs no redrawing.
 

@@ -64,12 +64,20 @@ def dashboard_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def open_page(browser, dashboard_url: str) -> Iterator[Callable]:
-    """Open a path in a browser context of its own, as another person would; no page may end in an exception."""
-    contexts = []
+    """Open a path in a browser context of its own, as another person would.
+
+    No page may end in an exception, or ask for what the security policy of the server forbids.
+    """
+    contexts, forbidden = [], []
+
+    def note(message) -> None:
+        if "Content Security Policy" in message.text:
+            forbidden.append(message.text)
 
     def opened(path: str, *, ready: bool = True):
         contexts.append(browser.new_context(viewport={"width": 1440, "height": 900}))
         page = contexts[-1].new_page()
+        page.on("console", note)
         page.goto(dashboard_url + path)
         if ready:
             page.wait_for_selector(READY, timeout=60_000)
@@ -80,6 +88,7 @@ def open_page(browser, dashboard_url: str) -> Iterator[Callable]:
         for page in context.pages:
             assert page.locator('[data-testid="stException"]').count() == 0
         context.close()
+    assert forbidden == []
 
 
 def _wait_until_healthy(server: subprocess.Popen, url: str, log: Path) -> None:

@@ -24,7 +24,7 @@ class FakeJobs:
     def warm_up(self) -> None:
         pass
 
-    def submit(self, spec, viewer=""):
+    def submit(self, spec, viewer="", address=""):
         if self.refusal:
             raise self.refusal
         self.submitted.append(spec)

@@ -103,6 +103,13 @@ def test_workers_at_the_limit_pass_and_one_more_is_refused(monkeypatch, limits):
         profile()
 
 
+@pytest.mark.parametrize("given", ["0", "-1", "abc", "1.5", "1e3", "9" * 30, "²"])
+def test_the_number_of_workers_is_checked(given, monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_WORKERS", given)
+    with pytest.raises(InvalidInput, match=r"LINEARITY_LAB_WORKERS.*from 1 to 64"):
+        profile()
+
+
 @EVERY
 def test_a_width_at_the_limit_passes_and_one_more_is_refused(costs, limits):
     check_limits(KernelDriftSpec(widths=(2, limits.max_width)), limits)

@@ -170,13 +170,6 @@ def test_an_unknown_job_is_none(jobs, job_id):
     jobs.stop(job_id)
 
 
-@pytest.mark.parametrize("given", ["0", "-1", "abc", "1.5", "1e3", "9" * 30, "²"])
-def test_the_number_of_workers_is_checked(given, monkeypatch):
-    monkeypatch.setenv("LINEARITY_LAB_WORKERS", given)
-    with pytest.raises(InvalidInput, match=r"LINEARITY_LAB_WORKERS.*from 1 to 64"):
-        Jobs()
-
-
 def test_an_unusable_store_is_refused(monkeypatch):
     monkeypatch.setenv("LINEARITY_LAB_STORE", "/dev/null/results.sqlite")
     with pytest.raises(InvalidInput, match="LINEARITY_LAB_STORE"):

@@ -1,0 +1,98 @@
+"""What app.py hands to Streamlit's server."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import platform
+import threading
+import webbrowser
+from collections.abc import AsyncIterator
+from importlib.metadata import version
+from typing import Any
+
+import streamlit as st
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.routing import Route
+from streamlit import config
+
+from dashboard.jobs import shared_jobs
+from dashboard.profile import PROFILES, Profile, profile
+from dashboard.server._headers import SecurityHeaders, frame_origins
+from dashboard.server._hosts import AllowedHosts, allowed_hosts
+from dashboard.server._logs import write_json_logs
+from dashboard.server._ready import READY_PATH, ready
+from ntk_core.errors import InvalidInput
+
+_LOG = logging.getLogger(__name__)
+
+
+def routes() -> list[Route]:
+    """Answers beside the pages."""
+    return [Route(READY_PATH, ready, methods=["GET"])]
+
+
+def middleware() -> list[Middleware]:
+    """Outermost first; what cannot be read from the environment is said by :func:`lifespan` and taken as strict."""
+    try:
+        hosts = allowed_hosts(st.get_option("server.address"))
+    except InvalidInput:
+        hosts = ("localhost",)
+    try:
+        frames = frame_origins()
+    except InvalidInput:
+        frames = ()
+    return [
+        Middleware(SecurityHeaders, strict_transport=_profile().is_shared, frames=frames),
+        Middleware(AllowedHosts, hosts=hosts),
+    ]
+
+
+@contextlib.asynccontextmanager
+async def lifespan(_: Any) -> AsyncIterator[None]:
+    """Workers are warm before the first page is asked for; at the end running jobs keep their finished points."""
+    chosen = _profile()
+    if chosen.name == "hosted":
+        write_json_logs()
+    _limit_uploads(chosen)
+    facts = {"profile": chosen.name, "workers": chosen.num_workers, "python": platform.python_version()}
+    facts |= {name: version(name) for name in ("jax", "streamlit")}
+    _LOG.info("started", extra={"facts": facts})
+    for check in (profile, frame_origins, lambda: allowed_hosts(None), lambda: shared_jobs().warm_up()):
+        try:
+            await run_in_threadpool(check)
+        except InvalidInput as error:
+            _LOG.error(
+                "a setting of the server is wrong: %s",
+                error,
+                extra={"facts": {"setting": error.field, "allowed": error.allowed}},
+            )
+    _open_browser()
+    try:
+        yield
+    finally:
+        _LOG.info("stopping")
+        with contextlib.suppress(InvalidInput):
+            await run_in_threadpool(lambda: shared_jobs().shutdown())
+        _LOG.info("stopped")
+
+
+def _profile() -> Profile:
+    try:
+        return profile()
+    except InvalidInput:
+        return PROFILES["hosted"]
+
+
+def _limit_uploads(chosen: Profile) -> None:
+    config.set_option("server.maxUploadSize", chosen.max_upload_bytes // 2**20)
+
+
+def _open_browser() -> None:
+    """As ``streamlit run`` does it for a script without an app of its own; a moment later, when the server answers."""
+    if not st.get_option("server.headless"):
+        url = f"http://{st.get_option('server.address') or 'localhost'}:{st.get_option('server.port')}"
+        opening = threading.Timer(0.5, webbrowser.open, (url,))
+        opening.daemon = True
+        opening.start()

@@ -1,0 +1,67 @@
+"""The names under which the server answers."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ntk_core.errors import InvalidInput
+
+HOSTS_VARIABLE = "LINEARITY_LAB_HOSTS"
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+_NAME = re.compile(r"(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\Z|\[[0-9A-Fa-f:.]+\]\Z")
+
+
+class AllowedHosts:
+    """ASGI middleware that refuses requests for another host with one sentence.
+
+    A page of another site whose name is made to lead here would otherwise pass for this one (DNS rebinding).
+
+    Args:
+        hosts: names without ports, ``*.example.org`` for all below one; empty for any. The loopback names always work,
+            since nobody can make a browser send them here but the one who sits at it.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: tuple[str, ...]):
+        self._app, self._hosts = app, tuple(host.lower() for host in hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket") or self._allows(Headers(scope=scope).get("host", "")):
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            sentence = f"This host name is not served here; {HOSTS_VARIABLE} says which ones are.\n"
+            await PlainTextResponse(sentence, status_code=400)(scope, receive, send)
+
+    def _allows(self, given: str) -> bool:
+        if not self._hosts:
+            return True
+        host = re.sub(r":\d*\Z", "", given).lower().rstrip(".")
+        return host in LOOPBACK or any(
+            host == allowed or (allowed.startswith("*.") and host.endswith(allowed[1:])) for allowed in self._hosts
+        )
+
+
+def allowed_hosts(address: str | None) -> tuple[str, ...]:
+    """What ``LINEARITY_LAB_HOSTS`` names; without it, loopback alone where the server listens there alone.
+
+    Args:
+        address: where the server listens, None for everywhere.
+
+    Raises:
+        InvalidInput: for anything but names of hosts.
+    """
+    given = [name for name in re.split(r"[,\s]+", os.environ.get(HOSTS_VARIABLE, "").strip()) if name]
+    for name in given:
+        if name != "*" and not _NAME.match(name):
+            raise InvalidInput(HOSTS_VARIABLE, name, "names such as lab.example.org, separated by commas, or *")
+    if "*" in given:
+        return ()
+    if given:
+        return tuple(given)
+    return LOOPBACK if address in ("localhost", "127.0.0.1", "::1") else ()

@@ -1,0 +1,241 @@
+"""Headers, allowed hosts, readiness and logs, in process."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict
+from types import SimpleNamespace
+
+import pytest
+import streamlit as st
+from starlette.responses import PlainTextResponse
+from starlette.routing import Router
+from starlette.types import ASGIApp
+
+from dashboard.jobs import Load
+from dashboard.server import middleware, routes
+from dashboard.server._headers import SecurityHeaders, frame_origins, inline_scripts, security_headers
+from dashboard.server._hosts import AllowedHosts, allowed_hosts
+from dashboard.server._logs import write_json_logs
+from ntk_core.errors import InvalidInput
+
+VARIABLES = ("LINEARITY_LAB_PROFILE", "LINEARITY_LAB_HOSTS", "LINEARITY_LAB_FRAME_ANCESTORS")
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch):
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+class Answer:
+    """What an ASGI app sends for one GET."""
+
+    def __init__(self, app, path: str = "/", *, host: str = "localhost:8501", scheme: str = "http", kind: str = "http"):
+        self.messages: list[dict] = []
+        scope = {
+            "type": kind,
+            "method": "GET",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "scheme": scheme,
+            "headers": [(b"host", host.encode())],
+            "client": ("192.0.2.7", 1234),
+        }
+
+        async def receive() -> dict:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: dict) -> None:
+            self.messages.append(message)
+
+        asyncio.run(app(scope, receive, send))
+
+    @property
+    def status(self) -> int:
+        return self.messages[0]["status"]
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {name.decode().lower(): value.decode() for name, value in self.messages[0]["headers"]}
+
+    @property
+    def text(self) -> str:
+        return b"".join(message.get("body", b"") for message in self.messages[1:]).decode()
+
+
+PAGE = PlainTextResponse("a page")
+
+
+def policy(headers: dict[str, str]) -> dict[str, list[str]]:
+    parts = [part.split() for part in headers["content-security-policy"].split(";")]
+    return {name: values for name, *values in parts}
+
+
+def test_every_answer_carries_the_security_headers():
+    stack: ASGIApp = PAGE
+    for layer in reversed(middleware()):
+        stack = layer.cls(stack, *layer.args, **layer.kwargs)
+    for host, status in (("localhost:8501", 200), ("evil.example", 400)):
+        answer = Answer(stack, host=host)
+        assert answer.status == status
+        for name in security_headers():
+            assert answer.headers[name.lower()] == security_headers()[name]
+
+
+def test_the_policy_lets_only_this_server_and_the_page_s_own_inline_scripts_run():
+    rules = policy({name.lower(): value for name, value in security_headers().items()})
+    assert rules["default-src"] == rules["connect-src"] == ["'self'"]
+    assert rules["object-src"] == ["'none'"]
+    scripts = rules["script-src"]
+    assert len(scripts) == 1 + len(inline_scripts()) >= 2
+    assert not {"'unsafe-inline'", "'unsafe-eval'", "*", "data:", "blob:", "https:"} & set(scripts)
+
+
+def test_other_sites_may_show_the_pages_only_where_they_are_named(monkeypatch):
+    headers = security_headers()
+    assert headers["X-Frame-Options"] == "SAMEORIGIN"
+    assert "frame-ancestors 'self'" in headers["Content-Security-Policy"]
+    monkeypatch.setenv("LINEARITY_LAB_FRAME_ANCESTORS", "https://huggingface.co, https://*.hf.space")
+    framed = security_headers(frame_origins())
+    assert "X-Frame-Options" not in framed
+    assert "frame-ancestors 'self' https://huggingface.co https://*.hf.space" in framed["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    "given", ["*", "huggingface.co", "https://a.b; script-src *", "javascript:alert(1)", "https://"]
+)
+def test_an_origin_that_is_none_is_refused(monkeypatch, given):
+    monkeypatch.setenv("LINEARITY_LAB_FRAME_ANCESTORS", given)
+    with pytest.raises(InvalidInput, match="LINEARITY_LAB_FRAME_ANCESTORS"):
+        frame_origins()
+
+
+@pytest.mark.parametrize(("strict", "scheme"), [(True, "https"), (True, "http"), (False, "https")])
+def test_browsers_are_asked_for_https_only_by_a_shared_server_that_has_it(strict, scheme):
+    answer = Answer(SecurityHeaders(PAGE, strict_transport=strict), scheme=scheme)
+    assert ("strict-transport-security" in answer.headers) == (strict and scheme == "https")
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("lab.example.org", 200),
+        ("LAB.example.org:443", 200),
+        ("a.class.example.org", 200),
+        ("localhost:8501", 200),
+        ("127.0.0.1:8501", 200),
+        ("[::1]:8501", 200),
+        ("class.example.org", 400),
+        ("lab.example.org.evil.example", 400),
+        ("evilclass.example.org", 400),
+        ("", 400),
+    ],
+)
+def test_only_allowed_hosts_are_answered(host, status):
+    guarded = AllowedHosts(PAGE, ("lab.example.org", "*.class.example.org"))
+    answer = Answer(guarded, host=host)
+    assert answer.status == status
+    if status == 400:
+        assert answer.text == "This host name is not served here; LINEARITY_LAB_HOSTS says which ones are.\n"
+
+
+def test_a_websocket_for_another_host_is_closed_before_it_is_accepted():
+    assert Answer(AllowedHosts(PAGE, ("localhost",)), host="evil.example", kind="websocket").messages == [
+        {"type": "websocket.close", "code": 1008}
+    ]
+
+
+def test_a_server_that_only_this_machine_can_reach_answers_to_no_other_name(monkeypatch):
+    assert "localhost" in allowed_hosts("localhost")
+    assert allowed_hosts("0.0.0.0") == allowed_hosts(None) == ()
+    monkeypatch.setenv("LINEARITY_LAB_HOSTS", "*")
+    assert allowed_hosts("localhost") == ()
+    monkeypatch.setenv("LINEARITY_LAB_HOSTS", "lab.example.org,http://x")
+    with pytest.raises(InvalidInput, match=r"LINEARITY_LAB_HOSTS: http://x"):
+        allowed_hosts(None)
+
+
+@pytest.mark.parametrize(
+    ("workers", "waiting", "status"), [(2, 0, 200), (1, 15, 200), (0, 0, 503), (2, 16, 503)], ids=str
+)
+def test_readiness_reflects_the_workers_and_the_queue(monkeypatch, workers, waiting, status):
+    load = Load(workers=workers, running=1, waiting=waiting, max_waiting=16)
+    monkeypatch.setattr("dashboard.server._ready.shared_jobs", lambda: SimpleNamespace(load=lambda: load))
+    answer = Answer(Router(routes()), "/api/ready")
+    assert (answer.status, json.loads(answer.text)) == (status, {"ready": status == 200, **asdict(load)})
+    assert answer.headers["cache-control"] == "no-store"
+
+
+def test_a_store_that_cannot_be_used_is_not_ready_and_its_address_is_not_told(monkeypatch):
+    def no_jobs():
+        raise InvalidInput("LINEARITY_LAB_STORE", "postgresql://lab:secret@db/lab", "a database")
+
+    monkeypatch.setattr("dashboard.server._ready.shared_jobs", no_jobs)
+    answer = Answer(Router(routes()), "/api/ready")
+    assert answer.status == 503
+    assert "LINEARITY_LAB_STORE" in answer.text
+    assert "secret" not in answer.text
+
+
+@pytest.fixture
+def logs() -> Iterator[io.StringIO]:
+    """JSON logs in a buffer; the loggers of the process are left as they were."""
+    root, kept = logging.getLogger(), logging.getLogger().handlers[:]
+    before = {
+        name: (logger.handlers[:], logger.propagate)
+        for name, logger in logging.root.manager.loggerDict.items()
+        if isinstance(logger, logging.Logger)
+    }
+    stream = io.StringIO()
+    write_json_logs(stream)
+    yield stream
+    logging.captureWarnings(False)
+    logging.setLoggerClass(logging.Logger)
+    root.handlers[:] = kept
+    for name, (handlers, propagate) in before.items():
+        logging.getLogger(name).handlers[:] = handlers
+        logging.getLogger(name).propagate = propagate
+
+
+def test_logs_are_json_and_hold_nothing_that_users_gave(logs):
+    """Whatever a library writes, in whatever way, of addresses, names of files, settings, texts of exceptions."""
+    secret = "192.0.2.7 marks.csv widths=77"
+    logging.getLogger("dashboard.jobs").warning("a run failed: %s", secret, extra={"facts": {"experiment": "dag"}})
+    logging.getLogger("streamlit.web").error("upload of %s refused", secret)
+    logging.getLogger("streamlit.web").error(f"upload of {secret} refused")
+    late = logging.getLogger("streamlit.made_later")
+    late.propagate = False
+    late.addHandler(logging.StreamHandler(logs))
+    late.warning(secret)
+    logging.getLogger("uvicorn.error").info("%s - connection open", secret)
+    try:
+        raise ValueError(secret)
+    except ValueError:
+        logging.getLogger("streamlit.runtime").exception(secret)
+        logging.getLogger("ntk_core.store").exception("the store failed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn(secret, stacklevel=1)
+    lines = [json.loads(line) for line in logs.getvalue().splitlines()]
+    assert len(lines) == 7
+    assert "192.0.2.7" not in logs.getvalue()
+    assert "marks" not in logs.getvalue()
+    assert "77" not in logs.getvalue().replace(":77", "")
+    assert lines[0]["event"] == "a run failed: %s"
+    assert lines[0]["experiment"] == "dag"
+    assert all(re.match(r"\d{4}-\d\d-\d\dT.*Z$", line["time"]) and line["level"] and line["place"] for line in lines)
+    assert lines[4]["exception"] == lines[5]["exception"] == "ValueError"
+    assert lines[4]["trace"][0].startswith("test_server.py:")
+
+
+def test_xsrf_protection_and_origin_checks_stay_on():
+    assert st.get_option("server.enableXsrfProtection") is True
+    assert st.get_option("server.enableCORS") is True
