@@ -7,6 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from dashboard import session
 from dashboard.jobs import shared_jobs
 from dashboard.navigation import menu
 from dashboard.profile import profile
@@ -24,7 +25,9 @@ if __name__ == "__main__":
     st.html(f"<style>{COMPACT}</style>")
     try:
         profile()
-        shared_jobs().warm_up()
+        jobs = shared_jobs()
+        jobs.ask_presence(session.is_connected)
+        jobs.warm_up()
     except InvalidInput as error:  # the server's own settings, such as where results are kept
         st.error(plain(f"The dashboard cannot compute: {error}."))
         st.stop()

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 
 import streamlit as st
-
-_VIEWER = "viewer"
+from streamlit import runtime
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 
 def viewer() -> str:
-    """A name for this browser session, so that a job knows who still looks at it."""
-    return st.session_state.setdefault(_VIEWER, uuid.uuid4().hex)
+    """The name of this browser session, so that a job knows who still looks at it; empty outside of one."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return context.session_id if context is not None else ""
+
+
+def is_connected(viewer: str) -> bool:
+    """Whether the browser of this session is there: a closed or reloaded page is not, one in the background is."""
+    return not runtime.exists() or runtime.get_instance().is_active_session(viewer)
 
 
 def network_address() -> str:

@@ -20,8 +20,8 @@ from dashboard.components.run_panel import (
     progress_words,
     run_button,
     say_end,
-    say_failures,
     say_if_stale,
+    say_trouble,
     snapshot_of,
     stop,
     submit,
@@ -163,8 +163,9 @@ def _any_live(page: str, snapshots: Mapping[str, Snapshot]) -> bool:
 
 
 def _stop_both(page: str) -> None:
-    for part in PARTS:
-        stop(_slot(page, part))
+    first, second = (_slot(page, part) for part in PARTS)
+    stop(first, wait_s=0)  # both end at the same time
+    stop(second)
 
 
 def _progress(page: str, snapshots: Mapping[str, Snapshot]) -> None:
@@ -181,7 +182,7 @@ def _progress(page: str, snapshots: Mapping[str, Snapshot]) -> None:
         if now.active and session.is_detached(_slot(page, part)):
             st.info(f"{prefix}somebody else follows this run too, so it goes on. Press Run to follow it again.")
         say_end(now, prefix)
-        say_failures(now, prefix)
+        say_trouble(now, prefix)
 
 
 def _say_if_stale(wanted: ArchitecturePair | None, specs: Mapping[str, Spec]) -> None:

@@ -23,6 +23,8 @@ from ntk_core.experiments import estimate
 from ntk_core.specs import Spec, SpecPart, digest
 
 REFRESH_S = 0.5
+# A job ends within this time after Stop, so that the page that comes back shows it stopped.
+STOP_S = 0.3
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def attach(page: str, address: Mapping[str, str] | None, kind: type[Part]) -> Pa
     snapshot = shared_jobs().snapshot(job_id, session.viewer()) if job_id else None
     spec = snapshot.spec if snapshot else None
     found = spec if isinstance(spec, kind) else None
-    session.follow_job(page, job_id if found else None)
+    _follow(page, job_id if found else None)
     return found
 
 
@@ -162,8 +164,16 @@ def submit(page: str, spec: Spec) -> bool:
     except InvalidInput as error:
         st.error(plain(f"{error}."))
         return False
-    session.follow_job(page, job_id)
+    _follow(page, job_id)
     return True
+
+
+def _follow(page: str, job_id: str | None) -> None:
+    """Show this job, and no longer look at the one before."""
+    before = session.followed_job(page)
+    if before is not None and before != job_id:
+        shared_jobs().leave(before, session.viewer())
+    session.follow_job(page, job_id)
 
 
 def _precomputed(form: SpecForm[Any]) -> Shown | None:
@@ -176,7 +186,7 @@ def _precomputed(form: SpecForm[Any]) -> Shown | None:
 
 def _followed(page: str, now: Snapshot) -> Shown | None:
     _progress(page, now)
-    say_failures(now)
+    say_trouble(now)
     growing = (now.growing,) if now.growing is not None else ()
     if not now.points and not growing:
         if now.active:
@@ -185,8 +195,10 @@ def _followed(page: str, now: Snapshot) -> Shown | None:
     return Shown(now.spec, (*now.points, *growing), now.result, "job", now.version if growing else 0)
 
 
-def say_failures(now: Snapshot, prefix: str = "") -> None:
-    """One sentence a point that could not be computed."""
+def say_trouble(now: Snapshot, prefix: str = "") -> None:
+    """What a worker died of, and one sentence a point that could not be computed."""
+    if now.interruption:
+        st.warning(plain(f"{prefix}{now.interruption}."))
     for failure in now.failures:
         st.warning(plain(f"{prefix}{failure.key.replace('=', ' ')}: {failure.reason}."))
 
@@ -224,14 +236,16 @@ def say_end(now: Snapshot, prefix: str = "") -> None:
 def progress_words(now: Snapshot) -> str:
     """How far a job is and what it does."""
     if now.status == "queued":
-        return f"Waiting, place {now.position} in the queue"
+        begins = "" if now.starts_in_s is None else f", begins in about {duration(now.starts_in_s)}"
+        left = "" if now.remaining_s is None else f", done in about {duration(now.remaining_s)}"
+        return f"Waiting, place {now.position} in the queue{begins}{left}"
     done = f"{len(now.points)} of {count_points(now.spec)}"
     left = "" if now.remaining_s is None else f", {duration(now.remaining_s)} left"
     return f"{done}{left} · {now.message}"
 
 
-def stop(page: str) -> None:
+def stop(page: str, wait_s: float = STOP_S) -> None:
     """Stop the followed job, or only look away when somebody else follows it."""
     job_id = session.followed_job(page)
-    if job_id is not None and not shared_jobs().stop(job_id, session.viewer()):
+    if job_id is not None and not shared_jobs().stop(job_id, session.viewer(), wait_s):
         session.detach(page)

@@ -162,8 +162,8 @@ class Job:
             advice = "choose smaller widths or fewer seeds, or run it again to go on from the finished points"
             self.end("failed", f"{cause}; this happened {self.num_starts} times{at} without a new point, so {advice}")
             return False
-        done = f"{len(self._points)} of {len(self.spec.point_keys())} points"
-        self._interruption = f"{cause}{at}; a new worker goes on from the finished points, {done}"
+        done = f"{len(self._points)} of {len(self.spec.point_keys())}"
+        self._interruption = f"{cause}{at}; another one went on from the finished points ({done})"
         self.worker = self._growing = self._remaining_s = None
         self.begin()
         self._message = "starting again"

@@ -17,12 +17,18 @@ class FakeJobs:
     """Jobs that stand still at the moment a test puts them in; ``others`` makes Stop only detach."""
 
     def __init__(self):
-        self.snapshots, self.stopped, self.submitted = {}, [], []
+        self.snapshots, self.stopped, self.submitted, self.left = {}, [], [], []
         self.others = False
         self.refusal: Exception | None = None
 
     def warm_up(self) -> None:
         pass
+
+    def ask_presence(self, is_connected) -> None:
+        pass
+
+    def leave(self, job_id, viewer) -> None:
+        self.left.append(job_id)
 
     def submit(self, spec, viewer="", address=""):
         if self.refusal:
@@ -55,7 +61,7 @@ class FakeJobs:
     def snapshot(self, job_id, viewer=""):
         return self.snapshots.get(job_id)
 
-    def stop(self, job_id, viewer=""):
+    def stop(self, job_id, viewer="", wait_s=0.0):
         if self.others:
             return False
         self.stopped.append(job_id)

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from dashboard.jobs import Jobs, QueueFull, _jobs
+from dashboard.jobs import Jobs, QueueFull, TooManyJobs, _jobs
 from ntk_core.errors import InvalidInput
 from ntk_core.events import Ended
 from ntk_core.experiments import run
@@ -142,6 +142,66 @@ def test_stop_only_detaches_while_somebody_else_looks(jobs, long, wait_for, monk
     time.sleep(1.1)  # bob has closed his browser
     assert jobs.stop(job_id, viewer="ann")
     assert wait_for(jobs, job_id, ended).status == "cancelled"
+
+
+def test_only_viewers_whose_browser_is_there_hold_a_job(shared_store_file, long, wait_for):
+    jobs = Jobs(Store(shared_store_file), num_workers=1, num_spare=0)
+    connected = {"ann", "reloaded"}
+    jobs.ask_presence(connected.__contains__)
+    try:
+        job_id = jobs.submit(long(seed=13), viewer="ann")
+        jobs.snapshot(job_id, viewer="reloaded")
+        assert not jobs.stop(job_id, viewer="reloaded")
+        assert not jobs.stop(job_id, viewer="a third one")  # ann is there, whenever she looked last
+        jobs.snapshot(job_id, viewer="reloaded")
+        connected.remove("ann")  # her page was loaded again: another session, at once
+        assert jobs.stop(job_id, viewer="reloaded")
+        wait_for(jobs, job_id, ended)
+    finally:
+        jobs.shutdown()
+
+
+def test_who_follows_another_job_does_not_hold_this_one(shared_store_file, long):
+    jobs = Jobs(Store(shared_store_file), num_workers=1, num_spare=0)
+    jobs.ask_presence(lambda viewer: True)
+    try:
+        job_id = jobs.submit(long(seed=14), viewer="ann")
+        assert not jobs.stop(job_id, viewer="bob")
+        jobs.leave(job_id, "ann")
+        assert jobs.stop(job_id, viewer="bob")
+    finally:
+        jobs.shutdown()
+
+
+def test_waiting_tells_when_a_job_begins_and_ends(jobs, long, tiny, wait_for):
+    first = jobs.submit(long(seed=15))
+    wait_for(jobs, first, lambda s: s.status == "running")
+    second, third = jobs.submit(tiny(seed=15)), jobs.submit(tiny(seed=16))
+    one, two = jobs.snapshot(second), jobs.snapshot(third)
+    assert jobs.snapshot(first).starts_in_s is None
+    assert 1.0 < one.starts_in_s < one.remaining_s == pytest.approx(two.starts_in_s, rel=0.05)
+    assert two.remaining_s > two.starts_in_s
+    for job_id in (third, second, first):
+        jobs.stop(job_id, wait_s=1.0)
+        assert jobs.snapshot(job_id).status == "cancelled"
+
+
+def test_a_full_queue_gives_up_what_nobody_waits_for(shared_store_file, long, tiny, wait_for):
+    jobs = Jobs(Store(shared_store_file), num_workers=1, num_spare=0, max_waiting=1, max_per_viewer=2)
+    connected = {"ann", "bob"}
+    jobs.ask_presence(connected.__contains__)
+    try:
+        wait_for(jobs, jobs.submit(long(seed=17), "ann"), lambda s: s.status == "running")
+        left = jobs.submit(tiny(seed=111), "ann")
+        with pytest.raises(TooManyJobs):
+            jobs.submit(tiny(seed=112), "ann")
+        with pytest.raises(QueueFull):
+            jobs.submit(tiny(seed=112), "bob")
+        connected.remove("ann")
+        assert jobs.snapshot(jobs.submit(tiny(seed=112), "bob")).position == 1
+        assert jobs.snapshot(left).status == "cancelled"
+    finally:
+        jobs.shutdown()
 
 
 def test_a_job_submitted_while_it_stops_starts_again(jobs, long, wait_for):

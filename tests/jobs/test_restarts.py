@@ -1,0 +1,77 @@
+"""A server that ends, in whatever way, leaves its unfinished jobs to the next one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dashboard.jobs import Jobs
+from ntk_core.specs import canonical_json, digest
+from ntk_core.store import Store
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVER = """
+import sys, time
+from dashboard.jobs import Jobs
+from ntk_core.specs import parse_spec
+from ntk_core.store import Store
+jobs = Jobs(Store(sys.argv[1]), num_workers=1, num_spare=0)
+ids = [jobs.submit(parse_spec(text)) for text in sys.argv[2:]]
+while not jobs.snapshot(ids[0]).points:
+    time.sleep(0.01)
+print("a point", flush=True)
+sys.stdin.read()
+jobs.shutdown()
+"""
+
+
+def ended(snapshot):
+    return not snapshot.active
+
+
+@pytest.fixture
+def served(tmp_path, long, tiny):
+    """A server that computes a long job, of which one point is finished, while a short one waits."""
+    specs = (long(seed=60), tiny(seed=60))
+    command = [sys.executable, "-c", SERVER, str(tmp_path / "s.sqlite"), *map(canonical_json, specs)]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout.readline() == "a point\n"
+        yield server, [digest(spec)[:16] for spec in specs]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("how", ["killed", "shut down"])
+def test_the_next_server_goes_on_with_all_jobs_by_itself(served, how, tmp_path, wait_for):
+    server, (running, waiting) = served
+    store = Store(tmp_path / "s.sqlite")
+    kept = tuple(store.points(store.spec(running)).finished().values())
+    assert len(kept) == 1
+    if how == "killed":
+        server.send_signal(signal.SIGKILL)
+    else:
+        server.stdin.close()
+    server.wait(timeout=30)
+
+    later = Jobs(store, num_workers=1, num_spare=0)
+    try:
+        later.warm_up()
+        assert later.snapshot(waiting).status == "queued"
+        resumed = wait_for(later, running, lambda s: s.status == "running" and "3,000" in s.message)
+        assert resumed.points == kept
+        later.stop(running)
+        assert wait_for(later, waiting, ended).status == "completed"
+    finally:
+        later.shutdown()
+
+    last = Jobs(Store(tmp_path / "s.sqlite"), num_workers=1)
+    try:
+        last.warm_up()
+        assert last.snapshot(running).status == "cancelled"  # a person stopped it
+        assert last.snapshot(running).points == kept
+    finally:
+        last.shutdown()
