@@ -2,6 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from dashboard.lecture import STEPS
+
+
+@dataclass(frozen=True)
+class FigureWords:
+    """What stands below one figure.
+
+    Attributes:
+        formula: what it measures, Markdown with LaTeX; empty where the page says it beside the figure.
+        see: what to look for.
+        finite_width: why a network of finite width differs from the limit.
+    """
+
+    formula: str
+    see: str
+    finite_width: str
+
+
+def figure_words(key: str) -> FigureWords | None:
+    """The words of the figure with this key (``page.figure``); None where there are none."""
+    page, _, name = key.partition(".")
+    if page == "lecture":
+        return next((LECTURE[step] for step in LECTURE if name == step), None)
+    return FIGURES.get(key)
+
+
+LECTURE = {step.name: FigureWords("", step.see, step.finite_width) for step in STEPS}
+FIGURES: dict[str, FigureWords] = {}
+
 WHAT_TO_SEE = {
     "early_time": (
         "**What should I see?** At first the curves of network and linear model lie on each other, also for every "

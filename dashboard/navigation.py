@@ -30,6 +30,7 @@ class PageEntry:
 
 PAGES = (
     PageEntry("overview", "Overview", ":material/home:", ""),
+    PageEntry("lecture", "Lecture", ":material/school:", "Why does all this happen, step by step?"),
     PageEntry("kernel_drift", "Kernel", ":material/show_chart:", "Does the kernel stop moving as the width grows?"),
     PageEntry("hessian", "Hessian", ":material/grid_on:", "Why does it become linear?"),
     PageEntry("architectures", "Architectures", ":material/account_tree:", "Which architectures become linear?"),

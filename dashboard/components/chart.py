@@ -10,6 +10,7 @@ from typing import TypeVar
 import plotly.graph_objects as go
 import streamlit as st
 
+from dashboard.components.explain import explain
 from dashboard.figures.style import CHART_CONFIG
 from dashboard.sentences import plain
 
@@ -46,6 +47,7 @@ def chart(
     st.plotly_chart(figure, key=key, alt=alt, config={**CHART_CONFIG, "toImageButtonOptions": image})
     for sentence in caption:
         st.caption(plain(sentence))
+    explain(key)
     with st.expander("The numbers", icon=":material/table:"):
         st.dataframe(list(rows), hide_index=True, alt=alt)
 

@@ -1,0 +1,23 @@
+"""What stands below every figure: the formula of what it measures, what to look for, and what finite width does."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dashboard.explanations import figure_words
+
+SEE = "What should I see?"
+FINITE = "Why is finite width different?"
+
+
+def explain(key: str) -> None:
+    """Formula and both answers of the figure with this key; nothing for a figure that has none."""
+    words = figure_words(key)
+    if words is None:
+        return
+    if words.formula:
+        st.caption(words.formula)
+    with st.container(horizontal=True, gap="small"):
+        for title, text in ((SEE, words.see), (FINITE, words.finite_width)):
+            with st.popover(title, type="tertiary", width="content"):
+                st.markdown(text)

@@ -1,0 +1,51 @@
+"""The lecture with nothing but the keyboard, and on a projector."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from dashboard.lecture import STEPS
+from tests.browser.conftest import READY
+
+pytestmark = pytest.mark.browser
+TIMEOUT_MS = 30_000
+
+
+def shows(page, index: int) -> None:
+    expect(page.get_by_role("heading", name=STEPS[index].title)).to_be_visible(timeout=TIMEOUT_MS)
+    page.wait_for_selector(READY, timeout=TIMEOUT_MS)
+
+
+def test_arrows_clicker_and_predictions_lead_through_the_lecture(open_page):
+    page = open_page("/lecture")
+    shows(page, 0)
+    for key, index in (("ArrowRight", 1), ("PageDown", 2), ("ArrowLeft", 1)):
+        page.keyboard.press(key)
+        shows(page, index)
+    assert page.url.endswith("/lecture?step=hessian-and-ball")
+    page.get_by_role("button", name=STEPS[1].question.choices[1]).press("Enter")
+    expect(page.get_by_text("Right:")).to_be_visible(timeout=TIMEOUT_MS)
+    page.get_by_role("radio", name="R = 4").press("Space")
+    page.wait_for_function("document.querySelector('[role=radio][aria-checked=true]').innerText === 'R = 4'")
+    page.wait_for_selector(READY)
+    page.keyboard.press("PageDown")  # the control has the focus, and the clicker goes on
+    shows(page, 2)
+
+
+def test_a_presented_step_fits_formula_and_figure_into_one_screen(open_page):
+    page = open_page("/lecture?step=nonlinear-output&present=1")
+    page.wait_for_selector(".js-plotly-plot .main-svg", timeout=TIMEOUT_MS)
+    letters = page.evaluate(
+        "parseFloat(getComputedStyle(document.querySelector('[data-testid=stMarkdown] p')).fontSize)"
+    )
+    assert letters >= 20
+    for selector in (".katex", ".js-plotly-plot"):
+        box = page.locator(selector).last.bounding_box()
+        assert box["y"] >= 0
+        assert box["y"] + box["height"] <= 900
+    page.keyboard.press("PageDown")
+    expect(page.get_by_text("Predicted.")).to_be_visible(timeout=TIMEOUT_MS)
+    page.wait_for_selector(READY)
+    page.keyboard.press("p")
+    expect(page.get_by_test_id("stHeader")).to_be_visible(timeout=TIMEOUT_MS)

@@ -1,0 +1,221 @@
+"""The lecture: every step opens and is reached, keeps its answer until asked, and says what the gallery shows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dashboard.components.lecture import ARROWS, CLICKER, PRESENT_KEY
+from dashboard.figures import lecture_exact
+from dashboard.figures.drawing import VEILED, enlarged
+from dashboard.figures.hessian import of_series
+from dashboard.gallery import gallery_result
+from dashboard.lecture import STEPS, step_index
+from dashboard.navigation import PAGES
+from ntk_core.errors import InvalidInput
+from ntk_core.fits import fit_power_law
+from ntk_core.papers import PRESETS
+from ntk_core.results import mean
+from ntk_core.specs import Series
+from tests.dashboard.open_pages import checked, open_page, words
+
+NAMES = [step.name for step in STEPS]
+OPTIONS = [(step, option) for step in STEPS for option in step.control.options]
+
+
+@pytest.fixture(autouse=True)
+def _no_workers(jobs, through_the_menu):
+    return
+
+
+def results(step):
+    return {name: gallery_result(name) for name in step.gallery}
+
+
+def at(app) -> str:
+    return app.title[0].value
+
+
+def query(app) -> dict[str, str]:
+    return {name: texts if isinstance(texts, str) else texts[-1] for name, texts in app.query_params.items()}
+
+
+def press(app, key):
+    app.button(key=f"lecture.{key}").click()
+    return checked(app.run())
+
+
+def test_there_are_twelve_steps_with_names_titles_and_pages_of_their_own():
+    assert len(STEPS) == len({step.name for step in STEPS}) == len({step.title for step in STEPS}) == 12
+    pages = {entry.name for entry in PAGES}
+    for step in STEPS:
+        assert step.page in pages
+        assert step.preset in PRESETS
+        assert step.control.start in step.control.options
+        assert 0 <= step.question.answer < len(step.question.choices) == 3
+        assert len(step.title) <= 65, "one line on a projector"
+
+
+@pytest.mark.parametrize("number", [1, 2, 7, 12])
+def test_a_step_is_named_by_its_number_and_by_its_name(number):
+    assert step_index(str(number)) == step_index(NAMES[number - 1]) == number - 1
+
+
+@pytest.mark.parametrize("text", ["", "0", "13", "-1", "1.5", "²", "٣", "1e1", "hessian", "9" * 5000, "<b>"])
+def test_other_texts_name_no_step(text):
+    with pytest.raises(InvalidInput, match="allowed: a number from 1 to 12"):
+        step_index(text)
+
+
+@pytest.mark.parametrize("step", STEPS, ids=NAMES)
+def test_every_step_opens_by_its_link_and_shows_its_answer_only_when_asked(step):
+    app = open_page("lecture", step=step.name)
+    assert at(app) == step.title
+    assert query(app) == ({} if step is STEPS[0] else {"step": step.name})
+    assert [piece.value.strip("$\n ") for piece in app.get("latex")] == list(step.formula)
+    assert "Predict first" in words(app)
+    why = step.question.why(results(step)).replace("\\", "")
+    assert why not in words(app)
+    assert app.get("button_group")[0].proto.disabled
+    assert not app.get("expander"), "no table of numbers beside a veiled figure"
+    press(app, f"choice{step.question.answer}")
+    assert any(f"Right: **{step.question.choices[step.question.answer]}" in each.value for each in app.success)
+    assert why in words(app)
+    assert not app.get("button_group")[0].proto.disabled
+    assert len(app.get("plotly_chart")) == 1
+    assert step.finite_width.replace("\\", "") in words(app)
+
+
+def test_a_wrong_prediction_is_told_with_the_right_answer():
+    question = STEPS[1].question
+    app = open_page("lecture", step="2")
+    press(app, "choice0")
+    assert f"You said “{question.choices[0]}”. It is: **{question.choices[1]}.**" in words(app)
+
+
+def test_the_lecture_is_walked_by_buttons_and_counts_what_was_predicted():
+    app = open_page("lecture")
+    assert app.button(key="lecture.back.top").disabled
+    for index, step in enumerate(STEPS):
+        assert at(app) == step.title
+        assert app.get("progress")[0].proto.text == f"Step {index + 1} of 12"
+        press(app, f"choice{step.question.answer if index % 2 else (step.question.answer + 1) % 3}")
+        if step is not STEPS[-1]:
+            press(app, "next.bottom")
+    assert "You predicted 6 of 12 figures." in words(app)
+    assert app.button(key="lecture.next.top").disabled
+    assert at(press(app, "back.top")) == STEPS[-2].title
+    assert "Right" in "".join(each.value for each in press(app, "back.bottom").success), "answers are remembered"
+
+
+def test_arrows_and_the_keys_of_a_clicker_turn_the_pages():
+    app = open_page("lecture", step="3")
+    for place, keys in (("top", ARROWS), ("bottom", CLICKER)):
+        assert [app.button(key=f"lecture.{way}.{place}").proto.shortcut for way in ("back", "next")] == list(keys)
+    assert (ARROWS, CLICKER) == (("left", "right"), ("pageup", "pagedown"))
+    assert app.button(key="lecture.present").proto.shortcut == PRESENT_KEY
+
+
+def test_a_presenter_shows_the_answer_with_the_key_that_goes_on():
+    app = open_page("lecture", step="2", present="1")
+    assert app.button(key="lecture.next.bottom").label == "Answer"
+    press(app, "next.bottom")
+    assert at(app) == STEPS[1].title
+    assert STEPS[1].question.choices[1] in app.success[0].value
+    assert at(press(app, "next.bottom")) == STEPS[2].title
+    assert query(app) == {"step": NAMES[2], "present": "1"}
+    press(app, "present")
+    assert query(app) == {"step": NAMES[2]}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("step", "99", "step: 99 is not allowed; allowed: a number from 1 to 12, or the name of a step"),
+        ("step", "[a](http://b)", "step: [a](http://b) is not allowed"),
+        ("present", "maybe", "present: maybe is not allowed; allowed: 1 for large letters, or 0."),
+        ("widths", "30", "widths: 30 is not allowed; allowed: only step and present."),
+    ],
+)
+def test_a_bad_address_is_told_in_one_sentence_and_opens_the_first_step(name, text, sentence):
+    app = open_page("lecture", **{name: text})
+    (told,) = app.warning
+    assert sentence in told.value.replace("\\", "")
+    assert at(app) == STEPS[0].title
+    assert query(app) == {}
+    assert not press(app, "next.top").warning
+
+
+def test_without_a_gallery_the_words_and_the_question_are_there(gallery):
+    app = open_page("lecture", step="6")
+    assert "`make gallery` computes them" in words(app)
+    press(app, "choice1")
+    assert not app.get("plotly_chart")
+
+
+@pytest.mark.parametrize(("step", "option"), OPTIONS, ids=lambda value: getattr(value, "name", str(value)))
+def test_every_option_draws_from_the_gallery_and_a_veiled_figure_gives_nothing_away(step, option):
+    found = results(step)
+    whole = step.draw(found, option, True)
+    assert whole.rows
+    assert whole.alt.endswith(".")
+    points = [value for trace in whole.figure.data for value in trace.y if isinstance(value, (int, float))]
+    assert len(points) >= 4
+    large = enlarged(whole.figure, 1.5, 600)
+    assert large.layout.xaxis.tickfont.size == round(1.5 * whole.figure.layout.xaxis.tickfont.size)
+    assert large.layout.height == 600
+    if option != step.control.start:
+        return
+    veiled = step.draw(found, option, False)
+    drawn = [value for trace in veiled.figure.data for value in trace.y if isinstance(value, (int, float))]
+    assert len(drawn) > 0
+    names = [trace.name or "" for trace in veiled.figure.data]
+    assert not any("∝" in name or name.startswith("slope") for name in names)
+    if step.name != "diagonal-hessian":  # whose first width is all that is shown
+        assert len(drawn) < len(points)
+
+
+def test_a_veil_says_that_something_is_behind_it():
+    step = STEPS[1]
+    veiled = step.draw(results(step), step.control.start, False).figure
+    assert [each.text for each in veiled.layout.annotations] == [VEILED]
+    assert {x for trace in veiled.data for x in trace.x} == {100}
+
+
+def test_diagonal_entries_are_those_of_the_hessian_and_no_others_exist():
+    """Against central differences of f in float64: their error is about h² + eps/h², 1e-8 at h = 1e-4."""
+    width, h = 5, 1e-4
+    weights, entries = lecture_exact.diagonal_entries(width, seed=3)
+    draw = np.random.default_rng(3)
+    draw.standard_normal(width)
+    signs = draw.choice((-1.0, 1.0), width)
+
+    def f(w):
+        return float(signs @ np.tanh(w)) / math.sqrt(width)
+
+    for i in range(width):
+        for j in range(width):
+            a, b = np.eye(width)[i] * h, np.eye(width)[j] * h
+            second = (f(weights + a + b) - f(weights + a - b) - f(weights - a + b) + f(weights - a - b)) / (4 * h * h)
+            assert second == pytest.approx(entries[i] if i == j else 0.0, abs=1e-6)
+    gradient = [(f(weights + h * e) - f(weights - h * e)) / (2 * h) for e in np.eye(width)]
+    assert lecture_exact.kernel_entry(width, seed=3) == pytest.approx(np.dot(gradient, gradient), rel=1e-6)
+
+
+def test_the_diagonal_computed_on_the_page_is_that_of_the_gallery():
+    for point in of_series(gallery_result("liu-shallow").points, Series("shallow", "ntk")):
+        norms = mean([run.norm for run in point.runs])
+        largest = [float(abs(lecture_exact.diagonal_entries(point.width, seed)[1]).max()) for seed in range(5)]
+        # The largest of many entries close to the bound: it hardly depends on the draw.
+        assert mean(largest).value == pytest.approx(norms.value, rel=0.01)
+
+
+def test_the_norms_drawn_on_the_page_scale_as_the_step_says():
+    for law, low, high in (("signs", -0.5001, -0.4999), ("normal", -0.45, -0.37)):
+        found = lecture_exact.norm_points(law)
+        rows = [(point.width, seen.value) for point in found["b_max"] for seen in point.runs]
+        assert low < fit_power_law(*zip(*rows, strict=True)).exponent < high
+        lengths = [seen.value for point in found["b_norm"] if point.width >= 1000 for seen in point.runs]
+        assert max(abs(length - 1) for length in lengths) < 0.1

@@ -1,0 +1,241 @@
+"""What each step of the lecture claims holds in the gallery data that its figure shows."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import pytest
+
+from dashboard.figures import lazy
+from dashboard.figures.dynamics_ball import OUTSIDE, ball_radius
+from dashboard.figures.hessian import of_series
+from dashboard.figures.sweep import mean_change
+from dashboard.gallery import gallery_result
+from dashboard.lecture import STEPS
+from dashboard.lecture._beyond import gap_before
+from ntk_core.fits import LINEARITY_LIMIT, fit_power_law
+from ntk_core.results import Value, mean
+from ntk_core.specs import Series
+
+
+def points(name):
+    return sorted(gallery_result(name).points, key=lambda point: getattr(point, "value", 0) or point.width)
+
+
+def slope(rows) -> float:
+    """Exponent of (width, value) pairs."""
+    return fit_power_law(*zip(*rows, strict=True)).exponent
+
+
+def norms(name, network, of=lambda run: run.norm):
+    own = of_series(gallery_result(name).points, Series(network, "ntk"))
+    return [(point.wide_width, of(run)) for point in own for run in point.runs]
+
+
+def constancy_and_linearity():
+    runs = [point.runs[0] for point in points("curves-in-one-dimension")]
+    for narrow, wide in itertools.pairwise(runs):
+        assert wide.sup_change < narrow.sup_change / 3
+        assert wide.sup_difference < narrow.sup_difference / 3
+
+
+def hessian_and_ball():
+    for radius in (0.5, 1.0, 2.0, 4.0):
+        found = {
+            network: {
+                point.wide_width: mean([b.kernel_change for run in point.runs for b in run.balls if b.radius == radius])
+                for point in of_series(gallery_result("liu-ball").points, Series(network, "ntk"))
+            }
+            for network in ("linear", "nonlinear-output")
+        }
+        fallen = {network: means[1000].value / means[100].value for network, means in found.items()}
+        assert 0.2 < fallen["linear"] < 0.45, "about a third"
+        assert fallen["nonlinear-output"] > 0.7, "it stays"
+        # The ascent finds what random directions miss.
+        for point in of_series(gallery_result("liu-ball").points, Series("linear", "ntk")):
+            assert all(b.kernel_change > 5 * b.kernel_change_random for run in point.runs for b in run.balls)
+    linear = of_series(gallery_result("liu-ball").points, Series("linear", "ntk"))
+    by_radius = [
+        (b.radius, b.kernel_change)
+        for point in linear if point.wide_width == 1000
+        for run in point.runs
+        for b in run.balls
+    ]  # fmt: skip
+    assert 0.9 < slope(by_radius) < 1.25, "about in proportion to R"
+
+
+def diagonal_hessian():
+    assert slope(norms("liu-shallow", "shallow")) == pytest.approx(-0.5, abs=0.01)
+    assert slope(norms("liu-shallow", "shallow", lambda run: run.kernel)) == pytest.approx(0, abs=0.03)
+
+
+def two_norms():
+    assert -0.5 < slope(norms("liu-theorem31", "linear", lambda run: max(run.bound.b_max))) < -0.35
+    assert slope(norms("liu-theorem31", "linear", lambda run: max(run.bound.b_norm))) == pytest.approx(0, abs=0.03)
+
+
+def deep_networks():
+    assert gallery_result("liu-theorem31").spec.depth == gallery_result("liu-table1").spec.depth == 2
+    assert -0.55 < slope(norms("liu-theorem31", "linear")) < -0.4
+    for point in gallery_result("liu-theorem31").points:
+        assert all(run.bound.bound > run.norm for run in point.runs)
+    for quantity in (lambda run: run.bound.q_221, lambda run: run.bound.q_l):
+        assert slope(norms("liu-theorem31", "linear", quantity)) == pytest.approx(0, abs=0.03)
+    for network in ("linear", "resnet", "densenet", "convnet", "mixed"):
+        assert slope(norms("liu-table1", network)) < LINEARITY_LIMIT
+
+
+def nonlinear_output():
+    shown = points("liu-fig1-left")
+    ends = {o: [mean_change(p, o).value for p in (shown[0], shown[-1])] for o in ("linear", "softmax", "swish")}
+    assert ends["linear"][1] < 0.02 * ends["linear"][0]
+    for output in ("softmax", "swish"):
+        assert min(mean_change(point, output).value for point in shown) > 0.5
+    assert ends["softmax"][1] == pytest.approx(1, abs=0.15), "ends near 1"
+    for point in of_series(gallery_result("liu-nonlinear-output").points, Series("nonlinear-output", "ntk")):
+        assert all(run.norm >= run.parts.lower * (1 - 1e-3) for run in point.runs)
+
+
+def bottleneck():
+    assert abs(slope(norms("liu-table1", "bottleneck"))) < 0.15
+    assert slope(norms("liu-table1", "linear")) < -0.4
+    fig2 = points("liu-fig2")
+    done = [(p.width, r.sup_change) for p in fig2 for r in p.of("linear") if r.outcome == "converged"]
+    assert -0.6 < slope(done) < -0.4
+    assert mean_change(fig2[0], "linear").count < len(fig2[0].of("linear")) / 2, "few runs converge at the smallest"
+
+
+def optimization_without_linearity():
+    for point in points("liu-section5"):
+        runs = point.of("leaky_softplus", 2.0)
+        for run in runs:
+            assert run.sup_change > 0.5
+            assert run.outcome == "converged"
+            for bound in (run.bound(point.num_samples), run.pl_bound()):
+                assert all(loss <= above * (1 + 1e-6) for loss, above in zip(run.loss, bound, strict=True))
+            # Nearly a straight line on a logarithmic axis: both halves of the steps take their share of the fall.
+            middle = min(range(len(run.steps)), key=lambda i: abs(run.steps[i] - run.steps[-1] / 2))
+            first, whole = math.log(run.loss[0] / run.loss[middle]), math.log(run.loss[0] / run.loss[-1])
+            assert 0.3 < first / whole < 0.8
+    wide = points("liu-section5")[-1]
+    assert all(run.outcome == "converged" for output in ("swish", "softmax") for run in wide.of(output, 2.0))
+
+
+def not_lazy_training():
+    shown = gallery_result("liu-lazy").points
+
+    def law(output, start, measure, road="width"):
+        return lazy.fitted(shown, road, output, start, measure)
+
+    assert law("swish", "random", lazy.BEHIND_F).exponent < -0.5
+    assert abs(law("swish", "random", lazy.CHANGE).exponent) < 0.3
+    for point in shown:
+        if point.scale == 1:
+            changes = [run.sup_change for run in point.of("swish", "random") if run.outcome == "converged"]
+            assert mean(changes).value > 0.5, "moves at every width"
+    assert abs(law("linear", "random", lazy.DISTANCE).exponent) < 0.1
+    assert -0.5 < law("linear", "random", lazy.LARGEST).exponent < -0.3
+    # Scaling helps only where the output at w₀ is 0.
+    assert law("linear", "subtracted", lazy.CHANGE, "scale").exponent < -0.8
+    assert abs(law("linear", "random", lazy.CHANGE, "scale").exponent) < 0.2
+
+
+def graphs():
+    shown = points("zhu-bottleneck-neurons")
+
+    def change(graph, point):
+        return mean([r.sup_change for r in point.of(graph, "linear") if r.outcome == "converged"]).value
+
+    assert {run.min_in_degree for point in shown for run in point.of("drawn", "linear")} == {1}
+    assert {run.min_in_degree for point in shown for run in point.of("bottleneck-layer", "linear")} == {2}
+    for graph in ("drawn", "bottleneck-repaired"):
+        assert change(graph, shown[-1]) < 0.1 * change(graph, shown[0])
+    assert change("bottleneck-layer", shown[-1]) > 0.7 * change("bottleneck-layer", shown[0])
+    dropped = [
+        (run.min_in_degree, run.sup_change)
+        for point in points("zhu-fig2")
+        for run in point.runs
+        if run.outcome == "converged"
+    ]
+    assert slope(dropped) < LINEARITY_LIMIT
+
+
+def early_time():
+    (images,) = next(point for point in gallery_result("hu-fig3").points if point.width == 256).runs
+    assert gallery_result("hu-fig3").spec.network.depth == 4
+    assert images.departure is not None
+    assert images.departure > images.linear_phase
+    assert gap_before(images) < 0.05
+    # Little is left to learn: at the departure the linear model has about nine tenths of its way behind it.
+    for curve, best, left in (
+        (images.linear.train_loss, images.optimal_train_loss, 0.15),
+        (images.linear.test_loss, images.optimal_test_loss, 0.05),
+    ):
+        assert (curve[images.departure] - best) / (curve[0] - best) < left
+    gaussian = {point.input_dim: point.runs for point in gallery_result("hu-fig1").points}
+    departing = [sum(run.departure is not None for run in gaussian[d]) for d in (25, 50, 100)]
+    assert departing == [2, 1, 0], "the higher the dimension, the longer the network stays"
+
+
+def open_questions():
+    point = points("beyond-gradient-descent")[-1]
+    runs = {run.method: run for run in point.of("linear")}
+    plain, adam, beyond = (runs[name] for name in ("gradient-descent", "adam", "beyond-stable"))
+    assert adam.sup_distance > 2 * plain.sup_distance
+    assert adam.sup_change < 2 * plain.sup_change
+    assert beyond.sup_distance > OUTSIDE * ball_radius(point, "linear")
+    assert beyond.sup_change > 20 * plain.sup_change
+    assert beyond.linearized.outcome == "diverged"
+
+
+CLAIMS: dict[str, Callable[[], None]] = {
+    "constancy-and-linearity": constancy_and_linearity,
+    "hessian-and-ball": hessian_and_ball,
+    "diagonal-hessian": diagonal_hessian,
+    "two-norms": two_norms,
+    "deep-networks": deep_networks,
+    "nonlinear-output": nonlinear_output,
+    "bottleneck": bottleneck,
+    "optimization-without-linearity": optimization_without_linearity,
+    "not-lazy-training": not_lazy_training,
+    "graphs": graphs,
+    "early-time": early_time,
+    "open-questions": open_questions,
+}
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
+def test_the_claim_of_every_step_holds_in_what_its_figure_shows(step):
+    CLAIMS[step.name]()
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
+def test_the_numbers_of_an_answer_are_read_from_the_results(step):
+    """With every exponent and mean of the results changed, the reason reads differently."""
+    found = {name: gallery_result(name) for name in step.gallery}
+    before = step.question.why(found)
+    changed = {
+        name: result.model_copy(update={"points": tuple(_doubled(point) for point in result.points)})
+        for name, result in found.items()
+    }
+    assert step.question.why(changed) != before
+
+
+SETTINGS = ("rate", "radius", "learning_rate")
+
+
+def _doubled(point):
+    """The same point with its measured numbers times a power of its width, and those of networks twice that."""
+
+    def walk(part, factor):
+        if isinstance(part, Value):
+            factors = {name: factor**2 if name == "network" else factor for name in type(part).model_fields}
+            kept = {name: getattr(part, name) for name in factors if name not in SETTINGS}
+            return part.model_copy(update={name: walk(each, factors[name]) for name, each in kept.items()})
+        if isinstance(part, tuple):
+            return tuple(walk(each, factor) for each in part)
+        return part * factor if isinstance(part, float) else part
+
+    return point.model_copy(update={"runs": tuple(walk(run, point.width**0.1) for run in point.runs)})
