@@ -14,11 +14,19 @@ from dashboard.figures.drawing import Drawing
 from dashboard.figures.dynamics import MODEL_TITLES
 from dashboard.figures.dynamics_ball import OUTSIDE, ball_radius
 from dashboard.figures.optimization import BOUND_TITLE, PL_BOUND_TITLE, rates_of
-from dashboard.figures.style import FONT_SIZE, GUIDE_COLOR, SEED_OPACITY, output_style, series_style, width_label
+from dashboard.figures.style import (
+    FONT_SIZE,
+    GUIDE_COLOR,
+    SEED_OPACITY,
+    method_style,
+    network_style,
+    nth_style,
+    width_label,
+)
 from dashboard.figures.sweep import finish
 from ntk_core.results import OUTCOME_WORDS, DAGPoint, DynamicsPoint, OptimizationPoint
 from ntk_core.specs import DRAWN
-from ntk_core.vocabulary import METHODS, OUTPUTS
+from ntk_core.vocabulary import OUTPUTS
 
 GRAPH_TITLES = {
     DRAWN: "two neurons of in-degree 1",
@@ -50,7 +58,7 @@ def curve_and_change(points: Sequence[DynamicsPoint], width: int, *, with_change
             x=[row[0] for row in point.x_test],
             y=[row[0] for row in getattr(run, name).test_outputs[-1]],
             mode="lines",
-            line={"color": series_style(index, "").color, "dash": dash, "width": 3},
+            line={"color": nth_style(index, "").color, "dash": dash, "width": 3},
             name=MODEL_TITLES[name],
             hovertemplate=f"{MODEL_TITLES[name]}<br>x = %{{x:.2f}}<br>f = %{{y:.3f}}<extra></extra>",
             row=1,
@@ -60,7 +68,7 @@ def curve_and_change(points: Sequence[DynamicsPoint], width: int, *, with_change
     figure.update_xaxes(title="input x", title_standoff=4, row=1, col=1)
     if with_change:
         for index, each in enumerate(ordered):
-            path, style = each.runs[0], series_style(index, f"ΔK(t), m = {width_label(each.width)}")
+            path, style = each.runs[0], nth_style(index, f"ΔK(t), m = {width_label(each.width)}")
             figure.add_scatter(
                 x=path.steps[1:],
                 y=path.change[1:],
@@ -94,7 +102,7 @@ def curve_and_change(points: Sequence[DynamicsPoint], width: int, *, with_change
 def loss_and_change(point: OptimizationPoint, output: str, *, with_loss: bool) -> Drawing:
     """ΔK(t) of φ(f) and, below it, the loss with the bound of the theorem, at the smallest rate."""
     runs = point.of(output, min(rates_of([point])))
-    style = output_style(output)
+    style = network_style("fully-connected", output)
     figure = make_subplots(rows=2 if with_loss else 1, cols=1, shared_xaxes=True, vertical_spacing=0.07)
     panels = [("ΔK(t)", [run.change for run in runs]), ("loss L", [run.loss for run in runs])]
     for row, (title, series) in enumerate(panels[: 1 + with_loss], start=1):
@@ -170,8 +178,8 @@ def methods_in_the_plane(point: DynamicsPoint, output: str, methods: Sequence[st
     """Every method as one mark: how far its weights have moved, and how far its kernel; log–log."""
     figure = go.Figure()
     listed, rows = [], []
-    for index, method in enumerate(dict.fromkeys(run.method for run in point.of(output))):
-        style = series_style(index, METHODS[method].title)
+    for method in dict.fromkeys(run.method for run in point.of(output)):
+        style = method_style(method)
         runs = point.of(output, method)
         rows += [
             {

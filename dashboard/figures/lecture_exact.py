@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from dashboard.figures.drawing import Drawing
 from dashboard.figures.hessian import Seen, SeenPoint, finished, seen_measure
 from dashboard.figures.hessian_parts import QUANTITIES
-from dashboard.figures.style import FONT_SIZE, GUIDE_COLOR, Style, output_style, signed, width_label
+from dashboard.figures.style import FONT_SIZE, GUIDE_COLOR, Style, network_style, signed, width_label
 from dashboard.figures.sweep import finish, fitted
 from ntk_core.results import mean
 from ntk_core.specs import Series
@@ -56,7 +56,7 @@ def diagonal(width: int, narrowest: int) -> Drawing:
         kernel_entry(width),
         float(abs(entries).max()),
     )
-    style = output_style("linear")
+    style = network_style("fully-connected")
     figure = go.Figure()
     figure.add_scatter(
         x=weights[:MOST_DRAWN],

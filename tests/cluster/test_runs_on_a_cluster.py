@@ -169,7 +169,7 @@ def test_a_scheduler_of_another_version_is_named(cluster, monkeypatch):
     ["localhost", "tcp://", "tcp://host", "http://host:8786", "tcp://host:99999", "tcp://ho st:1", "tcp://a:1/x"],
 )
 def test_what_is_no_address_is_refused_before_anything_begins(address, monkeypatch):
-    with pytest.raises(InvalidInput, match="scheduler: .* is not allowed; allowed: the address of a dask scheduler"):
+    with pytest.raises(InvalidInput, match=r"scheduler: .* is not allowed; allowed: the address of a dask scheduler"):
         run(TINY, scheduler=address)
     monkeypatch.setenv("LINEARITY_LAB_SCHEDULER", address)
     with pytest.raises(InvalidInput, match="LINEARITY_LAB_SCHEDULER"):
