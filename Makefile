@@ -15,7 +15,7 @@ help:
 	@echo "make static   the same without the tests"
 	@echo "make format   rewrite the code in the house style"
 	@echo "make gallery  compute the figures that are shown before anything is run"
-	@echo "make bench    run the benchmarks"
+	@echo "make bench    measure speed and memory against peers, in a quarter of an hour of a quiet machine"
 	@echo "make clean    remove the virtual environment and every cache"
 
 app: $(APP)
@@ -41,11 +41,13 @@ format: $(DEV)
 gallery: $(APP)
 	$(BIN)/python -m dashboard.rebuild_gallery $(PRESETS)
 
+# Everything, with the peers' environments; or BENCH_ARGS="--only kernel --peer torch=PATH/python".
 bench: $(DEV)
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+	$(BIN)/python -m benchmarks.table
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) .peers .bench .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is touched only after pip succeeded, so an interrupted installation is resumed.

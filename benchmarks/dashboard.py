@@ -1,26 +1,31 @@
-"""What a person waits for in the browser: first figure, first point after Run, Stop. In headless Chromium.
+"""What a person waits for in the browser: figures, answers to a setting, points of a run, Stop. In headless Chromium.
 
-Run: ``python -m benchmarks.dashboard`` (a minute; needs Chromium and playwright). The worker is warm, as it is seconds
-after the server has started; each repetition asks for other seeds, so that nothing is taken from the store.
+The worker is warm, as it is seconds after the server has started; each repetition asks for other seeds, so that nothing
+is taken from the store. A streamed point's way is timed from its row in the store, which the worker writes right before
+it tells ``PointFinished``, until the page shows it in its progress and its figure; both clocks are this machine's.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
-from benchmarks.measure import environment, save
+from benchmarks.measure import Settings, spread
+from ntk_core import presets
+from ntk_core.specs import Spec, with_settings
+from ntk_core.store import Store
 
 ROOT = Path(__file__).parents[1]
 PORT = 8597
@@ -28,6 +33,25 @@ URL = f"http://127.0.0.1:{PORT}"
 READY = '[data-testid="stApp"][data-test-script-state="notRunning"][data-test-connection-state="CONNECTED"]'
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 WARM_UP_S = 15
+REPEATS = 4
+PRESET = "liu-fig1-left"
+# Finished widths in the progress line, and distinct widths in the figure; a point counts when both show it.
+WATCH = """() => {
+  window.shownAt = {};
+  setInterval(() => {
+    const line = document.querySelector('[data-testid="stProgress"]');
+    const told = line ? Number((line.textContent.match(/(\\d+) of \\d+ widths/) || [0, 0])[1]) : 0;
+    const chart = document.querySelector('.js-plotly-plot');
+    const seeds = chart && chart.data ? chart.data.filter(trace => trace.mode === 'markers') : [];
+    const drawn = seeds.length ? new Set(Array.from(seeds[0].x, Number)).size : 0;
+    const shown = Math.min(told, drawn);
+    for (let count = 1; count <= shown; count++) window.shownAt[count] ??= Date.now() / 1000;
+  }, 10);
+}"""
+AXIS_TITLE = """() => {
+  const charts = document.querySelectorAll('.js-plotly-plot');
+  return charts.length > 1 ? charts[1].layout.xaxis.title.text : null;
+}"""
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -46,67 +70,128 @@ def first_figure(page: Page) -> float:
     return seconds(work)
 
 
-def first_point_and_stop(page: Page, seed: int) -> tuple[float, float]:
-    """From the click on Run to "1 of 6 widths", and from the click on Stop to the sentence that it has stopped."""
+def changed_setting(page: Page, widths: str) -> float:
+    """From Enter in a setting to the page's answer: the whole script runs again."""
+    field = page.get_by_role("textbox", name="Widths m")
+    field.fill(widths)
+
+    def work() -> None:
+        field.press("Enter")
+        page.get_by_text("The figure belongs to other settings").wait_for(timeout=60_000)
+
+    return seconds(work)
+
+
+def changed_view(page: Page) -> float:
+    """From the choice of another axis to the redrawn figure: only the figures' fragment runs again."""
+    page.get_by_role("combobox", name="Horizontal axis").click()
+    options = page.get_by_role("option", selected=False)
+    options.first.wait_for()
+    before = page.evaluate(AXIS_TITLE)
+
+    def work() -> None:
+        options.first.click()
+        page.wait_for_function(f"before => ({AXIS_TITLE})() !== before", arg=before, timeout=60_000)
+
+    return seconds(work)
+
+
+def run_and_stop(page: Page, store: Store, seed: int) -> dict[str, Any]:
+    """From Run to the first point, from each point's end to its sight, from Stop to the sentence that it stopped."""
     page.goto(f"{URL}/kernel_drift?seed={seed}")
     page.wait_for_selector(READY, timeout=60_000)
     page.wait_for_timeout(1000)
-
-    def run() -> None:
+    page.evaluate(WATCH)
+    with finished_points(store, with_settings(presets()[PRESET], {"seed": seed})) as finished_at:
+        began = time.time()
         page.get_by_role("button", name="Run", exact=False).click()
-        progress = page.get_by_test_id("stProgress")
-        progress.filter(has_text="1 of 6 widths").or_(progress.filter(has_text="2 of 6 widths")).wait_for(
-            timeout=60_000
-        )
+        page.wait_for_function("window.shownAt[3] !== undefined", timeout=60_000)
+        shown_at = {int(count): at for count, at in page.evaluate("window.shownAt").items()}
 
     def stop() -> None:
-        page.get_by_role("button", name="Stop").click()
+        page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
         page.get_by_text("Stopped:").wait_for(timeout=60_000)
 
-    return seconds(run), seconds(stop)
+    streamed = [at - finished_at[count] for count, at in shown_at.items() if count in finished_at]
+    if not streamed:
+        raise RuntimeError("the store holds no point of the run that the page shows")
+    return {"first_point": shown_at[1] - began, "streamed": streamed, "stop": seconds(stop)}
 
 
-def spread(values: list[float]) -> dict[str, Any]:
-    return {"median_s": statistics.median(values), "min_s": min(values), "max_s": max(values), "repeats": len(values)}
+@contextmanager
+def finished_points(store: Store, spec: Spec) -> Iterator[dict[int, float]]:
+    """When the store first held so many points of this run, while the block runs; looked at every 20 ms."""
+    found: dict[int, float] = {}
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(0.02):
+            count = len(store.points(spec).finished())
+            now = time.time()
+            found.update({k: now for k in range(1, count + 1) if k not in found})
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        looking.join()
 
 
-def main() -> None:
-    began = environment(("jax", "numpy", "streamlit", "plotly"))
-    chromium = os.environ.get("BROWSER_PATH") or shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        sys.exit("no Chromium: set BROWSER_PATH to one")
+def chromium() -> str | None:
+    return os.environ.get("BROWSER_PATH") or shutil.which("chromium") or shutil.which("google-chrome")
+
+
+def reason_to_skip(settings: Settings) -> str | None:
+    """Why there is nothing to measure here, or None."""
+    if settings.quick:
+        return "it has no quick form: it waits for a server, a worker and a browser"
+    return None if chromium() else "there is no Chromium: set BROWSER_PATH to one"
+
+
+def measure(settings: Settings) -> dict[str, Any]:
+    """A server of its own, one browser, every wait in turn."""
     with tempfile.TemporaryDirectory() as folder:
+        location = Path(folder) / "store"
         server = subprocess.Popen(
             [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.port={PORT}", "--server.headless=true"],
             cwd=ROOT,
-            env={**os.environ, "LINEARITY_LAB_STORE": str(Path(folder) / "store")},
+            env={**os.environ, "LINEARITY_LAB_STORE": str(location)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
         try:
             start_s = seconds(_wait_until_healthy)
             with sync_playwright() as playwright:
-                browser = playwright.chromium.launch(executable_path=chromium, headless=True, args=FLAGS)
+                browser = playwright.chromium.launch(executable_path=chromium(), headless=True, args=FLAGS)
                 page = browser.new_page(viewport={"width": 1440, "height": 900})
                 figures = [first_figure(page)]
                 time.sleep(WARM_UP_S)
-                figures += [first_figure(page) for _ in range(4)]
-                pairs = [first_point_and_stop(page, seed) for seed in range(1000, 5000, 1000)]
+                figures += [first_figure(page) for _ in range(REPEATS)]
+                page.wait_for_selector(READY, timeout=60_000)
+                views = [changed_view(page) for _ in range(REPEATS)]
+                answers = []
+                for turn in range(REPEATS):
+                    first_figure(page)
+                    page.wait_for_selector(READY, timeout=60_000)
+                    answers.append(changed_setting(page, f"10,{20 + turn}"))
+                store = Store(location)
+                runs = [run_and_stop(page, store, seed) for seed in range(1000, 1000 * (REPEATS + 1), 1000)]
                 browser.close()
         finally:
             server.terminate()
             server.wait(timeout=20)
-    save(
-        "dashboard",
-        {
-            "environment": began,
-            "server_start_s": start_s,
-            "first_visit_to_figure_s": figures[0],
-            "visit_to_figure": spread(figures[1:]),
-            "run_to_first_point": spread([point for point, _ in pairs]),
-            "stop": spread([stop for _, stop in pairs]),
-        },
-    )
+    return {
+        "server_start_s": start_s,
+        "first_visit_to_figure_s": figures[0],
+        "visit_to_figure": spread(figures[1:]),
+        "view_to_redrawn": spread(views),
+        "setting_to_answer": spread(answers),
+        "run_to_first_point": spread([run["first_point"] for run in runs]),
+        "point_to_shown": spread([each for run in runs for each in run["streamed"]]),
+        "stop": spread([run["stop"] for run in runs]),
+    }
 
 
 def _wait_until_healthy() -> None:
@@ -117,7 +202,3 @@ def _wait_until_healthy() -> None:
         except OSError:
             time.sleep(0.1)
     sys.exit("the server did not start within 30 s")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,4 @@
-"""Masked layers against dense ones of the same shape, and the kernel of a DenseNet with half of its edges dropped.
-
-Run: ``python -m benchmarks.masked_layer`` (half a minute on two cores).
-"""
+"""Masked layers against dense ones of the same shape, and the kernel of a DenseNet with half of its edges dropped."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from benchmarks.measure import alternate, environment, ratio, save
+from benchmarks.measure import Settings, alternate, own, ratio
 from ntk_core import DenseNet, empirical_ntk
 from ntk_core.architectures import Dense, Layer, MaskedDense
 
@@ -46,20 +43,21 @@ def training_step(layer: Layer, x: jax.Array) -> Any:
     return work
 
 
-def main() -> None:
-    x = jax.random.normal(jax.random.key(1), (NUM_SAMPLES, WIDTH))
-    dense, masked = Dense(WIDTH), MaskedDense(WIDTH, DROPPED)
+def measure(settings: Settings) -> dict[str, Any]:
+    """Forward pass and training step of both layers in turn, then the kernel."""
+    width = 20 if settings.quick else WIDTH
+    x = jax.random.normal(jax.random.key(1), (NUM_SAMPLES, width))
+    dense, masked = Dense(width), MaskedDense(width, DROPPED)
     rows: dict[str, Any] = {}
     for name, work in (("forward", forward), ("training_step", training_step)):
-        times = alternate({"dense": work(dense, x), "masked": work(masked, x)}, repeats=31)
+        times = alternate(
+            {"dense": own(work(dense, x)), "masked": own(work(masked, x))}, repeats=3 if settings.quick else 31
+        )
         rows[name] = {"times": times, "times_dense": ratio(times, "masked", "dense")}
-    net = DenseNet(width=WIDTH, depth=DEPTH, drop_probability=DROPPED)
+    depth = 1 if settings.quick else DEPTH
+    net = DenseNet(width=width, depth=depth, drop_probability=DROPPED)
     params = net.init(jax.random.key(0), (INPUT_DIM,))
     inputs = jax.random.normal(jax.random.key(2), (NUM_SAMPLES, INPUT_DIM))
-    kernel = alternate({"kernel": lambda: empirical_ntk(net, params, inputs)}, repeats=5)["kernel"]
-    data = {"num_samples": NUM_SAMPLES, "width": WIDTH, "depth": DEPTH, "drop_probability": DROPPED, "limit": LIMIT}
-    save("masked_layer", {"environment": environment(), **data, "layer": rows, "kernel": kernel})
-
-
-if __name__ == "__main__":
-    main()
+    kernel = alternate({"kernel": own(lambda: empirical_ntk(net, params, inputs))}, repeats=5)["kernel"]
+    data = {"num_samples": NUM_SAMPLES, "width": width, "depth": depth, "drop_probability": DROPPED, "limit": LIMIT}
+    return {**data, "layer": rows, "kernel": kernel}

@@ -1,26 +1,21 @@
-"""A step of training against plain ``jax.grad``, and the closed form of the linear model.
-
-Run: ``python -m benchmarks.training`` (under a minute on two cores).
-"""
+"""A step of training against plain ``jax.grad`` in a loop."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
-from benchmarks.measure import alternate, environment, ratio, save
-from ntk_core import ClosedForm, FullyConnected
+from benchmarks.measure import Settings, alternate, own, ratio
+from ntk_core import FullyConnected
 from ntk_core.dynamics import Loss, descend, start
 
 NUM_SAMPLES, INPUT_DIM, NUM_OUTPUTS = 60, 10, 3
 RATE, STEPS = 1e-3, 100
 SIZES = ((1_000, 1), (10_000, 1), (100_000, 1), (1_000, 3))
-NUM_TIMES, NUM_ROWS = 200, 600
+QUICK_SIZES = ((20, 1),)
 
 
 def compare(width: int, depth: int) -> dict[str, Any]:
@@ -46,11 +41,9 @@ def compare(width: int, depth: int) -> dict[str, Any]:
 
     # What is handed over is used up: each call gets a copy, made before the clock starts.
     copies = [jax.tree.map(jnp.copy, params) for _ in range(12)]
-    work: dict[str, Callable[[], object]] = {
-        "ours": lambda: ours(copies.pop()),
-        "plain_grad": lambda: plain(params, x, y),
-    }
-    rows = alternate(work, repeats=9)
+    rows = alternate(
+        {"ours": own(lambda: ours(copies.pop())), "plain_grad": own(lambda: plain(params, x, y))}, repeats=9
+    )
     difference = max(
         float(jnp.abs(a - b).max())
         for a, b in zip(
@@ -68,25 +61,7 @@ def compare(width: int, depth: int) -> dict[str, Any]:
     }
 
 
-def closed_form() -> dict[str, Any]:
-    """One eigendecomposition and ``NUM_TIMES`` times for nC = ``NUM_ROWS`` training and as many test rows."""
-    rng = np.random.default_rng(0)
-    points = rng.standard_normal((2 * NUM_ROWS, 2 * NUM_ROWS))
-    kernel = points @ points.T / len(points)
-    start_outputs, targets = rng.standard_normal((2 * NUM_ROWS, 1)), rng.standard_normal((NUM_ROWS, 1))
-    times = np.geomspace(1e-2, 1e6, NUM_TIMES)
-
-    def work() -> object:
-        n = NUM_ROWS
-        return ClosedForm(kernel[:n, :n], start_outputs[:n], targets, kernel[n:, :n], start_outputs[n:]).flow(times)
-
-    return {"rows": NUM_ROWS, "num_times": NUM_TIMES, "times": alternate({"ours": work}, repeats=5)}
-
-
-def main() -> None:
-    data = {"environment": environment(), "num_samples": NUM_SAMPLES, "num_outputs": NUM_OUTPUTS}
-    save("training", {**data, "against_plain_grad": [compare(*size) for size in SIZES], "closed_form": closed_form()})
-
-
-if __name__ == "__main__":
-    main()
+def measure(settings: Settings) -> dict[str, Any]:
+    """Every size in turn."""
+    rows = [compare(*size) for size in (QUICK_SIZES if settings.quick else SIZES)]
+    return {"num_samples": NUM_SAMPLES, "num_outputs": NUM_OUTPUTS, "against_plain_grad": rows}

@@ -1,0 +1,57 @@
+"""What the peers' side scripts share, and we with them: one request a line, time and memory of a call. Plain Python."""
+
+import contextlib
+import ctypes
+import gc
+import json
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+# What is timed, and what is told about its result once the clock has stopped.
+Calls = dict[str, tuple[Callable[[], Any], Callable[[Any], dict[str, Any]]]]
+
+
+def forget_peak() -> int:
+    """Resident memory now, in bytes, without what was freed; the peak is counted from here on (Linux)."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)  # glibc keeps freed blocks, into which the next call would fit for nothing
+    Path("/proc/self/clear_refs").write_text("5")
+    return resident_bytes("VmRSS")
+
+
+def resident_bytes(field: str) -> int:
+    """Resident memory of this process: ``VmRSS`` now, ``VmHWM`` at its peak (``ru_maxrss`` may be its parent's)."""
+    return 1024 * int(Path("/proc/self/status").read_text().split(f"{field}:")[1].split()[0])
+
+
+def serve(prepare: Callable[[dict[str, Any]], Calls], packages: tuple[str, ...]) -> None:
+    """Answer requests until stdin ends.
+
+    ``{"time": NAME, "weigh": bool}`` calls, ``{"packages": true}`` asks for versions, anything else prepares new calls.
+    """
+    calls: Calls = {}
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "time" in request:
+            answer = _timed(*calls[request["time"]], request["weigh"])
+        elif "packages" in request:
+            answer = {name: version(name) for name in packages}
+        else:
+            calls.clear()  # what they hold goes before the next is made
+            calls = prepare(request)
+            answer = {"calls": list(calls)}
+        print(json.dumps(answer), flush=True)
+
+
+def _timed(work: Callable[[], Any], describe: Callable[[Any], dict[str, Any]], weigh: bool) -> dict[str, Any]:
+    before = forget_peak() if weigh else None
+    began = time.perf_counter()
+    found = work()
+    seconds = time.perf_counter() - began
+    added = None if before is None else max(0, resident_bytes("VmHWM") - before)
+    return {"s": seconds, "added_bytes": added, **describe(found)}

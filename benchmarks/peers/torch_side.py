@@ -1,0 +1,137 @@
+"""PyTorch's side: torch.func's tangent kernels, and Hessian norms by curvlinops and by hessian-eigenthings.
+
+Imports nothing of this project but its neighbor. The two kernels are those of the PyTorch tutorial "Neural Tangent
+Kernels": Jacobian contraction by vmap(jacrev), and products of vectors by vjp and jvp.
+"""
+
+import numpy as np
+import torch
+from curvlinops import HessianLinearOperator
+from hessian_eigenthings import HessianOperator, lanczos
+from scipy.sparse.linalg import eigsh
+from side import serve
+from torch.func import jacrev, jvp, vjp, vmap
+
+MOST_BYTES = 2**29  # for what vmap computes at once; the tutorial's way would need as many gradients as n² C
+LANCZOS_STEPS = (10, 15, 20, 30, 50, 80)
+
+
+def dense(params, x):
+    """Outputs (C,) of one input (d,)."""
+    a = x
+    for weight in params[:-1]:
+        a = torch.relu(a @ weight / weight.shape[0] ** 0.5)
+    return a @ params[-1] / params[-1].shape[0] ** 0.5
+
+
+def convolutional(params, x):
+    """Outputs (C,) of one input (channels, height, width)."""
+    a = x[None]
+    for weight in params[:-1]:
+        size = weight.shape[-1]
+        low = (size - 1) // 2
+        padded = torch.nn.functional.pad(a, (low, size - 1 - low, low, size - 1 - low), mode="circular")
+        a = torch.relu(torch.nn.functional.conv2d(padded, weight) / weight[0].numel() ** 0.5)
+    return a.reshape(-1) @ params[-1] / params[-1].shape[0] ** 0.5
+
+
+def jacobian_contraction(apply, params, x):
+    jacobians = vmap(jacrev(apply), (None, 0))(params, x)
+    return sum(torch.einsum("Naf,Mbf->NMab", j, j) for j in (each.flatten(2) for each in jacobians))
+
+
+def vector_products(apply, params, x, num_outputs):
+    def block(x1, x2):
+        _, pull = vjp(lambda w: apply(w, x1), params)
+
+        def one_output(cotangent):
+            _, pushed = jvp(lambda w: apply(w, x2), (params,), pull(cotangent))
+            return pushed
+
+        return vmap(one_output)(torch.eye(num_outputs))
+
+    gradients_bytes = 4 * num_outputs * sum(weight.numel() for weight in params)
+    size = max(1, min(len(x), MOST_BYTES // gradients_bytes))
+    row = vmap(block, (None, 0), chunk_size=size)
+    return vmap(row, (0, None), chunk_size=max(1, size // len(x)))(x, x)
+
+
+def kernels(request):
+    with np.load(request["file"], allow_pickle=False) as arrays:
+        x = torch.from_numpy(arrays["x"])
+        params = tuple(torch.from_numpy(arrays[f"w{index}"]) for index in range(len(arrays.files) - 1))
+    apply = {"dense": dense, "convnet": convolutional}[request["kind"]]
+    if request["kind"] == "convnet":
+        x = x.movedim(-1, 1).contiguous()
+        params = (*(weight.permute(3, 2, 0, 1).contiguous() for weight in params[:-1]), params[-1])
+    ways = {
+        "jacobian_contraction": lambda: jacobian_contraction(apply, params, x),
+        "vector_products": lambda: vector_products(apply, params, x, params[-1].shape[-1]),
+    }
+
+    def norm(kernel):
+        return {"norm": float(torch.linalg.vector_norm(kernel.double()))}
+
+    return {name: (ways[name], norm) for name in request["implementations"]}
+
+
+class Scaled(torch.nn.Module):
+    """z = W a / √fan_in."""
+
+    def __init__(self, weight: torch.Tensor):
+        super().__init__()
+        self.weight = torch.nn.Parameter(weight.T.contiguous())
+
+    def forward(self, a: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.linear(a, self.weight) / self.weight.shape[1] ** 0.5
+
+
+class OutputItself(torch.nn.Module):
+    """In place of a loss: the Hessian that is meant is that of the output."""
+
+    reduction = "sum"
+
+    def forward(self, prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return prediction.sum()
+
+
+def hessians(request):
+    """Norms to the relative tolerance asked for; each call starts from another random vector."""
+    with np.load(request["file"], allow_pickle=False) as arrays:
+        weights = [torch.from_numpy(arrays[f"w{index}"]) for index in range(len(arrays.files) - 1)]
+        batch = (torch.from_numpy(arrays["x"])[None], torch.zeros(1, 1))
+    hidden = [layer for weight in weights[:-1] for layer in (Scaled(weight), torch.nn.Tanh())]
+    net = torch.nn.Sequential(*hidden, Scaled(weights[-1]))
+    tolerance, calls = request["tolerance"], iter(range(1_000_000))
+    by_curvlinops = HessianLinearOperator(
+        net, OutputItself(), list(net.parameters()), [batch], check_deterministic=False, num_data=1
+    ).to_scipy()
+    by_eigenthings = HessianOperator(net, [batch], lambda model, batch: model(batch[0]).sum())
+
+    def arpack():
+        start = np.random.default_rng(next(calls)).normal(size=by_curvlinops.shape[0]).astype(np.float32)
+        values = eigsh(by_curvlinops, k=1, which="LM", tol=tolerance, return_eigenvectors=False, v0=start)
+        return abs(float(values[0]))
+
+    steps: list[int] = []
+
+    def fixed_steps():
+        # It takes a number of steps in place of stopping at a tolerance: the first call finds the fewest that do.
+        for number in [*steps] or LANCZOS_STEPS:
+            found = lanczos(by_eigenthings, k=1, max_iter=number, tol=tolerance, seed=next(calls))
+            if steps or bool(found.converged[0]):
+                break
+        steps[:] = [number]
+        return abs(float(found.eigenvalues[0]))
+
+    def norm(value):
+        return {"norm": value, **({"lanczos_steps": steps[0]} if steps else {})}
+
+    ways = {"curvlinops": arpack, "hessian-eigenthings": fixed_steps}
+    return {name: (ways[name], norm) for name in request["implementations"]}
+
+
+serve(
+    lambda request: {"kernels": kernels, "hessians": hessians}[request["what"]](request),
+    ("torch", "curvlinops-for-pytorch", "hessian-eigenthings", "scipy", "numpy"),
+)

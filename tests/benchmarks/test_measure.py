@@ -1,0 +1,177 @@
+"""Times are compared fairly, spreads are what they say, and numbers of a busy machine do not replace committed ones."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import __main__ as runner
+from benchmarks import ceilings, gpu, measure
+from benchmarks.growth import Size
+from benchmarks.measure import Measured, Settings, Watch, alternate, fitted, spread
+from benchmarks.peers import process
+from ntk_core import FullyConnected
+
+
+def competitor(name: str, calls: list[tuple[str, bool]], seconds: float = 1.0):
+    def call(weigh: bool) -> Measured:
+        calls.append((name, weigh))
+        return Measured(seconds, 10 if weigh else None)
+
+    return call
+
+
+def test_competitors_take_turns_and_are_weighed_once_after_the_first_call():
+    calls: list[tuple[str, bool]] = []
+    rows = alternate({name: competitor(name, calls) for name in "ab"}, repeats=3)
+    assert [name for name, _ in calls] == ["a", "b"] * 4
+    assert [weigh for _, weigh in calls] == [False] * 2 + [True] * 2 + [False] * 4
+    assert rows["b"]["repeats"] == 3
+    assert rows["b"]["added_bytes"] == 10
+
+
+def test_a_slow_competitor_sits_out_after_its_budget_but_not_before_it_has_a_spread():
+    calls: list[tuple[str, bool]] = []
+    rivals = {"slow": competitor("slow", calls, 100.0), "quick": competitor("quick", calls, 0.1)}
+    rows = alternate(rivals, repeats=8, budget_s=5, least=3)
+    assert (rows["slow"]["repeats"], rows["quick"]["repeats"]) == (3, 8)
+
+
+@pytest.mark.parametrize("values", [[3.0], [2.0, 5.0], [1.0, 9.0, 4.0, 2.0, 7.0]])
+def test_spread_is_median_quartiles_and_extremes(values):
+    found = spread(values)
+    wanted = dict(
+        zip(("min_s", "q1_s", "median_s", "q3_s", "max_s"), np.quantile(values, [0, 0.25, 0.5, 0.75, 1]), strict=True)
+    )
+    assert found == pytest.approx({**wanted, "repeats": len(values)}, rel=1e-12)
+
+
+def test_exponent_of_an_exact_power_law_is_found_and_two_sizes_are_too_few():
+    sizes = [10.0, 30.0, 100.0, 300.0]
+    law = fitted(sizes, [2e-6 * size**1.5 for size in sizes])
+    assert law is not None
+    assert law["exponent"] == pytest.approx(1.5, abs=1e-9)
+    assert law["interval"] < 1e-6
+    assert fitted([1.0, 2.0], [1.0, 2.0]) is None
+
+
+def test_work_of_children_is_ours_and_work_of_strangers_is_not(monkeypatch):
+    monkeypatch.setattr(measure, "_machine_seconds", lambda: 100.0 + 2 * measure._our_seconds())
+    watch = Watch()
+    busy = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
+    subprocess.run([sys.executable, "-c", busy], check=True)
+    note = watch.note()
+    # The machine is said to have worked twice as much as we did: the other half, at least 0.3 s, is the strangers'.
+    assert note["busy_by_others"] * note["took_s"] >= 0.29
+    assert note["high"] == (note["busy_by_others"] > measure.MOST_BY_OTHERS)
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    committed, look = tmp_path / "results", tmp_path / "look"
+    monkeypatch.setattr(runner, "RESULTS", committed)
+    monkeypatch.setattr(runner, "LOOK", look)
+    return committed, look
+
+
+@pytest.mark.parametrize(("high", "force", "kept"), [(False, False, True), (True, False, False), (True, True, True)])
+def test_numbers_of_a_busy_machine_replace_committed_ones_only_by_force(places, monkeypatch, high, force, kept):
+    committed, look = places
+    committed.mkdir()
+    (committed / "training.json").write_text('"before"')
+    note = {"at_start": 1.0, "at_end": 2.0, "took_s": 1.0, "busy_by_others": 0.9 if high else 0.0, "high": high}
+    monkeypatch.setattr(Watch, "note", lambda self: note)
+    monkeypatch.setattr("benchmarks.training.measure", lambda settings: {"found": 1})
+    with pytest.raises(SystemExit) as ended:
+        runner.main(["--only", "training", "--without", "torch", *(["--force"] if force else [])])
+    assert bool(ended.value.code) is not kept
+    place = committed if kept else look
+    written = json.loads((place / "training.json").read_text())
+    assert written["load"]["forced"] is (high and force)
+    assert written["found"] == 1
+    assert ((committed / "training.json").read_text() == '"before"') is not kept
+
+
+def test_quick_numbers_and_failed_parts_are_never_written(places, monkeypatch, capsys):
+    monkeypatch.setattr("benchmarks.training.measure", lambda settings: {"quick": settings.quick})
+    with pytest.raises(SystemExit) as ended:
+        runner.main(["--only", "training", "--quick"])
+    assert not ended.value.code
+    assert "training: works" in capsys.readouterr().out
+
+    def broken(settings: Settings) -> dict:
+        raise RuntimeError("no such luck")
+
+    monkeypatch.setattr("benchmarks.training.measure", broken)
+    with pytest.raises(SystemExit) as ended:
+        runner.main(["--only", "training"])
+    assert ended.value.code
+    assert "no such luck" in capsys.readouterr().err
+    assert not any(place.exists() for place in places)
+
+
+@pytest.mark.parametrize("peer", ["torch", "torch=/no/such/python", "jax=" + sys.executable])
+def test_a_peer_that_cannot_be_is_refused_in_one_sentence(peer, capsys):
+    with pytest.raises(SystemExit):
+        runner.main(["--only", "training", "--peer", peer])
+    assert "NAME=PYTHON" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", process.NAMES)
+def test_peers_are_pinned(name):
+    lines = [line for line in process.requirements(name).read_text().splitlines() if not line.startswith("#")]
+    assert lines
+    assert all("==" in line for line in lines)
+
+
+def test_a_warm_peer_answers_requests_and_its_end_is_said(tmp_path, monkeypatch):
+    script = Path(process.HERE) / "side.py"
+    (tmp_path / "side.py").write_text(script.read_text())
+    (tmp_path / "fake_side.py").write_text(
+        "from side import serve\n"
+        "serve(lambda request: {'add': (lambda: sum(request['of']), lambda found: {'norm': found})}, ('numpy',))\n"
+    )
+    monkeypatch.setattr(process, "HERE", tmp_path)
+    with process.Peer(sys.executable, "fake_side.py") as peer:
+        assert peer.packages() == {"numpy": np.__version__}
+        peer.ask({"of": [1, 2, 3]})
+        answers: dict[str, dict] = {}
+        began = time.perf_counter()
+        measured = peer.competitor("add", answers)(True)
+        assert 0 <= measured.seconds <= time.perf_counter() - began
+        assert measured.added_bytes is not None
+        assert answers["add"]["norm"] == 6
+        with pytest.raises(RuntimeError, match="process ended"):
+            peer.ask({"time": "no such call", "weigh": False})
+
+
+def test_gpu_rows_say_why_they_are_skipped_without_a_gpu(capsys):
+    import jax
+
+    if jax.default_backend() == "gpu":
+        pytest.skip("there is a GPU")
+    with pytest.raises(SystemExit) as ended:
+        runner.main(["--only", "gpu"])
+    assert not ended.value.code
+    assert "gpu: skipped, JAX finds no GPU here" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("size", [Size(40), Size(30, depth=3), Size(20, n=7, C=2, depth=2)])
+def test_ceilings_count_every_weight_once_and_no_more_than_a_jacobian_would_need(size):
+    net = FullyConnected(width=size.m, depth=size.depth, num_outputs=size.C)
+    weights = ceilings.num_weights(size)
+    assert weights == net.num_params((ceilings.INPUT_DIM,))
+    operations, _ = ceilings.kernel_needs(size)
+    jacobians = 2 * size.n * size.C * 2 * weights + (size.n * size.C) ** 2 * weights
+    assert 2 * size.n * weights < operations < jacobians
+    assert ceilings.training_step_needs(size)[0] <= 3 * 2 * size.n * weights
+
+
+def test_gpu_has_its_reason_only_outside_of_quick_runs():
+    assert gpu.reason_to_skip(Settings(quick=True)) is None

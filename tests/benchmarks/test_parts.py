@@ -1,0 +1,49 @@
+"""Every part of the benchmarks that needs no peer runs, in tiny sizes, and what it finds can be shown."""
+
+from __future__ import annotations
+
+import importlib
+import xml.etree.ElementTree as ElementTree
+from functools import cache
+from typing import Any
+
+import pytest
+
+from benchmarks.measure import Settings, environment
+from benchmarks.table import PICTURES, SECTIONS
+
+# "ceilings" is the code of "gpu" with other sizes; "dashboard" has no quick form; trajectories alone compare nothing.
+PARTS = ("kernel", "hessian", "training", "masked_layer", "growth", "gpu", "sweep")
+NOTE = {"at_start": 0.5, "at_end": 1.5, "took_s": 3.0, "busy_by_others": 0.01, "high": False, "forced": False}
+
+
+@cache
+def measured(name: str) -> dict[str, Any]:
+    return importlib.import_module(f"benchmarks.{name}").measure(Settings(quick=True))
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_part_runs_and_its_numbers_can_be_shown(quick_compilation, name):
+    data = {"environment": environment(), "load": NOTE, **measured(name)}
+    shown = SECTIONS[name](data)
+    assert shown.startswith("## ")
+    assert "load 0.5 at the start, 1.5 at the end, 0.01 cores busy with other programs" in shown
+    assert "too many for these numbers" in SECTIONS[name]({**data, "load": {**NOTE, "high": True}})
+    if name in PICTURES:
+        ElementTree.fromstring(PICTURES[name](data))
+
+
+def test_plain_routes_find_the_same_numbers(quick_compilation):
+    # Both stop at a relative residual of 1e-2; an eigenvalue's error is of the order of its square.
+    assert all(row["relative_differences"]["jax hvp + arpack"] < 1e-2 for row in measured("hessian")["cases"])
+    # Sums in float32 in another order.
+    assert all(row["relative_difference_of_norms"] < 1e-5 for row in measured("kernel")["cases"])
+    assert all(row["largest_difference"] < 1e-5 for row in measured("training")["against_plain_grad"])
+
+
+def test_share_is_the_least_time_of_the_ceiling_that_binds(quick_compilation):
+    data = measured("gpu")
+    for row in data["rows"]:
+        least = {kind: need / data["ceilings_per_s"][kind] for kind, need in row["needs"].items()}
+        assert row["bound_by"] == max(least, key=least.get)
+        assert row["share"] == pytest.approx(max(least.values()) / row["unit_s"], rel=1e-12)
