@@ -62,6 +62,6 @@ $(APP): requirements.txt $(VENV)/.created
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 
-$(DEV): requirements-dev.txt $(APP)
+$(DEV): requirements-dev.txt requirements-cluster.txt $(APP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@

@@ -125,7 +125,7 @@ def test_describing_work_does_not_start_jax(module: str) -> None:
     assert ended.returncode == 0, ended.stderr or f"importing {module} started JAX"
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-cluster.txt", "requirements-dev.txt"])
 def test_every_requirement_has_a_lower_bound_that_is_met_here(name: str) -> None:
     wanted = requirements(name)
     assert wanted
@@ -136,7 +136,8 @@ def test_every_requirement_has_a_lower_bound_that_is_met_here(name: str) -> None
 
 def test_every_import_of_the_app_is_a_stated_requirement() -> None:
     own = {path.stem for path in ROOT.iterdir()}
-    stated = {requirement.name.lower().replace("_", "-") for requirement in requirements("requirements.txt")}
+    wanted = [*requirements("requirements.txt"), *requirements("requirements-cluster.txt")]  # the second is optional
+    stated = {requirement.name.lower().replace("_", "-") for requirement in wanted}
     providers = importlib.metadata.packages_distributions()
     for path in python_files("app.py", "pages", "dashboard", "ntk_core"):
         tops = {name.partition(".")[0] for name in imported_modules(tree(path))} - own - sys.stdlib_module_names

@@ -41,8 +41,9 @@ from ntk_core.specs import Spec, canonical_json
 CONNECT_S = 10.0
 ANSWER_S = 30.0  # a scheduler that says nothing for this long is lost
 CENSUS_EVERY_S = 1.0
-LOOK_EVERY_S = 0.05  # for Stop
-CLOSE_S = 1.5  # below the grace that a job gives its worker process to stop
+LOOK_EVERY_S = 0.02  # for Stop
+CLOSE_S = 2.0
+LEAVE_S = 0.05  # a job gives its worker process 0.15 s to stop; closing goes on by itself, and ends with the process
 WAIT_VARIABLE = "LINEARITY_LAB_WORKER_WAIT_S"
 WAIT_S = 60.0
 _LOG = logging.getLogger(__name__)
@@ -115,10 +116,10 @@ class _Conversation(threading.Thread):
 
     def end(self) -> None:
         """Give up what is not done: the workers stop at their next look."""
-        self._ready.wait(CLOSE_S)
+        self._ready.wait(LEAVE_S)
         with contextlib.suppress(RuntimeError):  # the loop has ended by itself
             self._loop.call_soon_threadsafe(lambda: self._task and self._task.cancel())
-        self.join(CLOSE_S)
+        self.join(LEAVE_S)
 
     async def _talk(self) -> None:
         self._task = asyncio.current_task()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 import socket
 import subprocess
 import sys
@@ -18,42 +20,57 @@ ROOT = Path(__file__).resolve().parents[2]
 START_S = 60.0
 
 
+def documented(beginning: str) -> str:
+    """The commands of docs/cluster.md in the block that begins so."""
+    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8"), re.DOTALL)
+    (found,) = [block for block in blocks if block.startswith(beginning)]
+    return found
+
+
 @dataclass
 class LocalCluster:
     """A scheduler and its workers, each a process with a nanny above it."""
 
-    address: str
-    scheduler: subprocess.Popen
+    port: int
     environment: dict[str, str]
+    scheduler: subprocess.Popen
     workers: list[subprocess.Popen] = field(default_factory=list)
 
-    def add_workers(self, count: int) -> None:
-        command = ["worker", self.address, "--nthreads", "1", "--memory-limit", "0", "--no-dashboard"]
-        self.workers += [start_dask(*command, environment=self.environment) for _ in range(count)]
+    @property
+    def address(self) -> str:
+        return f"tcp://127.0.0.1:{self.port}"
+
+    def add_workers(self) -> None:
+        """The two of the documents."""
+        self.workers.append(start(documented("for gpu in") + "wait", self.port, self.environment))
 
     def computing(self) -> list[psutil.Process]:
         """The processes that compute, below the nannies."""
-        found = [child for nanny in self.workers for child in psutil.Process(nanny.pid).children()]
-        return [child for child in found if "spawn_main" in " ".join(child.cmdline())]
+        below = [child for shell in self.workers for child in psutil.Process(shell.pid).children(recursive=True)]
+        return [child for child in below if "spawn_main" in " ".join(child.cmdline())]
+
+    def num_messages(self) -> int:
+        """How many messages its workers have sent about their points."""
+        from distributed import Client
+
+        with Client(self.address, set_as_default=False) as client:
+            return len(client.get_events("linearity-lab"))
 
     def end(self) -> None:
         for process in (*self.workers, self.scheduler):
-            process.terminate()
-        for process in (*self.workers, self.scheduler):
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
-def start_dask(*command: str, environment: dict[str, str]) -> subprocess.Popen:
+def start(commands: str, port: int, environment: dict[str, str]) -> subprocess.Popen:
+    """Commands in a shell, with another port; the shell leads a group of processes."""
     return subprocess.Popen(
-        [sys.executable, "-m", "dask", *command],
+        ["bash", "-c", commands.replace("8786", str(port))],
         cwd=ROOT,
         env={**os.environ, **environment},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
 
 
@@ -61,13 +78,12 @@ def start_scheduler(environment: dict[str, str]) -> LocalCluster:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = ["scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard"]
-    process = start_dask(*command, environment=environment)
+    process = start(documented("dask scheduler"), port, environment)
     deadline = time.monotonic() + START_S
     while True:
         with socket.socket() as asked:
             if asked.connect_ex(("127.0.0.1", port)) == 0:
-                return LocalCluster(f"tcp://127.0.0.1:{port}", process, environment)
+                return LocalCluster(port, environment, process)
         assert process.poll() is None, "the scheduler ended"
         assert time.monotonic() < deadline, "the scheduler does not listen"
         time.sleep(0.05)
@@ -82,6 +98,8 @@ def _dask_is_there():
 def cluster_environment(tmp_path_factory) -> dict[str, str]:
     """Programs are compiled as in these tests (``quick_compilation``), and once for all workers."""
     return {
+        "PATH": os.pathsep.join((os.path.dirname(sys.executable), os.environ["PATH"])),
+        "PYTHONPATH": str(ROOT),
         "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
         "JAX_COMPILATION_CACHE_DIR": str(tmp_path_factory.mktemp("compiled")),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
@@ -92,7 +110,7 @@ def cluster_environment(tmp_path_factory) -> dict[str, str]:
 @pytest.fixture(scope="session")
 def cluster(cluster_environment) -> Iterator[LocalCluster]:
     cluster = start_scheduler(cluster_environment)
-    cluster.add_workers(2)
+    cluster.add_workers()
     yield cluster
     cluster.end()
 

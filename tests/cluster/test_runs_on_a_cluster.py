@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import re
+import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +18,7 @@ from ntk_core.events import Ended, Estimated, PointFailed, PointFinished, PointP
 from ntk_core.experiments import run
 from ntk_core.specs import KernelDriftSpec, with_settings
 
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 TINY = with_settings(
@@ -53,8 +59,10 @@ class Memory:
 
 
 def numbers(result):
-    """Everything of a result's points but how long they took."""
-    return [point.model_copy(update={"runtime_s": 0.0}).model_dump_json() for point in result.points]
+    """Everything of a result's points but how long they took and when."""
+    return [
+        point.model_copy(update={"runtime_s": 0.0, "provenance": None}).model_dump_json() for point in result.points
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -195,12 +203,12 @@ def test_a_cluster_without_workers_is_not_waited_for_for_ever(lonely_scheduler, 
 
 def test_a_run_whose_scheduler_dies_fails_with_a_sentence_and_keeps_its_points(lonely_scheduler, here):
     points = Memory({point.key: point for point in here[-1].result.points[:1]})
-    lonely_scheduler.add_workers(1)
+    lonely_scheduler.add_workers()
     events = []
     for event in run(with_settings(SLOW, {"widths": [4, 8]}), scheduler=lonely_scheduler.address, points=points):
         events.append(event)
         if isinstance(event, PointProgress) and "step" in event.message:
-            lonely_scheduler.scheduler.kill()
+            os.killpg(lonely_scheduler.scheduler.pid, signal.SIGKILL)
     assert events[-1].status == "failed"
     assert "was lost; finished points are kept, and the same run resumes" in events[-1].reason
     assert [point.key for point in events[-1].result.points] == ["width=4"]
@@ -210,3 +218,18 @@ def test_dask_starts_only_for_who_asks_for_it():
     code = "import sys, dashboard.jobs, ntk_core.cli, ntk_core.experiments; sys.exit('distributed' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr or "dask was imported"
+
+
+def test_the_job_script_for_slurm_starts_a_worker_with_one_gpu_and_one_thread():
+    jobqueue = pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed")
+    path = ROOT / "examples" / "slurm_workers.py"
+    spec = importlib.util.spec_from_file_location("slurm_workers", path)
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    with example.make_cluster("gpu", "64GB", "04:00:00") as workers:
+        assert isinstance(workers, jobqueue.SLURMCluster)
+        script = workers.job_script()
+    lines = script.splitlines()
+    assert {"#SBATCH -p gpu", "#SBATCH -t 04:00:00", "#SBATCH --gres=gpu:1"} <= set(lines)
+    assert "export XLA_PYTHON_CLIENT_PREALLOCATE=false" in lines
+    assert re.search(r"dask_worker tcp://\S+:\d+ .*--nthreads 1 --memory-limit 0$", lines[-1])
