@@ -69,7 +69,7 @@ def test_the_origin_says_how_many_points_are_of_earlier_runs():
     assert provenance_sentence(resumed).endswith(" · 1 of 3 points taken over from earlier runs")
 
 
-SMALL = {
+SMALL: dict[str, dict] = {
     "kernel_drift": {"widths": (2, 3)},
     "hessian": {"widths": (8,)},
     "lazy": {"widths": (8,), "scales": (1.0, 2.0)},

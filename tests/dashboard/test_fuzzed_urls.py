@@ -61,7 +61,7 @@ WILD = (
     "{0.__class__}",
     "%s%n%d",
 )
-SPECS = {preset.spec.experiment: type(preset.spec) for preset in PRESETS.values()}
+SPECS: dict[str, type] = {preset.spec.experiment: type(preset.spec) for preset in PRESETS.values()}
 SPECS["architectures"] = type(PAIRS["bottleneck"].spec)
 NAMES = tuple(entry.name for entry in PAGES)
 
