@@ -17,12 +17,11 @@ from ntk_core.errors import InvalidInput
 
 # A file of our own: Streamlit fetches a named icon from another host.
 ICON = Path(__file__).parent / "dashboard" / "icon.svg"
-# Room for the figures: Streamlit leaves 96 px above and 80 px beside the page.
-COMPACT = """[data-testid="stMainBlockContainer"] { padding: 4rem clamp(1rem, 3vw, 3rem) 2rem }"""
+LOOK = Path(__file__).parent / "dashboard" / "look.css"
 
 if __name__ == "__main__":
     st.set_page_config(page_title="Linearity Lab", page_icon=str(ICON), layout="wide")
-    st.html(f"<style>{COMPACT}</style>")
+    st.html(LOOK)
     try:
         profile()
         jobs = shared_jobs()

@@ -7,6 +7,7 @@ from dashboard.components.chart import chart, chooser
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.hessian_parts import balls, one_network
 from dashboard.components.run_panel import Shown
+from dashboard.components.words_table import words_table
 from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
 from dashboard.figures import hessian as figures
 from dashboard.forms import Group
@@ -57,8 +58,8 @@ def draw(shown: Shown) -> None:
     else:
         one_network(PAGE, shown.spec, points, right)
     right.markdown(WHY_FINITE_WIDTH_DIFFERS[PAGE])
-    st.subheader("Table 1, measured", anchor=False, help="95% intervals; the verdict is that of ‖H‖ / ‖∇f‖².")
-    st.table(figures.table_rows(points, output))
+    st.subheader("Table 1, measured", anchor=False)
+    words_table(figures.table_rows(points, output), "With 95% intervals; the verdict is that of ‖H‖ / ‖∇f‖².")
     balls(PAGE, shown.spec, points)
     if trained:
         one_network(PAGE, shown.spec, points)

@@ -59,7 +59,7 @@ VIEWS = {
     "√m ‖H‖": View("√m ‖H‖", "√m ‖H‖", lambda point, run: math.sqrt(point.wide_width) * run.norm, None),
     "‖H‖ / ‖∇f‖²": View("‖H‖ / ‖∇f‖²", "‖H‖ / ‖∇f‖²", lambda _, run: run.relative_norm),
 }
-LEGEND_ROW = 21
+LEGEND_ROW = 23
 WIDTH_TITLE, CHANNELS_TITLE = "width m", "width m, or channels of a CNN"
 
 
@@ -216,11 +216,11 @@ def _stated_norm(series: Series) -> str:
     """‖H‖ in Table 1, which is about the NTK parameterization."""
     if series.parameterization != "ntk":
         return "–"
-    return "$\\tilde O(m^{-1/2})$" if _is_linear(series) else "$\\tilde O(1)$"
+    return "Õ(m^{−1/2})" if _is_linear(series) else "Õ(1)"
 
 
 def _power(law: PowerLaw | None) -> str:
-    return "–" if law is None else f"$m^{{{law.exponent:.2f} \\pm {law.interval:.2f}}}$"
+    return "–" if law is None else f"m^{{{signed(law.exponent)} ± {law.interval:.2f}}}"
 
 
 def _amount(average: Mean) -> str:

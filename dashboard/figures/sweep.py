@@ -199,8 +199,11 @@ def finish(figure: go.Figure) -> go.Figure:
         margin={"l": 8, "r": 8, "t": 28, "b": 8},
         legend={
             "orientation": "h",
-            "yanchor": "top",
-            "y": -0.16,
+            # At the foot of the figure, however many rows it has: the axis and its title keep clear of it.
+            "yref": "container",
+            "yanchor": "bottom",
+            "y": 0,
+            "maxheight": 0.6,  # beyond, it scrolls
             "x": 0,
             "xanchor": "left",
             "font": font,

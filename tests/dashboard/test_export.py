@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import re
+import subprocess
+import sys
 
+import pytest
+
+import ntk_core
 from dashboard.components.provenance import provenance_sentence
-from dashboard.exports import command_line, page_html
+from dashboard.exports import command_line, page_html, program
 from dashboard.figures import kernel_drift as figures
+from ntk_core.events import Ended
 from ntk_core.papers import PRESETS
-from ntk_core.specs import with_settings
+from ntk_core.specs import EXPERIMENTS, digest, with_settings
 from tests.dashboard.made_results import make_points, make_result
+from tests.dashboard.open_pages import ROOT
 
 
 def test_html_page_brings_its_figures_and_needs_no_network():
@@ -59,3 +67,53 @@ def test_the_origin_says_how_many_points_are_of_earlier_runs():
     resumed = result.model_copy(update={"points": (first.model_copy(update={"provenance": earlier}), *rest)})
     assert "earlier runs" not in provenance_sentence(result)
     assert provenance_sentence(resumed).endswith(" · 1 of 3 points taken over from earlier runs")
+
+
+SMALL: dict[str, dict] = {
+    "kernel_drift": {"widths": (2, 3)},
+    "hessian": {"widths": (8,)},
+    "lazy": {"widths": (8,), "scales": (1.0, 2.0)},
+}
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_program_computes_this_spec_and_no_other(experiment, monkeypatch):
+    """The text as it is, but for the computation itself, of which the first event is real."""
+    preset = next(preset for preset in PRESETS.values() if preset.spec.experiment == experiment)
+    spec = with_settings(preset.spec, {"seed": 7, **SMALL.get(experiment, {})})
+    run, computed = ntk_core.run, []
+
+    def begin(asked):
+        computed.append(asked)
+        yield next(run(asked))
+        yield Ended(status="completed", result=make_result(make_points((30,))))
+
+    monkeypatch.setattr(ntk_core, "run", begin)
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(compile(program('What "is" it?', spec), "program", "exec"), {})
+    assert [digest(each) for each in computed] == [digest(spec)]
+    assert said.getvalue().startswith("estimated")
+    assert "width,num_params,output,seed" in said.getvalue()
+
+
+def test_program_runs_by_itself():
+    spec = with_settings(
+        PRESETS["liu-fig1-left"].spec,
+        {"widths": [2], "num_seeds": 1, "outputs": ["linear"], "training.max_steps": 3, "dataset.num_samples": 6},
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program("Small", spec)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "point_finished width=2" in done.stdout
+    header, *rows = done.stdout[done.stdout.index("ended") :].strip().splitlines()[1:]
+    assert "sup_kernel_change" in header
+    assert len(rows) == 1
+
+
+def test_html_page_of_two_runs_says_where_both_come_from():
+    results = [make_result(make_points((30,))), make_result(make_points((30, 100)))]
+    page = page_html("Both", {}, results)
+    assert page.count("Computed 2026-01-02") == 2
+    assert page.count("<details>") == 2

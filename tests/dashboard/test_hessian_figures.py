@@ -63,7 +63,7 @@ def test_kernel_change_shows_the_trained_seeds_alone_and_names_those_that_did_no
 
 def test_table_has_the_measured_exponents_and_a_verdict_from_them():
     linear, nonlinear, cnn = figures.table_rows(make_hessian_points())
-    assert linear["‖H‖"].startswith("$m^{-0.50 ")
+    assert linear["‖H‖"].startswith("m^{−0.50 ")
     assert [row["Becomes linear?"] for row in (linear, nonlinear, cnn)] == ["yes", "no", "yes"]
     assert "m = 1,000" in linear["ΔK at the largest width"]
     assert "m = 83" in cnn["ΔK at the largest width"]

@@ -1,0 +1,124 @@
+"""Addresses that nobody meant: no page ends in a traceback, and what cannot be used is named in a sentence."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard.comparison import PAIRS
+from dashboard.navigation import PAGES
+from dashboard.settings import settings
+from ntk_core.papers import PRESETS
+from tests.dashboard.open_pages import open_page, words
+
+NUM_URLS = 300
+SEED = 20260101
+WILD = (
+    "",
+    " ",
+    "0",
+    "-1",
+    "1e999",
+    "nan",
+    "inf",
+    "-inf",
+    "1e-320",
+    "9" * 400,
+    "1,2,,3",
+    "1;2;3",
+    ",".join(["3"] * 3000),
+    "true",
+    "None",
+    "null",
+    "[]",
+    "{}",
+    '{"a": [1, 2]}',
+    "[[[[[[",
+    "<script>alert(1)</script>",
+    "javascript:alert(1)",
+    "![x](http://example.com/x.png)",
+    "[a](b) :red[c] $\\frac{1}{0}$ **d** `e`",
+    "'; DROP TABLE points; --",
+    "../../../../etc/passwd",
+    "%00%ff%25%zz",
+    "\x00\x01\x7f",
+    "‮abc\u0000ÿ",
+    "Ω≈ç√∫˜µ≤≥÷",
+    "１２３",
+    "٣",
+    "🦄" * 300,
+    "a" * 10_000,
+    "0x10",
+    "1_000",
+    "+5",
+    "linear,linear",
+    "relu\nrelu",
+    "__class__",
+    "model_fields",
+    "{0.__class__}",
+    "%s%n%d",
+)
+SPECS: dict[str, type] = {preset.spec.experiment: type(preset.spec) for preset in PRESETS.values()}
+SPECS["architectures"] = type(PAIRS["bottleneck"].spec)
+NAMES = tuple(entry.name for entry in PAGES)
+
+
+def wild_query(page: str, draw: random.Random) -> dict[str, str | list[str]]:
+    """Known settings and unknown ones with values that nobody would write."""
+    known = [setting.name for setting in settings(SPECS[page])] if page in SPECS else ["step", "term", "run"]
+    odd = [
+        "preset",
+        "job",
+        "a.job",
+        "b.job",
+        "graph",
+        "",
+        "seed ",
+        "SEED",
+        "a.b.c.d",
+        "__proto__",
+        "spec",
+        "é",
+        "x" * 500,
+    ]
+    query: dict[str, str | list[str]] = {}
+    for _ in range(draw.randint(1, 6)):
+        name = draw.choice(known if draw.random() < 0.7 else odd)
+        text = draw.choice(WILD) if draw.random() < 0.8 else str(draw.uniform(-1e6, 1e6))
+        query[name] = [text, draw.choice(WILD)] if draw.random() < 0.1 else text
+    return query
+
+
+@pytest.fixture(scope="module")
+def apps(opening_through_the_menu, tmp_path_factory) -> Iterator[dict[str, AppTest]]:
+    """Every page, without figures: an address has no part in those that ship."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dashboard.gallery.GALLERY", tmp_path_factory.mktemp("gallery"))
+        yield {name: open_page(name) for name in NAMES}
+
+
+@pytest.mark.parametrize("page", NAMES)
+def test_no_address_ends_in_a_traceback(page, apps):
+    draw = random.Random(f"{SEED} {page}")
+    app = apps[page]
+    for _ in range(-(-NUM_URLS // len(NAMES))):
+        query = wild_query(page, draw)
+        app.query_params = query
+        app.run()
+        assert [error.value for error in app.exception] == [], (page, query)
+        said = words(app)
+        assert "Traceback" not in said
+        assert 'File "' not in said
+
+
+@pytest.mark.parametrize("page", [name for name in NAMES if name in SPECS])
+def test_what_cannot_be_used_is_named_in_one_sentence(page, apps):
+    app = apps[page]
+    app.query_params = {"num_seeds": "-3", "nothing": "1", "job": "no such run"}
+    app.run()
+    said = [element.value.replace("\\", "") for element in app.warning]
+    for begin in ("In the address, Seeds: -3 is not allowed", "In the address, nothing: ", "In the address, job: "):
+        assert sum(sentence.startswith(begin) for sentence in said) == 1, said
