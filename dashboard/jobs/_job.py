@@ -12,8 +12,10 @@ from ntk_core.events import Ended, Estimated, Event, PointFailed, PointFinished,
 from ntk_core.results import Point, Result
 from ntk_core.specs import Spec
 
-# A worker that dies so often at one point would die again.
+# Where so many workers die at one point, another one would die too.
 MAX_STARTS = 3
+# A worker that is killed before it could begin says nothing about the job, but it cannot go on like that for ever.
+MAX_LOST = 20
 
 
 class Job:
@@ -40,7 +42,7 @@ class Job:
         self.owner = self.address = ""
         self.submitted_s = self.expected_s = 0.0
         self.stopping = self.wants_again = False
-        self.num_starts = self.num_servers = 0
+        self.num_starts = self.num_servers = self._num_lost = 0
         self.worker: WorkerProcess | None = None
         self._viewers: dict[str, float] | None = None  # when each has looked last; None: nobody is known by name
         self._points: dict[str, Point] = {}  # by key
@@ -121,7 +123,7 @@ class Job:
         """Into the queue, keeping the points of earlier attempts in sight."""
         self.status = "queued"
         self.stopping = self.wants_again = False
-        self.num_starts = self.num_servers = 0
+        self.num_starts = self.num_servers = self._num_lost = 0
         self._failures, self._result = {}, None
         self._reason = self._interruption = ""
         self._growing = None
@@ -155,12 +157,18 @@ class Job:
         self.worker = self._viewers = None
         self.change()
 
-    def lose_worker(self, cause: str) -> bool:
-        """Its worker has died; whether to begin again, from the finished points. If not, it has failed."""
+    def lose_worker(self, cause: str, *, at_start: bool = False) -> bool:
+        """Its worker has died; whether to begin again, from the finished points. If not, it has failed.
+
+        Args:
+            at_start: killed before it could begin with the job.
+        """
         at = f" at {self._current.replace('=', ' ')}" if self._current else ""
-        if self.num_starts >= MAX_STARTS:
+        self._num_lost += 1
+        self.num_starts -= at_start
+        if self.num_starts >= MAX_STARTS or self._num_lost >= MAX_LOST:
             advice = "choose smaller widths or fewer seeds, or run it again to go on from the finished points"
-            self.end("failed", f"{cause}; this happened {self.num_starts} times{at} without a new point, so {advice}")
+            self.end("failed", f"{cause}; this happened {self._num_lost} times{at} without a new point, so {advice}")
             return False
         done = f"{len(self._points)} of {len(self.spec.point_keys())}"
         self._interruption = f"{cause}{at}; another one went on from the finished points ({done})"
@@ -194,7 +202,7 @@ class Job:
                 self._progress(event)
                 self._current = ""
                 if not event.resumed:
-                    self.num_starts, self.num_servers = 1, 0
+                    self.num_starts, self.num_servers, self._num_lost = 1, 0, 0
             case PointFailed():
                 self._growing = None
                 self._current = ""

@@ -278,7 +278,7 @@ class Jobs:
                 return False
             if job.stopping or self._closing:
                 job.end("cancelled")
-            elif job.lose_worker(cause):
+            elif job.lose_worker(cause, at_start=worker.killed_at_start):
                 return True
             self._settle(job)
             return False
