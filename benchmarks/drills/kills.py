@@ -160,6 +160,7 @@ def _points(store: Store, index: int) -> dict[str, Any]:
 def _without_times(point: PointValue) -> dict[str, Any]:
     values = point.model_dump(mode="json")
     assert values.pop("runtime_s") >= 0
+    assert values["provenance"].pop("started_at")
     return values
 
 

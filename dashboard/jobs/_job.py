@@ -9,7 +9,7 @@ from typing import Literal
 from dashboard.jobs._process import WorkerProcess
 from dashboard.jobs._snapshot import Snapshot, Status
 from ntk_core.events import Ended, Estimated, Event, PointFailed, PointFinished, PointProgress, PointStarted
-from ntk_core.results import Point, Result
+from ntk_core.results import RESULTS, Point, Result
 from ntk_core.specs import Spec
 
 # Where so many workers die at one point, another one would die too.
@@ -72,7 +72,7 @@ class Job:
             fraction=self._fraction,
             remaining_s=self._remaining_s if starts_in_s is None else starts_in_s + self.left_s(),
             message=self._message,
-            points=tuple(self._points[key] for key in self.spec.point_keys() if key in self._points),
+            points=self._points_in_order(),
             failures=tuple(self._failures.values()),
             estimate=self._estimate,
             result=self._result,
@@ -153,6 +153,8 @@ class Job:
         self._remaining_s, self._message = None, ""
         self._growing = self._growing if status == "cancelled" else None
         self._fraction = 1.0 if status == "completed" else self._fraction
+        if self._result is None and status != "completed":
+            self._result = self._result_so_far(status)
         self.stopping = False
         self.worker = self._viewers = None
         self.change()
@@ -180,6 +182,7 @@ class Job:
     def recall(self, points: Iterable[Point], message: str) -> None:
         """Take what an interrupted run of an earlier server left."""
         self._keep(points)
+        self._result = self._result_so_far("cancelled")
         self._message = message
         self._reason = message if self.status == "failed" else ""
         self.change()
@@ -216,6 +219,23 @@ class Job:
 
     def _keep(self, points: Iterable[Point]) -> None:
         self._points.update({point.key: point for point in points})
+
+    def _points_in_order(self) -> tuple[Point, ...]:
+        return tuple(self._points[key] for key in self.spec.point_keys() if key in self._points)
+
+    def _result_so_far(self, status: Literal["cancelled", "failed"]) -> Result | None:
+        """The result that the worker would have told, had it been there to do so; None without points."""
+        points = self._points_in_order()
+        known = [point.provenance for point in points if point.provenance is not None]
+        if not known:
+            return None
+        return RESULTS[self.spec.experiment](
+            spec=self.spec,
+            points=points,
+            provenance=max(known, key=lambda each: each.started_at),
+            status=status,
+            runtime_s=sum(point.runtime_s for point in points),
+        )
 
     def _progress(self, event: PointProgress | PointFinished) -> None:
         self._fraction, self._remaining_s = event.fraction, event.remaining_s
