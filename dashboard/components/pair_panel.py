@@ -12,12 +12,12 @@ from dashboard.components.chart import shown_charts
 from dashboard.components.export import Taken, export_several
 from dashboard.components.provenance import provenance_footer
 from dashboard.components.run_panel import (
-    REFRESH_S,
     Shown,
     attach,
     cost_words,
     heading,
     progress_words,
+    refresh_s,
     run_button,
     say_end,
     say_if_stale,
@@ -94,13 +94,14 @@ def _sentences(form: SpecForm[ArchitecturePair]) -> list[str]:
 
 def live_pair(page: str, title: str, form: SpecForm[ArchitecturePair], draw: Callable[[PairShown], None]) -> None:
     """Progress of both jobs and their figures, drawn again while one of them runs, between export and origin."""
-    live = _any_live(page, _snapshots(page))
+    every_s = _refresh_s(page)
+    live = every_s is not None
 
-    @st.fragment(run_every=REFRESH_S if live else None)
+    @st.fragment(run_every=every_s)
     def panel() -> None:
-        now = _snapshots(page)
-        if live and not _any_live(page, now):
+        if live and _refresh_s(page) != every_s:
             st.rerun()
+        now = _snapshots(page)
         if not now:
             precomputed = _precomputed(form)
             if precomputed:
@@ -160,6 +161,12 @@ def _is_live(page: str, part: str, now: Snapshot) -> bool:
 
 def _any_live(page: str, snapshots: Mapping[str, Snapshot]) -> bool:
     return any(_is_live(page, part, now) for part, now in snapshots.items())
+
+
+def _refresh_s(page: str) -> float | None:
+    """How often to look; None when nothing is under way."""
+    live = [now for part, now in _snapshots(page).items() if _is_live(page, part, now)]
+    return refresh_s(live) if live else None
 
 
 def _stop_both(page: str) -> None:

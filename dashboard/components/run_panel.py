@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,6 +23,8 @@ from ntk_core.experiments import estimate
 from ntk_core.specs import Spec, SpecPart, digest
 
 REFRESH_S = 0.5
+# Looks of those who wait cost those who work; nothing but a place in the queue changes while a job waits.
+WAITING_REFRESH_S = 1.5
 # A job ends within this time after Stop, so that the page that comes back shows it stopped.
 STOP_S = 0.3
 
@@ -103,11 +105,12 @@ def live_panel(page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown
     """
     first = snapshot_of(page)
     live = first is not None and first.active and not session.is_detached(page)
+    every_s = refresh_s([first]) if first is not None and live else None
 
-    @st.fragment(run_every=REFRESH_S if live else None)
+    @st.fragment(run_every=every_s)
     def panel() -> None:
         now = snapshot_of(page)
-        if live and (now is None or not now.active or session.is_detached(page)):
+        if live and (now is None or not now.active or session.is_detached(page) or refresh_s([now]) != every_s):
             st.rerun()
         shown = _precomputed(form) if now is None else _followed(page, now)
         if shown is None:
@@ -123,6 +126,12 @@ def live_panel(page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown
             provenance_footer(shown.result)
 
     panel()
+
+
+def refresh_s(snapshots: Iterable[Snapshot]) -> float:
+    """How often to look at jobs that are under way, in seconds."""
+    waiting = all(now.status == "queued" for now in snapshots)
+    return WAITING_REFRESH_S if waiting else REFRESH_S
 
 
 def heading(shown: Shown) -> DeltaGenerator:

@@ -9,11 +9,13 @@ from typing import Literal
 from dashboard.jobs._process import WorkerProcess
 from dashboard.jobs._snapshot import Snapshot, Status
 from ntk_core.events import Ended, Estimated, Event, PointFailed, PointFinished, PointProgress, PointStarted
-from ntk_core.results import Point, Result
+from ntk_core.results import RESULTS, Point, Result
 from ntk_core.specs import Spec
 
-# A worker that dies so often at one point would die again.
+# Where so many workers die at one point, another one would die too.
 MAX_STARTS = 3
+# A worker that is killed before it could begin says nothing about the job, but it cannot go on like that for ever.
+MAX_LOST = 20
 
 
 class Job:
@@ -40,7 +42,7 @@ class Job:
         self.owner = self.address = ""
         self.submitted_s = self.expected_s = 0.0
         self.stopping = self.wants_again = False
-        self.num_starts = self.num_servers = 0
+        self.num_starts = self.num_servers = self._num_lost = 0
         self.worker: WorkerProcess | None = None
         self._viewers: dict[str, float] | None = None  # when each has looked last; None: nobody is known by name
         self._points: dict[str, Point] = {}  # by key
@@ -70,7 +72,7 @@ class Job:
             fraction=self._fraction,
             remaining_s=self._remaining_s if starts_in_s is None else starts_in_s + self.left_s(),
             message=self._message,
-            points=tuple(self._points[key] for key in self.spec.point_keys() if key in self._points),
+            points=self._points_in_order(),
             failures=tuple(self._failures.values()),
             estimate=self._estimate,
             result=self._result,
@@ -121,7 +123,7 @@ class Job:
         """Into the queue, keeping the points of earlier attempts in sight."""
         self.status = "queued"
         self.stopping = self.wants_again = False
-        self.num_starts = self.num_servers = 0
+        self.num_starts = self.num_servers = self._num_lost = 0
         self._failures, self._result = {}, None
         self._reason = self._interruption = ""
         self._growing = None
@@ -151,16 +153,24 @@ class Job:
         self._remaining_s, self._message = None, ""
         self._growing = self._growing if status == "cancelled" else None
         self._fraction = 1.0 if status == "completed" else self._fraction
+        if self._result is None and status != "completed":
+            self._result = self._result_so_far(status)
         self.stopping = False
         self.worker = self._viewers = None
         self.change()
 
-    def lose_worker(self, cause: str) -> bool:
-        """Its worker has died; whether to begin again, from the finished points. If not, it has failed."""
+    def lose_worker(self, cause: str, *, at_start: bool = False) -> bool:
+        """Its worker has died; whether to begin again, from the finished points. If not, it has failed.
+
+        Args:
+            at_start: killed before it could begin with the job.
+        """
         at = f" at {self._current.replace('=', ' ')}" if self._current else ""
-        if self.num_starts >= MAX_STARTS:
+        self._num_lost += 1
+        self.num_starts -= at_start
+        if self.num_starts >= MAX_STARTS or self._num_lost >= MAX_LOST:
             advice = "choose smaller widths or fewer seeds, or run it again to go on from the finished points"
-            self.end("failed", f"{cause}; this happened {self.num_starts} times{at} without a new point, so {advice}")
+            self.end("failed", f"{cause}; this happened {self._num_lost} times{at} without a new point, so {advice}")
             return False
         done = f"{len(self._points)} of {len(self.spec.point_keys())}"
         self._interruption = f"{cause}{at}; another one went on from the finished points ({done})"
@@ -172,6 +182,7 @@ class Job:
     def recall(self, points: Iterable[Point], message: str) -> None:
         """Take what an interrupted run of an earlier server left."""
         self._keep(points)
+        self._result = self._result_so_far("cancelled")
         self._message = message
         self._reason = message if self.status == "failed" else ""
         self.change()
@@ -194,7 +205,7 @@ class Job:
                 self._progress(event)
                 self._current = ""
                 if not event.resumed:
-                    self.num_starts, self.num_servers = 1, 0
+                    self.num_starts, self.num_servers, self._num_lost = 1, 0, 0
             case PointFailed():
                 self._growing = None
                 self._current = ""
@@ -208,6 +219,23 @@ class Job:
 
     def _keep(self, points: Iterable[Point]) -> None:
         self._points.update({point.key: point for point in points})
+
+    def _points_in_order(self) -> tuple[Point, ...]:
+        return tuple(self._points[key] for key in self.spec.point_keys() if key in self._points)
+
+    def _result_so_far(self, status: Literal["cancelled", "failed"]) -> Result | None:
+        """The result that the worker would have told, had it been there to do so; None without points."""
+        points = self._points_in_order()
+        known = [point.provenance for point in points if point.provenance is not None]
+        if not known:
+            return None
+        return RESULTS[self.spec.experiment](
+            spec=self.spec,
+            points=points,
+            provenance=max(known, key=lambda each: each.started_at),
+            status=status,
+            runtime_s=sum(point.runtime_s for point in points),
+        )
 
     def _progress(self, event: PointProgress | PointFinished) -> None:
         self._fraction, self._remaining_s = event.fraction, event.remaining_s

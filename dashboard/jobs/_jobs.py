@@ -278,7 +278,7 @@ class Jobs:
                 return False
             if job.stopping or self._closing:
                 job.end("cancelled")
-            elif job.lose_worker(cause):
+            elif job.lose_worker(cause, at_start=worker.killed_at_start):
                 return True
             self._settle(job)
             return False
@@ -375,6 +375,8 @@ class Jobs:
         for job_id, entry in self._ledger.inherit().items():
             try:
                 job = recalled_from(self._store, parse_spec(entry.spec))
+                if self._check is not None:
+                    self._check(job.spec)
             except (InvalidSpec, InvalidInput) as error:
                 _LOG.warning("An unfinished job cannot go on: %s", str(error).splitlines()[0])
                 self._ledger.strike(job_id)

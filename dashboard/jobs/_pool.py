@@ -79,7 +79,8 @@ class WorkerPool:
                 self._alive.remove(worker)
                 if worker in self._idle:
                     self._idle.remove(worker)
-                    _LOG.warning("A worker without a job has ended: %s.", worker.death())
+                    if not self._closing:
+                        _LOG.warning("A worker without a job has ended: %s.", worker.death())
             if worker.ready:  # one that cannot even start would be started for ever
                 self._refill()
 

@@ -94,13 +94,19 @@ class WorkerProcess:
         """End the process at once."""
         self._process.kill()
 
+    @property
+    def killed_at_start(self) -> bool:
+        """Whether it was ended from outside before it could be given work: no job is to blame."""
+        return not self.ready and (self._process.poll() or 0) < 0
+
     def death(self) -> str:
         """Why the process ended, in one clause; waits until it has ended."""
         code = self._process.wait()
         self._listener.join(timeout=1.0)
         last = f": {self._complaints[-1][:200]}" if self._complaints else ""
         if not self.ready:
-            return f"the worker process could not start (exit status {code}{last})"
+            cause = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}{last}"
+            return f"the worker process could not start ({cause})"
         if os.name == "posix" and code == -signal.SIGKILL:
             return "the worker process was killed by the system (SIGKILL), most often because memory ran out"
         cause = signal.Signals(-code).name if code < 0 else f"exit status {code}"

@@ -40,7 +40,7 @@ class Snapshot:
         message: what is being done, for people.
         points: finished points in the order of the spec's keys.
         estimate: the cost foreseen, None before the job began.
-        result: None before the job has ended, and for a job whose worker had to be killed.
+        result: None before the job has ended, or when it has ended without a point.
         reason: one sentence for ``failed``, empty otherwise.
         growing: the point under way, as far as it is, where its curves are drawn while they grow; how far it came in
             a job that was stopped.

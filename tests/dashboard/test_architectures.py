@@ -279,10 +279,12 @@ def test_points_of_both_jobs_are_drawn_with_kernels_and_spectra(page, points):
 def test_page_shows_one_network_while_the_other_waits(page, points):
     pair = ArchitecturePair(widths=(30, 100, 1000))
     first = page.add(pair.spec("a"), points=points["a"][:1])
-    second = page.add(pair.spec("b"), status="queued", position=1)
+    second = page.add(pair.spec("b"), status="queued", position=1, starts_in_s=12.0)
     app = opened(a__job=first, b__job=second)
     assert len(app.get("plotly_chart")) == 6
-    assert [bar.proto.text for bar in app.get("progress")][1] == r"B\: Waiting, place 1 in the queue"
+    assert [bar.proto.text for bar in app.get("progress")][1] == (
+        r"B\: Waiting, place 1 in the queue, begins in about 12 s, done in about 42 s"
+    )
 
 
 def test_what_was_computed_beforehand_is_drawn_on_the_first_visit(jobs, through_the_menu):

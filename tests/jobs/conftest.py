@@ -31,7 +31,8 @@ def shared_store_file(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def jobs(shared_store_file) -> Iterator[Jobs]:
-    jobs = Jobs(Store(shared_store_file), num_workers=1)
+    # Time to stop by itself: a killed worker costs every later test the start of another one.
+    jobs = Jobs(Store(shared_store_file), num_workers=1, grace_s=3.0)
     yield jobs
     jobs.shutdown()
 

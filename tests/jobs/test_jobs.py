@@ -84,6 +84,8 @@ def test_stop_keeps_the_points_and_the_next_submit_resumes(jobs, long, wait_for)
     jobs.stop(job_id)
     stopped = wait_for(jobs, job_id, ended)
     assert (stopped.status, stopped.points, stopped.reason) == ("cancelled", kept, "")
+    assert (stopped.result.status, stopped.result.points) == ("cancelled", kept)  # to take along, however it ended
+    assert stopped.result.provenance.data_sha256
     jobs.submit(spec)
     resumed = wait_for(jobs, job_id, lambda s: s.status == "running" and "3,000" in s.message)
     assert resumed.points == kept  # the runtime would differ had it been computed again

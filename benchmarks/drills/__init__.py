@@ -1,0 +1,4 @@
+"""Drills: what must not happen, provoked on purpose. Each is one command that prints and saves a verdict.
+
+``python -m benchmarks.drills.stops``, ``.kills``, ``.sweeps``, ``.sessions``; ``--help`` lists what can be chosen.
+"""

@@ -1,0 +1,91 @@
+"""The dashboard as a process of its own, for drills that look at it from outside."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import psutil
+
+from benchmarks.drills.report import ROOT
+
+FLAGS = ("--server.headless=true", "--server.fileWatcherType=none", "--browser.gatherUsageStats=false")
+
+
+@dataclass(frozen=True)
+class ServedApp:
+    """A running server.
+
+    Attributes:
+        address: ``host:port``.
+    """
+
+    process: psutil.Process
+    address: str
+
+    def workers(self) -> list[psutil.Process]:
+        return self.process.children()
+
+    def kill_a_worker(self, draw: random.Random) -> bool:
+        """Kill one of its workers, whichever; whether there was one."""
+        try:
+            draw.choice(self.workers()).kill()
+        except (IndexError, psutil.Error):
+            return False
+        return True
+
+    def resident_bytes(self) -> tuple[int, int]:
+        """Memory of the server and of all its workers."""
+        return self.process.memory_info().rss, sum(_resident(worker) for worker in self.workers())
+
+    def processor_s(self) -> float:
+        """Processor time that the server and its present workers have used."""
+        return sum(sum(process.cpu_times()[:2]) for process in (self.process, *self.workers()))
+
+
+@contextmanager
+def served_app(**environment: str) -> Iterator[ServedApp]:
+    """``streamlit run app.py`` until the block ends, with these variables set."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    host, port = address.split(":")
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.address={host}", f"--server.port={port}"]
+    with subprocess.Popen(
+        [*command, *FLAGS], cwd=ROOT, env={**os.environ, **environment}, stdout=subprocess.DEVNULL
+    ) as server:
+        try:
+            _wait_until_healthy(address)
+            yield ServedApp(psutil.Process(server.pid), address)
+        finally:
+            server.terminate()
+            try:
+                server.wait(20)
+            except subprocess.TimeoutExpired:
+                server.kill()
+
+
+def _resident(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss)
+    except psutil.Error:
+        return 0
+
+
+def _wait_until_healthy(address: str, patience_s: float = 120.0) -> None:
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        try:
+            with urllib.request.urlopen(f"http://{address}/_stcore/health", timeout=5):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise TimeoutError(f"the server did not start within {patience_s:.0f} s")

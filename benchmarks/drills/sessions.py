@@ -1,0 +1,204 @@
+"""Many browser sessions at once: some run sweeps, equal ones among them, the others look around.
+
+Run: ``python -m benchmarks.drills.sessions [--sessions 30 --running 10 --minutes M --kill-every-s S]``. Real web
+sockets against ``streamlit run app.py``; what stands in LINEARITY_LAB_PROFILE and its like is used. Claims: idle
+sessions react within a second (p95), every sweep finishes, equal ones are computed once, an idle server uses no
+processor time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import sqlite3
+import time
+from contextlib import AsyncExitStack, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.drills.browser_session import CLICK, BrowserSession
+from benchmarks.drills.report import conclude, own_data, spread
+from benchmarks.drills.served_app import ServedApp, served_app
+from ntk_core.store import Store
+
+LIMIT_S = 1.0
+IDLE_PAGES = ("kernel_drift", "hessian", "architectures", "dynamics", "dag", "early_time")
+RUN_PAGE = "kernel_drift"
+WIDTHS = "30, 100, 300"
+# Counts every attempt to save a point, also one that finds it there.
+AUDIT = """
+CREATE TABLE attempts (digest TEXT, key TEXT);
+CREATE TRIGGER attempt BEFORE INSERT ON points BEGIN INSERT INTO attempts VALUES (new.digest, new.key); END;
+"""
+
+
+@dataclass
+class Seen:
+    """What the sessions have seen."""
+
+    reactions_s: list[float] = field(default_factory=list)
+    sweeps_s: list[float] = field(default_factory=list)
+    jobs: dict[int, set[str]] = field(default_factory=dict)  # ids in the URL, by seed
+    unfinished: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    num_kills: int = 0
+
+
+async def look_around(session: BrowserSession, seen: Seen, until: asyncio.Event, draw: random.Random) -> None:
+    """Change a choice now and then."""
+    while not until.is_set():
+        await asyncio.sleep(draw.uniform(1, 5))
+        own = sorted(key for key in session.options if ".preset" not in key)
+        key = draw.choice(own)
+        seen.reactions_s.append(await session.act({key: draw.choice(session.options[key])}))
+
+
+async def run_sweeps(session: BrowserSession, seen: Seen, seeds: range, deadline: float, patience_s: float) -> None:
+    """Run one sweep, and others until the deadline."""
+    await session.act({f"{RUN_PAGE}.widths": WIDTHS})
+    for seed in seeds:
+        began = time.monotonic()
+        await session.act({f"{RUN_PAGE}.seed": seed})
+        await session.act({f"{RUN_PAGE}.run": CLICK})
+        seen.jobs.setdefault(seed, set()).add(session.job_id)
+        while session.live and time.monotonic() - began < patience_s:
+            await asyncio.sleep(0.1)
+        seen.sweeps_s.append(time.monotonic() - began)
+        if session.live:
+            seen.unfinished.append(f"seed {seed} after {patience_s:.0f} s: {session.alerts}")
+        if time.monotonic() > deadline:
+            return
+
+
+async def kill_workers(app: ServedApp, seen: Seen, until: asyncio.Event, every_s: float, draw: random.Random) -> None:
+    """Kill a worker now and then."""
+    while not until.is_set():
+        await asyncio.sleep(every_s)
+        seen.num_kills += app.kill_a_worker(draw)
+
+
+async def drill(
+    app: ServedApp,
+    store: Path,
+    *,
+    num_sessions: int,
+    num_running: int,
+    num_distinct: int,
+    minutes: float = 0.0,
+    kill_every_s: float = 0.0,
+    idle_s: float = 10.0,
+    patience_s: float = 900.0,
+) -> dict[str, Any]:
+    """Open the sessions, let them work, and look at what is in the store afterwards."""
+    draw = random.Random(0)
+    seen = Seen()
+    url = f"ws://{app.address}"
+    async with AsyncExitStack() as stack:
+        sessions: list[BrowserSession] = []
+        for index in range(num_sessions):
+            page = RUN_PAGE if index < num_running else IDLE_PAGES[index % len(IDLE_PAGES)]
+            sessions.append(await stack.enter_async_context(BrowserSession(url, page)))
+            await sessions[-1].act()
+        await asyncio.sleep(idle_s)  # workers get ready
+        before = app.processor_s()
+        await asyncio.sleep(idle_s)
+        idle_share = (app.processor_s() - before) / max(idle_s, 1e-9)
+        with closing(sqlite3.connect(store, timeout=30)) as connection:
+            connection.executescript(AUDIT)
+        memory = [app.resident_bytes()]
+        over = asyncio.Event()
+        watching = [look_around(session, seen, over, draw) for session in sessions[num_running:]]
+        if kill_every_s:
+            watching.append(kill_workers(app, seen, over, kill_every_s, draw))
+        tasks = [asyncio.create_task(work) for work in watching]
+        deadline = time.monotonic() + 60 * minutes
+        runs = [
+            run_sweeps(session, seen, range(1 + index % num_distinct, 10**6, num_distinct), deadline, patience_s)
+            for index, session in enumerate(sessions[:num_running])
+        ]
+        await asyncio.gather(*runs)
+        over.set()
+        await asyncio.gather(*tasks)
+        memory.append(app.resident_bytes())
+        seen.errors = [error for session in sessions for error in session.errors]
+        num_bytes = sum(session.num_bytes for session in sessions)
+    return {
+        "num_sessions": num_sessions,
+        "num_running": num_running,
+        "num_kills": seen.num_kills,
+        "idle_reaction": spread(seen.reactions_s),
+        "sweep": spread(seen.sweeps_s),
+        "idle_processor_share": round(idle_share, 4),
+        "resident_mib": [[round(part / 2**20) for part in parts] for parts in memory],
+        "sent_mib": round(num_bytes / 2**20, 1),
+        "unfinished": seen.unfinished,
+        "errors": seen.errors,
+        **_in_store(store, seen),
+    }
+
+
+def _in_store(file: Path, seen: Seen) -> dict[str, Any]:
+    """Which jobs were completed, and how often their points were computed."""
+    store = Store(file)
+    ids = sorted({job_id for ids in seen.jobs.values() for job_id in ids})
+    incomplete: list[str] = []
+    for job_id in ids:
+        spec = store.spec(job_id)
+        points = store.points(spec).finished() if spec is not None else {}
+        if spec is None or set(points) != set(spec.point_keys()):
+            incomplete.append(job_id)
+    store.close()
+    with closing(sqlite3.connect(file, timeout=30)) as connection:
+        attempts, points = connection.execute(
+            "SELECT (SELECT count(*) FROM attempts), (SELECT count(*) FROM points)"
+        ).fetchone()
+    return {
+        "num_runs_asked": len(seen.sweeps_s),
+        "num_jobs": len(ids),
+        "ids_of_equal_sweeps": max(len(ids) for ids in seen.jobs.values()),
+        "incomplete": incomplete,
+        "points_computed": attempts,
+        "points_kept": points,
+    }
+
+
+def claims(found: dict[str, Any], limit_s: float = LIMIT_S) -> dict[str, bool]:
+    """What the drill is about. A kill may cost a point that was computed and not yet saved, never one that was."""
+    return {
+        f"p95 of the reaction of idle sessions is at most {limit_s:g} s": found["idle_reaction"]["p95_s"] <= limit_s,
+        "every sweep finished": not found["unfinished"] and not found["incomplete"],
+        "equal sweeps were one job and computed once": found["ids_of_equal_sweeps"] == 1
+        and found["points_computed"] == found["points_kept"],
+        "no page showed an exception": not found["errors"],
+        "an idle server with its workers uses under 2 % of one core": found["idle_processor_share"] < 0.02,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sessions", type=int, default=30)
+    parser.add_argument("--running", type=int, default=10)
+    parser.add_argument("--distinct", type=int, default=7, help="different sweeps at a time; the others are equal ones")
+    parser.add_argument("--minutes", type=float, default=0.0, help="go on with new sweeps for so long")
+    parser.add_argument("--kill-every-s", type=float, default=0.0, help="kill a worker so often; 0: never")
+    parser.add_argument("--name", default="sessions", help="of the file with the results")
+    options = parser.parse_args()
+    with own_data() as folder, served_app() as app:
+        found = asyncio.run(
+            drill(
+                app,
+                folder / "linearity-lab" / "results.sqlite",
+                num_sessions=options.sessions,
+                num_running=options.running,
+                num_distinct=options.distinct,
+                minutes=options.minutes,
+                kill_every_s=options.kill_every_s,
+            )
+        )
+    conclude(options.name, found, claims(found))
+
+
+if __name__ == "__main__":
+    main()
