@@ -25,12 +25,16 @@ class FigureWords:
 def figure_words(key: str) -> FigureWords | None:
     """The words of the figure with this key (``page.figure``); None where there are none."""
     page, _, name = key.partition(".")
-    if page == "lecture":
-        return next((LECTURE[step] for step in LECTURE if name == step), None)
-    return FIGURES.get(key)
+    return LECTURE.get(name) if page == "lecture" else FIGURES.get(key)
 
 
-LECTURE = {step.name: FigureWords("", step.see, step.finite_width) for step in STEPS}
+VEILED_KEY = ".veiled"
+PREDICT = "That is the question: predict first, or ask for the answer; then this says what to look for."
+# The formula of a step stands above its figure.
+LECTURE = {
+    **{step.name: FigureWords("", step.see, step.finite_width) for step in STEPS},
+    **{step.name + VEILED_KEY: FigureWords("", PREDICT, step.finite_width) for step in STEPS},
+}
 FIGURES: dict[str, FigureWords] = {}
 
 WHAT_TO_SEE = {
