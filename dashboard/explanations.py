@@ -28,6 +28,7 @@ def figure_words(key: str) -> FigureWords | None:
     return LECTURE.get(name) if page == "lecture" else FIGURES.get(key)
 
 
+CHANGE_FORMULA = r"$\Delta K=\sup_t\|K(w_t)-K(w_0)\|_F\,/\,\|K(w_0)\|_F$, all outputs and pairs of inputs"
 VEILED_KEY = ".veiled"
 PREDICT = "That is the question: predict first, or ask for the answer; then this says what to look for."
 # The formula of a step stands above its figure.
