@@ -25,12 +25,17 @@ class FigureWords:
 def figure_words(key: str) -> FigureWords | None:
     """The words of the figure with this key (``page.figure``); None where there are none."""
     page, _, name = key.partition(".")
-    if page == "lecture":
-        return next((LECTURE[step] for step in LECTURE if name == step), None)
-    return FIGURES.get(key)
+    return LECTURE.get(name) if page == "lecture" else FIGURES.get(key)
 
 
-LECTURE = {step.name: FigureWords("", step.see, step.finite_width) for step in STEPS}
+CHANGE_FORMULA = r"$\Delta K=\sup_t\|K(w_t)-K(w_0)\|_F\,/\,\|K(w_0)\|_F$, all outputs and pairs of inputs"
+VEILED_KEY = ".veiled"
+PREDICT = "That is the question: predict first, or ask for the answer; then this says what to look for."
+# The formula of a step stands above its figure.
+LECTURE = {
+    **{step.name: FigureWords("", step.see, step.finite_width) for step in STEPS},
+    **{step.name + VEILED_KEY: FigureWords("", PREDICT, step.finite_width) for step in STEPS},
+}
 FIGURES: dict[str, FigureWords] = {}
 
 WHAT_TO_SEE = {

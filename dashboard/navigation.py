@@ -42,15 +42,22 @@ PAGES = (
 )
 
 
+ROOT_NAME = "home"
 _SHOWN = threading.Event()
 
 
 def menu() -> st.Page:
     """Show the menu; the page that the URL asks for, the first one at the root."""
-    pages = [
-        st.Page(entry.path, title=entry.title, icon=entry.icon, url_path=entry.name, default=index == 0)
-        for index, entry in enumerate(PAGES)
-    ]
+    first, *others = PAGES
+    # The default page lives at the root and keeps the name that it is given here from all others.
+    home = st.Page(first.path, title=first.title, icon=first.icon, url_path=ROOT_NAME, default=True)
+    pages = [home, *(st.Page(each.path, title=each.title, icon=each.icon, url_path=each.name) for each in others)]
+
+    def go_home() -> None:
+        st.switch_page(home)
+
+    # Who opens it by its own name is led to the root.
+    pages.append(st.Page(go_home, title=first.title, url_path=first.name, visibility="hidden"))
     opened = st.navigation(pages, position="top")
     _SHOWN.set()
     return opened

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard import session
-from dashboard.components.chart import chart
-from dashboard.figures.drawing import Drawing, enlarged
-from dashboard.figures.style import CHART_CONFIG
+from dashboard.components import export
+from dashboard.components.chart import chart, shown_charts
+from dashboard.explanations import VEILED_KEY
+from dashboard.figures.drawing import Drawing, drawn_rows, enlarged
 from dashboard.gallery import gallery_result
 from dashboard.lecture import STEPS, Step, step_index
 from dashboard.sentences import plain
 from ntk_core.errors import InvalidInput
+from ntk_core.papers import PRESETS
 
 PRESENTING = {"1": True, "true": True, "0": False, "false": False}
 PRESENT_KEY = "p"
@@ -76,9 +81,9 @@ def lecture(page: str) -> None:
     with words:
         st.markdown(step.words)
         _question(page, state)
-    with picture:
+    with picture, shown_charts() as figures:
         _figure(page, state)
-    _foot(page, state)
+    _foot(page, state, figures)
     query = {} if state.index == 0 else {"step": step.name}
     session.show_address(page, {**query, **({"present": "1"} if state.presenting else {})})
 
@@ -136,7 +141,7 @@ def _bar(page: str, state: _State) -> None:
         )
 
 
-def _foot(page: str, state: _State) -> None:
+def _foot(page: str, state: _State, figures: Mapping[str, go.Figure]) -> None:
     step = state.step
     with st.container(horizontal=True, vertical_alignment="center"):
         _turn(page, state, "bottom", CLICKER)
@@ -147,6 +152,7 @@ def _foot(page: str, state: _State) -> None:
             icon=":material/play_arrow:",
             query_params={"preset": step.preset},
         )
+        _export(page, step, figures)
 
 
 def _turn(page: str, state: _State, place: str, keys: tuple[str, str]) -> None:
@@ -234,23 +240,23 @@ def _figure(page: str, state: _State) -> None:
         help=None if known else "Predict first.",
     )
     drawn = step.draw(results, control.start if chosen is None else chosen, known)
+    if not known:
+        alt = f"{drawn.alt} The rest of the figure appears with the answer of step {state.index + 1}."
+        drawn = Drawing(drawn.figure, alt, drawn_rows(drawn.figure))
     if state.presenting:
         drawn = drawn._replace(figure=enlarged(drawn.figure, LARGER, PRESENTED_HEIGHT))
-    if known:
-        chart(drawn.figure, f"{page}.{step.name}", drawn.alt, drawn.rows, drawn.caption)
-    else:
-        _veiled(page, step, drawn)
+    # Another key for another figure: a zoom belongs to one of them.
+    name = f"{page}.{step.name}" + ("" if known else VEILED_KEY)
+    chart(drawn.figure, name, drawn.alt, drawn.rows, drawn.caption)
 
 
-def _veiled(page: str, step: Step, drawn: Drawing) -> None:
-    st.plotly_chart(
-        drawn.figure,
-        key=f"{page}.{step.name}.veiled",
-        alt=f"{drawn.alt} The rest appears with the answer.",
-        config=CHART_CONFIG,
-    )
+def _export(page: str, step: Step, figures: Mapping[str, go.Figure]) -> None:
+    results = _results(step)
+    if results is not None:
+        runs = [export.Taken(name, result.spec, result, PRESETS[name].title) for name, result in results.items()]
+        export.export_several(page, step.title, runs, figures)
 
 
-def _results(step: Step) -> dict[str, object] | None:
+def _results(step: Step) -> dict[str, Any] | None:
     found = {name: gallery_result(name) for name in step.gallery}
     return None if any(result is None for result in found.values()) else found

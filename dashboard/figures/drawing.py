@@ -57,6 +57,17 @@ def _without_far_points(trace: go.Scatter, inside: Sequence[bool]) -> go.Scatter
     return kept
 
 
+def drawn_rows(figure: go.Figure) -> list[dict[str, object]]:
+    """One row a point that the figure shows, where it has no table of its own."""
+    return [
+        {"line": trace.name or "", "x": x, "y": y}
+        for trace in figure.data
+        if trace.x is not None and trace.fill != "toself"
+        for x, y in zip(trace.x, trace.y, strict=True)
+        if x is not None
+    ]
+
+
 def enlarged(figure: go.Figure, factor: float, height: int) -> go.Figure:
     """A copy whose letters, lines and markers are ``factor`` times as large, to be read across a room."""
     shown = go.Figure(figure)

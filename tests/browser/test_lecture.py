@@ -49,3 +49,18 @@ def test_a_presented_step_fits_formula_and_figure_into_one_screen(open_page):
     page.wait_for_selector(READY)
     page.keyboard.press("p")
     expect(page.get_by_test_id("stHeader")).to_be_visible(timeout=TIMEOUT_MS)
+
+
+def test_the_overview_moves_and_is_found_by_its_name_too(open_page):
+    page = open_page("/overview")
+    expect(page.get_by_role("heading", name="When does a wide network become linear?")).to_be_visible(
+        timeout=TIMEOUT_MS
+    )
+    assert page.get_by_text("Page not found").count() == 0
+    picture = page.locator('[data-testid="stImage"] img').first
+    expect(picture).to_be_visible(timeout=TIMEOUT_MS)
+    before = picture.screenshot()
+    page.wait_for_timeout(1500)
+    assert picture.screenshot() != before
+    page.get_by_role("link", name="What becomes small in a wide network?").click()
+    shows(page, 1)

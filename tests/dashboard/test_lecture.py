@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from dashboard.components.lecture import ARROWS, CLICKER, PRESENT_KEY
+from dashboard.explanations import VEILED_KEY
 from dashboard.figures import lecture_exact
-from dashboard.figures.drawing import VEILED, enlarged
+from dashboard.figures.drawing import VEILED, drawn_rows, enlarged
 from dashboard.figures.hessian import of_series
 from dashboard.gallery import gallery_result
 from dashboard.lecture import STEPS, step_index
@@ -79,7 +80,7 @@ def test_every_step_opens_by_its_link_and_shows_its_answer_only_when_asked(step)
     why = step.question.why(results(step)).replace("\\", "")
     assert why not in words(app)
     assert app.get("button_group")[0].proto.disabled
-    assert not app.get("expander"), "no table of numbers beside a veiled figure"
+    assert VEILED_KEY in app.get("plotly_chart")[0].proto.id
     press(app, f"choice{step.question.answer}")
     assert any(f"Right: **{step.question.choices[step.question.answer]}" in each.value for each in app.success)
     assert why in words(app)
@@ -171,6 +172,7 @@ def test_every_option_draws_from_the_gallery_and_a_veiled_figure_gives_nothing_a
     veiled = step.draw(found, option, False)
     drawn = [value for trace in veiled.figure.data for value in trace.y if isinstance(value, (int, float))]
     assert len(drawn) > 0
+    assert 0 < len(drawn_rows(veiled.figure)) <= len(drawn)
     names = [trace.name or "" for trace in veiled.figure.data]
     assert not any("∝" in name or name.startswith("slope") for name in names)
     if step.name != "diagonal-hessian":  # whose first width is all that is shown

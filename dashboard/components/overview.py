@@ -1,0 +1,76 @@
+"""The parts of the overview: the phenomenon in motion, three questions, and the pages as cards."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dashboard.components.provenance import provenance_footer
+from dashboard.explanations import CHANGE_FORMULA
+from dashboard.figures import kernel_drift
+from dashboard.figures.living import living_picture
+from dashboard.gallery import gallery_result
+from dashboard.navigation import PAGES
+from dashboard.thumbnails import page_thumbnail
+
+SHOWN = "liu-fig1-left"
+# Question, what it opens, and with which query.
+QUESTIONS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
+    ("When does the kernel stop moving?", "Run Figure 1 of the paper", "kernel_drift", {"preset": SHOWN}),
+    ("What becomes small in a wide network?", "Lecture, step 2", "lecture", {"step": "hessian-and-ball"}),
+    ("What breaks it?", "Lecture, step 6", "lecture", {"step": "nonlinear-output"}),
+)
+CARD_PIXELS = 160
+
+
+def living(page: str) -> None:
+    """The picture that moves with its numbers; beside it one sentence and three questions."""
+    st.title("When does a wide network become linear?", anchor=False)
+    result = gallery_result(SHOWN)
+    picture, words = st.columns([7, 5], gap="large", vertical_alignment="center")
+    with words:
+        st.markdown(
+            "A network whose tangent kernel stays where it was while it learns is a linear model in its weights. "
+            "Behind a **linear output** wide networks come ever closer to that. Behind a softmax or swish they never "
+            "do."
+        )
+        _questions()
+    if result is None:
+        return
+    takeaway = kernel_drift.takeaway(result.points)
+    with picture:
+        st.image(living_picture(result.points), width="stretch", alt=takeaway)
+        st.caption(CHANGE_FORMULA)
+        with st.expander("The numbers", icon=":material/table:"):
+            rows = kernel_drift.width_rows(result.points)
+            st.dataframe(rows, hide_index=True, alt=takeaway, key=f"{page}.numbers")
+
+
+def _questions() -> None:
+    """Three questions to choose from."""
+    for question, opens, page, query in QUESTIONS:
+        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            st.page_link(f"pages/{page}.py", label=f"**{question}**", query_params=query, icon=":material/help:")
+            st.caption(opens, width="content")
+
+
+def cards(page: str) -> None:
+    """Every other page with its picture and the question that it answers."""
+    # As many in a row as there is room for, all of one size.
+    st.html(
+        f"<style>.st-key-{page}-cards {{ display: grid !important; grid-auto-rows: 1fr; "
+        f"grid-template-columns: repeat(auto-fill, minmax({CARD_PIXELS}px, 1fr)) }} "
+        f".st-key-{page}-cards > * {{ width: 100% !important; min-width: 0 }}</style>"
+    )
+    with st.container(horizontal=True, key=f"{page}-cards", gap="small"):
+        for entry in PAGES:
+            if not entry.question:
+                continue
+            with st.container(border=True, gap="xsmall", height="stretch"):
+                picture = page_thumbnail(entry.name)
+                if picture:
+                    st.image(picture, width="stretch", alt="")
+                st.page_link(entry.path, label=f"**{entry.title}**", icon=entry.icon)
+                st.caption(entry.question)
+    result = gallery_result(SHOWN)
+    if result is not None:
+        provenance_footer(result)
