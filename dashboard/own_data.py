@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import streamlit as st
 
+from dashboard.profile import profile
 from ntk_core.specs import DatasetSpec, DynamicsSpec, KernelDriftSpec, Spec, TrainingSpec
 from ntk_core.uploads import DEFAULT_LIMITS, Limits
 
@@ -94,8 +95,9 @@ def title_of(digest: str) -> str:
 
 
 def upload_limits() -> Limits:
-    """What one upload may cost on this server."""
-    return DEFAULT_LIMITS
+    """What one upload may cost on this server: three times its bytes when unpacked."""
+    most = profile().max_upload_bytes
+    return replace(DEFAULT_LIMITS, max_bytes=most, max_unpacked_bytes=min(3 * most, DEFAULT_LIMITS.max_unpacked_bytes))
 
 
 def _known() -> dict[str, Brought]:
