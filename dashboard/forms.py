@@ -8,7 +8,9 @@ from typing import Any, Generic
 
 import streamlit as st
 
+from dashboard.components.upload_chooser import upload_chooser
 from dashboard.limits import check_limits, largest_fit, limit_words
+from dashboard.own_data import brought
 from dashboard.sentences import plain
 from dashboard.settings import Part, Setting, differences, settings, spec_from_texts, text_of, value_of, values_of
 from ntk_core.errors import InvalidInput
@@ -172,18 +174,24 @@ class SpecForm(Generic[Part]):
         self._fill(spec)
         titled = {setting.name: setting for setting in self._settings}
         for problem in problems:
-            setting, kept = titled.get(problem.field), self._state.raw.get(problem.field)
+            setting, shown = titled.get(problem.field), self._shown_name(problem.field)
+            kept = text_of(self._state.raw.get(shown))
             sentence = setting.sentence(problem) if setting else f"{problem}."
-            instead = text_of(kept) if len(text_of(kept)) <= MAX_SHOWN else "That of the preset"
-            self._note(
-                problem.field, f"In the address, {sentence} " + (f"{instead} is used instead." if setting else "")
-            )
+            instead = kept if len(kept) <= MAX_SHOWN else "That of the preset"
+            self._note(shown, f"In the address, {sentence} " + (f"{instead} is used instead." if setting else ""))
         if "job" in address and job_spec is None:
             job = InvalidInput("job", address["job"], "the id of a run of this server, made by this page")
             self._note("job", f"In the address, {job}. Press Run to compute these settings.")
         if name != self._state.preset:
             unknown = InvalidInput("preset", name, "one of " + ", ".join(self._preset_names))
             self._note("preset", f"In the address, {unknown}. {self._state.preset} is used instead.")
+
+    def _shown_name(self, name: str) -> str:
+        """The setting of that name, or the one that has to be chosen before that one is there."""
+        setting = next((setting for setting in self._settings if setting.name == name), None)
+        if setting is None or setting.is_used(self._state.raw):
+            return name
+        return ".".join([*name.split(".")[:-1], setting.part.selector])  # type: ignore[attr-defined]
 
     def _fill(self, spec: SpecPart) -> None:
         """Put a spec into the widgets."""
@@ -200,6 +208,8 @@ class SpecForm(Generic[Part]):
         """Take over what the widgets hold; a note goes when its widget changes."""
         for setting in self._settings:
             held = st.session_state.get(self._key(setting.name), self._state.raw[setting.name])
+            if setting.entry == "upload" and not held and brought():  # what was brought last
+                held = st.session_state[self._key(setting.name)] = brought()[0].digest
             self._state.raw[setting.name] = held
             if setting.name in self._state.notes and self._state.notes[setting.name][0] != held:
                 del self._state.notes[setting.name]
@@ -236,6 +246,8 @@ class SpecForm(Generic[Part]):
                 st.number_input(**shared, step=1)
             case "number":
                 st.number_input(**shared, step=float(setting.step), format="%g")
+            case "upload":
+                upload_chooser(**shared)
             case _:
                 st.text_input(**shared)
 
@@ -251,7 +263,7 @@ def _help(setting: Setting) -> str:
 
 def _held(setting: Setting, value: Any) -> Any:
     """What the setting's widget holds for a value."""
-    if setting.entry in ("list", "text"):
+    if setting.entry in ("list", "text", "upload"):
         return "" if value is None else text_of(value)
     return list(value) if setting.entry == "choices" else value
 

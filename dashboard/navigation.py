@@ -39,6 +39,7 @@ PAGES = (
     PageEntry("lazy", "Lazy", ":material/alt_route:", "Lazy by scale or linear by width?"),
     PageEntry("early_time", "Early time", ":material/schedule:", "What does a network learn first?"),
     PageEntry("dag", "Graphs", ":material/polyline:", "Does the graph that I draw become linear?"),
+    PageEntry("own_data", "Your data", ":material/upload_file:", "What about my own data?"),
 )
 
 

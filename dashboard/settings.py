@@ -29,7 +29,8 @@ from ntk_core.vocabulary import (
 )
 
 Part = TypeVar("Part", bound=SpecPart)
-Entry = Literal["choice", "choices", "switch", "integer", "number", "list", "text"]
+Entry = Literal["choice", "choices", "switch", "integer", "number", "list", "text", "upload"]
+_AS_IT_IS = ("upload",)  # entries whose text a spec takes as it is
 _VOCABULARIES = (ACTIVATIONS, ARCHITECTURES, DATASETS, HESSIAN_NETWORKS, LOSSES, METHODS, OUTPUTS, PARAMETERIZATIONS)
 
 
@@ -98,6 +99,8 @@ def settings(model: type[BaseModel], prefix: str = "") -> tuple[Setting, ...]:
             found += settings(annotation, f"{prefix}{name}.")
             continue
         entry, options = _entry(annotation)
+        if isinstance(info.json_schema_extra, dict):  # the spec says how, where its type does not
+            entry = typing.cast(Entry, info.json_schema_extra.get("entry", entry))
         if entry == "choice" and len(options) < 2 and info.title is None:
             continue  # a constant, such as the schema's version
         found.append(Setting(prefix + name, model, info, entry, options))
@@ -131,6 +134,8 @@ def text_of(value: Any) -> str:
 def value_of(setting: Setting, text: str) -> Any:
     """What the text says, as a spec takes it; text that says nothing of the kind stays, for the spec to refuse."""
     text = text.strip()
+    if setting.entry in _AS_IT_IS:
+        return None if text in ("", "none") else text
     if setting.entry == "switch":
         return {"true": True, "false": False}.get(text.lower(), text)
     if setting.entry == "choice":

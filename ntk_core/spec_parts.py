@@ -133,7 +133,10 @@ class DatasetSpec(SpecPart):
     )
     resolution: Literal[8, 32] = Field(8, title="Resolution", description="Pixels along each side of an image.")
     digest: UploadDigest | None = Field(
-        None, title="Your data", description="Data that you brought on the page Your data, named by their SHA-256."
+        None,
+        title="Your data",
+        description="Data that you brought on the page Your data, named by their SHA-256.",
+        json_schema_extra={"entry": "upload"},
     )
     seed: int = Field(
         0, ge=0, le=2**31 - 1, title="Data seed", description="Seed of the data's law and of the subset drawn."

@@ -1,7 +1,7 @@
 """Data that a person brings: a file's bytes, what they hold, what was chosen, arrays kept by digest. No JAX here."""
 
 from ntk_core.uploads._candidate import Arrays, Candidate, Column, ImageEntry, ImageFolders, Table
-from ntk_core.uploads._choices import TASKS, Choices, suggested_choices
+from ntk_core.uploads._choices import TASKS, Choices, Task, suggested_choices
 from ntk_core.uploads._clean import clean_upload
 from ntk_core.uploads._cleaned import Cleaned
 from ntk_core.uploads._image_folders import read_pixels
@@ -34,6 +34,7 @@ __all__ = [
     "Limits",
     "MissingUpload",
     "Table",
+    "Task",
     "UploadShapes",
     "clean_upload",
     "forget_upload",

@@ -29,6 +29,7 @@ READ_ERRORS = (
     tokenize.TokenError,
     struct.error,
     zlib.error,
+    Warning,  # where warnings are errors
     zipfile.BadZipFile,
 )
 RATIO_MATTERS_FROM = 16 * MIB

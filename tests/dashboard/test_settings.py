@@ -30,6 +30,7 @@ def values(setting) -> st.SearchStrategy:
         "integer": whole,
         "number": real,
         "list": st.lists(whole, min_size=1, max_size=24),
+        "upload": st.text("0123456789abcdef", min_size=64, max_size=64),
         "text": st.one_of(st.just("auto"), real),
     }[setting.entry]
 

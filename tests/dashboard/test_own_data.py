@@ -1,0 +1,170 @@
+"""The page on which people bring data: every kind is read, every refusal stands beside its choice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard.components.bring_data import example_file
+from dashboard.figures import own_data as figures
+from ntk_core.specs import DynamicsSpec, KernelDriftSpec
+from ntk_core.uploads import Choices, Cleaned, clean_upload, keep_upload, parse_upload, suggested_choices
+from tests.dashboard.open_pages import checked, open_page, words
+from tests.uploads.files import arrays, blobs, flowers, pets
+
+PAGE = "own_data"
+
+
+@pytest.fixture(autouse=True)
+def _no_workers_and_an_empty_gallery(jobs, gallery, through_the_menu):
+    return
+
+
+@pytest.fixture(autouse=True)
+def data_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return tmp_path / "data" / "linearity-lab"
+
+
+def brought(data: bytes, name: str) -> AppTest:
+    app = open_page(PAGE)
+    app.file_uploader[0].set_value((name, data, "application/octet-stream"))
+    return checked(app.run())
+
+
+def widget(app: AppTest, kind: str, name: str):
+    """The widget of the file's version whose key ends so."""
+    (found,) = [each for each in app.get(kind) if each.key and each.key.endswith(f".{name}")]
+    return found
+
+
+def pressed(app: AppTest, name: str) -> AppTest:
+    return checked(app.button(key=f"{PAGE}.{name}").click().run())
+
+
+def sizes(app: AppTest) -> list[str]:
+    return [metric.value for metric in app.metric]
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "expected"),
+    [
+        (flowers(), "flowers.csv", ["3", "3", "60"]),
+        (blobs(), "blobs.npz", ["6 × 6 × 1", "4", "40"]),
+        (pets(), "pets.zip", ["10 × 10 × 3", "2", "12"]),
+        (example_file(), "spirals.csv", ["3", "3", "60"]),
+    ],
+)
+def test_every_kind_of_file_shows_what_the_network_will_see(data, name, expected):
+    app = brought(data, name)
+    assert sizes(app) == expected
+    assert app.get("plotly_chart")
+    assert not app.error
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (arrays(x=np.array([{}], object)), "file: array x, of Python objects (a pickle), is not allowed"),
+        (b"", "file: an empty file is not allowed"),
+        (b"a,b,kind\n1,2,x\nNA,3,y\n3,4,x\n4,1,y\n", "features: a (1 missing, the first in row 2) is not allowed"),
+        (b"a,b,kind\n1,2,x\n2,3,x\n", "target: one class only (x) is not allowed"),
+        (pets(**{"pets/ape/1.png": b"no image"}), "file: pets/ape/1.png, which cannot be read as an image"),
+    ],
+)
+def test_a_refusal_is_one_sentence_on_the_page_and_nothing_can_be_run(data, sentence):
+    app = brought(data, "[bad](http://x) $f$.csv")
+    (shown,) = [error.value.replace("\\", "") for error in app.error]
+    assert shown.startswith(sentence)
+    assert shown.endswith(".")
+    assert not [button for button in app.button if button.key == f"{PAGE}.run"]
+
+
+def test_the_sentence_goes_when_the_choice_is_mended():
+    app = brought(b"a,b,kind\n1,2,x\nNA,3,y\n3,4,x\n4,1,y\n5,5,y\n", "gaps.csv")
+    assert app.error
+    widget(app, "toggle", "drop_missing").set_value(True)
+    app = checked(app.run())
+    assert not app.error
+    assert sizes(app) == ["2", "2", "4"]
+
+
+def test_one_press_keeps_the_data_and_runs_the_kernel_change_on_them(jobs, data_directory):
+    app = pressed(brought(flowers(), "flowers.csv"), "run")
+    (spec,) = jobs.submitted
+    assert isinstance(spec, KernelDriftSpec)
+    assert spec.is_private
+    assert (data_directory / "uploads" / f"{spec.dataset.digest}.npz").exists()
+    app.switch_page("pages/kernel_drift.py")  # as the page itself does in a browser
+    checked(app.run())
+    assert app.selectbox(key="kernel_drift.dataset.name").value == "upload"
+    assert app.selectbox(key="kernel_drift.dataset.digest").value == spec.dataset.digest
+
+
+def test_a_number_to_be_learned_leads_to_the_linear_model(jobs):
+    app = brought(flowers(), "flowers.csv")
+    widget(app, "selectbox", "target").set_value("size")
+    widget(app, "segmented_control", "task").set_value("regression")
+    app = checked(app.run())
+    widget(app, "multiselect", "features").set_value(["sepal", "petal"])
+    widget(app, "number_input", "num_samples.60").set_value(40)
+    pressed(checked(app.run()), "run")
+    (spec,) = jobs.submitted
+    assert isinstance(spec, DynamicsSpec)
+    assert (spec.dataset.num_samples, spec.num_test) == (40, 20)
+
+
+def test_kept_data_are_offered_on_other_pages_of_this_session_only():
+    app = pressed(brought(flowers(), "flowers.csv"), "keep")
+    app.switch_page("pages/kernel_drift.py")
+    app = checked(app.run())
+    app = checked(app.selectbox(key="kernel_drift.dataset.name").set_value("upload").run())
+    menu = app.selectbox(key="kernel_drift.dataset.digest")
+    assert menu.options == ["flowers.csv, 3"]
+    assert not app.sidebar.error
+    other = open_page("kernel_drift", dataset__name="upload")
+    assert "flowers" not in "".join(widget.options[0] for widget in other.selectbox if widget.key.endswith("digest"))
+    assert "bring the file again" in words(other)
+
+
+def test_data_that_are_not_here_are_named_beside_the_field_of_a_shared_link():
+    app = open_page("kernel_drift", dataset__name="upload", dataset__digest="0" * 64)
+    (sentence,) = [error.value.replace("\\", "") for error in app.sidebar.error]
+    assert sentence.startswith("Your data: 0000")
+    assert "bring the file again on the page Your data" in sentence
+    assert app.button(key="kernel_drift.run").disabled
+
+
+def test_a_shared_link_to_data_that_are_here_opens_for_whoever_has_it():
+    candidate = parse_upload(flowers())
+    digest = keep_upload(clean_upload(candidate, suggested_choices(candidate)))
+    app = open_page("hessian", dataset__name="upload", dataset__digest=digest, networks="linear")
+    assert not app.sidebar.error
+    assert app.selectbox(key="hessian.dataset.digest").options == [f"from the link ({digest[:8]}…)"]
+
+
+def test_data_can_be_forgotten(data_directory):
+    app = pressed(brought(flowers(), "flowers.csv"), "keep")
+    (kept,) = (data_directory / "uploads").iterdir()
+    checked(app.button(key=f"{PAGE}.forget.{kept.stem}").click().run())
+    assert not kept.exists()
+
+
+def test_the_projection_keeps_the_variance_of_data_in_a_plane():
+    x = np.random.default_rng(0).normal(size=(50, 2)) @ np.array([[3.0, 0, 1, 2], [0, 1, -1, 0]])
+    data = Cleaned(x.astype(np.float32), np.arange(50) % 2, np.zeros((50, 0), np.float32), ("a", "b"))
+    points, share = figures.projection(data)
+    assert share == pytest.approx(1)
+    centered = x - x.mean(axis=0)
+    distances = np.linalg.norm(centered[:, None] - centered[None], axis=-1)
+    drawn = np.linalg.norm(points[:, None] - points[None], axis=-1)
+    np.testing.assert_allclose(drawn / drawn.max(), distances / distances.max(), atol=1e-5)
+
+
+def test_class_names_are_shown_as_text_in_the_legend():
+    table = parse_upload(b"a,b,kind\n1,2,<b>x</b>\n2,1,y\n3,4,<b>x</b>\n5,3,y\n")
+    figure = figures.scatter(clean_upload(table, Choices(("a", "b"), "kind")))
+    assert figure.data[0].name == "&lt;b&gt;x&lt;/b&gt;"
