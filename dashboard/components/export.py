@@ -11,6 +11,7 @@ import streamlit as st
 from dashboard.components.chart import image_format_chooser
 from dashboard.components.save_images import save_images
 from dashboard.exports import command_line, page_html, program
+from ntk_core.citation import bibtex, cite_run
 from ntk_core.results import ResultValue
 from ntk_core.specs import Spec
 
@@ -70,6 +71,10 @@ def _entries(title: str, run: Taken) -> None:
     st.code(command_line(spec), language="bash", wrap_lines=True)
     st.caption("The same in Python:")
     st.code(program(title, spec), language="python", height=150)
+    if result is not None:
+        st.caption("Cite this run:")
+        st.code(cite_run(result), language=None, wrap_lines=True)
+        _download("Papers and run, BibTeX", lambda: bibtex(result), f"{name}.bib", "text/x-bibtex")
 
 
 def _download(label: str, data: Callable[[], str], file_name: str, mime: str) -> None:

@@ -69,6 +69,7 @@ def test_first_visit_shows_the_precomputed_figure_with_its_origin_and_learning_r
     assert "Precomputed figure" in words(app)
     assert "Learning rate η used: linear output and softmax output 0.5." in words(app)
     assert "jax 0.10.2" in words(app)
+    assert any(block.value.startswith("Linearity Lab, run ") for block in app.code)
     assert "Press Run for yours" in words(app)  # the made result has other widths than the preset
 
 

@@ -1,0 +1,122 @@
+"""A full store lets go of what was used longest ago, and of nothing that is being computed."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from ntk_core.errors import InvalidInput
+from ntk_core.specs import digest
+from ntk_core.store import Store, _store
+from tests.store.made_runs import point, result, spec
+
+
+@pytest.fixture
+def full(location, num_bytes_of_a_run, monkeypatch):
+    """A store with room for three completed runs and a half."""
+    monkeypatch.setattr(_store, "TOUCH_S", 0.0)
+    store = Store(location, max_bytes=int(3.5 * num_bytes_of_a_run))
+    yield store
+    store.close()
+
+
+def kept(store: Store) -> set[int]:
+    return {run.spec.seed for run in store.runs().runs}
+
+
+def test_the_run_used_longest_ago_goes_first(full, num_bytes_of_a_run):
+    for number in range(1000, 1003):
+        full.save_result(result(spec=spec(number)))
+    assert full.result(digest(spec(1000))) is not None  # reading is using
+    full.save_result(result(spec=spec(1003)))
+    assert kept(full) == {1000, 1002, 1003}
+    assert full.result(digest(spec(1001))) is None
+    assert full.points_of(digest(spec(1001))) == {}
+    assert full.num_bytes() == 3 * num_bytes_of_a_run
+    full.save_result(result(spec=spec(1004)))
+    assert kept(full) == {1000, 1003, 1004}
+
+
+def test_a_run_that_is_being_computed_stays_until_it_ends(full):
+    full.points(spec(1000)).save("width=10", point(10))
+    for number in range(1001, 1009):
+        full.save_result(result(spec=spec(number)))
+    assert kept(full) == {1000, 1007, 1008}
+    full.save_result(result("cancelled", spec=spec(1000)))
+    for number in range(1009, 1012):
+        full.save_result(result(spec=spec(number)))
+    assert kept(full) == {1009, 1010, 1011}
+
+
+def test_a_run_whose_worker_was_killed_goes_after_the_lease(full, monkeypatch):
+    monkeypatch.setattr(_store, "LEASE_S", 0.02)
+    full.points(spec(1000)).save("width=10", point(10))
+    time.sleep(0.03)
+    for number in range(1001, 1005):
+        full.save_result(result(spec=spec(number)))
+    assert kept(full) == {1002, 1003, 1004}
+
+
+def test_a_run_that_is_resumed_is_being_computed_again(full):
+    full.save_result(result("cancelled", spec=spec(1000)))
+    full.points(spec(1000)).finished()
+    for number in range(1001, 1006):
+        full.save_result(result(spec=spec(number)))
+    assert 1000 in kept(full)
+
+
+def test_the_run_that_has_just_been_written_stays_however_large_it_is(location):
+    store = Store(location, max_bytes=10)
+    for number in range(3):
+        store.save_result(result(spec=spec(number)))
+        assert kept(store) == {number}
+    store.close()
+
+
+def test_what_was_set_aside_goes_before_any_run(full, change):
+    full.save_result(result(spec=spec(1000)))
+    change("UPDATE lab_points SET json = json || ' ' WHERE key = 'width=10'")
+    assert full.result(digest(spec(1000))) is None
+    full.save_result(result(spec=spec(1000)))
+    before = full.num_bytes()
+    for number in range(1001, 1003):
+        full.save_result(result(spec=spec(number)))
+    assert full.num_bytes() < before * 3
+    assert kept(full) == {1000, 1001, 1002}
+
+
+def test_a_file_that_was_full_shrinks(tmp_path):
+    store = Store(tmp_path / "results.sqlite")
+    large = point(10).model_copy(update={"runs": point(10).runs * 5000})
+    for number in range(3):
+        store.points(spec(number)).save("width=10", large)
+    store.close()
+    before = (tmp_path / "results.sqlite").stat().st_size
+    for number in range(3):
+        store.delete(digest(spec(number)))
+    store.close()
+    assert (tmp_path / "results.sqlite").stat().st_size < before / 10
+
+
+def test_looking_again_and_again_writes_once_a_minute(store, monkeypatch):
+    store.save_result(result())
+    first = store.runs().runs[0].used
+    for _ in range(3):
+        store.result(digest(result().spec))
+    assert store.runs().runs[0].used == first
+    monkeypatch.setattr(time, "time", lambda: first + 61)
+    store.result(digest(result().spec))
+    assert store.runs().runs[0].used == first + 61
+
+
+def test_the_environment_names_the_limit(tmp_path, monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_STORE_BYTES", "5000000")
+    assert Store(tmp_path / "a.sqlite").max_bytes == 5_000_000
+
+
+@pytest.mark.parametrize("given", ["-1", "0", "999999", "2 GB", "1e9", "9" * 30, "٥" * 8])
+def test_a_limit_that_is_no_number_of_bytes_is_refused(tmp_path, monkeypatch, given):
+    monkeypatch.setenv("LINEARITY_LAB_STORE_BYTES", given)
+    with pytest.raises(InvalidInput, match="LINEARITY_LAB_STORE_BYTES"):
+        Store(tmp_path / "a.sqlite")

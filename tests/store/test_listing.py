@@ -1,0 +1,76 @@
+"""Runs in a list: filtered, page by page, private ones for their owners only, quick with thousands."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import sqlalchemy as sa
+
+from ntk_core.papers import PRESETS
+from ntk_core.specs import ExperimentSpec, KernelDriftSpec, digest
+from ntk_core.store._store import _insert_run
+from tests.store.made_runs import SPEC, point, result, spec
+
+
+def seeds(runs) -> list[int]:
+    return [run.spec.seed for run in runs.runs]
+
+
+def test_the_runs_used_last_come_first_with_all_that_a_list_shows(store):
+    store.save_spec(spec(5))
+    store.save_result(result())
+    first, second = store.runs().runs
+    assert (first.spec, first.status, first.num_points, first.swept) == (SPEC, "completed", 2, "2 widths, 10 to 20")
+    assert (second.status, second.num_points, second.private, second.imported) == ("started", 0, False, False)
+    assert first.digest == digest(SPEC)
+    assert first.num_bytes + second.num_bytes == store.num_bytes()
+    assert abs(first.created - time.time()) < 60
+
+
+def test_runs_are_filtered_by_experiment_status_and_words(store):
+    store.save_result(result())
+    store.save_result(result("cancelled", spec=spec(77)))
+    store.save_spec(PRESETS["zhu-fig2"].spec)
+    assert {run.experiment for run in store.runs(experiment="dag").runs} == {"dag"}
+    assert seeds(store.runs(status="cancelled")) == [77]
+    assert seeds(store.runs(text='"seed":77')) == [77]
+    assert seeds(store.runs(text=digest(SPEC)[:12].upper())) == [0]
+    assert store.runs(text="GAUSSIAN seed").total == 2
+    assert store.runs(text="gaussian nowhere").total == 0
+
+
+@pytest.mark.parametrize("text", ["%", "_", "'", '"; DROP TABLE lab_runs', "\0", "\\", "é" * 9000])
+def test_words_are_words_and_not_patterns(store, text):
+    store.save_result(result())
+    found = store.runs(text=text)
+    assert found.total == len(found.runs) == int(text in ("_", "\0"))  # an underscore stands in kernel_drift
+
+
+def test_a_private_run_is_listed_for_those_who_know_its_digest(store, monkeypatch):
+    monkeypatch.setattr(ExperimentSpec, "is_private", property(lambda self: self.seed == 77))
+    store.save_result(result())
+    store.save_result(result(spec=spec(77)))
+    assert set(seeds(store.runs())) == {0, 77}
+    assert seeds(store.runs(visible=())) == [0]
+    assert store.runs(visible=()).total == 1
+    assert set(seeds(store.runs(visible={digest(spec(77))}))) == {0, 77}
+    assert set(seeds(store.runs(visible={digest(SPEC)}))) == {0}
+
+
+def test_a_list_of_two_thousand_runs_comes_page_by_page_at_once(store):
+    def fill(connection: sa.Connection) -> None:
+        for number in range(2000):
+            _insert_run(connection, KernelDriftSpec(seed=number))
+
+    store._database.do(fill)
+    store.points(spec(7)).save("width=10", point(10))
+    began = time.perf_counter()
+    page = store.runs(limit=25, offset=1975)
+    assert (len(page.runs), page.total) == (25, 2001)
+    assert store.runs(text='"seed":1999,', limit=25).total == 1
+    # 0.02 s on a quiet machine: far below what reading every spec would take, far above what a busy machine needs.
+    assert time.perf_counter() - began < 2
+    assert (
+        len({run.digest for start in range(0, 2001, 500) for run in store.runs(limit=500, offset=start).runs}) == 2001
+    )

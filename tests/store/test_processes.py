@@ -1,0 +1,73 @@
+"""Several processes write to one store at once, and one of them is killed."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import signal
+import subprocess
+import sys
+
+from ntk_core.specs import digest
+from ntk_core.store import Store
+from tests.store.made_runs import ROOT, SPEC, point, result, spec
+
+BEGIN = (
+    "import os, signal, sys, tests.store.made_runs as made\n"
+    "from ntk_core.store import Store\n"
+    "store = Store(sys.argv[1], max_bytes=int(sys.argv[2])); number = int(sys.argv[3])\n"
+)
+SAVE = "points = store.points(made.SPEC)\n" + (
+    "for i in range(15): points.save(f'{number}-{i}', made.point(10)); points.save(f'shared-{i}', made.point(10))\n"
+)
+FILL = (
+    "for i in range(10):\n"
+    "    store.points(made.spec(1000 + i)).save('width=10', made.point(10))\n"
+    "    store.save_result(made.result(spec=made.spec(1000 + i)))\n"
+    "    store.save_result(made.result(spec=made.spec(1000 * (number + 2) + i)))\n"
+)
+KILL = "store.points(made.SPEC).save('width=10', made.point(10)); os.kill(os.getpid(), signal.SIGKILL)\n"
+NO_LIMIT = 10**12
+
+
+def start(script: str, *arguments: object) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", BEGIN + script, *map(str, arguments)], cwd=ROOT)
+
+
+def test_a_saved_point_survives_a_killed_writer(location):
+    assert start(KILL, location, NO_LIMIT, 0).wait() == -signal.SIGKILL
+    store = Store(location)
+    assert store.points(SPEC).finished() == {"width=10": point(10)}
+    store.close()
+
+
+def test_threads_and_processes_write_at_once_without_losing_a_point(location):
+    processes = [start(SAVE, location, NO_LIMIT, number) for number in range(3)]
+    store = Store(location)  # opened while the others create it
+
+    def write(thread: int) -> None:
+        for i in range(10):
+            store.points(SPEC).save(f"thread{thread}-{i}", point(10))
+
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        list(pool.map(write, range(3)))
+    assert [process.wait() for process in processes] == [0] * 3
+    found = store.points(SPEC).finished()
+    assert len(found) == 3 * 15 + 15 + 3 * 10
+    assert [run.num_points for run in store.runs().runs] == [len(found)]
+    store.close()
+
+
+def test_processes_that_write_the_same_runs_and_evict_each_others_keep_within_the_limit(location, num_bytes_of_a_run):
+    limit = 15 * num_bytes_of_a_run
+    processes = [start(FILL, location, limit, number) for number in range(3)]
+    assert [process.wait() for process in processes] == [0] * 3
+    one = Store(location, max_bytes=limit)
+    one.save_result(result(spec=spec(1999)))
+    assert one.num_bytes() <= limit
+    rows = one.runs(limit=1000).runs
+    assert 8 < len(rows) <= 15
+    for run in rows:  # what is there is whole
+        found = one.result(run.digest)
+        assert found is not None
+        assert (found.spec, found.status, digest(found.spec)) == (run.spec, "completed", run.digest)
+    one.close()

@@ -1,0 +1,121 @@
+"""What only a SQLite file can suffer: it is damaged as a whole, of the first layout, or another user's."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+
+import pytest
+
+from ntk_core.errors import InvalidInput
+from ntk_core.specs import SCHEMA_VERSION, canonical_json, digest
+from ntk_core.store import Store
+from ntk_core.store._entries import sha
+from tests.store.made_runs import SPEC, point, result, spec
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "lab" / "results.sqlite"
+
+
+@pytest.mark.parametrize("junk", [b"this is no database " * 500, os.urandom(9000)])
+def test_a_damaged_file_is_set_aside_and_a_new_one_begun(file, junk):
+    file.parent.mkdir()
+    file.write_bytes(junk)
+    store = Store(file)
+    store.points(SPEC).save("width=10", point(10))
+    assert set(store.points(SPEC).finished()) == {"width=10"}
+    store.close()
+    (aside,) = (path for path in file.parent.glob("*.damaged-*") if not path.name.endswith(("-wal", "-shm")))
+    assert aside.read_bytes() == junk
+
+
+def test_a_file_that_is_damaged_while_in_use_does_not_stop_the_store(file):
+    store = Store(file)
+    points = store.points(SPEC)
+    points.save("width=10", point(10))
+    store.close()
+    for part in file.parent.iterdir():
+        if part != file:
+            part.unlink()
+    file.write_bytes(b"overwritten by something else " * 1000)
+    assert points.finished() == {}
+    points.save("width=20", point(20))
+    assert points.finished() == {"width=20": point(20)}
+    store.close()
+
+
+def test_a_text_that_is_no_utf_8_is_set_aside_alone(file):
+    store = Store(file)
+    store.save_result(result())
+    store.save_result(result(spec=spec(7)))
+    with sqlite3.connect(file) as connection:
+        damage = "UPDATE {} SET {} = CAST(? AS TEXT) WHERE digest = ?"
+        connection.execute(damage.format("lab_points", "json") + " AND key = 'width=10'", (b"\xff\xfe", digest(SPEC)))
+        connection.execute(damage.format("lab_runs", "ending"), (b"\xff\xfe", digest(spec(7))))
+    connection.close()
+    assert store.result(digest(SPEC)) is None
+    assert store.result(digest(spec(7))) is None
+    assert [run.status for run in store.runs().runs] == ["damaged", "damaged"]
+    assert store.points(SPEC).finished() == {"width=20": point(20)}
+    store.close()
+
+
+def test_a_directory_is_not_a_store(tmp_path):
+    with pytest.raises(InvalidInput, match="LINEARITY_LAB_STORE"):
+        Store(tmp_path)
+
+
+def test_the_default_store_is_private_to_the_user(tmp_path, monkeypatch):
+    monkeypatch.delenv("LINEARITY_LAB_STORE", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    store = Store()
+    assert store.location == str(tmp_path / "linearity-lab" / "results.sqlite")
+    assert stat.S_IMODE((tmp_path / "linearity-lab").stat().st_mode) == 0o700
+    store.close()
+
+
+def test_a_url_opens_the_same_store_as_a_path(file):
+    store, other = Store(file), Store(f"sqlite:///{file}")
+    store.save_spec(SPEC)
+    assert other.location == store.location
+    assert other.spec(digest(SPEC)) == SPEC
+    store.close()
+    other.close()
+
+
+def test_what_the_first_layout_kept_is_taken_over_once(file):
+    file.parent.mkdir()
+    with sqlite3.connect(file) as connection:
+        connection.execute(
+            "CREATE TABLE runs (digest, schema_version, spec, status, result, sha, created FLOAT, used FLOAT)"
+        )
+        connection.execute("CREATE TABLE points (digest, key, json, sha)")
+        whole = result().model_dump_json()
+        for each, status, text, sha_of in ((SPEC, "completed", whole, sha(whole)), (spec(7), "started", None, None),
+                                           (spec(8), "completed", whole, "0" * 64)):  # fmt: skip
+            row = (digest(each), SCHEMA_VERSION, canonical_json(each), status, text, sha_of, 1.0, 1.0)
+            connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        begun = point(10).model_dump_json()
+        connection.execute("INSERT INTO points VALUES (?, 'width=10', ?, ?)", (digest(spec(7)), begun, sha(begun)))
+    connection.close()
+    store = Store(file)
+    assert store.result(digest(SPEC)) == result()
+    assert store.points(spec(7)).finished() == {"width=10": point(10)}
+    assert store.result(digest(spec(8))) is None
+    assert store.runs().total == 2
+    store.delete(digest(SPEC))
+    store.close()
+    assert Store(file).runs().total == 1  # the older tables are gone, so what was deleted does not come back
+
+
+def test_another_programs_tables_of_the_same_names_are_left_alone(file):
+    file.parent.mkdir()
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE runs (kilometers)")
+        connection.execute("CREATE TABLE points (team)")
+    Store(file).save_result(result())
+    assert {name for (name,) in connection.execute("SELECT name FROM sqlite_master")} >= {"runs", "points", "lab_runs"}
+    connection.close()
