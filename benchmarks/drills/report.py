@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import sys
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import environment, save
+from benchmarks.measure import RESULTS, environment
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("jax", "jaxlib", "numpy", "streamlit", "sqlalchemy")
@@ -48,7 +49,9 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 def conclude(name: str, measured: Mapping[str, Any], claims: Mapping[str, bool]) -> None:
     """Save and print; the exit code says whether every claim holds."""
-    save(f"drill_{name}", {"environment": environment(PACKAGES), "claims": dict(claims), **measured})
+    found = {"environment": environment(PACKAGES), "claims": dict(claims), **measured}
+    (RESULTS / f"drill_{name}.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    print(json.dumps(found, ensure_ascii=False))
     for claim, holds in claims.items():
         print(f"{'holds' if holds else 'FAILS'}: {claim}")
     sys.exit(0 if all(claims.values()) else 1)
