@@ -9,7 +9,6 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard.components.chart import image_format_chooser
-from dashboard.components.save_images import save_images
 from dashboard.exports import command_line, page_html, program
 from ntk_core.citation import bibtex, cite_run
 from ntk_core.results import ResultValue
@@ -49,11 +48,10 @@ def export_several(name: str, title: str, runs: Sequence[Taken], figures: Mappin
     """The same for figures of several runs."""
     with st.popover("Export", icon=":material/download:", key=f"export.{name}"):
         image_format_chooser()
-        save_images(f"export.{name}.images")
         results = [run.result for run in runs if run.result is not None]
         if len(results) < len(runs):
             st.caption("Numbers can be taken once the run has ended.")
-        else:
+        elif figures:
             _download("Figures, HTML", lambda: page_html(title, figures, results), f"{name}.html", "text/html")
         tabs = st.tabs([run.label for run in runs]) if len(runs) > 1 else [st.container()]
         for run, tab in zip(runs, tabs, strict=True):
@@ -68,9 +66,10 @@ def _entries(title: str, run: Taken) -> None:
         _download("Result, JSON", result.model_dump_json, f"{name}-result.json", "application/json")
     _download("Settings, JSON", lambda: spec.model_dump_json(indent=1), f"{name}-spec.json", "application/json")
     st.caption("The same from a terminal:")
-    st.code(command_line(spec), language="bash", wrap_lines=True)
+    # Without colors: those of the highlighting are too pale to be read by everybody.
+    st.code(command_line(spec), language=None, wrap_lines=True)
     st.caption("The same in Python:")
-    st.code(program(title, spec), language="python", height=150)
+    st.code(program(title, spec), language=None, height=150)
     if result is not None:
         st.caption("Cite this run:")
         st.code(cite_run(result), language=None, wrap_lines=True)

@@ -11,14 +11,15 @@ from plotly.subplots import make_subplots
 
 from dashboard.figures import dag
 from dashboard.figures.drawing import Drawing
-from dashboard.figures.dynamics import MODEL_TITLES
 from dashboard.figures.dynamics_ball import OUTSIDE, ball_radius
 from dashboard.figures.optimization import BOUND_TITLE, PL_BOUND_TITLE, rates_of
 from dashboard.figures.style import (
     FONT_SIZE,
     GUIDE_COLOR,
+    MODEL_TITLES,
     SEED_OPACITY,
     method_style,
+    model_style,
     network_style,
     nth_style,
     width_label,
@@ -49,16 +50,16 @@ def curve_and_change(points: Sequence[DynamicsPoint], width: int, *, with_change
         y=[row[0] for row in point.y],
         mode="markers",
         marker={"color": GUIDE_COLOR, "size": 10},
-        name="training points",
+        name="training data",
         row=1,
         col=1,
     )
-    for index, (name, dash) in enumerate((("network", "solid"), ("linearized", "dash"))):
+    for name, dash in (("network", "solid"), ("linearized", "dash")):
         figure.add_scatter(
             x=[row[0] for row in point.x_test],
             y=[row[0] for row in getattr(run, name).test_outputs[-1]],
             mode="lines",
-            line={"color": nth_style(index, "").color, "dash": dash, "width": 3},
+            line={"color": model_style(name).color, "dash": dash, "width": 3},
             name=MODEL_TITLES[name],
             hovertemplate=f"{MODEL_TITLES[name]}<br>x = %{{x:.2f}}<br>f = %{{y:.3f}}<extra></extra>",
             row=1,

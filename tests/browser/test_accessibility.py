@@ -1,0 +1,117 @@
+"""No page shuts anybody out: axe-core looks at every page in both themes, and one is used by the keyboard alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from dashboard.navigation import PAGES
+from tests.browser.conftest import READY
+
+pytestmark = pytest.mark.browser
+TIMEOUT_MS = 60_000
+# What Streamlit itself draws and no page can mend: (rule, part of the selector or of the HTML) → why.
+NOT_OURS: dict[tuple[str, str], str] = {}
+
+
+@pytest.fixture(scope="module")
+def looked_at(browser, dashboard_url) -> Iterator[Callable[[str, str, int], Page]]:
+    """A page of the dashboard in one of the themes, once it stands still."""
+    pages: dict[tuple[str, int], Page] = {}
+
+    def open_page(path: str, theme: str, width: int) -> Page:
+        if (theme, width) not in pages:
+            context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+            pages[theme, width] = context.new_page()
+        page = pages[theme, width]
+        page.goto(dashboard_url + path)
+        page.wait_for_selector(READY, timeout=TIMEOUT_MS)
+        expect(page.get_by_test_id("stSkeleton")).to_have_count(0, timeout=TIMEOUT_MS)
+        page.wait_for_timeout(300)
+        return page
+
+    yield open_page
+    for page in pages.values():
+        page.context.close()
+
+
+def violations(page: Page, *rules: str) -> list[str]:
+    """Serious and critical ones, a line each, without those that Streamlit alone could mend; of these rules or all."""
+    found = []
+    for rule in Axe().run(page, options={"runOnly": list(rules)} if rules else {}).response["violations"]:
+        if rule["impact"] not in ("serious", "critical"):
+            continue
+        for node in rule["nodes"]:
+            where = " ".join(map(str, node["target"])) + " " + node["html"]
+            if not any(rule["id"] == known and part in where for known, part in NOT_OURS):
+                found.append(f"{rule['id']}: {where[:300]} {node['failureSummary'][:200]}")
+    return found
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.name)
+def test_axe_finds_no_serious_violation(looked_at, entry, theme):
+    """At 1440 pixels in light, on a phone in dark."""
+    page = looked_at(f"/{entry.name}", theme, 1440 if theme == "light" else 390)
+    assert violations(page) == []
+
+
+def test_axe_finds_no_serious_violation_in_the_export_menu(looked_at):
+    page = looked_at("/kernel_drift", "light", 1440)
+    page.get_by_role("button", name="Export").click()
+    expect(page.get_by_role("button", name="Numbers, CSV")).to_be_visible()
+    assert violations(page) == []
+
+
+def press_tab_until(page: Page, is_there: str, most: int = 120) -> None:
+    """Tab on until the JavaScript condition on ``at``, the focused element, holds."""
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        if page.evaluate(f"(() => {{ const at = document.activeElement; return Boolean({is_there}) }})()"):
+            return
+    pytest.fail(f"the keyboard does not get to {is_there}")
+
+
+def test_one_page_is_used_by_the_keyboard_alone(open_page):
+    page = open_page("/kernel_drift?training.max_steps=5000&training.loss_threshold=1e-9&outputs=linear")
+    field = "at.tagName === 'INPUT' && at.getAttribute('aria-label') === 'Widths m'"
+    press_tab_until(page, field)
+    page.keyboard.press("Control+A")
+    page.keyboard.type("2,3,30000")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("widths=2%2C3%2C30000"), timeout=TIMEOUT_MS)
+
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_test_id("stProgress")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page).to_have_url(re.compile("job="), timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("stProgress")).to_contain_text("2 of 3 widths", timeout=TIMEOUT_MS)
+
+    press_tab_until(
+        page, "at.tagName === 'BUTTON' && at.innerText.includes('Stop') && at.closest('[data-testid=stMain]')"
+    )
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Stopped: 2 of 3 widths are done.")).to_be_visible(timeout=TIMEOUT_MS)
+
+    press_tab_until(page, "at.tagName === 'BUTTON' && at.innerText.includes('Export')")
+    page.keyboard.press("Enter")
+    press_tab_until(page, "at.tagName === 'BUTTON' && at.innerText.includes('Settings, JSON')", 40)
+    with page.expect_download() as settings:
+        page.keyboard.press("Enter")
+    assert settings.value.suggested_filename == "kernel-drift-spec.json"
+    page.keyboard.press("Escape")
+
+    press_tab_until(page, "at.dataset.title?.startsWith('Download plot')")
+    with page.expect_download() as image:
+        page.keyboard.press("Enter")
+    assert image.value.suggested_filename == "kernel_drift-against_width.svg"
+
+
+@pytest.mark.parametrize("query", ["?widths=%00%ff&job=%F0%9F%A6%84", "?preset=<script>alert(1)</script>&widths=1e999"])
+def test_an_address_that_nobody_meant_is_answered_in_sentences(open_page, query):
+    page = open_page("/kernel_drift" + query)
+    expect(page.get_by_text(re.compile("In the address")).first).to_be_visible(timeout=TIMEOUT_MS)
+    assert page.locator('[data-testid="stException"]').count() == 0
