@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from dashboard.components.export import export_menu
 from dashboard.components.provenance import provenance_footer
 from dashboard.explanations import CHANGE_FORMULA
 from dashboard.figures import kernel_drift
@@ -12,6 +13,7 @@ from dashboard.gallery import gallery_result
 from dashboard.navigation import PAGES
 from dashboard.thumbnails import page_thumbnail
 
+TITLE = "When does a wide network become linear?"
 SHOWN = "liu-fig1-left"
 # Question, what it opens, and with which query.
 QUESTIONS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
@@ -24,7 +26,7 @@ CARD_PIXELS = 160
 
 def living(page: str) -> None:
     """The picture that moves with its numbers; beside it one sentence and three questions."""
-    st.title("When does a wide network become linear?", anchor=False)
+    st.title(TITLE, anchor=False)
     result = gallery_result(SHOWN)
     picture, words = st.columns([7, 5], gap="large", vertical_alignment="center")
     with words:
@@ -43,6 +45,8 @@ def living(page: str) -> None:
         with st.expander("The numbers", icon=":material/table:"):
             rows = kernel_drift.width_rows(result.points)
             st.dataframe(rows, hide_index=True, alt=takeaway, key=f"{page}.numbers")
+        figures = {takeaway: kernel_drift.change_against_width(result.points, result.spec.widths)}
+        export_menu(page, TITLE, result.spec, result, figures)
 
 
 def _questions() -> None:
