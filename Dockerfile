@@ -1,24 +1,37 @@
-# CPU:  docker build -t linearity-lab . && docker run --rm -p 8501:8501 linearity-lab
+# CPU:  docker build -t linearity-lab . && docker run --rm -p 8501:8501 -v linearity-lab:/data linearity-lab
 # GPU:  docker build -t linearity-lab --build-arg ACCELERATOR=cuda13 . && docker run --rm --gpus all -p 8501:8501 linearity-lab
-FROM python:3.11-slim AS build
-# Empty for the CPU; cuda12 or cuda13 for an NVIDIA GPU (the driver comes from the host).
-ARG ACCELERATOR=""
-WORKDIR /build
-COPY requirements.txt .
-RUN python -m venv /opt/venv \
-    && /opt/venv/bin/pip install --no-cache-dir -r requirements.txt ${ACCELERATOR:+"jax[${ACCELERATOR}]"}
+# A host:  docker run --read-only --tmpfs /tmp -v linearity-lab:/data -e LINEARITY_LAB_PROFILE=hosted …  (docs/hosting.md)
 
-FROM python:3.11-slim
-RUN useradd --create-home --uid 1000 app
+# Any image with Python 3.11 or later as "python".
+ARG BASE=python:3.11-slim
+
+FROM ${BASE} AS build
+# cpu; cuda12 or cuda13 for an NVIDIA GPU (the driver comes from the host).
+ARG ACCELERATOR=cpu
+WORKDIR /build
+COPY locks/${ACCELERATOR}.txt requirements.txt
+# Every package as it was locked: its version, and the hash of its file.
+RUN python -m venv /opt/venv \
+    && /opt/venv/bin/pip install --no-cache-dir --no-deps --only-binary=:all: --require-hashes -r requirements.txt
+
+FROM ${BASE}
+RUN useradd --create-home --uid 1000 app && install -d -o app -g app -m 700 /data
 COPY --from=build /opt/venv /opt/venv
-ENV PATH="/opt/venv/bin:$PATH" \
-    PYTHONDONTWRITEBYTECODE=1 \
-    PYTHONUNBUFFERED=1 \
-    XLA_PYTHON_CLIENT_PREALLOCATE=false
 WORKDIR /app
 # .dockerignore lets in only what the dashboard runs on.
 COPY . .
+RUN /opt/venv/bin/python -m compileall -q /app
+# Everything that is written goes to /data (results, compiled code) or /tmp, so the rest can be read-only.
+ENV PATH="/opt/venv/bin:$PATH" \
+    HOME=/data \
+    XDG_DATA_HOME=/data \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE=true \
+    NVIDIA_DRIVER_CAPABILITIES=compute,utility \
+    XLA_PYTHON_CLIENT_PREALLOCATE=false
 USER 1000
+VOLUME /data
 EXPOSE 8501
 HEALTHCHECK --interval=30s --timeout=5s --start-period=60s --retries=3 \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8501/_stcore/health', timeout=4)"]

@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 APP := $(VENV)/.app-installed
 DEV := $(VENV)/.dev-installed
 
-.PHONY: help app test check static format gallery bench clean
+.PHONY: help app test check static format gallery bench lowest newest locks audit licenses clean
 
 help:
 	@echo "make app      start the dashboard on http://localhost:$(PORT)  (PORT=8502 make app: elsewhere)"
@@ -16,6 +16,9 @@ help:
 	@echo "make format   rewrite the code in the house style"
 	@echo "make gallery  compute the figures that are shown before anything is run"
 	@echo "make bench    measure speed and memory against peers, in a quarter of an hour of a quiet machine"
+	@echo "make lowest   a part of the tests with the lowest version of every requirement; make newest: the newest"
+	@echo "make locks    write locks/ anew: the versions and hashes that an image is built from"
+	@echo "make audit    ask for known vulnerabilities of what is locked; make licenses: list every license"
 	@echo "make clean    remove the virtual environment and every cache"
 
 app: $(APP)
@@ -46,8 +49,31 @@ bench: $(DEV)
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 	$(BIN)/python -m benchmarks.table
 
+# What runs in a minute and meets every requirement.
+SAMPLE := tests/core tests/store tests/dashboard/test_settings.py tests/dashboard/test_limits.py tests/hosting \
+  tests/kernels/test_empirical.py tests/early_time/test_linear_models.py
+
+lowest: RESOLUTION := lowest-direct
+newest: RESOLUTION := highest
+lowest newest: $(DEV)
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-$@
+	$(BIN)/uv pip install --quiet --python .venv-$@ --upgrade --resolution $(RESOLUTION) -r requirements-dev.txt
+	.venv-$@/bin/python -m pytest -q -n 2 -p no:cacheprovider $(SAMPLE)
+
+locks: $(DEV)
+	set -e; for each in cpu cuda12 cuda13; do \
+	  [ $$each = cpu ] && extra= || extra="jax[$$each]"; \
+	  echo "$$extra" | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --generate-hashes \
+	    --no-header requirements.txt requirements-postgres.txt - --output-file locks/$$each.txt; done
+
+audit: $(DEV)
+	$(BIN)/python .ci/audit.py
+
+licenses: $(DEV)
+	$(BIN)/python .ci/licenses.py
+
 clean:
-	rm -rf $(VENV) .peers .bench .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) .venv-lowest .venv-newest .peers .bench .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is touched only after pip succeeded, so an interrupted installation is resumed.
@@ -62,6 +88,6 @@ $(APP): requirements.txt $(VENV)/.created
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 
-$(DEV): requirements-dev.txt requirements-cluster.txt $(APP)
+$(DEV): requirements-dev.txt requirements-cluster.txt requirements-postgres.txt $(APP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@

@@ -15,10 +15,10 @@ class InvalidInput(ValueError):
     """
 
     def __init__(self, field: str, given: object, allowed: str):
-        self.field = field
+        self.field = _shorten(field, 120)
         self.given = _shorten(given)
         self.allowed = allowed
-        super().__init__(f"{field}: {self.given} is not allowed; allowed: {allowed}")
+        super().__init__(f"{self.field}: {self.given} is not allowed; allowed: {allowed}")
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.field, self.given, self.allowed))
@@ -61,4 +61,9 @@ def _amount(value: float, unit: str) -> str:
 
 def _shorten(value: object, limit: int = 60) -> str:
     text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return _encodable(text if len(text) <= limit else text[: limit - 1] + "…")
+
+
+def _encodable(text: str) -> str:
+    """``text`` with halves of characters, which JSON may hold and nothing can show, written out as ``\\ud800``."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

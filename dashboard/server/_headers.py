@@ -64,7 +64,8 @@ def security_headers(frames: tuple[str, ...] = ()) -> Mapping[str, str]:
     """Name → value; ``frames`` are the origins whose pages may show this one inside them."""
     policy = {
         "default-src": "'self'",
-        "script-src": " ".join(["'self'", *map(_hash, inline_scripts())]),
+        # Streamlit loads the scripts of a page's own components from memory, as blobs.
+        "script-src": " ".join(["'self'", "blob:", *map(_hash, inline_scripts())]),
         # Streamlit, Plotly and app.py write style elements and attributes while a page is drawn.
         "style-src": "'self' 'unsafe-inline'",
         "img-src": "'self' data: blob:",

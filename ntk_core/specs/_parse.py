@@ -93,6 +93,8 @@ def _validated(model: type[Part], data: dict[str, Any]) -> Part:
         return model.model_validate(data)
     except ValidationError as error:
         raise InvalidSpec(problems(model, error)) from None
+    except UnicodeEncodeError as error:  # half of a character: JSON may hold it, pydantic does not look at it
+        raise InvalidSpec((InvalidInput("spec", error.object, "text of whole Unicode characters"),)) from None
 
 
 def _drop_unused(part_type: type[SpecPart], data: dict[str, Any], given: dict[str, Any], prefix: str) -> None:

@@ -1,0 +1,56 @@
+"""Known vulnerabilities of everything that an image holds.
+
+    python .ci/audit.py [LOCK ...]     by default every lock in locks/
+
+Exit codes: 0 none known, 1 some known, 3 nobody could be asked: that is said, and is no pass.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+NONE_KNOWN, KNOWN, NOT_AUDITED = 0, 1, 3
+PATIENCE_S = 300
+
+
+def asked(lock: Path) -> Any:
+    """What pip-audit says of a lock, None when it could not say anything."""
+    command = [sys.executable, "-m", "pip_audit", "-r", str(lock), "--no-deps", "--disable-pip", "--format=json"]
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        return json.loads(ran.stdout)
+    except (subprocess.TimeoutExpired, OSError, ValueError):
+        return None
+
+
+def verdict(name: str, found: Any) -> int:
+    """Print what was found of the lock of that name; the exit code."""
+    packages = found["dependencies"] if found else []
+    for package in packages:
+        for flaw in package.get("vulns", []):
+            fixed = ", ".join(flaw["fix_versions"]) or "no version yet"
+            print(f"{name}: {package['name']} {package['version']}: {flaw['id']}, fixed in {fixed}")
+    if any(package.get("vulns") for package in packages):
+        return KNOWN
+    unasked = sum("skip_reason" in package for package in packages)
+    if unasked or not packages:
+        print(f"{name}: NOT AUDITED: no answer about {unasked} of {len(packages)} packages from the advisory service.")
+        return NOT_AUDITED
+    print(f"{name}: no known vulnerability in {len(packages)} packages.")
+    return NONE_KNOWN
+
+
+def main() -> int:
+    """Ask about each lock; the worst exit code, a known vulnerability first."""
+    locks = [Path(name) for name in sys.argv[1:]] or sorted((ROOT / "locks").glob("*.txt"))
+    codes = {verdict(lock.stem, asked(lock)) for lock in locks}
+    return KNOWN if KNOWN in codes else max(codes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

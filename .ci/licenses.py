@@ -1,0 +1,90 @@
+"""The license of every package that the dashboard runs on, and whether it is one that may be shipped along.
+
+python .ci/licenses.py            a table of what is installed here
+exit code 1: a license is missing or not allowed
+"""
+
+from __future__ import annotations
+
+import importlib.metadata as metadata
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parent.parent
+# Permissive ones, and two (MPL, LGPL) whose terms end at the package itself. In the words of SPDX and of classifiers.
+ALLOWED = re.compile(
+    r"MIT(-CMU|-0)?|MIT License|(0BSD|BSD)(-\d-Clause)?|BSD License|\d-Clause BSD License|ISC( License.*)?"
+    r"|Apache([- ]2\.0|[- ]License.*)?|Apache Software License|PSF(-2\.0)?|Python Software Foundation License"
+    r"|Zlib|CC0-1\.0|Unlicense|The Unlicense.*|HPND"
+    r"|MPL-2\.0|Mozilla Public License 2\.0.*|LGPL-3\.0-only|GNU Lesser General Public License v3.*",
+    re.IGNORECASE,
+)
+
+
+def installed(names: Iterator[str]) -> dict[str, metadata.Distribution]:
+    """Everything that these packages need here, by canonical name; what is not installed is left out."""
+    found: dict[str, metadata.Distribution] = {}
+    waiting = [Requirement(name) for name in names]
+    seen: set[tuple[str, frozenset[str]]] = set()
+    while waiting:
+        wanted = waiting.pop()
+        name, extras = canonicalize_name(wanted.name), frozenset(wanted.extras)
+        if (name, extras) in seen:
+            continue
+        seen.add((name, extras))
+        try:
+            found[name] = metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            continue
+        for line in found[name].requires or []:
+            inner = Requirement(line)
+            if inner.marker is None or any(inner.marker.evaluate({"extra": extra}) for extra in (extras or {""})):
+                waiting.append(inner)
+    return found
+
+
+def stated(file: str) -> Iterator[str]:
+    """The requirements of a file of this project."""
+    for line in (ROOT / file).read_text(encoding="utf-8").splitlines():
+        text = line.partition("#")[0].strip()
+        if text and not text.startswith("-"):
+            yield text
+
+
+def license_of(package: metadata.Distribution) -> str:
+    """Its SPDX expression, its classifiers, or the first line of what it calls its license; empty for none."""
+    about = package.metadata
+    if about.get("License-Expression"):
+        return str(about["License-Expression"])
+    classifiers = [text.rpartition(" :: ")[2] for text in about.get_all("Classifier") or [] if "License ::" in text]
+    if any(text != "OSI Approved" for text in classifiers):
+        return " AND ".join(text for text in classifiers if text != "OSI Approved")
+    return str(about.get("License") or "").strip().partition("\n")[0]
+
+
+def is_allowed(expression: str) -> bool:
+    """Whether all licenses of an expression are allowed, or one of each choice."""
+    choices = re.split(r"\s+OR\s+", expression.strip("() "))
+    return any(
+        all(ALLOWED.fullmatch(name.strip("() ")) for name in re.split(r"\s+AND\s+", choice)) for choice in choices
+    )
+
+
+def main() -> int:
+    """Print the table; 1 when a license is not allowed."""
+    bad = 0
+    for name, package in sorted(installed(stated("requirements.txt")).items()):
+        expression = license_of(package)
+        allowed = is_allowed(expression)
+        bad += not allowed
+        print(f"{name:28} {package.version:14} {expression or 'none'}{'' if allowed else '   <- not allowed'}")
+    return int(bool(bad))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

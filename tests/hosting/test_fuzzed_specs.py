@@ -1,0 +1,41 @@
+"""Specs as nobody would write them: parsed, estimated, refused in sentences or let pass, never a traceback.
+
+Ten thousand of them: ``python -m benchmarks.drills.fuzzed_specs``.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from benchmarks.drills.fuzzed_specs import fuzz
+from ntk_core.errors import InvalidInput
+from ntk_core.papers import PRESETS
+from ntk_core.specs import InvalidSpec, canonical_json, parse_spec
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_every_fuzzed_spec_is_let_pass_or_refused_in_sentences(seed):
+    findings = fuzz(500, seed)
+    assert findings.failures == []
+    seen = {outcome for outcome, count in findings.outcomes.items() if count}
+    assert {"command line: let pass", "command line: refused", "JSON: refused", "address: too large"} <= seen
+
+
+def test_half_of_a_character_is_refused_and_written_out():
+    """JSON may hold one half of a pair of surrogates, which neither a browser nor a terminal can show."""
+    data = json.loads(canonical_json(PRESETS["zhu-fig2"].spec))
+    data["graph"]["edges"][0]["kind"] = "\ud800"
+    with pytest.raises(InvalidSpec) as refused:
+        parse_spec(json.dumps(data))
+    for problem in refused.value.problems:
+        assert str(problem).encode()
+    with pytest.raises(InvalidSpec):
+        parse_spec({"experiment": "dag", "activation": "\ud800"})
+
+
+def test_a_sentence_stays_short_whatever_it_is_about():
+    error = InvalidInput("9" * 5000, "x" * 5000, "less")
+    assert len(str(error)) < 250
+    assert parse_spec("{}")
