@@ -17,13 +17,15 @@ from ntk_core.compositions._blocks import (
 )
 from ntk_core.compositions._composition import (
     Composition,
+    Nesting,
     composition_data,
     composition_digest,
+    nestings,
     parse_composition,
     positions,
 )
 from ntk_core.compositions._examples import EXAMPLE_TITLES, composition_examples
-from ntk_core.compositions._shapes import Layout, PlacedLayer, PlacedNesting, lay_out
+from ntk_core.compositions._shapes import Layout, PlacedLayer, lay_out
 from ntk_core.compositions._verdict import CompositionVerdict, composition_verdict
 
 __all__ = [
@@ -41,8 +43,8 @@ __all__ = [
     "GlobalAverageBlock",
     "Layout",
     "Nested",
+    "Nesting",
     "PlacedLayer",
-    "PlacedNesting",
     "ResidualBlock",
     "ScaleBlock",
     "Trained",
@@ -51,6 +53,7 @@ __all__ = [
     "composition_examples",
     "composition_verdict",
     "lay_out",
+    "nestings",
     "parse_composition",
     "positions",
 ]

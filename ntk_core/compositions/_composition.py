@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -18,7 +19,15 @@ MAX_BYTES, MAX_BLOCKS, MAX_NESTING = 20_000, 64, 4
 ALLOWED = 'an object such as {"layers": [{"kind": "dense", "width": "m"}, {"kind": "activation", "function": "tanh"}]}'
 
 
-class Composition(BaseModel):
+class _Listed(BaseModel):
+    """The JSON of a composition, for pydantic to check."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    layers: tuple[Block, ...] = Field(min_length=1)
+
+
+@dataclass(frozen=True)
+class Composition:
     """Layers from the input to the last hidden one; a dense output layer without bias follows by itself.
 
     >>> composition = parse_composition('{"layers": [{"kind": "dense"}, {"kind": "activation", "function": "erf"}]}')
@@ -26,8 +35,7 @@ class Composition(BaseModel):
     '{"layers":[{"kind":"dense","width":"m"},{"kind":"activation","function":"erf"}]}'
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    layers: tuple[Block, ...] = Field(min_length=1)
+    layers: tuple[Block, ...]
 
     def __str__(self) -> str:
         """Compact JSON text, read back by :func:`parse_composition`."""
@@ -71,7 +79,7 @@ def parse_composition(data: Any) -> Composition:
         raise InvalidInput("layers", data if data not in (None, "") else "nothing", ALLOWED)
     _check_nesting(data.get("layers"))
     try:
-        found = Composition.model_validate(data)
+        found = Composition(_Listed.model_validate(data).layers)
     except ValidationError as error:
         raise _problem(error) from None
     if not found.trained():
@@ -85,6 +93,34 @@ def positions(layers: tuple[Block, ...], prefix: str = "layers") -> Iterator[tup
         yield f"{prefix}.{index}", block
         if isinstance(block, Nested):
             yield from positions(block.layers, f"{prefix}.{index}.layers")
+
+
+@dataclass(frozen=True)
+class Nesting:
+    """A residual or concat block: its way around leads from behind layer ``start`` to layer ``end``, counted from 1.
+
+    Layers are those with weights; 0 is the input.
+    """
+
+    kind: str
+    start: int
+    end: int
+
+
+def nestings(composition: Composition) -> tuple[Nesting, ...]:
+    """Every way around, the inner ones first."""
+    return tuple(_nestings(composition.layers, 0))
+
+
+def _nestings(blocks: tuple[Block, ...], below: int) -> Iterator[Nesting]:
+    for block in blocks:
+        if isinstance(block, Nested):
+            yield from _nestings(block.layers, below)
+            inside = sum(isinstance(each, Trained) for _, each in positions(block.layers))
+            yield Nesting(block.kind, below, below + inside)
+            below += inside
+        else:
+            below += isinstance(block, Trained)
 
 
 def _first(blocks: tuple[Block, ...], count: Iterator[int], is_raw: bool) -> tuple[list[int], bool]:
@@ -144,7 +180,7 @@ def _problem(error: ValidationError) -> InvalidInput:
     *path, last = [part for part in detail["loc"] if part not in BLOCKS] or [""]
     place = ".".join(str(part + 1) if isinstance(part, int) else str(part) for part in (*path, last))
     kind = next((part for part in reversed(detail["loc"]) if part in BLOCKS), None)
-    model: type[BaseModel] = BLOCKS[str(kind)] if kind else Composition
+    model: type[BaseModel] = BLOCKS[str(kind)] if kind else _Listed
     raised = detail.get("ctx", {}).get("error")
     if isinstance(raised, InvalidInput):
         return InvalidInput(place, raised.given, raised.allowed)

@@ -42,20 +42,10 @@ class PlacedLayer:
 
 
 @dataclass(frozen=True)
-class PlacedNesting:
-    """A residual or concat block: its way around leads from behind layer ``start`` to layer ``end``, counted from 1."""
-
-    kind: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True)
 class Layout:
-    """All layers with weights, all ways around, and the shape of what the output layer sees."""
+    """All layers with weights, and the shape of what the output layer sees."""
 
     layers: tuple[PlacedLayer, ...]
-    nestings: tuple[PlacedNesting, ...]
     last_shape: Shape
 
 
@@ -67,7 +57,7 @@ def lay_out(composition: Composition, width: int, input_shape: Shape) -> Layout:
     """
     walk = _Walk(width)
     shape = walk.through(composition.layers, "layers", tuple(input_shape), 0)
-    return Layout(tuple(walk.layers), tuple(walk.nestings), shape)
+    return Layout(tuple(walk.layers), shape)
 
 
 class _Walk:
@@ -76,7 +66,6 @@ class _Walk:
     def __init__(self, width: int):
         self._width = width
         self.layers: list[PlacedLayer] = []
-        self.nestings: list[PlacedNesting] = []
 
     def through(self, blocks: tuple[Block, ...], prefix: str, shape: Shape, around: int) -> Shape:
         """The shape behind these blocks."""
@@ -88,9 +77,7 @@ class _Walk:
                 self.layers.append(PlacedLayer(name, place, block, shape, above, around))
                 shape = above
             elif isinstance(block, Nested):
-                start = len(self.layers)
                 inner = self.through(block.layers, f"{place}.layers", shape, around + 1)
-                self.nestings.append(PlacedNesting(block.kind, start, len(self.layers)))
                 shape = _joined(block, place, shape, inner)
             else:
                 shape = _plain_shape(block, place, shape)

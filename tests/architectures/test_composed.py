@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -15,10 +16,18 @@ from ntk_core.errors import InvalidInput
 from ntk_core.experiments import layer_sizes
 from ntk_core.experiments._networks import build_network
 from ntk_core.hessians import hessian_norm
-from ntk_core.kernels import empirical_ntk
 from ntk_core.spec_parts import ArchitectureSpec
+from tests.cases import FAST_COMPILE, Case, random_params
+from tests.hessians.dense_oracle import full_hessian
 
 M, C = 6, 2
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _quickly(quick_compilation: None) -> None:
+    """No test here is about speed."""
+
+
 X = np.random.default_rng(0).standard_normal((4, 5))
 IMAGES = np.random.default_rng(1).standard_normal((3, 4, 4, 2))
 
@@ -49,54 +58,40 @@ EQUAL = [
         IMAGES,
     ),
 ]
-IDS = [type(net).__name__ for net, _, _ in EQUAL]
 
 
-@pytest.mark.parametrize("parameterization", ["ntk", "lecun"])
-@pytest.mark.parametrize(("net", "layers", "x"), EQUAL, ids=IDS)
-def test_a_composition_is_the_network_that_it_writes_down(net, layers, x, parameterization, x64):
-    net = type(net)(**{**vars_of(net), "parameterization": parameterization})
-    own = Composed(parse_composition({"layers": layers}), M, C, net.output, parameterization)
-    params = net.init(jax.random.key(3), x.shape[1:])
-    drawn = own.init(jax.random.key(3), x.shape[1:])
-    assert jax.tree.map(jnp.shape, drawn) == jax.tree.map(jnp.shape, params)
-    np.testing.assert_allclose(own.apply(params, x), net.apply(params, x), rtol=1e-12, atol=1e-12)
-    jax.tree.map(np.testing.assert_array_equal, drawn, params)
+def equal_pair(index: int, **changes: Any):
+    """(network, the same as a composition, inputs, parameters of both)."""
+    net, layers, x = EQUAL[index]
+    net = replace(net, **changes)
+    own = Composed(parse_composition({"layers": layers}), M, C, net.output, net.parameterization)
+    return net, own, x, random_params(Case("", net, x.shape[1:]))
 
 
-def vars_of(net) -> dict[str, Any]:
-    return {name: getattr(net, name) for name in net.__dataclass_fields__}
-
-
-MIXED = parse_composition(
-    {
-        "layers": [
-            *convolution(True),
-            {"kind": "concat", "layers": [*convolution(), {"kind": "scale", "factor": 0.5}]},
-            {"kind": "average-pool"},
-            {"kind": "convolution", "width": 3, "kernel_size": 2, "padding": "zero", "stride": 2},
-            *dense("0.5m"),
-            {"kind": "residual", "layers": [*dense("2m", function="softplus"), *dense("0.5m")]},
-        ]
-    }
+@pytest.mark.parametrize(
+    ("index", "parameterization"), [*((index, "ntk") for index in range(len(EQUAL))), (2, "lecun")]
 )
+def test_a_composition_is_the_network_that_it_writes_down(index, parameterization, x64):
+    net, own, x, params = equal_pair(index, parameterization=parameterization)
+    assert own.layers == net.layers
+    assert own.layer_input_shapes(x.shape[1:]) == net.layer_input_shapes(x.shape[1:])
+    both = jax.jit(lambda w: (own.apply(w, x), net.apply(w, x)), compiler_options=FAST_COMPILE)
+    np.testing.assert_allclose(*both(params), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("output", ["linear", "softmax"])
-def test_the_structured_kernel_is_that_of_explicit_jacobians(output, x64):
-    net = Composed(MIXED, M, C, output)
-    params = net.init(jax.random.key(0), (4, 4, 2))
-    expected = empirical_ntk(lambda w, x: net.apply(w, x), params, IMAGES)
-    np.testing.assert_allclose(empirical_ntk(net, params, IMAGES), expected, rtol=1e-10, atol=1e-10)
+def test_a_composition_draws_the_parameters_of_the_network_that_it_writes_down():
+    net, own, x, _ = equal_pair(0)
+    drawn, expected = (jax.jit(each.init, static_argnums=1)(jax.random.key(3), x.shape[1:]) for each in (own, net))
+    jax.tree.map(np.testing.assert_array_equal, drawn, expected)
 
 
 def test_the_hessian_norm_is_that_of_the_dense_hessian(x64):
-    net = Composed(MIXED, 2, C, "swish")
-    params = net.init(jax.random.key(0), (4, 4, 2))
-    flat, restore = jax.flatten_util.ravel_pytree(params)
-    hessian = jax.hessian(lambda w: net.apply(restore(w), IMAGES[:1])[0, 1])(flat)
-    expected = np.abs(np.linalg.eigvalsh(hessian)).max()
-    found = hessian_norm(net, params, jnp.asarray(IMAGES[0]), 1, tolerance=1e-9)
+    layers = [*dense(), {"kind": "concat", "layers": [*dense(2), {"kind": "scale", "factor": 0.5}]}]
+    layers += [{"kind": "residual", "layers": dense(6, function="softplus")}]
+    net = Composed(parse_composition({"layers": layers}), 4, C, "swish")
+    params, x = random_params(Case("", net, (5,))), jnp.asarray(X[0])
+    expected = np.abs(np.linalg.eigvalsh(full_hessian(net, params, x, 1)[0])).max()
+    found = hessian_norm(net, params, x, 1, tolerance=1e-9)
     assert found.converged
     assert found.value == pytest.approx(expected, rel=1e-8)
 
