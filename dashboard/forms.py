@@ -8,6 +8,7 @@ from typing import Any, Generic
 
 import streamlit as st
 
+from dashboard.components.composition_editor import composition_editor
 from dashboard.components.upload_chooser import upload_chooser
 from dashboard.limits import check_limits, largest_fit, limit_words
 from dashboard.own_data import brought
@@ -246,6 +247,8 @@ class SpecForm(Generic[Part]):
                 st.number_input(**shared, step=1)
             case "number":
                 st.number_input(**shared, step=float(setting.step), format="%g")
+            case "composition":
+                composition_editor(**shared)
             case "upload":
                 upload_chooser(**shared)
             case _:
@@ -263,7 +266,7 @@ def _help(setting: Setting) -> str:
 
 def _held(setting: Setting, value: Any) -> Any:
     """What the setting's widget holds for a value."""
-    if setting.entry in ("list", "text", "upload"):
+    if setting.entry in ("list", "text", "upload", "composition"):
         return "" if value is None else text_of(value)
     return list(value) if setting.entry == "choices" else value
 

@@ -119,6 +119,9 @@ def _derived_widths(spec: Spec) -> dict[str, int]:
     architecture: Any = getattr(spec, "architecture", None)
     if architecture is not None and setting_of(spec, "architecture.relative_widths"):
         found["architecture.relative_widths"] = max(architecture.widths(largest))
+    for name in ("architecture.composition", "composition"):
+        if own := setting_of(spec, name):
+            found[name] = max(block.size(largest) for block in own.trained())
     graphs: Any = getattr(spec, "graphs", None)
     if graphs is not None:
         found["graph"] = max(size for graph in graphs().values() for size in graph.sizes(largest).values())

@@ -29,8 +29,8 @@ from ntk_core.vocabulary import (
 )
 
 Part = TypeVar("Part", bound=SpecPart)
-Entry = Literal["choice", "choices", "switch", "integer", "number", "list", "text", "upload"]
-_AS_IT_IS = ("upload",)  # entries whose text a spec takes as it is
+Entry = Literal["choice", "choices", "switch", "integer", "number", "list", "text", "upload", "composition"]
+_AS_IT_IS = ("upload", "composition")  # entries whose text a spec takes as it is
 _VOCABULARIES = (ACTIVATIONS, ARCHITECTURES, DATASETS, HESSIAN_NETWORKS, LOSSES, METHODS, OUTPUTS, PARAMETERIZATIONS)
 
 

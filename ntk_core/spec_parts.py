@@ -10,11 +10,14 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    InstanceOf,
+    PlainSerializer,
     SerializerFunctionWrapHandler,
     model_serializer,
     model_validator,
 )
 
+from ntk_core.compositions import Composition, composition_data, composition_examples, lay_out, parse_composition
 from ntk_core.datasets import DatasetShapes, dataset_options, dataset_shapes
 from ntk_core.errors import InvalidInput
 from ntk_core.uploads import DIGEST, HOW_TO_BRING, MissingUpload
@@ -55,6 +58,21 @@ UploadDigest = Annotated[str, BeforeValidator(_digest)]
 Width = Annotated[int, BeforeValidator(_count), Field(ge=1, le=10_000_000)]
 
 
+COMPOSED = "composed"  # the architecture that a person puts together
+_LAYERED = tuple(name for name in ARCHITECTURES if name != COMPOSED)
+
+
+def _composition(data: Any) -> Any:
+    """A composition from JSON; what is wrong inside it is named behind the name of the setting."""
+    try:
+        return parse_composition(data)
+    except InvalidInput as error:
+        raise InvalidInput("", f"{error.field}: {error.given}", error.allowed) from None
+
+
+CompositionField = Annotated[InstanceOf[Composition], BeforeValidator(_composition), PlainSerializer(composition_data)]
+
+
 class SpecPart(BaseModel):
     """A frozen group of settings; unknown settings are refused.
 
@@ -80,8 +98,13 @@ class SpecPart(BaseModel):
         return {name: value for name, value in handler(self).items() if self.uses(name)}
 
     def uses(self, name: str) -> bool:
-        """Whether this kind uses the setting of that name."""
-        return name not in self.relevant or getattr(self, self.selector) in self.relevant[name]
+        """Whether this kind, or one of the kinds where several are chosen, uses the setting of that name."""
+        return name not in self.relevant or chosen_among(getattr(self, self.selector), self.relevant[name])
+
+
+def chosen_among(chosen: Any, kinds: tuple[str, ...]) -> bool:
+    """Whether a choice, or one of several, is among ``kinds``."""
+    return any(each in kinds for each in chosen) if isinstance(chosen, tuple | list) else chosen in kinds
 
 
 class DatasetSpec(SpecPart):
@@ -167,6 +190,8 @@ class ArchitectureSpec(SpecPart):
 
     selector: ClassVar[str] = "kind"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {
+        **dict.fromkeys(("depth", "activation", "use_bias", "bias_layers"), _LAYERED),
+        "composition": (COMPOSED,),
         "bottleneck_width": ("bottleneck",),
         "bottleneck_layer": ("bottleneck",),
         "bottleneck_activation": ("bottleneck",),
@@ -198,6 +223,12 @@ class ArchitectureSpec(SpecPart):
         max_length=16,
         title="Widths of the layers, in m",
         description="One multiple of m for each hidden layer, such as 1, 0.5, 2; m for all when empty.",
+    )
+    composition: CompositionField = Field(
+        composition_examples()["residual"],
+        title="Your layers",
+        description="Registered layers as JSON, from the input on; an output layer follows by itself.",
+        json_schema_extra={"entry": "composition"},
     )
     parameterization: ParameterizationName = Field(
         "ntk", title="Parameterization", description="How weights are drawn and scaled with the width."
@@ -266,6 +297,8 @@ class ArchitectureSpec(SpecPart):
 
     def widths(self, width: int) -> tuple[int, ...]:
         """The width of each hidden layer at width m."""
+        if self.kind == COMPOSED:
+            return tuple(block.size(width) for block in self.composition.trained())
         widths = [width] * self.depth
         if self.uses("relative_widths") and self.relative_widths is not None:
             widths = [max(1, round(multiple * width)) for multiple in self.relative_widths]
@@ -275,21 +308,40 @@ class ArchitectureSpec(SpecPart):
 
     def biases(self) -> tuple[bool, ...]:
         """Whether each hidden layer has biases."""
+        if self.kind == COMPOSED:
+            return tuple(block.bias for block in self.composition.trained())
         chosen = range(1, self.depth + 1) if self.bias_layers is None else self.bias_layers
         return tuple(self.use_bias and layer in chosen for layer in range(1, self.depth + 1))
+
+    @property
+    def activations(self) -> tuple[str, ...]:
+        """Every nonlinearity of the hidden layers."""
+        if self.kind == COMPOSED:
+            return self.composition.functions()
+        other = self.bottleneck_activation if self.kind == "bottleneck" else "same"
+        return (self.activation,) if other == "same" else (self.activation, other)
 
     @property
     def num_convolutions(self) -> int:
         """How many of the hidden layers are convolutions."""
         return {"convnet": self.depth, "mixed": 1}.get(self.kind, 0)
 
-    def check_inputs(self, input_shape: tuple[int, ...], field: str = "architecture") -> None:
-        """Refuse inputs that the layers cannot take, naming the setting inside ``field``.
+    def check_inputs(
+        self, input_shape: tuple[int, ...], field: str = "architecture", *, widths: tuple[int, ...] = (1,)
+    ) -> None:
+        """Refuse inputs that the layers cannot take at one of the widths, naming the setting inside ``field``.
 
         Raises:
             InvalidInput: for a convolution on anything but images, a filter larger than its image, or a
-                pooling that does not divide its sides.
+                pooling that does not divide its sides, or layers of one's own that do not fit together.
         """
+        if self.kind == COMPOSED:
+            try:
+                for width in widths:
+                    lay_out(self.composition, width, input_shape)
+            except InvalidInput as error:
+                name = f"{field}.composition" if field else "composition"
+                raise InvalidInput(name, f"{error.field}: {error.given}", error.allowed) from None
         if not self.num_convolutions:
             return
         if len(input_shape) != 3:

@@ -97,6 +97,7 @@ ARCHITECTURES = _table(
     Term("densenet", "DenseNet", "every layer sees all layers below it; edges may be dropped"),
     Term("convnet", "ConvNet", "convolutions, then a readout; the width is the number of channels"),
     Term("mixed", "convolution, then dense", "one convolution, then dense layers"),
+    Term("composed", "your own layers", "registered layers in the order in which you write them"),
 )
 
 DATASETS = _table(
@@ -128,6 +129,8 @@ HESSIAN_NETWORKS = _table(
         "quadratic bottleneck",
         "f = vᵀσ(w₃ w₂ᵀσ(w₁x)/√m)/√m with σ(z) = z²/2 and scalar x = 1: a bottleneck of one neuron",
     ),
+    Term("composed", "your own layers", "registered layers in the order in which you write them, linear output"),
+    Term("composed-nonlinear-output", "your own layers, nonlinear output", "your own layers behind φ"),
 )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ntk_core.architectures import (
     Bottleneck,
+    Composed,
     ConvNet,
     DAGNetwork,
     DenseNet,
@@ -26,6 +27,7 @@ from ntk_core.architectures import (
     Scaled,
     Subtracted,
 )
+from ntk_core.compositions import parse_composition
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,24 @@ _GRAPH = {
         Edge("c", "output", 0.2),
     ),
 }
+
+_TANH = {"kind": "activation", "function": "tanh"}
+_COMPOSITION = parse_composition(
+    {
+        "layers": [
+            {"kind": "convolution", "width": "m", "bias": True},
+            _TANH,
+            {"kind": "concat", "layers": [{"kind": "convolution"}, _TANH, {"kind": "scale", "factor": 0.5}]},
+            {"kind": "average-pool", "size": 2},
+            {"kind": "dense", "width": 5},
+            _TANH,
+            {
+                "kind": "residual",
+                "layers": [{"kind": "dense", "width": "2m", "bias": True}, _TANH, {"kind": "dense", "width": 5}],
+            },
+        ]
+    }
+)
 
 ARCHITECTURES = [
     Case("shallow", FullyConnected(width=6, num_outputs=2, activation="tanh", use_bias=True), (4,)),
@@ -78,6 +98,7 @@ ARCHITECTURES = [
     Case("conv-pooled", ConvNet(width=4, num_outputs=2, activation="gelu", pool_size=2, symmetric=True), (4, 4, 1)),
     Case("mixed", MixedNet(width=4, depth=3, num_conv=1, num_outputs=2, activation="tanh", use_bias=True), (3, 3, 2)),
     Case("graph", DAGNetwork(width=7, num_outputs=2, activation="tanh", use_bias=True, **_GRAPH), (4,)),
+    Case("composed", Composed(_COMPOSITION, width=3, num_outputs=2), (4, 4, 2)),
 ]
 
 

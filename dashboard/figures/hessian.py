@@ -200,7 +200,7 @@ def table_rows(points: Sequence[HessianPoint], output: str = "swish") -> list[di
                 "Tangent kernel K": _power(law_of(own, lambda _, run: run.kernel)),
                 "ΔK at the largest width": f"{_amount(moved)} (m = {width_label(last.wide_width)})" if changes else "–",
                 "Becomes linear?": becomes_linear(law_of(own, VIEWS["‖H‖ / ‖∇f‖²"].of)),
-                "Paper says": "yes" if _is_linear(series) else "no",
+                "Paper says": "–" if _is_own(series) else "yes" if _is_linear(series) else "no",
             }
         )
     return rows
@@ -212,9 +212,14 @@ def _is_linear(series: Series) -> bool:
     return not (parts.nonlinear or parts.narrow)
 
 
+def _is_own(series: Series) -> bool:
+    """Whether somebody put the network together; no paper is about it."""
+    return series.network.startswith("composed")
+
+
 def _stated_norm(series: Series) -> str:
     """‖H‖ in Table 1, which is about the NTK parameterization."""
-    if series.parameterization != "ntk":
+    if series.parameterization != "ntk" or _is_own(series):
         return "–"
     return "Õ(m^{−1/2})" if _is_linear(series) else "Õ(1)"
 

@@ -10,10 +10,12 @@ import plotly.graph_objects as go
 
 from dashboard.comparison import PARTS, ArchitecturePair
 from dashboard.figures.style import GUIDE_COLOR, Style, network_style, width_label
+from ntk_core.compositions import nestings
 from ntk_core.experiments import LayerSize, min_width
 from ntk_core.spec_parts import ArchitectureSpec
 from ntk_core.vocabulary import ACTIVATIONS, ARCHITECTURES, PARAMETERIZATIONS
 
+Skip = tuple[int, int, str]  # from box, to box, "residual" or "concat"
 DRAWING_HEIGHT = 190
 _HALF = 0.27  # half the width of a box, of the distance between two
 
@@ -31,19 +33,15 @@ def drawing(
     heights = [_height(count, max(*features, width)) for count in features]
     shapes: list[dict[str, Any]] = []
     for index, height in enumerate(heights):
-        trained = index > 0 and is_trained(architecture, index)
+        trained = index > 0 and is_trained(architecture, index, len(sizes))
         shapes += _boxes(index, height, style if trained else None, _copies(sizes, index))
     arrows = [_arrow((index - 1 + _HALF, 0), (index - _HALF, 0), GUIDE_COLOR) for index in range(1, len(heights))]
-    skips = _skips(architecture)
-    shapes += [_arc(architecture, heights, skip, style) for skip in skips]
-    ends = sorted({high for _, high in skips})
+    skips = _skips(architecture, sizes)
+    shapes += [_arc(heights, skip, style) for skip in skips]
+    ends = sorted({(high, kind) for _, high, kind in skips})
     arrows += [
-        _arrow(
-            (_end(architecture, high), heights[high] / 2 + 0.2),
-            (_end(architecture, high), heights[high] / 2),
-            style.color,
-        )
-        for high in ends
+        _arrow((_end(high, kind), heights[high] / 2 + 0.2), (_end(high, kind), heights[high] / 2), style.color)
+        for high, kind in ends
     ]
     words = [f"input<br>{features[0]:,} numbers"]
     for row in layer_rows(architecture, sizes):
@@ -60,14 +58,14 @@ def drawing(
     figure.add_scatter(**shared, y=below, mode="text", text=labels, textfont={"size": 11 if crowded else 14})
     figure.add_scatter(**shared, y=[0] * len(heights), mode="markers", marker={"size": 26, "opacity": 0})
     if ends:
-        sums = architecture.kind == "resnet"
-        tops = [heights[high] / 2 + 0.17 for high in ends]
-        marks = {"mode": "text", "text": ["⊕" if sums else "‖"] * len(ends), "textfont": {"size": 14}}
-        figure.add_scatter(x=[_end(architecture, high) + 0.2 for high in ends], y=tops, hoverinfo="skip", **marks)
+        tops = [heights[high] / 2 + 0.17 for high, _ in ends]
+        texts = ["⊕" if kind == "residual" else "‖" for _, kind in ends]
+        marks = {"mode": "text", "text": texts, "textfont": {"size": 14}}
+        figure.add_scatter(x=[_end(*end) + 0.2 for end in ends], y=tops, hoverinfo="skip", **marks)
     # All at once: plotly checks every shape anew with each one that is added.
     figure.update_layout(showlegend=False, shapes=shapes, annotations=arrows)
     figure.update_xaxes(visible=False, range=[-0.55, len(heights) - 0.45], fixedrange=True)
-    figure.update_yaxes(visible=False, range=[-1.45, 1.75 if _skips(architecture) else 1.15], fixedrange=True)
+    figure.update_yaxes(visible=False, range=[-1.45, 1.75 if skips else 1.15], fixedrange=True)
     return figure.update_layout(height=DRAWING_HEIGHT, margin={"l": 4, "r": 4, "t": 4, "b": 4}, dragmode=False)
 
 
@@ -103,7 +101,7 @@ def layer_rows(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> li
         {
             "layer": "output layer" if index == len(sizes) else f"hidden layer {index}",
             "kind": "convolution" if size.positions > 1 else "dense",
-            "trained": is_trained(architecture, index),
+            "trained": is_trained(architecture, index, len(sizes)),
             "in-degree": size.fan_in,
             "neurons or channels": size.features,
             "parameters": size.num_params,
@@ -114,13 +112,14 @@ def layer_rows(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> li
 
 def description(architecture: ArchitectureSpec) -> str:
     """The architecture in words: kind, depth, activation, biases, parameterization."""
-    layers = f"{architecture.depth} hidden layer" + "s" * (architecture.depth > 1)
     biased = architecture.biases()
+    layers = f"{len(biased)} hidden layer" + "s" * (len(biased) > 1)
+    activations = ", ".join(ACTIVATIONS[name].title for name in architecture.activations) or "no activation"
     named = ", ".join(str(layer) for layer, has in enumerate(biased, start=1) if has)
     biases = "biases" if all(biased) else f"biases in layer {named}" if any(biased) else "no biases"
     zero = {"symmetric": ", two mirrored copies", "subtracted": ", minus its output at w₀"}
     return (
-        f"{ARCHITECTURES[architecture.kind].title}, {layers}, {ACTIVATIONS[architecture.activation].title}, {biases}, "
+        f"{ARCHITECTURES[architecture.kind].title}, {layers}, {activations}, {biases}, "
         f"{PARAMETERIZATIONS[architecture.parameterization].title} parameterization"
         + (", output weights ±1" if architecture.output_weights == "signs" else "")
         + zero.get(architecture.initial_output, "")
@@ -130,7 +129,11 @@ def description(architecture: ArchitectureSpec) -> str:
 def drawing_words(architecture: ArchitectureSpec, sizes: Sequence[LayerSize], width: int) -> str:
     """The drawing for those who do not see it."""
     neurons = ", ".join(f"{size.features:,}" for size in sizes[:-1])
-    skips = {"resnet": " Each skip adds a layer to a later one.", "densenet": " Every layer sees all layers below it."}
+    skips = {
+        "resnet": " Each skip adds a layer to a later one.",
+        "densenet": " Every layer sees all layers below it.",
+        "composed": " ⊕ adds and ‖ puts side by side what goes around." * bool(_skips(architecture, sizes)),
+    }
     return (
         f"{description(architecture)}. At width {width:,} its hidden layers have {neurons} "
         f"{'neurons or channels' if sizes[0].positions > 1 else 'neurons'}; the smallest "
@@ -139,10 +142,10 @@ def drawing_words(architecture: ArchitectureSpec, sizes: Sequence[LayerSize], wi
     )
 
 
-def is_trained(architecture: ArchitectureSpec, layer: int) -> bool:
-    """Whether the layer, counted from 1, moves in training."""
-    last = architecture.depth + 1
-    return {"all": True, "first": layer == 1, "hidden": layer < last, "last": layer == last}[architecture.trained]
+def is_trained(architecture: ArchitectureSpec, layer: int, last: int) -> bool:
+    """Whether the layer, counted from 1 to the output layer ``last``, moves in training."""
+    first = [index + 1 for index in architecture.composition.first()] if architecture.uses("composition") else [1]
+    return {"all": True, "first": layer in first, "hidden": layer < last, "last": layer == last}[architecture.trained]
 
 
 def _height(count: int, largest: int) -> float:
@@ -175,27 +178,32 @@ def _arrow(start: tuple[float, float], end: tuple[float, float], color: str) -> 
     return {**places, **axes, "text": "", "showarrow": True, "arrowhead": 2, "arrowwidth": 1.6, "arrowcolor": color}
 
 
-def _skips(architecture: ArchitectureSpec) -> list[tuple[int, int]]:
-    """(from box, to box) of every skip; box 0 is the input, the last one the output layer."""
-    last = architecture.depth + 1
+def _skips(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> list[Skip]:
+    """(from box, to box, kind) of every skip; box 0 is the input, the last one the output layer."""
+    last = len(sizes)
+    if architecture.uses("composition"):
+        # What is concatenated is seen by the next layer; what is added is added behind the last one of its block.
+        return [
+            (each.start, each.end if each.kind == "residual" else each.end + 1, each.kind)
+            for each in nestings(architecture.composition)
+            if each.start < each.end
+        ]
     if architecture.kind == "densenet":
-        return [(low, high) for high in range(2, last + 1) for low in range(high - 1)]
+        return [(low, high, "concat") for high in range(2, last + 1) for low in range(high - 1)]
     if architecture.kind == "resnet":
         every = architecture.skip_every
-        return [(low, low + every) for low in range(1, last - every, every)]
+        return [(low, low + every, "residual") for low in range(1, last - every, every)]
     return []
 
 
-def _end(architecture: ArchitectureSpec, high: int) -> float:
+def _end(high: int, kind: str) -> float:
     """Where a skip arrives: a sum behind the layer, a concatenation before it."""
-    return high if architecture.kind == "resnet" else high - _HALF / 2
+    return high if kind == "residual" else high - _HALF / 2
 
 
-def _arc(
-    architecture: ArchitectureSpec, heights: Sequence[float], skip: tuple[int, int], style: Style
-) -> dict[str, Any]:
+def _arc(heights: Sequence[float], skip: Skip, style: Style) -> dict[str, Any]:
     """From the middle of a box to a later one."""
-    (low, high), end = skip, _end(architecture, skip[1])
+    (low, high, _), end = skip, _end(*skip[1:])
     top = 1.4 + 0.5 * (high - low) / (len(heights) - 1)
     path = f"M {low},{heights[low] / 2} C {low},{top} {end},{top} {end},{heights[high] / 2 + 0.08}"
     return {"type": "path", "path": path, "line": {"color": style.color, "width": 1.6}}

@@ -90,6 +90,7 @@ _KINDS = {
     "few-bottleneck-neurons": (GREEN, "dash", "hourglass"),
     "bottleneck-repaired": (SKY, "solid", "triangle-up"),
     "unequal": (ORANGE, "solid", "circle"),
+    "composed": (GREEN, "solid", "diamond"),
 }
 # Graphs that are one of the architectures.
 _KIND_OF_GRAPH = {

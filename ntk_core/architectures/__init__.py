@@ -1,6 +1,7 @@
 """Networks as programs over layers that are linear in their weights."""
 
 from ntk_core.architectures._activations import activation_function, output_function, output_jacobian
+from ntk_core.architectures._composed import Composed
 from ntk_core.architectures._convolution import Convolution
 from ntk_core.architectures._convolutional import ConvNet, Convolutional, MixedNet
 from ntk_core.architectures._fully_connected import Bottleneck, FullyConnected
@@ -18,6 +19,7 @@ from ntk_core.graphs import Edge, Group
 __all__ = [
     "Bottleneck",
     "Chain",
+    "Composed",
     "ConvNet",
     "Convolution",
     "Convolutional",

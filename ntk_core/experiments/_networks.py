@@ -7,6 +7,7 @@ from typing import Any
 
 from ntk_core.architectures import (
     Bottleneck,
+    Composed,
     ConvNet,
     DenseNet,
     FullyConnected,
@@ -25,6 +26,7 @@ _NETWORKS: dict[str, Callable[..., Network]] = {
     "densenet": DenseNet,
     "convnet": ConvNet,
     "mixed": MixedNet,
+    "composed": Composed,
 }
 
 
@@ -42,6 +44,7 @@ _DIRECT = (
     "padding",
     "readout",
     "pool_size",
+    "composition",
 )
 
 
@@ -52,6 +55,8 @@ def build_network(architecture: ArchitectureSpec, width: int, num_outputs: int, 
         InvalidInput: for a combination of settings that the network refuses.
     """
     settings: dict[str, Any] = {name: getattr(architecture, name) for name in _DIRECT if architecture.uses(name)}
+    if not architecture.uses("composition"):
+        settings["use_bias"] = architecture.biases()
     if architecture.uses("relative_widths") and architecture.relative_widths is not None:
         settings["width"] = architecture.widths(width)
     if architecture.uses("bottleneck_activation") and architecture.bottleneck_activation != "same":
@@ -61,7 +66,6 @@ def build_network(architecture: ArchitectureSpec, width: int, num_outputs: int, 
             "width": width,
             "num_outputs": num_outputs,
             "output": output,
-            "use_bias": architecture.biases(),
             "output_signs": architecture.output_weights == "signs",
             **settings,
         }

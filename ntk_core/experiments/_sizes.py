@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ntk_core.compositions import ConvolutionBlock, lay_out
 from ntk_core.spec_parts import ArchitectureSpec
 
 
@@ -67,6 +68,8 @@ def layer_sizes(
     architecture: ArchitectureSpec, width: int, input_shape: tuple[int, ...], num_outputs: int
 ) -> list[LayerSize]:
     """The layers of the network of this architecture and width, in order."""
+    if architecture.uses("composition"):
+        return _composed_sizes(architecture, width, input_shape, num_outputs)
     num_convolutions = architecture.num_convolutions
     positions = math.prod(input_shape[:2]) if num_convolutions else 1
     fan_in = input_shape[-1] if num_convolutions else math.prod(input_shape)
@@ -84,3 +87,18 @@ def layer_sizes(
             sizes.append(LayerSize(1, fan_in, features, biases, masked))
             fan_in = fan_in + features if architecture.kind == "densenet" else features
     return [*sizes, LayerSize(1, fan_in, num_outputs, masked=masked)]
+
+
+def _composed_sizes(
+    architecture: ArchitectureSpec, width: int, input_shape: tuple[int, ...], num_outputs: int
+) -> list[LayerSize]:
+    layout, sizes = lay_out(architecture.composition, width, input_shape), []
+    for layer in layout.layers:
+        features = layer.output_shape[-1]
+        biases = features if layer.block.bias else 0
+        if isinstance(layer.block, ConvolutionBlock):
+            fan_in = layer.block.kernel_size**2 * layer.input_shape[-1]
+            sizes.append(LayerSize(math.prod(layer.output_shape[:-1]), fan_in, features, biases))
+        else:
+            sizes.append(LayerSize(1, math.prod(layer.input_shape), features, biases))
+    return [*sizes, LayerSize(1, math.prod(layout.last_shape), num_outputs)]

@@ -14,7 +14,9 @@ _CHOICES = (
 )
 _TABLE: dict[str, Any] = {
     "networks": tuple(
-        name for name, term in HESSIAN_NETWORKS.items() if name not in ("shallow", "quadratic-bottleneck")
+        name
+        for name in HESSIAN_NETWORKS
+        if not name.startswith("composed") and name not in ("shallow", "quadratic-bottleneck")
     ),
     "num_inputs": 3,
     "bounds": False,

@@ -98,7 +98,7 @@ class DynamicsSpec(SweepSpec):
         return self
 
     def _check_data(self, shapes: DatasetShapes) -> None:
-        self.architecture.check_inputs(shapes.input_shape)
+        self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
         if not shapes.class_names and self.loss != "square":
             raise InvalidInput("loss", self.loss, "square, for data without classes")
         if not shapes.class_names and "softmax" in self.outputs:

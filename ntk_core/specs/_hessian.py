@@ -9,8 +9,10 @@ from pydantic import Field, field_validator, model_validator
 
 from ntk_core.errors import InvalidInput
 from ntk_core.spec_parts import (
+    COMPOSED,
     ActivationName,
     ArchitectureSpec,
+    CompositionField,
     DatasetSpec,
     OutputName,
     ParameterizationName,
@@ -66,6 +68,8 @@ HESSIAN_NETWORK_PARTS = {
     "mixed-bottleneck": HessianNetwork("mixed", narrow=True),
     "shallow": HessianNetwork(scalar=True),
     "quadratic-bottleneck": HessianNetwork("bottleneck", narrow=True, scalar=True),
+    COMPOSED: HessianNetwork(COMPOSED),
+    f"{COMPOSED}-nonlinear-output": HessianNetwork(COMPOSED, nonlinear=True),
 }
 
 
@@ -83,6 +87,8 @@ class HessianSpec(SweepSpec):
     """
 
     point_words: ClassVar[tuple[str, str]] = ("point", "points")
+    selector: ClassVar[str] = "networks"
+    relevant: ClassVar[dict[str, tuple[str, ...]]] = {"composition": (COMPOSED, f"{COMPOSED}-nonlinear-output")}
 
     experiment: Literal["hessian"] = "hessian"
     dataset: DatasetSpec = DatasetSpec(name="digits", num_samples=20, classes=(0, 1, 2), standardize="standard")
@@ -102,6 +108,7 @@ class HessianSpec(SweepSpec):
         title="Networks",
         description="Networks to compare.",
     )
+    composition: CompositionField = ArchitectureSpec.model_fields["composition"]  # type: ignore[assignment]
     depth: int = Field(
         2, ge=1, le=8, title="Wide layers L", description="Number L of wide hidden layers; a bottleneck is one more."
     )
@@ -168,6 +175,8 @@ class HessianSpec(SweepSpec):
 
     @model_validator(mode="after")
     def _has_a_hessian(self) -> Self:
+        for name in self.composition.functions() if self.uses("composition") else ():
+            check_second_derivative("composition", name, ACTIVATIONS)
         check_second_derivative("activation", self.activation, ACTIVATIONS)
         check_second_derivative("output", self.output, OUTPUTS)
         if self.output == "linear" and any(HESSIAN_NETWORK_PARTS[name].nonlinear for name in self.networks):
@@ -189,6 +198,9 @@ class HessianSpec(SweepSpec):
         convolutional = [name for name in self.networks if HESSIAN_NETWORK_PARTS[name].is_convolutional]
         if convolutional and len(shapes.input_shape) != 3:
             raise InvalidInput("networks", convolutional[0], "with images only, for example dataset mnist")
+        if self.uses("composition"):
+            own = ArchitectureSpec(kind=COMPOSED, composition=self.composition)
+            own.check_inputs(shapes.input_shape, "", widths=self.widths)
         if self.output_index >= shapes.num_outputs:
             raise InvalidInput("output_index", self.output_index, f"0 to {shapes.num_outputs - 1}, one of the outputs")
         if self.num_inputs > shapes.num_samples:
@@ -218,6 +230,8 @@ class HessianSpec(SweepSpec):
                 return ArchitectureSpec(trained="first", output_weights="signs", **settings)
             settings |= {"activation": "quadratic", "bottleneck_activation": "identity", "bottleneck_width": 1}
             return ArchitectureSpec(depth=3, **settings)
+        if parts.kind == COMPOSED:
+            return ArchitectureSpec(composition=self.composition, **settings)
         depth = (max(self.depth, 2) if parts.narrow or parts.kind in ("resnet", "mixed") else self.depth) + parts.narrow
         if parts.kind == "bottleneck":
             settings["bottleneck_width"] = self.bottleneck_width

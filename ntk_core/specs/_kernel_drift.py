@@ -57,7 +57,7 @@ class KernelDriftSpec(SweepSpec):
     def _parts_fit(self) -> Self:
         shapes = self.dataset.known_shapes()
         if shapes is not None:
-            self.architecture.check_inputs(shapes.input_shape)
+            self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
         if self.infinite_width and not has_infinite_width(self.architecture):
             raise InvalidInput(
                 "infinite_width", True, "false, except for NTK parameterization and " + ", ".join(INFINITE_WIDTH_KINDS)

@@ -62,16 +62,17 @@ class LazySpec(SweepSpec):
     def _parts_fit(self) -> Self:
         shapes = self.dataset.known_shapes()
         if shapes is not None:
-            self.architecture.check_inputs(shapes.input_shape)
+            self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
         if self.architecture.initial_output != "random":
             raise InvalidInput(
                 "architecture.initial_output", self.architecture.initial_output, "random; starts says what is compared"
             )
-        if not ACTIVATIONS[self.architecture.activation].smooth:
+        kinked = [name for name in self.architecture.activations if not ACTIVATIONS[name].smooth]
+        if kinked:
             raise InvalidInput(
-                "architecture.activation",
-                self.architecture.activation,
-                "a smooth activation, since κ needs its second derivative",
+                f"architecture.{'composition' if self.architecture.uses('composition') else 'activation'}",
+                kinked[0],
+                "smooth activations, since κ needs their second derivative",
             )
         rough = [output for output in self.outputs if not OUTPUTS[output].smooth]
         if rough:

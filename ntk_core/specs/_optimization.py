@@ -53,7 +53,7 @@ class OptimizationSpec(SweepSpec):
         shapes = self.dataset.known_shapes()
         if shapes is None:
             return self
-        self.architecture.check_inputs(shapes.input_shape)
+        self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
         most = MAX_KERNEL_ROWS // shapes.num_outputs
         if shapes.num_samples > most:
             raise InvalidInput(

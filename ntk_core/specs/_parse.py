@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from ntk_core.errors import InvalidInput
-from ntk_core.spec_parts import SpecPart
+from ntk_core.spec_parts import SpecPart, chosen_among
 from ntk_core.specs._dag import DAGSpec
 from ntk_core.specs._dynamics import DynamicsSpec
 from ntk_core.specs._early_time import EarlyTimeSpec
@@ -100,7 +100,7 @@ def _validated(model: type[Part], data: dict[str, Any]) -> Part:
 def _drop_unused(part_type: type[SpecPart], data: dict[str, Any], given: dict[str, Any], prefix: str) -> None:
     """Take out of ``data`` what the kind chosen there does not use, unless it is given by its dotted name."""
     for name, kinds in part_type.relevant.items():
-        if data.get(part_type.selector) not in kinds and prefix + name not in given:
+        if not chosen_among(data.get(part_type.selector), kinds) and prefix + name not in given:
             data.pop(name, None)
     for name, info in part_type.model_fields.items():
         inner = info.annotation

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dashboard.exports import command_line
 from dashboard.settings import differences, settings, spec_from_texts, text_of, value_of, values_of
+from ntk_core.compositions import composition_examples
 from ntk_core.datasets import dataset_shapes
 from ntk_core.papers import PRESETS
 from ntk_core.specs import InvalidSpec, KernelDriftSpec, parse_spec, with_settings
@@ -31,6 +32,7 @@ def values(setting) -> st.SearchStrategy:
         "number": real,
         "list": st.lists(whole, min_size=1, max_size=24),
         "upload": st.text("0123456789abcdef", min_size=64, max_size=64),
+        "composition": st.sampled_from([str(each) for each in composition_examples().values()]),
         "text": st.one_of(st.just("auto"), real),
     }[setting.entry]
 

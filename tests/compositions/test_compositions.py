@@ -1,0 +1,223 @@
+"""Layers of one's own: JSON in and out, one sentence by its place for what is wrong, shapes and verdict by counting."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from ntk_core.compositions import (
+    BLOCKS,
+    Composition,
+    composition_digest,
+    composition_examples,
+    composition_verdict,
+    lay_out,
+    parse_composition,
+)
+from ntk_core.errors import InvalidInput
+from ntk_core.spec_parts import ArchitectureSpec
+from ntk_core.specs import (
+    HessianSpec,
+    InvalidSpec,
+    KernelDriftSpec,
+    LazySpec,
+    canonical_json,
+    digest,
+    parse_spec,
+    with_settings,
+)
+
+DENSE, TANH = {"kind": "dense", "width": "m"}, {"kind": "activation", "function": "tanh"}
+CONVOLUTION = {"kind": "convolution", "width": "m"}
+
+
+def composed(*layers) -> Composition:
+    return parse_composition({"layers": list(layers)})
+
+
+@pytest.mark.parametrize("name", composition_examples())
+def test_an_example_survives_the_round_trip_through_its_text(name):
+    example = composition_examples()[name]
+    assert parse_composition(str(example)) == example
+    assert hash(parse_composition(str(example))) == hash(example)
+    spaced = json.dumps(json.loads(str(example)), indent=3)
+    assert composition_digest(parse_composition(spaced)) == composition_digest(example)
+
+
+def test_equal_widths_have_one_spelling():
+    spellings = ["m", "1m", "1.0m", " m"]
+    assert len({str(composed({"kind": "dense", "width": width})) for width in spellings}) == 1
+
+
+REFUSED = [
+    ("", "layers", "text that is no JSON in line 1, column 1"),
+    ("[", "layers", "text that is no JSON in line 1, column 2"),
+    ("[" * 100_000, "layers", "100,000 characters"),
+    ("[" * 9_000, "layers", "text that is no JSON"),
+    ("[]", "layers", "[]"),
+    ("{}", "layers", "nothing"),
+    ('{"layers": []}', "layers", "[]"),
+    ('{"layers": [3]}', "layers.1", "3"),
+    ('{"layers": [{"kind": "dense"}], "code": "x"}', "layers", "code"),
+    ('{"layers": [{"kind": "exec"}]}', "layers.1.kind", "exec"),
+    ('{"layers": [{"kind": "dense"}, {}]}', "layers.2.kind", "nothing"),
+    ('{"layers": [{"kind": "dense", "widht": "m"}]}', "layers.1", "widht"),
+    ('{"layers": [{"kind": "dense", "width": "m2"}]}', "layers.1.width", "m2"),
+    ('{"layers": [{"kind": "dense", "width": "65m"}]}', "layers.1.width", "65m"),
+    ('{"layers": [{"kind": "dense", "width": 0}]}', "layers.1.width", "0"),
+    ('{"layers": [{"kind": "dense", "width": 1e99}]}', "layers.1.width", "1e+99"),
+    ('{"layers": [{"kind": "dense", "bias": "yes"}]}', "layers.1.bias", "yes"),
+    ('{"layers": [{"kind": "activation"}]}', "layers.1.function", "nothing"),
+    ('{"layers": [{"kind": "activation", "function": "os.system"}]}', "layers.1.function", "os.system"),
+    ('{"layers": [{"kind": "scale", "factor": NaN}]}', "layers.1.factor", "nan"),
+    ('{"layers": [{"kind": "residual", "layers": [{"kind": "dense", "width": -1}]}]}', "layers.1.layers.1.width", "-1"),
+    ('{"layers": [{"kind": "activation", "function": "erf"}]}', "layers", "no layer with weights"),
+]
+
+
+@pytest.mark.parametrize(("text", "field", "given"), REFUSED, ids=[given for _, _, given in REFUSED])
+def test_what_is_wrong_is_named_by_its_place(text, field, given):
+    with pytest.raises(InvalidInput) as error:
+        parse_composition(text)
+    assert (error.value.field, error.value.given) == (field, given)
+
+
+def test_too_many_and_too_deep_layers_are_refused():
+    inner = [DENSE]
+    for _ in range(4):
+        inner = [{"kind": "residual", "layers": inner}]
+    with pytest.raises(InvalidInput, match="5 deep"):
+        parse_composition({"layers": inner})
+    with pytest.raises(InvalidInput, match="more than 64 layers"):
+        parse_composition({"layers": [DENSE] * 40 + [{"kind": "residual", "layers": [DENSE] * 30}]})
+
+
+MISFITS = [
+    ([CONVOLUTION], (5,), "layers.1.kind"),
+    ([{"kind": "average-pool"}, DENSE], (5,), "layers.1.kind"),
+    ([DENSE, {"kind": "global-average"}], (4, 4, 1), "layers.2.kind"),
+    ([CONVOLUTION, {"kind": "average-pool", "size": 3}], (8, 8, 1), "layers.2.size"),
+    ([{"kind": "convolution", "kernel_size": 5}], (8, 4, 1), "layers.1.kernel_size"),
+    ([DENSE, {"kind": "residual", "layers": [{"kind": "dense", "width": 3}]}], (5,), "layers.2.layers"),
+    ([CONVOLUTION, {"kind": "concat", "layers": [{"kind": "average-pool"}]}], (8, 8, 1), "layers.2.layers"),
+]
+
+
+@pytest.mark.parametrize(("layers", "shape", "field"), MISFITS, ids=[field for _, _, field in MISFITS])
+def test_layers_that_do_not_fit_the_inputs_are_named(layers, shape, field):
+    with pytest.raises(InvalidInput) as error:
+        lay_out(composed(*layers), 8, shape)
+    assert error.value.field == field
+
+
+def test_layers_that_fit_at_one_width_only_are_refused_for_the_other():
+    composition = str(composed(DENSE, {"kind": "residual", "layers": [{"kind": "dense", "width": 30}]}))
+    settings = {"architecture.kind": "composed", "architecture.composition": composition}
+    assert with_settings(KernelDriftSpec(), {**settings, "widths": [30]}).architecture.widths(30) == (30, 30)
+    with pytest.raises(InvalidSpec, match=r"architecture.composition: layers.2.layers: 30 inside, 100 around"):
+        with_settings(KernelDriftSpec(), {**settings, "widths": [30, 100]})
+
+
+VERDICTS = [
+    ("fully-connected", (5,), "wide"),
+    ("bottleneck", (5,), "not wide"),
+    ("residual", (5,), "wide"),
+    ("concat", (5,), "wide"),
+    ("convolution", (8, 8, 1), "wide"),
+]
+
+
+@pytest.mark.parametrize(("name", "shape", "outcome"), VERDICTS)
+def test_the_verdict_is_that_of_the_theorems(name, shape, outcome):
+    assert composition_verdict(composition_examples()[name], 100, shape).outcome == outcome
+    assert composition_verdict(composition_examples()[name], 100, shape, "softmax").outcome == "not wide"
+
+
+def test_a_narrow_layer_with_a_way_around_it_is_left_to_the_measurement():
+    around = composed(DENSE, {"kind": "concat", "layers": [{"kind": "dense", "width": 2}, TANH]})
+    assert composition_verdict(around, 100, (5,)).outcome == "undecided"
+
+
+def random_json(rng: random.Random, depth: int = 0):
+    """JSON that often is a layer, and as often something else."""
+    if rng.random() < 0.25:
+        return rng.choice([None, True, -1, 0, 2.5, "m", "3m", "x" * 99, [], {}, 10**400, float("inf"), [[1]], "dense"])
+    layer = {"kind": rng.choice([*BLOCKS, "lambda", 3])}
+    settings = (
+        "width",
+        "function",
+        "bias",
+        "size",
+        "kernel_size",
+        "padding",
+        "factor",
+        "layers",
+        "stride",
+        "__class__",
+    )
+    for name in rng.sample(settings, rng.randint(0, 3)):
+        layer[name] = rng.choice(["m", "2m", 3, True, "tanh", "zero", 0.5, -1, None, [DENSE], [TANH, DENSE]])
+    if depth < 6 and layer["kind"] in ("residual", "concat"):
+        layer["layers"] = [random_json(rng, depth + 1) for _ in range(rng.randint(0, 3))]
+    return layer
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_any_text_is_a_network_or_one_sentence(part):
+    outcomes = []
+    for seed in range(part, 320, 4):
+        rng = random.Random(seed)
+        text = json.dumps({"layers": [DENSE, *(random_json(rng) for _ in range(rng.randint(0, 4)))]})
+        if seed % 3 == 0:
+            at = rng.randrange(len(text))
+            text = text[:at] + rng.choice(['"', "}", "\0", "m", ",", "[", "é", "1e9"]) + text[at + rng.randint(0, 9) :]
+        try:
+            composition = parse_composition(text)
+            lay_out(composition, rng.choice([1, 7, 100]), rng.choice([(5,), (8, 8, 3), (1,)]))
+        except InvalidInput as error:
+            outcomes.append(str(error))
+        else:
+            assert parse_composition(str(composition)) == composition
+            outcomes.append("network")
+    assert "network" in outcomes
+    assert [text for text in outcomes if "\n" in text or len(text) > 500] == []
+
+
+def test_a_spec_with_own_layers_has_a_canonical_text_and_nothing_that_they_do_not_use():
+    spec = with_settings(KernelDriftSpec(), {"architecture.kind": "composed"})
+    again = parse_spec(json.loads(canonical_json(spec)))
+    assert again == spec
+    assert "depth" not in canonical_json(spec)
+    other = with_settings(spec, {"architecture.composition": str(composition_examples()["bottleneck"])})
+    assert digest(other) != digest(spec)
+    with pytest.raises(InvalidSpec, match=r"architecture.depth"):
+        with_settings(spec, {"architecture.depth": 3})
+
+
+def test_specs_without_own_layers_are_as_they_were():
+    assert "composition" not in canonical_json(KernelDriftSpec())
+    assert "composition" not in canonical_json(HessianSpec())
+    assert "composition" in canonical_json(with_settings(HessianSpec(), {"networks": ["linear", "composed"]}))
+
+
+def test_a_hessian_of_kinked_layers_is_refused_by_the_name_of_the_setting():
+    relu = str(composed(DENSE, {"kind": "activation", "function": "relu"}))
+    with pytest.raises(InvalidSpec, match=r"composition: relu .*smooth"):
+        with_settings(HessianSpec(), {"networks": ["composed"], "composition": relu})
+    with pytest.raises(InvalidSpec, match=r"architecture.composition: relu .*smooth"):
+        with_settings(LazySpec(), {"architecture.kind": "composed", "architecture.composition": relu})
+
+
+def test_convolutions_on_a_table_are_refused_beside_the_setting():
+    text = str(composition_examples()["convolution"])
+    with pytest.raises(InvalidSpec, match=r"architecture.composition: layers.1.kind: convolution"):
+        with_settings(KernelDriftSpec(), {"architecture.kind": "composed", "architecture.composition": text})
+
+
+def test_an_architecture_of_own_layers_says_their_widths_biases_and_activations():
+    architecture = ArchitectureSpec(kind="composed", composition=composition_examples()["two-speeds"])
+    assert architecture.widths(10) == (40, 5)
+    assert architecture.biases() == (False, True)
+    assert architecture.activations == ("tanh", "softplus")
