@@ -85,7 +85,7 @@ def actions() -> None:
         st.markdown(f"**{len(chosen)} chosen**" if chosen else "Tick runs to compare, export or delete them.")
         if chosen:
             st.button("Clear", key=_key("clear"), on_click=_clear, type="tertiary")
-            st.download_button("Export", lambda: file_of_runs(chosen), "linearity-lab-runs.jsonl",
+            st.download_button("Export runs", lambda: file_of_runs(chosen), "linearity-lab-runs.jsonl",
                                "application/jsonl", on_click="ignore", icon=":material/download:",
                                key=_key("export"))  # fmt: skip
             with st.popover("Delete", icon=":material/delete:"):

@@ -208,7 +208,8 @@ def takeaway(runs: Runs, axis: Axis, measure: str, line: tuple[Any, ...]) -> str
             parts.append(f"{label}: {at_first.value:.3g} at {first:g}, {at_last.value:.3g} at {last:g}")
         else:
             parts.append(f"{label}: no converged run")
-    return f"{how.measures[measure].capitalize()} against {axis.title}. {'; '.join(parts)}."
+    title = how.measures[measure]
+    return f"{title[0].upper()}{title[1:]} against {axis.title}. {'; '.join(parts)}."
 
 
 def _rows_on(result: ResultValue, how: Comparison, axis: Axis, line: tuple[Any, ...]) -> list[Row]:

@@ -50,6 +50,9 @@ def test_means_are_over_converged_runs_and_the_others_are_marked():
     (row, _) = table(runs, axis, "sup_kernel_change", ("linear",))
     assert math.isclose(row["sup_kernel_change"], 1.0)
     assert (row["seeds"], row["did not converge"]) == (2, 1)
+    assert takeaway(runs, axis, "sup_kernel_change", ("linear",)).startswith(
+        "Kernel change ΔK against width m. A: 1 at 30"
+    )
     first, marked, *_ = overlay(runs, axis, "sup_kernel_change", ("linear",)).data
     assert list(first.y) == [1.0]
     assert (list(marked.y), marked.marker.symbol) == ([9.0], "circle-open")
