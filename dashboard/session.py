@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import streamlit as st
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+_SEEN = "seen_jobs"
 
 
 def viewer() -> str:
@@ -55,8 +57,19 @@ def followed_job(page: str) -> str | None:
 
 def follow_job(page: str, job_id: str | None) -> None:
     """Show this job's points on the page from now on."""
+    see_jobs([job_id] if job_id is not None else [])
     st.session_state[f"{page}.job"] = job_id
     st.session_state[f"{page}.detached"] = False
+
+
+def seen_jobs() -> frozenset[str]:
+    """The jobs that this session has started or opened: private ones are listed for it alone."""
+    return frozenset(st.session_state.get(_SEEN, ()))
+
+
+def see_jobs(job_ids: Iterable[str]) -> None:
+    """Note that this session knows these jobs."""
+    st.session_state.setdefault(_SEEN, set()).update(job_ids)
 
 
 def is_detached(page: str) -> bool:

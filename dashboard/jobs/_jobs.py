@@ -153,6 +153,14 @@ class Jobs:
             if (job := self._jobs.get(job_id)) is not None:
                 job.leave(viewer)
 
+    def forget(self, job_id: str) -> bool:
+        """Drop a job from memory, once its run is deleted from the store; False while it waits or runs."""
+        with self._changed:
+            if (job := self._jobs.get(job_id)) is not None and job.active:
+                return False
+            self._jobs.pop(job_id, None)
+            return True
+
     def ask_presence(self, is_connected: Callable[[str], bool]) -> None:
         """Whom to ask whether a viewer's browser is still there; else whoever has looked in the last seconds is."""
         self._is_connected = is_connected

@@ -6,13 +6,14 @@ grows beyond ``LINEARITY_LAB_STORE_BYTES``, the runs that were used longest ago 
 """
 
 from ntk_core.store._database import VARIABLE
-from ntk_core.store._listing import RunList, StoredRun
+from ntk_core.store._listing import MIN_PREFIX, STATUSES, RunList, StoredRun
 from ntk_core.store._run_file import Imported, read_runs, write_runs
-from ntk_core.store._store import LIMIT_VARIABLE, MIN_PREFIX, Store, StoredPoints
+from ntk_core.store._store import LIMIT_VARIABLE, Store, StoredPoints
 
 __all__ = [
     "LIMIT_VARIABLE",
     "MIN_PREFIX",
+    "STATUSES",
     "VARIABLE",
     "Imported",
     "RunList",

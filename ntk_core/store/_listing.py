@@ -11,7 +11,10 @@ from ntk_core.specs import SCHEMA_VERSION, Spec
 from ntk_core.store._entries import intact_spec
 from ntk_core.store._tables import RUNS
 
+MIN_PREFIX = 16
 STATUSES = ("completed", "cancelled", "failed", "started", "damaged", "older")
+# All that a list shows, without what is large beside the settings.
+LISTED = tuple(column for column in RUNS.c if column.name not in ("ending", "sha"))
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,8 @@ def conditions(
         found = [column.icontains(word, autoescape=True) for column in columns]
         wanted.append(sa.or_(RUNS.c.digest.istartswith(word, autoescape=True), *found))
     if visible is not None:
-        wanted.append(~RUNS.c.private | RUNS.c.digest.in_(list(visible)))
+        known = [name[:MIN_PREFIX] for name in visible]
+        wanted.append(~RUNS.c.private | sa.func.substr(RUNS.c.digest, 1, MIN_PREFIX).in_(known))
     return wanted
 
 

@@ -27,13 +27,12 @@ from ntk_core.store._entries import (
     warn,
 )
 from ntk_core.store._eviction import LEASE_S, LIMIT_VARIABLE, evict, limit_from_environment, total_bytes
-from ntk_core.store._listing import RunList, conditions, stored_run
+from ntk_core.store._listing import LISTED, MIN_PREFIX, RunList, StoredRun, conditions, stored_run
 from ntk_core.store._older import drop_older, read_older
 from ntk_core.store._tables import POINTS, RUNS, SET_ASIDE, insert_once
 
-__all__ = ["LIMIT_VARIABLE", "MIN_PREFIX", "Store", "StoredPoints"]
+__all__ = ["LIMIT_VARIABLE", "Store", "StoredPoints"]
 
-MIN_PREFIX = 16
 # A run that is looked at again and again is noted as used this often; more would make every look a write.
 TOUCH_S = 60.0
 _HEX = frozenset("0123456789abcdef")
@@ -148,7 +147,7 @@ class Store:
 
         Args:
             text: words that must all occur in the digest, the experiment, or the settings.
-            visible: digests of private runs that may be shown; all when None.
+            visible: the first 16 digits, or more, of private runs that may be shown; all when None.
             limit, offset: which of them.
         """
         wanted = conditions(experiment, status, text, visible)
@@ -159,6 +158,12 @@ class Store:
         )
         total, rows = self._database.do(lambda connection: (connection.scalar(count), connection.execute(query).all()))
         return RunList(tuple(stored_run(row) for row in rows), int(total or 0))
+
+    def listed(self, run: str) -> StoredRun | None:
+        """The line of the list for this digest; None when there is no such run."""
+        query = sa.select(*LISTED).where(RUNS.c.digest == run).order_by(RUNS.c.schema_version.desc()).limit(1)
+        row = self._database.do(lambda connection: connection.execute(query).one_or_none())
+        return None if row is None else stored_run(row)
 
     def delete(self, run: str) -> None:
         """Forget the run with this digest and its points."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from streamlit.runtime.pages_manager import PagesManager
@@ -29,6 +30,13 @@ class FakeJobs:
 
     def leave(self, job_id, viewer) -> None:
         self.left.append(job_id)
+
+    def forget(self, job_id) -> bool:
+        job = self.snapshots.get(job_id)
+        if job is None or not job.active:
+            self.snapshots.pop(job_id, None)
+            return True
+        return False
 
     def submit(self, spec, viewer="", address=""):
         if self.refusal:
@@ -67,6 +75,30 @@ class FakeJobs:
         self.stopped.append(job_id)
         self.snapshots[job_id] = replace(self.snapshots[job_id], status="cancelled")
         return True
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nobodys_results(tmp_path_factory) -> Iterator[None]:
+    """Nothing is read from or written to the results of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield from _store_at(patch, tmp_path_factory.mktemp("lab"))
+
+
+@pytest.fixture
+def own_store(monkeypatch: pytest.MonkeyPatch, tmp_path) -> Iterator[None]:
+    """An empty store for one test."""
+    yield from _store_at(monkeypatch, tmp_path)
+
+
+def _store_at(patch: pytest.MonkeyPatch, folder: Path) -> Iterator[None]:
+    from dashboard.stored_runs import shared_store
+
+    patch.setenv("LINEARITY_LAB_STORE", str(folder / "results.sqlite"))
+    shared_store.cache_clear()
+    yield
+    if shared_store.cache_info().currsize:
+        shared_store().close()
+    shared_store.cache_clear()
 
 
 @pytest.fixture
@@ -123,3 +155,4 @@ def _go_through_the_menu(patch: pytest.MonkeyPatch) -> None:
 def _put_in_place(patch: pytest.MonkeyPatch, fake: FakeJobs) -> None:
     patch.setattr("dashboard.jobs.shared_jobs", lambda: fake)
     patch.setattr("dashboard.components.run_panel.shared_jobs", lambda: fake)
+    patch.setattr("dashboard.components.run_list.shared_jobs", lambda: fake)

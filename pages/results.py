@@ -1,0 +1,17 @@
+"""What has been computed: find it, open it, compare it, take it along."""
+
+import streamlit as st
+
+from dashboard import session
+from dashboard.components.compared_runs import compared_runs
+from dashboard.components.run_list import actions, address, chosen_runs, filters, open_address, rows
+from dashboard.navigation import enter
+
+PAGE = enter("results")
+st.title("What has been computed here?", anchor=False)
+open_address(session.new_address(PAGE))
+found = filters()
+actions()
+compared_runs(PAGE, chosen_runs())
+rows(found)
+session.show_address(PAGE, address())

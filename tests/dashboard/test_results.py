@@ -1,0 +1,197 @@
+"""The results page: what is kept is found, opened, compared, taken along, brought back and deleted."""
+
+from __future__ import annotations
+
+import io
+import time
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard import stored_runs
+from dashboard.components import run_list
+from dashboard.profile import PROFILES
+from ntk_core.papers import PRESETS
+from ntk_core.specs import ExperimentSpec, KernelDriftSpec, digest
+from ntk_core.store import Store, read_runs
+from tests.dashboard.made_results import make_points, make_result
+from tests.dashboard.open_pages import checked, open_page, words
+
+
+@pytest.fixture
+def store(own_store) -> Store:
+    return stored_runs.shared_store()
+
+
+@pytest.fixture(autouse=True)
+def _no_workers(jobs, gallery, through_the_menu):
+    return
+
+
+def saved(store: Store, **settings) -> str:
+    result = make_result(make_points(), **settings)
+    store.save_result(result)
+    return digest(result.spec)
+
+
+def tick(app: AppTest, *runs: str) -> AppTest:
+    for run in runs:
+        app.checkbox(key=f"results.box.{run}").check()
+        checked(app.run())
+    return app
+
+
+def query(app: AppTest) -> dict[str, str]:
+    return {name: texts if isinstance(texts, str) else texts[-1] for name, texts in app.query_params.items()}
+
+
+def texts(app: AppTest) -> str:
+    return words(app) + "\n".join(box.label.replace("\\", "") for box in app.checkbox)
+
+
+def test_an_empty_store_says_so(store):
+    assert "Nothing has been computed yet." in words(open_page("results"))
+
+
+def test_runs_are_listed_in_words_with_their_status(store):
+    saved(store, num_seeds=3)
+    store.save_spec(PRESETS["zhu-fig2"].spec)
+    app = open_page("results")
+    assert "**Kernel** · 3 widths, 30 to 1000" in texts(app)
+    assert "liu-fig1-left with Widths m 30,100,1000, Seeds 3, Outputs φ linear,softmax · complete · " in texts(app)
+    assert "zhu-fig2 · not finished, 0 of" in texts(app)
+    assert [link.proto.query_string for link in app.get("page_link")] != []
+
+
+def test_filters_leave_what_fits_and_stand_in_the_url(store):
+    saved(store)
+    store.save_spec(PRESETS["zhu-fig2"].spec)
+    app = open_page("results")
+    app.selectbox(key="results.experiment").set_value("dag")
+    checked(app.run())
+    assert len(app.checkbox) == 1
+    assert query(app) == {"experiment": "dag"}
+    app.text_input(key="results.text").set_value("nowhere")
+    assert "No run fits." in words(checked(app.run()))
+    assert len(open_page("results", text="softmax", status="completed").checkbox) == 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"experiment": "nothing"},
+        {"status": "../.."},
+        {"sheet": "-3"},
+        {"sheet": "9" * 40},
+        {"sheet": "999"},
+        {"runs": "x,,0000000000000000,%"},
+        {"text": "'; DROP TABLE lab_runs"},
+    ],
+)
+def test_nonsense_in_the_url_does_no_harm(store, given):
+    saved(store)
+    app = open_page("results", **given)
+    assert len(app.checkbox) == (0 if "text" in given else 1)
+    assert store.runs().total == 1
+
+
+def test_two_runs_are_compared_in_a_figure_that_says_in_what_they_differ(store):
+    runs = [saved(store, num_seeds=seeds) for seeds in (3, 7)]
+    app = tick(open_page("results"), *runs)
+    (chart,) = app.get("plotly_chart")
+    for name in ("A: Seeds 3", "B: Seeds 7"):
+        assert name in chart.proto.spec
+    assert query(app) == {"runs": ",".join(run[:16] for run in runs)}
+    again = open_page("results", **query(app))  # another browser
+    assert len(again.get("plotly_chart")) == 1
+    assert "2 chosen" in words(again)
+
+
+def test_runs_that_cannot_be_compared_are_told_why(store):
+    drift, other = saved(store), saved(store, num_seeds=9)
+    store.save_spec(PRESETS["zhu-fig2"].spec)
+    unfinished = digest(PRESETS["zhu-fig2"].spec)
+    assert "open it and press Run" in words(tick(open_page("results"), drift, unfinished))
+    many = [saved(store, num_seeds=seeds) for seeds in (11, 12, 13)]
+    app = tick(open_page("results"), drift, other, *many)
+    assert "Up to four runs" in words(app)
+    assert app.get("plotly_chart") == []
+
+
+def test_chosen_runs_are_deleted_after_a_question(store):
+    gone, stays = saved(store), saved(store, num_seeds=9)
+    app = tick(open_page("results"), gone)
+    assert store.runs().total == 2
+    app.button(key="results.delete").click()
+    checked(app.run())
+    assert "1 run deleted." in "".join(element.value for element in app.success)
+    assert [run.digest for run in store.runs().runs] == [stays]
+    assert query(app) == {}
+
+
+def test_a_run_that_is_going_on_is_not_deleted(store, jobs):
+    spec = KernelDriftSpec(widths=(30, 100))
+    store.save_spec(spec)
+    jobs.add(spec)
+    app = tick(open_page("results"), digest(spec))
+    app.button(key="results.delete").click()
+    assert "is going on; stop it first." in words(checked(app.run()))
+    assert store.runs().total == 1
+
+
+def test_what_is_exported_is_what_was_chosen(store, tmp_path):
+    chosen, _ = saved(store), saved(store, num_seeds=9)
+    other = Store(tmp_path / "other.sqlite")
+    read_runs(other, io.BytesIO(stored_runs.file_of_runs([chosen])))
+    assert [run.digest for run in other.runs().runs] == [chosen]
+    other.close()
+
+
+def test_a_file_is_imported_and_one_that_is_none_is_a_sentence(store, tmp_path):
+    run = saved(store)
+    file = stored_runs.file_of_runs([run])
+    store.delete(run)
+    arrived = stored_runs.take_file(io.BytesIO(file + b"junk\n"), 10**6)
+    assert (arrived.digests, arrived.good) == ((run,), "1 run imported.")
+    assert arrived.problems == ("Line 3: damaged; it is no JSON.",)
+    assert store.result(run) is not None
+    refused = stored_runs.take_file(io.BytesIO(b"\x89PNG\r\n"), 10**6)
+    assert refused.good == ""
+    assert len(refused.problems) == 1
+    assert refused.problems[0].startswith("file: ")
+
+
+def test_on_a_shared_server_nobody_imports_or_deletes_what_all_see(store, monkeypatch):
+    monkeypatch.setattr(run_list, "profile", lambda: PROFILES["hosted"])
+    run = saved(store)
+    app = tick(open_page("results"), run)
+    assert "shown to everybody" in words(app)
+    assert app.get("file_uploader") == []
+    app.button(key="results.delete").click()
+    assert "only runs on your own data can be deleted" in words(checked(app.run()))
+    assert store.runs().total == 1
+
+
+def test_a_private_run_is_listed_only_for_a_session_that_knows_it(store, monkeypatch):
+    monkeypatch.setattr(ExperimentSpec, "is_private", property(lambda self: getattr(self, "num_seeds", 0) == 9))
+    private = saved(store, num_seeds=9)
+    saved(store)
+    assert len(open_page("results").checkbox) == 1
+    assert len(open_page("results", text=private[:10]).checkbox) == 0
+    assert len(open_page("results", runs=private[:16]).checkbox) == 2
+
+
+def test_thousands_of_runs_come_twenty_at_a_time(store):
+    from ntk_core.store._store import _insert_run
+
+    specs = [KernelDriftSpec(seed=number) for number in range(2000)]
+    store._database.do(lambda connection: [_insert_run(connection, spec) for spec in specs])
+    app = open_page("results")
+    assert len(app.checkbox) == 20
+    assert "1 to 20 of 2,000 runs" in words(app)
+    began = time.perf_counter()
+    app.button(key="results.older").click()
+    checked(app.run())
+    assert time.perf_counter() - began < 3  # 0.2 s on a quiet machine; a page of all of them takes half a minute
+    assert "21 to 40 of 2,000 runs" in words(app)
+    assert query(app) == {"sheet": "2"}

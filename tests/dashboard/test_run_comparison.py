@@ -1,0 +1,84 @@
+"""Runs of every experiment lie in one figure, told apart by color, dash and symbol, with nothing silently averaged."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dashboard.figures.run_comparison import COMPARISONS, comparison_of, lines_of, measures_of, overlay, table, takeaway
+from dashboard.gallery import gallery_result
+from dashboard.run_words import labels, variation
+from ntk_core.papers import PRESETS
+from ntk_core.specs import EXPERIMENTS, with_settings
+from tests.dashboard.made_results import make_points, make_result, make_run
+
+
+def pair(name: str):
+    """A gallery result twice, as of two seeds."""
+    result = gallery_result(name)
+    other = result.model_copy(update={"spec": with_settings(result.spec, {"seed": result.spec.seed + 100})})
+    return list(zip(labels([result.spec, other.spec]), (result, other), strict=True))
+
+
+def test_every_experiment_can_be_compared():
+    assert set(COMPARISONS) == set(EXPERIMENTS)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_runs_of_every_preset_are_drawn_on_every_axis_measure_and_line(name):
+    runs = pair(name)
+    how = comparison_of(runs[0][1])
+    measures, lines = measures_of(runs, how), lines_of(runs, how)
+    assert measures
+    assert lines
+    for axis in how.axes:
+        for measure in measures:
+            figure = overlay(runs, axis, measure, lines[0])
+            assert takeaway(runs, axis, measure, lines[0])
+        drawn = [trace for trace in figure.data if trace.name.startswith("B: First seed") and len(trace.x)]
+        assert bool(drawn) == bool(table(runs, axis, measure, lines[0]))
+    assert any(table(runs, axis, measures[0], lines[0]) for axis in how.axes)
+
+
+def test_means_are_over_converged_runs_and_the_others_are_marked():
+    point = make_points((30,), seeds=2, exponents={"linear": 0.0}, spread=0.0)[0]
+    bad = make_run("linear", 7, 9.0, "over-budget")
+    result = make_result((point.model_copy(update={"runs": (*point.runs, bad)}),))
+    runs = list(zip(labels([result.spec] * 2), (result, result), strict=True))
+    axis = comparison_of(result).axes[0]
+    (row, _) = table(runs, axis, "sup_kernel_change", ("linear",))
+    assert math.isclose(row["sup_kernel_change"], 1.0)
+    assert (row["seeds"], row["did not converge"]) == (2, 1)
+    assert takeaway(runs, axis, "sup_kernel_change", ("linear",)).startswith(
+        "Kernel change ΔK against width m. A: 1 at 30"
+    )
+    first, marked, *_ = overlay(runs, axis, "sup_kernel_change", ("linear",)).data
+    assert list(first.y) == [1.0]
+    assert (list(marked.y), marked.marker.symbol) == ([9.0], "circle-open")
+
+
+def test_runs_are_told_apart_without_color():
+    result = make_result(make_points())
+    four = [(f"{letter}", result) for letter in "ABCD"]
+    axis = comparison_of(result).axes[0]
+    lines = [trace for trace in overlay(four, axis, "sup_kernel_change", ("linear",)).data if trace.mode != "markers"]
+    for looks in (lambda t: t.line.color, lambda t: t.line.dash, lambda t: t.marker.symbol):
+        assert len({looks(trace) for trace in lines}) == 4
+
+
+def test_labels_name_what_differs_and_nothing_else():
+    base = PRESETS["liu-fig1-left"].spec
+    specs = [base, with_settings(base, {"num_seeds": 9}), with_settings(base, {"widths": list(range(10, 30))})]
+    assert labels(specs[:2]) == [f"A: Seeds {base.num_seeds}", "B: Seeds 9"]
+    wide = labels(specs)[2]
+    assert wide.startswith("C: Widths m 10,11,12,")
+    assert len(wide) < 80
+    assert labels([base]) == ["A"]
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_is_named_as_itself(name):
+    spec = PRESETS[name].spec
+    equal = [other for other in PRESETS if PRESETS[other].spec == spec]
+    assert variation(spec) == equal[0]

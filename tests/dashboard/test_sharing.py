@@ -1,0 +1,123 @@
+"""A copied address shows the same settings and the same result in another browser, also after a restart of the server.
+
+Real jobs over a real store, without workers: whatever is shown has not been computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dashboard import gallery
+from dashboard.comparison import PAIRS, PARTS
+from dashboard.jobs import Jobs
+from dashboard.navigation import PAGES
+from ntk_core.papers import PRESETS
+from ntk_core.specs import EXPERIMENTS, Spec, digest, with_settings
+from ntk_core.store import Store
+from tests.dashboard.conftest import _put_in_place
+from tests.dashboard.open_pages import open_page, words
+
+# Pages that show no run of one's own, so that their address is all that there is to share; the results page shares its
+# choice, see test_results.py.
+WITHOUT_RUNS = {"overview", "lecture", "glossary", "results"}
+PRESET_OF = {
+    "kernel_drift": "liu-fig2",
+    "hessian": "liu-nonlinear-output",
+    "dynamics": "liu-true-and-linearized",
+    "optimization": "liu-section5",
+    "lazy": "liu-lazy",
+    "early_time": "hu-fig2",
+    "dag": "zhu-skip",
+}
+
+
+@pytest.fixture
+def server(monkeypatch, tmp_path, through_the_menu) -> Iterator[Callable[[], Store]]:
+    """Starts a server over the same store, in place of the one before; its workers compute nothing."""
+    running: list[Jobs] = []
+
+    def refuse(*_) -> str:
+        raise AssertionError("a shared address must not compute")
+
+    def start() -> Store:
+        store = Store(tmp_path / "shared.sqlite")
+        for jobs in running:
+            jobs.shutdown()
+        running.append(Jobs(store))
+        _put_in_place(monkeypatch, running[-1])
+        return store
+
+    monkeypatch.setattr(Jobs, "warm_up", lambda self: None)
+    monkeypatch.setattr(Jobs, "submit", refuse)
+    yield start
+    for jobs in running:
+        jobs.shutdown()
+
+
+def changed_copy(store: Store, name: str) -> Spec:
+    """A result of other settings than the gallery's, so that nothing but the store can show it."""
+    result = gallery.gallery_result(name)
+    spec = with_settings(result.spec, {"seed": result.spec.seed + 123})
+    store.save_result(result.model_copy(update={"spec": spec}))
+    return spec
+
+
+def address(app: AppTest) -> dict[str, str]:
+    found = {name: texts if isinstance(texts, str) else texts[-1] for name, texts in app.query_params.items()}
+    return {name.replace(".", "__"): text for name, text in found.items()}
+
+
+def assert_shows(app: AppTest, spec: Spec) -> None:
+    """The page shows the stored run, and its form holds the run's settings."""
+    said = words(app)
+    assert app.get("plotly_chart")
+    assert digest(spec)[:12] in said  # the origin below the figures
+    assert "other settings than the form" not in said
+    assert "is not allowed" not in said
+    assert "Precomputed figure" not in said
+
+
+def test_every_page_is_shared_here():
+    assert {entry.name for entry in PAGES} - WITHOUT_RUNS <= {*PRESET_OF, "architectures"}
+    assert set(PRESET_OF) == set(EXPERIMENTS)
+
+
+@pytest.mark.parametrize("page", PRESET_OF)
+def test_an_address_with_a_job_shows_it_in_another_browser_and_after_a_restart(page, server):
+    spec = changed_copy(server(), PRESET_OF[page])
+    first = open_page(page, job=digest(spec)[:16])
+    assert_shows(first, spec)
+    copied = address(first)
+    assert copied["seed"] == str(spec.seed)
+    server()
+    again = open_page(page, **copied)
+    assert_shows(again, spec)
+    assert address(again) == copied
+
+
+def test_an_address_with_two_jobs_shows_both_networks(server):
+    store = server()
+    name = next(iter(PAIRS))
+    specs = {part: changed_copy(store, gallery.pair_name(name, part)) for part in PARTS}
+    first = open_page("architectures", **{f"{part}__job": digest(spec)[:16] for part, spec in specs.items()})
+    copied = address(first)
+    server()
+    again = open_page("architectures", **copied)
+    assert address(again) == copied
+    for part in PARTS:
+        assert_shows(again, specs[part])
+
+
+@pytest.mark.parametrize("page", ["kernel_drift", "early_time"])
+def test_an_address_without_a_job_gives_the_settings(page, server):
+    server()
+    preset = PRESETS[PRESET_OF[page]]
+    app = open_page(page, preset=preset.name, seed="77", num_seeds="2")
+    copied = address(app)
+    assert copied == {"preset": preset.name, "seed": "77", "num_seeds": "2"}
+    again = open_page(page, **copied)
+    assert again.number_input(key=f"{page}.seed").value == 77
+    assert address(again) == copied
