@@ -1,0 +1,92 @@
+"""A hundred sweeps, one after the other: memory of the process that serves and of its workers does not grow.
+
+Run: ``python -m benchmarks.drills.sweeps [--sweeps N]`` (100 sweeps: about eight minutes on two quiet cores). Every
+sweep has settings of its own, so that each compiles programs of its own; a session presses Run and looks at the figures
+until they are finished. Growth is from the first sweeps after the warm-up to the last ones, by medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.drills.browser_session import CLICK, BrowserSession
+from benchmarks.drills.report import conclude, own_data, spread
+from benchmarks.drills.served_app import ServedApp, served_app
+
+LIMIT = 0.10
+PAGE = "kernel_drift"
+MAX_STEPS = 200
+
+
+async def run_sweeps(app: ServedApp, num_sweeps: int, patience_s: float = 300.0) -> list[dict[str, Any]]:
+    """That many sweeps through one browser session; what each took and what memory was resident after it."""
+    seen = []
+    async with BrowserSession(f"ws://{app.address}", PAGE) as session:
+        await session.act()
+        await session.act({f"{PAGE}.training.max_steps": MAX_STEPS})
+        for index in range(num_sweeps):
+            began = time.monotonic()
+            widths = ", ".join(str(width + index) for width in (10, 30, 100))
+            activations = session.options[f"{PAGE}.architecture.activation"]
+            activation = activations[index % len(activations)]
+            await session.act({f"{PAGE}.widths": widths, f"{PAGE}.architecture.activation": activation})
+            await session.act({f"{PAGE}.run": CLICK})
+            while session.live and time.monotonic() - began < patience_s:
+                await asyncio.sleep(0.05)
+            server, workers = app.resident_bytes()
+            seen.append(
+                {
+                    "took_s": time.monotonic() - began,
+                    "server_bytes": server,
+                    "worker_bytes": workers,
+                    "num_workers": len(app.workers()),
+                    "finished": not session.live and bool(session.job_id),
+                }
+            )
+        if session.errors:
+            seen[-1]["finished"] = False
+            print(*session.errors, sep="\n")
+    return seen
+
+
+def growth(values: Sequence[float], warm_up: int, window: int) -> float:
+    """Relative change of the median from the first ``window`` values after the warm-up to the last ones."""
+    first = statistics.median(values[warm_up : warm_up + window])
+    return statistics.median(values[-window:]) / first - 1
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sweeps", type=int, default=100)
+    parser.add_argument("--warm-up", type=int, default=20)
+    parser.add_argument("--window", type=int, default=30)
+    options = parser.parse_args()
+    with own_data(), served_app() as app:
+        seen = asyncio.run(run_sweeps(app, options.sweeps))
+    grown = {
+        part: growth([sweep[f"{part}_bytes"] for sweep in seen], options.warm_up, options.window)
+        for part in ("server", "worker")
+    }
+    conclude(
+        "sweeps",
+        {
+            "num_sweeps": options.sweeps,
+            "growth": {part: round(share, 4) for part, share in grown.items()},
+            "sweep": spread([sweep["took_s"] for sweep in seen]),
+            "server_mib": [round(sweep["server_bytes"] / 2**20) for sweep in seen],
+            "worker_mib": [round(sweep["worker_bytes"] / 2**20) for sweep in seen],
+        },
+        {
+            "every sweep finished": all(sweep["finished"] for sweep in seen),
+            **{f"memory of the {part}s grows by less than 10 %": share < LIMIT for part, share in grown.items()},
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()
