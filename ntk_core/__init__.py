@@ -23,6 +23,7 @@ _HOMES = {
         "Scaled",
         "Subtracted",
         "subtract_initial_output",
+        "width_mesh",
     ],
     "ntk_core.graphs": ["Edge", "Graph", "Group", "example_graphs", "graph_data", "parse_graph", "verdict"],
     "ntk_core.kernels": ["empirical_ntk", "gradient_norm_bound", "infinite_width_ntk", "kernel_change"],

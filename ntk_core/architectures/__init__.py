@@ -14,6 +14,7 @@ from ntk_core.architectures._pre_activations import PreActivations
 from ntk_core.architectures._scaled import Scaled
 from ntk_core.architectures._skips import DenseNet, ResNet
 from ntk_core.architectures._stack import Chain, Stack
+from ntk_core.architectures._width_mesh import num_parts, width_mesh
 from ntk_core.graphs import Edge, Group
 
 __all__ = [
@@ -46,7 +47,9 @@ __all__ = [
     "activation_function",
     "layer_views",
     "merge",
+    "num_parts",
     "output_function",
     "output_jacobian",
     "subtract_initial_output",
+    "width_mesh",
 ]

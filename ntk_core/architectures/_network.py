@@ -11,6 +11,7 @@ import abc
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -19,6 +20,7 @@ from jax import Array
 
 from ntk_core.architectures._activations import output_function
 from ntk_core.architectures._layers import Layer, Params, Shape
+from ntk_core.architectures._width_mesh import divided, num_parts
 from ntk_core.errors import InvalidInput
 
 Call = Callable[[str, Array], Array]
@@ -63,9 +65,14 @@ class Network(abc.ABC):
     def init(self, key: Array, input_shape: Shape) -> NetworkParams:
         """Draw all parameters for inputs of shape ``input_shape`` (one input, without the batch axis).
 
+        Under a :func:`width_mesh` each device draws its part; the numbers are the same.
+
         Raises:
             InvalidInput: where ``input_shape`` does not suit the network.
         """
+        return self._draw(key, input_shape) if num_parts() == 1 else _drawn_in_parts(self, key, tuple(input_shape))
+
+    def _draw(self, key: Array, input_shape: Shape) -> NetworkParams:
         shapes = self.layer_input_shapes(input_shape)
         keys = jax.random.split(key, len(shapes))
         return {name: self.layers[name].init(k, shape) for k, (name, shape) in zip(keys, shapes.items(), strict=True)}
@@ -142,6 +149,11 @@ class Network(abc.ABC):
             trained[name] = {k: v for k, v in params[name].items() if k in moves}
             fixed[name] = {k: v for k, v in params[name].items() if k not in moves}
         return trained, fixed
+
+
+@partial(jax.jit, static_argnums=(0, 2))
+def _drawn_in_parts(net: Network, key: Array, input_shape: Shape) -> NetworkParams:
+    return divided(net._draw(key, input_shape))
 
 
 def merge(trained: NetworkParams, fixed: NetworkParams) -> NetworkParams:

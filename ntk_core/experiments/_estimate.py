@@ -11,6 +11,7 @@ import psutil
 
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.events import Estimated
+from ntk_core.experiments._devices import accelerator_bytes
 from ntk_core.experiments._registry import costs_of
 from ntk_core.experiments._sites import scheduler_address
 from ntk_core.specs import DatasetSpec, Spec, SpecPart
@@ -139,8 +140,9 @@ def check_data(spec: Spec) -> None:
 
 
 def memory_limit() -> float:
-    """Bytes that a run may use: ``LINEARITY_LAB_MEMORY_GIB``, or four fifths of what is free now."""
-    return stated_memory() or 0.8 * psutil.virtual_memory().available
+    """Bytes that a run may use: ``LINEARITY_LAB_MEMORY_GIB``, or the memory of all accelerators that this process
+    computes on, or four fifths of what is free now."""
+    return stated_memory() or sum(accelerator_bytes()) or 0.8 * psutil.virtual_memory().available
 
 
 def stated_memory() -> float | None:

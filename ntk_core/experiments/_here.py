@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Generator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib import metadata
@@ -12,6 +12,8 @@ from typing import Any
 
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.experiments._compiled import release_compiled
+from ntk_core.experiments._devices import accelerator_bytes, devices_for
+from ntk_core.experiments._estimate import check_size
 from ntk_core.experiments._registry import experiment_of
 from ntk_core.experiments._sites import Advanced, Failed, Finished, Report, SiteFailure, Started
 from ntk_core.results import PointValue, Provenance
@@ -35,22 +37,29 @@ class Here:
     def reports(self, keys: Sequence[str]) -> Generator[Report | None, None, None]:
         """As :meth:`ntk_core.experiments._sites.Site.reports`."""
         data = self._data  # without them no point is begun
+        try:
+            if accelerator_bytes():
+                check_size(self._spec, scheduler="")  # before JAX had started, nobody knew of them
+            parts = {key: devices_for(self._spec, key) for key in keys}
+        except InvalidInput as error:
+            raise SiteFailure(str(error)) from None
         for key in keys:
             yield Started(key)
             try:
-                point = yield from self._advances(key, data)
+                point = yield from self._advances(key, data, parts[key])
             except (MemoryError, RuntimeError) as error:
                 yield Failed(key, sentence(error))
             else:
                 yield Finished(key, point.model_copy(update={"provenance": self.provenance()}))
 
-    def _advances(self, key: str, data: Any) -> Generator[Advanced, None, PointValue]:
+    def _advances(self, key: str, data: Any, num_devices: int) -> Generator[Advanced, None, PointValue]:
         """What a computation tells between its stretches of work; the point."""
         release_compiled()  # a process lives through many runs
         work = self._computation.compute(self._spec, data, key)
         while True:
             try:
-                fraction, message, *growing = next(work)
+                with _divided_over(num_devices):  # not across a yield: what others do meanwhile is theirs
+                    fraction, message, *growing = next(work)
             except StopIteration as stop:
                 return stop.value
             yield Advanced(key, fraction, message, growing[0] if growing else None)
@@ -78,6 +87,17 @@ class Here:
             started_at=datetime.now(UTC).isoformat(timespec="seconds"),
             data_sha256=self._computation.fingerprint(self._data),
         )
+
+
+def _divided_over(num_devices: int) -> AbstractContextManager[Any]:
+    """Widths are divided over that many devices; one needs no mesh."""
+    if num_devices == 1:
+        return nullcontext()
+    import jax
+
+    from ntk_core.architectures import width_mesh
+
+    return jax.set_mesh(width_mesh(num_devices))
 
 
 def own_version() -> str:

@@ -9,7 +9,9 @@ from collections.abc import Generator
 import jax
 import jax.numpy as jnp
 
+from ntk_core.architectures import num_parts
 from ntk_core.datasets import Dataset, data_fingerprint, load_dataset
+from ntk_core.experiments._devices import accelerator_bytes
 from ntk_core.experiments._drift_training import DriftTraining
 from ntk_core.experiments._estimate import memory_limit
 from ntk_core.experiments._kernel_drift_costs import peak_bytes
@@ -79,6 +81,6 @@ def seeds_at_once(spec: KernelDriftSpec, key: str) -> int:
     """
     if jax.default_backend() == "cpu":
         return 1
-    statistics = jax.devices()[0].memory_stats() or {}
-    limit = 0.7 * statistics.get("bytes_limit", memory_limit())
-    return int(min(spec.num_seeds, max(1, limit // peak_bytes(spec, key))))
+    usable = accelerator_bytes()
+    limit = num_parts() * usable[0] if usable else memory_limit()
+    return int(min(spec.num_seeds, max(1, 0.8 * limit // peak_bytes(spec, key))))

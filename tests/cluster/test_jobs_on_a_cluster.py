@@ -11,6 +11,7 @@ from ntk_core.experiments import run
 from ntk_core.specs import KernelDriftSpec, with_settings
 from ntk_core.store import Store
 
+pytestmark = pytest.mark.timeout(600)  # a worker process warms up
 SMALL = with_settings(
     KernelDriftSpec(),
     {

@@ -19,7 +19,7 @@ from ntk_core.experiments import run
 from ntk_core.specs import KernelDriftSpec, with_settings
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.usefixtures("quick_compilation")
+pytestmark = [pytest.mark.usefixtures("quick_compilation"), pytest.mark.timeout(600)]
 
 TINY = with_settings(
     KernelDriftSpec(),

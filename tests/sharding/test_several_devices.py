@@ -1,0 +1,87 @@
+"""A network divided over four devices is the network on one device, and each device holds a quarter of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ntk_core.errors import InvalidInput
+from ntk_core.experiments import _devices
+from ntk_core.experiments._estimate import memory_limit
+from ntk_core.specs import KernelDriftSpec
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.timeout(600)  # one process compiles for all of them
+NAMES = ("params", "kernel", "norm", "trained", "last kernel", "convolution", "masks", "odd width")
+
+
+@pytest.fixture(scope="module")
+def measured():
+    """The number of devices is fixed when JAX starts, hence the process."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("LINEARITY_LAB_")}
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.sharding.four_devices"],
+        cwd=ROOT,
+        env={**environment, "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_four_devices_give_the_numbers_of_one(measured, name):
+    assert measured["differences"][name] < 1e-10  # float64: sums in another order
+
+
+@pytest.mark.parametrize("name", ["params", "inputs", "cotangents", "trained"])
+def test_each_device_holds_a_quarter(measured, name):
+    assert measured["shares"][name] == 0.25
+
+
+def test_training_takes_about_a_quarter_of_the_memory_on_each_device(measured):
+    assert measured["bytes"] < 0.35  # weights are most of it; inputs and targets are on every device
+
+
+def test_a_sweep_is_divided_when_the_environment_says_so(measured):
+    divided, whole = measured["run"]["shares"]
+    assert divided == [0.25]
+    assert 1.0 in whole
+    assert 0 < measured["run"]["difference"] < 1e-5  # its data are float32; not 0: the sums are others
+
+
+@pytest.mark.parametrize(
+    ("required", "usable", "width", "devices"),
+    [
+        (10, [], 100, 1),
+        (10, [80.0] * 4, 100, 1),
+        (100, [80.0] * 4, 100, 2),
+        (170, [80.0] * 4, 100, 4),  # three would do, but do not divide 100
+        (1000, [80.0] * 4, 100, 4),  # does not fit at all, and will say so
+        (170, [80.0] * 4, 101, 4),
+    ],
+)
+def test_a_point_takes_as_few_devices_as_hold_it(required, usable, width, devices):
+    assert _devices.num_needed(required, usable, width) == devices
+
+
+def test_memory_is_that_of_all_accelerators_together(monkeypatch):
+    monkeypatch.delenv("LINEARITY_LAB_MEMORY_GIB", raising=False)
+    monkeypatch.setattr("ntk_core.experiments._estimate.accelerator_bytes", lambda: [80e9] * 4)
+    assert memory_limit() == 320e9
+    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "1")
+    assert memory_limit() == 2**30
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "two", "1.5", "1000"])
+def test_a_number_of_devices_that_cannot_be_had_is_named(monkeypatch, given):
+    monkeypatch.setenv("LINEARITY_LAB_DEVICES", given)
+    with pytest.raises(InvalidInput, match="LINEARITY_LAB_DEVICES"):
+        _devices.devices_for(KernelDriftSpec(), "width=100")
