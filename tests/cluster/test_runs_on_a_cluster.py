@@ -16,22 +16,21 @@ import pytest
 from ntk_core.errors import InvalidInput
 from ntk_core.events import Ended, Estimated, PointFailed, PointFinished, PointProgress, PointStarted
 from ntk_core.experiments import run
+from ntk_core.fits import fit_power_law
 from ntk_core.specs import KernelDriftSpec, with_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.usefixtures("quick_compilation"), pytest.mark.timeout(600)]
 
-TINY = with_settings(
-    KernelDriftSpec(),
-    {
-        "widths": [4, 8, 12],
-        "outputs": ["linear"],
-        "num_seeds": 1,
-        "dataset.num_samples": 12,
-        "training.max_steps": 30,
-        "training.num_records": 5,
-    },
-)
+TINY_SETTINGS = {
+    "widths": [4, 8, 12],
+    "outputs": ["linear"],
+    "num_seeds": 1,
+    "dataset.num_samples": 12,
+    "training.max_steps": 30,
+    "training.num_records": 5,
+}
+TINY = with_settings(KernelDriftSpec(), TINY_SETTINGS)
 # Two points of seconds each, told of many times.
 SLOW = with_settings(
     TINY,
@@ -56,6 +55,13 @@ class Memory:
 
     def save(self, key, point):
         self.kept[key] = point
+
+
+def example(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def numbers(result):
@@ -102,6 +108,14 @@ def test_several_points_are_under_way_and_each_tells_in_order(there):
         assert kinds[0] is PointStarted
         assert kinds[-1] is PointFinished
         assert set(kinds[1:-1]) == {PointProgress}
+
+
+def test_the_example_fits_the_points_of_the_cluster(cluster, here, capsys):
+    settings = {name: value for name, value in TINY_SETTINGS.items() if name != "outputs"}
+    law = example("sweep_on_a_cluster").main(cluster.address, settings)
+    points = [(point.width, point.of("linear")[0].sup_change) for point in here[-1].result.points]
+    assert law == fit_power_law(*zip(*points, strict=True))
+    assert capsys.readouterr().out.count(" done after ") == 3
 
 
 def test_a_point_whose_worker_is_killed_is_computed_again(cluster, slow_here):
@@ -222,11 +236,7 @@ def test_dask_starts_only_for_who_asks_for_it():
 
 def test_the_job_script_for_slurm_starts_a_worker_with_one_gpu_and_one_thread():
     jobqueue = pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed")
-    path = ROOT / "examples" / "slurm_workers.py"
-    spec = importlib.util.spec_from_file_location("slurm_workers", path)
-    example = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(example)
-    with example.make_cluster("gpu", "64GB", "04:00:00") as workers:
+    with example("slurm_workers").make_cluster("gpu", "64GB", "04:00:00") as workers:
         assert isinstance(workers, jobqueue.SLURMCluster)
         script = workers.job_script()
     lines = script.splitlines()

@@ -1,0 +1,51 @@
+"""Hu, Xiao, Adlam & Pennington (2020), Fig. 1: early in training a network is a linear model of its inputs.
+
+    PYTHONPATH=. python examples/hu_figure_1.py
+
+Test losses of a two-layer network and of its linear model stay together, then part; the higher the dimension d of the
+inputs, the closer the two are. Writes hu_figure_1.html.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plotly.graph_objects as go
+
+import ntk_core
+from ntk_core.events import Ended, PointProgress
+from ntk_core.results import EarlyPoint, EarlyResult
+from ntk_core.specs import with_settings
+
+
+def main(settings: dict[str, Any] | None = None) -> dict[int, EarlyPoint]:
+    """The runs by input dimension."""
+    spec = with_settings(ntk_core.presets()["hu-fig1"], settings or {"values": [25, 100], "num_seeds": 1})
+    for event in ntk_core.run(spec):
+        if isinstance(event, PointProgress):
+            print(f"\r{event.fraction:4.0%} {event.message:60}", end="")
+    print()
+    assert isinstance(event, Ended)
+    assert isinstance(event.result, EarlyResult), event.reason
+    return {point.input_dim: point for point in event.result.points}
+
+
+def figure(points: dict[int, EarlyPoint]) -> go.Figure:
+    """Test losses against the step."""
+    chart = go.Figure()
+    for dim, point in points.items():
+        run = point.runs[0]
+        chart.add_scatter(x=run.steps, y=run.network.test_loss, name=f"network, d = {dim}")
+        chart.add_scatter(x=run.steps, y=run.linear.test_loss, name=f"linear model, d = {dim}", line={"dash": "dash"})
+    chart.update_xaxes(title="step").update_yaxes(type="log", title="test loss")
+    return chart
+
+
+if __name__ == "__main__":
+    points = main()
+    for dim, point in points.items():
+        run = point.runs[0]
+        print(
+            f"d = {dim}: difference {run.discrepancy:.2g} of the target's power, departs at step {run.departure_step}"
+        )
+    figure(points).write_html("hu_figure_1.html")

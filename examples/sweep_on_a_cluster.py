@@ -1,0 +1,50 @@
+"""A sweep whose points are computed by a dask cluster (docs/cluster.md).
+
+    PYTHONPATH=. python examples/sweep_on_a_cluster.py                          # two workers, started here
+    PYTHONPATH=. python examples/sweep_on_a_cluster.py tcp://192.168.0.10:8786  # those of a scheduler
+
+Points arrive in the order in which they are done. Interrupted by Ctrl-C, the workers stop as well.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import ntk_core
+from ntk_core.events import Ended, PointFailed, PointFinished, PointStarted
+from ntk_core.fits import PowerLaw, fit_power_law
+from ntk_core.results import DriftResult
+from ntk_core.specs import with_settings
+
+
+def main(address: str, settings: dict[str, Any] | None = None) -> PowerLaw:
+    """Sweep the widths of Liu, Zhu & Belkin (2020), Fig. 1, for the linear output; the power law of ΔK."""
+    settings = settings or {"widths": [30, 100, 300, 1000], "num_seeds": 3}
+    spec = with_settings(ntk_core.presets()["liu-fig1-left"], {**settings, "outputs": ["linear"]})
+    for event in ntk_core.run(spec, scheduler=address):
+        match event:
+            case PointStarted(key=key):
+                print(f"{key} began")
+            case PointFinished(key=key, point=point):
+                print(f"{key} done after {point.runtime_s:.1f} s, {event.fraction:.0%} of the sweep")
+            case PointFailed(key=key, reason=reason):
+                print(f"{key} failed: {reason}")
+    assert isinstance(event, Ended)
+    if not isinstance(event.result, DriftResult):
+        raise SystemExit(event.reason)
+    points = [(point.width, run.sup_change) for point in event.result.points for run in point.of("linear")]
+    law = fit_power_law(*zip(*points, strict=True))
+    assert law is not None, "a power law takes at least two widths and three values"
+    print(f"ΔK ∝ m^({law.exponent:.2f} ± {law.interval:.2f})")
+    return law
+
+
+if __name__ == "__main__":  # the processes of a LocalCluster import this file again
+    if len(sys.argv) > 1:
+        main(sys.argv[1])
+    else:
+        from distributed import LocalCluster
+
+        with LocalCluster(n_workers=2, threads_per_worker=1, memory_limit=0, dashboard_address=None) as cluster:
+            main(cluster.scheduler_address)
