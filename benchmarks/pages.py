@@ -1,8 +1,8 @@
 """From a click on a preset to its figures, on the side of the server: every preset that the gallery holds.
 
 A page's script is run by Streamlit's own test harness, with the preset chosen in its menu: the script itself and the
-messages that it sends, without network and browser. ``cold`` is the first visitor after the server's start, who finds no
-figure drawn and no file read; ``warm`` is everybody later. Reading the messages back, which a server need not, is
+messages that it sends, without network and browser. ``cold`` is the first visitor after the server's start, who finds
+no figure drawn and no file read; ``warm`` is everybody later. Reading the messages back, which a server need not, is
 counted too.
 """
 
@@ -52,8 +52,8 @@ def without_workers() -> Iterator[None]:
     jobs.snapshot.return_value = None
     with (
         mock.patch.object(PagesManager, "__init__", create_after_the_menu),
-        mock.patch("dashboard.jobs.shared_jobs", lambda: jobs),
-        mock.patch("dashboard.components.run_panel.shared_jobs", lambda: jobs),
+        mock.patch("dashboard.jobs.shared_jobs", return_value=jobs),
+        mock.patch("dashboard.components.run_panel.shared_jobs", return_value=jobs),
     ):
         yield
 
