@@ -23,6 +23,7 @@ from benchmarks.peers import process
 # In this order; each is a module of this folder with ``measure(settings)``.
 PARTS: dict[str, tuple[str, ...]] = {
     "dashboard": ("jax", "numpy", "streamlit", "plotly"),
+    "pages": ("streamlit", "plotly", "pydantic"),
     "kernel": ("jax", "jaxlib", "numpy"),
     "hessian": ("jax", "jaxlib", "numpy", "scipy"),
     "trajectories": ("jax", "jaxlib", "numpy"),

@@ -257,6 +257,18 @@ def dashboard(data: Data) -> str:
     )
 
 
+def pages(data: Data) -> str:
+    slowest = sorted(data["rows"], key=lambda row: -row["cold_ms"])[:6]
+    rows = [[row["preset"], f"{row['cold_ms']:.0f} ms", f"{row['warm_ms']:.0f} ms"] for row in slowest]
+    return "\n\n".join(
+        [
+            "## From a click on a preset to its figures, on the server's side",
+            f"The slowest of {len(data['rows'])} presets; the aim is at most {data['most_ms']} ms. {stamp(data)}",
+            table(["", "first visitor", "later ones"], rows),
+        ]
+    )
+
+
 WORKS = {"kernel": "kernel", "hessian_product": "product with the Hessian", "training_step": "step of training"}
 
 

@@ -18,6 +18,7 @@ SECTIONS = {
     "training": sections.training,
     "sweep": sections.sweep,
     "dashboard": sections.dashboard,
+    "pages": sections.pages,
     "growth": sections.growth,
     "ceilings": sections.ceilings,
     "gpu": sections.gpu,

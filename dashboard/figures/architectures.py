@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from dashboard.figures.kernel_drift import unconverged_sentences
-from dashboard.figures.style import FONT_SIZE, SEED_OPACITY, Style, signed
+from dashboard.figures.style import FONT_SIZE, GUIDE_COLOR, SEED_OPACITY, Style, signed
 from dashboard.figures.sweep import (
     CHANGE,
     Measure,
@@ -150,13 +150,14 @@ def heatmaps(snapshot: KernelSnapshot, part: str) -> go.Figure:
         below = "" if column == 1 else str(column)
         figure.update_yaxes(scaleanchor=f"x{below}", autorange="reversed", constrain="domain", row=1, col=column)
         figure.update_xaxes(constrain="domain", row=1, col=column)
-    figure.update_xaxes(showticklabels=False)
-    figure.update_yaxes(showticklabels=False, constraintoward="top")
+    figure.update_xaxes(showticklabels=False, ticks="")
+    figure.update_yaxes(showticklabels=False, ticks="", constraintoward="top")
     figure.update_annotations(font_size=FONT_SIZE - 1)
     scaled = np.concatenate([(matrix / scales[name]).ravel() for name, matrix in matrices.items()])
     bar = {"thickness": 10, "tickfont": {"size": 11}, "nticks": 4, "tickformat": ".2~g"}
     return figure.update_layout(
         height=HEATMAP_HEIGHT,
+        modebar={"color": GUIDE_COLOR},
         margin={"l": 4, "r": 4, "t": 76, "b": 4},
         # A few extreme samples would leave one color to all others.
         coloraxis={

@@ -76,7 +76,7 @@ def difference_against_time(
     """
     figure = go.Figure()
     for index, point in enumerate(sorted(points, key=lambda point: point.width)):
-        strength = 0.4 + 0.6 * (index + 1) / len(points)
+        strength = 0.5 + 0.5 * (index + 1) / len(points)
         for output in outputs_of(points):
             style = network_style(kind, output, f"m = {width_label(point.width)}, {output_title(output)}")
             for number, run in enumerate(point.of(output, method)):

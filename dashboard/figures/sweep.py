@@ -196,6 +196,7 @@ def finish(figure: go.Figure) -> go.Figure:
         height=FIGURE_HEIGHT,
         uirevision="keep",
         hovermode="closest",
+        modebar={"color": GUIDE_COLOR},  # what is drawn by default is too pale to be seen on a projector
         margin={"l": 8, "r": 8, "t": 28, "b": 8},
         legend={
             "orientation": "h",

@@ -1,0 +1,103 @@
+"""From a click on a preset to its figures, on the side of the server: every preset that the gallery holds.
+
+A page's script is run by Streamlit's own test harness, with the preset chosen in its menu: the script itself and the
+messages that it sends, without network and browser. ``cold`` is the first visitor after the server's start, who finds
+no figure drawn and no file read; ``warm`` is everybody later. Reading the messages back, which a server need not, is
+counted too.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import streamlit as st
+from streamlit.runtime.pages_manager import PagesManager
+from streamlit.testing.v1 import AppTest
+
+from benchmarks.measure import Settings
+from dashboard import gallery
+from dashboard.comparison import PAIRS
+from ntk_core.papers import PRESETS
+
+ROOT = Path(__file__).parents[1]
+MOST_MS = 500
+REPEATS = 3
+
+
+def shown() -> dict[str, list[str]]:
+    """Page → its presets."""
+    found: dict[str, list[str]] = {}
+    for name, preset in PRESETS.items():
+        if name not in PAIRS:
+            found.setdefault(preset.spec.experiment, []).append(name)
+    return {**found, "architectures": list(PAIRS)}
+
+
+@contextmanager
+def without_workers() -> Iterator[None]:
+    """The pages as on a server whose menu has been shown, none of whose jobs is started."""
+    create = PagesManager.__init__
+
+    def create_after_the_menu(self: PagesManager, *arguments: Any, **named: Any) -> None:
+        create(self, *arguments, **named)
+        PagesManager.uses_pages_directory = False
+
+    jobs = mock.Mock()
+    jobs.snapshot.return_value = None
+    with (
+        mock.patch.object(PagesManager, "__init__", create_after_the_menu),
+        mock.patch("dashboard.jobs.shared_jobs", return_value=jobs),
+        mock.patch("dashboard.components.run_panel.shared_jobs", return_value=jobs),
+    ):
+        yield
+
+
+def click_ms(app: AppTest, page: str, preset: str, *, cold: bool) -> float:
+    """Milliseconds from the choice of a preset to the end of the script."""
+    if cold:
+        st.cache_resource.clear()
+        st.cache_data.clear()
+        gallery._read.cache_clear()
+    app.query_params = {"preset": preset}
+    began = time.perf_counter()
+    app.run()
+    took = time.perf_counter() - began
+    if app.exception or not app.get("plotly_chart"):
+        raise RuntimeError(f"{page} shows no figure of {preset}")
+    return 1000 * took
+
+
+def measure(settings: Settings) -> dict[str, Any]:
+    """Medians over repeats, a preset each, and the slowest."""
+    rows = []
+    with without_workers():
+        for page, presets in shown().items():
+            app = AppTest.from_file(ROOT / "app.py", default_timeout=60).run()
+            app.switch_page(f"pages/{page}.py").run()
+            for preset in presets[: 1 if settings.quick else None]:
+                times = {
+                    kind: [click_ms(app, page, preset, cold=kind == "cold") for _ in range(REPEATS)]
+                    for kind in ("cold", "warm")
+                }
+                rows.append(
+                    {
+                        "page": page,
+                        "preset": preset,
+                        **{f"{kind}_ms": round(statistics.median(each), 1) for kind, each in times.items()},
+                    }
+                )
+    slowest = {kind: max(rows, key=lambda row: float(str(row[f"{kind}_ms"]))) for kind in ("cold", "warm")}
+    return {
+        "most_ms": MOST_MS,
+        "repeats": REPEATS,
+        "slowest_cold": slowest["cold"],
+        "slowest_warm": slowest["warm"],
+        "within": all(float(str(row["cold_ms"])) <= MOST_MS for row in rows),
+        "rows": rows,
+    }
