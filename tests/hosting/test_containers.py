@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from compose_spec import PyCompose
 
 from dashboard.profile import OVERRIDES, PROFILES
 
@@ -29,6 +30,15 @@ def test_the_dashboard_runs_with_a_read_only_root_no_rights_and_one_data_volume(
     assert dashboard["cap_drop"] == ["ALL"]
     assert dashboard["security_opt"] == ["no-new-privileges:true"]
     assert set(compose["volumes"]) == {"data", "database"}
+
+
+def test_the_compose_file_is_one_by_the_specification():
+    text = (ROOT / "compose.yaml").read_text(encoding="utf-8")
+    filled = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
+    assert "$" not in re.sub(r"^ *#.*$", "", filled, flags=re.MULTILINE)
+    assert len(PyCompose.from_yaml(filled)) == 2
+    with pytest.raises(ValueError, match="cap_dropp"):
+        PyCompose.from_yaml(filled.replace("cap_drop", "cap_dropp"))
 
 
 def test_postgres_is_an_option_that_the_dashboard_waits_for_only_where_it_is_chosen(compose):
