@@ -40,6 +40,7 @@ PAGES = (
     PageEntry("early_time", "Early time", ":material/schedule:", "What does a network learn first?"),
     PageEntry("dag", "Graphs", ":material/polyline:", "Does the graph that I draw become linear?"),
     PageEntry("own_data", "Your data", ":material/upload_file:", "What about my own data?"),
+    PageEntry("glossary", "Glossary", ":material/dictionary:", "What does this word mean?"),
 )
 
 

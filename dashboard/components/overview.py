@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from dashboard.components.provenance import provenance_footer
-from dashboard.explanations import CHANGE_FORMULA
+from dashboard.figure_words import CHANGE_FORMULA
 from dashboard.figures import kernel_drift
 from dashboard.figures.living import living_picture
 from dashboard.gallery import gallery_result
