@@ -167,6 +167,7 @@ LINEAR = (
         "How much of one gives how much of the other is the next step.",
         source="Liu, Zhu & Belkin 2020, Proposition 2.2",
         gallery=("curves-in-one-dimension",),
+        terms=("tangent-kernel", "linear-model", "kernel-change"),
         page="dynamics",
         preset="curves-in-one-dimension",
         invitation="Watch both bend, step by step",
@@ -197,6 +198,7 @@ LINEAR = (
         "The values are the largest that an ascent has met, so the true sup may be larger.",
         source="Liu, Zhu & Belkin 2020, Proposition 2.3 and Theorem 3.2",
         gallery=("liu-ball",),
+        terms=("hessian", "ball", "spectral-norm"),
         page="hessian",
         preset="liu-ball",
         invitation="Search a ball of your own",
@@ -229,6 +231,7 @@ LINEAR = (
         "$\\sqrt{\\log m}$, and the norm falls a little more slowly.",
         source="Liu, Zhu & Belkin 2020, §3.1",
         gallery=("liu-shallow",),
+        terms=("hessian", "beta", "width"),
         page="hessian",
         preset="liu-shallow",
         invitation="Measure it with another activation",
@@ -244,8 +247,8 @@ LINEAR = (
         ),
         words="Both are sums over neurons weighted by $b$. In the Hessian each neuron acts on its own, and the "
         "largest "
-        "weight counts; in the gradient the squares add up. In high dimension these two norms have nothing to do "
-        "with each other: that is the whole reason.",
+        "weight counts; in the gradient the squares add up. In high dimension these two norms part: that is "
+        "the whole reason.",
         question=Question(
             "$b$ has $m$ entries. When $m$ grows a hundredfold its largest entry becomes about ten times smaller. And "
             "its length $\\|b\\|_2$?",
@@ -263,6 +266,7 @@ LINEAR = (
         "comes out near −0.4 rather than −0.5. With $v=\\pm1$ there is no logarithm.",
         source="Liu, Zhu & Belkin 2020, §3.1, Eq. 11 to 15",
         gallery=("liu-theorem31",),
+        terms=("infinity-norm", "two-norm"),
         page="hessian",
         preset="liu-theorem31",
         invitation="See all quantities of the theorem",
@@ -295,6 +299,7 @@ LINEAR = (
         "weights add a factor $\\sqrt{\\log m}$, of a DenseNet the inputs of every layer add more.",
         source="Liu, Zhu & Belkin 2020, Theorems 3.1 to 3.3, App. G",
         gallery=("liu-theorem31", "liu-table1"),
+        terms=("layer-quantities", "two-two-one-norm", "depth"),
         page="hessian",
         preset="liu-table1",
         invitation="Measure Table 1 yourself",
