@@ -122,7 +122,7 @@ def network_style(kind: str, output: str = "linear", title: str = "", variant: i
     if output == "linear":
         look = Style(*_KINDS[kind], "")
     else:  # steps with which no two networks share color, dash and symbol
-        dash = _DASHES[(number + number // len(_COLORS) + at + 2 * (at // len(_DASHES))) % len(_DASHES)]
+        dash = _DASHES[(number + number // len(_COLORS) + at + 2 * (at // len(_DASHES)) - at // 15) % len(_DASHES)]
         symbol = _SYMBOLS[(number + 4 * at + (at > 0)) % len(_SYMBOLS)]
         look = Style(_COLORS[number % len(_COLORS)], dash, symbol, "")
     look = replace(look, title=title or network_title(kind, output))

@@ -10,6 +10,7 @@ from dashboard.comparison import PAIRS, PARTS, ArchitecturePair, check_both, pai
 from dashboard.figures import architectures as figures
 from dashboard.figures.network_drawing import drawn, layer_rows, size_rows
 from dashboard.figures.style import network_style, pair_styles
+from ntk_core.compositions import composition_examples
 from ntk_core.errors import TooLarge
 from ntk_core.papers import PRESETS
 from ntk_core.results import KernelSnapshot
@@ -20,6 +21,13 @@ from tests.dashboard.open_pages import checked, open_page, words
 
 KEY = "architectures."
 KINDS = tuple(ARCHITECTURES)
+LAYERED = tuple(kind for kind in KINDS if kind != "composed")
+
+
+def architecture(kind: str, **settings) -> ArchitectureSpec:
+    """Three layers, or those that somebody put together."""
+    return ArchitectureSpec(kind=kind, **settings, **({} if kind == "composed" else {"depth": 3}))
+
 
 STYLES = pair_styles({"a": "fully-connected", "b": "bottleneck"}, "linear")
 
@@ -90,9 +98,9 @@ def test_both_specs_differ_in_the_architecture_alone_and_make_the_pair_again():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_infinite_width_is_asked_for_only_where_it_is_known(kind):
-    pair = ArchitecturePair(a=ArchitectureSpec(kind=kind, depth=3))
+    pair = ArchitecturePair(a=architecture(kind))
     assert pair.spec("a").infinite_width == (kind in INFINITE_WIDTH_KINDS)
-    standard = ArchitecturePair(a=ArchitectureSpec(kind=kind, depth=3, parameterization="standard"))
+    standard = ArchitecturePair(a=architecture(kind, parameterization="standard"))
     assert not standard.spec("a").infinite_width
 
 
@@ -122,7 +130,7 @@ def test_the_larger_network_decides_what_fits(monkeypatch):
 def test_counted_parameters_and_smallest_width_are_those_of_the_network(kind):
     from ntk_core.experiments._networks import build_network
 
-    pair = ArchitecturePair(a=ArchitectureSpec(kind=kind, depth=3), widths=(20,))
+    pair = ArchitecturePair(a=architecture(kind), widths=(20,))
     net = build_network(pair.a, 20, pair.shapes.num_outputs, "linear")
     (row,) = size_rows(pair)
     assert row["A: parameters"] == net.num_params(pair.shapes.input_shape)
@@ -130,7 +138,7 @@ def test_counted_parameters_and_smallest_width_are_those_of_the_network(kind):
     assert smallest == {"densenet": net.min_width(pair.shapes.input_shape), "bottleneck": 3}.get(kind, 20)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", LAYERED)
 @pytest.mark.parametrize("depth", [2, 16])
 def test_every_layer_is_drawn_as_a_box_and_named(kind, depth):
     pair = ArchitecturePair(a=ArchitectureSpec(kind=kind, depth=depth), widths=(20,))
@@ -153,6 +161,26 @@ def test_bottleneck_is_drawn_narrow_and_frozen_layers_gray():
     assert network_style("bottleneck").color not in colors[:4]
     assert [row["trained"] for row in layer_rows(pair.b, pair.layers("b", 300))] == [False, False, False, True]
     assert "the smallest width is 3" in alt
+
+
+@pytest.mark.parametrize(
+    ("name", "layers", "arcs", "marks"),
+    [
+        ("residual", 3, 2, ["⊕", "⊕"]),
+        ("concat", 3, 2, ["‖", "‖"]),
+        ("bottleneck", 3, 0, None),
+        ("two-speeds", 2, 0, None),
+    ],
+)
+def test_own_layers_are_drawn_with_their_ways_around(name, layers, arcs, marks):
+    own = ArchitectureSpec(kind="composed", composition=composition_examples()[name], trained="first")
+    figure, alt, rows = drawn(ArchitecturePair(a=own), "a", 100)
+    paths = [shape for shape in figure.layout.shapes if shape.type == "path"]
+    assert len(paths) == arcs
+    assert [row["trained"] for row in rows] == [True] + [False] * layers
+    assert f"{layers} hidden layers" in alt
+    assert ("goes around" in alt) == bool(arcs)
+    assert not marks or list(figure.data[-1].text) == marks
 
 
 @pytest.mark.parametrize(
