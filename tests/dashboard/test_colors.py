@@ -12,13 +12,12 @@ from streamlit.testing.v1 import AppTest
 from dashboard.comparison import PAIRS
 from dashboard.figures import style as module
 from dashboard.figures.style import graph_style, hessian_style, network_style, pair_styles
-from dashboard.navigation import PAGES
+from dashboard.lecture import STEPS
 from ntk_core.papers import PRESETS
 from ntk_core.vocabulary import ARCHITECTURES, HESSIAN_NETWORKS, OUTPUTS, PARAMETERIZATIONS
 from tests.dashboard.open_pages import checked, open_page
 
 OKABE_ITO = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"}
-PAGE_NAMES = {entry.name for entry in PAGES}
 SHOWN = [(spec.experiment, name) for name, preset in PRESETS.items() if (spec := preset.spec)] + [
     ("architectures", name) for name in PAIRS
 ]
@@ -36,6 +35,12 @@ def figures(opening_through_the_menu) -> dict[str, list]:
         checked(app.run())
         assert not app.warning, (page, preset)
         found[f"{page} {preset}"] = [element.proto for element in app.get("plotly_chart")]
+    lecture = open_page("lecture")
+    for step in STEPS:
+        lecture.query_params = {"step": step.name}
+        checked(lecture.run())
+        checked(lecture.button(key="lecture.show").click().run())
+        found[f"lecture {step.name}"] = [element.proto for element in lecture.get("plotly_chart")]
     return found
 
 
