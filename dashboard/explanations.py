@@ -2,41 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dashboard.figure_words import FigureWords, page_figure_words
 from dashboard.lecture import STEPS
 
-
-@dataclass(frozen=True)
-class FigureWords:
-    """What stands below one figure.
-
-    Attributes:
-        formula: what it measures, Markdown with LaTeX; empty where the page says it beside the figure.
-        see: what to look for.
-        finite_width: why a network of finite width differs from the limit.
-    """
-
-    formula: str
-    see: str
-    finite_width: str
+VEILED_KEY = ".veiled"
+PREDICT = "That is the question: predict first, or ask for the answer; then this says what to look for."
+# The formula of a step stands above its figure.
+LECTURE = {
+    **{step.name: FigureWords("", step.see, step.finite_width, step.terms) for step in STEPS},
+    **{step.name + VEILED_KEY: FigureWords("", PREDICT, step.finite_width, step.terms) for step in STEPS},
+}
 
 
 def figure_words(key: str) -> FigureWords | None:
     """The words of the figure with this key (``page.figure``); None where there are none."""
     page, _, name = key.partition(".")
-    return LECTURE.get(name) if page == "lecture" else FIGURES.get(key)
+    return LECTURE.get(name) if page == "lecture" else page_figure_words(key)
 
-
-CHANGE_FORMULA = r"$\Delta K=\sup_t\|K(w_t)-K(w_0)\|_F\,/\,\|K(w_0)\|_F$, all outputs and pairs of inputs"
-VEILED_KEY = ".veiled"
-PREDICT = "That is the question: predict first, or ask for the answer; then this says what to look for."
-# The formula of a step stands above its figure.
-LECTURE = {
-    **{step.name: FigureWords("", step.see, step.finite_width) for step in STEPS},
-    **{step.name + VEILED_KEY: FigureWords("", PREDICT, step.finite_width) for step in STEPS},
-}
-FIGURES: dict[str, FigureWords] = {}
 
 WHAT_TO_SEE = {
     "early_time": (

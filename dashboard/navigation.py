@@ -41,6 +41,7 @@ PAGES = (
     PageEntry("dag", "Graphs", ":material/polyline:", "Does the graph that I draw become linear?"),
     PageEntry("own_data", "Your data", ":material/upload_file:", "What about my own data?"),
     PageEntry("results", "Results", ":material/folder_open:", "What has been computed here?"),
+    PageEntry("glossary", "Glossary", ":material/dictionary:", "What does this word mean?"),
 )
 
 

@@ -239,14 +239,14 @@ class ArchitectureSpec(SpecPart):
     output_weights: Literal["normal", "signs"] = Field(
         "normal",
         title="Output weights v",
-        description="Normal numbers, or ±1 at random; ±1 with the hidden layers trained keeps the output layer frozen.",
+        description="Output weights v: normal, or ±1 at random; ±1 with hidden layers trained stay as they are.",
     )
     initial_output: Literal["random", "symmetric", "subtracted"] = Field(
         "random",
         title="Output at w₀",
-        description="As the weights give it; 0 by two mirrored copies, (f − f')/√2; or 0 by subtraction, f − f(w₀).",
+        description="f(w₀) as drawn; 0 by two mirrored copies, (f − f')/√2; or 0 by subtraction, f − f(w₀).",
     )
-    bottleneck_width: Width = Field(3, title="Bottleneck width", description="Neurons m_b of the narrow layer.")
+    bottleneck_width: Width = Field(3, title="Bottleneck width m_b", description="Neurons m_b of the narrow layer.")
     bottleneck_layer: int = Field(
         2, ge=1, le=16, title="Bottleneck layer", description="Which hidden layer is narrow, counted from 1."
     )
@@ -384,7 +384,7 @@ class TrainingSpec(SpecPart):
         le=10,
         allow_inf_nan=False,
         title="Loss threshold",
-        description="Training stops when the mean loss falls below it.",
+        description="Training stops when the mean loss L falls below it.",
     )
     max_steps: int = Field(
         5_000, ge=1, le=10_000_000, title="Most steps", description="Runs that need more steps are stopped and marked."

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from dashboard.explanations import figure_words
+from dashboard.glossary import GLOSSARY
 
 SEE = "What should I see?"
 FINITE = "Why is finite width different?"
@@ -21,3 +24,13 @@ def explain(key: str) -> None:
         for title, text in ((SEE, words.see), (FINITE, words.finite_width)):
             with st.popover(title, type="tertiary", width="content"):
                 st.markdown(text)
+                if title == SEE:
+                    _look_up(words.terms)
+
+
+def _look_up(terms: Sequence[str]) -> None:
+    """Links to the glossary."""
+    with st.container(horizontal=True, gap="small"):
+        for name in terms:
+            entry = GLOSSARY[name]
+            st.page_link("pages/glossary.py", label=entry.title, query_params={"term": name})

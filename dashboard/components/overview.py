@@ -6,7 +6,7 @@ import streamlit as st
 
 from dashboard.components.export import export_menu
 from dashboard.components.provenance import provenance_footer
-from dashboard.explanations import CHANGE_FORMULA
+from dashboard.figure_words import CHANGE_FORMULA
 from dashboard.figures import kernel_drift
 from dashboard.figures.living import living_picture
 from dashboard.gallery import gallery_result

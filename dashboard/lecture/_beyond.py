@@ -138,6 +138,7 @@ BEYOND = (
         "what is measured here; how many are few, only the measurement says.",
         source="Zhu, Liu & Belkin 2022, Eq. 2 and 8, Theorem 3.6, Fig. 2 and 3, App. F",
         gallery=("zhu-bottleneck-neurons", "zhu-fig2"),
+        terms=("graph", "in-degree"),
         page="dag",
         preset="zhu-bottleneck-neurons",
         invitation="Draw a graph and let it be judged",
@@ -181,8 +182,9 @@ BEYOND = (
         finite_width="The theorem lets $n$ and $m$ grow faster than $d$. At finite width the kernel at $w_0$ is off "
         "by "
         "about $\\sqrt{d/m}$, so the losses differ by some percent from the start; more, where they are small.",
-        source="Hu, Xiao, Adlam & Pennington 2020, Theorem 3.2, Fig. 1 and 3",
+        source="Hu, Xiao, Adlam & Pennington 2020, §3.3, Theorem D.1, Fig. 1 and 3",
         gallery=("hu-fig3", "hu-fig1"),
+        terms=("psi", "zeta", "norm-feature", "departure"),
         page="early_time",
         preset="hu-fig3",
         invitation="Follow single images",
@@ -212,6 +214,7 @@ BEYOND = (
         "directions the kernel moves.",
         source="Liu, Zhu & Belkin 2020, §1.1 and §2; methods and widths are our choice",
         gallery=("beyond-gradient-descent",),
+        terms=("transition-to-linearity", "ball", "stable-rate"),
         page="dynamics",
         preset="beyond-gradient-descent",
         invitation="Try the methods yourself",

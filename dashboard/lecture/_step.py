@@ -53,6 +53,7 @@ class Step:
         finite_width: why what is seen at finite width differs from the limit.
         source: paper and section.
         gallery: presets whose results the figure is drawn from.
+        terms: names of entries of the glossary.
         page, preset, invitation: where a person can run it, with which preset, and the words of the link.
         draw: (results, chosen option, whether the answer is known) → the figure.
     """
@@ -67,6 +68,7 @@ class Step:
     finite_width: str
     source: str
     gallery: tuple[str, ...]
+    terms: tuple[str, ...]
     page: str
     preset: str
     invitation: str

@@ -78,7 +78,7 @@ class DAGSpec(SweepSpec):
         le=100,
         allow_inf_nan=False,
         title="Radius R for λ_min",
-        description="Look for the smallest λ_min of the kernel within this distance of w₀; 0 to leave it out.",
+        description="Look for the smallest λ_min of the kernel within distance R of w₀; 0 to leave it out.",
     )
 
     @field_validator("outputs", "compared")

@@ -59,7 +59,12 @@ class DynamicsSpec(SweepSpec):
         10, ge=1, le=10_000, title="Batch size", description="Samples of one step of SGD; other methods take all."
     )
     momentum: float = Field(
-        0.9, ge=0, lt=1, allow_inf_nan=False, title="Momentum μ", description="What momentum keeps of its last step."
+        0.9,
+        ge=0,
+        lt=1,
+        allow_inf_nan=False,
+        title="Momentum μ",
+        description="Share μ of its last step that momentum keeps.",
     )
     num_test: int = Field(
         20,

@@ -48,7 +48,7 @@ class EarlyDataSpec(SpecPart):
     target: Literal["teacher", "norm", "sign", "linear"] = Field(
         "teacher",
         title="Target y",
-        description="A small two-layer erf network; ‖x‖/√d; the sign of u·x; or u·x/√d plus noise.",
+        description="What y is: a small two-layer erf network; ‖x‖/√d; the sign of u·x; or u·x/√d plus noise.",
     )
     teacher_width: int = Field(
         5, ge=1, le=1000, title="Width of the teacher", description="Hidden neurons of the teacher network."

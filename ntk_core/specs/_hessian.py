@@ -122,7 +122,7 @@ class HessianSpec(SweepSpec):
         ("ntk",), min_length=1, max_length=3, title="Parameterizations", description="How weights are drawn and scaled."
     )
     use_bias: bool = Field(False, title="Biases b", description="Biases b in the hidden layers.")
-    bottleneck_width: Width = Field(1, title="Bottleneck width", description="Neurons m_b of the narrow layer.")
+    bottleneck_width: Width = Field(1, title="Bottleneck width m_b", description="Neurons m_b of the narrow layer.")
     neurons_per_channel: int = Field(
         12,
         ge=1,
@@ -133,7 +133,9 @@ class HessianSpec(SweepSpec):
     num_inputs: int = Field(
         2, ge=1, le=32, title="Inputs", description="Training inputs whose Hessian is measured; ‖H‖ is their mean."
     )
-    output_index: int = Field(0, ge=0, le=19, title="Output a", description="Which output's Hessian, counted from 0.")
+    output_index: int = Field(
+        0, ge=0, le=19, title="Output a", description="Output a whose Hessian is measured, counted from 0."
+    )
 
     num_trained: int = Field(
         3,

@@ -30,7 +30,7 @@ class KernelDriftSpec(SweepSpec):
         "width", title="Swept", description="What the widths are: of all hidden layers, or of the bottleneck alone."
     )
     hidden_width: Width = Field(
-        1000, title="Width of the other layers", description="Width m of the layers around a swept bottleneck."
+        1000, title="Width m of the other layers", description="Width m of the layers around a swept bottleneck."
     )
     outputs: tuple[OutputName, ...] = Field(
         ("linear", "softmax", "swish"),

@@ -47,7 +47,7 @@ class LazySpec(SweepSpec):
         min_length=1,
         max_length=3,
         title="Outputs at w₀",
-        description="As the weights give them; 0 by subtraction, f − f(w₀); or 0 by two mirrored copies.",
+        description="f(w₀) as drawn; 0 by subtraction, f − f(w₀); or 0 by two mirrored copies.",
     )
     outputs: tuple[OutputName, ...] = Field(
         ("linear", "swish"),

@@ -1,0 +1,213 @@
+"""Every control says what it is, and every figure what to look for, with words that the glossary has."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dashboard.comparison import ArchitecturePair
+from dashboard.components.explain import FINITE, SEE
+from dashboard.explanations import LECTURE, WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS, figure_words
+from dashboard.figure_words import FIGURES
+from dashboard.glossary import GLOSSARY, search
+from dashboard.navigation import PAGES
+from dashboard.settings import settings
+from ntk_core.specs import EXPERIMENTS
+from tests.dashboard.open_pages import open_page, words
+
+SPECS = (*EXPERIMENTS.values(), ArchitecturePair)
+SETTINGS = {f"{spec.__name__}.{setting.name}": setting for spec in SPECS for setting in settings(spec)}
+# Settings that have a symbol in the papers.
+SYMBOLS = {
+    "num_samples": "n",
+    "num_classes": "C",
+    "input_dim": "d",
+    "depth": "L",
+    "learning_rate": "η",
+    "widths": "m",
+    "width": "m",
+    "hidden_width": "m",
+    "bottleneck_width": "m_b",
+    "outputs": "φ",
+    "output": "φ",
+    "activations": "φ",
+    "use_bias": "b",
+    "output_weights": "v",
+    "momentum": "μ",
+    "scales": "α",
+    "radii": "R",
+    "ball_radius": "R",
+    "target": "y",
+    "spectrum": "Σ",
+    "num_hessians": "‖H‖",
+    "starts": "w₀",
+    "initial_output": "w₀",
+    "rates": "η",
+}
+FULLEST = [  # presets whose pages show figures that the first preset does not
+    ("hessian", "liu-ball"),
+    ("hessian", "liu-theorem31"),
+    ("hessian", "liu-theorem41"),
+    ("architectures", "kernel-convergence"),
+    ("early_time", "hu-fig5"),
+    ("dag", "zhu-preactivations"),
+    ("dag", "zhu-pl"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _no_workers(jobs, through_the_menu):
+    return
+
+
+def symbols(title: str) -> set[str]:
+    """Single letters (but for an article) and what is no plain word."""
+    tokens = re.findall(r"[^\s,()]+", title)
+    letters = {token for token in tokens if len(token) == 1 and token.isalpha()}
+    if tokens[-1] != "a":
+        letters -= {"a"}
+    return letters | {token for token in tokens if not token.isascii() or "_" in token} - {"–"}
+
+
+def test_symbols_of_a_title_are_found():
+    assert symbols("Radius R for λ_min") == {"R", "λ_min"}
+    assert symbols("Neurons a channel") == set()
+    assert symbols("Output a") == {"a"}
+    assert symbols("Inputs for ‖H‖") == {"‖H‖"}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_control_has_one_line_of_help_with_the_symbols_of_its_title(name):
+    setting = SETTINGS[name]
+    description = setting.info.description
+    assert setting.info.title, "a title of its own"
+    assert description
+    assert "\n" not in description
+    assert 15 <= len(description) <= 170
+    assert description[-1] == "."
+    assert description.rstrip(".").lower() != setting.title.lower(), "more than the title"
+    for symbol in symbols(setting.title):
+        assert re.search(rf"(?<!\w){re.escape(symbol)}(?!\w)", description), f"{symbol} is not in the help of {name}"
+    assert setting.help.startswith(description)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_that_papers_have_a_symbol_for_show_it(name):
+    last = name.rpartition(".")[2]
+    if last in SYMBOLS:
+        title = SETTINGS[name].title
+        assert re.search(rf"(?<!\w){re.escape(SYMBOLS[last])}(?!\w)", title), f"{title} lacks {SYMBOLS[last]}"
+
+
+def explained(app) -> None:
+    """Every figure on the page has both answers, and a formula in sight."""
+    charts = app.get("plotly_chart")
+    keys = [re.sub(r"^.*?ID-[0-9a-f]+-", "", chart.proto.id) for chart in charts]
+    for key in keys:
+        found = figure_words(key)
+        assert found is not None, f"{key} has no words"
+        assert found.see.replace("\\", "") in words(app)
+        assert found.finite_width.replace("\\", "") in words(app)
+        if found.formula:
+            assert any(found.formula == caption.value for caption in app.caption), f"{key} has no formula in sight"
+    for title in (SEE, FINITE):
+        assert sum(block.proto.popover.label == title for block in app.get("popover")) == len(charts)
+
+
+@pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.name)
+def test_every_figure_of_every_page_says_what_to_see_and_why_finite_width_differs(entry):
+    explained(open_page(entry.name))
+
+
+@pytest.mark.parametrize(("page", "preset"), FULLEST)
+def test_figures_that_other_presets_show_are_explained_too(page, preset):
+    explained(open_page(page, preset=preset))
+
+
+def test_all_words_of_figures_are_short_and_link_to_the_glossary():
+    for key, found in {**FIGURES, **{f"lecture.{name}": each for name, each in LECTURE.items()}}.items():
+        assert found.formula or key.startswith("lecture."), key
+        for text in (found.see, found.finite_width):
+            assert 30 <= len(text) <= 330, key
+            assert text[-1] == "."
+        assert 1 <= len(found.terms) <= 6
+        assert set(found.terms) <= set(GLOSSARY), key
+
+
+def test_greek_letters_that_pages_use_are_in_the_glossary():
+    said = [*WHAT_TO_SEE.values(), *WHY_FINITE_WIDTH_DIFFERS.values()]
+    said += [part for found in FIGURES.values() for part in (found.formula, found.see, found.finite_width)]
+    greek = {"Delta", "alpha", "beta", "zeta", "eta", "kappa", "lambda", "mu", "rho", "sigma", "varphi", "psi"}
+    used = {letter for text in said for letter in re.findall(r"\\([A-Za-z]+)", text)} & greek
+    known = {
+        letter for each in GLOSSARY.values() for letter in re.findall(r"\\([A-Za-z]+)", each.symbol + each.formula)
+    }
+    assert used
+    assert used <= known
+
+
+def test_every_page_that_shows_figures_is_where_some_word_is_seen():
+    names = {entry.name for entry in PAGES}
+    assert {each.page for each in GLOSSARY.values()} <= names
+    assert {key.partition(".")[0] for key in FIGURES} <= {each.page for each in GLOSSARY.values()}
+
+
+def test_entries_are_short_distinct_and_cite_a_source():
+    assert len(GLOSSARY) >= 40
+    assert len({each.title for each in GLOSSARY.values()}) == len(GLOSSARY)
+    for name, each in GLOSSARY.items():
+        assert name == each.name
+        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
+        assert each.sentence.endswith(".")
+        assert len(each.sentence) <= 150
+        assert re.search(r"20\d\d", each.source)
+        assert each.symbol or each.formula or len(each.sentence) > 30
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [("kernel change", "kernel-change"), ("κ", "kappa"), ("PL*", "pl-condition"), ("ntk", "ntk-parameterization")],
+)
+def test_the_search_finds_words_by_title_symbol_and_other_names(text, first):
+    assert search(text)[0].name == first
+
+
+def test_an_empty_search_finds_all_and_nonsense_nothing():
+    assert len(search("  ")) == len(GLOSSARY)
+    assert search("quux <b>") == ()
+
+
+def titles(app) -> list[str]:
+    """Titles of the entries in order."""
+    shown = [text.value.replace("\\", "") for text in app.markdown]
+    return [text[2:].partition("**")[0] for text in shown if text.startswith("**")]
+
+
+def test_a_word_has_a_link_of_its_own_and_stands_first():
+    app = open_page("glossary", term="pl-condition")
+    assert titles(app)[0] == "PL* condition"
+    assert len(titles(app)) == len(GLOSSARY)
+    assert "43 other words" in words(app)
+    app.button(key="glossary.link.kappa").click()
+    app.run()
+    assert titles(app)[0] == "κ"
+    assert app.query_params["term"] in ("kappa", ["kappa"])
+
+
+def test_a_search_is_kept_in_the_address_and_narrows_the_list():
+    app = open_page("glossary", search="norm")
+    assert "Frobenius norm" in titles(app)
+    assert len(titles(app)) < 15
+    app.text_input(key="glossary.search").set_value("in-degree").run()
+    assert titles(app)[0] == "in-degree"
+    assert app.query_params["search"] in ("in-degree", ["in-degree"])
+
+
+@pytest.mark.parametrize("query", [{"term": "[a](http://b)"}, {"word": "x"}, {"term": "9" * 5000}])
+def test_a_bad_address_of_the_glossary_is_told_in_one_sentence(query):
+    app = open_page("glossary", **query)
+    (told,) = app.warning
+    assert "is not allowed; allowed: " in told.value.replace("\\", "")
+    assert len(titles(app)) == len(GLOSSARY)
+    assert not app.query_params
