@@ -120,6 +120,10 @@ def _glossary(_: Any) -> str:
     return letters("K  H  κ  ΔK")
 
 
+def _own_data(_: Any) -> str:
+    return letters("x, y")
+
+
 # Page → the entry of the gallery that it is drawn from (empty for none), and how.
 _PICTURES: dict[str, tuple[str, Callable[[Any], str]]] = {
     "lecture": ("", _lecture),
@@ -131,6 +135,7 @@ _PICTURES: dict[str, tuple[str, Callable[[Any], str]]] = {
     "lazy": ("liu-lazy", _lazy),
     "early_time": ("hu-fig3", _early),
     "dag": ("zhu-bottleneck-neurons", _graphs),
+    "own_data": ("", _own_data),
     "glossary": ("", _glossary),
 }
 

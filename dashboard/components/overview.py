@@ -9,6 +9,7 @@ from dashboard.components.provenance import provenance_footer
 from dashboard.figure_words import CHANGE_FORMULA
 from dashboard.figures import kernel_drift
 from dashboard.figures.living import living_picture
+from dashboard.figures.vector import letters
 from dashboard.gallery import gallery_result
 from dashboard.navigation import PAGES
 from dashboard.thumbnails import page_thumbnail
@@ -70,9 +71,7 @@ def cards(page: str) -> None:
             if not entry.question:
                 continue
             with st.container(border=True, gap="xsmall", height="stretch"):
-                picture = page_thumbnail(entry.name)
-                if picture:
-                    st.image(picture, width="stretch", alt="")
+                st.image(page_thumbnail(entry.name) or letters(entry.title), width="stretch", alt="")
                 st.page_link(entry.path, label=f"**{entry.title}**", icon=entry.icon)
                 st.caption(entry.question)
     result = gallery_result(SHOWN)

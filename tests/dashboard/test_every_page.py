@@ -71,6 +71,7 @@ def test_the_export_has_every_figure_of_the_results(page, exported):
 def test_every_figure_has_its_takeaway_with_numbers_and_a_table(page):
     name, app = page
     sentences = [chart.alt for chart in charts(app)]
+    sentences += [picture.alt for image in app.get("image") for picture in image.proto.imgs if picture.alt]
     assert len(set(sentences)) == len(sentences)
     for sentence in sentences:
         assert any(character.isdigit() for character in sentence), (name, sentence)
