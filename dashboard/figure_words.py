@@ -301,9 +301,11 @@ FIGURES: dict[str, FigureWords] = {
     ),
     "own_data.scatter": FigureWords(
         r"$(u_1^\top(x-\bar x),\,u_2^\top(x-\bar x))$ with the two directions $u$ of largest variance",
-        "Every dot is a sample as the network will see it, with the color and symbol of its class. Classes that lie apart "
+        "Every dot is a sample as the network will see it, with the color and symbol of its class. Classes that lie "
+        "apart "
         "here are easy; those that do not may still lie apart in other directions.",
-        "No network has seen this yet. Data decide how fast one learns; width and output decide whether its kernel stays.",
+        "No network has seen this yet. Data decide how fast one learns; width and output decide whether its kernel "
+        "stays.",
         ("tangent-kernel", "width"),
     ),
 }

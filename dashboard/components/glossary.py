@@ -67,7 +67,7 @@ def _show(page: str, entry: Entry) -> None:
     st.markdown(
         f"**{plain(entry.title)}**{symbol}  \n{entry.sentence}{formula}  \n:small[:gray[{plain(entry.source)}]]"
     )
-    with st.container(horizontal=True, gap="small"):
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.page_link(f"pages/{entry.page}.py", label=f"See it: {_TITLES[entry.page]}", icon=":material/visibility:")
         if st.session_state.get(f"{page}.term") != entry.name:
             st.button(

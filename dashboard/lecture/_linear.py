@@ -247,8 +247,8 @@ LINEAR = (
         ),
         words="Both are sums over neurons weighted by $b$. In the Hessian each neuron acts on its own, and the "
         "largest "
-        "weight counts; in the gradient the squares add up. In high dimension these two norms have nothing to do "
-        "with each other: that is the whole reason.",
+        "weight counts; in the gradient the squares add up. In high dimension these two norms part: that is "
+        "the whole reason.",
         question=Question(
             "$b$ has $m$ entries. When $m$ grows a hundredfold its largest entry becomes about ten times smaller. And "
             "its length $\\|b\\|_2$?",
