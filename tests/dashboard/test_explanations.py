@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from pydantic import BaseModel
 
 from dashboard.comparison import ArchitecturePair
 from dashboard.components.explain import FINITE, SEE
@@ -16,7 +17,7 @@ from dashboard.settings import settings
 from ntk_core.specs import EXPERIMENTS
 from tests.dashboard.open_pages import open_page, words
 
-SPECS = (*EXPERIMENTS.values(), ArchitecturePair)
+SPECS: tuple[type[BaseModel], ...] = (*EXPERIMENTS.values(), ArchitecturePair)
 SETTINGS = {f"{spec.__name__}.{setting.name}": setting for spec in SPECS for setting in settings(spec)}
 # Settings that have a symbol in the papers.
 SYMBOLS = {
