@@ -299,6 +299,14 @@ FIGURES: dict[str, FigureWords] = {
         "In-degrees are those at the width that is shown: a group of fixed size does not grow with it.",
         ("graph", "in-degree"),
     ),
+    "results.compared": FigureWords(
+        CHANGE_FORMULA + r", or the measure that is chosen",
+        "One color a run: where two lines lie on each other, what differs between the runs does not matter; compare "
+        "slopes "
+        "rather than heights.",
+        f"Runs of few widths or seeds have wide bands: two lines that cross inside them are not told apart. {OPEN}",
+        ("exponent", "standard-error", "kernel-change"),
+    ),
     "own_data.scatter": FigureWords(
         r"$(u_1^\top(x-\bar x),\,u_2^\top(x-\bar x))$ with the two directions $u$ of largest variance",
         "Every dot is a sample as the network will see it, with the color and symbol of its class. Classes that lie "

@@ -120,6 +120,10 @@ def _glossary(_: Any) -> str:
     return letters("K  H  κ  ΔK")
 
 
+def _results(_: Any) -> str:
+    return letters("A | B | C")
+
+
 def _own_data(_: Any) -> str:
     return letters("x, y")
 
@@ -136,6 +140,7 @@ _PICTURES: dict[str, tuple[str, Callable[[Any], str]]] = {
     "early_time": ("hu-fig3", _early),
     "dag": ("zhu-bottleneck-neurons", _graphs),
     "own_data": ("", _own_data),
+    "results": ("", _results),
     "glossary": ("", _glossary),
 }
 

@@ -12,6 +12,7 @@ import streamlit as st
 from dashboard import session
 from dashboard.components import export
 from dashboard.components.chart import chart, shown_charts
+from dashboard.components.provenance import provenance_footer
 from dashboard.explanations import VEILED_KEY
 from dashboard.figures.drawing import Drawing, drawn_rows, enlarged
 from dashboard.gallery import gallery_result
@@ -153,6 +154,9 @@ def _foot(page: str, state: _State, figures: Mapping[str, go.Figure]) -> None:
             query_params={"preset": step.preset},
         )
         _export(page, step, figures)
+    if not state.presenting:
+        for result in (_results(step) or {}).values():
+            provenance_footer(result)
 
 
 def _turn(page: str, state: _State, place: str, keys: tuple[str, str]) -> None:
