@@ -18,7 +18,7 @@ def test_every_page_draws_its_figure_and_its_downloads_arrive(open_page):
     for entry in PAGES:
         page = open_page("/" if entry is PAGES[0] else f"/{entry.name}")
         if entry.name not in NO_PLOT:
-            page.wait_for_selector(FIGURE, timeout=30_000)
+            page.wait_for_selector(FIGURE, timeout=60_000)
         if entry.name == "kernel_drift":
             with page.expect_download() as image:
                 page.locator(".js-plotly-plot").first.hover()
