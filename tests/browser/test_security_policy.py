@@ -11,12 +11,14 @@ from dashboard.navigation import PAGES
 
 pytestmark = pytest.mark.browser
 FIGURE = ".js-plotly-plot .main-svg"
+NO_PLOT = ("overview", "lecture", "glossary", "own_data", "results")  # at first: words, pictures, forms
 
 
-def test_every_page_draws_a_figure_and_its_downloads_arrive(open_page):
+def test_every_page_draws_its_figure_and_its_downloads_arrive(open_page):
     for entry in PAGES:
         page = open_page("/" if entry is PAGES[0] else f"/{entry.name}")
-        page.wait_for_selector(FIGURE, timeout=30_000)
+        if entry.name not in NO_PLOT:
+            page.wait_for_selector(FIGURE, timeout=60_000)
         if entry.name == "kernel_drift":
             with page.expect_download() as image:
                 page.locator(".js-plotly-plot").first.hover()
@@ -25,7 +27,7 @@ def test_every_page_draws_a_figure_and_its_downloads_arrive(open_page):
             page.get_by_role("button", name="Export").click()
             entries = page.locator('[data-testid="stDownloadButton"] button')
             entries.first.wait_for()
-            with page.expect_download() as numbers:
+            with page.expect_download() as file:
                 entries.first.click()
-            assert numbers.value.suggested_filename == "kernel-change.csv"
+            assert file.value.suggested_filename.startswith("kernel-drift.")
         page.close()
