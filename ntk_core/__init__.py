@@ -12,6 +12,7 @@ from typing import Any
 _HOMES = {
     "ntk_core.architectures": [
         "Bottleneck",
+        "Composed",
         "ConvNet",
         "DAGNetwork",
         "DenseNet",
@@ -25,6 +26,8 @@ _HOMES = {
         "subtract_initial_output",
         "width_mesh",
     ],
+    "ntk_core.compositions": ["composition_examples", "parse_composition"],
+    "ntk_core.own_models": ["sweep_widths"],
     "ntk_core.graphs": ["Edge", "Graph", "Group", "example_graphs", "graph_data", "parse_graph", "verdict"],
     "ntk_core.kernels": ["empirical_ntk", "gradient_norm_bound", "infinite_width_ntk", "kernel_change"],
     "ntk_core.hessians": [

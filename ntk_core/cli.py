@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 from pydantic import BaseModel
 
+from ntk_core.commands import COMMANDS
 from ntk_core.errors import InvalidInput
 from ntk_core.events import Ended, Event, PointFailed, PointFinished, PointProgress, event_json
 from ntk_core.papers import PRESETS, preset
@@ -55,7 +56,7 @@ def _parser() -> _Parser:
     parser = _Parser(
         prog="python -m ntk_core", description="When and why a wide neural network becomes a linear model."
     )
-    commands = parser.add_subparsers(title="commands", required=True, metavar="{presets,run,show}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     listing = commands.add_parser("presets", help="list the papers' figures that can be run")
     listing.add_argument("--json", action="store_true", help="print their specs as JSON")
@@ -77,6 +78,8 @@ def _parser() -> _Parser:
     showing = commands.add_parser("show", help="print the result in a directory written by run --out")
     showing.add_argument("directory", metavar="DIR")
     showing.set_defaults(command=_show)
+    for command in COMMANDS:
+        command.add(commands)
     return parser
 
 

@@ -14,6 +14,7 @@ from jax.flatten_util import ravel_pytree
 
 from ntk_core.architectures import (
     Bottleneck,
+    Composed,
     DAGNetwork,
     Network,
     NetworkParams,
@@ -171,6 +172,8 @@ def _activations(net: Network) -> list[tuple[str, str]]:
     if isinstance(net, DAGNetwork):
         named = [(f"groups.{group.name}.activation", group.activation) for group in net.groups]
         return [(field, name) if name else ("activation", net.activation) for field, name in named]
+    if isinstance(net, Composed):
+        return [("composition", name) for name in net.composition.functions()]
     if isinstance(net, Bottleneck) and net.bottleneck_activation:
         return [("activation", net.activation), ("bottleneck_activation", net.bottleneck_activation)]
     return [("activation", net.activation)] if isinstance(net, Stack) else []

@@ -118,3 +118,9 @@ def test_sizes_are_counted_as_the_network_has_them(name):
 def test_layers_that_do_not_fit_are_named_by_their_place():
     with pytest.raises(InvalidInput, match=r"layers.1.kind: convolution"):
         Composed(composition_examples()["convolution"], 8).init(jax.random.key(0), (5,))
+
+
+def test_a_hessian_of_kinked_layers_is_refused():
+    net = Composed(parse_composition({"layers": dense(function="relu")}), 4)
+    with pytest.raises(InvalidInput, match=r"composition: relu .*smooth"):
+        hessian_norm(net, random_params(Case("", net, (5,))), jnp.ones(5))

@@ -1,0 +1,101 @@
+"""A model in a file of one's own, read and run on one's own machine because one asked for it; never from a page."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ntk_core.errors import InvalidInput
+from ntk_core.own_models._contract import CONTRACT, OwnModel
+
+_MODULE = "_linearity_lab_own_model"
+_SHORTEST = 160
+
+
+class OwnModelError(InvalidInput):
+    """Code of one's own that failed: where, what kind of error, what it says."""
+
+    def __init__(self, words: str):
+        super().__init__("model", words, CONTRACT)
+        self.args = (words,)  # the sentence: all of it, without what would be allowed
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), self.args)
+
+
+def load_model(target: str) -> tuple[OwnModel, Path]:
+    """(the function, the file) of ``FILE.py:NAME``.
+
+    The file is run as Python code, with all rights of whoever calls this: only the command line and notebooks do.
+
+    Raises:
+        InvalidInput: no such file or name, or an error while the file is read, with its message and line.
+    """
+    file, separator, name = target.rpartition(":")
+    if not separator or not file.endswith(".py") or not name.isidentifier():
+        raise InvalidInput("FILE.py:NAME", target, "a Python file and a name in it, such as model.py:network")
+    path = Path(file)
+    if not path.is_file():
+        raise InvalidInput("FILE.py:NAME", file, "a file that exists")
+    with their_errors(path):
+        module = _module(path)
+    found = getattr(module, name, None)
+    if found is None:
+        names = [each for each, value in vars(module).items() if callable(value) and not each.startswith("_")]
+        raise InvalidInput("FILE.py:NAME", name, "one of " + ", ".join(names) if names else f"a name in {path.name}")
+    if not callable(found):
+        raise InvalidInput("FILE.py:NAME", f"{name}, {type(found).__name__}", CONTRACT)
+    return found, path
+
+
+@contextmanager
+def their_errors(path: Path) -> Iterator[None]:
+    """Any error inside the file becomes one sentence: line, kind, message.
+
+    Raises:
+        OwnModelError: in place of it; what is a sentence of ours already goes through.
+    """
+    try:
+        yield
+    except InvalidInput:
+        raise
+    except (Exception, SystemExit) as error:
+        raise OwnModelError(_sentence(error, path)) from None
+
+
+def _module(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(_MODULE, path)
+    if spec is None or spec.loader is None:
+        raise InvalidInput("FILE.py:NAME", path.name, "a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[_MODULE] = module  # dataclasses look their module up
+    sys.path.insert(0, str(path.resolve().parent))  # as Python does for a script
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def _sentence(error: BaseException, path: Path) -> str:
+    line = _line(error, path)
+    text = next((part.strip() for part in str(error).splitlines() if part.strip()), "no message")
+    text = text if len(text) <= _SHORTEST else text[: _SHORTEST - 1] + "…"
+    where = f"{path.name}, line {line}" if line else path.name
+    return f"{where}: {type(error).__name__}: {text}"
+
+
+def _line(error: BaseException, path: Path) -> int | None:
+    """The last line of the file on the way to the error."""
+    if isinstance(error, SyntaxError) and error.filename and Path(error.filename).name == path.name:
+        return error.lineno
+    frames: list[Any] = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == path.name
+    ]
+    return frames[-1].lineno if frames else None

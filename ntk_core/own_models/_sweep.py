@@ -1,0 +1,252 @@
+"""Kernel change and Hessian norm of any model against its width: the figures of the papers for models of one's own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import ArrayLike
+
+from ntk_core.dynamics import Loss, Optimizer, advance, auto_learning_rate, record_steps, start
+from ntk_core.dynamics._models import CallableModel
+from ntk_core.errors import InvalidInput
+from ntk_core.fits import PowerLaw, fit_power_law
+from ntk_core.hessians import hessian_norms
+from ntk_core.kernels import empirical_ntk, kernel_change, split_inexact
+from ntk_core.own_models._contract import Apply, OwnModel, checked_model
+
+LossKind = Literal["square", "cross-entropy"]
+Outcome = Literal["converged", "over-budget", "diverged"]
+TOLERANCE, MAX_MATVECS = 1e-3, 128
+
+
+@dataclass(frozen=True)
+class OwnRun:
+    """One initialization at one width.
+
+    Attributes:
+        num_params: p, the numbers that training moves.
+        steps, change, loss: ΔK(t) = ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F and the mean loss at recorded steps.
+        hessian_norm: mean over inputs of the spectral norm of the Hessian of one output at w₀; None when not asked for.
+        hessian_converged: whether the largest residual is within the tolerance.
+    """
+
+    width: int
+    seed: int
+    num_params: int
+    learning_rate: float
+    outcome: Outcome
+    steps: tuple[int, ...]
+    change: tuple[float, ...]
+    loss: tuple[float, ...]
+    hessian_norm: float | None = None
+    hessian_converged: bool = True
+
+    @property
+    def kernel_change(self) -> float:
+        """ΔK, the largest along training."""
+        return max(self.change)
+
+
+@dataclass(frozen=True)
+class OwnSweep:
+    """All runs, and the power laws through them; runs that did not converge are left out of a law and counted."""
+
+    widths: tuple[int, ...]
+    runs: tuple[OwnRun, ...] = field(repr=False)
+
+    @property
+    def kernel_change_law(self) -> PowerLaw | None:
+        """ΔK ≈ a · m^b with its 95 % interval."""
+        usable = [run.outcome == "converged" for run in self.runs]
+        return fit_power_law([r.width for r in self.runs], [r.kernel_change for r in self.runs], usable=usable)
+
+    @property
+    def hessian_law(self) -> PowerLaw | None:
+        """‖H(w₀)‖ ≈ a · m^b with its 95 % interval."""
+        measured = [run for run in self.runs if run.hessian_norm is not None]
+        values = [run.hessian_norm or 0.0 for run in measured]
+        return fit_power_law([r.width for r in measured], values, usable=[r.hessian_converged for r in measured])
+
+
+def sweep_widths(
+    model: OwnModel,
+    widths: Sequence[int],
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    num_seeds: int = 3,
+    seed: int = 0,
+    loss: LossKind = "square",
+    learning_rate: float | Literal["auto"] = "auto",
+    max_steps: int = 1000,
+    loss_threshold: float = 0.01,
+    num_records: int = 10,
+    num_inputs: int = 2,
+    output_index: int = 0,
+    report: Callable[[OwnRun], None] | None = None,
+) -> OwnSweep:
+    """Train a model of one's own at several widths; ΔK along training and ‖H(w₀)‖, with exponents and intervals.
+
+    ``model(width, key)`` returns ``(apply, params)``: any JAX function ``apply(params, x) -> (n, C)`` and any tree of
+    arrays. Gradient descent on (1/2n) Σ ‖f − y‖², or cross-entropy on softmax(f), until ``loss_threshold``.
+
+    >>> import jax, jax.numpy as jnp
+    >>> def model(width, key):
+    ...     w, v = jax.random.normal(key, (2, width))
+    ...     return lambda p, x: jnp.tanh(x * p[0]) @ p[1][:, None] / width**0.5, (w, v)
+    >>> found = sweep_widths(model, [64, 128], jnp.ones((1, 1)), jnp.ones((1, 1)), num_seeds=1, num_inputs=0)
+    >>> [run.outcome for run in found.runs]
+    ['converged', 'converged']
+
+    Args:
+        x: inputs (n, *input_shape).
+        y: targets (n, C); for cross-entropy one-hot rows.
+        num_inputs: for how many inputs ‖H‖ is measured and averaged; 0 for none.
+        output_index: a, the output whose Hessian is measured.
+        report: called with each run when it is done.
+
+    Raises:
+        InvalidInput: for settings outside their range, or a model that is not as above; see ``CONTRACT``.
+
+    Source: Liu, Zhu & Belkin 2020, §2 and Fig. 1.
+    """
+    inputs, targets = _checked_data(x, y, loss)
+    chosen = _checked_widths(widths)
+    for name, given, lowest in (
+        ("num_seeds", num_seeds, 1),
+        ("max_steps", max_steps, 1),
+        ("num_records", num_records, 2),
+        ("num_inputs", num_inputs, 0),
+    ):
+        if isinstance(given, bool) or not isinstance(given, int) or given < lowest:
+            raise InvalidInput(name, given, f"an integer, at least {lowest}")
+    if not 0 <= output_index < targets.shape[1]:
+        raise InvalidInput("output_index", output_index, f"0 to {targets.shape[1] - 1}, one of the outputs")
+    if learning_rate != "auto" and not (isinstance(learning_rate, int | float) and 0 < learning_rate < math.inf):
+        raise InvalidInput("learning_rate", learning_rate, "auto, or a number above 0")
+    settings = _Settings(Loss("linear", loss), learning_rate, max_steps, loss_threshold, num_records)
+    runs = []
+    for width in chosen:
+        program: _Program | None = None
+        for number in range(seed, seed + num_seeds):
+            apply, params = checked_model(model, width, jax.random.key(number), inputs, targets.shape[1])
+            if program is None or not program.serves(apply, params, inputs):
+                program = _Program(apply, params, settings.loss, inputs, targets)
+            run = _one(program, params, width, number, settings, num_inputs, output_index)
+            runs.append(run)
+            if report is not None:
+                report(run)
+    return OwnSweep(chosen, tuple(runs))
+
+
+@dataclass(frozen=True)
+class _Settings:
+    loss: Loss
+    learning_rate: float | str
+    max_steps: int
+    loss_threshold: float
+    num_records: int
+
+
+class _Program:
+    """What is compiled once for all seeds of a width whose functions are the same."""
+
+    def __init__(self, apply: Apply, params: Any, loss: Loss, x: Array, y: Array):
+        moving, self.restore = split_inexact(params)
+        self.apply, self.x, self.y = apply, x, y
+        self._structure: Any = jax.tree.structure(params)
+        self._has_others = len(moving) < len(jax.tree.leaves(params))
+        self.model = CallableModel(lambda leaves, rows: apply(self.restore(leaves), rows), loss)
+        self.loss_of = jax.jit(lambda leaves: loss.of_model(apply(self.restore(leaves), x), y))
+
+    def serves(self, apply: Apply, params: Any, x: Array) -> bool:
+        """Whether another function of the same width, with all its numbers in ``params``, gives the same outputs."""
+        if self._has_others or jax.tree.structure(params) != self._structure:
+            return False
+        return apply is self.apply or bool(jnp.array_equal(apply(params, x), self.apply(params, x)))
+
+
+def _one(
+    program: _Program, params: Any, width: int, seed: int, settings: _Settings, num_inputs: int, output_index: int
+) -> OwnRun:
+    """One initialization: kernel and Hessian at w₀, then training with its kernels."""
+    apply, x = program.apply, program.x
+    before = empirical_ntk(apply, params, x)
+    given = settings.learning_rate
+    rate = auto_learning_rate(before, settings.loss) if given == "auto" else float(given)
+    norm, is_known = _hessian(apply, params, x[:num_inputs], output_index) if num_inputs else (None, True)
+    history = list(_trained(program, params, settings, rate, before))
+    steps, change, loss = zip(*history, strict=True)
+    last = loss[-1]
+    outcome: Outcome = "over-budget"
+    if not (math.isfinite(last) and math.isfinite(rate)) or (last > 2 * loss[0] and last > settings.loss_threshold):
+        outcome = "diverged"
+    elif last <= settings.loss_threshold:
+        outcome = "converged"
+    num_params = sum(leaf.size for leaf in split_inexact(params)[0])
+    return OwnRun(width, seed, num_params, rate, outcome, steps, change, loss, norm, is_known)
+
+
+def _hessian(apply: Apply, params: Any, x: Array, output_index: int) -> tuple[float, bool]:
+    found = hessian_norms(apply, params, x, output_index, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS)
+    return float(np.mean(found.value)), bool(np.all(found.converged))
+
+
+def _trained(
+    program: _Program, params: Any, settings: _Settings, rate: float, before: Array
+) -> Iterator[tuple[int, float, float]]:
+    """(step, ΔK, loss) at the beginning and at every record."""
+    moving, _ = split_inexact(params)
+    state = start([jnp.array(leaf) for leaf in moving])  # copies: a stretch overwrites them
+    yield 0, 0.0, float(program.loss_of(moving))
+    if not math.isfinite(rate):
+        return
+    for until in record_steps(settings.max_steps, settings.num_records):
+        state = advance(
+            program.model,
+            Optimizer(),
+            state,
+            (),
+            program.x,
+            program.y,
+            jax.random.key(0),
+            rate,
+            until,
+            settings.loss_threshold,
+        )
+        loss = float(program.loss_of(state.trained))
+        now = empirical_ntk(program.apply, program.restore(state.trained), program.x)
+        change = float(kernel_change(now, before))
+        yield int(state.step), change, loss
+        if not math.isfinite(loss) or loss <= settings.loss_threshold:
+            return
+
+
+def _checked_data(x: ArrayLike, y: ArrayLike, loss: str) -> tuple[Array, Array]:
+    inputs, targets = jnp.asarray(x), jnp.asarray(y)
+    if not jnp.issubdtype(inputs.dtype, jnp.inexact):
+        inputs = inputs.astype(jnp.result_type(float))
+    if inputs.ndim < 2 or targets.ndim != 2 or len(inputs) != len(targets) or not inputs.size:
+        raise InvalidInput("x", f"shapes {inputs.shape} and {targets.shape} of y", "(n, …) and (n, C)")
+    for name, array in (("x", inputs), ("y", targets)):
+        if not bool(jnp.isfinite(array).all()):
+            raise InvalidInput(name, "values NaN or infinite", "finite numbers")
+    if loss not in ("square", "cross-entropy"):
+        raise InvalidInput("loss", loss, "square or cross-entropy")
+    return inputs, targets.astype(inputs.dtype)
+
+
+def _checked_widths(widths: Sequence[int]) -> tuple[int, ...]:
+    for width in widths:
+        if isinstance(width, bool) or not isinstance(width, int) or width < 1:
+            raise InvalidInput("widths", width, "integers, at least 1")
+    if not widths:
+        raise InvalidInput("widths", "nothing", "at least one integer")
+    return tuple(sorted(set(widths)))

@@ -1,0 +1,204 @@
+"""Any ``apply(params, x)`` against width: the numbers of the networks that we know, and sentences for what is wrong."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ntk_core.architectures import FullyConnected
+from ntk_core.errors import InvalidInput
+from ntk_core.hessians import hessian_norms
+from ntk_core.own_models import OwnModelError, load_model, sweep_widths, their_errors
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(8, 3)), RNG.normal(size=(8, 1))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _quickly(quick_compilation: None) -> None:
+    """No test here is about speed."""
+
+
+def network(width):
+    return FullyConnected(width=width, activation="tanh")
+
+
+def model(width, key):
+    net = network(width)
+    return (lambda params, x: net.apply(params, x)), net.init(key, (3,))
+
+
+def test_a_network_as_a_callable_has_its_own_hessian_norm_and_kernel_change(x64):
+    found = sweep_widths(model, [4], X, Y, num_seeds=1, num_records=3, max_steps=20, learning_rate=0.1)
+    (run,) = found.runs
+    params = network(4).init(jax.random.key(0), (3,))
+    expected = hessian_norms(network(4), params, jnp.asarray(X[:2]), tolerance=1e-9)
+    assert run.hessian_norm == pytest.approx(np.mean(expected.value), rel=1e-4)
+    assert run.num_params == 4 * 3 + 4
+    moved = params
+    gradient = jax.jit(jax.grad(lambda w: 0.5 * jnp.mean((network(4).apply(w, X) - Y) ** 2)))
+    for _ in range(run.steps[-1]):
+        moved = jax.tree.map(lambda w, g: w - 0.1 * g, moved, gradient(moved))
+
+    def kernel(w):
+        jacobian = jax.jacrev(lambda w: network(4).apply(w, X)[:, 0])(w)
+        flat = jnp.concatenate([leaf.reshape(8, -1) for leaf in jax.tree.leaves(jacobian)], axis=1)
+        return flat @ flat.T
+
+    before, after = kernel(params), kernel(moved)
+    assert run.steps[-1] == 20
+    assert run.change[-1] == pytest.approx(float(jnp.linalg.norm(after - before) / jnp.linalg.norm(before)), rel=1e-8)
+    assert run.loss[0] == pytest.approx(float(0.5 * jnp.mean((network(4).apply(params, X) - Y) ** 2)), rel=1e-10)
+
+
+def test_kernel_change_and_hessian_norm_fall_with_the_width_and_have_intervals():
+    found = sweep_widths(model, [16, 256], X, Y, num_seeds=2, num_records=3, loss_threshold=0.2)
+    assert {run.outcome for run in found.runs} == {"converged"}
+    kernel, hessian = found.kernel_change_law, found.hessian_law
+    assert kernel is not None
+    assert hessian is not None
+    assert kernel.exponent < -0.3
+    assert hessian.exponent < -0.2
+    assert kernel.num_values == hessian.num_values == 4
+
+
+def test_integers_among_the_parameters_stay_as_they_are():
+    def counting(width, key):
+        weights, counts = jax.random.normal(key, (3, width)), jnp.arange(width)
+        return (lambda p, x: jnp.tanh(x @ p[0]) @ (p[1] % 3)[:, None] / width), (weights, counts)
+
+    (run,) = sweep_widths(counting, [5], X, Y, num_seeds=1, num_records=2, max_steps=3, num_inputs=0).runs
+    assert run.num_params == 15
+    assert run.hessian_norm is None
+
+
+def test_functions_that_differ_from_seed_to_seed_are_not_taken_for_one_another():
+    def masked(width, key):
+        mask = jax.random.normal(key, (width,))
+        return (lambda p, x: jnp.tanh(x @ p[0]) @ (mask * p[1])[:, None]), (jnp.ones((3, width)), jnp.ones(width))
+
+    settings = {"num_records": 2, "max_steps": 1, "num_inputs": 0, "learning_rate": 1e-3}
+    both = sweep_widths(masked, [6], X, Y, num_seeds=2, seed=0, **settings).runs
+    (second,) = sweep_widths(masked, [6], X, Y, num_seeds=1, seed=1, **settings).runs
+    assert both[0].loss[0] != both[1].loss[0]
+    assert both[1] == second
+
+
+def test_cross_entropy_takes_one_hot_rows_and_a_diverging_rate_is_an_outcome():
+    labels = np.eye(2)[np.arange(8) % 2]
+
+    def two(width, key):
+        w, v = jax.random.normal(key, (3, width)), jax.random.normal(key, (width, 2))
+        return (lambda p, x: jnp.tanh(x @ p["w"]) @ p["v"] / width**0.5), {"w": w, "v": v}
+
+    settings = {"num_seeds": 1, "num_inputs": 0, "num_records": 2, "max_steps": 30, "loss": "cross-entropy"}
+    (run,) = sweep_widths(two, [8], X, labels, **settings).runs
+    assert run.loss[-1] < run.loss[0]
+    (run,) = sweep_widths(model, [8], X, Y, **{**settings, "loss": "square", "learning_rate": 1e3}).runs
+    assert run.outcome == "diverged"
+
+
+BAD_MODELS = [
+    (lambda width, key: 3, "a model that returns int"),
+    (lambda width, key: (jnp.sin, {}, 1), "a model that returns a tuple of 3"),
+    (lambda width, key: (lambda p, x: x, {"a": jnp.arange(3)}), "params with 1 leaves, none of floats"),
+    (lambda width, key: (lambda p, x: x @ p, jnp.ones((3, 2))), r"outputs of shape \(8, 2\)"),
+    (lambda width, key: (lambda p, x: (x @ p) > 0, jnp.ones((3, 1))), "outputs of type bool"),
+]
+
+
+@pytest.mark.parametrize(("bad", "words"), BAD_MODELS)
+def test_a_model_that_is_none_is_refused_in_one_sentence(bad, words):
+    with pytest.raises(InvalidInput, match=words):
+        sweep_widths(bad, [4], X, Y)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"widths": []}, "widths"),
+        ({"widths": [0]}, "widths"),
+        ({"widths": [2.5]}, "widths"),
+        ({"x": X[:3]}, "x"),
+        ({"y": Y[:, 0]}, "x"),
+        ({"x": X * np.nan}, "x"),
+        ({"num_seeds": 0}, "num_seeds"),
+        ({"output_index": 1}, "output_index"),
+        ({"learning_rate": -1.0}, "learning_rate"),
+        ({"loss": "hinge"}, "loss"),
+    ],
+)
+def test_a_setting_outside_its_range_is_named(changes, field):
+    with pytest.raises(InvalidInput) as error:
+        sweep_widths(model, **{"widths": [4], "x": X, "y": Y, **changes})
+    assert error.value.field == field
+
+
+FILE = """
+import jax.numpy as jnp
+def network(width, key):
+    return lambda p, x: x @ p, jnp.ones((3, 1))
+def broken(width, key):
+    raise KeyError("weights\\nof the second layer")
+def stops(width, key):
+    raise SystemExit(3)
+number = 3
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "own.py"
+    path.write_text(FILE)
+    return path
+
+
+def test_a_function_of_a_file_is_a_model(file):
+    own, path = load_model(f"{file}:network")
+    assert path == file
+    assert callable(own)
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("own.py", "a Python file and a name in it"),
+        ("own.txt:network", "a Python file and a name in it"),
+        ("{folder}/none.py:network", "a file that exists"),
+        ("{folder}/own.py:nothing", "one of network, broken, stops"),
+        ("{folder}/own.py:number", "number, int"),
+    ],
+)
+def test_a_target_that_is_no_model_is_refused(file, target, words):
+    with pytest.raises(InvalidInput, match=words):
+        load_model(target.format(folder=file.parent))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("def f(:\n", "own.py, line 1: SyntaxError: "),
+        ("x = 1\nimport nothing_of_that_name\n", "own.py, line 2: ModuleNotFoundError: No module named"),
+        ("raise SystemExit\n", "own.py, line 1: SystemExit: no message"),
+        ("x = 1 / 0\n" * 1, "own.py, line 1: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_an_error_while_a_file_is_read_is_one_sentence_with_its_line(tmp_path, text, sentence):
+    path = tmp_path / "own.py"
+    path.write_text(text)
+    with pytest.raises(OwnModelError) as error:
+        load_model(f"{path}:network")
+    assert str(error.value).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"), [("broken", "own.py, line 6: KeyError: 'weights"), ("stops", "own.py, line 8: SystemExit: 3")]
+)
+def test_an_error_inside_the_model_is_one_sentence_with_its_line(file, name, sentence):
+    own, path = load_model(f"{file}:{name}")
+    with pytest.raises(OwnModelError) as error, their_errors(path):
+        sweep_widths(own, [4], X, Y)
+    assert str(error.value).startswith(sentence)
+    assert "\n" not in str(error.value)
