@@ -76,7 +76,8 @@ def test_a_composition_is_the_network_that_it_writes_down(index, parameterizatio
     assert own.layers == net.layers
     assert own.layer_input_shapes(x.shape[1:]) == net.layer_input_shapes(x.shape[1:])
     both = jax.jit(lambda w: (own.apply(w, x), net.apply(w, x)), compiler_options=FAST_COMPILE)
-    np.testing.assert_allclose(*both(params), rtol=1e-12, atol=1e-12)
+    found, expected = both(params)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_a_composition_draws_the_parameters_of_the_network_that_it_writes_down():

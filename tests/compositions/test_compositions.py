@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from typing import Any
 
 import pytest
 
@@ -85,7 +86,7 @@ def test_what_is_wrong_is_named_by_its_place(text, field, given):
 
 
 def test_too_many_and_too_deep_layers_are_refused():
-    inner = [DENSE]
+    inner: list[Any] = [DENSE]
     for _ in range(4):
         inner = [{"kind": "residual", "layers": inner}]
     with pytest.raises(InvalidInput, match="5 deep"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import time
+from functools import partial
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -185,7 +186,7 @@ def test_thousands_of_runs_come_twenty_at_a_time(store):
     from ntk_core.store._store import _insert_run
 
     specs = [KernelDriftSpec(seed=number) for number in range(2000)]
-    store._database.do(lambda connection: [_insert_run(connection, spec) for spec in specs])
+    store._database.do(lambda connection: list(map(partial(_insert_run, connection), specs)))
     app = open_page("results")
     assert len(app.checkbox) == 20
     assert "1 to 20 of 2,000 runs" in words(app)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -68,7 +69,7 @@ def test_runs_are_told_apart_without_color():
 
 
 def test_labels_name_what_differs_and_nothing_else():
-    base = PRESETS["liu-fig1-left"].spec
+    base: Any = PRESETS["liu-fig1-left"].spec
     specs = [base, with_settings(base, {"num_seeds": 9}), with_settings(base, {"widths": list(range(10, 30))})]
     assert labels(specs[:2]) == [f"A: Seeds {base.num_seeds}", "B: Seeds 9"]
     wide = labels(specs)[2]

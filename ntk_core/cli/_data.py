@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ntk_core.cli._exit_codes import COMPLETED
+from ntk_core.cli._printing import printable
 from ntk_core.errors import InvalidInput
 from ntk_core.uploads import (
     DEFAULT_LIMITS,
@@ -23,7 +25,6 @@ from ntk_core.uploads import (
 
 # One's own file on one's own machine: larger than a server takes.
 LIMITS = replace(DEFAULT_LIMITS, max_bytes=256 * 2**20, max_unpacked_bytes=1024 * 2**20, max_values=2**27)
-COMPLETED = 0
 DEFAULT_POINTS = 60
 
 
@@ -55,7 +56,7 @@ def data(options: argparse.Namespace) -> int:
     shape = " × ".join(map(str, cleaned.input_shape))
     print(f"{len(cleaned.x):,} samples, inputs {shape}, {cleaned.num_outputs} outputs")
     for name, count in cleaned.counts.items():
-        print(f"  {_printable(name)}: {count:,}")
+        print(f"  {printable(name)}: {count:,}")
     preset = "liu-fig1-left" if cleaned.class_names else "a spec of the experiment dynamics"
     count = min(DEFAULT_POINTS, len(cleaned.x))
     print(
@@ -96,7 +97,3 @@ def _chosen(options: argparse.Namespace, first: Choices) -> Choices:
     if "features" not in changes:  # a suggestion may have taken what is now the target
         chosen = replace(chosen, features=tuple(name for name in chosen.features if name != chosen.target))
     return chosen
-
-
-def _printable(text: str) -> str:
-    return "".join(letter if letter.isprintable() else "�" for letter in text)

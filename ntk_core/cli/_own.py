@@ -8,14 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ntk_core.cli._exit_codes import COMPLETED
 from ntk_core.datasets import load_dataset
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import PowerLaw
 
 if TYPE_CHECKING:
     from ntk_core.own_models import OwnRun, OwnSweep
-
-COMPLETED = 0
 
 
 def add(commands: Any) -> None:
