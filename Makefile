@@ -42,7 +42,7 @@ format: $(DEV)
 
 # Every preset, or some: make gallery PRESETS="liu-fig1-left liu-fig2". Interrupted, it resumes.
 gallery: $(APP)
-	$(BIN)/python -m dashboard.rebuild_gallery $(PRESETS)
+	$(BIN)/python -m ntk_core gallery $(PRESETS)
 
 # Everything, with the peers' environments; or BENCH_ARGS="--only kernel --peer torch=PATH/python".
 bench: $(DEV)

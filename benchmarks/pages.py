@@ -22,7 +22,7 @@ from streamlit.testing.v1 import AppTest
 
 from benchmarks.measure import Settings
 from dashboard import gallery
-from dashboard.comparison import PAIRS
+from ntk_core.pairs import PAIRS
 from ntk_core.papers import PRESETS
 
 ROOT = Path(__file__).parents[1]

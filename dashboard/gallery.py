@@ -9,17 +9,14 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from ntk_core.gallery import GALLERY, pair_name
 from ntk_core.results import Result
 
-GALLERY = Path(__file__).resolve().parents[1] / "gallery"
+__all__ = ["GALLERY", "gallery_result", "pair_name"]
+
 MAX_BYTES = 20_000_000
 _RESULT: TypeAdapter[Any] = TypeAdapter(Result)
 _LOG = logging.getLogger(__name__)
-
-
-def pair_name(pair: str, part: str) -> str:
-    """The name in the gallery of one network of a pair."""
-    return f"pairs/{pair}-{part}"
 
 
 def gallery_result(preset: str) -> Any:

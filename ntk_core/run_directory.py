@@ -41,7 +41,7 @@ class RunDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
             begun = (self.path / "spec.json").exists()
         except (OSError, ValueError) as error:
-            raise _unwritable(self._field, self.path, error) from None
+            raise unwritable(self._field, self.path, error) from None
         if begun and digest(self.spec()) != digest(spec):
             raise InvalidInput(
                 self._field,
@@ -145,7 +145,7 @@ def write_whole(path: Path, text: str, field: str) -> None:
     except (OSError, ValueError) as error:
         with contextlib.suppress(OSError, ValueError):
             part.unlink(missing_ok=True)
-        raise _unwritable(field, path.parent, error) from None
+        raise unwritable(field, path.parent, error) from None
 
 
 def read_limited(path: Path, field: str) -> bytes:
@@ -173,7 +173,8 @@ def unreadable(field: str, path: Path, error: Exception) -> InvalidInput:
     return InvalidInput(field, str(path), f"a file that can be read (here: {_reason(error)})")
 
 
-def _unwritable(field: str, directory: Path, error: Exception) -> InvalidInput:
+def unwritable(field: str, directory: Path, error: Exception) -> InvalidInput:
+    """What to tell about a directory that cannot be written."""
     return InvalidInput(field, str(directory), f"a directory that can be written (here: {_reason(error)})")
 
 

@@ -4,7 +4,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard import session
-from dashboard.comparison import PAIRS, PARTS, check_both
+from dashboard.comparison import check_both
 from dashboard.components.chart import chart, chooser
 from dashboard.components.kernels import kernels
 from dashboard.components.networks import networks
@@ -14,6 +14,7 @@ from dashboard.figures import architectures as figures
 from dashboard.figures.style import output_title, pair_styles
 from dashboard.forms import Group, SpecForm
 from dashboard.navigation import enter
+from ntk_core.pairs import PAIRS, PARTS
 
 PAGE = enter("architectures")
 TITLE = "Which architectures become linear?"

@@ -25,7 +25,7 @@ from typing import Any
 from unittest import mock
 
 from benchmarks.drills.report import conclude
-from dashboard.comparison import PAIRS, ArchitecturePair, check_both
+from dashboard.comparison import check_both
 from dashboard.limits import check_limits
 from dashboard.profile import PROFILES
 from dashboard.settings import Setting, settings, spec_from_texts, text_of, values_of
@@ -34,6 +34,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.experiments import check_size, estimate
 from ntk_core.experiments._registry import Experiment
 from ntk_core.graphs import example_graphs, graph_data
+from ntk_core.pairs import PAIRS, ArchitecturePair
 from ntk_core.papers import PRESETS
 from ntk_core.specs import InvalidSpec, canonical_json, parse_spec
 from ntk_core.validation import bounds

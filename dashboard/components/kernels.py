@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dashboard.comparison import MAX_KEPT_SAMPLES
 from dashboard.components.chart import chart, chooser
 from dashboard.figures import architectures as figures
 from dashboard.figures.style import width_label
+from ntk_core.pairs import MAX_KEPT_SAMPLES
 
 
 def kernels(page: str, points: figures.Points, output: str, styles: figures.Styles, num_samples: int) -> None:

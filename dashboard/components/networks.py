@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dashboard.comparison import PARTS, ArchitecturePair
 from dashboard.components.chart import chart
 from dashboard.figures.network_drawing import drawn, short_title, size_rows
+from ntk_core.pairs import PARTS, ArchitecturePair
 
 
 def networks(page: str, pair: ArchitecturePair) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 import streamlit as st
 
 from dashboard import session
-from dashboard.comparison import PARTS, ArchitecturePair, pair_of
 from dashboard.components.chart import shown_charts
 from dashboard.components.export import Taken, export_several
 from dashboard.components.provenance import provenance_footer
@@ -30,6 +29,7 @@ from dashboard.forms import SpecForm
 from dashboard.gallery import gallery_result, pair_name
 from dashboard.jobs import Snapshot
 from dashboard.sentences import plain
+from ntk_core.pairs import PARTS, ArchitecturePair, pair_of
 from ntk_core.specs import KernelDriftSpec, Spec
 
 PairShown = Mapping[str, Shown]

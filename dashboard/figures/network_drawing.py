@@ -8,10 +8,10 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from dashboard.comparison import PARTS, ArchitecturePair
 from dashboard.figures.style import GUIDE_COLOR, Style, network_style, width_label
 from ntk_core.compositions import nestings
 from ntk_core.experiments import LayerSize, min_width
+from ntk_core.pairs import PARTS, ArchitecturePair
 from ntk_core.spec_parts import ArchitectureSpec
 from ntk_core.vocabulary import ACTIVATIONS, ARCHITECTURES, PARAMETERIZATIONS
 

@@ -9,11 +9,12 @@ from ntk_core.experiments._estimate import (
     setting_of,
     stated_memory,
 )
-from ntk_core.experiments._run import run
+from ntk_core.experiments._run import Points, run
 from ntk_core.experiments._sizes import LayerSize, layer_sizes, min_width
 
 __all__ = [
     "LayerSize",
+    "Points",
     "capped",
     "check_size",
     "check_time",

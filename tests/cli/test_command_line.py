@@ -123,7 +123,7 @@ def test_show_prints_the_table_and_the_origin(finished, capsys):
 
 def test_without_json_the_table_is_printed_and_progress_goes_to_stderr(finished, capsys):
     out, _ = finished
-    assert main(["run", str(out / "spec.json"), "--out", str(out)]) == 0
+    assert main(["run", str(out / "spec.json"), "--out", str(out), "--no-json"]) == 0
     printed = capsys.readouterr()
     assert printed.out.splitlines()[0].split()[:2] == ["width", "output"]
     assert "width=20 resumed, 100%" in printed.err
@@ -135,14 +135,14 @@ def test_ctrl_c_leaves_a_run_that_resumes(tmp_path):
     spec, out = tmp_path / "spec.json", tmp_path / "out"
     spec.write_text(canonical_json(SLOW))
     with subprocess.Popen(
-        command("run", spec, "--out", out), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command("run", spec, "--out", out, "--no-json"), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         wait_until_exists(out / "points" / "width=3.json", process)
         process.send_signal(signal.SIGINT)
         printed, complaints = process.communicate(timeout=60)
     assert process.returncode == 130
     assert b"Traceback" not in complaints
-    assert b"resumes the run" in complaints
+    assert b"The same command resumes the run" in complaints
     assert b"\n3 " in printed
     cancelled = DriftResult.model_validate_json((out / "result.json").read_bytes())
     assert (cancelled.status, [point.width for point in cancelled.points]) == ("cancelled", [3])
@@ -204,7 +204,7 @@ def test_settings_are_read_in_the_type_of_the_spec(setting, value, monkeypatch):
         seen.append(spec)
         yield Ended(status="completed")
 
-    monkeypatch.setattr("ntk_core.experiments.run", run)
+    monkeypatch.setattr("ntk_core.cli._following.run", run)
     assert main(["run", "liu-fig1-left", "--set", *setting.split(" " if "[" not in setting else "\n")]) == 0
     part = seen[0]
     for name in setting.split()[-1].partition("=")[0].split(".") if "[" not in setting else ["widths"]:
@@ -299,7 +299,7 @@ def test_a_directory_with_another_run_is_refused(finished, capsys):
 def test_a_damaged_result_is_refused_by_show(capsys, tmp_path, damage):
     (tmp_path / "result.json").write_bytes(damage)
     (line,) = fails(capsys, "show", tmp_path)
-    assert line.startswith("DIR: ")
+    assert line.startswith("DIR_OR_DIGEST: ")
 
 
 @pytest.mark.parametrize("place", ["/nowhere/at/all", "/dev/null", "a\0b", ""])

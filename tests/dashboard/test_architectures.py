@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.comparison import PAIRS, PARTS, ArchitecturePair, check_both, pair_of
+from dashboard.comparison import check_both
 from dashboard.figures import architectures as figures
 from dashboard.figures.network_drawing import drawn, layer_rows, size_rows
 from dashboard.figures.style import network_style, pair_styles
 from ntk_core.compositions import composition_examples
 from ntk_core.errors import TooLarge
+from ntk_core.pairs import PAIRS, PARTS, ArchitecturePair, pair_of
 from ntk_core.papers import PRESETS
 from ntk_core.results import KernelSnapshot
 from ntk_core.specs import INFINITE_WIDTH_KINDS, ArchitectureSpec, InvalidSpec, with_settings

@@ -9,10 +9,10 @@ from itertools import combinations, product
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.comparison import PAIRS
 from dashboard.figures import style as module
 from dashboard.figures.style import graph_style, hessian_style, network_style, pair_styles
 from dashboard.navigation import PAGES
+from ntk_core.pairs import PAIRS
 from ntk_core.papers import PRESETS
 from ntk_core.vocabulary import ARCHITECTURES, HESSIAN_NETWORKS, OUTPUTS, PARAMETERIZATIONS
 from tests.dashboard.open_pages import checked, open_page

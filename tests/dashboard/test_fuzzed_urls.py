@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.comparison import PAIRS
 from dashboard.navigation import PAGES
 from dashboard.settings import settings
+from ntk_core.pairs import PAIRS
 from ntk_core.papers import PRESETS
 from tests.dashboard.open_pages import open_page, words
 

@@ -5,9 +5,10 @@ import math
 import pytest
 
 from dashboard.gallery import GALLERY, gallery_result
-from dashboard.rebuild_gallery import gallery_specs, main
+from ntk_core.cli import main
 from ntk_core.experiments import run
 from ntk_core.fits import fit_power_law
+from ntk_core.gallery import gallery_specs
 from ntk_core.specs import with_settings
 
 SPECS = gallery_specs()
@@ -86,8 +87,8 @@ def test_both_networks_of_the_convergence_pair_approach_infinite_width(part):
 
 
 def test_an_entry_that_is_not_known_is_refused_in_one_sentence(capsys):
-    assert main(["nothing"]) == 2
-    assert capsys.readouterr().err.startswith("nothing is not allowed; allowed: liu-fig1-left, ")
+    assert main(["gallery", "nothing"]) == 2
+    assert capsys.readouterr().err.startswith("NAME: nothing is not allowed; allowed: one of liu-fig1-left, ")
 
 
 def test_behind_a_linear_output_network_and_linear_model_approach_like_the_root_of_the_width():

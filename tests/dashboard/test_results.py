@@ -185,7 +185,12 @@ def test_thousands_of_runs_come_twenty_at_a_time(store):
     from ntk_core.store._store import _insert_run
 
     specs = [KernelDriftSpec(seed=number) for number in range(2000)]
-    store._database.do(lambda connection: [_insert_run(connection, spec) for spec in specs])
+
+    def fill(connection) -> None:
+        for spec in specs:
+            _insert_run(connection, spec)
+
+    store._database.do(fill)
     app = open_page("results")
     assert len(app.checkbox) == 20
     assert "1 to 20 of 2,000 runs" in words(app)

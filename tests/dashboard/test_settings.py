@@ -166,10 +166,10 @@ def test_nothing_is_written_as_a_word_and_read_back():
 def test_command_line_computes_the_same_spec(spec):
     import shlex
 
-    from ntk_core.cli import _assignment  # the reader of --set
+    from ntk_core.cli._targets import assignment  # the reader of --set
 
     words = shlex.split(command_line(spec))
     assert words[:4] == ["python", "-m", "ntk_core", "run"]
     base = PRESETS[words[4]].spec
-    given = dict(_assignment(words[i + 1], base) for i, word in enumerate(words) if word == "--set")
+    given = dict(assignment(words[i + 1], base) for i, word in enumerate(words) if word == "--set")
     assert with_settings(base, given) == spec

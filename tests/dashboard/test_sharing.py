@@ -11,9 +11,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard import gallery
-from dashboard.comparison import PAIRS, PARTS
 from dashboard.jobs import Jobs
 from dashboard.navigation import PAGES
+from ntk_core.pairs import PAIRS, PARTS
 from ntk_core.papers import PRESETS
 from ntk_core.specs import EXPERIMENTS, Spec, digest, with_settings
 from ntk_core.store import Store
@@ -22,7 +22,7 @@ from tests.dashboard.open_pages import open_page, words
 
 # Pages that show no run of one's own, so that their address is all that there is to share; the results page shares its
 # choice, see test_results.py.
-WITHOUT_RUNS = {"overview", "lecture", "glossary", "results"}
+WITHOUT_RUNS = {"overview", "lecture", "glossary", "own_data", "results"}
 PRESET_OF = {
     "kernel_drift": "liu-fig2",
     "hessian": "liu-nonlinear-output",
@@ -91,7 +91,7 @@ def test_an_address_with_a_job_shows_it_in_another_browser_and_after_a_restart(p
     first = open_page(page, job=digest(spec)[:16])
     assert_shows(first, spec)
     copied = address(first)
-    assert copied["seed"] == str(spec.seed)
+    assert copied["seed"] == str(spec.model_dump()["seed"])
     server()
     again = open_page(page, **copied)
     assert_shows(again, spec)

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from dashboard.comparison import ArchitecturePair, check_both
+from dashboard.comparison import check_both
 from dashboard.limits import OverLimit, check_limits, is_width, largest_fit, limit_words
 from dashboard.profile import OVERRIDES, PROFILES, Profile, profile
 from dashboard.settings import settings
@@ -15,6 +15,7 @@ from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.events import Estimated
 from ntk_core.experiments import capped, estimate
 from ntk_core.graphs import parse_graph
+from ntk_core.pairs import ArchitecturePair
 from ntk_core.papers import PRESETS
 from ntk_core.specs import EXPERIMENTS, ArchitectureSpec, DAGSpec, HessianSpec, KernelDriftSpec, with_settings
 

@@ -1,0 +1,51 @@
+"""All commands in one parser; whatever is wrong with what was given is one sentence."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from ntk_core.cli import _delete, _export, _gallery, _import, _list, _presets, _resume, _run, _show
+from ntk_core.cli._exit_codes import BAD_INPUT, FAILED, INTERRUPTED
+from ntk_core.cli._printing import complain, printable
+from ntk_core.errors import InvalidInput
+from ntk_core.specs import InvalidSpec
+
+# One module a command, in the order of the help.
+_COMMANDS = (_presets, _run, _resume, _list, _show, _export, _import, _delete, _gallery)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    try:
+        options = _parser().parse_args(arguments)
+        return int(options.command(options))
+    except InvalidSpec as error:
+        complain(*error.problems)
+        return BAD_INPUT
+    except InvalidInput as error:
+        complain(error)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(BAD_INPUT, f"{printable(message)}; see {self.prog} --help\n")
+
+
+def _parser() -> _Parser:
+    parser = _Parser(
+        prog="python -m ntk_core", description="When and why a wide neural network becomes a linear model."
+    )
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for command in _COMMANDS:
+        command.add(commands)
+    return parser

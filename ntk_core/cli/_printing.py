@@ -1,0 +1,18 @@
+"""Text for terminals."""
+
+from __future__ import annotations
+
+import sys
+
+from ntk_core.errors import InvalidInput
+
+
+def complain(*problems: InvalidInput | str) -> None:
+    """One line a problem, on stderr."""
+    for problem in problems:
+        print(printable(str(problem)), file=sys.stderr)
+
+
+def printable(text: str) -> str:
+    """``text`` without what could confuse a terminal."""
+    return "".join(letter if letter.isprintable() else "�" for letter in text)

@@ -1,0 +1,131 @@
+"""What a person names on the command line: presets, files of specs, settings, and runs that are kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import typing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from ntk_core.errors import InvalidInput
+from ntk_core.papers import PRESETS, preset
+from ntk_core.results import PointValue, Result
+from ntk_core.run_directory import RunDirectory, read_limited
+from ntk_core.specs import Spec, parse_spec
+from ntk_core.store import Store
+
+MIN_DIGITS = 4
+_SPEC = "PRESET_OR_SPEC.json"
+_RUN = "DIR_OR_DIGEST"
+
+
+@dataclass(frozen=True)
+class KeptRun:
+    """A run in a directory or in the store.
+
+    Attributes:
+        directory: None for a run in the store.
+    """
+
+    spec: Spec
+    points: tuple[PointValue, ...]
+    result: Result | None
+    directory: RunDirectory | None = None
+
+
+def spec_named(target: str, paper: bool) -> Spec:
+    """The spec of a preset, or from a file.
+
+    Raises:
+        InvalidInput, InvalidSpec: for anything else.
+    """
+    if target in PRESETS:
+        return PRESETS[target].paper_spec if paper else PRESETS[target].spec
+    path = Path(target)
+    if not (path.suffix or len(path.parts) != 1 or os.path.lexists(path)):
+        return preset(target, _SPEC).spec  # unknown: says which are known
+    data = read_limited(path, _SPEC)
+    if paper:
+        raise InvalidInput("--paper", target, "this option only with a preset")
+    return parse_spec(data)
+
+
+def assignment(text: str, spec: Spec) -> tuple[str, Any]:
+    """``name=value`` with the value as JSON would give it.
+
+    Raises:
+        InvalidInput: for text of another form.
+    """
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise InvalidInput("--set", text, "NAME=VALUE, such as widths=30,100,1000")
+    if not _is_list(type(spec), name) or value.strip().lower() in ("null", "none"):
+        return name, _scalar(value)
+    items = value.strip().removeprefix("[").removesuffix("]").split(",")
+    return name, [_scalar(item) for item in items if item.strip()]
+
+
+def kept_run(target: str, store: Store | None = None) -> KeptRun:
+    """The run in a directory of ``run --out``, or the one in the store whose digest begins so.
+
+    Raises:
+        InvalidInput: when there is none, or several.
+    """
+    if _is_digest(target) and not os.path.lexists(target):
+        store = store or Store()
+        run = stored_digest(store, target)
+        spec = store.spec(run)
+        if spec is None:
+            raise InvalidInput(_RUN, target, "a run whose settings can be read; these are damaged")
+        result = store.result(run)
+        found = store.points_of(run)
+        points = result.points if result else tuple(found[key] for key in spec.point_keys() if key in found)
+        return KeptRun(spec, points, result)
+    directory = RunDirectory(Path(target), _RUN)
+    result = directory.result()
+    spec = result.spec if result else directory.spec()
+    return KeptRun(spec, result.points if result else directory.points(), result, directory)
+
+
+def stored_digest(store: Store, prefix: str) -> str:
+    """The digest of the one run in the store that begins so.
+
+    Raises:
+        InvalidInput: when there is none, or several.
+    """
+    found = store.find(prefix.lower()) if _is_digest(prefix) else ()
+    if not found:
+        raise InvalidInput(_RUN, prefix, f"the first {MIN_DIGITS} or more digits of a run's digest, as `list` shows it")
+    if len(found) > 1:
+        raise InvalidInput(_RUN, prefix, "more digits; it begins " + ", ".join(run[:12] for run in found))
+    return found[0]
+
+
+def _is_digest(text: str) -> bool:
+    return MIN_DIGITS <= len(text) <= 64 and all(letter in "0123456789abcdefABCDEF" for letter in text)
+
+
+def _is_list(model: type[BaseModel], name: str) -> bool:
+    """Whether the setting of that dotted name takes several values."""
+    first, _, rest = name.partition(".")
+    info = model.model_fields.get(first)
+    if info is None:
+        return False
+    if rest:
+        inner = info.annotation
+        return isinstance(inner, type) and issubclass(inner, BaseModel) and _is_list(inner, rest)
+    return any(typing.get_origin(kind) is tuple for kind in (info.annotation, *typing.get_args(info.annotation)))
+
+
+def _scalar(text: str) -> Any:
+    """A number, true, false, null, or the text itself."""
+    text = text.strip()
+    try:
+        value = json.loads(text.lower() if text.lower() in ("true", "false", "none", "null") else text)
+    except (ValueError, RecursionError):
+        return None if text.lower() == "none" else text.strip("\"'")
+    return value

@@ -1,0 +1,13 @@
+"""A store of their own for all tests of the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_store(tmp_path_factory):
+    """Nothing is read from or written to the results of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LINEARITY_LAB_STORE", str(tmp_path_factory.mktemp("lab") / "results.sqlite"))
+        yield

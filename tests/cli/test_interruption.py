@@ -1,0 +1,94 @@
+"""Ctrl-C and SIGTERM leave a run that resumes, whatever the program is at."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ntk_core.cli import _interruption
+from ntk_core.specs import canonical_json, digest
+from ntk_core.store import Store
+from tests.cli.test_command_line import ROOT, SLOW, command
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+# Work in C that hears no signal, as compiling does, for minutes.
+DEAF = (
+    "import hashlib, sys\n"
+    "from ntk_core.cli import _interruption as i\n"
+    "i.GRACE_S = dict.fromkeys(i.GRACE_S, float(sys.argv[1]))\n"
+    "with i.interruptible('It can be resumed.') as asked:\n"
+    "    print('ready', flush=True)\n"
+    "    hashlib.pbkdf2_hmac('sha256', b'x', b'y', 2**31 - 1)\n"
+)
+
+
+def started(line: str, *arguments: object, script: str = "", env=None) -> subprocess.Popen[str]:
+    """A process that has printed a line with this text."""
+    called = [sys.executable, "-c", script, *map(str, arguments)] if script else command(*arguments)
+    process = subprocess.Popen(
+        called, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}
+    )
+    assert process.stdout is not None
+    while line not in (read := process.stdout.readline()):
+        assert read, process.communicate()[1]
+    return process
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    _, complaints = process.communicate(timeout=60)
+    assert "Traceback" not in complaints
+    return process.returncode, complaints
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_work_that_hears_nothing_is_ended_after_the_grace(number, code):
+    process = started("ready", 0.2, script=DEAF)
+    process.send_signal(number)
+    returned, complaints = ended(process)
+    assert returned == code
+    assert complaints.splitlines()[-1] == "It can be resumed."
+
+
+def test_the_second_signal_ends_it_at_once():
+    process = started("ready", 1000, script=DEAF)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    assert ended(process) == (130, "\nStopping after this step; Ctrl-C again stops at once.\nIt can be resumed.\n")
+
+
+def test_a_run_stopped_while_a_point_begins_keeps_its_points_and_says_how_it_is_resumed(tmp_path):
+    """The signal comes while the second point is compiled: right after the event that says that it begins."""
+    spec, location = tmp_path / "spec.json", str(tmp_path / "lab.sqlite")
+    spec.write_text(canonical_json(SLOW))
+    process = started('"key":"width=3000","index":1', "run", spec, env={"LINEARITY_LAB_STORE": location})
+    process.send_signal(signal.SIGTERM)
+    printed, complaints = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert f"`python -m ntk_core resume {digest(SLOW)[:12]}` resumes the run." in complaints
+    assert "Traceback" not in complaints
+    for line in printed.splitlines():
+        json.loads(line)
+    store = Store(location)
+    assert list(store.points_of(digest(SLOW))) == ["width=3"]
+    store.close()
+
+
+def test_the_handlers_of_the_program_are_put_back():
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with _interruption.interruptible("x") as asked:
+        assert not asked()
+        assert signal.getsignal(signal.SIGINT) != before[0]
+        os.kill(os.getpid(), signal.SIGINT)
+        deadline = time.monotonic() + 5
+        while not asked():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert asked.exit_code == 130
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before

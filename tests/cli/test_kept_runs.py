@@ -1,0 +1,183 @@
+"""Runs that the command line keeps in the store: listed, shown, resumed, exported, imported, deleted."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+
+import pytest
+
+from ntk_core.citation import cite_run
+from ntk_core.cli import main
+from ntk_core.events import parse_event
+from ntk_core.results import DriftResult
+from ntk_core.specs import digest
+from ntk_core.store import Store
+from tests.store.made_runs import SPEC, point, result, spec
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_STORE", str(tmp_path / "lab.sqlite"))
+    store = Store()
+    store.save_result(result())
+    store.save_result(result("cancelled", spec=spec(7)))
+    yield store
+    store.close()
+
+
+def code_of(*arguments: str) -> int:
+    try:
+        return main(arguments)
+    except SystemExit as end:  # argparse's own complaints
+        return int(str(end.code))
+
+
+def refused(capsys, *arguments: str) -> str:
+    """The one sentence of a command that must end with exit code 2."""
+    assert code_of(*arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    (line,) = err.splitlines()
+    return line
+
+
+def test_runs_are_listed_with_what_tells_them_apart(store, capsys):
+    assert main(["list"]) == 0
+    first, second, total = capsys.readouterr().out.splitlines()
+    assert first.split()[:3] == [digest(spec(7))[:12], "cancelled", "1/2"]
+    assert second.split()[:3] == [digest(SPEC)[:12], "completed", "2/2"]
+    assert second.endswith("kernel_drift: 2 widths, 10 to 20")
+    assert total.startswith("2 runs, 0.0 of 2,000 MB")
+    assert main(["list", "--status", "completed", "--json"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert json.loads(line)["digest"] == digest(SPEC)
+    assert json.loads(line)["spec"] == SPEC.model_dump(mode="json")
+    assert main(["list", "--search", '"seed":7', "--limit", "1"]) == 0
+    assert digest(spec(7))[:12] in capsys.readouterr().out
+
+
+def test_a_run_is_shown_and_cited_by_the_first_digits_of_its_digest(store, capsys):
+    assert main(["show", digest(SPEC)[:8]]) == 0
+    assert "completed, 2 of 2 points" in capsys.readouterr().out
+    assert main(["show", digest(SPEC).upper(), "--cite"]) == 0
+    assert capsys.readouterr().out == cite_run(result()) + "\n"
+    assert main(["show", digest(SPEC)[:8], "--bibtex"]) == 0
+    assert "@software{" in capsys.readouterr().out
+
+
+def test_a_complete_run_that_is_resumed_computes_nothing(store, capsys):
+    assert main(["resume", digest(SPEC)[:8]]) == 0
+    events = [parse_event(line) for line in capsys.readouterr().out.splitlines()]
+    assert [event.resumed for event in events if event.kind == "point_finished"] == [True, True]
+    assert store.result(digest(SPEC)).provenance == result().provenance
+
+
+def test_a_stopped_run_is_resumed_from_its_points(store, capsys):
+    assert main(["resume", digest(spec(7))[:8], "--no-json"]) == 0
+    printed = capsys.readouterr()
+    assert "width=10 resumed" in printed.err
+    assert "width=20 finished" in printed.err
+    found = store.result(digest(spec(7)))
+    assert found.status == "completed"
+    assert found.points[0] == point(10)
+    assert [keys for _, keys in found.origins] == [("width=10",), ("width=20",)]
+
+
+def test_runs_are_exported_and_imported_as_one_file(store, capsys, tmp_path, monkeypatch):
+    file = tmp_path / "runs.jsonl"
+    assert main(["export", "--all", "--out", str(file)]) == 0
+    assert capsys.readouterr().err == f"2 of 2 runs written to {file}.\n"
+    monkeypatch.setenv("LINEARITY_LAB_STORE", str(tmp_path / "other.sqlite"))
+    with file.open("ab") as out:
+        out.write(b"{}\n")
+    assert main(["import", str(file)]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == "2 runs imported, 1 left aside.\n"
+    assert printed.err.startswith("line 4: ")
+    assert main(["show", digest(SPEC)[:8]]) == 0
+    assert [path.name for path in tmp_path.glob(".*")] == []
+
+
+def test_one_run_is_exported_as_its_result_or_its_numbers(store, tmp_path):
+    for name in ("one.json", "one.csv"):
+        assert main(["export", digest(SPEC)[:8], "--out", str(tmp_path / name)]) == 0
+    assert DriftResult.model_validate_json((tmp_path / "one.json").read_bytes()) == result()
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "one.csv").read_text())))
+    assert [row["width"] for row in rows] == ["10", "20"]
+
+
+def test_deleted_runs_are_gone_and_an_unknown_one_deletes_none(store, capsys):
+    assert "0000" in refused(capsys, "delete", digest(SPEC)[:8], "0000")
+    assert store.runs().total == 2
+    assert main(["delete", digest(SPEC)[:8], digest(spec(7))]) == 0
+    assert store.runs().total == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["show", "abcdef0123"], "as `list` shows it"),
+        (["resume", "abcdef0123"], "as `list` shows it"),
+        (["resume", "/nowhere/at/all"], "DIR_OR_DIGEST: "),
+        (["resume", "a\0b"], "DIR_OR_DIGEST: "),
+        (["list", "--limit", "0"], "from 1 to 100,000"),
+        (["list", "--limit", "9" * 30], "from 1 to 100,000"),
+        (["list", "--status", "won"], "--help"),
+        (["export", "--out", "x.jsonl"], "or --all"),
+        (["export", "abcd", "--all", "--out", "x.jsonl"], "or --all"),
+        (["export", "abcd"], "--help"),
+        (["import", "/nowhere"], "No such file"),
+        (["import", "/dev/zero"], "ordinary file"),
+        (["import", "."], "ordinary file"),
+        (["gallery", "nothing"], "one of liu-fig1-left"),
+        (["delete"], "--help"),
+    ],
+)
+def test_whatever_is_wrong_is_one_sentence(store, capsys, arguments, part):
+    assert part in refused(capsys, *arguments)
+
+
+def test_exports_that_cannot_be_written_or_are_of_no_kind_are_refused(store, capsys, tmp_path):
+    known = digest(SPEC)[:8]
+    assert ".jsonl" in refused(capsys, "export", known, "--out", "x.zip")
+    assert ".jsonl" in refused(capsys, "export", known, digest(spec(7))[:8], "--out", "x.csv")
+    assert "written" in refused(capsys, "export", known, "--out", "/proc/x.csv")
+    assert "written" in refused(capsys, "export", known, "--out", "/proc/x.jsonl")
+    store.points(spec(9)).save("width=10", point(10))
+    assert "has ended" in refused(capsys, "export", digest(spec(9))[:8], "--out", str(tmp_path / "x.csv"))
+    assert "has ended" in refused(capsys, "show", digest(spec(9))[:8], "--cite")
+
+
+def test_a_file_that_holds_no_runs_is_refused(store, capsys, tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b"PK\x03\x04")
+    assert refused(capsys, "import", str(path)).startswith("FILE: ")
+
+
+def test_digits_that_begin_several_runs_are_not_enough(store, capsys):
+    by_begin: dict[str, list[str]] = {}
+    number = 100
+    while max(map(len, by_begin.values()), default=0) < 2:
+        by_begin.setdefault(digest(spec(number))[:4], []).append(digest(spec(number)))
+        number += 1
+    begin, runs = next((begin, runs) for begin, runs in by_begin.items() if len(runs) > 1)
+    for each in range(100, number):
+        if digest(spec(each)) in runs:
+            store.save_spec(spec(each))
+    assert "more digits; it begins " in refused(capsys, "show", begin)
+
+
+def test_what_stdout_is_decides_between_lines_for_people_and_for_programs(store, capsys, monkeypatch):
+    assert main(["resume", digest(SPEC)[:8]]) == 0
+    assert capsys.readouterr().out.startswith('{"kind":"estimated"')
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert main(["resume", digest(SPEC)[:8]]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.split()[:2] == ["width", "output"]
+    assert "████████████████████████ 100%" in printed.err
+    assert main(["resume", digest(SPEC)[:8], "--json"]) == 0
+    assert capsys.readouterr().out.startswith('{"kind":"estimated"')
