@@ -69,7 +69,7 @@ def _entries(title: str, run: Taken) -> None:
     # Without colors: those of the highlighting are too pale to be read by everybody.
     st.code(command_line(spec), language=None, wrap_lines=True)
     st.caption("The same in Python:")
-    st.code(program(title, spec), language=None, height=150)
+    st.code(program(title, spec), language=None, wrap_lines=True)
     if result is not None:
         st.caption("Cite this run:")
         st.code(cite_run(result), language=None, wrap_lines=True)

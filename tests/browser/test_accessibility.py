@@ -63,7 +63,7 @@ def test_axe_finds_no_serious_violation(looked_at, entry, theme):
 def test_axe_finds_no_serious_violation_in_the_export_menu(looked_at):
     page = looked_at("/kernel_drift", "light", 1440)
     page.get_by_role("button", name="Export").click()
-    expect(page.get_by_role("button", name="Numbers, CSV")).to_be_visible()
+    expect(page.get_by_role("button", name="Numbers, CSV")).to_be_visible(timeout=TIMEOUT_MS)
     assert violations(page) == []
 
 
