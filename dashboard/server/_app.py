@@ -7,7 +7,7 @@ import logging
 import platform
 import threading
 import webbrowser
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -19,8 +19,8 @@ from streamlit import config
 
 from dashboard.jobs import shared_jobs
 from dashboard.profile import PROFILES, Profile, profile
-from dashboard.server._headers import SecurityHeaders, frame_origins
-from dashboard.server._hosts import AllowedHosts, allowed_hosts
+from dashboard.server._headers import SecurityHeaders, frame_origins, security_headers
+from dashboard.server._hosts import LOOPBACK, AllowedHosts, allowed_hosts
 from dashboard.server._logs import write_json_logs
 from dashboard.server._ready import READY_PATH, ready
 from ntk_core.errors import InvalidInput
@@ -34,19 +34,23 @@ def routes() -> list[Route]:
 
 
 def middleware() -> list[Middleware]:
-    """Outermost first; what cannot be read from the environment is said by :func:`lifespan` and taken as strict."""
-    try:
-        hosts = allowed_hosts(st.get_option("server.address"))
-    except InvalidInput:
-        hosts = ("localhost",)
+    """Outermost first. They read their settings at the first request: by then Streamlit has set those in secrets."""
+    return [Middleware(SecurityHeaders, policy=_policy), Middleware(AllowedHosts, hosts=_hosts)]
+
+
+def _policy() -> tuple[Mapping[str, str], bool]:
     try:
         frames = frame_origins()
-    except InvalidInput:
+    except InvalidInput:  # lifespan has said so; what cannot be read is taken as strict
         frames = ()
-    return [
-        Middleware(SecurityHeaders, strict_transport=_profile().is_shared, frames=frames),
-        Middleware(AllowedHosts, hosts=hosts),
-    ]
+    return security_headers(frames), _profile().is_shared
+
+
+def _hosts() -> tuple[str, ...]:
+    try:
+        return allowed_hosts(st.get_option("server.address"))
+    except InvalidInput:
+        return LOOPBACK
 
 
 @contextlib.asynccontextmanager

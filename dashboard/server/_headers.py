@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import streamlit as st
@@ -35,25 +36,28 @@ class SecurityHeaders:
     """ASGI middleware that states, on every answer, what a browser may do with it.
 
     Args:
-        strict_transport: ask browsers to come back by HTTPS only, on answers that went out by HTTPS.
+        policy: asked once, at the first answer: the headers, see :func:`security_headers`, and whether browsers are to
+            come back by HTTPS only, which is said on answers that went out by HTTPS.
     """
 
-    def __init__(self, app: ASGIApp, *, strict_transport: bool, frames: tuple[str, ...] = ()):
-        self._app, self._strict_transport = app, strict_transport
-        self._headers = security_headers(frames)
+    def __init__(self, app: ASGIApp, policy: Callable[[], tuple[Mapping[str, str], bool]]):
+        self._app, self._policy = app, functools.cache(policy)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        secure = self._strict_transport and scope.get("scheme") == "https"
+        stated, strict_transport = self._policy()
+        secure = scope.get("scheme") == "https"
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in self._headers.items():
+                for name, value in stated.items():
                     headers[name] = value
-                if secure:
+                if secure:  # browsers complain about it on a plain connection
+                    headers["Cross-Origin-Opener-Policy"] = "same-origin"
+                if secure and strict_transport:
                     headers["Strict-Transport-Security"] = "max-age=31536000"
             await send(message)
 
@@ -82,7 +86,6 @@ def security_headers(frames: tuple[str, ...] = ()) -> Mapping[str, str]:
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "same-origin",  # the address holds settings
         "Permissions-Policy": ", ".join(f"{name}=()" for name in _UNUSED),
-        "Cross-Origin-Opener-Policy": "same-origin",
     }
     return headers if frames else {**headers, "X-Frame-Options": "SAMEORIGIN"}
 

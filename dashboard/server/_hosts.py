@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
+from collections.abc import Callable
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
@@ -22,12 +24,13 @@ class AllowedHosts:
     A page of another site whose name is made to lead here would otherwise pass for this one (DNS rebinding).
 
     Args:
-        hosts: names without ports, ``*.example.org`` for all below one; empty for any. The loopback names always work,
-            since nobody can make a browser send them here but the one who sits at it.
+        hosts: asked once, at the first request: names without ports, ``*.example.org`` for all below one; empty for
+            any. The loopback names always work, since nobody can make a browser send them here but the one who
+            sits at it.
     """
 
-    def __init__(self, app: ASGIApp, hosts: tuple[str, ...]):
-        self._app, self._hosts = app, tuple(host.lower() for host in hosts)
+    def __init__(self, app: ASGIApp, hosts: Callable[[], tuple[str, ...]]):
+        self._app, self._hosts = app, functools.cache(hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket") or self._allows(Headers(scope=scope).get("host", "")):
@@ -39,11 +42,13 @@ class AllowedHosts:
             await PlainTextResponse(sentence, status_code=400)(scope, receive, send)
 
     def _allows(self, given: str) -> bool:
-        if not self._hosts:
+        hosts = self._hosts()
+        if not hosts:
             return True
         host = re.sub(r":\d*\Z", "", given).lower().rstrip(".")
         return host in LOOPBACK or any(
-            host == allowed or (allowed.startswith("*.") and host.endswith(allowed[1:])) for allowed in self._hosts
+            host == allowed or (allowed.startswith("*.") and host.endswith(allowed[1:]))
+            for allowed in map(str.lower, hosts)
         )
 
 

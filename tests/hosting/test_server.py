@@ -121,8 +121,9 @@ def test_an_origin_that_is_none_is_refused(monkeypatch, given):
 
 @pytest.mark.parametrize(("strict", "scheme"), [(True, "https"), (True, "http"), (False, "https")])
 def test_browsers_are_asked_for_https_only_by_a_shared_server_that_has_it(strict, scheme):
-    answer = Answer(SecurityHeaders(PAGE, strict_transport=strict), scheme=scheme)
+    answer = Answer(SecurityHeaders(PAGE, lambda: (security_headers(), strict)), scheme=scheme)
     assert ("strict-transport-security" in answer.headers) == (strict and scheme == "https")
+    assert ("cross-origin-opener-policy" in answer.headers) == (scheme == "https")
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_browsers_are_asked_for_https_only_by_a_shared_server_that_has_it(strict
     ],
 )
 def test_only_allowed_hosts_are_answered(host, status):
-    guarded = AllowedHosts(PAGE, ("lab.example.org", "*.class.example.org"))
+    guarded = AllowedHosts(PAGE, lambda: ("lab.example.org", "*.class.example.org"))
     answer = Answer(guarded, host=host)
     assert answer.status == status
     if status == 400:
@@ -149,7 +150,7 @@ def test_only_allowed_hosts_are_answered(host, status):
 
 
 def test_a_websocket_for_another_host_is_closed_before_it_is_accepted():
-    assert Answer(AllowedHosts(PAGE, ("localhost",)), host="evil.example", kind="websocket").messages == [
+    assert Answer(AllowedHosts(PAGE, lambda: ("localhost",)), host="evil.example", kind="websocket").messages == [
         {"type": "websocket.close", "code": 1008}
     ]
 
