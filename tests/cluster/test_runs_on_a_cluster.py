@@ -215,6 +215,33 @@ def test_a_cluster_without_workers_is_not_waited_for_for_ever(lonely_scheduler, 
     assert f"dask worker {lonely_scheduler.address} --nthreads 1" in ended.reason
 
 
+def test_a_scheduler_that_hangs_is_not_waited_for_for_ever(lonely_scheduler, monkeypatch):
+    from ntk_core.experiments import _cluster
+
+    monkeypatch.setattr(_cluster, "ANSWER_S", 1.0)
+    real = _cluster._Conversation._asked
+
+    async def hang_before_answering(self, client, question):
+        if question == "ncores_running":
+            os.killpg(lonely_scheduler.scheduler.pid, signal.SIGSTOP)
+        return await real(self, client, question)
+
+    monkeypatch.setattr(_cluster._Conversation, "_asked", hang_before_answering)
+    events = list(run(TINY, scheduler=lonely_scheduler.address))
+    assert events[-1].status == "failed"
+    assert "was lost" in events[-1].reason
+
+
+@pytest.mark.parametrize("given", ["soon", "-1", "inf", "nan"])
+def test_a_time_to_wait_that_is_no_number_is_named(given, monkeypatch):
+    from ntk_core.experiments import _cluster
+    from ntk_core.experiments._sites import SiteFailure
+
+    monkeypatch.setenv("LINEARITY_LAB_WORKER_WAIT_S", given)
+    with pytest.raises(SiteFailure, match="LINEARITY_LAB_WORKER_WAIT_S"):
+        _cluster._patience_s()
+
+
 def test_a_run_whose_scheduler_dies_fails_with_a_sentence_and_keeps_its_points(lonely_scheduler, here):
     points = Memory({point.key: point for point in here[-1].result.points[:1]})
     lonely_scheduler.add_workers()
