@@ -27,10 +27,13 @@ LIMIT_S = 1.0
 IDLE_PAGES = ("kernel_drift", "hessian", "architectures", "dynamics", "dag", "early_time")
 RUN_PAGE = "kernel_drift"
 WIDTHS = "30, 100, 300"
-# Counts every attempt to save a point, also one that finds it there.
+PAUSE_S = (3.0, 12.0)  # between two changes of one person who looks around
+# Notes every attempt to save a point, also one that finds it there. A point that is computed twice is not the same to
+# the bit: it says when it was computed and how long that took.
 AUDIT = """
-CREATE TABLE attempts (digest TEXT, key TEXT);
-CREATE TRIGGER attempt BEFORE INSERT ON points BEGIN INSERT INTO attempts VALUES (new.digest, new.key); END;
+CREATE TABLE attempts (digest TEXT, key TEXT, sha TEXT, UNIQUE (digest, key, sha));
+CREATE TRIGGER attempt BEFORE INSERT ON lab_points
+BEGIN INSERT OR IGNORE INTO attempts VALUES (new.digest, new.key, new.sha); END;
 """
 
 
@@ -49,15 +52,17 @@ class Seen:
 async def look_around(session: BrowserSession, seen: Seen, until: asyncio.Event, draw: random.Random) -> None:
     """Change a choice now and then."""
     while not until.is_set():
-        await asyncio.sleep(draw.uniform(1, 5))
+        await asyncio.sleep(draw.uniform(*PAUSE_S))
         own = sorted(key for key in session.options if ".preset" not in key)
         key = draw.choice(own)
         seen.reactions_s.append(await session.act({key: draw.choice(session.options[key])}))
 
 
-async def run_sweeps(session: BrowserSession, seen: Seen, seeds: range, deadline: float, patience_s: float) -> None:
+async def run_sweeps(
+    session: BrowserSession, seen: Seen, seeds: range, widths: str, deadline: float, patience_s: float
+) -> None:
     """Run one sweep, and others until the deadline."""
-    await session.act({f"{RUN_PAGE}.widths": WIDTHS})
+    await session.act({f"{RUN_PAGE}.widths": widths})
     for seed in seeds:
         began = time.monotonic()
         await session.act({f"{RUN_PAGE}.seed": seed})
@@ -90,6 +95,7 @@ async def drill(
     kill_every_s: float = 0.0,
     idle_s: float = 10.0,
     patience_s: float = 900.0,
+    widths: str = WIDTHS,
 ) -> dict[str, Any]:
     """Open the sessions, let them work, and look at what is in the store afterwards."""
     draw = random.Random(0)
@@ -115,7 +121,9 @@ async def drill(
         tasks = [asyncio.create_task(work) for work in watching]
         deadline = time.monotonic() + 60 * minutes
         runs = [
-            run_sweeps(session, seen, range(1 + index % num_distinct, 10**6, num_distinct), deadline, patience_s)
+            run_sweeps(
+                session, seen, range(1 + index % num_distinct, 10**6, num_distinct), widths, deadline, patience_s
+            )
             for index, session in enumerate(sessions[:num_running])
         ]
         await asyncio.gather(*runs)
@@ -152,7 +160,7 @@ def _in_store(file: Path, seen: Seen) -> dict[str, Any]:
     store.close()
     with closing(sqlite3.connect(file, timeout=30)) as connection:
         attempts, points = connection.execute(
-            "SELECT (SELECT count(*) FROM attempts), (SELECT count(*) FROM points)"
+            "SELECT (SELECT count(*) FROM attempts), (SELECT count(*) FROM lab_points)"
         ).fetchone()
     return {
         "num_runs_asked": len(seen.sweeps_s),

@@ -45,12 +45,10 @@ async def run_sweeps(app: ServedApp, num_sweeps: int, patience_s: float = 300.0)
                     "server_bytes": server,
                     "worker_bytes": workers,
                     "num_workers": len(app.workers()),
-                    "finished": not session.live and bool(session.job_id),
+                    "job_id": session.job_id,
+                    "finished": not session.live and not session.errors and not session.alerts,
                 }
             )
-        if session.errors:
-            seen[-1]["finished"] = False
-            print(*session.errors, sep="\n")
     return seen
 
 
@@ -82,7 +80,8 @@ def main() -> None:
             "worker_mib": [round(sweep["worker_bytes"] / 2**20) for sweep in seen],
         },
         {
-            "every sweep finished": all(sweep["finished"] for sweep in seen),
+            "every sweep finished": all(sweep["finished"] for sweep in seen)
+            and len({sweep["job_id"] for sweep in seen}) == options.sweeps,
             **{f"memory of the {part}s grows by less than 10 %": share < LIMIT for part, share in grown.items()},
         },
     )

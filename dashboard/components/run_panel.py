@@ -25,6 +25,8 @@ from ntk_core.specs import Spec, SpecPart, digest
 REFRESH_S = 0.5
 # Looks of those who wait cost those who work; nothing but a place in the queue changes while a job waits.
 WAITING_REFRESH_S = 1.5
+# So many may look twice a second: a look takes some 40 ms of the one process that serves all pages.
+CROWD = 8
 # A job ends within this time after Stop, so that the page that comes back shows it stopped.
 STOP_S = 0.3
 
@@ -129,9 +131,12 @@ def live_panel(page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown
 
 
 def refresh_s(snapshots: Iterable[Snapshot]) -> float:
-    """How often to look at jobs that are under way, in seconds."""
+    """How often to look at jobs that are under way, in seconds: the more look, the less often each of them."""
     waiting = all(now.status == "queued" for now in snapshots)
-    return WAITING_REFRESH_S if waiting else REFRESH_S
+    rarer = 1
+    while shared_jobs().num_viewers() > CROWD * rarer:  # in steps, since a page that changes its pace is run anew
+        rarer *= 2
+    return rarer * (WAITING_REFRESH_S if waiting else REFRESH_S)
 
 
 def heading(shown: Shown) -> DeltaGenerator:

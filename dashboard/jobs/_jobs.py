@@ -14,12 +14,11 @@ from dashboard.jobs._limits import Limits, QueueFull
 from dashboard.jobs._pool import WorkerPool
 from dashboard.jobs._process import WorkerProcess
 from dashboard.jobs._queue import FairQueue, waits
-from dashboard.jobs._recall import recalled_by_id, recalled_from
+from dashboard.jobs._recall import recalled_by_id, recalled_entry, recalled_from
 from dashboard.jobs._snapshot import Load, Snapshot
-from ntk_core.errors import InvalidInput
 from ntk_core.events import Ended, PointFinished
 from ntk_core.experiments import estimate
-from ntk_core.specs import InvalidSpec, Spec, digest, parse_spec
+from ntk_core.specs import Spec, digest
 from ntk_core.store import MIN_PREFIX, Store
 
 MAX_WAITING = 32
@@ -215,6 +214,11 @@ class Jobs:
             running = sum(job.status == "running" for job in self._jobs.values())
             return Load(len(self.worker_pids()), running, len(self._queue), self._max_waiting)
 
+    def num_viewers(self) -> int:
+        """How many follow a job that is under way: each of them looks again and again."""
+        with self._changed:
+            return sum(job.num_viewers or 0 for job in self._jobs.values() if job.active)
+
     def worker_pid(self, job_id: str) -> int | None:
         """Process id of the worker that computes this job now."""
         with self._changed:
@@ -381,20 +385,11 @@ class Jobs:
     def _inherit(self) -> None:
         """Go on with the jobs that an earlier server did not finish, unless several have ended over one point."""
         for job_id, entry in self._ledger.inherit().items():
-            try:
-                job = recalled_from(self._store, parse_spec(entry.spec))
-                if self._check is not None:
-                    self._check(job.spec)
-            except (InvalidSpec, InvalidInput) as error:
-                _LOG.warning("An unfinished job cannot go on: %s", str(error).splitlines()[0])
-                self._ledger.strike(job_id)
-                continue
-            expected_s = estimate(job.spec, job.finished_keys()).seconds
+            job = recalled_entry(self._store, entry, self._check)
             with self._changed:
-                if job.status == "completed" or entry.num_servers > MAX_SERVERS:
+                if job is None or job.status == "completed" or entry.num_servers > MAX_SERVERS:
                     self._ledger.strike(job_id)
                     continue
-                job.owner, job.submitted_s, job.expected_s = entry.owner, entry.submitted_s, expected_s
                 self._remember(job)
                 self._enqueue(job)
                 job.num_servers = entry.num_servers

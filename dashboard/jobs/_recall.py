@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from dashboard.jobs._job import Job
+from dashboard.jobs._ledger import Entry
 from ntk_core.errors import InvalidInput
-from ntk_core.specs import Spec, digest
+from ntk_core.experiments import estimate
+from ntk_core.specs import InvalidSpec, Spec, digest, parse_spec
 from ntk_core.store import MIN_PREFIX, Store
 
 INTERRUPTED = "stopped before it was finished; run it again to go on from its finished points"
@@ -34,3 +37,21 @@ def recalled_by_id(store: Store, job_id: str) -> Job | None:
     except InvalidInput as error:
         _LOG.warning("%s", error)
         return None
+
+
+def recalled_entry(store: Store, entry: Entry, check: Callable[[Spec], None] | None) -> Job | None:
+    """The job that an earlier server wrote down; None when it cannot go on, which is then logged.
+
+    Args:
+        check: raises ``InvalidInput`` for a spec that is beyond the limits of today.
+    """
+    try:
+        job = recalled_from(store, parse_spec(entry.spec))
+        if check is not None:
+            check(job.spec)
+    except (InvalidSpec, InvalidInput) as error:
+        _LOG.warning("An unfinished job cannot go on: %s", str(error).splitlines()[0])
+        return None
+    job.owner, job.submitted_s = entry.owner, entry.submitted_s
+    job.expected_s = estimate(job.spec, job.finished_keys()).seconds
+    return job

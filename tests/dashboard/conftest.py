@@ -20,6 +20,7 @@ class FakeJobs:
     def __init__(self):
         self.snapshots, self.stopped, self.submitted, self.left = {}, [], [], []
         self.others = False
+        self.viewers = 1
         self.refusal: Exception | None = None
 
     def warm_up(self) -> None:
@@ -27,6 +28,9 @@ class FakeJobs:
 
     def ask_presence(self, is_connected) -> None:
         pass
+
+    def num_viewers(self) -> int:
+        return self.viewers
 
     def leave(self, job_id, viewer) -> None:
         self.left.append(job_id)

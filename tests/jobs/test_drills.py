@@ -1,0 +1,34 @@
+"""Small versions of the drills of benchmarks/drills, with the same claims."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from benchmarks.drills import kills, stops
+from benchmarks.drills.report import own_data, spread
+from benchmarks.drills.sweeps import growth
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+
+
+def test_kills_of_server_and_workers_lose_no_point_and_every_job_goes_on():
+    with own_data() as folder:
+        found = kills.drill(folder, num_kills=4, seed=3, longest_s=3.0)
+        reference = kills.uninterrupted(folder, found["num_sweeps"])
+    assert min(found["kills"].values()) >= 1
+    claims = kills.claims(found, reference)
+    assert claims == dict.fromkeys(claims, True)
+
+
+def test_stop_takes_effect_at_once_while_compiling_and_training():
+    stopped = [stop for stop in stops.measure(3) if stop["status"] == "cancelled"]
+    assert len(stopped) >= 2
+    assert all(stop["kept"] for stop in stopped)
+    assert spread([stop["stop_s"] for stop in stopped])["median_s"] < 2 * stops.LIMIT_S  # a busy machine runs the tests
+
+
+def test_growth_is_from_the_first_to_the_last_after_the_warm_up():
+    assert growth([1, 9, 4, 4, 4, 5, 5, 5], warm_up=2, window=3) == pytest.approx(0.25)
+    assert growth([9, 4, 4, 4, 4], warm_up=1, window=2) == 0

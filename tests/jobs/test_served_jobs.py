@@ -1,0 +1,64 @@
+"""Jobs behind a real server, seen by browser sessions over web sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+
+import pytest
+
+from benchmarks.drills import sessions
+from benchmarks.drills.browser_session import CLICK, BrowserSession
+from benchmarks.drills.report import own_data
+from benchmarks.drills.served_app import ServedApp, served_app
+
+PAGE = "kernel_drift"
+pytestmark = [pytest.mark.skipif(os.name != "posix", reason="signals of POSIX"), pytest.mark.timeout(300)]
+
+
+def test_sessions_share_equal_sweeps_while_others_look_around():
+    with own_data() as folder, served_app(LINEARITY_LAB_WORKERS="1") as app:
+        store = folder / "linearity-lab" / "results.sqlite"
+        found = asyncio.run(
+            sessions.drill(
+                app, store, num_sessions=4, num_running=3, num_distinct=2, idle_s=0.5, patience_s=120, widths="5, 10"
+            )
+        )
+    claims = sessions.claims(found, limit_s=30.0)  # a busy machine runs the tests
+    assert [claim for claim, holds in claims.items() if not holds and "idle server" not in claim] == []
+    assert (found["num_runs_asked"], found["num_jobs"]) == (3, 2)
+
+
+def test_a_server_that_is_asked_to_end_leaves_its_job_to_the_next_one_whose_page_goes_on_and_stops_at_once():
+    with own_data():
+        with served_app(LINEARITY_LAB_WORKERS="1") as app:
+            query = asyncio.run(begin_and_end_the_server(app))
+            assert "job=" in query
+        with served_app(LINEARITY_LAB_WORKERS="1") as app:
+            asyncio.run(find_again_and_stop(app, query))
+
+
+async def begin_and_end_the_server(app: ServedApp) -> str:
+    async with BrowserSession(f"ws://{app.address}", PAGE) as session:
+        await session.act()
+        await session.act({f"{PAGE}.run": CLICK})
+        assert session.live
+        workers = app.workers()
+        began = time.monotonic()
+        app.process.terminate()
+        await asyncio.to_thread(app.process.wait, 20)
+        assert time.monotonic() - began < 20
+        assert not any(worker.is_running() for worker in workers)
+        return session.query
+
+
+async def find_again_and_stop(app: ServedApp, query: str) -> None:
+    async with BrowserSession(f"ws://{app.address}", PAGE, query) as session:
+        await session.act()
+        assert session.live
+        assert not any("Stopped" in alert for alert in session.alerts)
+        await session.act({f"{PAGE}.stop": CLICK})
+        assert any("Stopped" in alert for alert in session.alerts)  # in the page that Stop itself brings
+        assert not session.live
+        assert session.errors == []
