@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 
 import streamlit as st
+
+ICON = Path(__file__).parent / "icon.svg"
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ def enter(name: str) -> str:
     existed; showing the menu once ends that, so the page starts over.
     """
     if not _SHOWN.is_set():
+        st.set_page_config(page_icon=str(ICON))  # before the menu, whose named icon would be fetched from another host
         menu()
         st.rerun()
     return name

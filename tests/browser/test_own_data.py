@@ -1,0 +1,62 @@
+"""Data of one's own in a browser: each kind of file, one that is refused, and a run on what was brought."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import READY
+from tests.uploads.files import arrays, blobs, flowers, pets
+
+pytestmark = pytest.mark.browser
+TIMEOUT_MS = 60_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def data_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the server keeps what is brought."""
+    with pytest.MonkeyPatch.context() as patch:
+        directory = tmp_path_factory.mktemp("data")
+        patch.setenv("XDG_DATA_HOME", str(directory))
+        yield directory
+
+
+def bring(page, path: Path) -> None:
+    page.wait_for_selector(READY, timeout=TIMEOUT_MS)
+    page.locator('input[type="file"]').set_input_files(path)
+
+
+def test_each_kind_of_file_is_read_and_a_bad_one_is_refused_in_one_sentence(open_page, tmp_path):
+    files = {
+        "flowers.csv": (flowers(), "60 rows, 4 columns"),
+        "blobs.npz": (blobs(), "6 × 6 × 1"),
+        "pets.zip": (pets(), "12 images of 10 × 10 pixels"),
+        "bad.npz": (arrays(x=np.array([{}], object)), "file: array x, of Python objects (a pickle), is not allowed"),
+    }
+    page = open_page("/own_data")
+    expect(page.get_by_text("three spirals")).to_be_visible(timeout=TIMEOUT_MS)
+    for name, (data, words) in files.items():
+        path = tmp_path / name
+        path.write_bytes(data)
+        bring(page, path)
+        expect(page.get_by_text(words).first).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_text("Watch its kernel move")).to_have_count(0)
+
+
+def test_one_press_runs_the_kernel_change_on_what_was_brought(open_page, tmp_path, data_directory):
+    path = tmp_path / "flowers.csv"
+    path.write_bytes(flowers())
+    page = open_page("/own_data")
+    bring(page, path)
+    expect(page.get_by_text("60 rows, 4 columns")).to_be_visible(timeout=TIMEOUT_MS)
+    page.get_by_role("button", name="Watch its kernel move").click()
+    page.wait_for_url("**/kernel_drift?**", timeout=TIMEOUT_MS)
+    expect(page.get_by_role("button", name="Stop")).to_be_visible(timeout=TIMEOUT_MS)
+    (kept,) = (data_directory / "linearity-lab" / "uploads").iterdir()
+    page.wait_for_function(f"location.search.includes('{kept.stem}')", timeout=TIMEOUT_MS)
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("Stopped:").first).to_be_visible(timeout=TIMEOUT_MS)
