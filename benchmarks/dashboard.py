@@ -33,6 +33,7 @@ URL = f"http://127.0.0.1:{PORT}"
 READY = '[data-testid="stApp"][data-test-script-state="notRunning"][data-test-connection-state="CONNECTED"]'
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 WARM_UP_S = 15
+TIMEOUT_MS = 180_000
 REPEATS = 4
 PRESET = "liu-fig1-left"
 # Finished widths in the progress line, and distinct widths in the figure; a point counts when both show it.
@@ -65,7 +66,7 @@ def first_figure(page: Page) -> float:
 
     def work() -> None:
         page.goto(f"{URL}/kernel_drift")
-        page.wait_for_selector(".js-plotly-plot .main-svg", timeout=60_000)
+        page.wait_for_selector(".js-plotly-plot .main-svg", timeout=TIMEOUT_MS)
 
     return seconds(work)
 
@@ -77,7 +78,7 @@ def changed_setting(page: Page, widths: str) -> float:
 
     def work() -> None:
         field.press("Enter")
-        page.get_by_text("The figure belongs to other settings").wait_for(timeout=60_000)
+        page.get_by_text("The figure belongs to other settings").wait_for(timeout=TIMEOUT_MS)
 
     return seconds(work)
 
@@ -91,7 +92,7 @@ def changed_view(page: Page) -> float:
 
     def work() -> None:
         options.first.click()
-        page.wait_for_function(f"before => ({AXIS_TITLE})() !== before", arg=before, timeout=60_000)
+        page.wait_for_function(f"before => ({AXIS_TITLE})() !== before", arg=before, timeout=TIMEOUT_MS)
 
     return seconds(work)
 
@@ -99,18 +100,18 @@ def changed_view(page: Page) -> float:
 def run_and_stop(page: Page, store: Store, seed: int) -> dict[str, Any]:
     """From Run to the first point, from each point's end to its sight, from Stop to the sentence that it stopped."""
     page.goto(f"{URL}/kernel_drift?seed={seed}")
-    page.wait_for_selector(READY, timeout=60_000)
+    page.wait_for_selector(READY, timeout=TIMEOUT_MS)
     page.wait_for_timeout(1000)
     page.evaluate(WATCH)
     with finished_points(store, with_settings(presets()[PRESET], {"seed": seed})) as finished_at:
         began = time.time()
         page.get_by_role("button", name="Run", exact=False).click()
-        page.wait_for_function("window.shownAt[3] !== undefined", timeout=60_000)
+        page.wait_for_function("window.shownAt[3] !== undefined", timeout=TIMEOUT_MS)
         shown_at = {int(count): at for count, at in page.evaluate("window.shownAt").items()}
 
     def stop() -> None:
         page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
-        page.get_by_text("Stopped:").wait_for(timeout=60_000)
+        page.get_by_text("Stopped:").wait_for(timeout=TIMEOUT_MS)
 
     streamed = [at - finished_at[count] for count, at in shown_at.items() if count in finished_at]
     if not streamed:
@@ -169,12 +170,12 @@ def measure(settings: Settings) -> dict[str, Any]:
                 figures = [first_figure(page)]
                 time.sleep(WARM_UP_S)
                 figures += [first_figure(page) for _ in range(REPEATS)]
-                page.wait_for_selector(READY, timeout=60_000)
+                page.wait_for_selector(READY, timeout=TIMEOUT_MS)
                 views = [changed_view(page) for _ in range(REPEATS)]
                 answers = []
                 for turn in range(REPEATS):
                     first_figure(page)
-                    page.wait_for_selector(READY, timeout=60_000)
+                    page.wait_for_selector(READY, timeout=TIMEOUT_MS)
                     answers.append(changed_setting(page, f"10,{20 + turn}"))
                 store = Store(location)
                 runs = [run_and_stop(page, store, seed) for seed in range(1000, 1000 * (REPEATS + 1), 1000)]

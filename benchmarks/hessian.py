@@ -83,7 +83,7 @@ def compare(peer: Peer | None, width: int, quick: bool) -> dict[str, Any]:
             np.savez(path, x=np.asarray(x), **arrays)
             peer.ask({"what": "hessians", "file": str(path), "tolerance": TOLERANCE, "implementations": PUBLIC})
             competitors |= {name: peer.competitor(name, answers) for name in PUBLIC}
-    rows = alternate(competitors, repeats=2 if quick else 15, budget_s=8)
+    rows = alternate(competitors, repeats=2 if quick else 15, budget_s=6, least=3 if width < 2_000 else 2)
     estimate = found["ours"]
     norms = {PLAIN: found["plain"], **{name: answer["norm"] for name, answer in answers.items()}}
     best = min(norms, key=lambda name: rows[name]["median_s"])

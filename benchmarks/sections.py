@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.words import Data, count, exponent, seconds, size, stamp, table, timed, times_faster, versions
 
 KERNELS = "0006-kernels-beside-the-best-peer.md"
-TIES = "0007-where-hessians-and-training-meet-their-peers.md"
+TIES = "0016-where-hessians-and-training-meet-their-peers.md"
 
 
 def picture(name: str, words: str) -> str:

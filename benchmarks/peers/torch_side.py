@@ -13,7 +13,7 @@ from side import serve
 from torch.func import jacrev, jvp, vjp, vmap
 
 MOST_BYTES = 2**29  # for what vmap computes at once; the tutorial's way would need as many gradients as n² C
-LANCZOS_STEPS = (10, 15, 20, 30, 50, 80)
+LANCZOS_STEPS = (15, 20, 30, 50, 80)
 
 
 def dense(params, x):

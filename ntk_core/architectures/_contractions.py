@@ -15,6 +15,7 @@ from jax import Array
 
 BLOCK_ENTRIES = 2**23  # 32 MiB in float32: beyond the caches anyway, small beside the weights of a wide network
 MIN_HALVED_ROWS = 32  # below, a second product costs more than the quarter that it saves
+STRETCH = 2_000  # entries of rows at a time: some hundred rows of them, 1 to 2 MiB, fit into a core's cache
 MIN_BLOCKS = 4  # of rows; a batch with itself then needs 10 of 16 pairs of blocks
 
 Side = tuple[Array, Array]  # inputs (n, ...) and cotangents (C, n, ...) of one batch
@@ -25,15 +26,32 @@ def gram(left: Array, right: Array) -> Array:
     """All inner products along the last axis, (*rows1, *rows2); of an array with itself three quarters of them.
 
     The rows are halved: the upper half meets all rows, the lower half only itself, and the rest is the transpose. Finer
-    halving saves less than its smaller products lose.
+    halving saves less than its smaller products lose. On a CPU long rows are taken a stretch at a time, which stays in
+    the cache while it meets the others.
     """
-    num_rows = math.prod(left.shape[:-1])
-    if right is not left or num_rows < MIN_HALVED_ROWS:
-        return jnp.tensordot(left, right, (-1, -1))
-    rows, half = left.reshape(num_rows, -1), num_rows // 2
-    upper = rows[:half] @ rows.T
-    lower = jnp.concatenate([upper[:, half:].T, rows[half:] @ rows[half:].T], axis=1)
-    return jnp.concatenate([upper, lower]).reshape(left.shape[:-1] * 2)
+    one = left.reshape(math.prod(left.shape[:-1]), left.shape[-1])
+    two = one if right is left else right.reshape(math.prod(right.shape[:-1]), right.shape[-1])
+    half = len(one) // 2 if right is left and len(one) >= MIN_HALVED_ROWS else 0
+
+    def products(start: Array | int, size: int) -> tuple[Array, Array]:
+        """Those of the upper half, or all, and those of the lower half with itself, over one stretch of the rows."""
+        part1, part2 = (jax.lax.dynamic_slice_in_dim(rows, start, size, 1) for rows in (one, two))
+        return part1[: half or len(one)] @ part2.T, part1[half or len(one) :] @ part2[half or len(two) :].T
+
+    length = one.shape[1]
+    num_stretches = length // STRETCH if jax.default_backend() == "cpu" else 1
+    if num_stretches < 2:
+        upper, lower = products(0, length)
+    else:
+
+        def add(index: Array, sums: tuple[Array, Array]) -> tuple[Array, Array]:
+            return jax.tree.map(jnp.add, sums, products(index * STRETCH, STRETCH))
+
+        rest = length - (num_stretches - 1) * STRETCH
+        upper, lower = jax.lax.fori_loop(0, num_stretches - 1, add, products(length - rest, rest))
+    if half:
+        upper = jnp.concatenate([upper, jnp.concatenate([upper[:, half:].T, lower], axis=1)])
+    return upper.reshape(left.shape[:-1] + right.shape[:-1])
 
 
 def bias_kernel(multiplier: float, d1: Array, d2: Array) -> Array:
