@@ -7,7 +7,7 @@ import re
 import pytest
 from pydantic import BaseModel
 
-from dashboard.comparison import ArchitecturePair
+from ntk_core.pairs import ArchitecturePair
 from dashboard.components.explain import FINITE, SEE
 from dashboard.explanations import LECTURE, WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS, figure_words
 from dashboard.figure_words import FIGURES
