@@ -7,13 +7,13 @@ import re
 import pytest
 from pydantic import BaseModel
 
-from ntk_core.pairs import ArchitecturePair
 from dashboard.components.explain import FINITE, SEE
 from dashboard.explanations import LECTURE, WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS, figure_words
 from dashboard.figure_words import FIGURES
 from dashboard.glossary import GLOSSARY, search
 from dashboard.navigation import PAGES
 from dashboard.settings import settings
+from ntk_core.pairs import ArchitecturePair
 from ntk_core.specs import EXPERIMENTS
 from tests.dashboard.open_pages import open_page, words
 
