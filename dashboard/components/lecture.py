@@ -34,8 +34,10 @@ html {{ font-size: {16 * LARGER:g}px !important }}
 [data-testid="stMainBlockContainer"] h1 {{ padding: 0 0 0.2rem }}
 """
 FORMULA_STYLE = """
-.katex-display { overflow-x: auto; overflow-y: hidden; margin: 0.2em 0 0.5em; text-align: left }
-@media (max-width: 640px) { .katex-display { font-size: 0.72em } }
+.katex-display { margin: 0.2em 0 0.5em; text-align: left; overflow: visible !important }
+/* What does not fit breaks into lines: the keyboard could not reach what scrolls. */
+[data-testid="stButtonGroup"] [role="radiogroup"] { flex-wrap: wrap; overflow: visible }
+@media (max-width: 640px) { .katex-display { font-size: 0.72em } .katex-display > .katex { white-space: normal } }
 """
 
 
