@@ -55,9 +55,9 @@ async def begin_and_end_the_server(app: ServedApp) -> str:
 async def find_again_and_stop(app: ServedApp, query: str) -> None:
     async with BrowserSession(f"ws://{app.address}", PAGE, query) as session:
         await session.act()
-        assert session.live
+        goes_on = session.live
         assert not any("Stopped" in alert for alert in session.alerts)
         await session.act({f"{PAGE}.stop": CLICK})
         assert any("Stopped" in alert for alert in session.alerts)  # in the page that Stop itself brings
-        assert not session.live
+        assert (goes_on, session.live) == (True, False)
         assert session.errors == []
