@@ -26,7 +26,7 @@ from ntk_core.store import Store
 LIMIT_S = 1.0
 IDLE_PAGES = ("kernel_drift", "hessian", "architectures", "dynamics", "dag", "early_time")
 RUN_PAGE = "kernel_drift"
-WIDTHS = "30, 100, 300"
+QUERY = "widths=30,100,300"  # the settings of the sweeps, as a link has them
 PAUSE_S = (3.0, 12.0)  # between two changes of one person who looks around
 # Notes every attempt to save a point, also one that finds it there. A point that is computed twice is not the same to
 # the bit: it says when it was computed and how long that took.
@@ -58,11 +58,8 @@ async def look_around(session: BrowserSession, seen: Seen, until: asyncio.Event,
         seen.reactions_s.append(await session.act({key: draw.choice(session.options[key])}))
 
 
-async def run_sweeps(
-    session: BrowserSession, seen: Seen, seeds: range, widths: str, deadline: float, patience_s: float
-) -> None:
+async def run_sweeps(session: BrowserSession, seen: Seen, seeds: range, deadline: float, patience_s: float) -> None:
     """Run one sweep, and others until the deadline."""
-    await session.act({f"{RUN_PAGE}.widths": widths})
     for seed in seeds:
         began = time.monotonic()
         await session.act({f"{RUN_PAGE}.seed": seed})
@@ -95,7 +92,7 @@ async def drill(
     kill_every_s: float = 0.0,
     idle_s: float = 10.0,
     patience_s: float = 900.0,
-    widths: str = WIDTHS,
+    query: str = QUERY,
 ) -> dict[str, Any]:
     """Open the sessions, let them work, and look at what is in the store afterwards."""
     draw = random.Random(0)
@@ -104,8 +101,10 @@ async def drill(
     async with AsyncExitStack() as stack:
         sessions: list[BrowserSession] = []
         for index in range(num_sessions):
-            page = RUN_PAGE if index < num_running else IDLE_PAGES[index % len(IDLE_PAGES)]
-            sessions.append(await stack.enter_async_context(BrowserSession(url, page)))
+            runs_sweeps = index < num_running
+            page = RUN_PAGE if runs_sweeps else IDLE_PAGES[index % len(IDLE_PAGES)]
+            session = BrowserSession(url, page, query if runs_sweeps else "")
+            sessions.append(await stack.enter_async_context(session))
             await sessions[-1].act()
         await asyncio.sleep(idle_s)  # workers get ready
         before = app.processor_s()
@@ -121,9 +120,7 @@ async def drill(
         tasks = [asyncio.create_task(work) for work in watching]
         deadline = time.monotonic() + 60 * minutes
         runs = [
-            run_sweeps(
-                session, seen, range(1 + index % num_distinct, 10**6, num_distinct), widths, deadline, patience_s
-            )
+            run_sweeps(session, seen, range(1 + index % num_distinct, 10**6, num_distinct), deadline, patience_s)
             for index, session in enumerate(sessions[:num_running])
         ]
         await asyncio.gather(*runs)

@@ -52,7 +52,7 @@ def stop_one(jobs: Jobs, spec: Spec, after_s: float, patience_s: float = 120.0) 
         "stop_s": time.perf_counter() - began,
         "moment": before.message,
         "status": after.status,
-        "kept": set(before.points) <= set(after.points),
+        "kept": all(point in after.points for point in before.points),
     }
 
 
