@@ -106,8 +106,8 @@ def run_and_stop(page: Page, store: Store, seed: int) -> dict[str, Any]:
     with finished_points(store, with_settings(presets()[PRESET], {"seed": seed})) as finished_at:
         began = time.time()
         page.get_by_role("button", name="Run", exact=False).click()
-        page.wait_for_function("window.shownAt[3] !== undefined", timeout=TIMEOUT_MS)
-        shown_at = {int(count): at for count, at in page.evaluate("window.shownAt").items()}
+        page.wait_for_function("() => window.shownAt[3] !== undefined", timeout=TIMEOUT_MS)
+        shown_at = {int(count): at for count, at in page.evaluate("() => window.shownAt").items()}
 
     def stop() -> None:
         page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
