@@ -6,12 +6,17 @@ from dashboard import session
 from dashboard.components.compared_runs import compared_runs
 from dashboard.components.run_list import actions, address, chosen_runs, filters, open_address, rows
 from dashboard.navigation import enter
+from dashboard.sentences import plain
+from ntk_core.errors import InvalidInput
 
 PAGE = enter("results")
 st.title("What has been computed here?", anchor=False)
-open_address(session.new_address(PAGE))
-found = filters()
-actions()
-compared_runs(PAGE, chosen_runs())
-rows(found)
-session.show_address(PAGE, address())
+try:
+    open_address(session.new_address(PAGE))
+    found = filters()
+    actions()
+    compared_runs(PAGE, chosen_runs())
+    rows(found)
+    session.show_address(PAGE, address())
+except InvalidInput as error:  # the database has gone away
+    st.error(plain(f"The results cannot be read: {error}."))

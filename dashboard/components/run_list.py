@@ -34,8 +34,8 @@ def open_address(address: Mapping[str, str] | None) -> None:
             st.session_state[_key(name)] = ""
     number = address.get("sheet", "1")
     st.session_state[_key("sheet")] = int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1
-    found = [shared_store().find(name) for name in address.get("runs", "").split(",") if len(name) == MIN_PREFIX]
-    chosen = [matches[0] for matches in found if len(matches) == 1][:MAX_CHOSEN]
+    named = [name for name in address.get("runs", "").split(",") if len(name) == MIN_PREFIX][:MAX_CHOSEN]
+    chosen = [matches[0] for matches in map(shared_store().find, named) if len(matches) == 1]
     session.see_jobs(run[:MIN_PREFIX] for run in chosen)
     st.session_state[_key("chosen")] = chosen
 

@@ -12,6 +12,8 @@ from ntk_core.store._entries import intact_spec
 from ntk_core.store._tables import RUNS
 
 MIN_PREFIX = 16
+# Longer searches find nothing that shorter ones do not; databases refuse patterns and conditions without end.
+MAX_SEARCH, MAX_WORDS = 400, 12
 STATUSES = ("completed", "cancelled", "failed", "started", "damaged", "older")
 # All that a list shows, without what is large beside the settings.
 LISTED = tuple(column for column in RUNS.c if column.name not in ("ending", "sha"))
@@ -69,7 +71,7 @@ def conditions(
         wanted.append(RUNS.c.schema_version != SCHEMA_VERSION)
     elif status:
         wanted += [RUNS.c.status == status, RUNS.c.schema_version == SCHEMA_VERSION]
-    for word in text.replace("\0", " ").split():
+    for word in text[:MAX_SEARCH].replace("\0", " ").split()[:MAX_WORDS]:
         columns = (RUNS.c.experiment, RUNS.c.swept, RUNS.c.spec)
         found = [column.icontains(word, autoescape=True) for column in columns]
         wanted.append(sa.or_(RUNS.c.digest.istartswith(word, autoescape=True), *found))

@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 from dashboard import stored_runs
 from dashboard.components import run_list
 from dashboard.profile import PROFILES
+from ntk_core.errors import InvalidInput
 from ntk_core.papers import PRESETS
 from ntk_core.specs import ExperimentSpec, KernelDriftSpec, digest
 from ntk_core.store import Store, read_runs
@@ -75,6 +76,14 @@ def test_filters_leave_what_fits_and_stand_in_the_url(store):
     app.text_input(key="results.text").set_value("nowhere")
     assert "No run fits." in words(checked(app.run()))
     assert len(open_page("results", text="softmax", status="completed").checkbox) == 1
+
+
+def test_a_store_that_stops_working_is_a_sentence(store, monkeypatch):
+    def fail(*_, **__):
+        raise InvalidInput("LINEARITY_LAB_STORE", "postgresql://host/lab", "a database that can be read")
+
+    monkeypatch.setattr(Store, "runs", fail)
+    assert "The results cannot be read: LINEARITY_LAB_STORE" in words(open_page("results"))
 
 
 @pytest.mark.parametrize(
