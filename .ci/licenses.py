@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ALLOWED = re.compile(
     r"MIT(-CMU|-0)?|MIT License|(0BSD|BSD)(-\d-Clause)?|BSD License|\d-Clause BSD License|ISC( License.*)?"
     r"|Apache([- ]2\.0|[- ]License.*)?|Apache Software License|PSF(-2\.0)?|Python Software Foundation License"
-    r"|CMU License \(MIT-CMU\)|Zlib|CC0-1\.0|Unlicense|The Unlicense.*|HPND"
+    r"|CMU License \(MIT-CMU\)?|Zlib|CC0-1\.0|Unlicense|The Unlicense.*|HPND"
     r"|MPL-2\.0|Mozilla Public License 2\.0.*|LGPL-3\.0-only|GNU Lesser General Public License v3.*",
     re.IGNORECASE,
 )
