@@ -122,3 +122,19 @@ def test_an_address_without_a_job_gives_the_settings(page, server):
     again = open_page(page, **copied)
     assert again.number_input(key=f"{page}.seed").value == 77
     assert address(again) == copied
+
+
+def test_an_address_of_a_deleted_run_keeps_the_settings_and_says_so(server):
+    store = server()
+    spec = changed_copy(store, "liu-fig2")
+    copied = address(open_page("kernel_drift", job=digest(spec)[:16]))
+    jobs = Jobs(store)
+    assert jobs.snapshot(digest(spec)[:16]).status == "completed"
+    store.delete(digest(spec))
+    assert jobs.forget(digest(spec)[:16])
+    assert jobs.snapshot(digest(spec)[:16]) is None
+    jobs.shutdown()
+    server()
+    app = open_page("kernel_drift", **copied)
+    assert "Press Run to compute these settings" in words(app)
+    assert app.number_input(key="kernel_drift.seed").value == spec.model_dump()["seed"]
