@@ -101,3 +101,11 @@ def _wait_until_healthy(server: subprocess.Popen, url: str, log: Path) -> None:
         except OSError:
             time.sleep(0.1)
     pytest.fail("the server did not start within 30 s")
+
+
+def wait_until(page, expression: str, timeout: float = 60_000) -> None:
+    """Wait until a JavaScript expression is true; asked from outside, since the page's security policy forbids eval."""
+    deadline = time.monotonic() + timeout / 1000
+    while not page.evaluate(expression):
+        assert time.monotonic() < deadline, f"never true: {expression}"
+        page.wait_for_timeout(50)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import wait_until
+
 pytestmark = pytest.mark.browser
 QUICK = "/architectures?widths=2,4&num_seeds=2&dataset.num_samples=6&training.max_steps=20"
 TIMEOUT_MS = 60_000
 SHOWN = """(() => {
   const traces = Array.from(document.querySelectorAll('.js-plotly-plot')).flatMap(chart => chart.data || []);
-  const seeds = name => traces.filter(t => t.mode === 'markers' && (t.name || '').startsWith(name + ','));
+  const seeds = name => traces.filter(t => t.mode === 'markers' && (t.name || '').startsWith(name + ':'));
   const widths = name => seeds(name).length ? new Set(Array.from(seeds(name)[0].x, Number)).size : 0;
   return {a: widths('A'), b: widths('B'), heatmaps: traces.filter(t => t.type === 'heatmap').length};
 })()"""
@@ -19,10 +21,10 @@ SHOWN = """(() => {
 def test_points_of_both_networks_arrive_and_their_kernels_are_drawn(open_page):
     page = open_page(QUICK)
     page.get_by_role("button", name="Run", exact=False).click()
-    page.wait_for_function(f"(s => s.a === 2 && s.b === 2)({SHOWN})", timeout=TIMEOUT_MS)
-    page.wait_for_function(f"{SHOWN}.heatmaps === 5", timeout=TIMEOUT_MS)  # A has one of infinite width
+    wait_until(page, f"(s => s.a === 2 && s.b === 2)({SHOWN})", timeout=TIMEOUT_MS)
+    wait_until(page, f"{SHOWN}.heatmaps === 5", timeout=TIMEOUT_MS)  # A has one of infinite width
     expect(page.get_by_test_id("stProgress")).to_have_count(0, timeout=TIMEOUT_MS)
     address = page.url
     page.reload()
-    page.wait_for_function(f"{SHOWN}.heatmaps === 5", timeout=TIMEOUT_MS)
+    wait_until(page, f"{SHOWN}.heatmaps === 5", timeout=TIMEOUT_MS)
     assert page.url == address

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.browser.conftest import wait_until
+
 pytestmark = pytest.mark.browser
 TIMEOUT_MS = 60_000
 MOVING = "Array.from(document.querySelectorAll('.js-plotly-plot')).find(chart => chart.layout?.sliders?.length)"
@@ -13,10 +15,10 @@ CURVE = f"Array.from({MOVING}.data[1].y).join()"
 
 def test_play_shows_every_recorded_step_of_the_curves_in_turn(open_page):
     page = open_page("/dynamics?preset=curves-in-one-dimension")
-    page.wait_for_function(f"{MOVING} !== undefined", timeout=TIMEOUT_MS)
+    wait_until(page, f"{MOVING} !== undefined", timeout=TIMEOUT_MS)
     last, at_end = page.evaluate(SHOWN_STEP), page.evaluate(CURVE)
     page.locator(".updatemenu-button").first.click()
-    page.wait_for_function(f"{SHOWN_STEP} < {last}", timeout=TIMEOUT_MS)
+    wait_until(page, f"{SHOWN_STEP} < {last}", timeout=TIMEOUT_MS)
     assert page.evaluate(CURVE) != at_end
-    page.wait_for_function(f"{SHOWN_STEP} === {last}", timeout=TIMEOUT_MS)
-    page.wait_for_function(f"{CURVE} === '{at_end}'", timeout=TIMEOUT_MS)
+    wait_until(page, f"{SHOWN_STEP} === {last}", timeout=TIMEOUT_MS)
+    wait_until(page, f"{CURVE} === '{at_end}'", timeout=TIMEOUT_MS)

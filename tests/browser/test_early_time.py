@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import wait_until
+
 pytestmark = pytest.mark.browser
 # One point that takes long enough to be watched.
 SLOW = (
@@ -20,9 +22,9 @@ def test_curves_grow_before_the_point_is_finished_and_stop_ends_the_run(open_pag
     page = open_page(SLOW)
     page.get_by_role("button", name="Run", exact=False).click()
     expect(page.get_by_test_id("stProgress")).to_contain_text("0 of 1 point", timeout=TIMEOUT_MS)
-    page.wait_for_function(f"{STEPS_SHOWN} > 0 && {STEPS_SHOWN} < 250", timeout=TIMEOUT_MS)
+    wait_until(page, f"{STEPS_SHOWN} > 0 && {STEPS_SHOWN} < 250", timeout=TIMEOUT_MS)
     first = page.evaluate(STEPS_SHOWN)
-    page.wait_for_function(f"{STEPS_SHOWN} > {first} && {STEPS_SHOWN} < 20000", timeout=TIMEOUT_MS)
+    wait_until(page, f"{STEPS_SHOWN} > {first} && {STEPS_SHOWN} < 20000", timeout=TIMEOUT_MS)
     expect(page.get_by_test_id("stProgress")).to_contain_text("0 of 1 point")
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     expect(page.get_by_text("Stopped: 0 of 1 point are done.")).to_be_visible(timeout=TIMEOUT_MS)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import wait_until
+
 pytestmark = pytest.mark.browser
 QUICK = "/hessian?networks=linear,bottleneck&widths=4,8&num_seeds=2&num_trained=1&num_inputs=1&dataset.num_samples=6"
 TIMEOUT_MS = 90_000
@@ -19,10 +21,10 @@ def test_points_arrive_and_the_run_is_found_again_after_a_reload(open_page):
     page = open_page(QUICK)
     page.get_by_role("button", name="Run", exact=False).click()
     expect(page.get_by_test_id("stProgress")).to_be_visible(timeout=TIMEOUT_MS)
-    page.wait_for_function(f"(w => w.length === 2 && w.every(n => n === 2))({WIDTHS})", timeout=TIMEOUT_MS)
+    wait_until(page, f"(w => w.length === 2 && w.every(n => n === 2))({WIDTHS})", timeout=TIMEOUT_MS)
     expect(page.get_by_test_id("stProgress")).to_have_count(0, timeout=TIMEOUT_MS)
-    expect(page.get_by_test_id("stTable").get_by_text("bottleneck")).to_be_visible()
+    expect(page.get_by_text("bottleneck", exact=False).first).to_be_visible()
     address = page.url
     page.reload()
-    page.wait_for_function(f"(w => w.length === 2 && w.every(n => n === 2))({WIDTHS})", timeout=TIMEOUT_MS)
+    wait_until(page, f"(w => w.length === 2 && w.every(n => n === 2))({WIDTHS})", timeout=TIMEOUT_MS)
     assert page.url == address

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from dashboard.navigation import PAGES
-from tests.browser.conftest import READY
+from tests.browser.conftest import READY, wait_until
 
 pytestmark = pytest.mark.browser
 # Three quick widths, then one that takes long enough to be stopped: no run reaches the threshold.
@@ -38,7 +38,7 @@ def test_points_arrive_one_by_one_and_a_stopped_job_is_found_after_a_reload_and_
     expect(page.get_by_test_id("stProgress")).to_be_visible(timeout=TIMEOUT_MS)
     seen = []
     for count in (1, 2, 3):
-        page.wait_for_function(f"{WIDTHS_SHOWN} >= {count}", timeout=TIMEOUT_MS)
+        wait_until(page, f"{WIDTHS_SHOWN} >= {count}", timeout=TIMEOUT_MS)
         seen.append(page.evaluate(WIDTHS_SHOWN))
     assert seen[0] < 3, "the first points were drawn before the last ones"
     expect(page.get_by_test_id("stProgress")).to_contain_text("3 of 4 widths")
@@ -56,7 +56,7 @@ def test_points_arrive_one_by_one_and_a_stopped_job_is_found_after_a_reload_and_
     page.reload()
     expect(page.get_by_text("Stopped: 3 of 4 widths are done.")).to_be_visible(timeout=TIMEOUT_MS)
     assert job_of(page) == job
-    page.wait_for_function(WIDTHS_SHOWN + " === 3", timeout=TIMEOUT_MS)
+    wait_until(page, WIDTHS_SHOWN + " === 3", timeout=TIMEOUT_MS)
 
 
 def test_stop_by_one_of_two_persons_only_detaches_that_one(open_page):

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from dashboard.lecture import STEPS
-from tests.browser.conftest import READY
+from tests.browser.conftest import READY, wait_until
 
 pytestmark = pytest.mark.browser
 TIMEOUT_MS = 30_000
@@ -27,7 +27,7 @@ def test_arrows_clicker_and_predictions_lead_through_the_lecture(open_page):
     page.get_by_role("button", name=STEPS[1].question.choices[1]).press("Enter")
     expect(page.get_by_text("Right:")).to_be_visible(timeout=TIMEOUT_MS)
     page.get_by_role("radio", name="R = 4").press("Space")
-    page.wait_for_function("document.querySelector('[role=radio][aria-checked=true]').innerText === 'R = 4'")
+    wait_until(page, "document.querySelector('[role=radio][aria-checked=true]').innerText === 'R = 4'")
     page.wait_for_selector(READY)
     page.keyboard.press("PageDown")  # the control has the focus, and the clicker goes on
     shows(page, 2)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import READY
+from tests.browser.conftest import READY, wait_until
 from tests.uploads.files import arrays, blobs, flowers, pets
 
 pytestmark = pytest.mark.browser
@@ -57,6 +57,6 @@ def test_one_press_runs_the_kernel_change_on_what_was_brought(open_page, tmp_pat
     page.wait_for_url("**/kernel_drift?**", timeout=TIMEOUT_MS)
     expect(page.get_by_role("button", name="Stop")).to_be_visible(timeout=TIMEOUT_MS)
     (kept,) = (data_directory / "linearity-lab" / "uploads").iterdir()
-    page.wait_for_function(f"location.search.includes('{kept.stem}')", timeout=TIMEOUT_MS)
+    wait_until(page, f"location.search.includes('{kept.stem}')", timeout=TIMEOUT_MS)
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_text("Stopped:").first).to_be_visible(timeout=TIMEOUT_MS)
