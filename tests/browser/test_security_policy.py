@@ -14,20 +14,23 @@ FIGURE = ".js-plotly-plot .main-svg"
 NO_PLOT = ("overview", "lecture", "glossary", "own_data", "results")  # at first: words, pictures, forms
 
 
-def test_every_page_draws_its_figure_and_its_downloads_arrive(open_page):
-    for entry in PAGES:
-        page = open_page("/" if entry is PAGES[0] else f"/{entry.name}")
-        if entry.name not in NO_PLOT:
-            page.wait_for_selector(FIGURE, timeout=60_000)
-        if entry.name == "kernel_drift":
-            with page.expect_download() as image:
-                page.locator(".js-plotly-plot").first.hover()
-                page.locator('.modebar-btn[data-title*="ownload"]').first.click()
-            assert image.value.suggested_filename.endswith(".svg")
-            page.get_by_role("button", name="Export").click()
-            entries = page.locator('[data-testid="stDownloadButton"] button')
-            entries.first.wait_for()
-            with page.expect_download() as file:
-                entries.first.click()
-            assert file.value.suggested_filename.startswith("kernel-drift.")
-        page.close()
+@pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.name)
+def test_every_page_draws_its_figure(open_page, entry):
+    page = open_page("/" if entry is PAGES[0] else f"/{entry.name}")
+    if entry.name not in NO_PLOT:
+        page.wait_for_selector(FIGURE, timeout=60_000)
+
+
+def test_a_picture_and_a_file_arrive(open_page):
+    page = open_page("/kernel_drift")
+    page.wait_for_selector(FIGURE, timeout=60_000)
+    with page.expect_download() as picture:
+        page.locator(".js-plotly-plot").first.hover()
+        page.locator('.modebar-btn[data-title*="ownload"]').first.click()
+    assert picture.value.suggested_filename.endswith(".svg")
+    page.get_by_role("button", name="Export").click()
+    entries = page.locator('[data-testid="stDownloadButton"] button')
+    entries.first.wait_for()
+    with page.expect_download() as file:
+        entries.first.click()
+    assert file.value.suggested_filename.startswith("kernel-drift.")
