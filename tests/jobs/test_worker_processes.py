@@ -16,6 +16,7 @@ import pytest
 
 from dashboard.jobs import Jobs
 from ntk_core.store import Store
+from tests.jobs.conftest import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -103,6 +104,26 @@ def test_workers_killed_while_idle_harm_no_job_and_are_replaced(jobs, tiny, wait
     done = wait_for(jobs, jobs.submit(tiny(seed=24)), ended)
     assert (done.status, done.interruption) == ("completed", "")
     assert set(jobs.worker_pids()).isdisjoint(before)
+
+
+@pytest.mark.parametrize(("bound", "value"), [("MAX_JOBS", 1), ("MAX_GROWN_BYTES", -1)])
+def test_a_worker_is_replaced_after_so_many_jobs_or_so_much_memory(jobs, tiny, wait_for, monkeypatch, bound, value):
+    monkeypatch.setattr(f"dashboard.jobs._pool.{bound}", value)
+    job_id = jobs.submit(tiny(seed=1_600 + value))
+    seen = set()
+
+    def done(snapshot) -> bool:
+        seen.add(jobs.worker_pid(job_id))
+        return ended(snapshot)
+
+    assert wait_for(jobs, job_id, done).status == "completed"
+    (worker,) = seen - {None}
+    deadline = time.monotonic() + PATIENCE_S
+    while worker in jobs.worker_pids():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    monkeypatch.undo()
+    assert wait_for(jobs, jobs.submit(tiny(seed=1_700 + value)), ended).status == "completed"
 
 
 @posix
