@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import random
 import sqlite3
 import stat
 
@@ -20,7 +20,9 @@ def file(tmp_path):
     return tmp_path / "lab" / "results.sqlite"
 
 
-@pytest.mark.parametrize("junk", [b"this is no database " * 500, os.urandom(9000)])
+@pytest.mark.parametrize(
+    "junk", [b"this is no database " * 500, random.Random(0).randbytes(9000)], ids=["text", "noise"]
+)
 def test_a_damaged_file_is_set_aside_and_a_new_one_begun(file, junk):
     file.parent.mkdir()
     file.write_bytes(junk)
