@@ -1,4 +1,5 @@
 """Drills: what must not happen, provoked on purpose. Each is one command that prints and saves a verdict.
 
-``python -m benchmarks.drills.stops``, ``.kills``, ``.sweeps``, ``.sessions``; ``--help`` lists what can be chosen.
+``python -m benchmarks.drills.stops``, ``.kills``, ``.sweeps``, ``.sessions``, ``.gallery``,
+``.fuzzed_specs``; ``--help`` lists what can be chosen.
 """
