@@ -26,7 +26,8 @@ CHROMIUM_FLAGS = (
 )
 
 
-@pytest.fixture(scope="session")
+# A module long: while it is open, Playwright keeps an event loop running in this process.
+@pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator:
     from playwright.sync_api import sync_playwright
 

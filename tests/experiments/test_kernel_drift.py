@@ -10,6 +10,7 @@ import pytest
 from benchmarks.plain_sweep import sweep_widths
 from ntk_core import vocabulary
 from ntk_core.architectures import FullyConnected
+from ntk_core.compositions import composition_examples
 from ntk_core.datasets import load_dataset
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.events import Ended, Estimated, PointFinished, PointProgress, PointStarted
@@ -217,6 +218,7 @@ ARCHITECTURES = [
     ArchitectureSpec(kind="bottleneck", depth=3, bottleneck_activation="identity", activation="quadratic"),
     ArchitectureSpec(kind="convnet", depth=2, kernel_size=2, pool_size=2, relative_widths=(1, 2)),
     ArchitectureSpec(kind="mixed", depth=2, pool_size=4, bias_layers=(2,)),
+    ArchitectureSpec(kind="composed", composition=composition_examples()["residual"]),
 ]
 
 

@@ -120,7 +120,7 @@ def test_summary_tells_the_exponents_of_both_roads(points):
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
-        ("architecture.activation", "relu", "a smooth activation"),
+        ("architecture.activation", "relu", "smooth activations"),
         ("architecture.initial_output", "symmetric", "random; starts says"),
         ("outputs", ["relu"], "smooth outputs"),
         ("scales", [0], "scales"),
