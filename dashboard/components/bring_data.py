@@ -99,7 +99,7 @@ def example_file() -> bytes:
         radius = np.linspace(0.3, 2, 40)
         angle = 2 * np.pi * arm / 3 + 1.4 * radius + 0.08 * rng.standard_normal(40)
         for r, a in zip(radius, angle, strict=True):
-            lines.append(f"{r * np.cos(a):.4f},{r * np.sin(a):.4f},{r:.4f},{['red', 'blue', 'green'][arm]}")
+            lines.append(f"{r * np.cos(a):.4f},{r * np.sin(a):.4f},{r:.4f},{['first', 'second', 'third'][arm]}")
     return "\n".join(lines).encode()
 
 

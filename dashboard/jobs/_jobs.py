@@ -25,7 +25,8 @@ MAX_WAITING = 32
 MAX_REMEMBERED = 64
 GRACE_S = 0.15
 VIEWER_TIMEOUT_S = 5.0
-MAX_SERVERS = 5
+# Work is done in worker processes, so the end of a server is seldom the doing of a job.
+MAX_SERVERS = 20
 _LOG = logging.getLogger(__name__)
 
 
