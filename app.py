@@ -9,6 +9,7 @@ import streamlit as st
 
 from dashboard import session
 from dashboard.jobs import shared_jobs
+from dashboard.loaded import settle
 from dashboard.navigation import menu
 from dashboard.profile import profile
 from dashboard.sentences import plain
@@ -30,6 +31,8 @@ if __name__ == "__main__":
     except InvalidInput as error:  # the server's own settings, such as where results are kept
         st.error(plain(f"The dashboard cannot compute: {error}."))
         st.stop()
-    menu().run()
+    page = menu()
+    page.run()
+    settle(page.url_path)
 elif __name__ == "app":
     app = st.App(__file__, lifespan=lifespan, routes=routes(), middleware=middleware())
