@@ -23,7 +23,7 @@ from ntk_core.specs import InvalidSpec, Spec, parse_spec, with_settings
 from ntk_core.store import Store
 
 READY = '{"kind": "ready"}'
-NICENESS = 5
+NICENESS = 15
 _LOG = logging.getLogger(__name__)
 
 
