@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+TRUST_S = 1.0  # seconds of work after which measurement counts as much as expectation (our choice)
+
 
 class Clock:
     """How far a run is; several points may be under way.
@@ -40,12 +42,16 @@ class Clock:
         return min(1.0, self._expected_done() / sum(self._expected.values()))
 
     def remaining(self) -> float | None:
-        """Expected remaining seconds at the speed so far; None until there has been some."""
+        """Expected remaining seconds at the speed so far; None until there has been some.
+
+        The first fractions of a second say little of the speed (a compile before anything is done, or none at all
+        where a program is at hand), so expectation counts for as much as ``TRUST_S`` of work.
+        """
         measured = self._expected_done() - self._skipped
         if self._began is None or measured <= 0:
             return None
         left = sum(self._expected.values()) - self._expected_done()
-        return max(0.0, left * (time.monotonic() - self._began) / measured)
+        return max(0.0, left * (time.monotonic() - self._began + TRUST_S) / (measured + TRUST_S))
 
     def _expected_done(self) -> float:
         whole = sum(self._expected[key] for key in self._finished)

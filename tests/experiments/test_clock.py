@@ -1,0 +1,49 @@
+"""What is said of the time that a run still takes, by a clock that the test sets."""
+
+import pytest
+
+from ntk_core.experiments import _clock
+from ntk_core.experiments._clock import Clock
+
+
+@pytest.fixture
+def now(monkeypatch):
+    times = [100.0]
+    monkeypatch.setattr(_clock.time, "monotonic", lambda: times[0])
+    return times
+
+
+def test_nothing_is_said_until_something_is_done(now):
+    clock = Clock({"a": 1.0, "b": 3.0})
+    assert clock.remaining() is None
+    clock.advance("a", 0.0)
+    assert clock.remaining() is None
+    assert clock.fraction() == 0
+
+
+@pytest.mark.parametrize(("slower", "tolerance"), [(0.5, 0.02), (1.0, 1e-12), (8.0, 0.02)])
+def test_after_much_work_what_remains_is_by_the_speed_so_far(slower, tolerance, now):
+    clock = Clock({"a": 100.0, "b": 300.0})
+    clock.advance("a", 0.0)
+    now[0] += 100.0 * slower
+    clock.finish("a")
+    assert clock.fraction() == 0.25
+    assert clock.remaining() == pytest.approx(300.0 * slower, rel=tolerance)
+
+
+def test_a_first_moment_without_a_compile_does_not_promise_the_end_at_once(now):
+    clock = Clock({"a": 1.0, "b": 3.0})
+    clock.advance("a", 0.0)
+    now[0] += 0.01  # a hundred times as fast as expected, for a hundredth of a second
+    clock.finish("a")
+    assert 1.0 < clock.remaining() < 3.0
+
+
+def test_points_of_an_earlier_run_do_not_count_as_speed(now):
+    clock = Clock({"a": 50.0, "b": 50.0})
+    clock.skip("a")
+    clock.advance("b", 0.0)
+    now[0] += 10.0
+    clock.advance("b", 0.2)
+    assert clock.fraction() == pytest.approx(0.6)
+    assert clock.remaining() == pytest.approx(40.0)
