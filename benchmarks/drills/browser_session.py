@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
+import urllib.request
+import uuid
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 from urllib.parse import parse_qs
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.Common_pb2 import FileUploaderState, FileURLs, UploadedFileInfo
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import ClientConnection, connect
@@ -25,19 +28,23 @@ class BrowserSession:
     Args:
         url: ``ws://host:port`` of the server.
         page: path of the page in the URL.
+        listen: is given every message of the server, as its bytes.
 
     Attributes:
         query: the URL's query, as the page has set it.
-        live: a part of the page refreshes itself.
+        live: a part of the page refreshes itself, or the page is being run.
         errors: texts of exceptions that the page showed.
         options: of every choice, by its key.
         num_bytes: what the server has sent.
         alerts: texts of warnings, errors and notes that the last complete run of the page showed.
     """
 
-    def __init__(self, url: str, page: str, query: str = ""):
+    def __init__(self, url: str, page: str, query: str = "", listen: Callable[[bytes], None] | None = None):
         self._url, self._page, self.query = url, page, query
-        self._page_hash = ""
+        self._listen = listen
+        self._page_hash = self._session_id = ""
+        self._runs = False
+        self._file_urls: asyncio.Queue[FileURLs] = asyncio.Queue()
         self._ids: dict[str, str] = {}
         self._values: dict[str, Any] = {}
         self._refreshing: dict[str, asyncio.Task[None]] = {}
@@ -67,7 +74,7 @@ class BrowserSession:
 
     @property
     def live(self) -> bool:
-        return bool(self._refreshing)
+        return bool(self._refreshing) or self._runs
 
     async def act(self, changes: Mapping[str, object] | None = None, patience_s: float = 120.0) -> float:
         """Change widgets by their keys (:data:`CLICK` for a button); seconds until the page has been run to its end."""
@@ -78,6 +85,28 @@ class BrowserSession:
         await self._socket.send(self._rerun(clicked).SerializeToString())
         await asyncio.wait_for(self._finished.wait(), patience_s)
         return time.perf_counter() - began
+
+    async def visit(self, page: str, query: str = "") -> float:
+        """Go to another page by its link; seconds until it has been run to its end."""
+        self._page, self._page_hash, self.query = page, "", query
+        self._values = {}
+        return await self.act()
+
+    async def upload(self, key: str, name: str, data: bytes) -> float:
+        """Choose a file, as a browser does; seconds until the page has been run with it.
+
+        Raises:
+            urllib.error.HTTPError: the server does not take the file.
+        """
+        message = BackMsg()
+        request = message.file_urls_request
+        request.request_id, request.session_id = uuid.uuid4().hex, self._session_id
+        request.file_names.append(name)
+        await self._socket.send(message.SerializeToString())
+        urls = await asyncio.wait_for(self._file_urls.get(), 60)
+        await asyncio.to_thread(put_file, self._url.replace("ws://", "http://"), urls.upload_url, name, data)
+        info = UploadedFileInfo(file_id=urls.file_id, name=name, size=len(data), file_urls=urls)
+        return await self.act({key: FileUploaderState(uploaded_file_info=[info])})
 
     def _rerun(self, clicked: set[str], fragment_id: str = "") -> BackMsg:
         message = BackMsg()
@@ -95,15 +124,22 @@ class BrowserSession:
         async for raw in self._socket:
             assert isinstance(raw, bytes)
             self.num_bytes += len(raw)
+            if self._listen is not None:
+                self._listen(raw)
             message = ForwardMsg()
             message.ParseFromString(raw)
             self._take(message)
 
     def _take(self, message: ForwardMsg) -> None:
         kind = message.WhichOneof("type")
+        if kind in ("new_session", "script_finished"):
+            self._runs = kind == "new_session"
         if kind == "new_session" and not message.metadata.run.fragment_ids:
+            self._session_id = message.new_session.initialize.session_id
             self._stop_refreshing()
             self.alerts = []
+        elif kind == "file_urls_response":
+            self._file_urls.put_nowait(message.file_urls_response.file_urls[0])
         elif kind == "navigation":
             self._page_hash = message.navigation.page_script_hash
         elif kind == "page_info_changed":
@@ -151,7 +187,29 @@ class BrowserSession:
         return parse_qs(self.query).get("job", [""])[0]
 
 
+def put_file(host: str, path: str, name: str, data: bytes) -> None:
+    """Send a file to where the server wants it, with its token against forged requests."""
+    with urllib.request.urlopen(f"{host}/_stcore/health", timeout=60) as answer:
+        cookie = str(answer.headers.get("Set-Cookie", "")).split(";")[0]
+    boundary = uuid.uuid4().hex
+    head = f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
+    request = urllib.request.Request(
+        f"{host}/{path.removeprefix('/')}",
+        data=head.encode() + data + f"\r\n--{boundary}--\r\n".encode(),
+        method="PUT",
+        headers={
+            "Content-Type": f"multipart/form-data; boundary={boundary}",
+            "Cookie": cookie,
+            "X-Xsrftoken": cookie.partition("=")[2],
+        },
+    )
+    with urllib.request.urlopen(request, timeout=60):
+        pass
+
+
 def _widget_state(widget_id: str, value: object) -> WidgetState:
+    if isinstance(value, FileUploaderState):
+        return WidgetState(id=widget_id, file_uploader_state_value=value)
     if isinstance(value, str):
         return WidgetState(id=widget_id, string_value=value)
     if isinstance(value, bool):

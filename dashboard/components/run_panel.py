@@ -201,12 +201,11 @@ def _precomputed(form: SpecForm[Any]) -> Shown | None:
 def _followed(page: str, now: Snapshot) -> Shown | None:
     _progress(page, now)
     say_trouble(now)
-    growing = (now.growing,) if now.growing is not None else ()
-    if not now.points and not growing:
+    if not now.points and not now.growing:
         if now.active:
             st.info("The first point is on its way.")
         return None
-    return Shown(now.spec, (*now.points, *growing), now.result, "job", now.version if growing else 0)
+    return Shown(now.spec, (*now.points, *now.growing), now.result, "job", now.version if now.growing else 0)
 
 
 def say_trouble(now: Snapshot, prefix: str = "") -> None:

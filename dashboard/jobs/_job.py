@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
 from dashboard.jobs._process import WorkerProcess
@@ -46,7 +46,7 @@ class Job:
         self.worker: WorkerProcess | None = None
         self._viewers: dict[str, float] | None = None  # when each has looked last; None: nobody is known by name
         self._points: dict[str, Point] = {}  # by key
-        self._growing: Point | None = None
+        self._growing: dict[str, Point] = {}  # by key; several on a cluster
         self._current = ""  # the point that is computed
         self._failures: dict[str, PointFailed] = {}
         self._fraction = 0.0
@@ -72,13 +72,13 @@ class Job:
             fraction=self._fraction,
             remaining_s=self._remaining_s if starts_in_s is None else starts_in_s + self.left_s(),
             message=self._message,
-            points=self._points_in_order(),
+            points=self._in_order(self._points),
             failures=tuple(self._failures.values()),
             estimate=self._estimate,
             result=self._result,
             reason=self._reason,
             version=self._version,
-            growing=self._growing,
+            growing=self._in_order(self._growing),
             starts_in_s=starts_in_s,
             interruption=self._interruption,
         )
@@ -126,7 +126,7 @@ class Job:
         self.num_starts = self.num_servers = self._num_lost = 0
         self._failures, self._result = {}, None
         self._reason = self._interruption = ""
-        self._growing = None
+        self._growing = {}
         self._fraction, self._remaining_s, self._message = 0.0, None, "waiting for a free worker"
         self.change()
 
@@ -151,7 +151,7 @@ class Job:
         """The end; what a stopped job had drawn of a point stays in sight."""
         self.status, self._reason = status, reason
         self._remaining_s, self._message = None, ""
-        self._growing = self._growing if status == "cancelled" else None
+        self._growing = self._growing if status == "cancelled" else {}
         self._fraction = 1.0 if status == "completed" else self._fraction
         if self._result is None and status != "completed":
             self._result = self._result_so_far(status)
@@ -174,7 +174,8 @@ class Job:
             return False
         done = f"{len(self._points)} of {len(self.spec.point_keys())}"
         self._interruption = f"{cause}{at}; another one went on from the finished points ({done})"
-        self.worker = self._growing = self._remaining_s = None
+        self.worker = self._remaining_s = None
+        self._growing = {}
         self.begin()
         self._message = "starting again"
         return True
@@ -197,17 +198,18 @@ class Job:
                 self._note(f"{event.key}: starting")
             case PointProgress():
                 self._progress(event)
-                self._growing = event.point or self._growing
+                if event.point is not None:
+                    self._growing[event.key] = event.point
                 self._note(event.message)
             case PointFinished():
-                self._growing = None
+                self._growing.pop(event.key, None)
                 self._keep((event.point,))
                 self._progress(event)
                 self._current = ""
                 if not event.resumed:
                     self.num_starts, self.num_servers, self._num_lost = 1, 0, 0
             case PointFailed():
-                self._growing = None
+                self._growing.pop(event.key, None)
                 self._current = ""
                 self._failures[event.key] = event
             case Ended():
@@ -220,12 +222,12 @@ class Job:
     def _keep(self, points: Iterable[Point]) -> None:
         self._points.update({point.key: point for point in points})
 
-    def _points_in_order(self) -> tuple[Point, ...]:
-        return tuple(self._points[key] for key in self.spec.point_keys() if key in self._points)
+    def _in_order(self, points: Mapping[str, Point]) -> tuple[Point, ...]:
+        return tuple(points[key] for key in self.spec.point_keys() if key in points)
 
     def _result_so_far(self, status: Literal["cancelled", "failed"]) -> Result | None:
         """The result that the worker would have told, had it been there to do so; None without points."""
-        points = self._points_in_order()
+        points = self._in_order(self._points)
         known = [point.provenance for point in points if point.provenance is not None]
         if not known:
             return None

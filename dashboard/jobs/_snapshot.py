@@ -42,8 +42,8 @@ class Snapshot:
         estimate: the cost foreseen, None before the job began.
         result: None before the job has ended, or when it has ended without a point.
         reason: one sentence for ``failed``, empty otherwise.
-        growing: the point under way, as far as it is, where its curves are drawn while they grow; how far it came in
-            a job that was stopped.
+        growing: the points under way (several on a cluster), as far as each is, where curves are drawn while they grow;
+            how far they came in a job that was stopped.
         starts_in_s: expected seconds until a waiting job begins, None for others.
         interruption: why a worker died and what is done about it, empty when none has.
     """
@@ -61,7 +61,7 @@ class Snapshot:
     result: Result | None
     reason: str
     version: int
-    growing: Point | None = None
+    growing: tuple[Point, ...] = ()
     starts_in_s: float | None = None
     interruption: str = ""
 

@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.drills import kills, stops
 from benchmarks.drills.report import own_data, spread
+from benchmarks.drills.secrets import Secrets
 from benchmarks.drills.sweeps import growth
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -32,3 +33,12 @@ def test_stop_takes_effect_at_once_while_compiling_and_training():
 def test_growth_is_from_the_first_to_the_last_after_the_warm_up():
     assert growth([1, 9, 4, 4, 4, 5, 5, 5], warm_up=2, window=3) == pytest.approx(0.25)
     assert growth([9, 4, 4, 4, 4], warm_up=1, window=2) == 0
+
+
+def test_a_secret_that_reaches_another_session_is_told_and_one_that_reaches_its_owner_is_counted():
+    secrets = Secrets()
+    secrets.add(0, ["mine", "never sent"])
+    secrets.listener(0)(b"\x00mine\xff")
+    assert (secrets.own, len(secrets), secrets.leaks) == (1, 2, [])
+    secrets.listener(1)(b"a list with mine in it")
+    assert secrets.leaks == ["session 1 was sent mine of session 0"]

@@ -22,11 +22,13 @@ def test_sessions_share_equal_sweeps_while_others_look_around():
     with own_data() as folder, served_app(LINEARITY_LAB_WORKERS="1") as app:
         store = folder / "linearity-lab" / "results.sqlite"
         found = asyncio.run(
-            sessions.drill(app, store, num_sessions=4, num_running=3, num_distinct=2, idle_s=0.5, query=QUICK)
+            sessions.drill(
+                app, store, num_sessions=5, num_running=3, num_distinct=2, num_uploading=1, idle_s=0.5, query=QUICK
+            )
         )
     claims = sessions.claims(found)  # those about time are for a quiet machine
-    assert [claim for claim, holds in claims.items() if not holds and "idle" not in claim] == []
-    assert (found["num_runs_asked"], found["num_jobs"]) == (3, 2)
+    assert [claim for claim, holds in claims.items() if not holds and "idle" not in claim] == [], found
+    assert (found["num_runs_asked"], found["num_uploads"], found["num_jobs"]) == (3, 1, 3)
 
 
 def test_a_server_that_is_asked_to_end_leaves_its_job_to_the_next_one_whose_page_goes_on_and_stops_at_once():
