@@ -90,7 +90,8 @@ def _profile() -> Profile:
 
 
 def _limit_uploads(chosen: Profile) -> None:
-    config.set_option("server.maxUploadSize", chosen.max_upload_bytes // 2**20)
+    """What the server's door lets in: the largest file and the form around it; to the byte is the page's to say."""
+    config.set_option("server.maxUploadSize", chosen.max_upload_bytes // 2**20 + 1)
 
 
 def _open_browser() -> None:

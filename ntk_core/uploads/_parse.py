@@ -37,7 +37,10 @@ def parse_upload(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Candidate:
         InvalidInput: field ``file``, one sentence: too large, damaged, dangerous, or of another kind.
     """
     if len(data) > limits.max_bytes:
-        raise InvalidInput("file", f"a file of {megabytes(len(data))}", f"at most {megabytes(limits.max_bytes)}")
+        size, most = megabytes(len(data)), megabytes(limits.max_bytes)
+        if size == most:  # after rounding
+            size, most = (f"{count:,} bytes" for count in (len(data), limits.max_bytes))
+        raise InvalidInput("file", f"a file of {size}", f"at most {most}")
     if not data:
         raise InvalidInput("file", "an empty file", _ALLOWED)
     if not is_zip(data):
