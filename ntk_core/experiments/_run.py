@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
@@ -21,7 +22,6 @@ from ntk_core.experiments._sites import (
     SiteFailure,
     Started,
     scheduler_address,
-    site_for,
 )
 from ntk_core.results import RESULTS, PointValue, Provenance
 from ntk_core.specs import Spec
@@ -82,7 +82,7 @@ def _events(
     site: Site | None = None
     status: Literal["completed", "cancelled", "failed"] = "completed"
     try:
-        site = site_for(spec, address if missing else None)  # starts JAX or dask, so only now
+        site = _site_for(spec, address if missing else None)  # starts JAX or dask, so only now
         with closing(site.reports(missing)) as reports:
             for report in reports:
                 if isinstance(report, Started | None) and should_stop():
@@ -105,6 +105,23 @@ def _events(
         runtime_s=time.monotonic() - began + progress.taken_over_s,
     )
     yield Ended(status=status, result=result, reason=progress.reason)
+
+
+def _site_for(spec: Spec, address: str | None) -> Site:
+    """This process, or the cluster of the scheduler at ``address``.
+
+    Raises:
+        SiteFailure: when dask is not installed.
+    """
+    if address is None:
+        from ntk_core.experiments._here import Here
+
+        return Here(spec)
+    if importlib.util.find_spec("distributed") is None:
+        raise SiteFailure("Computing on a cluster needs dask.distributed: pip install -r requirements-cluster.txt")
+    from ntk_core.experiments._cluster import Cluster  # the only way to it: dask starts for nobody else
+
+    return Cluster(spec, address)
 
 
 class _Progress:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 from collections.abc import Generator, Sequence
@@ -11,7 +10,6 @@ from typing import Protocol
 
 from ntk_core.errors import InvalidInput
 from ntk_core.results import PointValue, Provenance
-from ntk_core.specs import Spec
 
 SCHEDULER_VARIABLE = "LINEARITY_LAB_SCHEDULER"
 _ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
@@ -87,20 +85,3 @@ def scheduler_address(given: str | None = None) -> str | None:
     if found is None or not 1 <= int(found[3]) <= 65_535:
         raise InvalidInput(field, address, "the address of a dask scheduler, such as tcp://192.168.0.10:8786")
     return address
-
-
-def site_for(spec: Spec, address: str | None) -> Site:
-    """This process, or the cluster of the scheduler at ``address``.
-
-    Raises:
-        SiteFailure: when dask is not installed.
-    """
-    if address is None:
-        from ntk_core.experiments._here import Here
-
-        return Here(spec)
-    if importlib.util.find_spec("distributed") is None:
-        raise SiteFailure("Computing on a cluster needs dask.distributed: pip install -r requirements-cluster.txt")
-    from ntk_core.experiments._cluster import Cluster  # the only way to it: dask starts for nobody else
-
-    return Cluster(spec, address)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from ntk_core.results._values import Outcome, ResultValue, Value, WidthPoint
+from ntk_core.results._values import Outcome, RecordedTraining, ResultValue, Value, WidthPoint
 from ntk_core.specs import DAGSpec
 
 
@@ -25,7 +25,7 @@ class LayerLinearity(Value):
     change: float
 
 
-class DAGRun(Value):
+class DAGRun(RecordedTraining):
     """One training run of one graph behind one output.
 
     Attributes:
@@ -55,8 +55,6 @@ class DAGRun(Value):
     max_in_degree: int
     learning_rate: float
     outcome: Outcome
-    steps: tuple[int, ...]
-    change: tuple[float, ...]
     loss: tuple[float, ...]
     smallest_eigenvalue: tuple[float, ...]
     hessian_norm: float = math.nan
@@ -65,16 +63,6 @@ class DAGRun(Value):
     ball_eigenvalue: float = math.nan
     gradient_norm: float = math.nan
     gradient_bound: float = math.nan
-
-    @property
-    def sup_change(self) -> float:
-        """sup over the recorded times of ΔK(t)."""
-        return max((value for value in self.change if math.isfinite(value)), default=math.nan)
-
-    @property
-    def num_steps(self) -> int:
-        """Steps taken until the run ended."""
-        return self.steps[-1]
 
 
 class DAGPoint(WidthPoint):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Literal
 
-from ntk_core.results._values import Outcome, ResultValue, Value, WidthPoint
+from ntk_core.results._values import Outcome, RecordedTraining, ResultValue, Value, WidthPoint, finite_sup
 from ntk_core.specs import DynamicsSpec
 
 DEPARTURE_LEVEL = 0.01  # our choice of the relative mean-squared difference from which on two models have parted
@@ -37,7 +36,7 @@ class ModelPath(Value):
     test_outputs: tuple[Rows, ...] = ()
 
 
-class DynamicsRun(Value):
+class DynamicsRun(RecordedTraining):
     """One training of a network and of its linear models.
 
     Attributes:
@@ -61,12 +60,10 @@ class DynamicsRun(Value):
     seed: int
     learning_rate: float
     stable_rate: float | None
-    steps: tuple[int, ...]
     network: ModelPath
     linearized: ModelPath
     infinite: ModelPath | None
     largest_distance: tuple[float, ...]
-    change: tuple[float, ...]
     smallest: tuple[float, ...]
     largest: tuple[float, ...]
     layer_change: dict[str, tuple[float, ...]]
@@ -79,19 +76,14 @@ class DynamicsRun(Value):
         return self.network.outcome
 
     @property
-    def sup_change(self) -> float:
-        """sup over the recorded times of ΔK(t)."""
-        return _sup(self.change)
-
-    @property
     def sup_difference(self) -> float:
         """sup over the recorded times of the relative mean-squared difference on the training points."""
-        return _sup(self.difference)
+        return finite_sup(self.difference)
 
     @property
     def sup_distance(self) -> float:
         """sup over the recorded times of ‖w_t − w₀‖₂: the radius of the smallest ball that training stays in."""
-        return _sup(self.network.distance)
+        return finite_sup(self.network.distance)
 
     @property
     def departure_step(self) -> int | None:
@@ -171,7 +163,3 @@ class DynamicsResult(ResultValue):
             for point in self.points
             for run in point.runs
         ]
-
-
-def _sup(values: Sequence[float]) -> float:
-    return max((value for value in values if math.isfinite(value)), default=math.nan)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
-from ntk_core.results._values import Outcome, ResultValue, Value, WidthPoint
+from ntk_core.results._values import Outcome, RecordedTraining, ResultValue, Value, WidthPoint
 from ntk_core.specs import KernelDriftSpec
 
 
-class DriftRun(Value):
+class DriftRun(RecordedTraining):
     """One training run seen through one output: the kernel change and the loss at the recorded steps.
 
     Attributes:
@@ -28,20 +27,8 @@ class DriftRun(Value):
     seed: int
     learning_rate: float
     outcome: Outcome
-    steps: tuple[int, ...]
-    change: tuple[float, ...]
     loss: tuple[float, ...]
     infinite_distance: float | None = None
-
-    @property
-    def sup_change(self) -> float:
-        """sup over the recorded times of ΔK(t) (Liu, Zhu & Belkin 2020, §6)."""
-        return max((value for value in self.change if math.isfinite(value)), default=math.nan)
-
-    @property
-    def num_steps(self) -> int:
-        """Steps taken until the run ended."""
-        return self.steps[-1]
 
 
 class KernelSnapshot(Value):

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable
 from typing import Literal
 
-from ntk_core.results._values import Outcome, ResultValue, Value, WidthPoint
+from ntk_core.results._values import Outcome, RecordedTraining, ResultValue, WidthPoint
 from ntk_core.specs import OptimizationSpec
 from ntk_core.vocabulary import OUTPUTS
 
 
-class OptimizationRun(Value):
+class OptimizationRun(RecordedTraining):
     """One training with the square loss L = (1/2n) Σ ‖φ(f) − y‖²; entries after a divergence are not finite.
 
     Attributes:
@@ -37,18 +37,11 @@ class OptimizationRun(Value):
     stable_rate: float
     outcome: Outcome
     last_finite_step: int
-    steps: tuple[int, ...]
     loss: tuple[float, ...]
-    change: tuple[float, ...]
     smallest: tuple[float, ...]
     largest: tuple[float, ...]
     pre_output_smallest: tuple[float, ...]
     pl_ratio: tuple[float, ...]
-
-    @property
-    def sup_change(self) -> float:
-        """sup over the recorded times of ΔK(t)."""
-        return max(filter(math.isfinite, self.change), default=math.nan)
 
     @property
     def min_eigenvalue(self) -> float:

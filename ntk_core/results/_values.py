@@ -52,6 +52,33 @@ def mean(values: Sequence[float]) -> Mean:
     return Mean(value=average, standard_error=math.sqrt(variance / count), count=count)
 
 
+def finite_sup(values: Sequence[float]) -> float:
+    """The largest finite one of ``values``; NaN without one."""
+    return max(filter(math.isfinite, values), default=math.nan)
+
+
+class RecordedTraining(Value):
+    """Kernel change along one training run.
+
+    Attributes:
+        steps: the recorded steps.
+        change: ΔK there, relative to the kernel at w₀.
+    """
+
+    steps: tuple[int, ...]
+    change: tuple[float, ...]
+
+    @property
+    def sup_change(self) -> float:
+        """sup over the recorded times of ΔK(t) (Liu, Zhu & Belkin 2020, §6)."""
+        return finite_sup(self.change)
+
+    @property
+    def num_steps(self) -> int:
+        """Steps taken until the run ended."""
+        return self.steps[-1]
+
+
 class Provenance(Value):
     """Where a result was computed, by which versions.
 
