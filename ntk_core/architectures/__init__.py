@@ -2,6 +2,7 @@
 
 from ntk_core.architectures._activations import activation_function, output_function, output_jacobian
 from ntk_core.architectures._composed import Composed
+from ntk_core.architectures._contractions import FactoredCotangents, whole
 from ntk_core.architectures._convolution import Convolution
 from ntk_core.architectures._convolutional import ConvNet, Convolutional, MixedNet
 from ntk_core.architectures._fully_connected import Bottleneck, FullyConnected
@@ -28,6 +29,7 @@ __all__ = [
     "Dense",
     "DenseNet",
     "Edge",
+    "FactoredCotangents",
     "FullyConnected",
     "Group",
     "Layer",
@@ -51,5 +53,6 @@ __all__ = [
     "output_function",
     "output_jacobian",
     "subtract_initial_output",
+    "whole",
     "width_mesh",
 ]

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 BLOCK_ENTRIES = 2**23  # 32 MiB in float32: beyond the caches anyway, small beside the weights of a wide network
@@ -22,24 +24,54 @@ Side = tuple[Array, Array]  # inputs (n, ...) and cotangents (C, n, ...) of one 
 BlockKernel = Callable[[Side, Side], Array]  # (C, n1, C, n2)
 
 
-def gram(left: Array, right: Array) -> Array:
+class FactoredCotangents(NamedTuple):
+    """δ^c_ik = slopes_ik · weights_ck, at a layer z that reaches the outputs through one function of each z_k alone.
+
+    Attributes:
+        slopes: ∂a_ik/∂z_ik of that function, (n, *output_shape).
+        weights: ∂f_c/∂a_k, the same for all inputs, (C, *output_shape).
+    """
+
+    slopes: Array
+    weights: Array
+
+    def whole(self) -> Array:
+        """δ, (C, n, *output_shape)."""
+        return self.weights[:, None] * self.slopes
+
+
+Cotangents = Array | FactoredCotangents
+
+
+def whole(cotangents: Cotangents) -> Array:
+    """δ, (C, n, *output_shape), from either form."""
+    return cotangents.whole() if isinstance(cotangents, FactoredCotangents) else cotangents
+
+
+def in_stretches() -> bool:
+    """Whether long rows are taken a stretch at a time: on a CPU, which keeps a stretch in its caches."""
+    return jax.default_backend() == "cpu"
+
+
+def gram(left: Cotangents, right: Cotangents) -> Array:
     """All inner products along the last axis, (*rows1, *rows2); of an array with itself three quarters of them.
 
     The rows are halved: the upper half meets all rows, the lower half only itself, and the rest is the transpose. Finer
     halving saves less than its smaller products lose. On a CPU long rows are taken a stretch at a time, which stays in
-    the cache while it meets the others.
+    the cache while it meets the others; rows that are products are formed a stretch at a time, too.
     """
-    one = left.reshape(math.prod(left.shape[:-1]), left.shape[-1])
-    two = one if right is left else right.reshape(math.prod(right.shape[:-1]), right.shape[-1])
-    half = len(one) // 2 if right is left and len(one) >= MIN_HALVED_ROWS else 0
+    rows1, rows2 = _row_axes(left), _row_axes(right)
+    num1, num2 = math.prod(rows1), math.prod(rows2)
+    half = num1 // 2 if right is left and num1 >= MIN_HALVED_ROWS else 0
 
     def products(start: Array | int, size: int) -> tuple[Array, Array]:
         """Those of the upper half, or all, and those of the lower half with itself, over one stretch of the rows."""
-        part1, part2 = (jax.lax.dynamic_slice_in_dim(rows, start, size, 1) for rows in (one, two))
-        return part1[: half or len(one)] @ part2.T, part1[half or len(one) :] @ part2[half or len(two) :].T
+        part1 = _stretch_of(left, start, size)
+        part2 = part1 if right is left else _stretch_of(right, start, size)
+        return part1[: half or num1] @ part2.T, part1[half or num1 :] @ part2[half or num2 :].T
 
-    length = one.shape[1]
-    num_stretches = length // STRETCH if jax.default_backend() == "cpu" else 1
+    length = left[0].shape[-1] if isinstance(left, FactoredCotangents) else left.shape[-1]
+    num_stretches = length // STRETCH if in_stretches() else 1
     if num_stretches < 2:
         upper, lower = products(0, length)
     else:
@@ -51,7 +83,41 @@ def gram(left: Array, right: Array) -> Array:
         upper, lower = jax.lax.fori_loop(0, num_stretches - 1, add, products(length - rest, rest))
     if half:
         upper = jnp.concatenate([upper, jnp.concatenate([upper[:, half:].T, lower], axis=1)])
-    return upper.reshape(left.shape[:-1] + right.shape[:-1])
+    return upper.reshape(rows1 + rows2)
+
+
+def _row_axes(rows: Cotangents) -> tuple[int, ...]:
+    if isinstance(rows, FactoredCotangents):
+        return (len(rows.weights), *rows.slopes.shape[:-1])
+    return rows.shape[:-1]
+
+
+def _stretch_of(rows: Cotangents, start: Array | int, size: int) -> Array:
+    """Entries ``start`` to ``start + size`` of every row, (number of rows, size)."""
+    if isinstance(rows, FactoredCotangents):
+        slopes, weights = (_stretch_of(each, start, size) for each in rows)
+        return FactoredCotangents(slopes, weights).whole().reshape(-1, size)
+    return jax.lax.dynamic_slice_in_dim(rows.reshape(-1, rows.shape[-1]), start, size, 1)
+
+
+def cotangent_products(d1: Cotangents, d2: Cotangents) -> Array:
+    """Σ_k δ^c_ik δ^d_jk, (C, n1, C, n2), of the same parameters on both sides.
+
+    Factored cotangents meet as Σ_k (w_ck w_dk) s_ik s_jk, which is symmetric in c and d: C (C + 1) / 2 products of
+    slopes. The halving of ``gram`` does no worse where that is not below ¾ C², and serves where so many products of
+    weights would take more memory than the slopes.
+    """
+    if not isinstance(d1, FactoredCotangents) or not isinstance(d2, FactoredCotangents):
+        return gram(whole(d1), d1 if d2 is d1 else whole(d2))
+    num_outputs, n1 = len(d1.weights), len(d1.slopes)
+    upper, lower = np.triu_indices(num_outputs)
+    fewer = len(upper) < (0.75 if d2 is d1 else 1) * num_outputs**2
+    if not (in_stretches() and fewer and len(upper) <= n1 and len(upper) * n1 * STRETCH <= BLOCK_ENTRIES):
+        return gram(d1, d2)
+    pairs = gram(FactoredCotangents(d1.slopes, d1.weights[upper] * d1.weights[lower]), d2.slopes)
+    at = np.zeros((num_outputs, num_outputs), int)
+    at[upper, lower] = at[lower, upper] = np.arange(len(upper))
+    return jnp.transpose(pairs[at], (0, 2, 1, 3))
 
 
 def bias_kernel(multiplier: float, d1: Array, d2: Array) -> Array:

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ntk_core.architectures._contractions import convolution_kernel
+from ntk_core.architectures._contractions import Cotangents, convolution_kernel, whole
 from ntk_core.architectures._layers import NTK_SCALING, Layer, Params, Scaling, Shape, add_bias, check_inputs, draw
 from ntk_core.errors import InvalidInput
 
@@ -89,14 +89,15 @@ class Convolution(Layer):
     def positions_of(self, z: Array) -> Array:
         return z.reshape(*z.shape[: z.ndim - self.dimensions - 1], -1, z.shape[-1])
 
-    def kernel(self, params: Params, a1: Array, d1: Array, a2: Array, d2: Array) -> Array:
+    def kernel(self, params: Params, a1: Array, d1: Cotangents, a2: Array, d2: Cotangents) -> Array:
         fan_in = math.prod(params["weight"].shape[:-1])
         bias = self.bias_multiplier() if "bias" in params else None
+        left = (a1, self.positions_of(whole(d1)))
         return convolution_kernel(
             self.multiplier(params, fan_in),
             bias,
-            (a1, self.positions_of(d1)),
-            (a1, self.positions_of(d1)) if d2 is d1 and a2 is a1 else (a2, self.positions_of(d2)),
+            left,
+            left if d2 is d1 and a2 is a1 else (a2, self.positions_of(whole(d2))),
             lambda a: self.features(params, a),
             self._patch_products,
             fan_in,

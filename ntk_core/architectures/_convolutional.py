@@ -131,3 +131,6 @@ class MixedNet(Convolutional):
     @property
     def num_convolutions(self) -> int:
         return self.num_conv
+
+    def read_elementwise(self) -> Mapping[str, str]:
+        return self._last_hidden_layer_read()

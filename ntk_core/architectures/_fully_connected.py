@@ -32,6 +32,9 @@ class FullyConnected(Chain):
     def layers(self) -> Mapping[str, Layer]:
         return dense_layers(self)
 
+    def read_elementwise(self) -> Mapping[str, str]:
+        return self._last_hidden_layer_read()
+
     def body(self, call: Call, x: Array) -> Array:
         return dense_chain(self, call, x.reshape(x.shape[0], -1), (self.nonlinearity,) * self.depth)
 
@@ -74,6 +77,9 @@ class Bottleneck(Chain):
     @cached_property
     def layers(self) -> Mapping[str, Layer]:
         return dense_layers(self)
+
+    def read_elementwise(self) -> Mapping[str, str]:
+        return self._last_hidden_layer_read()
 
     def body(self, call: Call, x: Array) -> Array:
         activations = [self.nonlinearity] * self.depth

@@ -58,6 +58,10 @@ class Paired(Network):
         copied = self.net.body(lambda name, a: call(COPY + name, a), x)
         return self.scale * (self.net.body(call, x) - copied)
 
+    def read_elementwise(self) -> Mapping[str, str]:
+        read = self.net.read_elementwise()
+        return {**read, **{COPY + name: COPY + reader for name, reader in read.items()}}
+
     def first_layers(self) -> tuple[str, ...]:
         first = self.net.first_layers()
         return (*first, *(COPY + name for name in first))

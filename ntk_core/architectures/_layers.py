@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ntk_core.architectures._contractions import gram
+from ntk_core.architectures._contractions import Cotangents, cotangent_products, gram
 from ntk_core.errors import InvalidInput
 from ntk_core.vocabulary import PARAMETERIZATIONS
 
@@ -82,7 +82,7 @@ class Layer(abc.ABC):
     """A map z = layer(a) that is linear in its parameters.
 
     Shapes: inputs ``a`` are (n, *input_shape), pre-activations z are (n, *output_shape), cotangents of the C outputs
-    are (C, n, *output_shape).
+    are (C, n, *output_shape), or factors of them.
 
     Every layer is the same matrix product at each of its positions p (one for a dense layer, the output pixels of a
     convolution): ``positions_of(z)[i, p] = multiplier · features(a)[i, p] @ weight_matrix + bias_multiplier · bias``.
@@ -106,7 +106,7 @@ class Layer(abc.ABC):
         """z for inputs (n, *input_shape)."""
 
     @abc.abstractmethod
-    def kernel(self, params: Params, a1: Array, d1: Array, a2: Array, d2: Array) -> Array:
+    def kernel(self, params: Params, a1: Array, d1: Cotangents, a2: Array, d2: Cotangents) -> Array:
         """This layer's part of the tangent kernel, Σ_w (∂f_c(x_i)/∂w)(∂f_d(x_j)/∂w), as (C, n1, C, n2)."""
 
     @abc.abstractmethod
@@ -203,7 +203,7 @@ class Dense(Layer):
             product = a @ weight
         return add_bias(self.scaling, params, self.multiplier(params, a.shape[-1]) * product)
 
-    def kernel(self, params: Params, a1: Array, d1: Array, a2: Array, d2: Array) -> Array:
+    def kernel(self, params: Params, a1: Array, d1: Cotangents, a2: Array, d2: Cotangents) -> Array:
         return dense_kernel(self.scaling, params, a1, d1, a2, d2)
 
     def pack(self, params: Params) -> Params:
@@ -244,13 +244,13 @@ def check_inputs(given: int, drawn_for: int) -> None:
         )
 
 
-def dense_kernel(scaling: Scaling, params: Params, a1: Array, d1: Array, a2: Array, d2: Array) -> Array:
+def dense_kernel(scaling: Scaling, params: Params, a1: Array, d1: Cotangents, a2: Array, d2: Cotangents) -> Array:
     """(multiplier² a·a' + bias) ∘ (δ·δ') for inputs (n, fan_in) and cotangents (C, n, num_features)."""
     multiplier, _ = scaling.weight(a1.shape[-1])
     factor = multiplier**2 * gram(a1, a2)
     if "bias" in params:
         factor = factor + scaling.bias()[0] ** 2
-    return gram(d1, d2) * factor[:, None, :]
+    return cotangent_products(d1, d2) * factor[:, None, :]
 
 
 def draw(

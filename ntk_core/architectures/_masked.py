@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ntk_core.architectures._contractions import masked_kernel
+from ntk_core.architectures._contractions import Cotangents, masked_kernel, whole
 from ntk_core.architectures._layers import NTK_SCALING, Layer, Params, Scaling, Shape, add_bias, check_inputs
 from ntk_core.errors import InvalidInput
 from ntk_core.graphs import check_drop_probability
@@ -84,10 +84,10 @@ class MaskedDense(Layer):
         degrees = params["in_degree"]
         return int(degrees.min()), int(degrees.max())
 
-    def kernel(self, params: Params, a1: Array, d1: Array, a2: Array, d2: Array) -> Array:
+    def kernel(self, params: Params, a1: Array, d1: Cotangents, a2: Array, d2: Cotangents) -> Array:
         bias = self.bias_multiplier() if "bias" in params else None
-        left = (a1, d1)
-        right = left if a2 is a1 and d2 is d1 else (a2, d2)
+        left = (a1, whole(d1))
+        right = left if a2 is a1 and d2 is d1 else (a2, whole(d2))
         return masked_kernel(self.multiplier(params, a1.shape[-1]), bias, params["mask"], left, right)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ntk_core.architectures._activations import output_function
+from ntk_core.architectures._contractions import Cotangents, FactoredCotangents
 from ntk_core.architectures._layers import Layer, Params, Shape
 from ntk_core.architectures._width_mesh import divided, num_parts
 from ntk_core.errors import InvalidInput
@@ -33,12 +34,13 @@ class LayerViews(NamedTuple):
     Attributes:
         outputs: pre-outputs f, (n, C), before the output function.
         inputs: for each trained layer the inputs a that reach it, (n, *input_shape).
-        cotangents: for each trained layer δ[c, i] = ∂f_c(x_i)/∂z, (C, n, *output_shape).
+        cotangents: for each trained layer δ[c, i] = ∂f_c(x_i)/∂z, (C, n, *output_shape), as its two factors where the
+            network says so (:meth:`Network.read_elementwise`).
     """
 
     outputs: Array
     inputs: dict[str, Array]
-    cotangents: dict[str, Array]
+    cotangents: dict[str, Cotangents]
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,14 @@ class Network(abc.ABC):
         names = list(self.layers)
         return tuple(names[: names.index(name) + 1])
 
+    def read_elementwise(self) -> Mapping[str, str]:
+        """Hidden layers z that only one other layer sees, through a function of each z_k alone: {hidden: the other}.
+
+        The other is linear in what it sees, and so are the outputs in what it returns, alike for all inputs. Then
+        δ^c_ik = s_ik v_ck: slopes of the function, times weights. None by default.
+        """
+        return {}
+
     def min_width(self, input_shape: Shape) -> int:
         """Width of the network for inputs of this shape: the smallest fan-in outside the first layers."""
         first = self.first_layers()
@@ -165,31 +175,43 @@ def layer_views(net: Network, params: NetworkParams, x: Array) -> LayerViews:
     """Inputs and cotangents of every layer, by one forward pass and one backward pass a class.
 
     Adding a zero tap to each pre-activation and differentiating with respect to the taps gives every δ = ∂f/∂z at once;
-    no gradient with respect to a weight is formed.
+    no gradient with respect to a weight is formed. Layers that are read elementwise take part in no backward pass of
+    their own: moving all their pre-activations by one at once gives the slopes.
     """
     layers = net.layers
     shapes = net.layer_input_shapes(x.shape[1:])
-    taps = {
-        name: jnp.zeros((x.shape[0], *layers[name].output_shape(shape)), x.dtype)
-        for name, shape in shapes.items()
-        if layers[name].trainable
-    }
+    readers = {name: reader for name, reader in net.read_elementwise().items() if layers[name].trainable}
 
-    def tapped(taps: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
-        inputs: dict[str, Array] = {}
+    def taps_of(names: Iterable[str]) -> dict[str, Array]:
+        return {name: jnp.zeros((len(x), *layers[name].output_shape(shapes[name])), x.dtype) for name in names}
 
-        def call(name: str, a: Array) -> Array:
-            z = layers[name].apply(params[name], a)
-            if name not in taps:
-                return z
-            inputs[name] = a
-            return z + taps[name]
+    trained = [name for name in shapes if layers[name].trainable]
+    moved = taps_of(readers)
 
-        return net.body(call, x), inputs
+    def tapped(taps: dict[str, Array]) -> tuple[Array, tuple[dict[str, Array], dict[str, Array]]]:
+        def forward(moved: dict[str, Array]) -> tuple[dict[str, Array], tuple[Array, dict[str, Array]]]:
+            inputs: dict[str, Array] = {}
+
+            def call(name: str, a: Array) -> Array:
+                inputs[name] = a
+                z = layers[name].apply(params[name], a)
+                tap = taps.get(name, moved.get(name))
+                return z if tap is None else z + tap
+
+            outputs = net.body(call, x)
+            return {name: inputs[reader] for name, reader in readers.items()}, (outputs, inputs)
+
+        _, slopes, (outputs, inputs) = jax.jvp(forward, (moved,), (jax.tree.map(jnp.ones_like, moved),), has_aux=True)
+        return outputs, (inputs, slopes)
 
     with jax.default_matmul_precision("highest"):  # kernel changes of 1e-3 drown in TF32
-        outputs, pullback, inputs = jax.vjp(tapped, taps, has_aux=True)
+        taps = taps_of(name for name in shapes if name in {*trained, *readers.values()} - {*readers})
+        outputs, pullback, (inputs, slopes) = jax.vjp(tapped, taps, has_aux=True)
         num_outputs = outputs.shape[-1]
         seeds = jnp.broadcast_to(jnp.eye(num_outputs, dtype=outputs.dtype)[:, None, :], (num_outputs, *outputs.shape))
         (cotangents,) = jax.vmap(pullback)(seeds)
-    return LayerViews(outputs, inputs, cotangents)
+        for name, reader in readers.items():  # what the reader sees weighs the same for all inputs: ask the first
+            read = jax.linear_transpose(partial(layers[reader].apply, params[reader]), inputs[reader][0])
+            (weights,) = jax.vmap(read)(cotangents[reader][:, 0])
+            cotangents[name] = FactoredCotangents(slopes[name], weights)
+    return LayerViews(outputs, *({name: each[name] for name in trained} for each in (inputs, cotangents)))

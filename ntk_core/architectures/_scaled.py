@@ -53,6 +53,9 @@ class Scaled(Network):
     def body(self, call: Call, x: Array) -> Array:
         return self.scale * self.net.body(call, x)
 
+    def read_elementwise(self) -> Mapping[str, str]:
+        return self.net.read_elementwise()
+
     def first_layers(self) -> tuple[str, ...]:
         return self.net.first_layers()
 

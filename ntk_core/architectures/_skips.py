@@ -45,6 +45,9 @@ class ResNet(Stack):
     def layers(self) -> Mapping[str, Layer]:
         return {**{hidden_name(index): self._dense(index) for index in range(self.depth)}, OUTPUT_LAYER: self._output()}
 
+    def read_elementwise(self) -> Mapping[str, str]:
+        return self._last_hidden_layer_read()
+
     def body(self, call: Call, x: Array) -> Array:
         a = skipped = self.nonlinearity(call(hidden_name(0), x.reshape(x.shape[0], -1)))
         for index in range(1, self.depth):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jax import Array
@@ -105,6 +106,10 @@ class Stack(Network):
 
     def first_layers(self) -> tuple[str, ...]:
         return (hidden_name(0),)
+
+    def _last_hidden_layer_read(self) -> Mapping[str, str]:
+        """``read_elementwise`` where of the last hidden layer the output layer sees σ(z), plus what z does not move."""
+        return {hidden_name(self.depth - 1): OUTPUT_LAYER}
 
     def _nominal_width(self) -> int:
         return min(hidden_widths(self.width, self.depth))

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ntk_core.architectures import Layer, LayerViews, Network, NetworkParams, layer_views
+from ntk_core.architectures import Layer, LayerViews, Network, NetworkParams, layer_views, whole
 from ntk_core.architectures._layers import Params
 
 Coordinates = dict[str, dict[str, Array]]
@@ -65,7 +65,7 @@ def _layer_bases(layer: Layer, params: Params, views: LayerViews, name: str, tow
         return None
     inputs = layer.features(params, views.inputs[name])
     positions, fan_in = inputs.shape[1:]
-    cotangents = layer.positions_of(jnp.tensordot(toward, views.cotangents[name], 1))
+    cotangents = layer.positions_of(jnp.tensordot(toward, whole(views.cotangents[name]), 1))
     if positions >= min(fan_in, cotangents.shape[-1]):
         return None
     weighted = layer.multiplier(params, fan_in) * cotangents[0]

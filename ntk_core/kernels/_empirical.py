@@ -16,6 +16,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from ntk_core.architectures import LayerViews, Network, NetworkParams, layer_views, output_jacobian
+from ntk_core.architectures._contractions import in_stretches
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._blocks import in_blocks, rows_within
 from ntk_core.kernels._callable import callable_ntk
@@ -174,16 +175,25 @@ def view_bytes(net: Network, input_shape: tuple[int, ...], itemsize: int) -> int
     """Estimated bytes a row of inputs takes while its layer views are made and contracted, from shapes alone.
 
     At each layer: input, pre-activation and activation of the forward pass, and C cotangents of pre-activation and
-    activation; convolutions also extract patches.
+    activation; convolutions also extract patches. Where cotangents are taken in stretches, a layer that is read
+    elementwise and lies above no trained one has slopes instead.
     """
     drawn = jax.eval_shape(lambda key: net.init(key, input_shape), jax.random.key(0))
-    entries, num_outputs = 0, 0
+    passed = {name: reader for name, reader in net.read_elementwise().items() if in_stretches()}
+    passed = {name: reader for name, reader in passed.items() if not _trained_below(net, name)}
+    forward, once, num_outputs = 0, 0, 0
     for name, shape in net.layer_input_shapes(input_shape).items():
         layer = net.layers[name]
         inputs = jax.ShapeDtypeStruct((1, *shape), jnp.result_type(float))
         features = jax.eval_shape(layer.features, drawn[name], inputs)
         outputs = jax.eval_shape(layer.apply, drawn[name], inputs)
         num_outputs = outputs.size
-        entries += inputs.size + features.size + 2 * outputs.size
+        entries = inputs.size + features.size + 2 * outputs.size
+        forward += entries
+        once += entries if name in {*passed, *passed.values()} else 0
     # The last layer called is the output layer: its size is C.
-    return itemsize * entries * (1 + num_outputs)
+    return itemsize * (forward + once + num_outputs * (forward - once))
+
+
+def _trained_below(net: Network, name: str) -> bool:
+    return any(net.layers[below].trainable for below in net.layers_below(name) if below != name)

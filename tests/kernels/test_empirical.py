@@ -91,6 +91,7 @@ def test_kernel_in_blocks_is_the_whole_kernel(case, with_x2, x64):
 @pytest.mark.parametrize(
     ("net", "input_shape"),
     [
+        (FullyConnected(width=20_000, depth=1, num_outputs=3, activation="tanh"), (10,)),
         (FullyConnected(width=2000, depth=3, num_outputs=3, activation="tanh"), (10,)),
         (ResNet(width=1000, depth=4, num_outputs=2, activation="gelu"), (10,)),
         (ConvNet(width=32, depth=2, num_outputs=2, activation="tanh"), (8, 8, 3)),

@@ -1,0 +1,118 @@
+"""Cotangents behind an elementwise function are slopes times weights, and their products those of whole cotangents."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ntk_core.architectures import FactoredCotangents, FullyConnected, Mirrored, _contractions, layer_views, whole
+from ntk_core.architectures._contractions import cotangent_products
+from ntk_core.kernels import empirical_ntk, generic_ntk, pre_output_ntk
+from tests.architectures.test_layers import LAYERS
+from tests.cases import ARCHITECTURES, FAST_COMPILE, MIRRORED, SCALED, SUBTRACTED, inputs, random_layer, random_params
+
+READ = {"shallow", "deep", "symmetric", "bottleneck", "liu-eq31", "resnet", "resnet-every-two", "mixed"}
+FACTORED = [case for case in ARCHITECTURES + MIRRORED + SCALED + SUBTRACTED if case.net.read_elementwise()]
+
+
+def test_the_networks_that_end_in_an_elementwise_function_and_an_output_layer_say_so():
+    assert {case.name for case in ARCHITECTURES if case.net.read_elementwise()} == READ
+    assert MIRRORED[0].net.read_elementwise() == {"hidden3": "output", "copy.hidden3": "copy.output"}
+
+
+def _moved_one_layer_at_a_time(net, params, x, name):
+    """Oracle: ∂f_c(x_i)/∂z_j of one layer, of each input with respect to each, by forward differentiation."""
+    shape = net.layers[name].output_shape(net.layer_input_shapes(x.shape[1:])[name])
+
+    def outputs(tap):
+        def call(each, a):
+            z = net.layers[each].apply(params[each], a)
+            return z + tap if each == name else z
+
+        return net.body(call, x)
+
+    return jax.jacfwd(outputs)(jnp.zeros((len(x), *shape)))
+
+
+@pytest.mark.parametrize("case", FACTORED, ids=lambda case: case.name)
+def test_slopes_times_weights_are_the_cotangents(case, x64):
+    params, x = random_params(case), inputs(case, 3)
+    views = jax.jit(lambda p: layer_views(case.net, p, x), compiler_options=FAST_COMPILE)(params)
+    read = {name for name in case.net.read_elementwise() if case.net.layers[name].trainable}
+    assert read == {name for name, each in views.cotangents.items() if isinstance(each, FactoredCotangents)}
+    for name in read:
+        oracle = jax.jit(lambda p, name=name: _moved_one_layer_at_a_time(case.net, p, x, name))(params)
+        apart = oracle[np.arange(3), :, np.arange(3)]
+        assert not np.any(np.delete(oracle.swapaxes(1, 2).reshape(9, -1), [0, 4, 8], axis=0))
+        # Sums of at most ten products in float64.
+        np.testing.assert_allclose(whole(views.cotangents[name]), apart.swapaxes(0, 1), rtol=1e-12, atol=1e-13)
+
+
+def _factored(seed, num_inputs, num_outputs, length):
+    rng = np.random.default_rng(seed)
+    slopes, weights = rng.standard_normal((num_inputs, length)), rng.standard_normal((num_outputs, length))
+    return FactoredCotangents(jnp.asarray(slopes), jnp.asarray(weights))
+
+
+@pytest.mark.parametrize("stretches", [True, False])
+@pytest.mark.parametrize("num_outputs", [1, 2, 3, 5, 9])  # of nine there are more pairs than inputs
+@pytest.mark.parametrize("same", [True, False])
+def test_products_of_factored_cotangents_are_those_of_whole_ones(x64, monkeypatch, same, num_outputs, stretches):
+    monkeypatch.setattr(_contractions, "STRETCH", 7)
+    monkeypatch.setattr(_contractions, "in_stretches", lambda: stretches)
+    left = _factored(0, 16, num_outputs, 31)
+    right = left if same else FactoredCotangents(_factored(1, 4, num_outputs, 31).slopes, left.weights)
+    found = jax.jit(lambda a, b: cotangent_products(a, a if same else b))(left, right)
+    expected = np.einsum("cik,djk->cidj", whole(left), whole(right))
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_contracts_factored_cotangents_as_whole_ones(name, x64):
+    layer, shape = LAYERS[name]
+    rng = np.random.default_rng(0)
+    params, a = random_layer(layer, shape, rng), jnp.asarray(rng.standard_normal((5, *shape)))
+    output_shape = layer.output_shape(shape)
+    d = FactoredCotangents(*(jnp.asarray(rng.standard_normal((k, *output_shape))) for k in (5, 2)))
+    kernel = jax.jit(lambda d: layer.kernel(params, a, d, a, d), compiler_options=FAST_COMPILE)
+    found, expected = kernel(d), kernel(d.whole())
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
+
+
+WIDE = FullyConnected(width=30, depth=1, num_outputs=3, activation="gelu", output="softmax", use_bias=True)
+DEEP = FullyConnected(width=(5, 30), depth=2, num_outputs=3, activation="tanh", use_bias=True)
+
+
+@pytest.mark.parametrize("net", [WIDE, DEEP, Mirrored(DEEP)], ids=["shallow", "deep", "mirrored"])
+@pytest.mark.parametrize("with_x2", [False, True])
+def test_kernels_of_pairs_of_classes_in_stretches_are_those_of_explicit_jacobians(net, with_x2, x64, monkeypatch):
+    monkeypatch.setattr(_contractions, "STRETCH", 7)
+    params = net.init(jax.random.key(0), (4,))
+    x1, x2 = jax.random.normal(jax.random.key(1), (8, 4)), jax.random.normal(jax.random.key(2), (3, 4))
+    sides = (x1, x2) if with_x2 else (x1,)
+    found = jax.jit(lambda p: empirical_ntk(net, p, *sides), compiler_options=FAST_COMPILE)(params)
+    oracle = jax.jit(lambda p: generic_ntk(net.apply, p, *sides), compiler_options=FAST_COMPILE)(params)
+    np.testing.assert_allclose(found, oracle, rtol=1e-10, atol=1e-10 * np.abs(oracle).max())
+
+
+def test_seeds_at_once_have_the_kernels_of_each(x64, monkeypatch):
+    monkeypatch.setattr(_contractions, "STRETCH", 7)
+    x = jax.random.normal(jax.random.key(1), (8, 4))
+    several = jax.vmap(lambda key: WIDE.init(key, (4,)))(jax.random.split(jax.random.key(0), 2))
+    found = jax.jit(jax.vmap(lambda p: pre_output_ntk(WIDE, p, x)[0]), compiler_options=FAST_COMPILE)(several)
+    for seed, kernel in enumerate(found):
+        net, params = WIDE.with_output("linear"), jax.tree.map(lambda leaf, seed=seed: leaf[seed], several)
+        oracle = generic_ntk(net.apply, params, x)
+        np.testing.assert_allclose(kernel, oracle, rtol=1e-10, atol=1e-10 * np.abs(oracle).max())
+
+
+def test_cotangents_of_the_only_hidden_layer_are_never_in_memory_at_once():
+    net, rows = FullyConnected(width=60_000, depth=1, num_outputs=3), 40
+    params = jax.eval_shape(lambda key: net.init(key, (10,)), jax.random.key(0))
+    x = jax.ShapeDtypeStruct((rows, 10), jnp.float32)
+    compiled = jax.jit(lambda p, x: empirical_ntk(net, p, x)).lower(params, x).compile()
+    if jax.default_backend() == "cpu":
+        # Activations and slopes are; the three cotangents would be 1.5 times as much on top.
+        assert compiled.memory_analysis().temp_size_in_bytes < 4 * rows * 60_000 * 3
