@@ -2,7 +2,7 @@
 
 import sys
 
-from ntk_core.cli import main
+from ntk_core.cli import program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program())

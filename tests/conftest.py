@@ -28,6 +28,14 @@ def quick_compilation() -> Iterator[None]:
     jax.config.update("jax_disable_most_optimizations", before)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_compiled_code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Programs that tests start keep what they compile for each other, and not for whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LINEARITY_LAB_CACHE", str(tmp_path_factory.mktemp("compiled")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _let_compiled_programs_go() -> Iterator[None]:
     """Thousands of tests in one process compile more programs than a process may hold."""

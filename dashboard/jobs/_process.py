@@ -20,7 +20,6 @@ import psutil
 from pydantic import ValidationError
 
 from ntk_core.events import Event, parse_event
-from ntk_core.places import data_directory, private_directory
 from ntk_core.store import VARIABLE
 
 # Elsewhere the worker lowers its own priority. Of Windows only, so it must be looked up by name.
@@ -160,16 +159,9 @@ class WorkerProcess:
 
 def _environment(store: str) -> dict[str, str]:
     paths = [str(_ROOT), os.environ.get("PYTHONPATH", "")]
-    environment = {
+    return {
         **os.environ,
         VARIABLE: store,
         "PYTHONPATH": os.pathsep.join(path for path in paths if path),
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
     }
-    try:
-        # Compiled code is trusted data, so nobody else may write there.
-        environment["JAX_COMPILATION_CACHE_DIR"] = str(private_directory(data_directory() / "compiled"))
-        environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
-    except (OSError, RuntimeError) as error:
-        _LOG.warning("Compiled code is not kept between starts: %s", error)
-    return environment

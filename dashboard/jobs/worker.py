@@ -15,6 +15,7 @@ import sys
 import threading
 from typing import IO
 
+from ntk_core.compiled_code import keep_compiled_code
 from ntk_core.errors import InvalidInput
 from ntk_core.events import Ended, event_json
 from ntk_core.experiments import run
@@ -32,6 +33,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the server's terminal is the server's to handle
     _lower_priority()
     out = _reserve_stdout()
+    keep_compiled_code()
     specs: queue.SimpleQueue[Spec | InvalidSpec] = queue.SimpleQueue()
     stop = threading.Event()
     threading.Thread(target=_listen, args=(specs, stop), daemon=True).start()

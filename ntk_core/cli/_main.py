@@ -11,11 +11,18 @@ from typing import NoReturn
 from ntk_core.cli import _data, _delete, _export, _gallery, _import, _list, _own, _presets, _resume, _run, _show
 from ntk_core.cli._exit_codes import BAD_INPUT, FAILED, INTERRUPTED
 from ntk_core.cli._printing import complain, printable
+from ntk_core.compiled_code import keep_compiled_code
 from ntk_core.errors import InvalidInput
 from ntk_core.specs import InvalidSpec
 
 # One module a command, in the order of the help.
 _COMMANDS = (_presets, _run, _resume, _list, _show, _export, _import, _delete, _data, _own, _gallery)
+
+
+def program() -> int:
+    """The process of the command line: its settings, then one command; the exit code."""
+    keep_compiled_code()
+    return main()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,0 +1,229 @@
+"""Compiled code kept on disk changes no number, and whatever is wrong with the disk fails no run."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import stat
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+from ntk_core import compiled_code
+from ntk_core.compiled_code import OFF, VARIABLE, compiled_code_directory, keep_compiled_code
+
+ROOT = Path(__file__).resolve().parents[2]
+JAX_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
+# A training run of three networks and its kernels, to the last bit, and how many programs came from the disk.
+RUN = """
+import json, sys
+from ntk_core.compiled_code import keep_compiled_code
+keep_compiled_code()
+if sys.argv[1:]:  # as on a full disk: files end after so many bytes, and the writer is told
+    import resource
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
+import jax
+import ntk_core
+from ntk_core.specs import KernelDriftSpec, TrainingSpec
+found = []
+jax.monitoring.register_event_listener(lambda name, **_: found.append(name))
+spec = KernelDriftSpec(widths=(8,), outputs=("linear",), num_seeds=1, training=TrainingSpec(max_steps=3, num_records=2))
+*_, ended = ntk_core.run(spec)
+(point,) = ended.result.points
+print(json.dumps([point.model_dump(mode="json", include={"runs"}), found.count("/jax/compilation_cache/cache_hits")]))
+"""
+
+
+def started(place: Path | str, *arguments: object) -> subprocess.Popen[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", RUN, *map(str, arguments)],
+        cwd=ROOT,
+        env={**environment, VARIABLE: str(place), "JAX_DISABLE_MOST_OPTIMIZATIONS": "true"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[dict, int]:
+    """Its point, and how many programs it found on the disk; nothing may be said on stderr."""
+    printed, complaints = process.communicate(timeout=120)
+    assert (process.returncode, complaints) == (0, "")
+    point, hits = json.loads(printed)
+    return point, hits
+
+
+def entries(place: Path) -> list[Path]:
+    return sorted(place.glob("linearity-lab-*/*-cache"))
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory) -> tuple[Path, dict]:
+    """A directory that two processes have filled at once, and the point of a process that keeps nothing."""
+    place = tmp_path_factory.mktemp("filled")
+    processes = [started(OFF), started(place), started(place)]
+    (plain, hits), *others = map(ended, processes)
+    assert hits == 0
+    assert all(point == plain for point, _ in others)
+    return place, plain
+
+
+def test_code_from_the_disk_computes_the_same_to_the_bit(filled):
+    place, plain = filled
+    files = {path: path.stat().st_mtime_ns for path in entries(place)}
+    point, hits = ended(started(place))
+    assert point == plain
+    assert hits >= len(files) > 10
+    assert {path: path.stat().st_mtime_ns for path in entries(place)} == files
+
+
+def test_damaged_files_are_compiled_anew_and_replaced(filled):
+    place, plain = filled
+    damages = [lambda entry: entry[: len(entry) // 2], lambda entry: b"", lambda entry: os.urandom(len(entry))]
+    for index, path in enumerate(entries(place)):
+        path.write_bytes(damages[index % 3](path.read_bytes()))
+    point, hits = ended(started(place))
+    assert (point, hits) == (plain, 0)
+    assert all(zlib.decompress(path.read_bytes()) for path in entries(place))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
+def test_a_disk_that_is_full_fails_no_run_and_leaves_nothing_broken(tmp_path, filled):
+    _, plain = filled
+    assert ended(started(tmp_path, 1000)) == (plain, 0)
+    assert any(path.stat().st_size == 1000 for path in entries(tmp_path))
+    point, _ = ended(started(tmp_path))
+    assert point == plain
+    assert all(zlib.decompress(path.read_bytes()) for path in entries(tmp_path))
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch) -> Path:
+    """An own directory, and a process that has not heard of JAX yet."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "kept"))
+    monkeypatch.setenv(JAX_VARIABLE, "")
+    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "")
+    monkeypatch.delitem(sys.modules, "jax", raising=False)
+    return tmp_path / "kept"
+
+
+def test_the_directory_is_the_owners_alone(place):
+    keep_compiled_code()
+    directory = Path(os.environ[JAX_VARIABLE])
+    assert directory.parent == place
+    if os.name == "posix":
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+
+
+def test_a_jax_that_has_started_is_told_too(place, monkeypatch):
+    told: dict[str, object] = {}
+    config = type("Config", (), {"update": staticmethod(told.__setitem__)})
+    monkeypatch.setitem(sys.modules, "jax", type("JAX", (), {"config": config}))
+    keep_compiled_code()
+    assert told["jax_compilation_cache_dir"] == str(compiled_code_directory())
+
+
+def test_whoever_imports_the_core_keeps_their_own_settings():
+    script = f"import os, ntk_core, ntk_core.cli, dashboard.jobs.worker as _; print(os.environ.get('{JAX_VARIABLE}'))"
+    environment = {name: value for name, value in os.environ.items() if name != JAX_VARIABLE}
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, check=True)
+    assert done.stdout == b"None\n"
+
+
+def test_a_choice_made_for_jax_itself_is_left_alone(place, monkeypatch):
+    monkeypatch.setenv(JAX_VARIABLE, "/somewhere")
+    keep_compiled_code()
+    assert os.environ[JAX_VARIABLE] == "/somewhere"
+    assert not place.exists()
+
+
+def test_it_can_be_turned_off(place, monkeypatch):
+    monkeypatch.setenv(VARIABLE, " Off ")
+    keep_compiled_code()
+    assert os.environ[JAX_VARIABLE] == ""
+
+
+def refusal(caplog) -> str:
+    """The one line that is said when nothing can be kept; JAX hears of nothing then."""
+    with caplog.at_level(logging.WARNING):
+        keep_compiled_code()
+    assert os.environ[JAX_VARIABLE] == ""
+    (message,) = caplog.messages
+    assert message.startswith(f"Compiled code is not kept between starts: {VARIABLE}: ")
+    assert "\n" not in message
+    return message
+
+
+def test_a_path_that_is_none_is_said_in_one_sentence(place, monkeypatch, caplog):
+    monkeypatch.setenv(VARIABLE, "yes")
+    allowed = "the absolute path of a directory that can be written, or off"
+    assert refusal(caplog).endswith(f"yes is not allowed; allowed: {allowed}")
+
+
+def test_a_file_in_the_way_is_said_in_one_sentence(place, caplog):
+    place.write_text("")
+    assert "Not a directory" in refusal(caplog)
+
+
+def test_a_disk_that_can_only_be_read_is_said_in_one_sentence(place, caplog, monkeypatch):
+    def touch(self):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(self))
+
+    monkeypatch.setattr(Path, "touch", touch)
+    assert "Read-only file system" in refusal(caplog)
+
+
+def test_what_was_used_longest_ago_goes_first_and_nothing_else_is_touched(place, monkeypatch):
+    directory = compiled_code_directory()
+    other_machine = place / "linearity-lab-000000000000"
+    strangers = [place / "thesis.tex", place / "other" / "x-cache"]
+    for path in strangers:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes(900))
+    for age, path in enumerate([directory / "a-cache", other_machine / "b-cache", directory / "c-cache"]):
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"\x28\xb5\x2f\xfd" + bytes(396))
+        os.utime(path, (1e9 - age, 1e9 - age))
+    monkeypatch.setattr(compiled_code, "MAX_BYTES", 900)
+    keep_compiled_code()
+    assert [path.name for path in entries(place)] == ["b-cache", "a-cache"]
+    monkeypatch.setattr(compiled_code, "MAX_BYTES", 500)
+    monkeypatch.setenv(JAX_VARIABLE, "")
+    keep_compiled_code()
+    assert [path.name for path in entries(place)] == ["a-cache"]
+    assert all(path.exists() for path in strangers)
+
+
+def test_files_are_checked_once(place, monkeypatch):
+    seen = []
+
+    def is_whole(entry: bytes) -> bool:
+        seen.append(entry)
+        return True
+
+    monkeypatch.setattr(compiled_code, "_is_whole", is_whole)
+    directory = compiled_code_directory()
+    directory.mkdir(parents=True)
+    (directory / "a-cache").write_bytes(b"a")
+    os.utime(directory / "a-cache", (1e9, 1e9))
+    for _ in range(2):
+        monkeypatch.setenv(JAX_VARIABLE, "")
+        keep_compiled_code()
+    assert seen == [b"a"]
+
+
+@pytest.mark.parametrize("change", ["processor", "compiler"])
+def test_another_processor_or_compiler_has_a_directory_of_its_own(place, tmp_path, monkeypatch, change):
+    ours = compiled_code_directory()
+    if change == "compiler":
+        monkeypatch.setattr(compiled_code.metadata, "version", lambda name: "99.0")
+    else:
+        (tmp_path / "cpuinfo").write_text("model name : another\nflags : fpu sse\n")
+        monkeypatch.setattr(compiled_code, "_PROCESSOR", tmp_path / "cpuinfo")
+    assert compiled_code_directory() != ours
