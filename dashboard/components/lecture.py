@@ -16,7 +16,7 @@ from dashboard.components.provenance import provenance_footer
 from dashboard.explanations import VEILED_KEY
 from dashboard.figures.drawing import Drawing, drawn_rows, enlarged
 from dashboard.gallery import gallery_result
-from dashboard.lecture import STEPS, Step, step_index
+from dashboard.lecture import STEPS, Step, named_option, option_name, step_index
 from dashboard.sentences import plain
 from ntk_core.errors import InvalidInput
 from ntk_core.papers import PRESETS
@@ -47,12 +47,14 @@ class _State:
 
     Attributes:
         answers: name of a step → index of the predicted choice, or None where the answer was asked for.
+        shown: name of a step → option of its figure, which waits for the answer.
         notes: what was wrong with the address.
     """
 
     index: int = 0
     presenting: bool = False
     answers: dict[str, int | None] = field(default_factory=dict)
+    shown: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -63,13 +65,23 @@ class _State:
     def known(self) -> bool:
         return self.step.name in self.answers
 
+    def query(self, index: int) -> dict[str, str]:
+        """The address of a step, in letters as large as now, with the option of its figure."""
+        step = STEPS[index]
+        option = self.shown.get(step.name, step.control.start)
+        return {
+            **({"step": step.name} if index else {}),
+            **({"present": "1"} if self.presenting else {}),
+            **({"show": option_name(option)} if option != step.control.start else {}),
+        }
+
 
 def lecture(page: str) -> None:
     """The step that the address or this session is at."""
     state: _State = st.session_state.setdefault(f"{page}.state", _State())
     address = session.new_address(page)
     if address is not None:
-        _read(state, address)
+        _read(page, state, address)
     st.html(f"<style>{FORMULA_STYLE}{PRESENTER_STYLE if state.presenting else ''}</style>")
     _bar(page, state)
     for note in state.notes:
@@ -87,12 +99,11 @@ def lecture(page: str) -> None:
     with picture, shown_charts() as figures:
         _figure(page, state)
     _foot(page, state, figures)
-    query = {} if state.index == 0 else {"step": step.name}
-    session.show_address(page, {**query, **({"present": "1"} if state.presenting else {})})
+    session.show_address(page, state.query(state.index))
 
 
-def _read(state: _State, address: dict[str, str]) -> None:
-    """Take step and size over from an address; what cannot be used is told in one sentence each."""
+def _read(page: str, state: _State, address: dict[str, str]) -> None:
+    """Take step, size and option over from an address; what cannot be used is told in one sentence each."""
     state.notes, state.index, state.presenting = [], 0, False
     for name, text in address.items():
         try:
@@ -102,11 +113,19 @@ def _read(state: _State, address: dict[str, str]) -> None:
                 if text not in PRESENTING:
                     raise InvalidInput("present", text, "1 for large letters, or 0")
                 state.presenting = PRESENTING[text]
-            else:
-                raise InvalidInput(name, text, "only step and present")
+            elif name != "show":
+                raise InvalidInput(name, text, "only step, present and show")
         except InvalidInput as error:
             instead = " This is the first step." if name == "step" else ""
             state.notes.append(f"In the address, {error}.{instead}")
+    step = state.step
+    state.shown.pop(step.name, None)
+    st.session_state.pop(_control_key(page, step), None)
+    if "show" in address and not state.notes:
+        try:
+            state.shown[step.name] = named_option(step, address["show"])
+        except InvalidInput as error:
+            state.notes.append(f"In the address, {error}.")
 
 
 def _move(state: _State, by: int) -> None:
@@ -189,11 +208,10 @@ def _turn(page: str, state: _State, place: str, keys: tuple[str, str]) -> None:
 def _contents(page: str, state: _State) -> None:
     with st.popover("All steps", icon=":material/list:"):
         for index, step in enumerate(STEPS):
-            present = {"present": "1"} if state.presenting else {}
             st.page_link(
                 f"pages/{page}.py",
                 label=f"{index + 1}. {step.title}",
-                query_params={"step": step.name, **present},
+                query_params={"step": step.name, **state.query(index)},
                 disabled=index == state.index,
             )
 
@@ -233,12 +251,13 @@ def _figure(page: str, state: _State) -> None:
         st.info("The results that this step shows are not here; `make gallery` computes them.")
         return
     control = step.control
-    key = f"{page}.{step.name}.control"
+    key = _control_key(page, step) + ("" if known else VEILED_KEY)
+    if key not in st.session_state:
+        st.session_state[key] = state.shown.get(step.name, control.start) if known else control.start
     chosen = st.segmented_control(
         control.label,
         list(control.options),
         format_func=control.options.__getitem__,
-        default=control.start,
         required=True,
         key=key,
         disabled=not known,
@@ -246,7 +265,9 @@ def _figure(page: str, state: _State) -> None:
         help=None if known else "Predict first.",
     )
     drawn = step.draw(results, control.start if chosen is None else chosen, known)
-    if not known:
+    if known:
+        state.shown[step.name] = chosen
+    else:
         alt = f"{drawn.alt} The rest of the figure appears with the answer of step {state.index + 1}."
         drawn = Drawing(drawn.figure, alt, drawn_rows(drawn.figure))
     if state.presenting:
@@ -254,6 +275,10 @@ def _figure(page: str, state: _State) -> None:
     # Another key for another figure: a zoom belongs to one of them.
     name = f"{page}.{step.name}" + ("" if known else VEILED_KEY)
     chart(drawn.figure, name, drawn.alt, drawn.rows, drawn.caption)
+
+
+def _control_key(page: str, step: Step) -> str:
+    return f"{page}.{step.name}.control"
 
 
 def _export(page: str, step: Step, figures: Mapping[str, go.Figure]) -> None:

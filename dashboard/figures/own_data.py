@@ -6,12 +6,12 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from dashboard.figures.style import FONT_SIZE, nth_style
+from dashboard.figures.style import nth_style
+from dashboard.figures.sweep import finish
 from ntk_core.uploads import Cleaned
 
 MAX_SHOWN = 500
 MAX_IMAGES = 16
-HEIGHT = 360
 
 
 def projection(data: Cleaned) -> tuple[NDArray[np.float64], float]:
@@ -50,15 +50,9 @@ def scatter(data: Cleaned) -> go.Figure:
         target = data.targets[rows, 0]
         marker = {"color": target, "colorscale": "Viridis", "size": 8, "colorbar": {"title": {"text": "y"}}}
         figure.add_scatter(x=points[:, 0], y=points[:, 1], mode="markers", name="target y", marker=marker)
-    figure.update_layout(
-        height=HEIGHT,
-        font={"size": FONT_SIZE},
-        margin={"l": 50, "r": 10, "t": 10, "b": 40},
-        legend={"orientation": "h", "yanchor": "bottom", "y": 1.0},
-        xaxis_title="direction of largest variance",
-        yaxis_title="second direction",
-    )
-    return figure
+    figure.update_xaxes(title="direction of largest variance")
+    figure.update_yaxes(title="second direction")
+    return finish(figure)
 
 
 def takeaway(data: Cleaned) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dashboard.lecture._beyond import BEYOND
 from dashboard.lecture._limits import LIMITS
 from dashboard.lecture._linear import LINEAR
@@ -10,7 +12,7 @@ from ntk_core.errors import InvalidInput
 
 STEPS: tuple[Step, ...] = (*LINEAR, *LIMITS, *BEYOND)
 
-__all__ = ["STEPS", "Control", "Question", "Step", "step_index"]
+__all__ = ["STEPS", "Control", "Question", "Step", "named_option", "option_name", "step_index"]
 
 
 def step_index(text: str) -> int:
@@ -25,3 +27,20 @@ def step_index(text: str) -> int:
     if text.isascii() and text.isdigit() and len(text) < 4 and 1 <= int(text) <= len(STEPS):
         return int(text) - 1
     raise InvalidInput("step", text, f"a number from 1 to {len(STEPS)}, or the name of a step, such as {names[1]}")
+
+
+def option_name(option: Any) -> str:
+    """What the address calls an option of a figure: ``0.5``, ``4``, ``bound``."""
+    return f"{option:g}" if isinstance(option, float) else str(option)
+
+
+def named_option(step: Step, text: str) -> Any:
+    """The option of the step's figure that an address names.
+
+    Raises:
+        InvalidInput: for any other text.
+    """
+    options = {option_name(option): option for option in step.control.options}
+    if text not in options:
+        raise InvalidInput("show", text, f"{', '.join(list(options)[:-1])} or {list(options)[-1]}")
+    return options[text]

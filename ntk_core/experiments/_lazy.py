@@ -21,13 +21,13 @@ from ntk_core.results import LazyPoint, LazyRun
 from ntk_core.specs import LazySpec
 
 Progress = tuple[float, str]
-INPUTS_OF_A_CLASS = 2  # at which κ is measured; our choice
+INPUTS_OF_A_CLASS = 2  # or of a number to be learned, at which κ is measured; our choice
 _STARTS = {"random": lambda net: net, "symmetric": Mirrored, "subtracted": Subtracted}
 
 
 @dataclass(frozen=True)
 class Laziness:
-    """κ = |F − y| ‖H‖ / ‖∇F‖² at w₀ and its factors, each a mean over inputs with the output of their class."""
+    """κ = |F − y| ‖H‖ / ‖∇F‖² at w₀ and its factors, each a mean over inputs with their output."""
 
     kappa: float
     residual: float
@@ -85,11 +85,13 @@ def compute(spec: LazySpec, data: Dataset, key: str) -> Generator[Progress, None
 
 
 def laziness(net: Network, params: NetworkParams, data: Dataset) -> Laziness:
-    """κ at ``params``, at the first inputs of each class."""
+    """κ at ``params``, at the first inputs of each class, or at the first of all for every number to be learned."""
     kappas, residuals, hessians, squares, converged = [], [], [], [], True
     for label in range(data.num_outputs):
-        x = jnp.asarray(data.x[np.flatnonzero(data.labels == label)[:INPUTS_OF_A_CLASS]])
-        residual = np.abs(np.asarray(net.apply(params, x), np.float64)[:, label] - 1)
+        chosen = np.flatnonzero(data.labels == label) if data.class_names else np.arange(len(data.x))
+        chosen = chosen[:INPUTS_OF_A_CLASS]
+        x = jnp.asarray(data.x[chosen])
+        residual = np.abs(np.asarray(net.apply(params, x), np.float64)[:, label] - data.y[chosen, label])
         kernel = np.asarray(empirical_ntk(net, params, x), np.float64)
         square = np.einsum("iiaa->ia", kernel)[:, label]
         norms = hessian_norms(net, params, x, label)

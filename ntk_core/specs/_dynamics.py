@@ -106,8 +106,6 @@ class DynamicsSpec(SweepSpec):
         self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
         if not shapes.class_names and self.loss != "square":
             raise InvalidInput("loss", self.loss, "square, for data without classes")
-        if not shapes.class_names and "softmax" in self.outputs:
-            raise InvalidInput("outputs", "softmax", "other outputs, for data without classes")
 
     def data_options(self) -> dict[str, Any]:
         """The options of ``load_dataset``, with test points."""

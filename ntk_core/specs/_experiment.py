@@ -11,6 +11,10 @@ from ntk_core.spec_parts import DatasetSpec, SpecPart, Width
 
 SCHEMA_VERSION: Literal[1] = 1
 UPLOAD = "upload"  # name of the data that a person brings
+CLASSES = (
+    "data with classes, whose probabilities are trained here; numbers to be learned are for Dynamics, Optimization and "
+    "Lazy, which have a square loss"
+)
 
 
 class ExperimentSpec(SpecPart):
@@ -63,10 +67,14 @@ class SweepSpec(ExperimentSpec):
     )
 
     @model_validator(mode="after")
-    def _has_classes(self) -> Self:
-        shapes = None if self.takes_curves else self.dataset.known_shapes()
-        if shapes is not None and not shapes.class_names:
-            raise InvalidInput("dataset.name", self.dataset.name, "data with classes")
+    def _suits_data(self) -> Self:
+        shapes = self.dataset.known_shapes()
+        if shapes is None or shapes.class_names:
+            return self
+        if not self.takes_curves:
+            raise InvalidInput("dataset.name", self.dataset.name, CLASSES)
+        if "softmax" in getattr(self, "outputs", ()):
+            raise InvalidInput("outputs", "softmax", "other outputs, for data without classes")
         return self
 
     @field_validator("widths")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -19,6 +19,8 @@ class OptimizationSpec(SweepSpec):
     With |φ'| ≥ ρ > 0 the loss stays below (1 − ημρ²/n)^t L₀ at small rates, μ = min over t of λ_min(K(w_t)), although
     the kernel of φ(f) does not stay constant (Liu, Zhu & Belkin 2020, §5, Theorem 5.1).
     """
+
+    takes_curves: ClassVar[bool] = True
 
     experiment: Literal["optimization"] = "optimization"
     # Well separated inputs, many dimensions: a kernel whose condition number lets the bound be seen. Our choice.

@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 
 from dashboard.navigation import PAGES
 from tests.browser.conftest import READY
+from tests.browser.faults import faults
 
 pytestmark = pytest.mark.browser
 TIMEOUT_MS = 60_000
@@ -54,10 +55,11 @@ def violations(page: Page, *rules: str) -> list[str]:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.name)
-def test_axe_finds_no_serious_violation(looked_at, entry, theme):
+def test_nobody_is_shut_out_and_nothing_is_cut_off(looked_at, entry, theme):
     """At 1440 pixels in light, on a phone in dark."""
     page = looked_at(f"/{entry.name}", theme, 1440 if theme == "light" else 390)
     assert violations(page) == []
+    assert faults(page) == []
 
 
 def test_axe_finds_no_serious_violation_in_the_export_menu(looked_at):

@@ -13,7 +13,7 @@ from dashboard.figures import lecture_exact
 from dashboard.figures.drawing import VEILED, drawn_rows, enlarged
 from dashboard.figures.hessian import of_series
 from dashboard.gallery import gallery_result
-from dashboard.lecture import STEPS, step_index
+from dashboard.lecture import STEPS, named_option, option_name, step_index
 from dashboard.navigation import PAGES
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import fit_power_law
@@ -131,13 +131,52 @@ def test_a_presenter_shows_the_answer_with_the_key_that_goes_on():
     assert query(app) == {"step": NAMES[2]}
 
 
+def control(app):
+    return app.get("button_group")[0]
+
+
+def test_a_link_to_a_figure_keeps_its_option_until_the_answer_is_given():
+    app = open_page("lecture", step="hessian-and-ball", show="4")
+    assert query(app) == {"step": "hessian-and-ball", "show": "4"}
+    assert control(app).value == STEPS[1].control.start, "what is veiled gives nothing away"
+    press(app, "show")
+    assert control(app).value == 4.0
+    assert query(app) == {"step": "hessian-and-ball", "show": "4"}
+
+
+def test_the_option_of_a_figure_is_in_the_address_and_remembered():
+    app = press(open_page("lecture", step="2"), "show")
+    assert query(app) == {"step": NAMES[1]}
+    control(app).set_value(0.5)
+    assert query(checked(app.run())) == {"step": NAMES[1], "show": "0.5"}
+    press(app, "next.top")
+    assert query(app) == {"step": NAMES[2]}
+    assert query(press(app, "back.top")) == {"step": NAMES[1], "show": "0.5"}
+    assert control(app).value == 0.5
+
+
+def test_another_link_to_the_same_step_changes_the_option():
+    app = press(open_page("lecture", step="2", show="4"), "show")
+    app.query_params = {"step": "2", "show": "0.5"}
+    assert control(checked(app.run())).value == 0.5
+    app.query_params = {"step": "2"}
+    assert control(checked(app.run())).value == STEPS[1].control.start
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
+def test_every_option_of_a_figure_is_found_by_its_name(step):
+    for option in step.control.options:
+        assert named_option(step, option_name(option)) == option
+
+
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
         ("step", "99", "step: 99 is not allowed; allowed: a number from 1 to 12, or the name of a step"),
         ("step", "[a](http://b)", "step: [a](http://b) is not allowed"),
         ("present", "maybe", "present: maybe is not allowed; allowed: 1 for large letters, or 0."),
-        ("widths", "30", "widths: 30 is not allowed; allowed: only step and present."),
+        ("widths", "30", "widths: 30 is not allowed; allowed: only step, present and show."),
+        ("show", "31", "show: 31 is not allowed; allowed: 30, 300 or 3000."),
     ],
 )
 def test_a_bad_address_is_told_in_one_sentence_and_opens_the_first_step(name, text, sentence):

@@ -11,7 +11,16 @@ from ntk_core.experiments import _dynamics, estimate, run
 from ntk_core.experiments._dynamics import RATE_FACTORS
 from ntk_core.fits import fit_power_law
 from ntk_core.results import RESULTS, DynamicsResult
-from ntk_core.specs import DynamicsSpec, InvalidSpec, KernelDriftSpec, digest, parse_spec, with_settings
+from ntk_core.specs import (
+    DAGSpec,
+    DynamicsSpec,
+    HessianSpec,
+    InvalidSpec,
+    KernelDriftSpec,
+    digest,
+    parse_spec,
+    with_settings,
+)
 from ntk_core.summaries import summary
 
 SMALL = with_settings(
@@ -155,9 +164,11 @@ def test_settings_that_cannot_be_used_are_named(settings, field):
     assert field in [problem.field for problem in caught.value.problems]
 
 
-def test_experiments_on_classes_refuse_a_curve():
-    with pytest.raises(InvalidSpec, match=r"dataset\.name: sine is not allowed; allowed: data with classes"):
-        with_settings(KernelDriftSpec(), {"dataset.name": "sine"})
+@pytest.mark.parametrize("spec", [KernelDriftSpec(), HessianSpec(), DAGSpec()], ids=lambda spec: spec.experiment)
+def test_experiments_on_classes_refuse_a_curve_and_say_why(spec):
+    why = r"dataset\.name: sine is not allowed; allowed: data with classes, whose probabilities are trained here"
+    with pytest.raises(InvalidSpec, match=why):
+        with_settings(spec, {"dataset.name": "sine"})
 
 
 def test_a_spec_comes_back_from_its_json():

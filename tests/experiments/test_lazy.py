@@ -111,6 +111,25 @@ def test_kappa_is_that_of_full_hessians_and_gradients(output):
     assert found.kappa == pytest.approx(np.mean(kappas), rel=1e-7)
 
 
+@pytest.mark.usefixtures("x64")
+def test_kappa_of_a_number_to_be_learned_is_that_of_full_hessians_and_gradients():
+    data = load_dataset("sine", num_samples=5, num_test=0, seed=0)
+    net = FullyConnected(width=4, num_outputs=1, activation="tanh", use_bias=True)
+    params = net.init(jax.random.key(0), data.input_shape)
+    flat, restore = jax.flatten_util.ravel_pytree(params)
+    kappas = []
+    for x, y in list(zip(data.x, data.y, strict=True))[:INPUTS_OF_A_CLASS]:
+
+        def one(w, x=x):
+            return net.apply(restore(w), jnp.asarray(x, float)[None])[0, 0]
+
+        gradient = np.asarray(jax.grad(one)(flat))
+        norm = np.abs(np.linalg.eigvalsh(jax.hessian(one)(flat))).max()
+        kappas.append(abs(float(one(flat)) - float(y[0])) * norm / (gradient @ gradient))
+    # As above: norms stop at a residual of √eps.
+    assert laziness(net, params, data).kappa == pytest.approx(np.mean(kappas), rel=1e-7)
+
+
 def test_summary_tells_the_exponents_of_both_roads(points):
     words = summary(SPEC, points)
     assert "linear output, subtracted start, κ: ∝ α^(-1.0" in words

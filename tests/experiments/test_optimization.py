@@ -105,6 +105,19 @@ def test_the_recorded_spectrum_is_that_of_the_kernels_at_the_start():
     assert history.stable_rate == pytest.approx(2 * 5 / eigenvalues(kernel)[0])
 
 
+def test_a_number_to_be_learned_keeps_below_the_bound_too():
+    curve = {"dataset.name": "sine", "dataset.num_samples": 6, "widths": [100], "rates": [2], "training.max_steps": 60}
+    *_, ended = run(with_settings(SMALL, curve))
+    (found,) = ended.result.points[0].runs
+    assert found.loss[-1] < 0.9 * found.loss[0]
+    assert all(loss <= limit * (1 + 1e-6) for loss, limit in zip(found.loss, found.bound(6), strict=True))
+
+
+def test_softmax_is_refused_for_numbers_to_be_learned():
+    with pytest.raises(InvalidSpec, match="outputs: softmax is not allowed; allowed: other outputs, for data without"):
+        with_settings(OptimizationSpec(), {"dataset.name": "sine"})
+
+
 def test_softmax_has_no_guarantee_and_a_kernel_with_a_zero_eigenvalue():
     spec = with_settings(SMALL, {"widths": [100], "rates": [2], "outputs": ["softmax"], "training.max_steps": 20})
     *_, ended = run(spec)

@@ -1,0 +1,40 @@
+"""What axe does not see of a page: what sticks out of it, and words of charts that are covered or pale."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page
+
+STICKING_OUT = """() => {
+  const width = document.documentElement.clientWidth, found = [];
+  for (const each of document.querySelectorAll('[data-testid=stMain] *')) {
+    if (each.getBoundingClientRect().right <= width + 1) continue;
+    let at = each.parentElement;
+    while (at && getComputedStyle(at).overflowX === 'visible') at = at.parentElement;
+    if (!at || at.dataset.testid === 'stMain' || at.getBoundingClientRect().right > width + 1)
+      found.push(each.tagName + ' ' + (each.textContent || '').slice(0, 40));
+  }
+  const main = document.querySelector('[data-testid=stMain]');
+  return main.scrollWidth > main.clientWidth ? ['the page scrolls', ...found] : found;
+}"""
+OVER_THE_TOOLS = """() => [...document.querySelectorAll('.js-plotly-plot')].filter(chart => {
+  const tools = [...chart.querySelectorAll('.modebar-group')].map(each => each.getBoundingClientRect());
+  return [...chart.querySelectorAll('.legendtext')].some(each => {
+    const word = each.getBoundingClientRect();
+    return tools.some(tool => tool.left < word.right && word.left < tool.right
+                           && tool.top < word.bottom && word.top < tool.bottom);
+  });
+}).map(chart => chart.querySelector('.legend').textContent)"""
+# Words on cells and buttons have colors of their own; the labels of a slider are not to be seen.
+PALE_WORDS = """() => [...document.querySelectorAll('.js-plotly-plot .main-svg text')].filter(word =>
+  !word.closest('.heatmap-label, .menulayer, .slider-label-group, .hoverlayer') &&
+  getComputedStyle(word).fill !== getComputedStyle(document.querySelector('[data-testid=stApp]')).color
+).map(word => word.textContent + ' ' + getComputedStyle(word).fill)"""
+
+
+def faults(page: Page) -> list[str]:
+    """Elements wider than the page, legends over their chart's tools, words of charts paler than the page's."""
+    return [
+        f"{what}: {found}"
+        for what, script in (("too wide", STICKING_OUT), ("covered", OVER_THE_TOOLS), ("pale", PALE_WORDS))
+        for found in page.evaluate(script)
+    ]
