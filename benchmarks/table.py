@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from benchmarks import pictures, sections
+from benchmarks.drill_sections import DRILLS
 from benchmarks.measure import RESULTS
 from benchmarks.words import Data
 
@@ -23,6 +24,7 @@ SECTIONS = {
     "ceilings": sections.ceilings,
     "gpu": sections.gpu,
     "masked_layer": sections.masked_layer,
+    **DRILLS,
 }
 PICTURES = {
     "kernel": pictures.kernel,
@@ -33,8 +35,9 @@ PICTURES = {
 HEAD = """# Benchmarks
 
 `make bench` measures all of this in one session and writes `benchmarks/results/`; `python -m benchmarks.table` renders
-this page from there. Competitors take turns; times are medians, in brackets the quartiles. Ratios, not seconds, travel
-between machines. ▼ marks where a peer is faster, with a link to what we do about it."""
+this page from there; a drill (`python -m benchmarks.drills.NAME`) writes there too. Competitors take turns; times are
+medians, in brackets the quartiles. Ratios, not seconds, travel between machines. ▼ marks where a
+peer is faster, with a link to what we do about it."""
 
 
 def results() -> dict[str, Data]:

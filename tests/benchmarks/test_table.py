@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
 
 from benchmarks import pictures
+from benchmarks.drill_sections import DRILLS
+from benchmarks.measure import RESULTS
 from benchmarks.plots import Line, Mark, Panel, amount, figure, ticks
 from benchmarks.table import IMAGES, PAGE, images, page, results
 from benchmarks.words import size, times_faster
@@ -17,6 +20,15 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def test_the_page_of_benchmarks_shows_the_committed_results():
     assert PAGE.read_text() == page(results())
+
+
+def test_every_drill_that_was_run_stands_on_the_page_with_all_its_claims():
+    drills = {path.stem: json.loads(path.read_text()) for path in RESULTS.glob("drill_*.json")}
+    assert drills.keys() <= DRILLS.keys()
+    shown = PAGE.read_text()
+    for found in drills.values():
+        for claim, holds in found["claims"].items():
+            assert f"| {claim} | {'holds' if holds else '**does not hold**'} |" in shown
 
 
 def test_the_pictures_of_benchmarks_show_the_committed_results():

@@ -1,0 +1,108 @@
+"""One section of docs/benchmarks.md for each drill: what it claims, whether that held, and what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from benchmarks.words import Data, seconds, stamp, table
+
+Section = Callable[[Data], str]
+
+
+def sessions(data: Data) -> list[str]:
+    """A drill of many browser sessions."""
+    words = [
+        f"{data['num_sessions']} sessions over web sockets, {data['num_running']} of them with sweeps: "
+        f"{data['num_runs_asked']} asked for, {data['num_jobs']} jobs, {data['points_computed']} points.",
+        f"Idle sessions react in {_spread(data['idle_reaction'])}; a sweep takes {_spread(data['sweep'])}.",
+        f"An idle server with its workers uses {data['idle_processor_share']:.1%} of one core.",
+    ]
+    if data.get("num_kills"):
+        words.append(f"{data['num_kills']} workers were killed meanwhile.")
+    if data.get("num_uploads"):
+        words.append(
+            f"{data['num_uploads']} files were brought and run; of {data['private_texts']} names, labels and runs in "
+            f"them, {data['private_texts_seen_by_their_owner']} were shown to whom they belong to, and "
+            f"{len(data['leaks'])} to anybody else."
+        )
+    return words
+
+
+def kills(data: Data) -> list[str]:
+    """A drill of killed processes."""
+    killed = " and ".join(f"{count} times the {name}" for name, count in data["kills"].items())
+    return [
+        f"`kill -9` at random moments, {killed}, while {data['num_sweeps']} sweeps ran: {data['num_told_points']} "
+        f"points were told of, and all of them kept. {seconds(data['took_s'])} in all."
+    ]
+
+
+def stops(data: Data) -> list[str]:
+    """A drill of Stop."""
+    return [
+        f"{data['stop']['count']} times Stop, over {len(data['by_figure'])} figures, while they compile, train and "
+        f"take Hessians: {_spread(data['stop'])}."
+    ]
+
+
+def sweeps(data: Data) -> list[str]:
+    """A drill of sweeps in a row."""
+    growth = ", ".join(f"{name} {share:+.1%}" for name, share in data["growth"].items())
+    server = data["server_mib"]
+    return [
+        f"{data['num_sweeps']} sweeps, one after the other. Resident memory from the first ones after the warm-up to "
+        f"the last ones, by medians: {growth}; that of the server was {server[0]} MiB after the first and {server[-1]} "
+        "MiB after the last one. Workers are replaced before they grow large."
+    ]
+
+
+def gallery(data: Data) -> list[str]:
+    """A drill of figures computed anew."""
+    rows = data["entries"].values()
+    numbers, equal = (sum(row[name] for row in rows) for name in ("numbers", "equal"))
+    outside = sum(row["outside"] for row in rows)
+    return [
+        f"The cheapest point of each of {len(data['entries'])} figures, to its end with all its seeds: of {numbers:,} "
+        f"numbers and words {equal:,} are the same to the last digit, {outside:,} differ by more than "
+        f"{data['relative_tolerance']:.0%}."
+    ]
+
+
+def fuzzed_specs(data: Data) -> list[str]:
+    """A drill of odd specs."""
+    outcomes = ", ".join(f"{count:,} {name}" for name, count in sorted(data["outcomes"].items()))
+    return [
+        f"{data['count']:,} specs as nobody would write them: {outcomes}. The slowest took "
+        f"{seconds(data['slowest_s'])} of processor time."
+    ]
+
+
+def section(title: str, name: str, words: Callable[[Data], list[str]]) -> Section:
+    """The section of the drill that ``python -m benchmarks.drills.<name>`` runs."""
+
+    def written(data: Data) -> str:
+        verdicts = [[claim, "holds" if holds else "**does not hold**"] for claim, holds in data["claims"].items()]
+        return "\n\n".join(
+            [
+                f"## Drill: {title}",
+                f"{' '.join(words(data))} `python -m benchmarks.drills.{name}`; {stamp(data)}",
+                table(["claim", "here"], verdicts),
+            ]
+        )
+
+    return written
+
+
+DRILLS: dict[str, Section] = {
+    "drill_sessions": section("a class at one machine", "sessions", sessions),
+    "drill_sessions_hosted": section("a hosted instance, with faults", "sessions", sessions),
+    "drill_kills": section("processes killed", "kills", kills),
+    "drill_stops": section("Stop", "stops", stops),
+    "drill_sweeps": section("a hundred sweeps", "sweeps", sweeps),
+    "drill_gallery": section("the gallery computed anew", "gallery", gallery),
+    "drill_fuzzed_specs": section("odd specs", "fuzzed_specs", fuzzed_specs),
+}
+
+
+def _spread(found: Data) -> str:
+    return f"{seconds(found['median_s'])} in the median, {seconds(found['p95_s'])} at the 95th percentile"
