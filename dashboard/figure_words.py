@@ -149,7 +149,7 @@ FIGURES: dict[str, FigureWords] = {
     "dynamics.figure.difference": FigureWords(
         r"$\sum_i\|F-F_{\mathrm{lin}}\|^2/\sum_i\|F_{\mathrm{lin}}\|^2$ on the training points",
         "Lines of wider networks lie lower. A filled marker is the moment from which the two stay apart by more than "
-        "1 %.",
+        "1%.",
         "The difference is a square: it falls like $m^{-1}$ where the outputs differ like $m^{-1/2}$.",
         ("linear-model", "departure", "exponent"),
     ),

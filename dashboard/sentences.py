@@ -5,11 +5,20 @@ from __future__ import annotations
 import re
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|<>~$:&^-])")
+_POWER = re.compile(r"\bm\^\(([-−±\d./ ]+)\)")
 
 
 def plain(text: str) -> str:
     """``text`` so that Markdown shows it as it is: no link, image, formula, icon or color comes out of it."""
     return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+
+
+def typeset(text: str) -> str:
+    """``text`` as by :func:`plain`, but with ``m^(-1/2)`` and the like as formulas."""
+    pieces = _POWER.split(" ".join(text.split()))
+    pieces[::2] = [_MARKDOWN.sub(r"\\\1", each) for each in pieces[::2]]
+    pieces[1::2] = [f"$m^{{{each}}}$" for each in pieces[1::2]]
+    return "".join(pieces)
 
 
 def duration(seconds: float) -> str:

@@ -14,6 +14,7 @@ from dashboard.figures import architectures as figures
 from dashboard.figures.style import output_title, pair_styles
 from dashboard.forms import Group, SpecForm
 from dashboard.navigation import enter
+from dashboard.sentences import typeset
 from ntk_core.pairs import PAIRS, PARTS
 
 PAGE = enter("architectures")
@@ -61,7 +62,7 @@ form = SpecForm(PAGE, tuple(PAIRS), address, job_pair, presets=PAIRS, check=chec
 with st.sidebar:
     form.widgets(GROUPS)
 st.title(TITLE, anchor=False)
-st.markdown(f"{form.preset.claim} *{form.preset.source}.*", help=form.preset.our_choice)
+st.markdown(f"{typeset(form.preset.claim)} *{form.preset.source}.*", help=form.preset.our_choice)
 form.notes_elsewhere()
 pair_bar(PAGE, form)
 session.show_address(PAGE, {**form.query(), **job_query(PAGE)})

@@ -12,7 +12,7 @@ import streamlit as st
 
 from dashboard.components.explain import explain
 from dashboard.figures.style import CHART_CONFIG
-from dashboard.sentences import plain
+from dashboard.sentences import typeset
 
 T = TypeVar("T")
 _FORMAT = "image_format"
@@ -46,7 +46,7 @@ def chart(
     image = {"format": image_format(), "scale": 2, "filename": key.replace(".", "-")}
     st.plotly_chart(figure, key=key, alt=alt, config={**CHART_CONFIG, "toImageButtonOptions": image})
     for sentence in caption:
-        st.caption(plain(sentence))
+        st.caption(typeset(sentence))
     explain(key)
     with st.expander("The numbers", icon=":material/table:"):
         st.dataframe(list(rows), hide_index=True, alt=alt)

@@ -10,6 +10,7 @@ import streamlit as st
 from dashboard import session
 from dashboard.components.run_panel import Shown, attach, live_panel, run_bar
 from dashboard.forms import Group, SpecForm
+from dashboard.sentences import typeset
 from ntk_core.specs import Spec
 
 
@@ -38,7 +39,7 @@ def experiment_page(
     with st.sidebar:
         form.widgets(groups, elsewhere=elsewhere)
     st.title(title, anchor=False)
-    st.markdown(f"{form.preset.claim} *{form.preset.source}.*", help=form.preset.our_choice)
+    st.markdown(f"{typeset(form.preset.claim)} *{form.preset.source}.*", help=form.preset.our_choice)
     form.notes_elsewhere()
     run_bar(page, form)
     if between is not None:

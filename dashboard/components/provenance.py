@@ -16,9 +16,11 @@ def provenance_sentence(result: ResultValue) -> str:
     data = f" · data {origin.data_sha256[:12]}" if origin.data_sha256 else ""
     earlier = sum(len(keys) for other, keys in result.origins if other != origin)
     taken = f" · {earlier} of {len(result.points)} points taken over from earlier runs" if earlier else ""
+    kind, _, name = origin.device.partition(": ")
+    device = kind if name == kind else origin.device
     return (
         f"Computed {origin.started_at.replace('T', ' ').replace('+00:00', ' UTC')} in {duration(result.runtime_s)} on "
-        f"{origin.device}, {origin.dtype} · {versions} · {origin.platform} · "
+        f"{device}, {origin.dtype} · {versions} · {origin.platform} · "
         f"spec {digest(result.spec)[:12]}{data}{taken}"
     )
 

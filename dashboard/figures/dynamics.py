@@ -133,8 +133,8 @@ def caption(points: Sequence[DynamicsPoint], method: str) -> list[str]:
         law = fitted(points, output, method)
         if law is not None and math.isfinite(law.interval):
             sentences.append(
-                f"{output_title(output)}: sup over time of ‖F − F_lin‖ / ‖F_lin‖ ∝ m^({signed(law.exponent)} ± "
-                f"{law.interval:.2f}), 95% interval, {law.num_values} runs."
+                f"{output_title(output)}: largest relative difference to the linear model "
+                f"∝ m^({signed(law.exponent)} ± {law.interval:.2f}), 95% interval, {law.num_values} runs."
             )
     sentences += [*_unconverged(points, method, "network"), *_unconverged(points, method, "linearized")]
     return sentences

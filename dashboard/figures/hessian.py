@@ -198,7 +198,7 @@ def table_rows(points: Sequence[HessianPoint], output: str = "swish") -> list[di
                 "‖H‖": _power(law_of(own, VIEWS["‖H‖"].of)),
                 "Paper": _stated_norm(series),
                 "Tangent kernel K": _power(law_of(own, lambda _, run: run.kernel)),
-                "ΔK at the largest width": f"{_amount(moved)} (m = {width_label(last.wide_width)})" if changes else "–",
+                "ΔK at the largest width": f"{amount(moved)} (m = {width_label(last.wide_width)})" if changes else "–",
                 "Becomes linear?": becomes_linear(law_of(own, VIEWS["‖H‖ / ‖∇f‖²"].of)),
                 "Paper says": "–" if _is_own(series) else "yes" if _is_linear(series) else "no",
             }
@@ -228,11 +228,15 @@ def _power(law: PowerLaw | None) -> str:
     return "–" if law is None else f"m^{{{signed(law.exponent)} ± {law.interval:.2f}}}"
 
 
-def _amount(average: Mean) -> str:
+def amount(average: Mean) -> str:
+    """A mean with its standard error, to the first digit of the error."""
     if not average.count:
         return "not converged"
-    error = f" ± {average.standard_error:.1g}" if math.isfinite(average.standard_error) else ""
-    return f"{average.value:.2g}{error}"
+    error = average.standard_error
+    if not (math.isfinite(error) and error > 0):
+        return f"{average.value:.2g}"
+    decimals = max(0, -math.floor(math.log10(float(f"{error:.1g}"))))
+    return f"{average.value:.{decimals}f} ± {error:.{decimals}f}"
 
 
 def takeaway(points: Sequence[HessianPoint], view: str, output: str = "swish") -> str:
@@ -253,7 +257,7 @@ def change_takeaway(points: Sequence[HessianPoint], output: str = "swish") -> st
     for series in trained_series(points):
         last = _changes(of_series(points, series)[-1:], "line")[0]
         moved = mean([run.value for run in last.runs if run.converged])
-        sentences.append(f"{hessian_style(*series, output).title}: {_amount(moved)} at width {last.width:,}.")
+        sentences.append(f"{hessian_style(*series, output).title}: {amount(moved)} at width {last.width:,}.")
     return "Kernel change in training of the same networks and seeds. " + " ".join(sentences)
 
 

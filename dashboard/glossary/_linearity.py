@@ -57,7 +57,7 @@ LINEARITY = (
     Entry(
         name="exponent",
         title="exponent",
-        sentence="The slope of a line on logarithmic axes, fitted to all runs that count, with its 95 % interval.",
+        sentence="The slope of a line on logarithmic axes, fitted to all runs that count, with its 95% interval.",
         formula=r"\text{value}\propto m^{\,\text{exponent}}",
         page="kernel_drift",
         source=f"{LIU}, §6",

@@ -26,8 +26,8 @@ TRAINING = (
     Entry(
         name="departure",
         title="departure",
-        sentence="The moment from which a network is no longer its linear model: its test loss is 5 % lower, or its "
-        "outputs differ by more than 1 %.",
+        sentence="The moment from which a network is no longer its linear model: its test loss is 5% lower, or its "
+        "outputs differ by more than 1%.",
         formula=r"L_t<0.95\,L_t^{\mathrm{lin}}",
         page="early_time",
         source=f"{HU}, §3.4; the shares are our choice",

@@ -67,7 +67,7 @@ def _why_early(results: Results) -> str:
     left = (
         "does not leave it in these steps"
         if run.departure_step is None
-        else f"departs at step {run.departure_step:,}, when its test loss is 5 % lower"
+        else f"departs at step {run.departure_step:,}, when its test loss is 5% lower"
     )
     gaussian = [
         f"{sum(each.departure is not None for each in point.runs)} of {len(point.runs)} at $d$ = {point.input_dim}"

@@ -10,7 +10,7 @@ from ntk_core.specs import EarlyDataSpec, EarlyNetworkSpec, EarlyTimeSpec, Early
 _PAPER = "Hu, Xiao, Adlam & Pennington 2020"
 _CHOICES = (
     "The text that we could read states no numbers: n, d, m, the teacher, rates, steps and seeds are our choice, and "
-    "so is when a network counts as departed (its test loss 5 % below that of the linear model)."
+    "so is when a network counts as departed (its test loss 5% below that of the linear model)."
 )
 _DEEP = EarlyNetworkSpec(depth=4, start="subtracted")
 _CNN = EarlyNetworkSpec(kind="convnet", depth=4, start="subtracted")

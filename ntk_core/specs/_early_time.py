@@ -30,7 +30,7 @@ class EarlyDataSpec(SpecPart):
         "gaussian",
         title="Inputs",
         description="x = Σ^(1/2) z with independent entries of z: N(0, 1), ±1, or uniform; or a pair of image classes. "
-        "Not your data: the linear model is derived for inputs of a known law, and compared on the paper's images.",
+        "Not your data: the theory needs a known law.",
     )
     num_samples: int = Field(
         5000, ge=2, le=200_000, title="Training points n", description="Number n of training inputs."
