@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -211,7 +211,11 @@ def layer_views(net: Network, params: NetworkParams, x: Array) -> LayerViews:
         seeds = jnp.broadcast_to(jnp.eye(num_outputs, dtype=outputs.dtype)[:, None, :], (num_outputs, *outputs.shape))
         (cotangents,) = jax.vmap(pullback)(seeds)
         for name, reader in readers.items():  # what the reader sees weighs the same for all inputs: ask the first
-            read = jax.linear_transpose(partial(layers[reader].apply, params[reader]), inputs[reader][0])
-            (weights,) = jax.vmap(read)(cotangents[reader][:, 0])
+            above = cotangents[reader][:, 0]
+
+            def read(a: Array, reader: str = reader, dtype: Any = above.dtype) -> Array:
+                return layers[reader].apply(params[reader], a).astype(dtype)
+
+            (weights,) = jax.vmap(jax.linear_transpose(read, inputs[reader][0]))(above)
             cotangents[name] = FactoredCotangents(slopes[name], weights)
     return LayerViews(outputs, *({name: each[name] for name in trained} for each in (inputs, cotangents)))

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -20,6 +21,7 @@ MatVec = Callable[[Array], Array]
 
 STEPS_BETWEEN_CHECKS = 4  # an eigendecomposition of T costs about as much as a step on small networks
 SMALLEST_CHECK = 32
+ROWS_AT_ONCE = 8  # of the basis; with 10⁵ entries each they fit into a core's cache
 
 
 class Tridiagonal(NamedTuple):
@@ -133,14 +135,14 @@ def _step(matvec: MatVec, project: MatVec, tridiagonal: Tridiagonal, spare: Arra
     q = basis[step]
     w = matvec(q)
     diagonal = diagonal.at[step].set(jnp.vdot(q, w))
-    w = _orthogonal(w, basis)
+    w = _orthogonal(w, basis, step + 1)
     beta = jnp.linalg.norm(w)
     scale = jnp.maximum(jnp.max(jnp.abs(diagonal)), jnp.max(off_diagonal))
     invariant = beta <= 100 * jnp.finfo(w.dtype).eps * scale  # what remains is rounding
 
     def fresh(_: Array) -> Array:
         random = project(jnp.roll(spare, step))  # another vector at each step, without a generator to compile
-        rest = _orthogonal(random, basis)
+        rest = _orthogonal(random, basis, step + 1)
         size = jnp.linalg.norm(rest)
         exhausted = size <= 100 * jnp.finfo(w.dtype).eps * jnp.linalg.norm(random)  # the basis spans the whole space
         return jnp.where(exhausted, 0, rest / jnp.where(exhausted, 1, size))
@@ -150,9 +152,21 @@ def _step(matvec: MatVec, project: MatVec, tridiagonal: Tridiagonal, spare: Arra
     return Tridiagonal(diagonal, off_diagonal, basis.at[step + 1].set(following), step + 1)
 
 
-def _orthogonal(w: Array, basis: Array) -> Array:
-    """w without its part in the span of the basis; twice is enough (Parlett, §6.9)."""
-    return lax.fori_loop(0, 2, lambda _, w: w - (basis @ w) @ basis, w)
+def _orthogonal(w: Array, basis: Array, num_rows: Array) -> Array:
+    """w without its part in the span of the first ``num_rows`` rows of the basis; twice is enough (Parlett, §6.9).
+
+    On a CPU a few rows at a time, which stay in the cache between their two products with w; the rows behind, still
+    zero and most of them until the end, are left alone.
+    """
+    size = min(ROWS_AT_ONCE, len(basis)) if jax.default_backend() == "cpu" else len(basis)
+    num_parts = 1 if size == len(basis) else -(-num_rows // size)
+
+    def without(index: Array, w: Array) -> Array:
+        # A last part that would reach behind the basis begins earlier, and removes again what is removed already.
+        rows = lax.dynamic_slice_in_dim(basis, index % num_parts * size, size)
+        return w - (rows @ w) @ rows
+
+    return lax.fori_loop(0, 2 * num_parts, without, w)
 
 
 def _dense(tridiagonal: Tridiagonal, size: int) -> Array:

@@ -97,6 +97,13 @@ def test_kernels_of_pairs_of_classes_in_stretches_are_those_of_explicit_jacobian
     np.testing.assert_allclose(found, oracle, rtol=1e-10, atol=1e-10 * np.abs(oracle).max())
 
 
+def test_inputs_may_be_of_another_precision_than_weights(x64):
+    params, x = WIDE.init(jax.random.key(0), (4,)), jax.random.normal(jax.random.key(1), (3, 4), jnp.float32)
+    found = empirical_ntk(WIDE, params, x)
+    oracle = generic_ntk(WIDE.apply, params, x)
+    np.testing.assert_allclose(found, oracle, rtol=0, atol=1e-5 * np.abs(oracle).max())  # sums of float32 numbers
+
+
 def test_seeds_at_once_have_the_kernels_of_each(x64, monkeypatch):
     monkeypatch.setattr(_contractions, "STRETCH", 7)
     x = jax.random.normal(jax.random.key(1), (8, 4))

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.hessians._lanczos import lanczos_extreme, lanczos_quadrature
+from ntk_core.hessians._lanczos import _orthogonal, lanczos_extreme, lanczos_quadrature
 
 SPECTRA = {
     "separated": np.linspace(1, 2, 60) ** 8,
@@ -32,6 +32,16 @@ def spare_of(size):
 
 def largest(spectrum, k=1):
     return spectrum[np.argsort(-np.abs(spectrum), kind="stable")][:k]
+
+
+@pytest.mark.parametrize(("rows", "num_rows"), [(5, 5), (19, 1), (19, 8), (19, 9), (19, 17), (19, 19)])
+def test_a_vector_loses_its_part_in_the_rows_that_are_there(rows, num_rows, x64):
+    """In parts of eight rows: none of them whole, one, one and a bit, and a last one that would reach too far."""
+    orthonormal = np.linalg.qr(np.random.default_rng(0).standard_normal((40, rows)))[0].T
+    basis = orthonormal * (np.arange(rows) < num_rows)[:, None]
+    w = np.asarray(start_of(40))
+    found = jax.jit(_orthogonal)(jnp.asarray(w), jnp.asarray(basis), jnp.asarray(num_rows))
+    np.testing.assert_allclose(found, w - basis.T @ (basis @ w), rtol=0, atol=1e-14)  # sums of 40 numbers of order one
 
 
 @pytest.mark.parametrize("name", SPECTRA)
