@@ -16,4 +16,7 @@ def networks(page: str, pair: ArchitecturePair) -> None:
         with column:
             st.subheader(f"{part.upper()}: {short_title(pair, part)}", anchor=False)
             chart(drawing, f"{page}.drawing_{part}", words, rows)
-    st.dataframe(size_rows(pair), hide_index=True, alt="Parameters and smallest width of both networks, at each width")
+    rows = size_rows(pair)
+    in_thousands = {name: st.column_config.NumberColumn(format="localized") for row in rows[:1] for name in row}
+    words = "Parameters and smallest width of both networks, at each width"
+    st.dataframe(rows, hide_index=True, column_config=in_thousands, alt=words)

@@ -100,6 +100,8 @@ def rows(found: RunList) -> None:
     if not found.runs:
         searched = any(st.session_state[_key(name)] for name in ("text", "experiment", "status"))
         st.info("No run fits." if searched else "Nothing has been computed yet. Press Run on any page.")
+        if not searched:
+            st.page_link("pages/kernel_drift.py", label="Begin with the kernel", icon=":material/play_arrow:")
         return
     for run in found.runs:
         _row(run)

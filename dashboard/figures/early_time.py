@@ -37,9 +37,9 @@ def along_training(runs: Sequence[EarlyRun], view: View) -> go.Figure:
             _add(figure, run, values, style, strong=index == 0, row=row)
     if runs:
         first = runs[0]
-        _add_moments(figure, first, bottom=0.54 if view == "residual" else 0.01)
+        _add_moments(figure, first, at_top=view != "relative error")
         _add_best(figure, first, view)
-    figure.update_xaxes(type="log", dtick=1, tickformat=",~g")
+    figure.update_xaxes(type="log", dtick=1, tickformat=",~g", range=_step_range(runs))
     figure.update_xaxes(title="step", row=2 if view == "residual" else 1, col=1)
     _loss_axis(figure, runs, view)
     return finish(figure)
@@ -181,8 +181,14 @@ def _add(figure: go.Figure, run: EarlyRun, values: Sequence[float], style: Style
     )
 
 
-def _add_moments(figure: go.Figure, run: EarlyRun, bottom: float) -> None:
-    """Vertical lines, with words from ``bottom`` up: most of the linear model is trained; the network departs."""
+def _step_range(runs: Sequence[EarlyRun]) -> list[float] | None:
+    """All steps from 1 on, in logarithms; words beside the lines would widen what is chosen by itself."""
+    last = math.log10(max([1, *(run.steps[-1] for run in runs)]))
+    return [-0.04 * last, 1.04 * last] if last > 0 else None
+
+
+def _add_moments(figure: go.Figure, run: EarlyRun, at_top: bool) -> None:
+    """Vertical lines, with words where no curve is: most of the linear model is trained; the network departs."""
     is_seen = 1 < run.linear_phase < len(run.steps) - 1
     trained = run.steps[run.linear_phase] if is_seen else None
     moments = ((f"ψ {LINEAR_PHASE_SHARE:.0%} trained", trained, "dot"), ("network departs", run.departure_step, "dash"))
@@ -192,11 +198,11 @@ def _add_moments(figure: go.Figure, run: EarlyRun, bottom: float) -> None:
             figure.add_shape(type="line", yref="paper", x0=step, x1=step, y0=0, y1=1, line=line)
             figure.add_annotation(
                 x=math.log10(step),  # the axis is logarithmic
-                y=bottom + 0.08 * (1 - position),
+                y=0.99 - 0.08 * position if at_top else 0.09 - 0.08 * position,
                 yref="paper",
-                text=f"{words}: step {step:,} ",
-                xanchor="right",
-                yanchor="bottom",
+                text=f" {words}: step {step:,} ",
+                xanchor="left" if step**2 < run.steps[-1] else "right",
+                yanchor="top" if at_top else "bottom",
                 showarrow=False,
                 font={"color": GUIDE_COLOR, "size": FONT_SIZE},
             )

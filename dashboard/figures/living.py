@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from dashboard.figures.kernel_drift import outputs_of
 from dashboard.figures.style import network_style, output_title, width_label
-from dashboard.figures.vector import DASHES, INK, Scale, path
+from dashboard.figures.vector import DASHES, INK, THEME_INK, Scale, path
 from ntk_core.results import DriftPoint, DriftRun, mean
 
 WIDTH, HEIGHT = 760, 470
@@ -37,10 +37,11 @@ def moments(points: Sequence[DriftPoint], output: str, share: float) -> list[tup
     return found
 
 
-def living_picture(points: Sequence[DriftPoint]) -> str:
+def living_picture(points: Sequence[DriftPoint], theme: str | None = None) -> str:
     """An SVG of every output's line against width, which its style moves through the training.
 
-    Where motion is not wanted, or not known, it is the picture at the end of training.
+    Where motion is not wanted, or not known, it is the picture at the end of training. Words are as dark as the
+    ``theme``, "light" or "dark", allows; without one they can be read on both.
     """
     widths = sorted(point.width for point in points)
     x = Scale(widths[0], widths[-1], LEFT, WIDTH - RIGHT, log=True)
@@ -71,7 +72,7 @@ def living_picture(points: Sequence[DriftPoint]) -> str:
     )
     still = ", ".join(f".living-{output}" for output in outputs_of(points)) + ", .living-time"
     css = " ".join(rules) + f" @media (prefers-reduced-motion: reduce) {{ {still} {{ animation: none }} }}"
-    return _picture("".join(lines), x, y, widths, css)
+    return _picture("".join(lines), x, y, widths, css, THEME_INK.get(theme or "", INK))
 
 
 def _apart(output: str, ends: dict[str, float]) -> float:
@@ -85,23 +86,27 @@ def _apart(output: str, ends: dict[str, float]) -> float:
     raise KeyError(output)
 
 
-def _picture(lines: str, x: Scale, y: Scale, widths: Sequence[int], css: str) -> str:
+def _picture(lines: str, x: Scale, y: Scale, widths: Sequence[int], css: str, ink: str) -> str:
     right = WIDTH - RIGHT
     parts = [_words(LEFT - 12, y(value) + 7, f"{value:g}", "end") for value in LEVELS]
-    parts += [f'<path d="M{LEFT} {y(value):.1f} H{right}" stroke="{INK}" stroke-opacity="0.4"/>' for value in LEVELS]
+    parts += [
+        f'<path d="M{LEFT} {y(value):.1f} H{right}" stroke="currentColor" stroke-opacity="0.4"/>' for value in LEVELS
+    ]
     parts += [_words(x(width), HEIGHT - BOTTOM + 28, width_label(width), "middle") for width in widths]
     parts.append(_words(right + 34, HEIGHT - BOTTOM + 28, "width m"))
     side = f'transform="rotate(-90 20 {HEIGHT / 2 - 20})"'
     parts.append(_words(20, HEIGHT / 2 - 20, "kernel change ΔK", "middle", side))
     bar = y.start + 48
-    parts.append(f'<rect class="living-time" x="{LEFT}" y="{bar}" width="{right - LEFT}" height="4" fill="{INK}"/>')
+    parts.append(
+        f'<rect class="living-time" x="{LEFT}" y="{bar}" width="{right - LEFT}" height="4" fill="currentColor"/>'
+    )
     parts.append(_words(right + 34, bar + 8, "training"))
-    size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
+    size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" color="{ink}"'
     return f"<svg {size}><style>{css}</style>{''.join(parts)}{lines}</svg>"
 
 
 def _words(x: float, y: float, text: str, anchor: str = "start", more: str = "") -> str:
     return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-family="sans-serif" font-size="{LETTERS}" fill="{INK}" '
+        f'<text x="{x:.1f}" y="{y:.1f}" font-family="sans-serif" font-size="{LETTERS}" fill="currentColor" '
         f'text-anchor="{anchor}" {more}>{html.escape(text)}</text>'
     )

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 WIDTH, HEIGHT = 200, 96
 MARGIN = 8
 # An image knows nothing of the theme of its page: contrast above 4:1 on the light and on the dark background.
-INK = "#7A828E"
+INK = "#757D89"
+# Where the theme is known: above 7:1 on its background.
+THEME_INK = {"light": "#4A5360", "dark": "#BAC3CF"}
 DASHES = {
     "solid": "",
     "dash": "7 4",

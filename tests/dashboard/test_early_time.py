@@ -44,7 +44,10 @@ def test_departure_and_the_best_linear_model_are_marked():
     assert [shape.x0 for shape in figure.layout.shapes if shape.x0 == shape.x1] == [100, 1000]
     assert [shape.y0 for shape in figure.layout.shapes if shape.y0 == shape.y1] == [0.1]
     texts = [note.text for note in figure.layout.annotations]
-    assert "network departs: step 1,000 " in texts
+    assert " network departs: step 1,000 " in texts
+    low, high = figure.layout.xaxis.range  # all steps, however long the words are
+    assert low <= 0
+    assert 10**high >= STEPS[-1]
     assert [note.x for note in figure.layout.annotations] == pytest.approx([2, 3])  # logarithms
     stays = early_time.along_training([make_early_run(departs=False)], "test loss")
     assert not any("departs" in note.text for note in stays.layout.annotations)

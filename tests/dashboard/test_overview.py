@@ -19,6 +19,7 @@ from dashboard.lecture import step_index
 from dashboard.navigation import PAGES
 from dashboard.thumbnails import page_thumbnail
 from ntk_core.papers import PRESETS
+from tests.dashboard.contrast import contrast
 from tests.dashboard.made_results import make_run
 from tests.dashboard.open_pages import open_page, words
 
@@ -76,6 +77,16 @@ def test_the_picture_stands_still_where_motion_is_not_wanted_and_is_well_formed(
     # The resting line is the last frame of its motion.
     for line in lines:
         assert f'100% {{ d: path("{line.get("d")}") }}' in svg
+
+
+@pytest.mark.parametrize(("theme", "background"), [("light", "#FFFFFF"), ("dark", "#10151D")])
+def test_words_of_the_moving_picture_stand_out_from_the_page(theme, background):
+    svg = living_picture(gallery_result("liu-fig1-left").points, theme)
+    assert 'fill="currentColor"' in svg
+    (ink,) = re.findall(r' color="(#\w{6})"', svg)
+    assert contrast(ink, background) > 7
+    (either,) = re.findall(r' color="(#\w{6})"', living_picture(gallery_result("liu-fig1-left").points))
+    assert contrast(either, background) > 4
 
 
 def test_three_questions_lead_to_places_that_exist():

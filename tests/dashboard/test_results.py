@@ -52,7 +52,9 @@ def texts(app: AppTest) -> str:
 
 
 def test_an_empty_store_says_so(store):
-    assert "Nothing has been computed yet." in words(open_page("results"))
+    app = open_page("results")
+    assert "Nothing has been computed yet." in words(app)
+    assert "Begin with the kernel" in [link.proto.label for link in app.get("page_link")]
 
 
 def test_runs_are_listed_in_words_with_their_status(store):
