@@ -17,6 +17,7 @@ SECTIONS = {
     "trajectories": sections.trajectories,
     "training": sections.training,
     "sweep": sections.sweep,
+    "start": sections.start,
     "dashboard": sections.dashboard,
     "pages": sections.pages,
     "growth": sections.growth,
