@@ -22,6 +22,7 @@ from benchmarks.peers import process
 
 # In this order; each is a module of this folder with ``measure(settings)``.
 PARTS: dict[str, tuple[str, ...]] = {
+    "start": ("streamlit", "plotly", "pydantic", "sqlalchemy"),
     "dashboard": ("jax", "numpy", "streamlit", "plotly"),
     "pages": ("streamlit", "plotly", "pydantic"),
     "kernel": ("jax", "jaxlib", "numpy"),

@@ -18,6 +18,7 @@ SECTIONS = {
     "trajectories": sections.trajectories,
     "training": sections.training,
     "sweep": sections.sweep,
+    "start": sections.start,
     "dashboard": sections.dashboard,
     "pages": sections.pages,
     "growth": sections.growth,

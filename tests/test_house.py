@@ -118,6 +118,14 @@ def test_safe_code_is_not_called_unsafe() -> None:
     assert list(unsafe_uses(ast.parse(source))) == []
 
 
+def test_the_server_listens_before_anything_heavy_is_loaded() -> None:
+    """Streamlit imports app.py before it listens; what pages and jobs need is loaded while the browser gets ready."""
+    heavy = ["jax", "numpy", "pandas", "scipy", "sqlalchemy", "pydantic", "pyarrow"]
+    code = f"import sys, app; print(*(set({heavy}) & set(sys.modules)))"
+    started = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert started.stdout.split() == []
+
+
 @pytest.mark.parametrize("module", ["ntk_core", "ntk_core.experiments", *described()])
 def test_describing_work_does_not_start_jax(module: str) -> None:
     code = f"import sys, {module}; sys.exit('jax' in sys.modules)"

@@ -5,14 +5,20 @@ from __future__ import annotations
 import atexit
 import functools
 import threading
+from typing import TYPE_CHECKING
 
-from dashboard.jobs._jobs import Jobs
-from dashboard.limits import check_limits
 from dashboard.profile import profile
+
+if TYPE_CHECKING:
+    from dashboard.jobs._jobs import Jobs
 
 
 @functools.cache
 def _shared() -> Jobs:
+    # Not before jobs are asked for: store and specs take longer to load than all that the server needs to listen.
+    from dashboard.jobs._jobs import Jobs
+    from dashboard.limits import check_limits
+
     limits = profile()
     jobs = Jobs(
         num_workers=limits.num_workers,

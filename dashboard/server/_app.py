@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import importlib
 import logging
 import platform
 import threading
 import webbrowser
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -25,6 +27,8 @@ from dashboard.server._logs import write_json_logs
 from dashboard.server._ready import READY_PATH, ready
 from ntk_core.errors import InvalidInput
 
+# What the first page needs besides; loaded while the browser still loads what every page of Streamlit needs.
+_FIRST_PAGE = ("dashboard.components.overview", "pandas")
 _LOG = logging.getLogger(__name__)
 
 
@@ -55,7 +59,7 @@ def _hosts() -> tuple[str, ...]:
 
 @contextlib.asynccontextmanager
 async def lifespan(_: Any) -> AsyncIterator[None]:
-    """Workers are warm before the first page is asked for; at the end running jobs keep their finished points."""
+    """The server listens at once and gets warm meanwhile; at the end running jobs keep their finished points."""
     chosen = _profile()
     if chosen.name == "hosted":
         write_json_logs()
@@ -63,23 +67,36 @@ async def lifespan(_: Any) -> AsyncIterator[None]:
     facts = {"profile": chosen.name, "workers": chosen.num_workers, "python": platform.python_version()}
     facts |= {name: version(name) for name in ("jax", "streamlit")}
     _LOG.info("started", extra={"facts": facts})
-    for check in (profile, frame_origins, lambda: allowed_hosts(None), lambda: shared_jobs().warm_up()):
-        try:
-            await run_in_threadpool(check)
-        except InvalidInput as error:
-            _LOG.error(
-                "a setting of the server is wrong: %s",
-                error,
-                extra={"facts": {"setting": error.field, "allowed": error.allowed}},
-            )
+    for check in (profile, frame_origins, lambda: allowed_hosts(None)):
+        _tell_what_is_wrong(check)
+    warming = asyncio.create_task(run_in_threadpool(_warm_up))
     _open_browser()
     try:
         yield
     finally:
         _LOG.info("stopping")
+        await warming  # or workers would be started that nobody ends
         with contextlib.suppress(InvalidInput):
             await run_in_threadpool(lambda: shared_jobs().shutdown())
         _LOG.info("stopped")
+
+
+def _warm_up() -> None:
+    """What the first page waits for, in the order in which it does; the workers last, which keep a core busy."""
+    with contextlib.suppress(InvalidInput):  # told below
+        shared_jobs()
+    for name in _FIRST_PAGE:
+        importlib.import_module(name)
+    _tell_what_is_wrong(lambda: shared_jobs().warm_up())
+
+
+def _tell_what_is_wrong(check: Callable[[], object]) -> None:
+    """One line in the log for a setting of the server that cannot be used."""
+    try:
+        check()
+    except InvalidInput as error:
+        facts = {"setting": error.field, "allowed": error.allowed}
+        _LOG.error("a setting of the server is wrong: %s", error, extra={"facts": facts})
 
 
 def _profile() -> Profile:

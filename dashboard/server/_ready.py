@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from dashboard.jobs import Jobs, shared_jobs
+from dashboard.jobs import shared_jobs
 from ntk_core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from dashboard.jobs import Jobs
 
 READY_PATH = "/api/ready"
 

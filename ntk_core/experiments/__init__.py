@@ -7,7 +7,6 @@ from ntk_core.experiments._estimate import (
     estimate,
     largest_fitting,
     setting_of,
-    stated_memory,
 )
 from ntk_core.experiments._run import Points, run
 from ntk_core.experiments._sizes import LayerSize, layer_sizes, min_width
@@ -24,5 +23,4 @@ __all__ = [
     "min_width",
     "run",
     "setting_of",
-    "stated_memory",
 ]

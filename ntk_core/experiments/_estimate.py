@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Container
 from typing import Any
 
 import psutil
 
-from ntk_core.errors import InvalidInput, TooLarge
+from ntk_core.errors import TooLarge
 from ntk_core.events import Estimated
 from ntk_core.experiments._devices import accelerator_bytes
 from ntk_core.experiments._registry import costs_of
 from ntk_core.experiments._sites import scheduler_address
+from ntk_core.memory import stated_memory
 from ntk_core.specs import DatasetSpec, Spec, SpecPart
 from ntk_core.uploads import HOW_TO_BRING, MissingUpload
 
-MEMORY_VARIABLE = "LINEARITY_LAB_MEMORY_GIB"
 # What shortens a run besides the swept setting, in the order in which it is named to a person.
 _TIME_SETTINGS = ("num_seeds", "training.max_steps", "dataset.num_samples")
 
@@ -143,24 +142,6 @@ def memory_limit() -> float:
     """Bytes that a run may use: ``LINEARITY_LAB_MEMORY_GIB``, or the memory of all accelerators that this process
     computes on, or four fifths of what is free now."""
     return stated_memory() or sum(accelerator_bytes()) or 0.8 * psutil.virtual_memory().available
-
-
-def stated_memory() -> float | None:
-    """Bytes that a run may use as ``LINEARITY_LAB_MEMORY_GIB`` says; None where it says nothing.
-
-    Raises:
-        InvalidInput: when it is not a number above 0.
-    """
-    given = os.environ.get(MEMORY_VARIABLE)
-    if not given:
-        return None
-    try:
-        gibibytes = float(given)
-    except ValueError:
-        gibibytes = -1.0
-    if not 0 < gibibytes < 1e6:
-        raise InvalidInput(MEMORY_VARIABLE, given, "a number of GiB above 0")
-    return gibibytes * 2**30
 
 
 def largest_fitting(fits: Callable[[int], bool], too_large: int) -> int:

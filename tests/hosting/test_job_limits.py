@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.jobs import Jobs, QueueFull, TooManyJobs, _shared
+from dashboard.jobs import Jobs, QueueFull, TooManyJobs, _jobs, _shared
 from dashboard.limits import OverLimit, check_limits
 from dashboard.profile import OVERRIDES, PROFILES, profile
 from ntk_core.specs import KernelDriftSpec
@@ -80,7 +80,7 @@ def test_a_run_over_the_limits_never_becomes_a_job(make, monkeypatch):
 
 def test_the_jobs_of_the_server_have_the_limits_of_its_profile(make, monkeypatch):
     monkeypatch.setenv("LINEARITY_LAB_PROFILE", "classroom")
-    monkeypatch.setattr(_shared, "Jobs", lambda **given: SimpleNamespace(given=given, shutdown=lambda: None))
+    monkeypatch.setattr(_jobs, "Jobs", lambda **given: SimpleNamespace(given=given, shutdown=lambda: None))
     names = ("num_workers", "max_waiting", "max_per_viewer", "max_per_address")
     expected = {name: getattr(profile(), name) for name in names}
     made: Any = _shared._shared.__wrapped__()
