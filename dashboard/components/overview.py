@@ -41,7 +41,7 @@ def living(page: str) -> None:
         return
     takeaway = kernel_drift.takeaway(result.points)
     with picture:
-        st.image(living_picture(result.points, st.context.theme.type), width="stretch", alt=takeaway)
+        st.image(living_picture(result.points), width="stretch", alt=takeaway)
         st.caption(CHANGE_FORMULA)
         with st.expander("The numbers", icon=":material/table:"):
             rows = kernel_drift.width_rows(result.points)

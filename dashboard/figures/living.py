@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from dashboard.figures.kernel_drift import outputs_of
 from dashboard.figures.style import network_style, output_title, width_label
-from dashboard.figures.vector import DASHES, INK, THEME_INK, Scale, path
+from dashboard.figures.vector import DASHES, INK, SCHEME_INK, Scale, path
 from ntk_core.results import DriftPoint, DriftRun, mean
 
 WIDTH, HEIGHT = 760, 470
@@ -37,11 +37,11 @@ def moments(points: Sequence[DriftPoint], output: str, share: float) -> list[tup
     return found
 
 
-def living_picture(points: Sequence[DriftPoint], theme: str | None = None) -> str:
+def living_picture(points: Sequence[DriftPoint]) -> str:
     """An SVG of every output's line against width, which its style moves through the training.
 
     Where motion is not wanted, or not known, it is the picture at the end of training. Words are as dark as the
-    ``theme``, "light" or "dark", allows; without one they can be read on both.
+    color scheme of the page allows; without one they can be read on both.
     """
     widths = sorted(point.width for point in points)
     x = Scale(widths[0], widths[-1], LEFT, WIDTH - RIGHT, log=True)
@@ -71,8 +71,9 @@ def living_picture(points: Sequence[DriftPoint], theme: str | None = None) -> st
         f".living-time {{ animation: living-time {SECONDS}s linear infinite; transform-origin: {LEFT}px 0 }}"
     )
     still = ", ".join(f".living-{output}" for output in outputs_of(points)) + ", .living-time"
+    rules += [f"@media (prefers-color-scheme: {name}) {{ svg {{ color: {ink} }} }}" for name, ink in SCHEME_INK.items()]
     css = " ".join(rules) + f" @media (prefers-reduced-motion: reduce) {{ {still} {{ animation: none }} }}"
-    return _picture("".join(lines), x, y, widths, css, THEME_INK.get(theme or "", INK))
+    return _picture("".join(lines), x, y, widths, css)
 
 
 def _apart(output: str, ends: dict[str, float]) -> float:
@@ -86,7 +87,7 @@ def _apart(output: str, ends: dict[str, float]) -> float:
     raise KeyError(output)
 
 
-def _picture(lines: str, x: Scale, y: Scale, widths: Sequence[int], css: str, ink: str) -> str:
+def _picture(lines: str, x: Scale, y: Scale, widths: Sequence[int], css: str) -> str:
     right = WIDTH - RIGHT
     parts = [_words(LEFT - 12, y(value) + 7, f"{value:g}", "end") for value in LEVELS]
     parts += [
@@ -101,7 +102,7 @@ def _picture(lines: str, x: Scale, y: Scale, widths: Sequence[int], css: str, in
         f'<rect class="living-time" x="{LEFT}" y="{bar}" width="{right - LEFT}" height="4" fill="currentColor"/>'
     )
     parts.append(_words(right + 34, bar + 8, "training"))
-    size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" color="{ink}"'
+    size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" color="{INK}"'
     return f"<svg {size}><style>{css}</style>{''.join(parts)}{lines}</svg>"
 
 
