@@ -299,8 +299,8 @@ def test_points_of_both_jobs_are_drawn_with_kernels_and_spectra(page, points):
     app = opened(a__job=ids["a"], b__job=ids["b"])
     # two drawings, two sweeps, two networks' heatmaps, one figure of spectra
     assert len(app.get("plotly_chart")) == 7
-    assert "What should I see?" in words(app)
-    assert "Why is finite width different?" in words(app)
+    assert "What this page shows." in words(app)
+    assert "What finite width changes." in words(app)
     checked(app.number_input(key=KEY + "seed").set_value(9).run())
     assert "The figure belongs to other settings than the form (First seed)" in words(app)
 
