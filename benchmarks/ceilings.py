@@ -75,10 +75,14 @@ def num_weights(size: Size) -> int:
 
 
 def kernel_needs(size: Size) -> tuple[float, float]:
-    """(operations, bytes) of a kernel: forward, C backward passes, Σ (a·a') ∘ (δ·δ') with each pair once."""
+    """(operations, bytes) of a kernel: forward, C backward passes, Σ (a·a') ∘ (δ·δ') with each pair once.
+
+    The last layer's cotangents are products s_ik v_ck, so that pairs c <= d of outputs suffice there.
+    """
     forward = 2 * size.n * num_weights(size)
     backward = 2 * size.n * size.C * (size.depth - 1) * size.m**2
-    cotangents = (size.n * size.C) ** 2 * size.m * size.depth
+    last = size.n**2 * size.C * (size.C + 1) // 2
+    cotangents = size.m * (last + (size.n * size.C) ** 2 * (size.depth - 1))
     inputs = size.n**2 * (INPUT_DIM + size.m * size.depth)
     passes = 2 if size.depth > 1 else 1  # behind one hidden layer the cotangents need no weights but the last
     return forward + backward + cotangents + inputs, passes * FLOAT * num_weights(size)
