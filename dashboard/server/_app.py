@@ -23,12 +23,15 @@ from dashboard.jobs import shared_jobs
 from dashboard.profile import PROFILES, Profile, profile
 from dashboard.server._headers import SecurityHeaders, frame_origins, security_headers
 from dashboard.server._hosts import LOOPBACK, AllowedHosts, allowed_hosts
+from dashboard.server._loading import OnceLoaded
 from dashboard.server._logs import write_json_logs
 from dashboard.server._ready import READY_PATH, ready
 from ntk_core.errors import InvalidInput
 
 # What the first page needs besides; loaded while the browser still loads what every page of Streamlit needs.
 _FIRST_PAGE = ("dashboard.components.overview", "pandas")
+_LOADED = threading.Event()
+_LOADED.set()  # unless somebody is at it
 _LOG = logging.getLogger(__name__)
 
 
@@ -39,7 +42,11 @@ def routes() -> list[Route]:
 
 def middleware() -> list[Middleware]:
     """Outermost first. They read their settings at the first request: by then Streamlit has set those in secrets."""
-    return [Middleware(SecurityHeaders, policy=_policy), Middleware(AllowedHosts, hosts=_hosts)]
+    return [
+        Middleware(SecurityHeaders, policy=_policy),
+        Middleware(AllowedHosts, hosts=_hosts),
+        Middleware(OnceLoaded, loaded=_LOADED),
+    ]
 
 
 def _policy() -> tuple[Mapping[str, str], bool]:
@@ -69,6 +76,7 @@ async def lifespan(_: Any) -> AsyncIterator[None]:
     _LOG.info("started", extra={"facts": facts})
     for check in (profile, frame_origins, lambda: allowed_hosts(None)):
         _tell_what_is_wrong(check)
+    _LOADED.clear()
     warming = asyncio.create_task(run_in_threadpool(_warm_up))
     _open_browser()
     try:
@@ -83,10 +91,13 @@ async def lifespan(_: Any) -> AsyncIterator[None]:
 
 def _warm_up() -> None:
     """What the first page waits for, in the order in which it does; the workers last, which keep a core busy."""
-    with contextlib.suppress(InvalidInput):  # told below
-        shared_jobs()
-    for name in _FIRST_PAGE:
-        importlib.import_module(name)
+    try:
+        with contextlib.suppress(InvalidInput):  # told below
+            shared_jobs()
+        for name in _FIRST_PAGE:
+            importlib.import_module(name)
+    finally:
+        _LOADED.set()
     _tell_what_is_wrong(lambda: shared_jobs().warm_up())
 
 
