@@ -10,11 +10,34 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests.compiler_flags import QUICK_FLAGS
+
 # No test is about speed, and a loaded machine would fail those that are drawn many times.
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")
 
+# What is compared there with an oracle or with itself, in this process; nothing there is about speed.
+QUICK_FOLDERS = frozenset({
+    "architectures", "compositions", "core", "datasets", "dynamics", "early_time", "experiments", "graphs", "hessians",
+    "kernels", "own_models",
+})  # fmt: skip
+
+# Read once, when JAX starts, so before any test module is imported.
+os.environ["XLA_FLAGS"] = " ".join([*QUICK_FLAGS, os.environ.get("XLA_FLAGS", "")])
+
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Let XLA read its flags, and take them back: servers, workers and commands compile as they do for people."""
+    if "jax" in sys.modules:
+        import jax
+
+        jax.devices()
+    theirs = [flag for flag in os.environ.get("XLA_FLAGS", "").split() if flag not in QUICK_FLAGS]
+    os.environ.pop("XLA_FLAGS", None)
+    if theirs:
+        os.environ["XLA_FLAGS"] = " ".join(theirs)
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +59,12 @@ def _own_compiled_code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
         yield
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _quickly(request: pytest.FixtureRequest) -> None:
+    if request.path.parent.name in QUICK_FOLDERS:
+        request.getfixturevalue("quick_compilation")
+
+
 @pytest.fixture(autouse=True)
 def _let_compiled_programs_go() -> Iterator[None]:
     """Thousands of tests in one process compile more programs than a process may hold."""
@@ -43,7 +72,7 @@ def _let_compiled_programs_go() -> Iterator[None]:
     if "jax" in sys.modules:
         from ntk_core.experiments._compiled import release_compiled
 
-        release_compiled(most=15_000)
+        release_compiled(most=8_000)
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.compiler_flags import QUICK_FLAGS
+
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 60.0
 
@@ -96,11 +98,12 @@ def _dask_is_there():
 
 @pytest.fixture(scope="session")
 def cluster_environment(tmp_path_factory) -> dict[str, str]:
-    """Programs are compiled as in these tests (``quick_compilation``), and once for all workers."""
+    """Programs are compiled as in these tests (``quick_compilation`` and flags), and once for all workers."""
     return {
         "PATH": os.pathsep.join((os.path.dirname(sys.executable), os.environ["PATH"])),
         "PYTHONPATH": str(ROOT),
         "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+        "XLA_FLAGS": " ".join(QUICK_FLAGS),
         "JAX_COMPILATION_CACHE_DIR": str(tmp_path_factory.mktemp("compiled")),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "LINEARITY_LAB_MEMORY_GIB": "2",

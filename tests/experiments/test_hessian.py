@@ -39,15 +39,6 @@ SMALL = with_settings(
 LINEAR = Series("linear", "ntk")
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _quick_compilation():
-    """Compiling takes most of the time, and none of these claims is about speed."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
-
-
 def result_of(spec) -> HessianResult:
     *_, last = run(spec)
     assert isinstance(last, Ended), last

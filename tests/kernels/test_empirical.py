@@ -13,6 +13,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.kernels import empirical_ntk, generic_ntk
 from ntk_core.kernels._empirical import _from_views, _views, view_bytes
 from tests.cases import ARCHITECTURES, CASES, FAST_COMPILE, inputs, random_params
+from tests.compiler_flags import AS_FOR_PEOPLE
 
 BY_NAME = {case.name: case for case in CASES}
 
@@ -36,6 +37,14 @@ def test_structured_kernel_is_that_of_explicit_jacobians(name, x64):
     structured, oracle = _kernels(name)
     # Float64 sums of at most a few hundred products: 1e-10 leaves five digits for the order of summation.
     np.testing.assert_allclose(structured, oracle, rtol=1e-10, atol=1e-10 * np.abs(oracle).max())
+
+
+@pytest.mark.parametrize("name", [case.name for case in ARCHITECTURES[::4]])
+def test_kernel_as_compiled_for_people_is_that_of_explicit_jacobians(name, x64):
+    _, oracle = _kernels(name)
+    case = BY_NAME[name]
+    structured = jax.jit(lambda w: empirical_ntk(case.net, w, inputs(case, 3)), compiler_options=AS_FOR_PEOPLE)
+    np.testing.assert_allclose(structured(random_params(case)), oracle, rtol=1e-10, atol=1e-10 * np.abs(oracle).max())
 
 
 @pytest.mark.parametrize("name", BY_NAME)
