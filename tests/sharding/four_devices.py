@@ -7,7 +7,9 @@ import json
 import os
 from functools import partial
 
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
+from tests.compiler_flags import QUICK_FLAGS
+
+os.environ["XLA_FLAGS"] = " ".join(["--xla_force_host_platform_device_count=4", *QUICK_FLAGS])
 
 import jax
 import jax.numpy as jnp
