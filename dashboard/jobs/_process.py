@@ -48,7 +48,9 @@ class WorkerProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=_environment(store),
-            start_new_session=True,
+            # A group of its own: Ctrl-C is for the server. Not a session of its own: Linux shares the cores out between
+            # sessions, and would weigh the worker's niceness against nothing but itself.
+            process_group=0,
             creationflags=_CREATION_FLAGS,
         )
         self.ready = False

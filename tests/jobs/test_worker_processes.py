@@ -158,7 +158,10 @@ def test_an_idle_worker_and_its_server_use_no_processor_time(jobs, tiny, wait_fo
 def test_workers_yield_to_the_pages(jobs, tiny, wait_for):
     wait_for(jobs, jobs.submit(tiny(seed=25)), ended)
     jobs.warm_up()
-    assert psutil.Process(jobs.worker_pids()[0]).nice() > psutil.Process().nice()
+    worker = jobs.worker_pids()[0]
+    assert psutil.Process(worker).nice() > psutil.Process().nice()
+    assert os.getsid(worker) == os.getsid(0)  # niceness counts within a session
+    assert os.getpgid(worker) == worker  # Ctrl-C does not reach it
 
 
 @posix
