@@ -96,6 +96,14 @@ def _dask_is_there():
     pytest.importorskip("distributed", reason="dask.distributed is not installed (requirements-cluster.txt)")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_compiled_otherwise() -> None:
+    """What earlier tests compiled with all optimizations differs in the last bit from what the workers compile."""
+    import jax
+
+    jax.clear_caches()
+
+
 @pytest.fixture(scope="session")
 def cluster_environment(tmp_path_factory) -> dict[str, str]:
     """Programs are compiled as in these tests (``quick_compilation`` and flags), and once for all workers."""
