@@ -72,8 +72,9 @@ class Paired(Network):
 
 @dataclass(frozen=True)
 class Mirrored(Paired):
-    """f = (f_A − f_B) / √2 of two copies of a network that start with equal parameters: exactly 0 at initialization.
+    """f = (f_A − f_B) / √2 of two copies of a network that start with equal parameters: 0 at initialization.
 
+    Exactly 0 operation by operation; a compiler that fuses the copies differently leaves rounding (10⁻⁸ in float32).
     The kernel is the mean of the two kernels, so at initialization it is that of ``net``, for any depth and
     architecture; the copies part as soon as they are trained. With one hidden layer this is the symmetric
     initialization of Hu, Xiao, Adlam & Pennington 2020, §3, with 2 · width neurons.
@@ -96,7 +97,7 @@ class Mirrored(Paired):
 
 @dataclass(frozen=True)
 class Subtracted(Paired):
-    """f(w; x) − f(w₀; x), with a frozen copy at w₀: exactly 0 at initialization, same kernel, same Hessian.
+    """f(w; x) − f(w₀; x), with a frozen copy at w₀: 0 at initialization up to rounding, same kernel, same Hessian.
 
     An output function acts on the difference. Costs a second forward pass and keeps w₀.
 
@@ -117,7 +118,7 @@ class Subtracted(Paired):
 
 
 def subtract_initial_output(net: Network, params: NetworkParams) -> Callable[[NetworkParams, Array], Array]:
-    """``apply(w, x)`` = net(w; x) − net(w₀; x), (n, C), with w₀ = ``params``: exactly 0 at the start, same kernel.
+    """``apply(w, x)`` = net(w; x) − net(w₀; x), (n, C), with w₀ = ``params``: 0 at the start, same kernel.
 
     Keeps w₀ and costs a second forward pass, but changes nothing in the network.
     """
