@@ -11,6 +11,7 @@ import hashlib
 import logging
 import os
 import platform
+import re
 import sys
 import time
 import warnings
@@ -25,6 +26,8 @@ from ntk_core.places import data_directory, private_directory
 
 VARIABLE = "LINEARITY_LAB_CACHE"
 OFF = "off"
+# Earlier ones load what they have compiled themselves only under a complaint about the processor, on many processors.
+FIRST_JAXLIB = (0, 10, 2)
 MAX_BYTES = 200_000_000  # our choice: some ten thousand programs of a CPU
 _JAX_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
 _PREFIX = "linearity-lab-"  # only in directories of this name is anything ever deleted
@@ -37,11 +40,12 @@ _LOG = logging.getLogger(__name__)
 def keep_compiled_code() -> None:
     """From now on JAX looks on disk before it compiles, and keeps there what it has compiled.
 
-    Where ``JAX_COMPILATION_CACHE_DIR`` is set, somebody has decided already, and nothing is done. A directory that
+    Where ``JAX_COMPILATION_CACHE_DIR`` is set, somebody has decided already, and nothing is done; nor is it with a
+    ``jaxlib`` before ``FIRST_JAXLIB``, whose compiled programs do not come back in peace. A directory that
     cannot be used costs one line in the log; later trouble with it (a full disk, a damaged file) costs the time of
     compiling and nothing else.
     """
-    if os.environ.get(_JAX_VARIABLE):
+    if os.environ.get(_JAX_VARIABLE) or not is_supported():
         return
     try:
         directory = compiled_code_directory()
@@ -53,6 +57,11 @@ def keep_compiled_code() -> None:
         return
     _tell_jax({"jax_compilation_cache_dir": str(directory), "jax_persistent_cache_min_compile_time_secs": 0.0})
     warnings.filterwarnings("ignore", r"Error (reading|writing) persistent compilation cache entry", UserWarning)
+
+
+def is_supported() -> bool:
+    """Whether the installed ``jaxlib`` reads again what it has compiled, without complaints."""
+    return tuple(int(part) for part in re.findall(r"\d+", metadata.version("jaxlib"))[:3]) >= FIRST_JAXLIB
 
 
 def compiled_code_directory() -> Path | None:
