@@ -345,7 +345,8 @@ def _shares(data: Data) -> list[str]:
         f"Ceilings measured in the same run on {data['device']}: {limits['operations'] / 1e9:,.0f}·10⁹ float32 "
         f"operations a second in a large product, {limits['bytes'] / 1e9:,.1f}·10⁹ bytes a second in a = b + s c. "
         "Counted is what the mathematics needs at least, not what the code does: intermediate values are free and each "
-        f"pair of inputs counts once. n = 60, C = 3. {stamp(data)}",
+        "pair of inputs counts once. What is only read, or still lies in a cache, may come faster than the ceiling of "
+        f"bytes, which also writes. n = 60, C = 3. {stamp(data)}",
         table(["", "m", "hidden layers", "time", "operations", "memory", "share of its ceiling"], rows),
         *([f"Most memory of the device in use at once: {size(max(peaks))}."] if peaks else []),
     ]

@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import logging
 import platform
+import sys
 import threading
 import webbrowser
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -30,6 +31,7 @@ from ntk_core.errors import InvalidInput
 
 # What the first page needs besides; loaded while the browser still loads what every page of Streamlit needs.
 _FIRST_PAGE = ("dashboard.components.overview", "pandas")
+IMPORT_SLICE_S = 2e-4  # how long an import may keep Python from answering
 _LOADED = threading.Event()
 _LOADED.set()  # unless somebody is at it
 _LOG = logging.getLogger(__name__)
@@ -91,12 +93,15 @@ async def lifespan(_: Any) -> AsyncIterator[None]:
 
 def _warm_up() -> None:
     """What the first page waits for, in the order in which it does; the workers last, which keep a core busy."""
+    patience = sys.getswitchinterval()
+    sys.setswitchinterval(IMPORT_SLICE_S)  # the browser asks for some fifty files meanwhile
     try:
         with contextlib.suppress(InvalidInput):  # told below
             shared_jobs()
         for name in _FIRST_PAGE:
             importlib.import_module(name)
     finally:
+        sys.setswitchinterval(patience)
         _LOADED.set()
     _tell_what_is_wrong(lambda: shared_jobs().warm_up())
 
