@@ -146,7 +146,8 @@ class BrowserSession:
             self.query = message.page_info_changed.query_string
         elif kind == "stop_auto_rerun":
             for fragment_id in message.stop_auto_rerun.fragment_ids:
-                self._refreshing.pop(fragment_id).cancel()
+                if (refreshing := self._refreshing.pop(fragment_id, None)) is not None:
+                    refreshing.cancel()
         elif kind == "auto_rerun":
             self._refresh(message.auto_rerun.fragment_id, message.auto_rerun.interval)
         elif kind == "script_finished" and message.script_finished == FINISHED:
