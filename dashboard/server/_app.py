@@ -22,11 +22,13 @@ from streamlit import config
 
 from dashboard.jobs import shared_jobs
 from dashboard.profile import PROFILES, Profile, profile
+from dashboard.server._first_paint import FirstPaint
 from dashboard.server._headers import SecurityHeaders, frame_origins, security_headers
 from dashboard.server._hosts import LOOPBACK, AllowedHosts, allowed_hosts
 from dashboard.server._loading import OnceLoaded
 from dashboard.server._logs import write_json_logs
 from dashboard.server._ready import READY_PATH, ready
+from dashboard.server._refreshes import OneRefreshAtATime
 from ntk_core.errors import InvalidInput
 
 # What the first page needs besides; loaded while the browser still loads what every page of Streamlit needs.
@@ -48,6 +50,8 @@ def middleware() -> list[Middleware]:
         Middleware(SecurityHeaders, policy=_policy),
         Middleware(AllowedHosts, hosts=_hosts),
         Middleware(OnceLoaded, loaded=_LOADED),
+        Middleware(FirstPaint),
+        Middleware(OneRefreshAtATime),
     ]
 
 

@@ -75,8 +75,8 @@ def open_page(browser, dashboard_url: str) -> Iterator[Callable]:
         if "Content Security Policy" in message.text:
             forbidden.append(message.text)
 
-    def opened(path: str, *, ready: bool = True):
-        contexts.append(browser.new_context(viewport={"width": 1440, "height": 900}))
+    def opened(path: str, *, ready: bool = True, scripts: bool = True):
+        contexts.append(browser.new_context(viewport={"width": 1440, "height": 900}, java_script_enabled=scripts))
         page = contexts[-1].new_page()
         page.on("console", note)
         page.goto(dashboard_url + path)

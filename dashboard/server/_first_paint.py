@@ -1,0 +1,74 @@
+"""Something to read before Streamlit's scripts have been loaded and run."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+FOLDER = Path(__file__).parents[1]
+# What stands in Streamlit's page, and what shall stand there; what is not found stays as it is.
+_EMPTY_ROOT = b'<div id="root"></div>'
+_TITLE, _OWN_TITLE = b"<title>Streamlit</title>", b"<title>Linearity Lab</title>"
+# They belong to the page as Streamlit wrote it.
+_VALIDATORS = ("etag", "last-modified")
+
+
+class FirstPaint:
+    """ASGI middleware that puts the lab's name, and what it is for, into the empty page that Streamlit serves.
+
+    The page's scripts put the dashboard in its place as soon as they run.
+    """
+
+    def __init__(self, app: ASGIApp):
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if (
+            scope["type"] != "http"
+            or scope["method"] != "GET"
+            or "text/html" not in Headers(scope=scope).get("accept", "")
+        ):
+            await self._app(scope, receive, send)
+            return
+        # Streamlit, further in, compresses pages that are opened by their name; a few kilobytes come as they are.
+        plain = [(name, value) for name, value in scope["headers"] if name != b"accept-encoding"]
+        start: Message = {}
+        body = bytearray()
+
+        async def send_painted(message: Message) -> None:
+            nonlocal start
+            if message["type"] == "http.response.start" and _is_page(message):
+                start = message
+            elif not start:
+                await send(message)
+            else:
+                body.extend(message.get("body", b""))
+                if not message.get("more_body", False):
+                    painted = _painted(bytes(body))
+                    headers = MutableHeaders(scope=start)
+                    headers["Content-Length"] = str(len(painted))
+                    for name in _VALIDATORS:
+                        del headers[name]
+                    await send(start)
+                    await send({"type": "http.response.body", "body": painted})
+
+        await self._app({**scope, "headers": plain}, receive, send_painted)
+
+
+def _is_page(message: Message) -> bool:
+    headers = Headers(raw=message["headers"])
+    return message["status"] == 200 and headers.get("content-type", "").startswith("text/html")
+
+
+def _painted(page: bytes) -> bytes:
+    filled = _EMPTY_ROOT.replace(b"></", b">" + _first_paint() + b"</")
+    return page.replace(_TITLE, _OWN_TITLE, 1).replace(_EMPTY_ROOT, filled, 1)
+
+
+@functools.cache
+def _first_paint() -> bytes:
+    words = (FOLDER / "first_paint.html").read_text(encoding="utf-8")
+    return words.replace("ICON", (FOLDER / "icon.svg").read_text(encoding="utf-8")).encode()
