@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 
+import pytest
+from streamlit import config
+
 from dashboard import loaded
 from tests.dashboard.open_pages import open_page
 
@@ -17,3 +20,19 @@ def test_a_page_settles_what_is_loaded_when_it_is_drawn_first_and_never_again(mo
     open_page("glossary")
     assert gc.get_freeze_count() <= first
     gc.unfreeze()
+
+
+def test_garbage_is_collected_now_and_then_and_not_after_every_run(monkeypatch):
+    assert config.get_option("runner.postScriptGC") is False  # Streamlit's own, after every run
+    counted = []
+    monkeypatch.setattr(gc, "collect", lambda: counted.append(now))
+    monkeypatch.setattr(gc, "freeze", lambda: None)
+    monkeypatch.setattr(loaded, "_SETTLED", {"hessian"})
+    monkeypatch.setattr(loaded, "_collected_at", 0.0)
+    monkeypatch.setattr(loaded.time, "monotonic", lambda: now)
+    for second in range(100, 131):
+        now = float(second)
+        loaded.settle("hessian")
+    assert counted == pytest.approx([100, 110, 120, 130])
+    loaded.settle("dag")  # what a page has loaded is looked at when it is drawn first
+    assert len(counted) == 5
