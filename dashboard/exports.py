@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import pprint
 import shlex
@@ -37,6 +38,7 @@ _PAGE_STYLE = (
 )
 
 
+@functools.lru_cache(maxsize=256)
 def nearest_preset(spec: Spec) -> str:
     """The preset of the same experiment from which the fewest settings lead to ``spec``."""
     names = [name for name, preset in PRESETS.items() if type(preset.spec) is type(spec)]

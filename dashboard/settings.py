@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import types
@@ -83,20 +84,25 @@ class Setting:
             return True
         *path, last = self.name.split(".")
         kind = values.get(".".join([*path, self.part.selector]))
-        return self.part.model_construct(None, **{self.part.selector: kind}).uses(last)
+        return self.part.is_used_by(kind, last)
 
     def sentence(self, problem: InvalidInput) -> str:
         """What is wrong, naming the setting by its title."""
         return f"{self.title}: {problem.given} is not allowed; allowed: {problem.allowed}."
 
 
-def settings(model: type[BaseModel], prefix: str = "") -> tuple[Setting, ...]:
+def settings(model: type[BaseModel]) -> tuple[Setting, ...]:
     """All settings of a spec type that a person can change, in order."""
+    return _settings(model, "")
+
+
+@functools.cache
+def _settings(model: type[BaseModel], prefix: str) -> tuple[Setting, ...]:
     found: list[Setting] = []
     for name, info in model.model_fields.items():
         annotation = info.annotation
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            found += settings(annotation, f"{prefix}{name}.")
+            found += _settings(annotation, f"{prefix}{name}.")
             continue
         entry, options = _entry(annotation)
         if isinstance(info.json_schema_extra, dict):  # the spec says how, where its type does not

@@ -8,6 +8,7 @@ from dashboard.comparison import check_both
 from dashboard.components.chart import chart, chooser
 from dashboard.components.kernels import kernels
 from dashboard.components.networks import networks
+from dashboard.components.once import once
 from dashboard.components.pair_panel import PairShown, attach_pair, job_query, live_pair, pair_bar
 from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
 from dashboard.figures import architectures as figures
@@ -28,15 +29,6 @@ GROUPS = (
 )
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
-def sweeps(
-    _points: figures.Points, identity: object, output: str, widths: tuple[int, ...], kinds: tuple[tuple[str, str], ...]
-) -> list[go.Figure]:
-    """Every measure against width, drawn once for all who look at the same points."""
-    styles = pair_styles(dict(kinds), output)
-    return [figures.against_width(_points, output, widths, styles, each) for each in figures.measures(_points, output)]
-
-
 def draw(shown: PairShown) -> None:
     """Sweeps, kernels and spectra of both networks, each with its words and numbers."""
     points = {part: of_part.points for part, of_part in shown.items()}
@@ -47,14 +39,19 @@ def draw(shown: PairShown) -> None:
     kinds = {part: of_part.spec.architecture.kind for part, of_part in shown.items()}
     identity = tuple(of_part.identity for of_part in shown.values())
     measures, rows = figures.measures(points, output), figures.against_width_rows(points, output)
-    drawings = sweeps(points, identity, output, first.spec.widths, tuple(kinds.items()))
+    styles = pair_styles(kinds, output)
+
+    def sweeps(output: str) -> list[go.Figure]:
+        return [figures.against_width(points, output, first.spec.widths, styles, each) for each in measures]
+
+    drawings = once(f"{PAGE}.sweeps", identity, sweeps, output)
     for column, measure, figure in zip(st.columns(2, gap="medium"), measures, drawings, strict=False):
         with column:
             words = figures.takeaway(points, output, measure)
             chart(figure, f"{PAGE}.{measure.name}", words, rows, figures.caption(points, output, measure))
     for column, answers in zip(st.columns(2, gap="medium"), (WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS), strict=True):
         column.markdown(answers[PAGE])
-    kernels(PAGE, points, output, pair_styles(kinds, output), first.spec.dataset.num_samples)
+    kernels(PAGE, identity, points, output, styles, first.spec.dataset.num_samples)
 
 
 address, job_pair = attach_pair(PAGE, session.new_address(PAGE))

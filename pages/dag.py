@@ -6,6 +6,7 @@ from dashboard.components.chart import chart, chooser
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.graph_editor import graph_editor
 from dashboard.components.graph_view import graph_view
+from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
 from dashboard.figures import dag as figures
@@ -41,7 +42,7 @@ def draw(shown: Shown) -> None:
         st.subheader("Measured, against the", anchor=False, width="content")
         axis = chooser("Axis", figures.axes_of(points), figures.AXIS_TITLES.__getitem__, key=f"{PAGE}.axis",
                        pixels=260, last=False)  # fmt: skip
-        pictures = figures.pictures(points, widths, axis)
+        pictures = once(PAGE, shown.identity, lambda axis: figures.pictures(points, widths, axis), axis)
     columns = st.columns(2, gap="medium")
     for index, each in enumerate(pictures):
         with columns[index % 2]:

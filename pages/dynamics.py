@@ -1,11 +1,12 @@
 """A network and its linear model, trained side by side: where they move as one, and where they part."""
 
-from typing import Any
+from functools import partial
 
 import streamlit as st
 
 from dashboard.components.chart import chart, chooser
 from dashboard.components.experiment_page import experiment_page
+from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
 from dashboard.figures import dynamics as figures
@@ -27,11 +28,11 @@ GROUPS = (
 )
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
-def drawn(_shown: Shown, identity: object, *chosen: Any) -> tuple[Panel, ...]:
-    """The panels, drawn once for all who look at the same points."""
-    width, output, method, axis, of = chosen
-    return panels(_shown.points, _shown.point(width), output, method, axis, of, _shown.spec.architecture.kind)
+def drawn(
+    shown: Shown, width: int, output: str, method: str, axis: figures.TimeAxis, of: figures.Points
+) -> tuple[Panel, ...]:
+    """All panels."""
+    return panels(shown.points, shown.point(width), output, method, axis, of, shown.spec.architecture.kind)
 
 
 def draw(shown: Shown) -> None:
@@ -44,7 +45,7 @@ def draw(shown: Shown) -> None:
         method = chooser("Method", methods, lambda m: METHODS[m].title, key=f"{PAGE}.method", pixels=210, last=False)
         axis = chooser("Axis", axes, lambda a: f"by {a}", key=f"{PAGE}.axis", pixels=110, last=False)
         of = chooser("Points", figures.POINT_SETS, str, key=f"{PAGE}.points", pixels=160, last=False)
-        found = drawn(shown, shown.identity, width, output, method, axis, of)
+        found = once(PAGE, shown.identity, partial(drawn, shown), width, output, method, axis, of)
     columns = (*st.columns(2, gap="medium"), *st.columns(2, gap="medium"))
     for column, panel in zip(columns, found, strict=True):
         with column:

@@ -1,11 +1,11 @@
 """Hessian norms against width, beside the kernel change of the same networks (Liu, Zhu & Belkin 2020, Table 1)."""
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard.components.chart import chart, chooser
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.hessian_parts import balls, one_network
+from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.components.words_table import words_table
 from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
@@ -27,15 +27,6 @@ GROUPS = (
 )
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
-def drawn(_shown: Shown, identity: object, view: str) -> tuple[go.Figure, go.Figure]:
-    """Both figures, drawn once for all who look at the same points."""
-    return (
-        figures.against_width(_shown.points, view, _shown.spec.output),
-        figures.change_against_width(_shown.points, _shown.spec.output),
-    )
-
-
 def draw(shown: Shown) -> None:
     """Norms beside kernel changes, Table 1, and one network in detail."""
     points, output = shown.points, shown.spec.output
@@ -43,7 +34,7 @@ def draw(shown: Shown) -> None:
     with left, st.container(horizontal=True, vertical_alignment="center"):
         view = chooser("Vertical axis", list(figures.VIEWS), str, key=f"{PAGE}.view", pixels=150, last=False)
         st.subheader("against width", anchor=False, width="content")
-        norms, changes = drawn(shown, shown.identity, view)
+        norms = once(f"{PAGE}.norms", shown.identity, lambda view: figures.against_width(points, view, output), view)
         words = figures.takeaway(points, view, output), figures.change_takeaway(points, output)
     with left:
         said = figures.unconverged_sentences(points, output)
@@ -54,15 +45,16 @@ def draw(shown: Shown) -> None:
         with right:
             st.subheader("Kernel change of the same weights", anchor=False)
             said = figures.untrained_sentences(points, output)
+            changes = once(f"{PAGE}.changes", shown.identity, lambda: figures.change_against_width(points, output))
             chart(changes, f"{PAGE}.change", words[1], figures.change_rows(points, output), said)
     else:
-        one_network(PAGE, shown.spec, points, right)
+        one_network(PAGE, shown, right)
     right.markdown(WHY_FINITE_WIDTH_DIFFERS[PAGE])
     st.subheader("Table 1, measured", anchor=False)
     words_table(figures.table_rows(points, output), "With 95% intervals; the verdict is that of ‖H‖ / ‖∇f‖².")
-    balls(PAGE, shown.spec, points)
+    balls(PAGE, shown)
     if trained:
-        one_network(PAGE, shown.spec, points)
+        one_network(PAGE, shown)
 
 
 experiment_page(PAGE, TITLE, PRESETS, HessianSpec, GROUPS, draw)

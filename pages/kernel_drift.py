@@ -5,6 +5,7 @@ import streamlit as st
 
 from dashboard.components.chart import chart, chooser
 from dashboard.components.experiment_page import experiment_page
+from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
 from dashboard.figures import kernel_drift as figures
@@ -24,14 +25,6 @@ GROUPS = (
 )
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
-def drawn(_shown: Shown, identity: object, width: int, axis: figures.TimeAxis) -> tuple[go.Figure, go.Figure]:
-    """Both figures, drawn once for all who look at the same points."""
-    threshold, kind = _shown.spec.training.loss_threshold, _shown.spec.architecture.kind
-    against_width = figures.change_against_width(_shown.points, _shown.spec.widths, _shown.spec.swept, kind)
-    return against_width, figures.change_against_time(_shown.point(width), axis, threshold, kind)
-
-
 def draw(shown: Shown) -> None:
     """Both figures side by side, each with its words and numbers, and where they come from."""
     left, right = st.columns(2, gap="medium")
@@ -41,16 +34,24 @@ def draw(shown: Shown) -> None:
         width = chooser("Width m", widths, width_label, key=f"{PAGE}.shown_width", pixels=100)
         st.subheader("by", anchor=False, width="content")
         axis = chooser("Horizontal axis", list(figures.AXIS_TITLES), str, key=f"{PAGE}.axis", pixels=90, last=False)
-    against_width, against_time = drawn(shown, shown.identity, width, axis)
-    point = shown.point(width)
-    over_widths, over_time = figures.takeaway(shown.points), figures.time_takeaway(point)
+    point, kind = shown.point(width), shown.spec.architecture.kind
+
+    def over_widths() -> go.Figure:
+        return figures.change_against_width(shown.points, shown.spec.widths, shown.spec.swept, kind)
+
+    def over_time(_: int, axis: figures.TimeAxis) -> go.Figure:
+        return figures.change_against_time(point, axis, shown.spec.training.loss_threshold, kind)
+
+    against_width = once(f"{PAGE}.against_width", shown.identity, over_widths)
+    against_time = once(f"{PAGE}.against_time", shown.identity, over_time, width, axis)
+    words = figures.takeaway(shown.points), figures.time_takeaway(point)
     with left:
         st.subheader("Against width", anchor=False)
         rows = figures.width_rows(shown.points)
-        chart(against_width, f"{PAGE}.against_width", over_widths, rows, figures.caption(shown.points))
+        chart(against_width, f"{PAGE}.against_width", words[0], rows, figures.caption(shown.points))
         st.markdown(WHAT_TO_SEE[PAGE])
     with right:
-        chart(against_time, f"{PAGE}.against_time", over_time, figures.time_rows(point), figures.caption([point]))
+        chart(against_time, f"{PAGE}.against_time", words[1], figures.time_rows(point), figures.caption([point]))
         st.markdown(WHY_FINITE_WIDTH_DIFFERS[PAGE])
 
 

@@ -1,10 +1,13 @@
 """Lazy by scale, linear by width (Liu, Zhu & Belkin 2020, §1.1; Chizat, Oyallon & Bach 2019)."""
 
+from functools import partial
+
 import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard.components.chart import chart, chooser
 from dashboard.components.experiment_page import experiment_page
+from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
 from dashboard.figures import lazy as figures
@@ -24,15 +27,14 @@ GROUPS = (
 HEADINGS = ("Along the scale", "Along the width", "How far the weights move", "Same weights, two outputs")
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
-def drawn(_shown: Shown, identity: object, measure: str, output: str, start: str) -> tuple[go.Figure, ...]:
-    """All figures, drawn once for all who look at the same points."""
-    points, wanted = _shown.points, figures.MEASURES[measure]
+def drawn(shown: Shown, measure: str, output: str, start: str) -> tuple[go.Figure, ...]:
+    """All figures."""
+    points, wanted = shown.points, figures.MEASURES[measure]
     return (
         figures.against(points, "scale", output, wanted),
         figures.against(points, "width", output, wanted),
         figures.distances(points, output, start),
-        figures.same_parameters(points, figures.nonlinear(points), start, _shown.spec.architecture.kind),
+        figures.same_parameters(points, figures.nonlinear(points), start, shown.spec.architecture.kind),
     )
 
 
@@ -45,7 +47,7 @@ def draw(shown: Shown) -> None:
         output = chooser("Output φ", outputs, output_title, key=f"{PAGE}.output", pixels=190, last=False)
         start = chooser("Start", starts, figures.start_title, key=f"{PAGE}.start", pixels=200, last=False)
         words = figures.takeaways(points, output, start, measure)
-        pictures = drawn(shown, shown.identity, measure, output, start)
+        pictures = once(PAGE, shown.identity, partial(drawn, shown), measure, output, start)
     below = figures.captions(points, output, measure)
     for index, column in enumerate((*st.columns(2, gap="medium"), *st.columns(2, gap="medium"))):
         with column:

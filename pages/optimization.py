@@ -1,10 +1,13 @@
 """Convergence without linearity (Liu, Zhu & Belkin 2020, §5)."""
 
+from functools import partial
+
 import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard.components.chart import chart, chooser
 from dashboard.components.experiment_page import experiment_page
+from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
 from dashboard.figures import optimization as figures
@@ -24,13 +27,12 @@ GROUPS = (
 HEADINGS = ("The loss and its bound", "The kernel keeps moving", "Its spectrum along the path", "PL* along the path")
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
-def drawn(_shown: Shown, identity: object, width: int, output: str, axis: figures.StepAxis) -> tuple[go.Figure, ...]:
-    """All figures, drawn once for all who look at the same points."""
-    point = _shown.point(width)
+def drawn(shown: Shown, width: int, output: str, axis: figures.StepAxis) -> tuple[go.Figure, ...]:
+    """All figures."""
+    point = shown.point(width)
     return (
         figures.loss_against_step(point, output, axis),
-        figures.change_against_width(_shown.points, _shown.spec.widths, _shown.spec.architecture.kind),
+        figures.change_against_width(shown.points, shown.spec.widths, shown.spec.architecture.kind),
         figures.spectrum_against_step(point, output),
         figures.pl_against_step(point, output),
     )
@@ -44,7 +46,7 @@ def draw(shown: Shown) -> None:
         widths = [point.width for point in shown.points]
         width = chooser("Width m", widths, lambda m: f"m = {width_label(m)}", key=f"{PAGE}.width", pixels=130)
         axis = chooser("Steps", figures.STEP_AXES, "{} axis".format, key=f"{PAGE}.axis", pixels=130, last=False)
-        pictures = drawn(shown, shown.identity, width, output, axis)
+        pictures = once(PAGE, shown.identity, partial(drawn, shown), width, output, axis)
         point = shown.point(width)
         words = figures.takeaways(shown.points, point, output)
     by_run, by_step = figures.run_rows(shown.points), figures.step_rows(point, output)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+
+import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.components.chart import chart, chooser
+from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.figures import early_sweep, early_time
 from ntk_core.results import EarlyPoint
@@ -41,14 +46,23 @@ def training(page: str, shown: Shown, left: DeltaGenerator, right: DeltaGenerato
             activation = chooser("Activation", names, _title, key=f"{page}.activation", pixels=130, last=False)
     point = points[key]
     runs = point.of(activation)
-    over_time, figure = early_time.takeaway(runs), early_time.along_training(runs, view)
+    along, single = once(f"{page}.training", shown.identity, partial(_training, points), key, activation, view)
+    over_time = early_time.takeaway(runs)
     with left:
         rows, words = early_time.training_rows(runs), early_time.caption(point, runs)
-        chart(figure, f"{page}.training", over_time, rows, [over_time, *words])
+        chart(along, f"{page}.training", over_time, rows, [over_time, *words])
     with right:
         st.subheader("Outputs on single test inputs", anchor=False)
-        single, outputs = early_time.output_takeaway(runs[0]), early_time.single_outputs(runs[0])
-        chart(outputs, f"{page}.outputs", single, early_time.output_rows(runs[0]), [single])
+        words = [early_time.output_takeaway(runs[0])]
+        chart(single, f"{page}.outputs", words[0], early_time.output_rows(runs[0]), words)
+
+
+def _training(
+    points: Mapping[str, EarlyPoint], key: str, activation: str, view: early_time.View
+) -> tuple[go.Figure, go.Figure]:
+    """Both figures of one point and activation."""
+    runs = points[key].of(activation)
+    return early_time.along_training(runs, view), early_time.single_outputs(runs[0])
 
 
 def against(page: str, shown: Shown) -> None:
@@ -60,17 +74,16 @@ def against(page: str, shown: Shown) -> None:
             "Quantity", list(early_sweep.QUANTITIES), str.capitalize, key=f"{page}.quantity", pixels=180, last=False
         )
         st.subheader(f"against {early_sweep.SWEPT_TITLES[shown.spec.swept]}", anchor=False, width="content")
-    words, figure = (
-        early_sweep.sweep_takeaway(shown.points, quantity),
-        early_sweep.against_swept(shown.points, quantity),
-    )
+    words = early_sweep.sweep_takeaway(shown.points, quantity)
+    figure = once(f"{page}.against", shown.identity, partial(early_sweep.against_swept, shown.points), quantity)
     chart(figure, f"{page}.against", words, early_sweep.sweep_rows(shown.points), [words])
 
 
 def kernels(page: str, shown: Shown) -> None:
     """The distance of the kernels in two norms."""
     st.subheader("Kernel at initialization and linear kernel", anchor=False)
-    words, figure = early_sweep.kernel_takeaway(shown.points), early_sweep.kernel_distance(shown.points)
+    words = early_sweep.kernel_takeaway(shown.points)
+    figure = once(f"{page}.kernels", shown.identity, partial(early_sweep.kernel_distance, shown.points))
     chart(figure, f"{page}.kernels", words, early_sweep.comparison_rows(shown.points), [words])
 
 

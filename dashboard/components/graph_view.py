@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from dashboard.components.chart import chart
+from dashboard.components.once import once
 from dashboard.components.verdict import verdict_panel
 from dashboard.figures.graph_drawing import drawing_words, edge_words, graph_drawing, group_rows
 from dashboard.sentences import plain
@@ -20,7 +21,7 @@ def graph_view(page: str, graph: Graph, spec: DAGSpec) -> None:
     nonlinear = [output for output in spec.outputs if output != "linear"]
     judged = spec.outputs[0] if len(nonlinear) == len(spec.outputs) else "linear"
     found = verdict(graph, width, shapes.input_shape, output=judged, num_outputs=shapes.num_outputs)
-    figure = graph_drawing(*sizes, found)
+    figure = once(f"{page}.drawing", (sizes, judged), lambda: graph_drawing(*sizes, found))
     words = [each for each in [edge_words(graph)] if each]
     chart(figure, f"{page}.drawing", drawing_words(graph, width, found), group_rows(*sizes), words)
     verdict_panel(found, width)

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.components.chart import chart, chooser
+from dashboard.components.once import once
+from dashboard.components.run_panel import Shown
 from dashboard.explanations import INFINITY_AND_TWO_NORM
 from dashboard.figures import hessian as figures
 from dashboard.figures import hessian_parts as parts
 from dashboard.figures.style import hessian_style
 from ntk_core.results import HessianPoint
-from ntk_core.specs import HessianSpec, Series
+from ntk_core.specs import Series
 
 
-def balls(page: str, spec: HessianSpec, points: Sequence[HessianPoint]) -> None:
+def balls(page: str, shown: Shown) -> None:
     """Sups over the ball of a radius that is chosen among those measured; nothing where none was."""
+    points, spec = shown.points, shown.spec
     radii = parts.radii_of(points)
     if not radii:
         return
@@ -26,17 +30,20 @@ def balls(page: str, spec: HessianSpec, points: Sequence[HessianPoint]) -> None:
         radius = _radius(page, radii)
     words = parts.ball_words(points, radius, spec.num_starts)
     rows = parts.ball_rows(points, spec.output)
+
+    def ball(quantity: str, radius: float) -> go.Figure:
+        return parts.ball_figure(points, radius, quantity, spec.output)
+
     for column, quantity in zip(st.columns(2, gap="medium"), ("hessian", "kernel_change"), strict=True):
         with column:
-            figure = parts.ball_figure(points, radius, quantity, spec.output)
+            figure = once(f"{page}.ball", shown.identity, ball, quantity, radius)
             said = parts.ball_takeaway(points, radius, quantity, spec.output)
             chart(figure, f"{page}.ball_{quantity}", said, rows, [words])
 
 
-def one_network(
-    page: str, spec: HessianSpec, points: Sequence[HessianPoint], beside: DeltaGenerator | None = None
-) -> None:
+def one_network(page: str, shown: Shown, beside: DeltaGenerator | None = None) -> None:
     """One network: its norm between its bounds (in the column ``beside``, if given), layer quantities and blocks."""
+    points, spec = shown.points, shown.spec
     detailed = [series for series in figures.series_of(points) if _has_detail(points, series)]
     if not detailed:
         return
@@ -45,7 +52,11 @@ def one_network(
         titles = {each: hessian_style(*each, spec.output).title for each in detailed}
         series = chooser("Network", detailed, titles.__getitem__, key=f"{page}.one", pixels=260, last=False)
     left, right = st.columns(2, gap="medium")
-    bounded, quantities = parts.bounded(points, series), parts.quantities(points, series)
+
+    def drawn(series: Series) -> tuple[go.Figure | None, go.Figure | None]:
+        return parts.bounded(points, series), parts.quantities(points, series)
+
+    bounded, quantities = once(f"{page}.one", shown.identity, drawn, series)
     blocks, rows = parts.blocks_of(points, series), parts.parts_rows(points, series)
     if bounded is not None:
         with beside or left:
@@ -59,7 +70,8 @@ def one_network(
         with right if beside or quantities is None else left:
             width, found = blocks
             words = parts.block_words(found, series, width, spec.output)
-            chart(parts.block_heatmap(found), f"{page}.shown_blocks", words, parts.block_rows(found), [words])
+            heatmap = once(f"{page}.blocks", shown.identity, lambda _: parts.block_heatmap(found), series)
+            chart(heatmap, f"{page}.shown_blocks", words, parts.block_rows(found), [words])
 
 
 def _has_detail(points: Sequence[HessianPoint], series: Series) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from dashboard.components.chart import chart
+from dashboard.components.once import once
 from dashboard.figures.network_drawing import drawn, short_title, size_rows
 from ntk_core.pairs import PARTS, ArchitecturePair
 
@@ -12,7 +15,7 @@ from ntk_core.pairs import PARTS, ArchitecturePair
 def networks(page: str, pair: ArchitecturePair) -> None:
     """Both networks as boxes, and how large they are at each width."""
     for part, column in zip(PARTS, st.columns(2, gap="medium"), strict=True):
-        drawing, words, rows = drawn(pair, part, max(pair.widths))
+        drawing, words, rows = once(f"{page}.drawing", pair, partial(drawn, pair), part, max(pair.widths))
         with column:
             st.subheader(f"{part.upper()}: {short_title(pair, part)}", anchor=False)
             chart(drawing, f"{page}.drawing_{part}", words, rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Container
 from typing import Any
@@ -86,8 +87,14 @@ def check_time(spec: Spec, max_seconds: float) -> None:
             training points that brings it within the limit alone; if none does, with those before it at their lowest.
     """
     required = estimate(spec).seconds
-    if required <= max_seconds:
-        return
+    if required > max_seconds:
+        field, given, nearest = _most_in_time(spec, max_seconds)
+        raise TooLarge(field, given, required=required, limit=max_seconds, unit="seconds", nearest=nearest)
+
+
+@functools.lru_cache(maxsize=256)  # every page asks it of the paper's sizes, each time that it is drawn
+def _most_in_time(spec: Spec, max_seconds: float) -> tuple[str, int, int]:
+    """The setting that brings ``spec`` within the limit, its largest value now, and the largest that does it."""
 
     def fits(candidate: Spec) -> bool:
         return estimate(candidate).seconds <= max_seconds
@@ -101,7 +108,7 @@ def check_time(spec: Spec, max_seconds: float) -> None:
     name, base = next((pair for pair in [*alone, *together] if fits(capped(pair[1], pair[0], 1))), (names[0], None))
     given = _most(setting_of(spec, name))
     nearest = 0 if base is None else largest_fitting(lambda value: fits(capped(base, name, value)), given)
-    raise TooLarge(name, given, required=required, limit=max_seconds, unit="seconds", nearest=nearest)
+    return name, given, nearest
 
 
 def setting_of(spec: SpecPart, name: str) -> Any:

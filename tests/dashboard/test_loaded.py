@@ -24,7 +24,8 @@ def test_a_page_settles_what_is_loaded_when_it_is_drawn_first_and_never_again(mo
 
 def test_garbage_is_collected_now_and_then_and_not_after_every_run(monkeypatch):
     assert config.get_option("runner.postScriptGC") is False  # Streamlit's own, after every run
-    counted = []
+    counted: list[float] = []
+    now = 0.0
     monkeypatch.setattr(gc, "collect", lambda: counted.append(now))
     monkeypatch.setattr(gc, "freeze", lambda: None)
     monkeypatch.setattr(loaded, "_SETTLED", {"hessian"})
