@@ -12,7 +12,7 @@ Section = Callable[[Data], str]
 def sessions(data: Data) -> list[str]:
     """A drill of many browser sessions."""
     words = [
-        f"{data['num_sessions']} sessions over web sockets, {data['num_running']} of them with sweeps: "
+        f"{data['num_sessions']} sessions over web sockets{_how_long(data)}, {data['num_running']} of them with sweeps: "
         f"{data['num_runs_asked']} asked for, {data['num_jobs']} jobs, {data['points_computed']} points.",
         f"Idle sessions react in {_spread(data['idle_reaction'])}; a sweep takes {_spread(data['sweep'])}.",
         f"An idle server with its workers uses {data['idle_processor_share']:.1%} of one core.",
@@ -26,6 +26,11 @@ def sessions(data: Data) -> list[str]:
             f"{len(data['leaks'])} to anybody else."
         )
     return words
+
+
+def _how_long(data: Data) -> str:
+    """For drills that say it: for how long, and against which profile."""
+    return f" for {data['minutes']:g} minutes, profile `{data['profile']}`" if data.get("minutes") else ""
 
 
 def kills(data: Data) -> list[str]:
@@ -77,15 +82,15 @@ def fuzzed_specs(data: Data) -> list[str]:
     ]
 
 
-def section(title: str, name: str, words: Callable[[Data], list[str]]) -> Section:
-    """The section of the drill that ``python -m benchmarks.drills.<name>`` runs."""
+def section(title: str, command: str, words: Callable[[Data], list[str]], environment: str = "") -> Section:
+    """The section of the drill that ``python -m benchmarks.drills.<command>`` runs."""
 
     def written(data: Data) -> str:
         verdicts = [[claim, "holds" if holds else "**does not hold**"] for claim, holds in data["claims"].items()]
         return "\n\n".join(
             [
                 f"## Drill: {title}",
-                f"{' '.join(words(data))} `python -m benchmarks.drills.{name}`; {stamp(data)}",
+                f"{' '.join(words(data))} `{environment}python -m benchmarks.drills.{command}`; {stamp(data)}",
                 table(["claim", "here"], verdicts),
             ]
         )
@@ -95,7 +100,12 @@ def section(title: str, name: str, words: Callable[[Data], list[str]]) -> Sectio
 
 DRILLS: dict[str, Section] = {
     "drill_sessions": section("a class at one machine", "sessions", sessions),
-    "drill_sessions_hosted": section("a hosted instance, with faults", "sessions", sessions),
+    "drill_sessions_hosted": section(
+        "a hosted instance, with faults",
+        "sessions --uploading 4 --minutes 10 --kill-every-s 30 --name sessions_hosted",
+        sessions,
+        "LINEARITY_LAB_PROFILE=hosted LINEARITY_LAB_MAX_JOBS_PER_ADDRESS=30 ",
+    ),
     "drill_kills": section("processes killed", "kills", kills),
     "drill_stops": section("Stop", "stops", stops),
     "drill_sweeps": section("a hundred sweeps", "sweeps", sweeps),

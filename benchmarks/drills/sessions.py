@@ -1,7 +1,8 @@
 """Many browser sessions at once: some run sweeps, equal ones among them, some bring data, the others look around.
 
 Run: ``python -m benchmarks.drills.sessions [--sessions 30 --running 10 --uploading U --minutes M --kill-every-s S]``.
-Real web sockets against ``streamlit run app.py``; what stands in LINEARITY_LAB_PROFILE and its like is used. Claims:
+Real web sockets against ``streamlit run app.py``; what stands in LINEARITY_LAB_PROFILE and its like is used. All
+sessions have one address, so on a host ``LINEARITY_LAB_MAX_JOBS_PER_ADDRESS`` has to let it have as many jobs. Claims:
 idle sessions react within a second (p95), every sweep finishes, equal ones are computed once, nobody is sent another's
 data, an idle server uses no processor time.
 """
@@ -23,6 +24,7 @@ from benchmarks.drills.browser_session import CLICK, BrowserSession
 from benchmarks.drills.report import conclude, own_data, spread
 from benchmarks.drills.secrets import Secrets
 from benchmarks.drills.served_app import ServedApp, served_app
+from dashboard.profile import profile
 from ntk_core.store import Store
 
 LIMIT_S = 1.0
@@ -170,6 +172,7 @@ async def drill(
         seen.errors = [error for session in sessions for error in session.errors]
         num_bytes = sum(session.num_bytes for session in sessions)
     return {
+        "minutes": minutes,
         "num_sessions": num_sessions,
         "num_running": num_running,
         "num_uploads": len(seen.uploads_s),
@@ -258,7 +261,7 @@ def main() -> None:
                 kill_every_s=options.kill_every_s,
             )
         )
-    conclude(options.name, found, claims(found))
+    conclude(options.name, {"profile": profile().name, **found}, claims(found))
 
 
 if __name__ == "__main__":
