@@ -12,8 +12,8 @@ Section = Callable[[Data], str]
 def sessions(data: Data) -> list[str]:
     """A drill of many browser sessions."""
     words = [
-        f"{data['num_sessions']} sessions over web sockets{_how_long(data)}, {data['num_running']} of them with sweeps: "
-        f"{data['num_runs_asked']} asked for, {data['num_jobs']} jobs, {data['points_computed']} points.",
+        f"{data['num_sessions']} sessions over web sockets{_how_long(data)}, {data['num_running']} of them with "
+        f"sweeps: {data['num_runs_asked']} asked for, {data['num_jobs']} jobs, {data['points_computed']} points.",
         f"Idle sessions react in {_spread(data['idle_reaction'])}; a sweep takes {_spread(data['sweep'])}.",
         f"An idle server with its workers uses {data['idle_processor_share']:.1%} of one core.",
     ]
