@@ -238,8 +238,8 @@ def masked_layer(data: Data) -> str:
 def start(data: Data) -> str:
     waits = {
         "the server listens": "listening",
-        "first contentful paint": "painted",
-        "title of the overview": "titled",
+        "first contentful paint: the name of the lab and what it is for": "painted",
+        "title of the overview, drawn by Streamlit's scripts": "titled",
         "overview complete": "done",
     }
     rows = [[words, timed(data[name]), seconds(data[name]["max_s"])] for words, name in waits.items()]
