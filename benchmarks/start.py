@@ -1,8 +1,8 @@
 """From the start of the server to what a person sees first: ``streamlit run app.py`` on a warm disk, headless Chromium.
 
 The browser runs already, and asks for the page as soon as the server listens; each start is a process of its own with a
-store of its own. ``painted`` is the browser's own first contentful paint, ``shown`` the overview's title and its last
-picture.
+store of its own. ``painted`` is the browser's own first contentful paint, the words in the page as it is served;
+``titled`` the overview's title, which Streamlit's scripts draw, ``done`` the whole page.
 """
 
 from __future__ import annotations
