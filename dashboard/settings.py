@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from ntk_core.errors import InvalidInput
+from ntk_core.spec_parts import chosen_among
 from ntk_core.specs import InvalidSpec, SpecPart, with_settings
 from ntk_core.validation import allowed_values, bounds
 from ntk_core.vocabulary import (
@@ -84,7 +85,7 @@ class Setting:
             return True
         *path, last = self.name.split(".")
         kind = values.get(".".join([*path, self.part.selector]))
-        return self.part.is_used_by(kind, last)
+        return last not in self.part.relevant or chosen_among(kind, self.part.relevant[last])
 
     def sentence(self, problem: InvalidInput) -> str:
         """What is wrong, naming the setting by its title."""

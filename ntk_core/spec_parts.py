@@ -99,12 +99,7 @@ class SpecPart(BaseModel):
 
     def uses(self, name: str) -> bool:
         """Whether this kind, or one of the kinds where several are chosen, uses the setting of that name."""
-        return self.is_used_by(getattr(self, self.selector) if self.selector else None, name)
-
-    @classmethod
-    def is_used_by(cls, kind: Any, name: str) -> bool:
-        """The same of a kind, or of several, that may become a spec."""
-        return name not in cls.relevant or chosen_among(kind, cls.relevant[name])
+        return name not in self.relevant or chosen_among(getattr(self, self.selector), self.relevant[name])
 
 
 def chosen_among(chosen: Any, kinds: tuple[str, ...]) -> bool:
