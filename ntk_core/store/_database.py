@@ -7,6 +7,7 @@ import logging
 import os
 import sqlite3
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -39,6 +40,8 @@ class Database:
             self._url = _url(given)
             self._shown = self._url.render_as_string(hide_password=True)
             self._engine = _engine(self._url, busy_timeout_s)
+            # Who lets a store go without closing it leaves no connection open.
+            weakref.finalize(self, self._engine.dispose).atexit = False
             self.do(create_tables)
         except InvalidInput:
             raise
