@@ -39,8 +39,8 @@ def draw(shown: Shown) -> None:
     def over_widths() -> go.Figure:
         return figures.change_against_width(shown.points, shown.spec.widths, shown.spec.swept, kind)
 
-    def over_time(_: int, axis: figures.TimeAxis) -> go.Figure:
-        return figures.change_against_time(point, axis, shown.spec.training.loss_threshold, kind)
+    def over_time(width: int, axis: figures.TimeAxis) -> go.Figure:
+        return figures.change_against_time(shown.point(width), axis, shown.spec.training.loss_threshold, kind)
 
     against_width = once(f"{PAGE}.against_width", shown.identity, over_widths)
     against_time = once(f"{PAGE}.against_time", shown.identity, over_time, width, axis)

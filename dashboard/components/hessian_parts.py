@@ -70,7 +70,7 @@ def one_network(page: str, shown: Shown, beside: DeltaGenerator | None = None) -
         with right if beside or quantities is None else left:
             width, found = blocks
             words = parts.block_words(found, series, width, spec.output)
-            heatmap = once(f"{page}.blocks", shown.identity, lambda _: parts.block_heatmap(found), series)
+            heatmap = once(f"{page}.blocks", (shown.identity, series), lambda: parts.block_heatmap(found))
             chart(heatmap, f"{page}.shown_blocks", words, parts.block_rows(found), [words])
 
 

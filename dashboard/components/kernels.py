@@ -27,7 +27,7 @@ def kernels(
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader("Kernels K at width", anchor=False, width="content")
         width = chooser("Width m", list(kept), width_label, key=f"{page}.shown_width", pixels=110)
-    drawn = once(f"{page}.kernels", identity, partial(_drawn, kept, styles), output, width)
+    drawn = once(f"{page}.kernels", (identity, output), partial(_drawn, kept, styles), width)
     for column, (part, snapshot) in zip(st.columns(2, gap="medium"), kept[width].items(), strict=False):
         with column:
             words = figures.heatmap_words(snapshot, part, width)
@@ -36,9 +36,7 @@ def kernels(
     chart(drawn["spectra"], f"{page}.spectra", words, figures.spectra_rows(kept[width]))
 
 
-def _drawn(
-    kept: Mapping[int, figures.Snapshots], styles: figures.Styles, _output: str, width: int
-) -> dict[str, go.Figure]:
+def _drawn(kept: Mapping[int, figures.Snapshots], styles: figures.Styles, width: int) -> dict[str, go.Figure]:
     """The heatmaps by network, and the spectra."""
     heatmaps = {part: figures.heatmaps(snapshot, part) for part, snapshot in kept[width].items()}
     return {**heatmaps, "spectra": figures.spectra(kept[width], styles)}

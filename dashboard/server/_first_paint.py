@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 FOLDER = Path(__file__).parents[1]
 # What stands in Streamlit's page, and what shall stand there; what is not found stays as it is.
-_EMPTY_ROOT = b'<div id="root"></div>'
+_ROOT, _ROOT_END = b'<div id="root">', b"</div>"
 _TITLE, _OWN_TITLE = b"<title>Streamlit</title>", b"<title>Linearity Lab</title>"
 # They belong to the page as Streamlit wrote it.
 _VALIDATORS = ("etag", "last-modified")
@@ -64,8 +64,7 @@ def _is_page(message: Message) -> bool:
 
 
 def _painted(page: bytes) -> bytes:
-    filled = _EMPTY_ROOT.replace(b"></", b">" + _first_paint() + b"</")
-    return page.replace(_TITLE, _OWN_TITLE, 1).replace(_EMPTY_ROOT, filled, 1)
+    return page.replace(_TITLE, _OWN_TITLE, 1).replace(_ROOT + _ROOT_END, _ROOT + _first_paint() + _ROOT_END, 1)
 
 
 @functools.cache
