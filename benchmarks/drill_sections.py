@@ -52,12 +52,13 @@ def stops(data: Data) -> list[str]:
 
 def sweeps(data: Data) -> list[str]:
     """A drill of sweeps in a row."""
-    growth = ", ".join(f"{name} {share:+.1%}" for name, share in data["growth"].items())
-    server = data["server_mib"]
+    growth, server = data["growth"], data["server_mib"]
+    first, half, last = server[0], server[len(server) // 2], server[-1]
     return [
         f"{data['num_sweeps']} sweeps, one after the other. Resident memory from the first ones after the warm-up to "
-        f"the last ones, by medians: {growth}; that of the server was {server[0]} MiB after the first and {server[-1]} "
-        "MiB after the last one. Workers are replaced before they grow large."
+        f"the last ones: server {growth['server']:+.1%} (medians), workers {growth['worker']:+.1%} (the largest; they "
+        f"are replaced before they grow large). The server had {first} MiB after the first sweep, {half} "
+        f"after half of them and {last} after the last: what it keeps for whoever looks next is bounded."
     ]
 
 

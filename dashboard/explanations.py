@@ -58,7 +58,7 @@ WHAT_TO_SEE = {
     ),
     "lazy": (
         "**What this page shows.** Along the scale $\\kappa$ and $\\Delta K$ fall like $1/\\alpha$ where $f(w_0) = 0$, "
-        "since the weights move less; where $f(w_0) \\ne 0$ scaling does nothing. Along the width $\\kappa$ falls "
+        "since the weights move less; where $f(w_0) \\ne 0$ they soon stop falling. Along the width $\\kappa$ falls "
         "like $m^{-1/2}$ and $\\Delta K$ faster, since the Hessian shrinks: $\\|w - w_0\\|_2$ stays. Only the largest "
         "move falls, near $m^{-1/2}$ once the largest of $m$ has settled."
     ),

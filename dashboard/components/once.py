@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 import streamlit as st
 
 T = TypeVar("T")
-KEPT = 256  # figures and tables, some 150 kilobytes each: 40 MB
+KEPT = 256  # figures and tables, some 200 kilobytes each: 50 MB
 
 
 def once(name: str, identity: object, draw: Callable[..., T], *chosen: object) -> T:

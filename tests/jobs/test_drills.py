@@ -33,6 +33,10 @@ def test_stop_takes_effect_at_once_while_compiling_and_training():
 def test_growth_is_from_the_first_to_the_last_after_the_warm_up():
     assert growth([1, 9, 4, 4, 4, 5, 5, 5], warm_up=2, window=3) == pytest.approx(0.25)
     assert growth([9, 4, 4, 4, 4], warm_up=1, window=2) == 0
+    saw = [1, 2, 3] * 7
+    assert growth(saw, warm_up=3, window=4) == pytest.approx(2 / 3)  # 1 2 3 1 and 3 1 2 3: no growth at all
+    assert growth(saw, warm_up=3, window=4, of=max) == 0
+    assert growth([each * (1 + index) for index, each in enumerate(saw)], warm_up=3, window=4, of=max) > 1
 
 
 def test_a_secret_that_reaches_another_session_is_told_and_one_that_reaches_its_owner_is_counted():
