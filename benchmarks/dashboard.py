@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from benchmarks.measure import Settings, spread
 from ntk_core import presets
@@ -35,6 +35,8 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
 WARM_UP_S = 15
 TIMEOUT_MS = 180_000
 REPEATS = 4
+LINE_BYTES_S = 10e6 / 8  # 10 Mbit/s
+LINE = {"latency": 40, "downloadThroughput": LINE_BYTES_S}  # ms, bytes a second
 PRESET = "liu-fig1-left"
 # Finished widths in the progress line, and distinct widths in the figure; a point counts when both show it.
 WATCH = """() => {
@@ -140,6 +142,33 @@ def finished_points(store: Store, spec: Spec) -> Iterator[dict[int, float]]:
         looking.join()
 
 
+def visit_over_a_line(browser: Browser, compressed: bool) -> tuple[float, int]:
+    """Seconds to a drawn figure and bytes for a new visitor over a slow line; who is far is told by a header."""
+    context = browser.new_context(extra_http_headers={"X-Forwarded-For": "192.0.2.7"} if compressed else {})
+    page = context.new_page()
+    network = context.new_cdp_session(page)
+    network.send("Network.enable")
+    network.send("Network.emulateNetworkConditions", {"offline": False, "uploadThroughput": LINE_BYTES_S, **LINE})
+    loaded: list[int] = []
+    network.on("Network.loadingFinished", lambda event: loaded.append(event["encodedDataLength"]))
+    took = first_figure(page)
+    page.wait_for_timeout(1000)
+    context.close()
+    return took, sum(loaded)
+
+
+def over_a_line(browser: Browser) -> dict[str, Any]:
+    """The same visit with scripts as Streamlit hands them out, and compressed, in turn."""
+    visits: dict[str, list[tuple[float, int]]] = {"plain": [], "compressed": []}
+    for _ in range(REPEATS):
+        for name, found in visits.items():
+            found.append(visit_over_a_line(browser, name == "compressed"))
+    return {
+        name: {**spread([took for took, _ in found]), "bytes": max(loaded for _, loaded in found)}
+        for name, found in visits.items()
+    }
+
+
 def chromium() -> str | None:
     return os.environ.get("BROWSER_PATH") or shutil.which("chromium") or shutil.which("google-chrome")
 
@@ -180,6 +209,7 @@ def measure(settings: Settings) -> dict[str, Any]:
                     answers.append(changed_setting(page, f"10,{20 + turn}"))
                 store = Store(location)
                 runs = [run_and_stop(page, store, seed) for seed in range(1000, 1000 * (REPEATS + 1), 1000)]
+                line = over_a_line(browser)
                 browser.close()
         finally:
             server.terminate()
@@ -193,6 +223,7 @@ def measure(settings: Settings) -> dict[str, Any]:
         "run_to_first_point": spread([run["first_point"] for run in runs]),
         "point_to_shown": spread([each for run in runs for each in run["streamed"]]),
         "stop": spread([run["stop"] for run in runs]),
+        "over_10_mbit_s": line,
     }
 
 

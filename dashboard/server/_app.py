@@ -22,6 +22,7 @@ from streamlit import config
 
 from dashboard.jobs import shared_jobs
 from dashboard.profile import PROFILES, Profile, profile
+from dashboard.server._compressed import CompressedScripts
 from dashboard.server._first_paint import FirstPaint
 from dashboard.server._headers import SecurityHeaders, frame_origins, security_headers
 from dashboard.server._hosts import LOOPBACK, AllowedHosts, allowed_hosts
@@ -51,6 +52,7 @@ def middleware() -> list[Middleware]:
         Middleware(AllowedHosts, hosts=_hosts),
         Middleware(OnceLoaded, loaded=_LOADED),
         Middleware(FirstPaint),
+        Middleware(CompressedScripts),
         Middleware(OneRefreshAtATime),
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import streamlit
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 60.0
@@ -87,6 +89,26 @@ def test_health_and_readiness_answer_with_the_headers_of_the_pages(served):
         assert headers["x-content-type-options"] == "nosniff"
     assert served.get("/_stcore/health")[1] == "ok"
     assert json.loads(served.get("/api/ready")[1])["workers"] == 1
+
+
+def test_scripts_come_compressed_over_a_network_and_as_they_are_on_the_same_machine(served):
+    static = Path(streamlit.__file__).parent / "static"
+    largest = max((static / "static" / "js").iterdir(), key=lambda path: path.stat().st_size)
+    url = f"{served.url}/{largest.relative_to(static).as_posix()}"
+
+    def asked(**headers):
+        request = urllib.request.Request(url, headers={"Accept-Encoding": "gzip", **headers})
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return answer.headers, answer.read()
+
+    told, small = asked(**{"X-Forwarded-For": "192.0.2.7"})
+    assert told["Content-Encoding"] == "gzip"
+    assert told["X-Content-Type-Options"] == "nosniff"
+    assert gzip.decompress(small) == largest.read_bytes()
+    assert len(small) < largest.stat().st_size / 3
+    told, whole = asked()
+    assert told["Content-Encoding"] is None
+    assert whole == largest.read_bytes()
 
 
 def test_another_host_is_refused(served):

@@ -1,0 +1,93 @@
+"""Streamlit's scripts and styles, compressed once for all who come over a network."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from ipaddress import ip_address
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_FOLDER = "/static/"
+_SUFFIXES = (".js", ".css")
+# Who asks so wants less than the whole file, or knows it already.
+_PARTLY = ("range", "if-none-match", "if-modified-since")
+
+
+class CompressedScripts:
+    """ASGI middleware that hands out the files that Streamlit's pages consist of at a third of their size.
+
+    A first visit loads 10 MB of them. Streamlit does not compress them, since it would do so again for everybody. Here
+    each is compressed when the first one asks for it and kept: two megabytes in all, and what is kept is bounded by
+    what Streamlit ships, since the names of such files change with what they hold. Browsers on the same machine
+    get them as they are.
+    """
+
+    def __init__(self, app: ASGIApp):
+        self._app = app
+        self._kept: dict[str, tuple[Headers, bytes]] = {}
+        self._compressing = asyncio.Lock()  # a class that arrives at once waits for the first of them
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not _is_for_us(scope):
+            await self._app(scope, receive, send)
+            return
+        status = 200
+        async with self._compressing:
+            answer = self._kept.get(scope["path"])
+            if answer is None:
+                status, headers, body = await self._asked_for(scope, receive)
+                answer = headers, body
+                if status == 200 and _stays(headers):
+                    answer = self._kept[scope["path"]] = await run_in_threadpool(_compressed, headers, body)
+        headers, body = answer
+        await send({"type": "http.response.start", "status": status, "headers": list(headers.raw)})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _asked_for(self, scope: Scope, receive: Receive) -> tuple[int, Headers, bytes]:
+        start: Message = {}
+        body = bytearray()
+
+        async def collect(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                start.update(message)
+            else:
+                body.extend(message.get("body", b""))
+
+        await self._app({**scope, "extensions": {}}, receive, collect)  # no server may send the file by itself
+        return start["status"], Headers(raw=start["headers"]), bytes(body)
+
+
+def _stays(headers: Headers) -> bool:
+    return "immutable" in headers.get("cache-control", "") and "content-encoding" not in headers
+
+
+def _compressed(headers: Headers, body: bytes) -> tuple[Headers, bytes]:
+    small = gzip.compress(body, compresslevel=6, mtime=0)
+    told = headers.mutablecopy()
+    told["Content-Encoding"] = "gzip"
+    told["Content-Length"] = str(len(small))
+    told.add_vary_header("Accept-Encoding")
+    if "etag" in told:
+        told["ETag"] = f"W/{told['etag'].removeprefix('W/')}"  # the same content in other bytes
+    del told["accept-ranges"]
+    return told, small
+
+
+def _is_for_us(scope: Scope) -> bool:
+    if scope["type"] != "http" or scope["method"] != "GET":
+        return False
+    if _FOLDER not in scope["path"] or not scope["path"].endswith(_SUFFIXES) or _is_near(scope):
+        return False
+    headers = Headers(scope=scope)
+    return "gzip" in headers.get("accept-encoding", "") and not any(name in headers for name in _PARTLY)
+
+
+def _is_near(scope: Scope) -> bool:
+    host = (scope.get("client") or ("",))[0]
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # no address, such as a local socket
+        return False
