@@ -43,10 +43,10 @@ def draw(shown: Shown) -> None:
         axis = chooser("Axis", figures.axes_of(points), figures.AXIS_TITLES.__getitem__, key=f"{PAGE}.axis",
                        pixels=260, last=False)  # fmt: skip
         pictures = once(PAGE, shown.identity, lambda axis: figures.pictures(points, widths, axis), axis)
-    columns = st.columns(2, gap="medium")
-    for index, each in enumerate(pictures):
-        with columns[index % 2]:
-            chart(each.figure, f"{PAGE}.{each.name}", each.words, figures.rows(points), each.caption)
+    for first in range(0, len(pictures), 2):  # row by row, so that a phone shows them in their order
+        for column, each in zip(st.columns(2, gap="medium"), pictures[first : first + 2], strict=False):
+            with column:
+                chart(each.figure, f"{PAGE}.{each.name}", each.words, figures.rows(points), each.caption)
     for column, answers in zip(st.columns(2, gap="medium"), (WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS), strict=True):
         column.markdown(answers[PAGE])
 

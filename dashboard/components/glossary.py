@@ -37,7 +37,7 @@ def glossary(page: str) -> None:
     st.caption(f"{len(found)} {'other ' * bool(chosen)}{'word' if len(found) == 1 else 'words'}")
     columns = st.columns(2, gap="large")
     for index, entry in enumerate(found):
-        with columns[index % 2]:
+        with columns[2 * index // len(found)]:  # on a phone the second column stands below the first
             _show(page, entry)
 
 

@@ -196,6 +196,10 @@ def test_a_word_has_a_link_of_its_own_and_stands_first():
     assert app.query_params["term"] in ("kappa", ["kappa"])
 
 
+def test_words_stand_in_their_order_also_where_a_phone_shows_one_column_below_the_other():
+    assert titles(open_page("glossary")) == [entry.title for entry in GLOSSARY.values()]
+
+
 def test_a_search_is_kept_in_the_address_and_narrows_the_list():
     app = open_page("glossary", search="norm")
     assert "Frobenius norm" in titles(app)
