@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+MOST_BYTES = 16 * 2**20  # all that Streamlit ships has 7 MB
 _FOLDER = "/static/"
 _SUFFIXES = (".js", ".css")
 # Who asks so wants less than the whole file, or knows it already.
@@ -20,13 +21,13 @@ class CompressedScripts:
     """ASGI middleware that hands out the files that Streamlit's pages consist of at a third of their size.
 
     A first visit loads 10 MB of them. Streamlit does not compress them, since it would do so again for everybody. Here
-    each is compressed when the first one asks for it and kept: two megabytes in all, and what is kept is bounded by
-    what Streamlit ships, since the names of such files change with what they hold. Browsers on the same machine
-    get them as they are.
+    each is compressed when the first one asks for it and kept: three megabytes in all. One file can be asked for in
+    many ways (``/static/./js/…``), so what is kept is bounded, and beyond that files come as they are. Browsers on the
+    same machine get them so, too.
     """
 
-    def __init__(self, app: ASGIApp):
-        self._app = app
+    def __init__(self, app: ASGIApp, most_bytes: int = MOST_BYTES):
+        self._app, self._room = app, most_bytes
         self._kept: dict[str, tuple[Headers, bytes]] = {}
         self._compressing = asyncio.Lock()  # a class that arrives at once waits for the first of them
 
@@ -40,8 +41,9 @@ class CompressedScripts:
             if answer is None:
                 status, headers, body = await self._asked_for(scope, receive)
                 answer = headers, body
-                if status == 200 and _stays(headers):
+                if status == 200 and _stays(headers) and self._room > 0:
                     answer = self._kept[scope["path"]] = await run_in_threadpool(_compressed, headers, body)
+                    self._room -= len(answer[1])
         headers, body = answer
         await send({"type": "http.response.start", "status": status, "headers": list(headers.raw)})
         await send({"type": "http.response.body", "body": body})

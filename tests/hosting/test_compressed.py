@@ -82,6 +82,21 @@ def test_what_is_added_to_an_answer_on_its_way_out_is_not_kept():
     asyncio.run(story())
 
 
+def test_what_is_kept_is_bounded_and_beyond_that_files_come_as_they_are():
+    async def story():
+        files = Files()
+        app = CompressedScripts(files, most_bytes=1)
+        assert (await answer(app, "/static/js/a.js"))[1][b"content-encoding"] == b"gzip"
+        for way in ("/static/./js/a.js", "/static/js/./a.js"):
+            _, told, body = await answer(app, way)
+            assert b"content-encoding" not in told
+            assert body == SCRIPT
+        assert (await answer(app, "/static/js/a.js"))[1][b"content-encoding"] == b"gzip"
+        assert files.asked == 3
+
+    asyncio.run(story())
+
+
 @pytest.mark.parametrize(
     "asked",
     [
