@@ -35,8 +35,8 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
 WARM_UP_S = 15
 TIMEOUT_MS = 180_000
 REPEATS = 4
-LINE_BYTES_S = 10e6 / 8  # 10 Mbit/s
-LINE = {"latency": 40, "downloadThroughput": LINE_BYTES_S}  # ms, bytes a second
+# 10 Mbit/s both ways in bytes a second, and 40 ms.
+LINE = {"offline": False, "latency": 40, "downloadThroughput": 10e6 / 8, "uploadThroughput": 10e6 / 8}
 PRESET = "liu-fig1-left"
 # Finished widths in the progress line, and distinct widths in the figure; a point counts when both show it.
 WATCH = """() => {
@@ -148,7 +148,7 @@ def visit_over_a_line(browser: Browser, compressed: bool) -> tuple[float, int]:
     page = context.new_page()
     network = context.new_cdp_session(page)
     network.send("Network.enable")
-    network.send("Network.emulateNetworkConditions", {"offline": False, "uploadThroughput": LINE_BYTES_S, **LINE})
+    network.send("Network.emulateNetworkConditions", LINE)
     loaded: list[int] = []
     network.on("Network.loadingFinished", lambda event: loaded.append(event["encodedDataLength"]))
     took = first_figure(page)
