@@ -24,8 +24,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from benchmarks.measure import Settings, spread
 from ntk_core import presets
-from ntk_core.specs import Spec, with_settings
-from ntk_core.store import Store
+from ntk_core.runs import Spec, with_settings
+from ntk_core.runs.store import Store
 
 ROOT = Path(__file__).parents[1]
 PORT = 8597
@@ -67,7 +67,7 @@ def first_figure(page: Page) -> float:
     """From the request of the page to a drawn figure."""
 
     def work() -> None:
-        page.goto(f"{URL}/kernel_drift")
+        page.goto(f"{URL}/kernel_change")
         page.wait_for_selector(".js-plotly-plot .main-svg", timeout=TIMEOUT_MS)
 
     return seconds(work)
@@ -101,7 +101,7 @@ def changed_view(page: Page) -> float:
 
 def run_and_stop(page: Page, store: Store, seed: int) -> dict[str, Any]:
     """From Run to the first point, from each point's end to its sight, from Stop to the sentence that it stopped."""
-    page.goto(f"{URL}/kernel_drift?seed={seed}")
+    page.goto(f"{URL}/kernel_change?seed={seed}")
     page.wait_for_selector(READY, timeout=TIMEOUT_MS)
     page.wait_for_timeout(1000)
     page.evaluate(WATCH)

@@ -22,8 +22,8 @@ from benchmarks.measure import Competitor, Settings, alternate, own, peak_of, ra
 from benchmarks.peers.process import Peer
 from benchmarks.peers.side import forget_peak, resident_bytes
 from ntk_core import ConvNet, FullyConnected, empirical_ntk
-from ntk_core.architectures import Network
 from ntk_core.kernels import generic_ntk
+from ntk_core.networks.architectures import Network
 
 NUM_SAMPLES, NUM_OUTPUTS, INPUT_DIM = 60, 3, 10
 SCRIPTS = {"neural-tangents": "neural_tangents_side.py", "torch": "torch_side.py"}

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from benchmarks.measure import Settings, alternate, own, ratio
 from ntk_core import DenseNet, empirical_ntk
-from ntk_core.architectures import Dense, Layer, MaskedDense
+from ntk_core.networks.architectures import Dense, Layer, MaskedDense
 
 NUM_SAMPLES, WIDTH, INPUT_DIM, DEPTH, DROPPED = 60, 2000, 192, 3, 0.5
 LIMIT = 1.5

@@ -23,7 +23,7 @@ from streamlit.testing.v1 import AppTest
 from benchmarks.measure import Settings
 from dashboard import gallery
 from ntk_core.pairs import PAIRS
-from ntk_core.papers import PRESETS
+from ntk_core.runs import PRESETS
 
 ROOT = Path(__file__).parents[1]
 MOST_MS = 500

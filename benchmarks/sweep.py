@@ -19,9 +19,9 @@ import numpy as np
 from benchmarks.measure import Settings
 from benchmarks.plain_sweep import sweep_widths
 from ntk_core import load_dataset, presets, run
-from ntk_core.compiled_code import VARIABLE, keep_compiled_code
-from ntk_core.events import Ended, PointFinished
-from ntk_core.specs import canonical_json, parse_spec, with_settings
+from ntk_core.runs import canonical_json, parse_spec, with_settings
+from ntk_core.runs.compiled_code import VARIABLE, keep_compiled_code
+from ntk_core.runs.events import Ended, PointFinished
 
 PRESET, NUM_SEEDS = "liu-fig1-left", 2
 QUICK = {"widths": [10], "num_seeds": 1, "outputs": ["linear"], "training.max_steps": 9, "training.num_records": 2}
@@ -73,7 +73,7 @@ def plain(spec: Any) -> tuple[dict[str, Any], Any]:
 
 def measure(settings: Settings) -> dict[str, Any]:
     """Ours cold, the plain script, ours warm; how far their kernel changes differ."""
-    spec = with_settings(presets()[PRESET], QUICK if settings.quick else {"num_seeds": NUM_SEEDS})
+    spec: Any = with_settings(presets()[PRESET], QUICK if settings.quick else {"num_seeds": NUM_SEEDS})
     first_run, _ = ours(spec)
     plain_run, found = plain(spec)
     warm_run, result = ours(spec)

@@ -33,7 +33,7 @@ WHAT_TO_SEE = {
         "output and with a bottleneck it stays. Where it falls, the kernel stops moving; where it stays, the kernel "
         "moves: $\\Delta K$ beside it is of the same weights."
     ),
-    "kernel_drift": (
+    "kernel_change": (
         "**What this page shows.** With a linear output the kernel change falls nearly like $1/m$, faster than the "
         "theorem's upper bound $m^{-1/2}$; the dashed guides have both slopes. With a softmax or swish output it stays "
         "large at every width. Softmax comes close to 1 once it has converged: it saturates, and its kernel dies."
@@ -81,7 +81,7 @@ WHY_FINITE_WIDTH_DIFFERS = {
         "and its kinks carry all the curvature: a measured 0 would be a lie. Smooth activations have a Hessian; "
         "kernels, on the other pages, need none."
     ),
-    "kernel_drift": (
+    "kernel_change": (
         "**What finite width changes.** The kernel can move only as far as the Hessian of the output lets it. "
         "Behind a linear output that Hessian shrinks with the width, behind a nonlinear one it does not; and at small "
         "$m$ it is large for all. Open markers are runs that did not converge: no mean and no exponent uses them."

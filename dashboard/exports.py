@@ -14,15 +14,13 @@ import plotly.graph_objects as go
 from dashboard.components.provenance import provenance_sentence
 from dashboard.figures.style import CHART_CONFIG
 from dashboard.settings import changed_values, differences
-from ntk_core.papers import PRESETS
-from ntk_core.results import ResultValue
-from ntk_core.specs import Spec, digest
+from ntk_core.runs import PRESETS, ResultValue, Spec, digest
 
 _PROGRAM = '''\
 """{title} Computed with ntk_core: run it where the project is, or where it is installed."""
 
 import ntk_core
-from ntk_core.specs import with_settings
+from ntk_core.runs import with_settings
 
 settings = {settings}
 spec = with_settings(ntk_core.presets()["{preset}"], settings)

@@ -29,7 +29,7 @@ OPEN = "Open markers did not reach the loss threshold, and no mean and no expone
 EXPONENT_TERMS = ("exponent", "width", "seed")
 
 FIGURES: dict[str, FigureWords] = {
-    "kernel_drift.against_width": FigureWords(
+    "kernel_change.against_width": FigureWords(
         CHANGE_FORMULA,
         "A mark is a seed, a line the mean, the band its standard error. Behind a linear output the line falls, "
         "faster "
@@ -38,7 +38,7 @@ FIGURES: dict[str, FigureWords] = {
         f"At small $m$ the Hessian is large behind every output, so every kernel moves. {OPEN}",
         ("kernel-change", *EXPONENT_TERMS, "linear-output"),
     ),
-    "kernel_drift.against_time": FigureWords(
+    "kernel_change.against_time": FigureWords(
         ALONG_FORMULA,
         "The loss falls below while the kernel moves above, most of it early. At large width the lines of the linear "
         "output stay near 0; those of other outputs leave at once.",

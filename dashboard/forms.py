@@ -15,8 +15,8 @@ from dashboard.own_data import brought
 from dashboard.sentences import plain
 from dashboard.settings import Part, Setting, differences, settings, spec_from_texts, text_of, value_of, values_of
 from ntk_core.errors import InvalidInput
-from ntk_core.papers import PRESETS, Preset
-from ntk_core.specs import InvalidSpec, SpecPart, with_settings
+from ntk_core.runs import PRESETS, InvalidSpec, Preset, with_settings
+from ntk_core.settings.part import SpecPart
 
 MAX_SHOWN = 60  # characters of a setting inside a sentence
 

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from ntk_core.gallery import GALLERY, pair_name
-from ntk_core.results import Result
+from ntk_core.runs import Result
 
 __all__ = ["GALLERY", "gallery_result", "pair_name"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from ntk_core.errors import InvalidInput
-from ntk_core.graphs import Graph, graph_data, parse_graph
+from ntk_core.networks.graphs import Graph, graph_data, parse_graph
 
 GROUP_COLUMNS = {"name": "str", "size": "Int64", "activation": "str", "factor": "float", "power": "float"}
 EDGE_COLUMNS = {

@@ -8,8 +8,7 @@ from typing import Any
 from dashboard.profile import Profile, profile
 from dashboard.settings import Setting, values_of
 from ntk_core.errors import InvalidInput, TooLarge
-from ntk_core.experiments import capped, check_size, check_time, largest_fitting, setting_of
-from ntk_core.specs import InvalidSpec, Spec, with_settings
+from ntk_core.runs import InvalidSpec, Spec, capped, check_size, check_time, largest_fitting, setting_of, with_settings
 
 _WIDTHS = ("width", "widths", "values")
 
@@ -34,7 +33,7 @@ def check_limits(spec: Spec, limits: Profile | None = None) -> None:
 
     Raises:
         OverLimit: for a width or the number of seeds.
-        TooLarge: for memory and time, see :func:`ntk_core.experiments.check_size` and ``check_time``.
+        TooLarge: for memory and time, see :func:`ntk_core.runs.check_size` and ``check_time``.
         InvalidInput: when a limit of the environment is not a number.
     """
     limits = limits or profile()

@@ -34,7 +34,7 @@ class PageEntry:
 PAGES = (
     PageEntry("overview", "Overview", ":material/home:", ""),
     PageEntry("lecture", "Lecture", ":material/school:", "Why does all this happen, step by step?"),
-    PageEntry("kernel_drift", "Kernel", ":material/show_chart:", "Does the kernel stop moving as the width grows?"),
+    PageEntry("kernel_change", "Kernel", ":material/show_chart:", "Does the kernel stop moving as the width grows?"),
     PageEntry("hessian", "Hessian", ":material/grid_on:", "Why does it become linear?"),
     PageEntry("architectures", "Architectures", ":material/account_tree:", "Which architectures become linear?"),
     PageEntry("dynamics", "Dynamics", ":material/compare_arrows:", "Does the network move like its linear model?"),

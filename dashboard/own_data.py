@@ -8,8 +8,12 @@ from typing import Literal
 import streamlit as st
 
 from dashboard.profile import profile
-from ntk_core.specs import DatasetSpec, DynamicsSpec, KernelDriftSpec, Spec, TrainingSpec
-from ntk_core.uploads import DEFAULT_LIMITS, Limits
+from ntk_core.data.spec import DatasetSpec
+from ntk_core.data.uploads import DEFAULT_LIMITS, Limits
+from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.experiments.dynamics.spec import DynamicsSpec
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import Spec
 
 Standardize = Literal["raw", "unit-norm", "standard"]
 _KEY = "own_data.brought"
@@ -59,8 +63,8 @@ class Brought:
             InvalidSpec, InvalidInput: the data do not suit the experiment.
         """
         if self.num_classes:
-            spec: Spec = KernelDriftSpec(dataset=self.dataset, widths=(30, 100, 300, 1000), num_seeds=3)
-            return "kernel_drift", spec
+            spec: Spec = KernelChangeSpec(dataset=self.dataset, widths=(30, 100, 300, 1000), num_seeds=3)
+            return "kernel_change", spec
         training = TrainingSpec(max_steps=2000, num_records=20)
         return "dynamics", DynamicsSpec(
             dataset=self.dataset, widths=(30, 100, 300), loss="square", num_test=self.num_test, training=training

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ntk_core.errors import InvalidInput
-from ntk_core.memory import stated_memory
+from ntk_core.runs.memory import stated_memory
 
 PROFILE_VARIABLE = "LINEARITY_LAB_PROFILE"
 WORKERS_VARIABLE = "LINEARITY_LAB_WORKERS"

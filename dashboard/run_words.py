@@ -6,8 +6,7 @@ import functools
 from collections.abc import Sequence
 
 from dashboard.settings import differences, settings, text_of, values_of
-from ntk_core.papers import PRESETS
-from ntk_core.specs import Spec
+from ntk_core.runs import PRESETS, Spec
 
 MAX_DIFFERENCES = 3
 MAX_TEXT = 24

@@ -15,10 +15,10 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from ntk_core.errors import InvalidInput
-from ntk_core.spec_parts import chosen_among
-from ntk_core.specs import InvalidSpec, SpecPart, with_settings
-from ntk_core.validation import allowed_values, bounds
-from ntk_core.vocabulary import (
+from ntk_core.runs import InvalidSpec, with_settings
+from ntk_core.settings.part import SpecPart, chosen_among
+from ntk_core.settings.validation import allowed_values, bounds
+from ntk_core.settings.vocabulary import (
     ACTIVATIONS,
     ARCHITECTURES,
     DATASETS,
@@ -156,7 +156,7 @@ def value_of(setting: Setting, text: str) -> Any:
 
 
 def changed_values(spec: SpecPart, base: SpecPart) -> dict[str, Any]:
-    """Dotted name → value of what makes ``spec`` out of ``base`` by :func:`ntk_core.specs.with_settings`."""
+    """Dotted name → value of what makes ``spec`` out of ``base`` by :func:`ntk_core.runs.with_settings`."""
     before = values_of(base)
     defaults = {setting.name: setting.info.default for setting in settings(type(spec))}
     return {name: value for name, value in values_of(spec).items() if value != before.get(name, defaults[name])}

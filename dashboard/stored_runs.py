@@ -12,7 +12,7 @@ from typing import IO
 from dashboard.run_words import variation
 from dashboard.sentences import duration
 from ntk_core.errors import InvalidInput
-from ntk_core.store import Store, StoredRun, read_runs, write_runs
+from ntk_core.runs.store import Store, StoredRun, read_runs, write_runs
 
 STATUS_WORDS = {
     "completed": "complete",

@@ -12,8 +12,8 @@ from dashboard.figures.style import GUIDE_COLOR, graph_style, hessian_style, mod
 from dashboard.figures.sweep import mean_line
 from dashboard.figures.vector import Stroke, cells, letters, thumbnail
 from dashboard.gallery import gallery_result
-from ntk_core.results import mean
-from ntk_core.specs import Series
+from ntk_core.experiments.hessian.spec import Series
+from ntk_core.runs import mean
 
 DOTS = 120
 CELLS = 10
@@ -131,7 +131,7 @@ def _own_data(_: Any) -> str:
 # Page → the entry of the gallery that it is drawn from (empty for none), and how.
 _PICTURES: dict[str, tuple[str, Callable[[Any], str]]] = {
     "lecture": ("", _lecture),
-    "kernel_drift": ("liu-fig1-left", _kernel),
+    "kernel_change": ("liu-fig1-left", _kernel),
     "hessian": ("liu-table1", _hessian),
     "architectures": ("pairs/bottleneck-a", _architectures),
     "dynamics": ("curves-in-one-dimension", _dynamics),

@@ -13,9 +13,9 @@ from typing import Any
 import plotly.graph_objects as go
 
 import ntk_core
-from ntk_core.events import Ended, PointProgress
-from ntk_core.results import EarlyPoint, EarlyResult
-from ntk_core.specs import with_settings
+from ntk_core.experiments.early_time.result import EarlyPoint, EarlyResult
+from ntk_core.runs import with_settings
+from ntk_core.runs.events import Ended, PointProgress
 
 
 def main(settings: dict[str, Any] | None = None) -> dict[int, EarlyPoint]:

@@ -14,9 +14,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 import ntk_core
-from ntk_core.events import Ended, PointFinished
-from ntk_core.results import DriftResult
-from ntk_core.specs import with_settings
+from ntk_core.experiments.kernel_change.result import KernelChangeResult
+from ntk_core.runs import with_settings
+from ntk_core.runs.events import Ended, PointFinished
 
 
 def main(settings: dict[str, Any] | None = None) -> dict[str, dict[int, float]]:
@@ -26,7 +26,7 @@ def main(settings: dict[str, Any] | None = None) -> dict[str, dict[int, float]]:
         if isinstance(event, PointFinished):
             print(f"{event.key}: {event.fraction:.0%}")
     assert isinstance(event, Ended)
-    assert isinstance(event.result, DriftResult), event.reason
+    assert isinstance(event.result, KernelChangeResult), event.reason
     changes: dict[str, dict[int, float]] = {}
     for point in event.result.points:
         for output in event.result.spec.outputs:

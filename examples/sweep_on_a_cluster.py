@@ -12,10 +12,10 @@ import sys
 from typing import Any
 
 import ntk_core
-from ntk_core.events import Ended, PointFailed, PointFinished, PointStarted
+from ntk_core.experiments.kernel_change.result import KernelChangeResult
 from ntk_core.fits import PowerLaw, fit_power_law
-from ntk_core.results import DriftResult
-from ntk_core.specs import with_settings
+from ntk_core.runs import with_settings
+from ntk_core.runs.events import Ended, PointFailed, PointFinished, PointStarted
 
 
 def main(address: str, settings: dict[str, Any] | None = None) -> PowerLaw:
@@ -31,7 +31,7 @@ def main(address: str, settings: dict[str, Any] | None = None) -> PowerLaw:
             case PointFailed(key=key, reason=reason):
                 print(f"{key} failed: {reason}")
     assert isinstance(event, Ended)
-    if not isinstance(event.result, DriftResult):
+    if not isinstance(event.result, KernelChangeResult):
         raise SystemExit(event.reason)
     points = [(point.width, run.sup_change) for point in event.result.points for run in point.of("linear")]
     law = fit_power_law(*zip(*points, strict=True))

@@ -23,6 +23,7 @@ def main(width: int, num_steps: int = 500) -> tuple[float, float]:
     linearized = history.linearized
     assert history.difference is not None
     assert linearized is not None
+    assert data.x_test is not None
 
     form = ClosedForm(
         empirical_ntk(net, params, data.x),
@@ -32,6 +33,7 @@ def main(width: int, num_steps: int = 500) -> tuple[float, float]:
         other_start=net.apply(params, data.x_test),
     )
     _, test_outputs = form.descent(history.steps, history.learning_rate)
+    assert test_outputs is not None
     error = float(np.abs(test_outputs - linearized.test_outputs).max())
     return float(history.difference.relative.max()), error
 

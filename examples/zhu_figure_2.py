@@ -13,9 +13,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 import ntk_core
-from ntk_core.events import Ended, PointFinished
-from ntk_core.results import DAGResult
-from ntk_core.specs import with_settings
+from ntk_core.experiments.dag.result import DAGResult
+from ntk_core.runs import with_settings
+from ntk_core.runs.events import Ended, PointFinished
 
 Measured = list[tuple[int, float, float]]  # smallest in-degree, ΔK, ‖H‖
 

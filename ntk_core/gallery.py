@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ntk_core.errors import InvalidInput
-from ntk_core.events import Ended, Event
-from ntk_core.experiments import run
 from ntk_core.pairs import PAIRS, PARTS
-from ntk_core.papers import PRESETS
-from ntk_core.run_directory import RunDirectory, write_whole
-from ntk_core.specs import Spec, digest
+from ntk_core.runs import PRESETS, Spec, digest, run
+from ntk_core.runs.events import Ended, Event
+from ntk_core.runs.run_directory import RunDirectory, write_whole
 
 GALLERY = Path(__file__).resolve().parents[1] / "gallery"
 

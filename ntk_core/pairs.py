@@ -6,22 +6,25 @@ from typing import Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from ntk_core.datasets import DatasetShapes, dataset_shapes
+from ntk_core.data import DatasetShapes, dataset_shapes
+from ntk_core.data.spec import DatasetSpec
+from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments import LayerSize, layer_sizes
-from ntk_core.papers import PRESETS, Preset
-from ntk_core.spec_parts import ArchitectureSpec, DatasetSpec, OutputName, SpecPart, TrainingSpec, Width
-from ntk_core.specs import KernelDriftSpec, Spec, has_infinite_width
-from ntk_core.validation import problems
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, has_infinite_width
+from ntk_core.networks.sizes import LayerSize, layer_sizes
+from ntk_core.networks.spec import ArchitectureSpec, OutputName
+from ntk_core.runs import PRESETS, Preset, Spec
+from ntk_core.settings.part import SpecPart, Width
+from ntk_core.settings.validation import problems
 
 PARTS = ("a", "b")
 # A kernel has n² entries and is kept at every width: beyond this it is not kept, and no heatmap is drawn.
 MAX_KEPT_SAMPLES = 200
 
 
-def _as_in_drift(name: str) -> Any:
+def _as_in_one(name: str) -> Any:
     """Bounds, title and help of a setting, as the spec of one network has them."""
-    return KernelDriftSpec.model_fields[name]
+    return KernelChangeSpec.model_fields[name]
 
 
 class ArchitecturePair(SpecPart):
@@ -40,8 +43,8 @@ class ArchitecturePair(SpecPart):
     outputs: tuple[OutputName, ...] = Field(
         ("linear",), min_length=1, max_length=4, title="Outputs φ", description="Output nonlinearities φ to compare."
     )
-    num_seeds: int = _as_in_drift("num_seeds")
-    seed: int = _as_in_drift("seed")
+    num_seeds: int = _as_in_one("num_seeds")
+    seed: int = _as_in_one("seed")
     training: TrainingSpec = TrainingSpec(loss_threshold=0.03)
     infinite_width: bool = Field(
         True,
@@ -56,16 +59,16 @@ class ArchitecturePair(SpecPart):
             try:
                 self.spec(part)
             except ValidationError as error:
-                first = problems(KernelDriftSpec, error)[0]
+                first = problems(KernelChangeSpec, error)[0]
                 name = first.field.replace("architecture", part, 1)
                 raise InvalidInput(name, first.given, first.allowed) from None
         return self
 
-    def spec(self, part: str) -> KernelDriftSpec:
+    def spec(self, part: str) -> KernelChangeSpec:
         """What is computed for network ``"a"`` or ``"b"``."""
         architecture = getattr(self, part)
         shared = {name: getattr(self, name) for name in ("dataset", "widths", "outputs", "num_seeds", "seed")}
-        return KernelDriftSpec(
+        return KernelChangeSpec(
             **shared,
             training=self.training,
             architecture=architecture,
@@ -85,7 +88,7 @@ class ArchitecturePair(SpecPart):
 
 def pair_of(a: Spec, b: Spec) -> ArchitecturePair | None:
     """The pair whose networks have these specs; None when there is none, since they differ in more."""
-    if not (isinstance(a, KernelDriftSpec) and isinstance(b, KernelDriftSpec)):
+    if not (isinstance(a, KernelChangeSpec) and isinstance(b, KernelChangeSpec)):
         return None
     shared = {name: getattr(a, name) for name in ("dataset", "widths", "outputs", "num_seeds", "seed", "training")}
     try:

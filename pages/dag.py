@@ -12,7 +12,7 @@ from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
 from dashboard.figures import dag as figures
 from dashboard.forms import Group, SpecForm
 from dashboard.navigation import enter
-from ntk_core.specs import DAGSpec
+from ntk_core.experiments.dag.spec import DAGSpec
 
 PAGE = enter("dag")
 TITLE = "Does this graph become linear?"

@@ -14,8 +14,8 @@ from dashboard.figures.dynamics_panels import Panel, panels
 from dashboard.figures.style import output_title, width_label
 from dashboard.forms import Group
 from dashboard.navigation import enter
-from ntk_core.specs import DynamicsSpec
-from ntk_core.vocabulary import METHODS
+from ntk_core.experiments.dynamics.spec import DynamicsSpec
+from ntk_core.settings.vocabulary import METHODS
 
 PAGE = enter("dynamics")
 TITLE = "Does the network move like its linear model?"

@@ -8,7 +8,7 @@ from dashboard.components.run_panel import Shown
 from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
 from dashboard.forms import Group
 from dashboard.navigation import enter
-from ntk_core.specs import EarlyTimeSpec
+from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 
 PAGE = enter("early_time")
 TITLE = "What does a network learn first?"

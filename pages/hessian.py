@@ -12,8 +12,8 @@ from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
 from dashboard.figures import hessian as figures
 from dashboard.forms import Group
 from dashboard.navigation import enter
-from ntk_core.papers import PRESETS as PAPERS
-from ntk_core.specs import HessianSpec
+from ntk_core.experiments.hessian.spec import HessianSpec
+from ntk_core.runs import PRESETS as PAPERS
 
 PAGE = enter("hessian")
 TITLE = "Why does it become linear? The Hessian"

@@ -14,7 +14,7 @@ from dashboard.figures import lazy as figures
 from dashboard.figures.style import output_title
 from dashboard.forms import Group
 from dashboard.navigation import enter
-from ntk_core.specs import LazySpec
+from ntk_core.experiments.lazy.spec import LazySpec
 
 PAGE = enter("lazy")
 TITLE = "Lazy by scale or linear by width?"

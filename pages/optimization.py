@@ -14,7 +14,7 @@ from dashboard.figures import optimization as figures
 from dashboard.figures.style import output_title, width_label
 from dashboard.forms import Group
 from dashboard.navigation import enter
-from ntk_core.specs import OptimizationSpec
+from ntk_core.experiments.optimization.spec import OptimizationSpec
 
 PAGE = enter("optimization")
 TITLE = "Does training need a constant kernel?"

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ntk_core.architectures import (
+from ntk_core.networks.architectures import (
     Bottleneck,
     Composed,
     ConvNet,
@@ -27,7 +27,7 @@ from ntk_core.architectures import (
     Scaled,
     Subtracted,
 )
-from ntk_core.compositions import parse_composition
+from ntk_core.networks.compositions import parse_composition
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def _let_compiled_programs_go() -> Iterator[None]:
     """Thousands of tests in one process compile more programs than a process may hold."""
     yield
     if "jax" in sys.modules:
-        from ntk_core.experiments._compiled import release_compiled
+        from ntk_core.runs._compiled import release_compiled
 
         release_compiled(most=8_000)
 

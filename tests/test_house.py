@@ -126,7 +126,7 @@ def test_the_server_listens_before_anything_heavy_is_loaded() -> None:
     assert started.stdout.split() == []
 
 
-@pytest.mark.parametrize("module", ["ntk_core", "ntk_core.experiments", *described()])
+@pytest.mark.parametrize("module", ["ntk_core", "ntk_core.runs", *described()])
 def test_describing_work_does_not_start_jax(module: str) -> None:
     code = f"import sys, {module}; sys.exit('jax' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)

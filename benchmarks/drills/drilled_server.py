@@ -13,8 +13,10 @@ import time
 from typing import Any
 
 from dashboard.jobs import Jobs
-from ntk_core.specs import KernelDriftSpec, Spec, TrainingSpec, digest
-from ntk_core.store import Store
+from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import Spec, digest
+from ntk_core.runs.store import Store
 
 NUM_ACTIVE = 3
 
@@ -22,7 +24,7 @@ NUM_ACTIVE = 3
 def sweep(index: int) -> Spec:
     """The sweep of this number: six widths, each done within a second or two."""
     training = TrainingSpec(max_steps=400, num_records=20)
-    return KernelDriftSpec(
+    return KernelChangeSpec(
         widths=(16, 32, 64, 128, 256, 512), num_seeds=2, outputs=("linear",), seed=index, training=training
     )
 

@@ -31,13 +31,11 @@ from dashboard.profile import PROFILES
 from dashboard.settings import Setting, settings, spec_from_texts, text_of, values_of
 from ntk_core.cli import main
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments import check_size, estimate
-from ntk_core.experiments._registry import Experiment
-from ntk_core.graphs import example_graphs, graph_data
+from ntk_core.networks.graphs import example_graphs, graph_data
 from ntk_core.pairs import PAIRS
-from ntk_core.papers import PRESETS
-from ntk_core.specs import InvalidSpec, canonical_json, parse_spec
-from ntk_core.validation import bounds
+from ntk_core.runs import PRESETS, InvalidSpec, canonical_json, check_size, estimate, parse_spec
+from ntk_core.runs._table import Experiment
+from ntk_core.settings.validation import bounds
 
 MAX_SECONDS = 2.0  # of processor time for one spec: more would be a way to keep a server busy
 _ODD_TEXTS = (

@@ -13,9 +13,9 @@ from typing import Any
 
 from benchmarks.drills.report import conclude
 from dashboard.gallery import gallery_result
-from ntk_core.events import PointFinished
-from ntk_core.experiments import run
 from ntk_core.gallery import gallery_specs
+from ntk_core.runs import run
+from ntk_core.runs.events import PointFinished
 
 # Times and origins differ from run to run; they are no result.
 LEFT_OUT = {"runtime_s", "provenance"}

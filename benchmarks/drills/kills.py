@@ -26,8 +26,8 @@ import psutil
 from benchmarks.drills.drilled_server import sweep
 from benchmarks.drills.report import ROOT, conclude, own_data
 from dashboard.jobs import Jobs
-from ntk_core.results import PointValue
-from ntk_core.store import Store
+from ntk_core.runs import PointValue
+from ntk_core.runs.store import Store
 
 SERVER_SHARE = 0.4
 LONGEST_S = 6.0

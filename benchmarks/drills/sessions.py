@@ -25,11 +25,11 @@ from benchmarks.drills.report import conclude, own_data, spread
 from benchmarks.drills.secrets import Secrets
 from benchmarks.drills.served_app import ServedApp, served_app
 from dashboard.profile import profile
-from ntk_core.store import Store
+from ntk_core.runs.store import Store
 
 LIMIT_S = 1.0
-IDLE_PAGES = ("kernel_drift", "hessian", "architectures", "dynamics", "dag", "early_time")
-RUN_PAGE, RESULTS_PAGE = "kernel_drift", "results"
+IDLE_PAGES = ("kernel_change", "hessian", "architectures", "dynamics", "dag", "early_time")
+RUN_PAGE, RESULTS_PAGE = "kernel_change", "results"
 QUERY = "widths=30,100,300"  # the settings of the sweeps, as a link has them
 PAUSE_S = (3.0, 12.0)  # between two changes of one person who looks around
 # Notes every attempt to save a point, also one that finds it there. A point that is computed twice is not the same to

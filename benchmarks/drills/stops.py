@@ -13,9 +13,8 @@ from typing import Any
 
 from benchmarks.drills.report import conclude, own_data, spread
 from dashboard.jobs import Jobs
-from ntk_core.papers import PRESETS
-from ntk_core.specs import Spec, with_settings
-from ntk_core.store import Store
+from ntk_core.runs import PRESETS, Spec, with_settings
+from ntk_core.runs.store import Store
 
 FIGURES = (
     "liu-fig1-left",

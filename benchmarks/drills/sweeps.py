@@ -23,7 +23,7 @@ from benchmarks.drills.served_app import ServedApp, served_app
 Statistic = Callable[[Sequence[float]], float]
 LIMIT = 0.10
 OF: dict[str, Statistic] = {"server": statistics.median, "worker": max}
-PAGE = "kernel_drift"
+PAGE = "kernel_change"
 MAX_STEPS = 200
 
 

@@ -13,9 +13,9 @@ from dashboard.components.upload_choices import read_choices, say
 from dashboard.components.upload_preview import file_preview, samples, sizes
 from dashboard.own_data import Brought, Standardize, brought, forget, remember, upload_limits
 from dashboard.sentences import plain
+from ntk_core.data.uploads import Candidate, Choices, Cleaned, clean_upload, forget_upload, keep_upload, parse_upload
 from ntk_core.errors import InvalidInput
-from ntk_core.specs import InvalidSpec
-from ntk_core.uploads import Candidate, Choices, Cleaned, clean_upload, forget_upload, keep_upload, parse_upload
+from ntk_core.runs import InvalidSpec
 
 DEFAULT_POINTS = 60
 MAX_POINTS = 10_000

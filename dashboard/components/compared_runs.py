@@ -15,8 +15,8 @@ from dashboard.figures.style import output_title
 from dashboard.run_words import LETTERS, labels
 from dashboard.sentences import plain
 from dashboard.stored_runs import shared_store
-from ntk_core.results import ResultValue
-from ntk_core.vocabulary import OUTPUTS
+from ntk_core.runs import ResultValue
+from ntk_core.settings.vocabulary import OUTPUTS
 
 
 def compared_runs(page: str, digests: Sequence[str]) -> None:

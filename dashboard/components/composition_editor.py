@@ -7,7 +7,8 @@ import json
 import streamlit as st
 
 from dashboard.sentences import plain
-from ntk_core.compositions import (
+from ntk_core.errors import InvalidInput
+from ntk_core.networks.compositions import (
     BLOCKS,
     EXAMPLE_TITLES,
     CompositionVerdict,
@@ -17,7 +18,6 @@ from ntk_core.compositions import (
     parse_composition,
     positions,
 )
-from ntk_core.errors import InvalidInput
 
 HEIGHT = 260
 _TABLE_INPUT, _IMAGE_INPUT, _WIDTH = (16,), (32, 32, 3), 128

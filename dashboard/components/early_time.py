@@ -13,8 +13,8 @@ from dashboard.components.chart import chart, chooser
 from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.figures import early_sweep, early_time
-from ntk_core.results import EarlyPoint
-from ntk_core.vocabulary import ACTIVATIONS
+from ntk_core.experiments.early_time.result import EarlyPoint
+from ntk_core.settings.vocabulary import ACTIVATIONS
 
 _WORDS = {"width": "m", "input_dim": "d"}
 _FORMULAS = r"""

@@ -11,7 +11,7 @@ from dashboard import session
 from dashboard.components.run_panel import Shown, attach, live_panel, run_bar
 from dashboard.forms import Group, SpecForm
 from dashboard.sentences import typeset
-from ntk_core.specs import Spec
+from ntk_core.runs import Spec
 
 
 def experiment_page(

@@ -10,9 +10,8 @@ import streamlit as st
 
 from dashboard.components.chart import image_format_chooser
 from dashboard.exports import command_line, page_html, program
-from ntk_core.citation import bibtex, cite_run
-from ntk_core.results import ResultValue
-from ntk_core.specs import Spec
+from ntk_core.runs import ResultValue, Spec
+from ntk_core.runs.citation import bibtex, cite_run
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from dashboard.components.once import once
 from dashboard.components.verdict import verdict_panel
 from dashboard.figures.graph_drawing import drawing_words, edge_words, graph_drawing, group_rows
 from dashboard.sentences import plain
-from ntk_core.datasets import dataset_shapes
-from ntk_core.graphs import EXAMPLE_TITLES, Graph, example_graphs, verdict
-from ntk_core.specs import DAGSpec
+from ntk_core.data import dataset_shapes
+from ntk_core.experiments.dag.spec import DAGSpec
+from ntk_core.networks.graphs import EXAMPLE_TITLES, Graph, example_graphs, verdict
 
 
 def graph_view(page: str, graph: Graph, spec: DAGSpec) -> None:

@@ -15,8 +15,8 @@ from dashboard.explanations import INFINITY_AND_TWO_NORM
 from dashboard.figures import hessian as figures
 from dashboard.figures import hessian_parts as parts
 from dashboard.figures.style import hessian_style
-from ntk_core.results import HessianPoint
-from ntk_core.specs import Series
+from ntk_core.experiments.hessian.result import HessianPoint
+from ntk_core.experiments.hessian.spec import Series
 
 
 def balls(page: str, shown: Shown) -> None:

@@ -19,7 +19,7 @@ from dashboard.gallery import gallery_result
 from dashboard.lecture import STEPS, Step, named_option, option_name, step_index
 from dashboard.sentences import plain
 from ntk_core.errors import InvalidInput
-from ntk_core.papers import PRESETS
+from ntk_core.runs import PRESETS
 
 PRESENTING = {"1": True, "true": True, "0": False, "false": False}
 PRESENT_KEY = "p"

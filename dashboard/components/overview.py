@@ -7,7 +7,7 @@ import streamlit as st
 from dashboard.components.export import export_menu
 from dashboard.components.provenance import provenance_footer
 from dashboard.figure_words import CHANGE_FORMULA
-from dashboard.figures import kernel_drift
+from dashboard.figures import kernel_change
 from dashboard.figures.living import living_picture
 from dashboard.figures.vector import letters
 from dashboard.gallery import gallery_result
@@ -18,7 +18,7 @@ TITLE = "When does a wide network become linear?"
 SHOWN = "liu-fig1-left"
 # Question, what it opens, and with which query.
 QUESTIONS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
-    ("When does the kernel stop moving?", "Run Figure 1 of the paper", "kernel_drift", {"preset": SHOWN}),
+    ("When does the kernel stop moving?", "Run Figure 1 of the paper", "kernel_change", {"preset": SHOWN}),
     ("What becomes small in a wide network?", "Lecture, step 2", "lecture", {"step": "hessian-and-ball"}),
     ("What breaks it?", "Lecture, step 6", "lecture", {"step": "nonlinear-output"}),
 )
@@ -39,14 +39,14 @@ def living(page: str) -> None:
         _questions()
     if result is None:
         return
-    takeaway = kernel_drift.takeaway(result.points)
+    takeaway = kernel_change.takeaway(result.points)
     with picture:
         st.image(living_picture(result.points), width="stretch", alt=takeaway)
         st.caption(CHANGE_FORMULA)
         with st.expander("The numbers", icon=":material/table:"):
-            rows = kernel_drift.width_rows(result.points)
+            rows = kernel_change.width_rows(result.points)
             st.dataframe(rows, hide_index=True, alt=takeaway, key=f"{page}.numbers")
-        figures = {takeaway: kernel_drift.change_against_width(result.points, result.spec.widths)}
+        figures = {takeaway: kernel_change.change_against_width(result.points, result.spec.widths)}
         export_menu(page, TITLE, result.spec, result, figures)
 
 

@@ -29,8 +29,9 @@ from dashboard.forms import SpecForm
 from dashboard.gallery import gallery_result, pair_name
 from dashboard.jobs import Snapshot
 from dashboard.sentences import plain
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.pairs import PARTS, ArchitecturePair, pair_of
-from ntk_core.specs import KernelDriftSpec, Spec
+from ntk_core.runs import Spec
 
 PairShown = Mapping[str, Shown]
 
@@ -48,7 +49,7 @@ def attach_pair(
     named = {part: address[f"{part}.job"] for part in PARTS if f"{part}.job" in address}
     rest = {name: text for name, text in address.items() if name.removesuffix(".job") not in PARTS}
     specs = {
-        part: attach(_slot(page, part), {"job": named[part]} if part in named else {}, KernelDriftSpec)
+        part: attach(_slot(page, part), {"job": named[part]} if part in named else {}, KernelChangeSpec)
         for part in PARTS
     }
     unknown = [job for part, job in named.items() if specs[part] is None]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from dashboard.sentences import duration, plain
-from ntk_core.results import ResultValue
-from ntk_core.specs import digest
+from ntk_core.runs import ResultValue, digest
 
 
 def provenance_sentence(result: ResultValue) -> str:

@@ -13,8 +13,8 @@ from dashboard.navigation import PAGES
 from dashboard.profile import profile
 from dashboard.sentences import plain
 from dashboard.stored_runs import STATUS_WORDS, details, file_of_runs, shared_store, take_file
-from ntk_core.specs import EXPERIMENTS
-from ntk_core.store import MIN_PREFIX, RunList, StoredRun
+from ntk_core.runs import EXPERIMENTS
+from ntk_core.runs.store import MIN_PREFIX, RunList, StoredRun
 
 PAGE = "results"
 ROWS = 20
@@ -101,7 +101,7 @@ def rows(found: RunList) -> None:
         searched = any(st.session_state[_key(name)] for name in ("text", "experiment", "status"))
         st.info("No run fits." if searched else "Nothing has been computed yet. Press Run on any page.")
         if not searched:
-            st.page_link("pages/kernel_drift.py", label="Begin with the kernel", icon=":material/play_arrow:")
+            st.page_link("pages/kernel_change.py", label="Begin with the kernel", icon=":material/play_arrow:")
         return
     for run in found.runs:
         _row(run)

@@ -19,8 +19,8 @@ from dashboard.jobs import Snapshot, shared_jobs
 from dashboard.sentences import amount, duration, plain
 from dashboard.settings import Part, differences, settings
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments import estimate
-from ntk_core.specs import Spec, SpecPart, digest
+from ntk_core.runs import Spec, digest, estimate
+from ntk_core.settings.part import SpecPart
 
 REFRESH_S = 0.5
 # Looks of those who wait cost those who work; nothing but a place in the queue changes while a job waits.

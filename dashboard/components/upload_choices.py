@@ -7,8 +7,7 @@ from dataclasses import replace
 import streamlit as st
 
 from dashboard.sentences import plain
-from ntk_core.errors import InvalidInput
-from ntk_core.uploads import (
+from ntk_core.data.uploads import (
     TASKS,
     Arrays,
     Candidate,
@@ -19,6 +18,7 @@ from ntk_core.uploads import (
     Task,
     suggested_choices,
 )
+from ntk_core.errors import InvalidInput
 
 TASK_TITLES = {"classes": "Classes, one-hot", "regression": "Numbers (regression)"}
 

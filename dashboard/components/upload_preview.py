@@ -9,7 +9,7 @@ import streamlit as st
 from dashboard.components.chart import chart
 from dashboard.figures import own_data as figures
 from dashboard.sentences import plain
-from ntk_core.uploads import Arrays, Candidate, Cleaned, Table
+from ntk_core.data.uploads import Arrays, Candidate, Cleaned, Table
 
 STANDARDIZED = {
     "raw": "Inputs go in as they are.",

@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from dashboard.figures.kernel_drift import unconverged_sentences
+from dashboard.figures.kernel_change import unconverged_sentences
 from dashboard.figures.style import FONT_SIZE, GUIDE_COLOR, SEED_OPACITY, Style, signed
 from dashboard.figures.sweep import (
     CHANGE,
@@ -22,16 +22,16 @@ from dashboard.figures.sweep import (
     mean_change,
     mean_line,
 )
-from ntk_core.results import DriftPoint, DriftRun, KernelSnapshot
+from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun, KernelSnapshot
 
-Points = Mapping[str, Sequence[DriftPoint]]
+Points = Mapping[str, Sequence[KernelChangePoint]]
 Snapshots = Mapping[str, KernelSnapshot]
 Styles = Mapping[str, Style]
 HEATMAP_HEIGHT = 300
 INFINITE = "infinite"
 
 
-def _infinite_distance(run: DriftRun) -> float:
+def _infinite_distance(run: KernelChangeRun) -> float:
     return math.nan if run.infinite_distance is None else run.infinite_distance
 
 
@@ -271,7 +271,7 @@ def spectra_words(snapshots: Snapshots) -> str:
     return "Eigenvalues of the tangent kernel before and after training. " + " ".join(sentences)
 
 
-def _only(point: DriftPoint, output: str) -> DriftPoint:
+def _only(point: KernelChangePoint, output: str) -> KernelChangePoint:
     return point.model_copy(update={"runs": point.of(output)})
 
 

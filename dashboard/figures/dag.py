@@ -11,9 +11,10 @@ import plotly.graph_objects as go
 
 from dashboard.figures.style import SEED_OPACITY, Style, graph_style, group_style, nth_style, signed
 from dashboard.figures.sweep import add_guides, finish_sweep
+from ntk_core.experiments.dag.result import DAGPoint, DAGRun
 from ntk_core.fits import PowerLaw, fit_power_law
-from ntk_core.graphs import OUTPUT
-from ntk_core.results import OUTCOME_WORDS, DAGPoint, DAGRun, Mean, mean
+from ntk_core.networks.graphs import OUTPUT
+from ntk_core.runs import OUTCOME_WORDS, Mean, mean
 
 Axis = Literal["in-degree", "width"]
 AXIS_TITLES: dict[Axis, str] = {"in-degree": "smallest in-degree, realized", "width": "width m"}

@@ -8,7 +8,7 @@ from typing import Literal
 
 import plotly.graph_objects as go
 
-from dashboard.figures.kernel_drift import AXIS_TITLES, TimeAxis
+from dashboard.figures.kernel_change import AXIS_TITLES, TimeAxis
 from dashboard.figures.style import (
     FONT_SIZE,
     GUIDE_COLOR,
@@ -22,8 +22,9 @@ from dashboard.figures.style import (
     width_label,
 )
 from dashboard.figures.sweep import finish
+from ntk_core.experiments.dynamics.result import DEPARTURE_LEVEL, DynamicsPoint, DynamicsRun, ModelPath
 from ntk_core.fits import PowerLaw, fit_power_law
-from ntk_core.results import DEPARTURE_LEVEL, OUTCOME_WORDS, DynamicsPoint, DynamicsRun, ModelPath
+from ntk_core.runs import OUTCOME_WORDS
 
 Points = Literal["training points", "test points"]
 POINT_SETS: tuple[Points, ...] = ("training points", "test points")

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from dashboard.figures.dynamics import factor, methods_of
-from dashboard.figures.kernel_drift import AXIS_TITLES, TimeAxis, rate_words
+from dashboard.figures.kernel_change import AXIS_TITLES, TimeAxis, rate_words
 from dashboard.figures.style import (
     FONT_SIZE,
     GUIDE_COLOR,
@@ -21,8 +21,8 @@ from dashboard.figures.style import (
     width_label,
 )
 from dashboard.figures.sweep import finish
-from ntk_core.results import DynamicsPoint, DynamicsRun
-from ntk_core.vocabulary import METHODS
+from ntk_core.experiments.dynamics.result import DynamicsPoint, DynamicsRun
+from ntk_core.settings.vocabulary import METHODS
 
 REFERENCE = "gradient-descent"
 OUTSIDE = 1.5  # our choice: a method has left the ball when it is this many times farther out

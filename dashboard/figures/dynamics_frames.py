@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from dashboard.figures.dynamics import MODELS, first_run
 from dashboard.figures.style import FIGURE_HEIGHT, FONT_SIZE, GUIDE_COLOR, model_style, nth_style
 from dashboard.figures.sweep import finish
-from ntk_core.results import DynamicsPoint, DynamicsRun
+from ntk_core.experiments.dynamics.result import DynamicsPoint, DynamicsRun
 
 FRAME_MS = 250
 

@@ -10,8 +10,8 @@ import plotly.graph_objects as go
 from dashboard.figures import dynamics as figures
 from dashboard.figures import dynamics_ball
 from dashboard.figures.dynamics_frames import moving, moving_takeaway
-from dashboard.figures.kernel_drift import TimeAxis
-from ntk_core.results import DynamicsPoint
+from dashboard.figures.kernel_change import TimeAxis
+from ntk_core.experiments.dynamics.result import DynamicsPoint
 
 
 class Panel(NamedTuple):

@@ -18,9 +18,10 @@ from dashboard.figures.style import (
     width_label,
 )
 from dashboard.figures.sweep import finish
+from ntk_core.experiments.early_time.result import EarlyPoint, EarlyRun, KernelComparison
 from ntk_core.fits import PowerLaw, fit_power_law
-from ntk_core.results import EarlyPoint, EarlyRun, KernelComparison, mean
-from ntk_core.vocabulary import ACTIVATIONS
+from ntk_core.runs import mean
+from ntk_core.settings.vocabulary import ACTIVATIONS
 
 Quantity = Literal["discrepancy", "departure time"]
 QUANTITIES: tuple[Quantity, ...] = ("discrepancy", "departure time")

@@ -12,8 +12,14 @@ from plotly.subplots import make_subplots
 from dashboard.figures.dynamics import DASH_WORDS
 from dashboard.figures.style import FONT_SIZE, GUIDE_COLOR, Style, model_style, nth_style
 from dashboard.figures.sweep import finish
-from ntk_core.results import EARLY_OUTCOME_WORDS, LINEAR_PHASE_SHARE, EarlyPoint, EarlyRun, ModelCurve
-from ntk_core.vocabulary import ACTIVATIONS
+from ntk_core.experiments.early_time.result import (
+    EARLY_OUTCOME_WORDS,
+    LINEAR_PHASE_SHARE,
+    EarlyPoint,
+    EarlyRun,
+    ModelCurve,
+)
+from ntk_core.settings.vocabulary import ACTIVATIONS
 
 View = Literal["test loss", "training loss", "residual", "relative error"]
 VIEWS: tuple[View, ...] = ("test loss", "training loss", "residual", "relative error")

@@ -10,9 +10,10 @@ import plotly.graph_objects as go
 
 from dashboard.figures.style import FIGURE_HEIGHT, Style, hessian_style, signed, width_label
 from dashboard.figures.sweep import Measure, add_guides, add_sweep, finish_sweep, fitted, mean_line
+from ntk_core.experiments.hessian.result import HessianPoint, HessianRun
+from ntk_core.experiments.hessian.spec import HESSIAN_NETWORK_PARTS, Series
 from ntk_core.fits import LINEARITY_LIMIT, PowerLaw, becomes_linear
-from ntk_core.results import OUTCOME_WORDS, HessianPoint, HessianRun, Mean, mean
-from ntk_core.specs import HESSIAN_NETWORK_PARTS, Series
+from ntk_core.runs import OUTCOME_WORDS, Mean, mean
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ import plotly.graph_objects as go
 from dashboard.figures.hessian import Seen, SeenPoint, finished, law_of, norm_note, of_series, seen, seen_measure
 from dashboard.figures.style import BLUE, FONT_SIZE, GREEN, PURPLE, VERMILION, Style, hessian_style, signed, width_label
 from dashboard.figures.sweep import fitted
-from ntk_core.results import HessianBlocks, HessianPoint, HessianRun, mean
-from ntk_core.specs import Series
+from ntk_core.experiments.hessian.result import HessianBlocks, HessianPoint, HessianRun
+from ntk_core.experiments.hessian.spec import Series
+from ntk_core.runs import mean
 
 HEATMAP_HEIGHT = 380
 Of = Callable[[HessianPoint, HessianRun], float]

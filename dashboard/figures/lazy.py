@@ -21,8 +21,9 @@ from dashboard.figures.style import (
     width_label,
 )
 from dashboard.figures.sweep import finish
+from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
 from ntk_core.fits import PowerLaw, fit_power_law
-from ntk_core.results import OUTCOME_WORDS, LazyPoint, LazyRun, Mean, mean
+from ntk_core.runs import OUTCOME_WORDS, Mean, mean
 
 Road = Literal["scale", "width"]
 AXIS_TITLES: dict[Road, str] = {"scale": "scale α", "width": "width m"}

@@ -25,9 +25,12 @@ from dashboard.figures.style import (
     width_label,
 )
 from dashboard.figures.sweep import finish
-from ntk_core.results import OUTCOME_WORDS, DAGPoint, DynamicsPoint, OptimizationPoint
-from ntk_core.specs import DRAWN
-from ntk_core.vocabulary import OUTPUTS
+from ntk_core.experiments.dag.result import DAGPoint
+from ntk_core.experiments.dag.spec import DRAWN
+from ntk_core.experiments.dynamics.result import DynamicsPoint
+from ntk_core.experiments.optimization.result import OptimizationPoint
+from ntk_core.runs import OUTCOME_WORDS
+from ntk_core.settings.vocabulary import OUTPUTS
 
 GRAPH_TITLES = {
     DRAWN: "two neurons of in-degree 1",

@@ -14,8 +14,8 @@ from dashboard.figures.hessian import Seen, SeenPoint, finished, seen_measure
 from dashboard.figures.hessian_parts import QUANTITIES
 from dashboard.figures.style import FONT_SIZE, GUIDE_COLOR, Style, network_style, signed, width_label
 from dashboard.figures.sweep import finish, fitted
-from ntk_core.results import mean
-from ntk_core.specs import Series
+from ntk_core.experiments.hessian.spec import Series
+from ntk_core.runs import mean
 
 Law = Literal["signs", "normal"]
 LAW_TITLES: dict[Law, str] = {"signs": "v = ±1", "normal": "v normal"}

@@ -6,10 +6,11 @@ import html
 import math
 from collections.abc import Sequence
 
-from dashboard.figures.kernel_drift import outputs_of
+from dashboard.figures.kernel_change import outputs_of
 from dashboard.figures.style import network_style, output_title, width_label
 from dashboard.figures.vector import DASHES, INK, SCHEME_INK, Scale, path
-from ntk_core.results import DriftPoint, DriftRun, mean
+from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun
+from ntk_core.runs import mean
 
 WIDTH, HEIGHT = 760, 470
 LEFT, RIGHT, TOP, BOTTOM = 108, 186, 14, 66
@@ -21,13 +22,13 @@ SECONDS = 7
 MOVING_SHARE = 0.7  # of the time; then the end of training stands still
 
 
-def change_so_far(run: DriftRun, share: float) -> float:
+def change_so_far(run: KernelChangeRun, share: float) -> float:
     """The largest ΔK(t) over the first ``share`` of the recorded steps after step 0."""
     last = 1 + round(share * (len(run.change) - 2))
     return max((value for value in run.change[: last + 1] if math.isfinite(value)), default=math.nan)
 
 
-def moments(points: Sequence[DriftPoint], output: str, share: float) -> list[tuple[float, float]]:
+def moments(points: Sequence[KernelChangePoint], output: str, share: float) -> list[tuple[float, float]]:
     """(width, mean over the converged runs of the largest kernel change so far), ascending."""
     found = []
     for point in sorted(points, key=lambda point: point.width):
@@ -37,7 +38,7 @@ def moments(points: Sequence[DriftPoint], output: str, share: float) -> list[tup
     return found
 
 
-def living_picture(points: Sequence[DriftPoint]) -> str:
+def living_picture(points: Sequence[KernelChangePoint]) -> str:
     """An SVG of every output's line against width, which its style moves through the training.
 
     Where motion is not wanted, or not known, it is the picture at the end of training. Words are as dark as the

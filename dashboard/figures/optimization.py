@@ -11,8 +11,9 @@ from plotly.subplots import make_subplots
 
 from dashboard.figures.style import GUIDE_COLOR, SEED_OPACITY, network_style, nth_style, output_title
 from dashboard.figures.sweep import add_sweep, finish, finish_sweep, fitted, mean_change
-from ntk_core.results import OUTCOME_WORDS, OptimizationPoint, OptimizationRun
-from ntk_core.vocabulary import OUTPUTS
+from ntk_core.experiments.optimization.result import OptimizationPoint, OptimizationRun
+from ntk_core.runs import OUTCOME_WORDS
+from ntk_core.settings.vocabulary import OUTPUTS
 
 StepAxis = Literal["linear", "log"]
 STEP_AXES: tuple[StepAxis, ...] = ("linear", "log")

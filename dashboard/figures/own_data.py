@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dashboard.figures.style import nth_style
 from dashboard.figures.sweep import finish
-from ntk_core.uploads import Cleaned
+from ntk_core.data.uploads import Cleaned
 
 MAX_SHOWN = 500
 MAX_IMAGES = 16

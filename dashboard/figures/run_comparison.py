@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from dashboard.figures.style import RUN_OPACITY, nth_style
 from dashboard.figures.sweep import finish, finish_sweep
-from ntk_core.results import Mean, ResultValue, mean
+from ntk_core.runs import Mean, ResultValue, mean
 
 Row = dict[str, Any]
 Runs = Sequence[tuple[str, ResultValue]]
@@ -74,7 +74,7 @@ _KERNELS = {
 }
 _EARLY_LINES = ("activation", "width", "input_dim")
 COMPARISONS: dict[str, Comparison] = {
-    "kernel_drift": Comparison((_WIDTH,), {**_CHANGE, "final_loss": "final loss", "steps": "steps"}, ("output",)),
+    "kernel_change": Comparison((_WIDTH,), {**_CHANGE, "final_loss": "final loss", "steps": "steps"}, ("output",)),
     "dynamics": Comparison(
         (_WIDTH,),
         {"sup_relative_difference": "difference to the linear model", **_CHANGE, "sup_distance": "sup ‖w − w₀‖"},

@@ -11,9 +11,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ntk_core.graphs import EXAMPLE_TITLES
-from ntk_core.specs import DRAWN, HESSIAN_NETWORK_PARTS
-from ntk_core.vocabulary import (
+from ntk_core.experiments.dag.spec import DRAWN
+from ntk_core.experiments.hessian.spec import HESSIAN_NETWORK_PARTS
+from ntk_core.networks.graphs import EXAMPLE_TITLES
+from ntk_core.settings.vocabulary import (
     ACTIVATIONS,
     ARCHITECTURES,
     HESSIAN_NETWORKS,

@@ -18,11 +18,12 @@ from dashboard.figures.style import (
     signed,
     width_label,
 )
+from ntk_core.experiments.kernel_change.result import KernelChangeRun
 from ntk_core.fits import PowerLaw, fit_power_law
-from ntk_core.results import OUTCOME_WORDS, DriftRun, Mean, mean
+from ntk_core.runs import OUTCOME_WORDS, Mean, mean
 
 
-def _drift_note(run: DriftRun) -> str:
+def _change_note(run: KernelChangeRun) -> str:
     return f"η = {run.learning_rate:.3g}<br>{OUTCOME_WORDS[run.outcome]}"
 
 
@@ -45,7 +46,7 @@ class Measure:
     symbol: str
     of: Callable[[Any], float]
     converged_only: bool = True
-    note: Callable[[Any], str] = _drift_note
+    note: Callable[[Any], str] = _change_note
     converged: Callable[[Any], bool] = lambda run: run.outcome == "converged"
 
     def counts(self, run: Any) -> bool:

@@ -8,9 +8,8 @@ from typing import Literal
 
 from dashboard.jobs._process import WorkerProcess
 from dashboard.jobs._snapshot import Snapshot, Status
-from ntk_core.events import Ended, Estimated, Event, PointFailed, PointFinished, PointProgress, PointStarted
-from ntk_core.results import RESULTS, Point, Result
-from ntk_core.specs import Spec
+from ntk_core.runs import EXPERIMENTS, Point, Result, Spec
+from ntk_core.runs.events import Ended, Estimated, Event, PointFailed, PointFinished, PointProgress, PointStarted
 
 # Where so many workers die at one point, another one would die too.
 MAX_STARTS = 3
@@ -231,7 +230,7 @@ class Job:
         known = [point.provenance for point in points if point.provenance is not None]
         if not known:
             return None
-        return RESULTS[self.spec.experiment](
+        return EXPERIMENTS[self.spec.experiment].result(
             spec=self.spec,
             points=points,
             provenance=max(known, key=lambda each: each.started_at),

@@ -16,10 +16,9 @@ from dashboard.jobs._process import WorkerProcess
 from dashboard.jobs._queue import FairQueue, waits
 from dashboard.jobs._recall import recalled_by_id, recalled_entry, recalled_from
 from dashboard.jobs._snapshot import Load, Snapshot
-from ntk_core.events import Ended, PointFinished
-from ntk_core.experiments import estimate
-from ntk_core.specs import Spec, digest
-from ntk_core.store import MIN_PREFIX, Store
+from ntk_core.runs import Spec, digest, estimate
+from ntk_core.runs.events import Ended, PointFinished
+from ntk_core.runs.store import MIN_PREFIX, Store
 
 MAX_WAITING = 32
 MAX_REMEMBERED = 64

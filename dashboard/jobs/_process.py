@@ -19,8 +19,8 @@ from typing import Any
 import psutil
 from pydantic import ValidationError
 
-from ntk_core.events import Event, parse_event
-from ntk_core.store import VARIABLE
+from ntk_core.runs.events import Event, parse_event
+from ntk_core.runs.store import VARIABLE
 
 # Elsewhere the worker lowers its own priority. Of Windows only, so it must be looked up by name.
 _CREATION_FLAGS = getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0)

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dashboard.jobs._job import Job
 from dashboard.jobs._ledger import Entry
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments import estimate
-from ntk_core.specs import InvalidSpec, Spec, digest, parse_spec
-from ntk_core.store import MIN_PREFIX, Store
+from ntk_core.runs import InvalidSpec, Spec, digest, estimate, parse_spec
+from ntk_core.runs.store import MIN_PREFIX, Store
 
 INTERRUPTED = "stopped before it was finished; run it again to go on from its finished points"
 _LOG = logging.getLogger(__name__)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ntk_core.events import Estimated, PointFailed
-from ntk_core.results import Point, Result
-from ntk_core.specs import Spec
+from ntk_core.runs import Point, Result, Spec
+from ntk_core.runs.events import Estimated, PointFailed
 
 Status = Literal["queued", "running", "completed", "cancelled", "failed"]
 

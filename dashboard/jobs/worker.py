@@ -15,13 +15,11 @@ import sys
 import threading
 from typing import IO
 
-from ntk_core.compiled_code import keep_compiled_code
 from ntk_core.errors import InvalidInput
-from ntk_core.events import Ended, event_json
-from ntk_core.experiments import run
-from ntk_core.papers import PRESETS
-from ntk_core.specs import InvalidSpec, Spec, parse_spec, with_settings
-from ntk_core.store import Store
+from ntk_core.runs import PRESETS, InvalidSpec, Spec, parse_spec, run, with_settings
+from ntk_core.runs.compiled_code import keep_compiled_code
+from ntk_core.runs.events import Ended, event_json
+from ntk_core.runs.store import Store
 
 READY = '{"kind": "ready"}'
 NICENESS = 15

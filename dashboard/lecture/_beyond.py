@@ -9,9 +9,10 @@ from dashboard.figures import dag, early_time, lecture
 from dashboard.figures.drawing import Drawing, veiled
 from dashboard.figures.style import width_label
 from dashboard.lecture._step import Control, Question, Results, Step
-from ntk_core.results import LINEAR_PHASE_SHARE, mean
-from ntk_core.specs import DRAWN
-from ntk_core.vocabulary import METHODS
+from ntk_core.experiments.dag.spec import DRAWN
+from ntk_core.experiments.early_time.result import LINEAR_PHASE_SHARE
+from ntk_core.runs import mean
+from ntk_core.settings.vocabulary import METHODS
 
 GRAPHS = (DRAWN, "bottleneck-layer", "bottleneck-repaired")
 PLAIN = "gradient-descent"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboard.figures import hessian, hessian_parts, kernel_drift, lazy, lecture
+from dashboard.figures import hessian, hessian_parts, kernel_change, lazy, lecture
 from dashboard.figures.drawing import Drawing, veiled
 from dashboard.figures.optimization import rates_of
 from dashboard.figures.style import output_title, width_label
 from dashboard.figures.sweep import fitted, mean_line
 from dashboard.lecture._linear import LINEAR_OUTPUT, exponent
 from dashboard.lecture._step import Control, Question, Results, Step
-from ntk_core.results import mean
-from ntk_core.specs import Series
+from ntk_core.experiments.hessian.spec import Series
+from ntk_core.runs import mean
 
 NONLINEAR_OUTPUT = Series("nonlinear-output", "ntk")
 NARROW = Series("bottleneck", "ntk")
@@ -23,9 +23,9 @@ PLAIN_START = "random"
 def _nonlinear(results: Results, view: Any, known: bool) -> Drawing:
     if view == "change":
         points = results["liu-fig1-left"].points
-        figure = kernel_drift.change_against_width(points)
+        figure = kernel_change.change_against_width(points)
         drawn = Drawing(
-            figure, kernel_drift.takeaway(points), kernel_drift.width_rows(points), kernel_drift.caption(points)[1:]
+            figure, kernel_change.takeaway(points), kernel_change.width_rows(points), kernel_change.caption(points)[1:]
         )
         first = min(point.width for point in points)
     else:
@@ -48,7 +48,7 @@ def _nonlinear(results: Results, view: Any, known: bool) -> Drawing:
 def _why_nonlinear(results: Results) -> str:
     points = results["liu-fig1-left"].points
     said = []
-    for output in kernel_drift.outputs_of(points):
+    for output in kernel_change.outputs_of(points):
         line = mean_line(points, output)
         law = fitted(points, output)
         said.append(
@@ -70,9 +70,9 @@ def _bottleneck(results: Results, view: Any, known: bool) -> Drawing:
         first = min(point.wide_width for point in points)
     elif view == "itself":
         points = results["liu-fig2"].points
-        figure = kernel_drift.change_against_width(points, swept="bottleneck_width")
+        figure = kernel_change.change_against_width(points, swept="bottleneck_width")
         drawn = Drawing(
-            figure, kernel_drift.takeaway(points), kernel_drift.width_rows(points), kernel_drift.caption(points)[1:]
+            figure, kernel_change.takeaway(points), kernel_change.width_rows(points), kernel_change.caption(points)[1:]
         )
         first = min(point.width for point in points)
     else:
@@ -180,7 +180,7 @@ LIMITS = (
         source="Liu, Zhu & Belkin 2020, §4, Eq. 28 and 29, Fig. 1",
         gallery=("liu-fig1-left", "liu-nonlinear-output"),
         terms=("nonlinear-output", "linear-output", "kernel-change"),
-        page="kernel_drift",
+        page="kernel_change",
         preset="liu-fig1-left",
         invitation="Run Figure 1 with your own outputs",
         draw=_nonlinear,
@@ -215,7 +215,7 @@ LIMITS = (
         source="Liu, Zhu & Belkin 2020, §4, Eq. 30, Theorem 4.1, Fig. 2",
         gallery=("liu-table1", "liu-fig2", "liu-theorem41"),
         terms=("bottleneck", "two-two-one-norm"),
-        page="kernel_drift",
+        page="kernel_change",
         preset="liu-fig2",
         invitation="Widen the bottleneck yourself",
         draw=_bottleneck,

@@ -8,9 +8,10 @@ from dashboard.figures import hessian, hessian_parts, lecture, lecture_exact
 from dashboard.figures.drawing import Drawing, veiled
 from dashboard.figures.style import width_label
 from dashboard.lecture._step import Control, Question, Results, Step
+from ntk_core.experiments.hessian.result import HessianPoint
+from ntk_core.experiments.hessian.spec import Series
 from ntk_core.fits import PowerLaw
-from ntk_core.results import HessianPoint, mean
-from ntk_core.specs import Series
+from ntk_core.runs import mean
 
 LINEAR_OUTPUT = Series("linear", "ntk")
 DEEP = ("linear", "resnet", "densenet", "convnet", "mixed")

@@ -10,8 +10,7 @@ from typing import Any
 
 from ntk_core.cli._exit_codes import COMPLETED
 from ntk_core.cli._printing import printable
-from ntk_core.errors import InvalidInput
-from ntk_core.uploads import (
+from ntk_core.data.uploads import (
     DEFAULT_LIMITS,
     TASKS,
     Choices,
@@ -22,6 +21,7 @@ from ntk_core.uploads import (
     parse_upload,
     suggested_choices,
 )
+from ntk_core.errors import InvalidInput
 
 # One's own file on one's own machine: larger than a server takes.
 LIMITS = replace(DEFAULT_LIMITS, max_bytes=256 * 2**20, max_unpacked_bytes=1024 * 2**20, max_values=2**27)

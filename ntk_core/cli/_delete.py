@@ -7,7 +7,7 @@ from typing import Any
 
 from ntk_core.cli._exit_codes import COMPLETED
 from ntk_core.cli._targets import stored_digest
-from ntk_core.store import Store
+from ntk_core.runs.store import Store
 
 
 def add(commands: Any) -> None:

@@ -12,8 +12,8 @@ from ntk_core.cli._exit_codes import COMPLETED
 from ntk_core.cli._printing import complain
 from ntk_core.cli._targets import kept_run, stored_digest
 from ntk_core.errors import InvalidInput
-from ntk_core.run_directory import unwritable, write_whole
-from ntk_core.store import Store, write_runs
+from ntk_core.runs.run_directory import unwritable, write_whole
+from ntk_core.runs.store import Store, write_runs
 
 _SUFFIXES = "a file .jsonl for any number of runs, .json for the result of one, .csv for its numbers"
 

@@ -10,12 +10,10 @@ from ntk_core.cli._exit_codes import COMPLETED, FAILED
 from ntk_core.cli._interruption import Interruption, interruptible
 from ntk_core.cli._printing import complain, printable
 from ntk_core.errors import InvalidInput
-from ntk_core.events import Ended, Event, PointFailed, PointFinished, PointProgress, event_json
-from ntk_core.experiments import Points, run
-from ntk_core.run_directory import RunDirectory
-from ntk_core.specs import Spec, digest
-from ntk_core.store import Store
-from ntk_core.summaries import summary
+from ntk_core.runs import Points, Spec, digest, run, summary
+from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, event_json
+from ntk_core.runs.run_directory import RunDirectory
+from ntk_core.runs.store import Store
 
 _PREFIX = 12
 

@@ -9,8 +9,8 @@ from typing import Any
 from ntk_core.cli._exit_codes import COMPLETED, FAILED
 from ntk_core.cli._printing import complain
 from ntk_core.errors import InvalidInput
-from ntk_core.run_directory import unreadable
-from ntk_core.store import Store, read_runs
+from ntk_core.runs.run_directory import unreadable
+from ntk_core.runs.store import Store, read_runs
 
 
 def add(commands: Any) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 from ntk_core.cli._exit_codes import COMPLETED
 from ntk_core.cli._printing import printable
 from ntk_core.errors import InvalidInput
-from ntk_core.specs import EXPERIMENTS
-from ntk_core.store import STATUSES, Store, StoredRun
+from ntk_core.runs import EXPERIMENTS
+from ntk_core.runs.store import STATUSES, Store, StoredRun
 
 
 def add(commands: Any) -> None:

@@ -11,9 +11,9 @@ from typing import NoReturn
 from ntk_core.cli import _data, _delete, _export, _gallery, _import, _list, _own, _presets, _resume, _run, _show
 from ntk_core.cli._exit_codes import BAD_INPUT, FAILED, INTERRUPTED
 from ntk_core.cli._printing import complain, printable
-from ntk_core.compiled_code import keep_compiled_code
 from ntk_core.errors import InvalidInput
-from ntk_core.specs import InvalidSpec
+from ntk_core.runs import InvalidSpec
+from ntk_core.runs.compiled_code import keep_compiled_code
 
 # One module a command, in the order of the help.
 _COMMANDS = (_presets, _run, _resume, _list, _show, _export, _import, _delete, _data, _own, _gallery)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ntk_core.cli._exit_codes import COMPLETED
-from ntk_core.datasets import load_dataset
+from ntk_core.data import load_dataset
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import PowerLaw
 

@@ -7,8 +7,7 @@ import json
 from typing import Any
 
 from ntk_core.cli._exit_codes import COMPLETED
-from ntk_core.papers import PRESETS
-from ntk_core.specs import canonical_json
+from ntk_core.runs import PRESETS, canonical_json
 
 
 def add(commands: Any) -> None:

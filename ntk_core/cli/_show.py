@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ntk_core.citation import bibtex, cite_run
 from ntk_core.cli._exit_codes import COMPLETED
 from ntk_core.cli._targets import kept_run
 from ntk_core.errors import InvalidInput
-from ntk_core.results import Result
-from ntk_core.summaries import summary
+from ntk_core.runs import Result, summary
+from ntk_core.runs.citation import bibtex, cite_run
 
 
 def add(commands: Any) -> None:

@@ -12,11 +12,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from ntk_core.errors import InvalidInput
-from ntk_core.papers import PRESETS, preset
-from ntk_core.results import PointValue, Result
-from ntk_core.run_directory import RunDirectory, read_limited
-from ntk_core.specs import Spec, parse_spec
-from ntk_core.store import Store
+from ntk_core.runs import PRESETS, PointValue, Result, Spec, parse_spec, preset
+from ntk_core.runs.run_directory import RunDirectory, read_limited
+from ntk_core.runs.store import Store
 
 MIN_DIGITS = 4
 _SPEC = "PRESET_OR_SPEC.json"

@@ -1,33 +1,8 @@
-"""Training: networks and their linear models by the same steps, closed forms, and what is recorded of them."""
+"""Training: networks and their linear models by the same steps, closed forms, and what is recorded of them.
 
-from ntk_core.dynamics._closed_form import ClosedForm
-from ntk_core.dynamics._descent import DescentState, advance, descend, record_steps, start, start_with
-from ntk_core.dynamics._history import Difference, KernelPath, Path, TrainingHistory
-from ntk_core.dynamics._linearize import linearize
-from ntk_core.dynamics._losses import Loss
-from ntk_core.dynamics._optimizers import Optimizer
-from ntk_core.dynamics._rates import auto_learning_rate, eigenvalues, kernel_matrix, largest_eigenvalue
-from ntk_core.dynamics._side_by_side import Training, train
+Names are imported when first used: the settings of training are read where JAX does not run.
+"""
 
-__all__ = [
-    "ClosedForm",
-    "DescentState",
-    "Difference",
-    "KernelPath",
-    "Loss",
-    "Optimizer",
-    "Path",
-    "Training",
-    "TrainingHistory",
-    "advance",
-    "auto_learning_rate",
-    "descend",
-    "eigenvalues",
-    "kernel_matrix",
-    "largest_eigenvalue",
-    "linearize",
-    "record_steps",
-    "start",
-    "start_with",
-    "train",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ntk_core.architectures import Network, NetworkParams
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._models import Model, NetworkModel
 from ntk_core.dynamics._optimizers import Optimizer
+from ntk_core.networks.architectures import Network, NetworkParams
 
 GRADIENT_DESCENT = Optimizer()
 

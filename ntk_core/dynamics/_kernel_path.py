@@ -9,11 +9,11 @@ import jax
 import numpy as np
 from jax import Array
 
-from ntk_core.architectures import merge
 from ntk_core.dynamics._history import FloatArray, KernelPath
 from ntk_core.dynamics._models import CallableModel, Model, NetworkModel
 from ntk_core.dynamics._rates import eigenvalues
 from ntk_core.kernels import empirical_ntk, through_output
+from ntk_core.networks.architectures import merge
 
 TrainedModel = NetworkModel | CallableModel
 

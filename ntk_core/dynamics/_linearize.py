@@ -8,8 +8,8 @@ from typing import Any
 import jax
 from jax import Array
 
-from ntk_core.architectures import Network
 from ntk_core.kernels import split_inexact
+from ntk_core.networks.architectures import Network
 
 Apply = Callable[[Any, Array], Array]
 Linearized = Callable[[Any, Array], Array]

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ntk_core.architectures import output_function
 from ntk_core.errors import InvalidInput
-from ntk_core.vocabulary import LOSSES
+from ntk_core.networks.architectures import output_function
+from ntk_core.settings.vocabulary import LOSSES
 
 # max |φ'| where it is not 1: swish and GELU overshoot, erf has slope 2/√π at 0.
 _MAX_SLOPES = {"sigmoid": 0.25, "erf": 2 / math.sqrt(math.pi), "swish": 1.0998, "gelu": 1.129}
@@ -35,7 +35,7 @@ class Loss:
     linear output that shares its parameters (Liu, Zhu & Belkin 2020, Eq. 46), and square for any other φ (Eq. 47).
 
     Raises:
-        InvalidInput: for a kind that is not in ``ntk_core.vocabulary.LOSSES``.
+        InvalidInput: for a kind that is not in ``ntk_core.settings.vocabulary.LOSSES``.
     """
 
     output: str

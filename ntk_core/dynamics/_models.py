@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ntk_core.architectures import Network, NetworkParams, merge
 from ntk_core.dynamics._losses import Loss
+from ntk_core.networks.architectures import Network, NetworkParams, merge
 
 Rows = Array | None  # indices of a batch, or None for all samples
 LossAndGradient = Callable[[Any, Rows], tuple[Array, Any]]

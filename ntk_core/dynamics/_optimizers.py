@@ -11,7 +11,7 @@ import optax
 from jax import Array
 
 from ntk_core.errors import InvalidInput
-from ntk_core.vocabulary import OPTIMIZERS
+from ntk_core.settings.vocabulary import OPTIMIZERS
 
 MAX_RATE = 1e6
 

@@ -12,7 +12,6 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from ntk_core.architectures import Network
 from ntk_core.dynamics._descent import record_steps
 from ntk_core.dynamics._history import Difference, Path, TrainingHistory
 from ntk_core.dynamics._kernel_path import FollowedKernel, pre_output_kernel, pre_outputs
@@ -31,6 +30,7 @@ from ntk_core.dynamics._rates import adam_rate, auto_learning_rate, largest_eige
 from ntk_core.dynamics._runs import Points, Run
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import infinite_width_ntk, split_inexact, through_output
+from ntk_core.networks.architectures import Network
 
 LONGEST_STRETCH_S = 0.3  # between two looks at whether to stop
 MAX_KERNEL_ROWS = 900  # n·C of a kernel whose spectrum is taken at every record

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.polynomial.chebyshev import Chebyshev
 from numpy.typing import NDArray
 
-from ntk_core.architectures import FullyConnected
 from ntk_core.early_time._constants import ActivationConstants
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import infinite_width_ntk
+from ntk_core.networks.architectures import FullyConnected
 
 # Derivatives at 0 of analytic functions come from their Chebyshev interpolant on this interval.
 _REACH, _DEGREE = 0.4, 24

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from ntk_core.architectures import activation_function
-from ntk_core.datasets import Dataset, load_dataset, stream
+from ntk_core.data import Dataset, load_dataset, stream
 from ntk_core.errors import InvalidInput
+from ntk_core.networks.architectures import activation_function
 
 ENTRIES = ("gaussian", "rademacher", "uniform")
 TARGETS = ("teacher", "norm", "sign", "linear")

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import eigsh
 
-from ntk_core.architectures import Network, NetworkParams
 from ntk_core.early_time._features import LinearFeatures
 from ntk_core.kernels import empirical_ntk
+from ntk_core.networks.architectures import Network, NetworkParams
 
 _OUTPUT_LAYER = "output"
 

@@ -10,8 +10,8 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from ntk_core.architectures import Network, NetworkParams, merge
-from ntk_core.datasets import stream
+from ntk_core.data import stream
+from ntk_core.networks.architectures import Network, NetworkParams, merge
 
 EVALUATED_ROWS = 1000  # inputs at a time when outputs are looked at; bounds the memory of convolutions
 _OUTPUT_LAYER = "output"

@@ -1,26 +1,12 @@
-"""Experiments: a spec in, a stream of events out. Free of JAX until something is computed."""
+"""One folder an experiment: spec, result, costs, computation, summary, presets, tied together in its ``__init__``."""
 
-from ntk_core.experiments._estimate import (
-    capped,
-    check_size,
-    check_time,
-    estimate,
-    largest_fitting,
-    setting_of,
+# One line an experiment, in the order of the papers.
+EXPERIMENTS = (
+    "kernel_change",
+    "hessian",
+    "dynamics",
+    "optimization",
+    "lazy",
+    "dag",
+    "early_time",
 )
-from ntk_core.experiments._run import Points, run
-from ntk_core.experiments._sizes import LayerSize, layer_sizes, min_width
-
-__all__ = [
-    "LayerSize",
-    "Points",
-    "capped",
-    "check_size",
-    "check_time",
-    "estimate",
-    "largest_fitting",
-    "layer_sizes",
-    "min_width",
-    "run",
-    "setting_of",
-]

@@ -18,12 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ntk_core.architectures import Network, NetworkParams, merge
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._norm import relative_tolerance
 from ntk_core.hessians._operator import check_request, output_scalar, restricted_operator
 from ntk_core.hessians._restriction import displaced_pre_outputs
 from ntk_core.kernels import empirical_ntk, kernel_change
+from ntk_core.networks.architectures import Network, NetworkParams, merge
 
 QUANTITIES = ("hessian", "kernel")
 MAX_MATVECS = 64

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ntk_core.architectures import Network, NetworkParams, merge
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._ball import Place, ascend, free, sphere_point, unit
 from ntk_core.kernels import empirical_ntk
+from ntk_core.networks.architectures import Network, NetworkParams, merge
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ntk_core.architectures import Network, NetworkParams
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._lanczos import lanczos_extreme
 from ntk_core.hessians._norm import MAX_MATVECS, relative_tolerance
 from ntk_core.hessians._operator import Operator, check_request, operator
+from ntk_core.networks.architectures import Network, NetworkParams
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ntk_core.architectures import FullyConnected, Network, NetworkParams, activation_function, output_function
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._norm import MAX_MATVECS, SpectralEstimate, hessian_norm, relative_tolerance
 from ntk_core.hessians._operator import check_request, restricted_operator
 from ntk_core.kernels import pre_output_ntk
+from ntk_core.networks.architectures import FullyConnected, Network, NetworkParams, activation_function, output_function
 
 
 def shallow_hessian_blocks(net: FullyConnected, params: NetworkParams, x: Array, output_index: int = 0) -> Array:

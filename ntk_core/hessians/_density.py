@@ -11,10 +11,10 @@ import jax
 import numpy as np
 from jax import Array, lax
 
-from ntk_core.architectures import Network
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._lanczos import lanczos_quadrature
 from ntk_core.hessians._operator import Apply, check_request, operator
+from ntk_core.networks.architectures import Network
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ntk_core.architectures import Network, NetworkParams
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._lanczos import Extreme
 from ntk_core.hessians._operator import Apply, check_request, operator
 from ntk_core.hessians._restriction import lifted
+from ntk_core.networks.architectures import Network, NetworkParams
 
 MAX_MATVECS = 128
 
@@ -81,7 +81,7 @@ def hessian_norm(
     A network of this package takes the exact restricted route, on a space of dimension Σ (fan_in + fan_out) in place of
     Σ fan_in · fan_out; any callable ``apply(params, x) -> (n, C)`` takes Hessian-vector products over all parameters.
 
-    >>> from ntk_core.architectures import FullyConnected
+    >>> from ntk_core.networks.architectures import FullyConnected
     >>> net = FullyConnected(width=1, depth=1, activation="identity", use_bias=False)
     >>> params = net.init(jax.random.key(0), (1,))  # f = v w x, so H = [[0, x], [x, 0]]
     >>> round(hessian_norm(net, params, jnp.array([3.0])).value, 4)

@@ -12,17 +12,6 @@ import jax.numpy as jnp
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from ntk_core.architectures import (
-    Bottleneck,
-    Composed,
-    DAGNetwork,
-    Network,
-    NetworkParams,
-    Paired,
-    PreActivations,
-    Stack,
-    output_function,
-)
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.hessians._lanczos import Extreme, lanczos_extreme
 from ntk_core.hessians._restriction import (
@@ -34,7 +23,18 @@ from ntk_core.hessians._restriction import (
     restriction,
 )
 from ntk_core.kernels import split_inexact
-from ntk_core.vocabulary import ACTIVATIONS, OUTPUTS, check_second_derivative
+from ntk_core.networks.architectures import (
+    Bottleneck,
+    Composed,
+    DAGNetwork,
+    Network,
+    NetworkParams,
+    Paired,
+    PreActivations,
+    Stack,
+    output_function,
+)
+from ntk_core.settings.vocabulary import ACTIVATIONS, OUTPUTS, check_second_derivative
 
 Apply = Callable[[Any, Array], Array]
 

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ntk_core.architectures import Bottleneck, FullyConnected, NetworkParams, activation_function
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._lanczos import lanczos_extreme
 from ntk_core.hessians._operator import check_request
+from ntk_core.networks.architectures import Bottleneck, FullyConnected, NetworkParams, activation_function
 
 NORM_STEPS = 64
 NORM_TOLERANCE = 1e-3

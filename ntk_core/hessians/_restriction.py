@@ -17,8 +17,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ntk_core.architectures import Layer, LayerViews, Network, NetworkParams, layer_views, whole
-from ntk_core.architectures._layers import Params
+from ntk_core.networks.architectures import Layer, LayerViews, Network, NetworkParams, layer_views, whole
+from ntk_core.networks.architectures._layers import Params
 
 Coordinates = dict[str, dict[str, Array]]
 Scalar = Callable[[Array], Array]

@@ -15,12 +15,12 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from ntk_core.architectures import LayerViews, Network, NetworkParams, layer_views, output_jacobian
-from ntk_core.architectures._contractions import in_stretches
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._blocks import in_blocks, rows_within
 from ntk_core.kernels._callable import callable_ntk
 from ntk_core.kernels._generic import Apply
+from ntk_core.networks.architectures import LayerViews, Network, NetworkParams, layer_views, output_jacobian
+from ntk_core.networks.architectures._contractions import in_stretches
 
 DEFAULT_MEMORY = 4 * 2**30  # by an estimate from above: about half of it is used
 LayerKernels = dict[str, Array]
@@ -61,7 +61,7 @@ def empirical_ntk(
 ) -> Array | LayerKernels:
     """K[i, j, a, b] = ⟨∇_w φ_a(f(x1_i)), ∇_w φ_b(f(x2_j))⟩, shape (n1, n2, C, C).
 
-    >>> from ntk_core.architectures import FullyConnected
+    >>> from ntk_core.networks.architectures import FullyConnected
     >>> net = FullyConnected(width=8, depth=1, num_outputs=2, activation="tanh")
     >>> x = jnp.ones((3, 5))
     >>> empirical_ntk(net, net.init(jax.random.key(0), (5,)), x).shape

@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 from scipy.special import roots_hermitenorm
 
-from ntk_core.architectures import activation_function
+from ntk_core.networks.architectures import activation_function
 
 NUM_NODES = 256
 _SLOPES = {"relu": 0.0, "leaky_relu": 0.01, "identity": 1.0}  # on the negative side; 1 on the positive

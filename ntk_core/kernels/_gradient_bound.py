@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from jax.typing import ArrayLike
 
-from ntk_core.architectures import DAGNetwork
 from ntk_core.errors import InvalidInput
-from ntk_core.graphs import INPUT, OUTPUT
+from ntk_core.networks.architectures import DAGNetwork
+from ntk_core.networks.graphs import INPUT, OUTPUT
 
 # (r, E[σ(g)²]) with σ(c z) = c^r σ(z) for c > 0 and g ~ N(0, 1).
 HOMOGENEOUS = {

@@ -17,7 +17,9 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from ntk_core.architectures import (
+from ntk_core.errors import InvalidInput
+from ntk_core.kernels._gaussian import mean, pair_expectations
+from ntk_core.networks.architectures import (
     Convolution,
     Convolutional,
     Dense,
@@ -28,8 +30,6 @@ from ntk_core.architectures import (
     ResNet,
     Stack,
 )
-from ntk_core.errors import InvalidInput
-from ntk_core.kernels._gaussian import mean, pair_expectations
 
 BLOCK_ENTRIES = 2**24  # pairs of inputs and positions at a time: 128 MiB an array in float64
 
@@ -90,7 +90,7 @@ def infinite_width_ntk(net: Network, x1: ArrayLike, x2: ArrayLike | None = None)
     parameterization. ReLU, leaky ReLU and erf in closed form; other activations by Gauss–Hermite quadrature in
     float64, to about 1e-8 while pre-activations have variances of order one.
 
-    >>> from ntk_core.architectures import FullyConnected
+    >>> from ntk_core.networks.architectures import FullyConnected
     >>> net = FullyConnected(depth=1, activation="relu")  # x = x': α² and the arc-cosine kernels are |x|²/2d each
     >>> infinite_width_ntk(net, jnp.array([[3.0, 4.0]])).item()
     12.5

@@ -10,13 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.architectures import Bottleneck, Composed, ConvNet, DenseNet, FullyConnected, ResNet
-from ntk_core.compositions import composition_examples, parse_composition
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments import layer_sizes
-from ntk_core.experiments._networks import build_network
 from ntk_core.hessians import hessian_norm
-from ntk_core.spec_parts import ArchitectureSpec
+from ntk_core.networks.architectures import Bottleneck, Composed, ConvNet, DenseNet, FullyConnected, ResNet
+from ntk_core.networks.build import build_network
+from ntk_core.networks.compositions import composition_examples, parse_composition
+from ntk_core.networks.sizes import layer_sizes
+from ntk_core.networks.spec import ArchitectureSpec
 from tests.cases import FAST_COMPILE, Case, random_params
 from tests.hessians.dense_oracle import full_hessian
 

@@ -7,9 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.architectures import FactoredCotangents, FullyConnected, Mirrored, _contractions, layer_views, whole
-from ntk_core.architectures._contractions import cotangent_products
 from ntk_core.kernels import empirical_ntk, generic_ntk, pre_output_ntk
+from ntk_core.networks.architectures import (
+    FactoredCotangents,
+    FullyConnected,
+    Mirrored,
+    _contractions,
+    layer_views,
+    whole,
+)
+from ntk_core.networks.architectures._contractions import cotangent_products
 from tests.architectures.test_layers import LAYERS
 from tests.cases import ARCHITECTURES, FAST_COMPILE, MIRRORED, SCALED, SUBTRACTED, inputs, random_layer, random_params
 

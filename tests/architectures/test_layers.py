@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.architectures import Convolution, Dense, MaskedDense, Scaling
-from ntk_core.architectures import _contractions as contractions
 from ntk_core.kernels import generic_ntk
+from ntk_core.networks.architectures import Convolution, Dense, MaskedDense, Scaling
+from ntk_core.networks.architectures import _contractions as contractions
 from tests.cases import FAST_COMPILE, random_layer
 
 LAYERS = {

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.architectures import (
+from ntk_core.networks.architectures import (
     Bottleneck,
     ConvNet,
     DAGNetwork,

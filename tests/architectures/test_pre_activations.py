@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.architectures import DAGNetwork, FullyConnected, Mirrored, PreActivations
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk, generic_ntk
+from ntk_core.networks.architectures import DAGNetwork, FullyConnected, Mirrored, PreActivations
 from tests.cases import ARCHITECTURES, Case, inputs, random_params
 from tests.hessians.dense_oracle import full_hessian
 

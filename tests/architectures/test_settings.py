@@ -3,7 +3,8 @@
 import jax
 import pytest
 
-from ntk_core.architectures import (
+from ntk_core.errors import InvalidInput
+from ntk_core.networks.architectures import (
     Bottleneck,
     ConvNet,
     Convolution,
@@ -15,7 +16,6 @@ from ntk_core.architectures import (
     MixedNet,
     ResNet,
 )
-from ntk_core.errors import InvalidInput
 
 EVERYWHERE = [
     ("width", {"width": 0}),

@@ -63,7 +63,7 @@ def test_nobody_is_shut_out_and_nothing_is_cut_off(looked_at, entry, theme):
 
 
 def test_axe_finds_no_serious_violation_in_the_export_menu(looked_at):
-    page = looked_at("/kernel_drift", "light", 1440)
+    page = looked_at("/kernel_change", "light", 1440)
     page.get_by_role("button", name="Export").click()
     expect(page.get_by_role("button", name="Numbers, CSV")).to_be_visible(timeout=TIMEOUT_MS)
     assert violations(page) == []
@@ -79,7 +79,7 @@ def press_tab_until(page: Page, is_there: str, most: int = 120) -> None:
 
 
 def test_one_page_is_used_by_the_keyboard_alone(open_page):
-    page = open_page("/kernel_drift?training.max_steps=5000&training.loss_threshold=1e-9&outputs=linear")
+    page = open_page("/kernel_change?training.max_steps=5000&training.loss_threshold=1e-9&outputs=linear")
     field = "at.tagName === 'INPUT' && at.getAttribute('aria-label') === 'Widths m'"
     press_tab_until(page, field)
     page.keyboard.press("Control+A")
@@ -103,17 +103,17 @@ def test_one_page_is_used_by_the_keyboard_alone(open_page):
     press_tab_until(page, "at.tagName === 'BUTTON' && at.innerText.includes('Settings, JSON')", 40)
     with page.expect_download() as settings:
         page.keyboard.press("Enter")
-    assert settings.value.suggested_filename == "kernel-drift-spec.json"
+    assert settings.value.suggested_filename == "kernel-change-spec.json"
     page.keyboard.press("Escape")
 
     press_tab_until(page, "at.dataset.title?.startsWith('Download plot')")
     with page.expect_download() as image:
         page.keyboard.press("Enter")
-    assert image.value.suggested_filename == "kernel_drift-against_width.svg"
+    assert image.value.suggested_filename == "kernel_change-against_width.svg"
 
 
 @pytest.mark.parametrize("query", ["?widths=%00%ff&job=%F0%9F%A6%84", "?preset=<script>alert(1)</script>&widths=1e999"])
 def test_an_address_that_nobody_meant_is_answered_in_sentences(open_page, query):
-    page = open_page("/kernel_drift" + query)
+    page = open_page("/kernel_change" + query)
     expect(page.get_by_text(re.compile("In the address")).first).to_be_visible(timeout=TIMEOUT_MS)
     assert page.locator('[data-testid="stException"]').count() == 0

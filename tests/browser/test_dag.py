@@ -7,7 +7,7 @@ import json
 import pytest
 from playwright.sync_api import TimeoutError, expect
 
-from ntk_core.graphs import bottleneck_layer_graph, graph_data
+from ntk_core.networks.graphs import bottleneck_layer_graph, graph_data
 from tests.browser.conftest import READY
 
 pytestmark = pytest.mark.browser

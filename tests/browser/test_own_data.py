@@ -54,7 +54,7 @@ def test_one_press_runs_the_kernel_change_on_what_was_brought(open_page, tmp_pat
     bring(page, path)
     expect(page.get_by_text("60 rows, 4 columns")).to_be_visible(timeout=TIMEOUT_MS)
     page.get_by_role("button", name="Watch its kernel move").click()
-    page.wait_for_url("**/kernel_drift?**", timeout=TIMEOUT_MS)
+    page.wait_for_url("**/kernel_change?**", timeout=TIMEOUT_MS)
     expect(page.get_by_role("button", name="Stop")).to_be_visible(timeout=TIMEOUT_MS)
     (kept,) = (data_directory / "linearity-lab" / "uploads").iterdir()
     wait_until(page, f"location.search.includes('{kept.stem}')", timeout=TIMEOUT_MS)

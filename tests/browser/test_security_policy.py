@@ -22,7 +22,7 @@ def test_every_page_draws_its_figure(open_page, entry):
 
 
 def test_a_picture_and_a_file_arrive(open_page):
-    page = open_page("/kernel_drift")
+    page = open_page("/kernel_change")
     page.wait_for_selector(FIGURE, timeout=60_000)
     with page.expect_download() as picture:
         page.locator(".js-plotly-plot").first.hover()
@@ -33,4 +33,4 @@ def test_a_picture_and_a_file_arrive(open_page):
     entries.first.wait_for()
     with page.expect_download() as file:
         entries.first.click()
-    assert file.value.suggested_filename.startswith("kernel-drift.")
+    assert file.value.suggested_filename.startswith("kernel-change.")

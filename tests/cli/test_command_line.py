@@ -14,14 +14,15 @@ from pathlib import Path
 import pytest
 
 from ntk_core.cli import main
-from ntk_core.events import Ended, parse_event
-from ntk_core.papers import PRESETS
-from ntk_core.results import DriftResult
-from ntk_core.specs import KernelDriftSpec, TrainingSpec, canonical_json, digest
+from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.experiments.kernel_change.result import KernelChangeResult
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import PRESETS, canonical_json, digest
+from ntk_core.runs.events import Ended, parse_event
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = ["--set", "widths=10,20", "num_seeds=1", "outputs=linear", "training.max_steps=50", "training.num_records=4"]
-SLOW = KernelDriftSpec(
+SLOW = KernelChangeSpec(
     widths=(3, 3000),  # done soon, then work for half a minute
     outputs=("linear",),
     num_seeds=1,
@@ -91,7 +92,7 @@ def test_json_prints_one_event_a_line_and_out_holds_the_result(finished):
     assert events[0].kind == "estimated"
     ended = events[-1]
     assert isinstance(ended, Ended)
-    result = DriftResult.model_validate_json((out / "result.json").read_bytes())
+    result = KernelChangeResult.model_validate_json((out / "result.json").read_bytes())
     assert result == ended.result
     assert result.spec.widths == (10, 20)
     rows = list(csv.DictReader((out / "points.csv").read_text().splitlines()))
@@ -99,16 +100,16 @@ def test_json_prints_one_event_a_line_and_out_holds_the_result(finished):
     assert [float(row["sup_kernel_change"]) for row in rows] == [
         run.sup_change for point in result.points for run in point.runs
     ]
-    assert digest(result.spec) == digest(KernelDriftSpec.model_validate_json((out / "spec.json").read_bytes()))
+    assert digest(result.spec) == digest(KernelChangeSpec.model_validate_json((out / "spec.json").read_bytes()))
 
 
 def test_a_second_run_computes_nothing_again(finished, capsys):
     out, _ = finished
-    before = DriftResult.model_validate_json((out / "result.json").read_bytes())
+    before = KernelChangeResult.model_validate_json((out / "result.json").read_bytes())
     assert main(["run", str(out / "spec.json"), "--out", str(out), "--json"]) == 0
     events = [parse_event(line) for line in capsys.readouterr().out.splitlines()]
     assert [event.resumed for event in events if event.kind == "point_finished"] == [True, True]
-    after = DriftResult.model_validate_json((out / "result.json").read_bytes())
+    after = KernelChangeResult.model_validate_json((out / "result.json").read_bytes())
     assert after.points == before.points
 
 
@@ -144,7 +145,7 @@ def test_ctrl_c_leaves_a_run_that_resumes(tmp_path):
     assert b"Traceback" not in complaints
     assert b"The same command resumes the run" in complaints
     assert b"\n3 " in printed
-    cancelled = DriftResult.model_validate_json((out / "result.json").read_bytes())
+    cancelled = KernelChangeResult.model_validate_json((out / "result.json").read_bytes())
     assert (cancelled.status, [point.width for point in cancelled.points]) == ("cancelled", [3])
 
     with subprocess.Popen(command("run", spec, "--out", out, "--json"), cwd=ROOT, stdout=subprocess.PIPE) as process:
@@ -230,7 +231,7 @@ def test_settings_are_read_in_the_type_of_the_spec(setting, value, monkeypatch):
         ("wdths=3", "wdths", "widths"),
         ("training.rate=3", "training.rate", "learning_rate"),
         ("a.b.c=3", "a.b.c", "training.learning_rate"),
-        ("experiment=other", "experiment", "kernel_drift"),
+        ("experiment=other", "experiment", "kernel_change"),
         ("widths", "--set", "NAME=VALUE"),
         ("=3", "--set", "NAME=VALUE"),
         ("outputs=\x1b[31mred", "outputs", "linear"),

@@ -1,7 +1,7 @@
 """Early time in a terminal: departures, exponents and kernels, none without its count."""
 
-from ntk_core.specs import EarlyTimeSpec
-from ntk_core.summaries import summary
+from ntk_core.experiments.early_time.spec import EarlyTimeSpec
+from ntk_core.runs import summary
 from tests.dashboard.made_early import make_early_point
 
 SPEC = EarlyTimeSpec(swept="input_dim", values=(25, 50, 100))

@@ -12,8 +12,8 @@ import time
 import pytest
 
 from ntk_core.cli import _interruption
-from ntk_core.specs import canonical_json, digest
-from ntk_core.store import Store
+from ntk_core.runs import canonical_json, digest
+from ntk_core.runs.store import Store
 from tests.cli.test_command_line import ROOT, SLOW, command
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")

@@ -9,12 +9,12 @@ import sys
 
 import pytest
 
-from ntk_core.citation import cite_run
 from ntk_core.cli import main
-from ntk_core.events import parse_event
-from ntk_core.results import DriftResult
-from ntk_core.specs import digest
-from ntk_core.store import Store
+from ntk_core.experiments.kernel_change.result import KernelChangeResult
+from ntk_core.runs import digest
+from ntk_core.runs.citation import cite_run
+from ntk_core.runs.events import parse_event
+from ntk_core.runs.store import Store
 from tests.store.made_runs import SPEC, point, result, spec
 
 
@@ -49,7 +49,7 @@ def test_runs_are_listed_with_what_tells_them_apart(store, capsys):
     first, second, total = capsys.readouterr().out.splitlines()
     assert first.split()[:3] == [digest(spec(7))[:12], "cancelled", "1/2"]
     assert second.split()[:3] == [digest(SPEC)[:12], "completed", "2/2"]
-    assert second.endswith("kernel_drift: 2 widths, 10 to 20")
+    assert second.endswith("kernel_change: 2 widths, 10 to 20")
     assert total.startswith("2 runs, 0.0 of 2,000 MB")
     assert main(["list", "--status", "completed", "--json"]) == 0
     (line,) = capsys.readouterr().out.splitlines()
@@ -104,7 +104,7 @@ def test_runs_are_exported_and_imported_as_one_file(store, capsys, tmp_path, mon
 def test_one_run_is_exported_as_its_result_or_its_numbers(store, tmp_path):
     for name in ("one.json", "one.csv"):
         assert main(["export", digest(SPEC)[:8], "--out", str(tmp_path / name)]) == 0
-    assert DriftResult.model_validate_json((tmp_path / "one.json").read_bytes()) == result()
+    assert KernelChangeResult.model_validate_json((tmp_path / "one.json").read_bytes()) == result()
     rows = list(csv.DictReader(io.StringIO((tmp_path / "one.csv").read_text())))
     assert [row["width"] for row in rows] == ["10", "20"]
 

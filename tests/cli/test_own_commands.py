@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ntk_core.cli import main
-from ntk_core.datasets import load_dataset
+from ntk_core.data import load_dataset
 from tests.uploads.files import blobs, flowers, pets
 
 MODEL = """

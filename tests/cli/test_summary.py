@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ntk_core.results import DriftPoint, DriftRun, mean
-from ntk_core.specs import KernelDriftSpec
-from ntk_core.summaries import summary
-from ntk_core.summaries._kernel_drift import exponent
+from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.experiments.kernel_change.summary import exponent
+from ntk_core.runs import mean, summary
 
-SPEC = KernelDriftSpec(widths=(10, 100, 1000), outputs=("linear",), num_seeds=2)
+SPEC = KernelChangeSpec(widths=(10, 100, 1000), outputs=("linear",), num_seeds=2)
 
 
-def point(width: int, *runs: tuple[float, Any]) -> DriftPoint:
+def point(width: int, *runs: tuple[float, Any]) -> KernelChangePoint:
     found = tuple(
-        DriftRun(
+        KernelChangeRun(
             output="linear",
             seed=seed,
             learning_rate=1.0,
@@ -26,7 +26,7 @@ def point(width: int, *runs: tuple[float, Any]) -> DriftPoint:
         )
         for seed, (change, outcome) in enumerate(runs)
     )
-    return DriftPoint(width=width, num_params=1, runs=found, runtime_s=1.0)
+    return KernelChangePoint(width=width, num_params=1, runs=found, runtime_s=1.0)
 
 
 def test_an_exact_power_law_is_recovered_and_exclusions_are_counted():

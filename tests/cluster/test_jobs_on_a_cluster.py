@@ -7,13 +7,13 @@ import time
 import pytest
 
 from dashboard.jobs import Jobs
-from ntk_core.experiments import run
-from ntk_core.specs import KernelDriftSpec, with_settings
-from ntk_core.store import Store
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import run, with_settings
+from ntk_core.runs.store import Store
 
 pytestmark = pytest.mark.timeout(600)  # a worker process warms up
 SMALL = with_settings(
-    KernelDriftSpec(),
+    KernelChangeSpec(),
     {
         "widths": [4, 8],
         "outputs": ["linear"],

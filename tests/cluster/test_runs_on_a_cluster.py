@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from ntk_core.errors import InvalidInput
-from ntk_core.events import Ended, Estimated, PointFailed, PointFinished, PointProgress, PointStarted
-from ntk_core.experiments import run
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.fits import fit_power_law
-from ntk_core.specs import KernelDriftSpec, with_settings
+from ntk_core.runs import run, with_settings
+from ntk_core.runs.events import Ended, Estimated, PointFailed, PointFinished, PointProgress, PointStarted
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.usefixtures("quick_compilation"), pytest.mark.timeout(600)]
@@ -30,7 +30,7 @@ TINY_SETTINGS = {
     "training.max_steps": 30,
     "training.num_records": 5,
 }
-TINY = with_settings(KernelDriftSpec(), TINY_SETTINGS)
+TINY = with_settings(KernelChangeSpec(), TINY_SETTINGS)
 # Two points of seconds each, told of many times.
 SLOW = with_settings(
     TINY,
@@ -167,7 +167,7 @@ def test_a_point_that_does_not_fit_into_a_worker_fails_and_the_others_are_comput
 
 
 def test_workers_of_other_versions_are_named(cluster, monkeypatch):
-    from ntk_core.experiments import _cluster
+    from ntk_core.runs import _cluster
 
     real = _cluster.conditions()
     monkeypatch.setattr(_cluster, "conditions", lambda: {**real, "jax": "0.9.9"})
@@ -178,7 +178,7 @@ def test_workers_of_other_versions_are_named(cluster, monkeypatch):
 
 
 def test_a_scheduler_of_another_version_is_named(cluster, monkeypatch):
-    from ntk_core.experiments import _cluster
+    from ntk_core.runs import _cluster
 
     real = _cluster.conditions()
     monkeypatch.setattr(_cluster, "conditions", lambda: {**real, "distributed": "2020.1.0"})
@@ -199,7 +199,7 @@ def test_what_is_no_address_is_refused_before_anything_begins(address, monkeypat
 
 
 def test_an_address_where_nobody_answers_ends_the_run_with_a_sentence(monkeypatch):
-    from ntk_core.experiments import _cluster
+    from ntk_core.runs import _cluster
 
     monkeypatch.setattr(_cluster, "CONNECT_S", 1.0)
     monkeypatch.setenv("LINEARITY_LAB_SCHEDULER", "tcp://127.0.0.1:9")
@@ -216,7 +216,7 @@ def test_a_cluster_without_workers_is_not_waited_for_for_ever(lonely_scheduler, 
 
 
 def test_a_scheduler_that_hangs_is_not_waited_for_for_ever(lonely_scheduler, monkeypatch):
-    from ntk_core.experiments import _cluster
+    from ntk_core.runs import _cluster
 
     monkeypatch.setattr(_cluster, "ANSWER_S", 1.0)
     real = _cluster._Conversation._asked
@@ -234,8 +234,8 @@ def test_a_scheduler_that_hangs_is_not_waited_for_for_ever(lonely_scheduler, mon
 
 @pytest.mark.parametrize("given", ["soon", "-1", "inf", "nan"])
 def test_a_time_to_wait_that_is_no_number_is_named(given, monkeypatch):
-    from ntk_core.experiments import _cluster
-    from ntk_core.experiments._sites import SiteFailure
+    from ntk_core.runs import _cluster
+    from ntk_core.runs._sites import SiteFailure
 
     monkeypatch.setenv("LINEARITY_LAB_WORKER_WAIT_S", given)
     with pytest.raises(SiteFailure, match="LINEARITY_LAB_WORKER_WAIT_S"):
@@ -256,7 +256,7 @@ def test_a_run_whose_scheduler_dies_fails_with_a_sentence_and_keeps_its_points(l
 
 
 def test_dask_starts_only_for_who_asks_for_it():
-    code = "import sys, dashboard.jobs, ntk_core.cli, ntk_core.experiments; sys.exit('distributed' in sys.modules)"
+    code = "import sys, dashboard.jobs, ntk_core.cli, ntk_core.runs; sys.exit('distributed' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr or "dask was imported"
 

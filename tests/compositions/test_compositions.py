@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
-from ntk_core.compositions import (
+from ntk_core.errors import InvalidInput
+from ntk_core.experiments.hessian.spec import HessianSpec
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.experiments.lazy.spec import LazySpec
+from ntk_core.networks.compositions import (
     BLOCKS,
     Composition,
     composition_digest,
@@ -17,18 +21,8 @@ from ntk_core.compositions import (
     lay_out,
     parse_composition,
 )
-from ntk_core.errors import InvalidInput
-from ntk_core.spec_parts import ArchitectureSpec
-from ntk_core.specs import (
-    HessianSpec,
-    InvalidSpec,
-    KernelDriftSpec,
-    LazySpec,
-    canonical_json,
-    digest,
-    parse_spec,
-    with_settings,
-)
+from ntk_core.networks.spec import ArchitectureSpec
+from ntk_core.runs import InvalidSpec, canonical_json, digest, parse_spec, with_settings
 
 DENSE, TANH = {"kind": "dense", "width": "m"}, {"kind": "activation", "function": "tanh"}
 CONVOLUTION = {"kind": "convolution", "width": "m"}
@@ -121,9 +115,9 @@ def test_layers_that_do_not_fit_the_inputs_are_named(layers, shape, field):
 def test_layers_that_fit_at_one_width_only_are_refused_for_the_other():
     composition = str(composed(DENSE, {"kind": "residual", "layers": [{"kind": "dense", "width": 30}]}))
     settings = {"architecture.kind": "composed", "architecture.composition": composition}
-    assert with_settings(KernelDriftSpec(), {**settings, "widths": [30]}).architecture.widths(30) == (30, 30)
+    assert with_settings(KernelChangeSpec(), {**settings, "widths": [30]}).architecture.widths(30) == (30, 30)
     with pytest.raises(InvalidSpec, match=r"architecture.composition: layers.2.layers: 30 inside, 100 around"):
-        with_settings(KernelDriftSpec(), {**settings, "widths": [30, 100]})
+        with_settings(KernelChangeSpec(), {**settings, "widths": [30, 100]})
 
 
 VERDICTS = [
@@ -192,7 +186,7 @@ def test_any_text_is_a_network_or_one_sentence(part):
 
 
 def test_a_spec_with_own_layers_has_a_canonical_text_and_nothing_that_they_do_not_use():
-    spec = with_settings(KernelDriftSpec(), {"architecture.kind": "composed"})
+    spec = with_settings(KernelChangeSpec(), {"architecture.kind": "composed"})
     again = parse_spec(json.loads(canonical_json(spec)))
     assert again == spec
     assert "depth" not in canonical_json(spec)
@@ -203,7 +197,7 @@ def test_a_spec_with_own_layers_has_a_canonical_text_and_nothing_that_they_do_no
 
 
 def test_specs_without_own_layers_are_as_they_were():
-    assert "composition" not in canonical_json(KernelDriftSpec())
+    assert "composition" not in canonical_json(KernelChangeSpec())
     assert "composition" not in canonical_json(HessianSpec())
     assert "composition" in canonical_json(with_settings(HessianSpec(), {"networks": ["linear", "composed"]}))
 
@@ -219,7 +213,7 @@ def test_a_hessian_of_kinked_layers_is_refused_by_the_name_of_the_setting():
 def test_convolutions_on_a_table_are_refused_beside_the_setting():
     text = str(composition_examples()["convolution"])
     with pytest.raises(InvalidSpec, match=r"architecture.composition: layers.1.kind: convolution"):
-        with_settings(KernelDriftSpec(), {"architecture.kind": "composed", "architecture.composition": text})
+        with_settings(KernelChangeSpec(), {"architecture.kind": "composed", "architecture.composition": text})
 
 
 def test_an_architecture_of_own_layers_says_their_widths_biases_and_activations():

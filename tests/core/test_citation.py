@@ -6,10 +6,8 @@ import re
 
 import pytest
 
-from ntk_core.citation import bibtex, cite_run
-from ntk_core.papers import PRESETS
-from ntk_core.results import RESULTS, Provenance
-from ntk_core.specs import digest
+from ntk_core.runs import EXPERIMENTS, PRESETS, Provenance, digest
+from ntk_core.runs.citation import bibtex, cite_run
 from tests.dashboard.made_results import make_points, make_result
 
 PROVENANCE = Provenance(
@@ -24,13 +22,14 @@ PROVENANCE = Provenance(
 
 def empty_result(name: str):
     spec = PRESETS[name].spec
-    return RESULTS[spec.experiment](spec=spec, points=(), provenance=PROVENANCE, status="cancelled", runtime_s=1.0)
+    result = EXPERIMENTS[spec.experiment].result
+    return result(spec=spec, points=(), provenance=PROVENANCE, status="cancelled", runtime_s=1.0)
 
 
 def test_a_citation_names_versions_seeds_digest_date_and_data():
     result = make_result(make_points(), seed=7, num_seeds=3)
     text = cite_run(result)
-    for part in (digest(result.spec), "kernel drift", "seeds 7 to 9", "completed", "2026-01-02 03:04:05 UTC",
+    for part in (digest(result.spec), "kernel change", "seeds 7 to 9", "completed", "2026-01-02 03:04:05 UTC",
                  "linearity-lab 0.1.0, jax 0.10.2", "cpu: cpu", "float32", "ab" * 32):  # fmt: skip
         assert part in text
     assert "missing" not in text

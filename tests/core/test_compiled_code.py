@@ -14,25 +14,27 @@ from pathlib import Path
 
 import pytest
 
-from ntk_core import compiled_code
-from ntk_core.compiled_code import OFF, VARIABLE, compiled_code_directory, keep_compiled_code
+from ntk_core.runs import compiled_code
+from ntk_core.runs.compiled_code import OFF, VARIABLE, compiled_code_directory, keep_compiled_code
 
 ROOT = Path(__file__).resolve().parents[2]
 JAX_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
 # A training run of three networks and its kernels, to the last bit, and how many programs came from the disk.
 RUN = """
 import json, sys
-from ntk_core.compiled_code import keep_compiled_code
+from ntk_core.runs.compiled_code import keep_compiled_code
 keep_compiled_code()
 if sys.argv[1:]:  # as on a full disk: files end after so many bytes, and the writer is told
     import resource
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
 import jax
 import ntk_core
-from ntk_core.specs import KernelDriftSpec, TrainingSpec
+from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 found = []
 jax.monitoring.register_event_listener(lambda name, **_: found.append(name))
-spec = KernelDriftSpec(widths=(8,), outputs=("linear",), num_seeds=1, training=TrainingSpec(max_steps=3, num_records=2))
+training = TrainingSpec(max_steps=3, num_records=2)
+spec = KernelChangeSpec(widths=(8,), outputs=("linear",), num_seeds=1, training=training)
 *_, ended = ntk_core.run(spec)
 (point,) = ended.result.points
 print(json.dumps([point.model_dump(mode="json", include={"runs"}), found.count("/jax/compilation_cache/cache_hits")]))

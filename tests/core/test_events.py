@@ -7,11 +7,12 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from ntk_core.events import Ended, Estimated, PointFailed, PointFinished, PointProgress, event_json, parse_event
-from ntk_core.results import DriftPoint, DriftResult, DriftRun, Provenance
-from ntk_core.specs import KernelDriftSpec
+from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeResult, KernelChangeRun
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import Provenance
+from ntk_core.runs.events import Ended, Estimated, PointFailed, PointFinished, PointProgress, event_json, parse_event
 
-RUN = DriftRun(
+RUN = KernelChangeRun(
     output="swish",
     seed=3,
     learning_rate=0.5,
@@ -20,9 +21,11 @@ RUN = DriftRun(
     change=(0.0, 0.25, math.nan),
     loss=(1.0, 2.0, math.inf),
 )
-POINT = DriftPoint(width=10, num_params=70, runs=(RUN,), runtime_s=0.1)
+POINT = KernelChangePoint(width=10, num_params=70, runs=(RUN,), runtime_s=0.1)
 PROVENANCE = Provenance(versions={"jax": "0"}, platform="p", device="cpu", dtype="float32", started_at="2026-01-01")
-RESULT = DriftResult(spec=KernelDriftSpec(), points=(POINT,), provenance=PROVENANCE, status="cancelled", runtime_s=1.0)
+RESULT = KernelChangeResult(
+    spec=KernelChangeSpec(), points=(POINT,), provenance=PROVENANCE, status="cancelled", runtime_s=1.0
+)
 
 
 @pytest.mark.parametrize(

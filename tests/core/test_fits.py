@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ntk_core.fits import fit_power_law
-from ntk_core.results import mean
+from ntk_core.runs import mean
 
 WIDTHS = np.repeat([30, 100, 300, 1000, 3000], 4)
 

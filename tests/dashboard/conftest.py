@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from streamlit.runtime.pages_manager import PagesManager
 
-from ntk_core.events import Estimated
-from ntk_core.results import DriftResult
-from ntk_core.specs import digest
+from ntk_core.experiments.kernel_change.result import KernelChangeResult
+from ntk_core.runs import digest
+from ntk_core.runs.events import Estimated
 
 
 class FakeJobs:
@@ -120,7 +120,7 @@ def gallery(monkeypatch: pytest.MonkeyPatch, tmp_path) -> Iterator[Callable]:
 
     monkeypatch.setattr(module, "GALLERY", tmp_path)
 
-    def put(name: str, result: DriftResult) -> None:
+    def put(name: str, result: KernelChangeResult) -> None:
         (tmp_path / f"{name}.json").write_text(result.model_dump_json(), encoding="utf-8")
 
     yield put

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from ntk_core.results import DynamicsPoint, DynamicsResult, DynamicsRun, ModelPath
-from ntk_core.specs import DatasetSpec, DynamicsSpec
+from ntk_core.data.spec import DatasetSpec
+from ntk_core.experiments.dynamics.result import DynamicsPoint, DynamicsResult, DynamicsRun, ModelPath
+from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from tests.dashboard.made_results import make_points, make_result
 
 STEPS = (0, 1, 10, 100)

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from ntk_core.results import Constants, EarlyPoint, EarlyResult, EarlyRun, KernelComparison, ModelCurve
-from ntk_core.specs import EarlyTimeSpec
+from ntk_core.experiments.early_time.result import (
+    Constants,
+    EarlyPoint,
+    EarlyResult,
+    EarlyRun,
+    KernelComparison,
+    ModelCurve,
+)
+from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from tests.dashboard.made_results import make_points, make_result
 
 STEPS = (0, 1, 10, 100, 1000)

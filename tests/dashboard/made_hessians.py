@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ntk_core.results import (
+from ntk_core.experiments.hessian.result import (
     BallBound,
     HessianBlocks,
     HessianPoint,
@@ -12,7 +12,7 @@ from ntk_core.results import (
     NonlinearParts,
     TrainedChange,
 )
-from ntk_core.specs import HessianSpec
+from ntk_core.experiments.hessian.spec import HessianSpec
 from tests.dashboard.made_results import make_points, make_result
 
 EXPONENTS = {"linear": -0.5, "nonlinear-output": 0.0, "convnet": -0.4}
@@ -82,5 +82,5 @@ def make_hessian_result(points, **settings) -> HessianResult:
         widths=tuple({point.width for point in points}),
         **settings,
     )
-    drift = make_result(make_points())
-    return HessianResult(spec=spec, points=points, provenance=drift.provenance, status="completed", runtime_s=12.0)
+    base = make_result(make_points())
+    return HessianResult(spec=spec, points=points, provenance=base.provenance, status="completed", runtime_s=12.0)

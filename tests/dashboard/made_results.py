@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from ntk_core.results import DriftPoint, DriftResult, DriftRun, Provenance
-from ntk_core.specs import KernelDriftSpec
+from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeResult, KernelChangeRun
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import Provenance
 
 
-def make_run(output: str, seed: int, change: float, outcome: str = "converged", learning_rate: float = 0.5) -> DriftRun:
+def make_run(
+    output: str, seed: int, change: float, outcome: str = "converged", learning_rate: float = 0.5
+) -> KernelChangeRun:
     """A run that ends at step 100 with this kernel change."""
-    return DriftRun(
+    return KernelChangeRun(
         output=output,
         seed=seed,
         learning_rate=learning_rate,
@@ -19,11 +22,11 @@ def make_run(output: str, seed: int, change: float, outcome: str = "converged", 
     )
 
 
-def make_points(widths=(30, 100, 1000), seeds=3, exponents=None, spread=0.1) -> tuple[DriftPoint, ...]:
+def make_points(widths=(30, 100, 1000), seeds=3, exponents=None, spread=0.1) -> tuple[KernelChangePoint, ...]:
     """Points that follow a power law for each output, with seeds around it."""
     exponents = exponents or {"linear": -1.0, "softmax": 0.0}
     return tuple(
-        DriftPoint(
+        KernelChangePoint(
             width=width,
             num_params=13 * width,
             runs=tuple(
@@ -37,8 +40,8 @@ def make_points(widths=(30, 100, 1000), seeds=3, exponents=None, spread=0.1) -> 
     )
 
 
-def make_result(points: tuple[DriftPoint, ...], **settings) -> DriftResult:
-    spec = KernelDriftSpec(widths=tuple(point.width for point in points), outputs=("linear", "softmax"), **settings)
+def make_result(points: tuple[KernelChangePoint, ...], **settings) -> KernelChangeResult:
+    spec = KernelChangeSpec(widths=tuple(point.width for point in points), outputs=("linear", "softmax"), **settings)
     provenance = Provenance(
         versions={"linearity-lab": "0.1.0", "jax": "0.10.2"},
         platform="Python 3.11 on Linux",
@@ -47,4 +50,4 @@ def make_result(points: tuple[DriftPoint, ...], **settings) -> DriftResult:
         started_at="2026-01-02T03:04:05+00:00",
         data_sha256="ab" * 32,
     )
-    return DriftResult(spec=spec, points=points, provenance=provenance, status="completed", runtime_s=12.0)
+    return KernelChangeResult(spec=spec, points=points, provenance=provenance, status="completed", runtime_s=12.0)

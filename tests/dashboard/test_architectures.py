@@ -10,13 +10,14 @@ from dashboard.comparison import check_both
 from dashboard.figures import architectures as figures
 from dashboard.figures.network_drawing import drawn, layer_rows, size_rows
 from dashboard.figures.style import network_style, pair_styles
-from ntk_core.compositions import composition_examples
 from ntk_core.errors import TooLarge
+from ntk_core.experiments.kernel_change.result import KernelSnapshot
+from ntk_core.experiments.kernel_change.spec import INFINITE_WIDTH_KINDS
+from ntk_core.networks.compositions import composition_examples
+from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.pairs import PAIRS, PARTS, ArchitecturePair, pair_of
-from ntk_core.papers import PRESETS
-from ntk_core.results import KernelSnapshot
-from ntk_core.specs import INFINITE_WIDTH_KINDS, ArchitectureSpec, InvalidSpec, with_settings
-from ntk_core.vocabulary import ARCHITECTURES
+from ntk_core.runs import PRESETS, InvalidSpec, with_settings
+from ntk_core.settings.vocabulary import ARCHITECTURES
 from tests.dashboard.made_results import make_points
 from tests.dashboard.open_pages import checked, open_page, words
 
@@ -129,7 +130,7 @@ def test_the_larger_network_decides_what_fits(monkeypatch):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_counted_parameters_and_smallest_width_are_those_of_the_network(kind):
-    from ntk_core.experiments._networks import build_network
+    from ntk_core.networks.build import build_network
 
     pair = ArchitecturePair(a=architecture(kind), widths=(20,))
     net = build_network(pair.a, 20, pair.shapes.num_outputs, "linear")

@@ -13,15 +13,15 @@ from dashboard.figures import style as module
 from dashboard.figures.style import graph_style, hessian_style, network_style, pair_styles
 from dashboard.lecture import STEPS
 from ntk_core.pairs import PAIRS
-from ntk_core.papers import PRESETS
-from ntk_core.vocabulary import ARCHITECTURES, HESSIAN_NETWORKS, OUTPUTS, PARAMETERIZATIONS
+from ntk_core.runs import PRESETS
+from ntk_core.settings.vocabulary import ARCHITECTURES, HESSIAN_NETWORKS, OUTPUTS, PARAMETERIZATIONS
 from tests.dashboard.open_pages import checked, open_page
 
 OKABE_ITO = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"}
 SHOWN = [(spec.experiment, name) for name, preset in PRESETS.items() if (spec := preset.spec)] + [
     ("architectures", name) for name in PAIRS
 ]
-SHOWN.remove(("kernel_drift", "kernel-convergence"))  # a pair of networks
+SHOWN.remove(("kernel_change", "kernel-convergence"))  # a pair of networks
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from dashboard.figures import dynamics as figures
 from dashboard.figures import dynamics_ball
 from dashboard.figures.dynamics_frames import moving
 from dashboard.figures.dynamics_panels import panels
-from ntk_core.specs import DynamicsSpec
+from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from tests.dashboard.made_dynamics import STEPS, make_dynamics_points, make_dynamics_result
 from tests.dashboard.open_pages import checked, open_page, words
 

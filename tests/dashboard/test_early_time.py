@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dashboard.figures import early_sweep, early_time
-from ntk_core.papers import PRESETS
-from ntk_core.specs import EarlyTimeSpec, with_settings
+from ntk_core.experiments.early_time.spec import EarlyTimeSpec
+from ntk_core.runs import PRESETS, with_settings
 from tests.dashboard.made_early import STEPS, make_early_point, make_early_result, make_early_run
 from tests.dashboard.open_pages import open_page, words
 

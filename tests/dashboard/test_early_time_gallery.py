@@ -3,9 +3,8 @@
 import pytest
 
 from dashboard.gallery import GALLERY, gallery_result
-from ntk_core.experiments import run
-from ntk_core.specs import with_settings
-from ntk_core.summaries import fit_discrepancy, fit_kernel_distance
+from ntk_core.experiments.early_time.summary import fit_discrepancy, fit_kernel_distance
+from ntk_core.runs import run, with_settings
 
 NAMES = sorted(path.stem for path in GALLERY.glob("hu-*.json"))
 

@@ -14,10 +14,10 @@ from dashboard.glossary import GLOSSARY, search
 from dashboard.navigation import PAGES
 from dashboard.settings import settings
 from ntk_core.pairs import ArchitecturePair
-from ntk_core.specs import EXPERIMENTS
+from ntk_core.runs import EXPERIMENTS
 from tests.dashboard.open_pages import open_page, words
 
-SPECS: tuple[type[BaseModel], ...] = (*EXPERIMENTS.values(), ArchitecturePair)
+SPECS: tuple[type[BaseModel], ...] = (*(each.spec for each in EXPERIMENTS.values()), ArchitecturePair)
 SETTINGS = {f"{spec.__name__}.{setting.name}": setting for spec in SPECS for setting in settings(spec)}
 # Settings that have a symbol in the papers.
 SYMBOLS = {

@@ -14,10 +14,9 @@ import pytest
 import ntk_core
 from dashboard.components.provenance import provenance_sentence
 from dashboard.exports import command_line, page_html, program
-from dashboard.figures import kernel_drift as figures
-from ntk_core.events import Ended
-from ntk_core.papers import PRESETS
-from ntk_core.specs import EXPERIMENTS, digest, with_settings
+from dashboard.figures import kernel_change as figures
+from ntk_core.runs import EXPERIMENTS, PRESETS, digest, with_settings
+from ntk_core.runs.events import Ended
 from tests.dashboard.made_results import make_points, make_result
 from tests.dashboard.open_pages import ROOT
 
@@ -70,7 +69,7 @@ def test_the_origin_says_how_many_points_are_of_earlier_runs():
 
 
 SMALL: dict[str, dict] = {
-    "kernel_drift": {"widths": (2, 3)},
+    "kernel_change": {"widths": (2, 3)},
     "hessian": {"widths": (8,)},
     "lazy": {"widths": (8,), "scales": (1.0, 2.0)},
 }

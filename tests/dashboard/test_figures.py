@@ -9,10 +9,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dashboard.figures import kernel_drift as figures
+from dashboard.figures import kernel_change as figures
 from dashboard.figures.style import network_style, width_label
-from ntk_core.results import DriftPoint
-from ntk_core.vocabulary import OUTPUTS
+from ntk_core.experiments.kernel_change.result import KernelChangePoint
+from ntk_core.settings.vocabulary import OUTPUTS
 from tests.dashboard.contrast import contrast
 from tests.dashboard.made_results import make_points, make_run
 
@@ -96,7 +96,7 @@ def test_runs_that_did_not_converge_are_open_markers_named_in_the_caption_and_in
     )
     points = (
         *make_points((30, 100), exponents={"linear": -1.0}),
-        DriftPoint(width=1000, num_params=1, runs=bad, runtime_s=1),
+        KernelChangePoint(width=1000, num_params=1, runs=bad, runtime_s=1),
     )
     figure = figures.change_against_width(points)
     assert seeds(figure, "linear")["marker"]["symbol"][-3:] == ["circle", "circle-open", "circle-open"]
@@ -109,7 +109,7 @@ def test_runs_that_did_not_converge_are_open_markers_named_in_the_caption_and_in
 
 
 def test_width_without_a_converged_run_has_seeds_and_no_mean():
-    lost = DriftPoint(width=1000, num_params=1, runs=(make_run("linear", 0, 9.0, "over-budget"),), runtime_s=1)
+    lost = KernelChangePoint(width=1000, num_params=1, runs=(make_run("linear", 0, 9.0, "over-budget"),), runtime_s=1)
     figure = figures.change_against_width((*make_points((30, 100), exponents={"linear": -1.0}), lost))
     assert 1000 not in numbers(mean_line(figure, "linear")["x"])
     assert 1000 in numbers(seeds(figure, "linear")["x"])

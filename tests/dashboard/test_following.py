@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from dashboard.components.run_panel import CROWD, REFRESH_S, WAITING_REFRESH_S, progress_words, refresh_s
-from ntk_core.specs import KernelDriftSpec
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from tests.dashboard.open_pages import checked, open_page, words
 
-SPEC = KernelDriftSpec(widths=(30, 100, 1000))
+SPEC = KernelChangeSpec(widths=(30, 100, 1000))
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_waiting_says_the_place_the_beginning_and_the_end(running):
 
 def test_the_reason_why_a_worker_was_replaced_is_shown(jobs):
     cause = "the worker process was killed by the system (SIGKILL) at width 1000; another one went on"
-    app = checked(open_page("kernel_drift", job=jobs.add(SPEC, interruption=cause)))
+    app = checked(open_page("kernel_change", job=jobs.add(SPEC, interruption=cause)))
     assert cause in words(app)
 
 
@@ -44,8 +44,8 @@ def test_all_viewers_together_look_no_more_often_than_a_small_crowd(jobs, runnin
 
 def test_another_job_in_its_place_is_followed_instead_of_the_first(jobs):
     first = jobs.add(SPEC)
-    app = checked(open_page("kernel_drift", job=first))
+    app = checked(open_page("kernel_change", job=first))
     assert jobs.left == []
-    app.query_params["job"] = jobs.add(KernelDriftSpec(widths=(30, 100)))
+    app.query_params["job"] = jobs.add(KernelChangeSpec(widths=(30, 100)))
     checked(app.run())
     assert jobs.left == [first]

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from dashboard.navigation import PAGES
 from dashboard.settings import settings
 from ntk_core.pairs import PAIRS
-from ntk_core.papers import PRESETS
+from ntk_core.runs import PRESETS
 from tests.dashboard.open_pages import open_page, words
 
 NUM_URLS = 300

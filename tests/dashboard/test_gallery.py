@@ -6,15 +6,14 @@ import pytest
 
 from dashboard.gallery import GALLERY, gallery_result
 from ntk_core.cli import main
-from ntk_core.experiments import run
 from ntk_core.fits import fit_power_law
 from ntk_core.gallery import gallery_specs
-from ntk_core.specs import with_settings
+from ntk_core.runs import run, with_settings
 
 SPECS = gallery_specs()
 NAMES = sorted(path.relative_to(GALLERY).with_suffix("").as_posix() for path in GALLERY.glob("**/[!.]*.json"))
 NAMES = [name for name in NAMES if not name.startswith(".")]
-DRIFTS = [name for name in NAMES if SPECS[name].experiment == "kernel_drift"]
+KERNEL_CHANGES = [name for name in NAMES if SPECS[name].experiment == "kernel_change"]
 
 
 def test_every_preset_and_every_pair_is_there():
@@ -31,7 +30,7 @@ def test_a_gallery_result_is_that_of_its_preset_and_says_where_it_comes_from(nam
     assert result.provenance.data_sha256
 
 
-@pytest.mark.parametrize("name", [name for name in DRIFTS if name != "liu-fig1-right"])
+@pytest.mark.parametrize("name", [name for name in KERNEL_CHANGES if name != "liu-fig1-right"])
 def test_one_point_of_the_gallery_is_found_again(name):
     """The smallest width and first seed, computed anew; liu-fig1-right has one large width, with the runs of left."""
     shown = gallery_result(name)

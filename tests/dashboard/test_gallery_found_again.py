@@ -1,6 +1,6 @@
 """The beginning of one point of every preset is computed anew: the cheapest point, its first seed, its first steps.
 
-Presets of kernel drift and of Hessians, and the pairs, are computed anew to their end in test_gallery.py and
+Presets of kernel change and of Hessians, and the pairs, are computed anew to their end in test_gallery.py and
 test_hessian_gallery.py. The others would take minutes to their end: here they go three steps, which needs the same
 data, networks, kernels and rates, and what is measured once (Hessians of graphs, balls, other outputs) is left out.
 """
@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 
 from dashboard.gallery import gallery_result
-from ntk_core.experiments import run
 from ntk_core.gallery import gallery_specs
-from ntk_core.papers import PRESETS
-from ntk_core.specs import with_settings
+from ntk_core.runs import PRESETS, run, with_settings
 
 NUM_STEPS = 3
 # After three steps only the order of float32 sums differs, by some hundred ulps of each kernel entry; a change of the
@@ -34,7 +32,7 @@ FIRST = {"dag": ("outputs",), "dynamics": ("outputs", "methods"), "optimization"
 CURVES = ("change", "loss", "difference", "smallest", "test_loss", "train_loss")
 AT_START = ("learning_rate", "kappa", "hessian", "first_loss", "min_in_degree", "infinite_distance")
 KERNELS = ("kernel", "difference", "frobenius_difference")
-TO_THE_END = {name for name, spec in gallery_specs().items() if spec.experiment in ("kernel_drift", "hessian")}
+TO_THE_END = {name for name, spec in gallery_specs().items() if spec.experiment in ("kernel_change", "hessian")}
 BEGUN = [name for name, preset in PRESETS.items() if preset.spec.experiment in LESS]
 
 

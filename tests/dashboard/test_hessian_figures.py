@@ -8,9 +8,9 @@ import pytest
 from dashboard.figures import hessian as figures
 from dashboard.figures import hessian_parts as parts
 from dashboard.figures.style import hessian_style
+from ntk_core.experiments.hessian.spec import Series
 from ntk_core.fits import PowerLaw, becomes_linear
-from ntk_core.specs import Series
-from ntk_core.vocabulary import HESSIAN_NETWORKS, PARAMETERIZATIONS
+from ntk_core.settings.vocabulary import HESSIAN_NETWORKS, PARAMETERIZATIONS
 from tests.dashboard.made_hessians import make_hessian_points, make_point
 from tests.dashboard.test_figures import numbers, one, traces
 

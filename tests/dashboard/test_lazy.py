@@ -6,7 +6,7 @@ import pytest
 
 from dashboard.figures import lazy as figures
 from dashboard.gallery import gallery_result
-from ntk_core.results import LazyPoint, LazyRun
+from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
 from tests.dashboard.open_pages import open_page, words
 
 

@@ -16,10 +16,9 @@ from dashboard.gallery import gallery_result
 from dashboard.lecture import STEPS, named_option, option_name, step_index
 from dashboard.navigation import PAGES
 from ntk_core.errors import InvalidInput
+from ntk_core.experiments.hessian.spec import Series
 from ntk_core.fits import fit_power_law
-from ntk_core.papers import PRESETS
-from ntk_core.results import mean
-from ntk_core.specs import Series
+from ntk_core.runs import PRESETS, mean
 from tests.dashboard.open_pages import checked, open_page, words
 
 NAMES = [step.name for step in STEPS]

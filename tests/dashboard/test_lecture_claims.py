@@ -15,9 +15,9 @@ from dashboard.figures.sweep import mean_change
 from dashboard.gallery import gallery_result
 from dashboard.lecture import STEPS
 from dashboard.lecture._beyond import gap_before
+from ntk_core.experiments.hessian.spec import Series
 from ntk_core.fits import LINEARITY_LIMIT, fit_power_law
-from ntk_core.results import Value, mean
-from ntk_core.specs import Series
+from ntk_core.runs import Value, mean
 
 
 def points(name):

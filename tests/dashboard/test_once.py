@@ -7,9 +7,8 @@ import streamlit as st
 
 from dashboard.components.once import once
 from ntk_core.errors import TooLarge
-from ntk_core.experiments import check_time
-from ntk_core.experiments._estimate import _most_in_time
-from ntk_core.papers import PRESETS
+from ntk_core.runs import PRESETS, check_time
+from ntk_core.runs._estimate import _most_in_time
 
 
 @pytest.fixture(autouse=True)

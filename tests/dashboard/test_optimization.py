@@ -8,10 +8,10 @@ import pytest
 
 from dashboard.figures import optimization as figures
 from dashboard.gallery import gallery_result
+from ntk_core.experiments.optimization.result import OptimizationPoint, OptimizationRun
+from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.fits import fit_power_law
-from ntk_core.papers import PRESETS
-from ntk_core.results import OptimizationPoint, OptimizationRun
-from ntk_core.specs import OptimizationSpec
+from ntk_core.runs import PRESETS
 from tests.dashboard.open_pages import open_page, words
 
 NAN = math.nan

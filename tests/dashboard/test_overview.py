@@ -18,12 +18,22 @@ from dashboard.gallery import gallery_result
 from dashboard.lecture import step_index
 from dashboard.navigation import PAGES
 from dashboard.thumbnails import page_thumbnail
-from ntk_core.papers import PRESETS
+from ntk_core.runs import PRESETS
 from tests.dashboard.contrast import contrast
 from tests.dashboard.made_results import make_run
 from tests.dashboard.open_pages import open_page, words
 
-DRAWN = ("lecture", "kernel_drift", "hessian", "architectures", "dynamics", "optimization", "lazy", "early_time", "dag")
+DRAWN = (
+    "lecture",
+    "kernel_change",
+    "hessian",
+    "architectures",
+    "dynamics",
+    "optimization",
+    "lazy",
+    "early_time",
+    "dag",
+)
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -124,7 +134,7 @@ def test_pictures_of_pages_are_drawn_from_the_gallery(page):
 def test_without_a_gallery_the_overview_still_leads_everywhere(gallery):
     app = open_page("overview")
     assert len(app.get("page_link")) == len(QUESTIONS) + len(PAGES) - 1
-    assert page_thumbnail("kernel_drift") == ""
+    assert page_thumbnail("kernel_change") == ""
 
 
 def test_all_pictures_together_take_little_of_a_second():

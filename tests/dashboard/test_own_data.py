@@ -10,8 +10,9 @@ from streamlit.testing.v1 import AppTest
 
 from dashboard.components.bring_data import example_file
 from dashboard.figures import own_data as figures
-from ntk_core.specs import DynamicsSpec, KernelDriftSpec
-from ntk_core.uploads import Choices, Cleaned, clean_upload, keep_upload, parse_upload, suggested_choices
+from ntk_core.data.uploads import Choices, Cleaned, clean_upload, keep_upload, parse_upload, suggested_choices
+from ntk_core.experiments.dynamics.spec import DynamicsSpec
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from tests.dashboard.open_pages import checked, open_page, words
 from tests.uploads.files import arrays, blobs, flowers, pets
 
@@ -95,13 +96,13 @@ def test_the_sentence_goes_when_the_choice_is_mended():
 def test_one_press_keeps_the_data_and_runs_the_kernel_change_on_them(jobs, data_directory):
     app = pressed(brought(flowers(), "flowers.csv"), "run")
     (spec,) = jobs.submitted
-    assert isinstance(spec, KernelDriftSpec)
+    assert isinstance(spec, KernelChangeSpec)
     assert spec.is_private
     assert (data_directory / "uploads" / f"{spec.dataset.digest}.npz").exists()
-    app.switch_page("pages/kernel_drift.py")  # as the page itself does in a browser
+    app.switch_page("pages/kernel_change.py")  # as the page itself does in a browser
     checked(app.run())
-    assert app.selectbox(key="kernel_drift.dataset.name").value == "upload"
-    assert app.selectbox(key="kernel_drift.dataset.digest").value == spec.dataset.digest
+    assert app.selectbox(key="kernel_change.dataset.name").value == "upload"
+    assert app.selectbox(key="kernel_change.dataset.digest").value == spec.dataset.digest
 
 
 def test_a_number_to_be_learned_leads_to_the_linear_model(jobs):
@@ -119,23 +120,23 @@ def test_a_number_to_be_learned_leads_to_the_linear_model(jobs):
 
 def test_kept_data_are_offered_on_other_pages_of_this_session_only():
     app = pressed(brought(flowers(), "flowers.csv"), "keep")
-    app.switch_page("pages/kernel_drift.py")
+    app.switch_page("pages/kernel_change.py")
     app = checked(app.run())
-    app = checked(app.selectbox(key="kernel_drift.dataset.name").set_value("upload").run())
-    menu = app.selectbox(key="kernel_drift.dataset.digest")
+    app = checked(app.selectbox(key="kernel_change.dataset.name").set_value("upload").run())
+    menu = app.selectbox(key="kernel_change.dataset.digest")
     assert menu.options == ["flowers.csv, 3"]
     assert not app.sidebar.error
-    other = open_page("kernel_drift", dataset__name="upload")
+    other = open_page("kernel_change", dataset__name="upload")
     assert "flowers" not in "".join(widget.options[0] for widget in other.selectbox if widget.key.endswith("digest"))
     assert "bring the file again" in words(other)
 
 
 def test_data_that_are_not_here_are_named_beside_the_field_of_a_shared_link():
-    app = open_page("kernel_drift", dataset__name="upload", dataset__digest="0" * 64)
+    app = open_page("kernel_change", dataset__name="upload", dataset__digest="0" * 64)
     (sentence,) = [error.value.replace("\\", "") for error in app.sidebar.error]
     assert sentence.startswith("Your data: 0000")
     assert "bring the file again on the page Your data" in sentence
-    assert app.button(key="kernel_drift.run").disabled
+    assert app.button(key="kernel_change.run").disabled
 
 
 def test_a_shared_link_to_data_that_are_here_opens_for_whoever_has_it():

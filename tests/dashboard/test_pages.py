@@ -13,18 +13,19 @@ from dashboard.jobs import QueueFull
 from dashboard.navigation import PAGES
 from dashboard.settings import differences, text_of, values_of
 from ntk_core.errors import InvalidInput
-from ntk_core.events import PointFailed
-from ntk_core.papers import PRESETS
-from ntk_core.specs import ArchitectureSpec, KernelDriftSpec
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.networks.spec import ArchitectureSpec
+from ntk_core.runs import PRESETS
+from ntk_core.runs.events import PointFailed
 from tests.dashboard.made_results import make_points, make_result, make_run
 from tests.dashboard.open_pages import ROOT, checked, open_page, words
 
-PREFIX = "kernel_drift."
+PREFIX = "kernel_change."
 SHIPPED = ROOT / "gallery"
 PAGE_PRESETS = ("liu-fig1-left", "liu-fig1-right", "liu-fig2", "liu-resnet", "liu-cnn", "liu-mixed")
 
 
-def opened(page: str = "kernel_drift", **query: str) -> AppTest:
+def opened(page: str = "kernel_change", **query: str) -> AppTest:
     return open_page(page, **query)
 
 
@@ -51,7 +52,7 @@ def test_every_page_opens_without_a_gallery_and_draws_at_once_with_the_one_that_
     assert "Press Run: the points" not in words(app)
 
 
-@pytest.mark.parametrize(("page", "other"), [("kernel_drift", "zhu-fig2"), ("dag", "liu-fig1-left")])
+@pytest.mark.parametrize(("page", "other"), [("kernel_change", "zhu-fig2"), ("dag", "liu-fig1-left")])
 def test_a_run_of_another_page_in_the_address_is_named_and_not_followed(jobs, page, other):
     job_id = jobs.add(PRESETS[other].spec, status="completed")
     app = opened(page, job=job_id)
@@ -201,7 +202,7 @@ def test_settings_that_the_chosen_data_do_not_use_are_not_shown():
 
 @pytest.mark.parametrize("kind", ["fully-connected", "bottleneck", "resnet", "densenet"])
 def test_every_setting_of_the_chosen_kinds_has_a_widget(kind):
-    spec = KernelDriftSpec(architecture=ArchitectureSpec(kind=kind, depth=3))
+    spec = KernelChangeSpec(architecture=ArchitectureSpec(kind=kind, depth=3))
     sidebar = opened(architecture__kind=kind, architecture__depth="3").sidebar
     widgets = [*sidebar.selectbox, *sidebar.multiselect, *sidebar.number_input, *sidebar.text_input, *sidebar.toggle]
     assert sorted(widget.key for widget in widgets) == sorted(PREFIX + name for name in values_of(spec))
@@ -218,7 +219,7 @@ def test_run_submits_the_settings_and_puts_the_job_into_the_url(jobs):
     app = opened(widths="30,100")
     app.button(key=PREFIX + "run").click()
     checked(app.run())
-    assert jobs.submitted == [KernelDriftSpec(widths=(30, 100))]
+    assert jobs.submitted == [KernelChangeSpec(widths=(30, 100))]
     assert query(app)["job"] in jobs.snapshots
     assert app.button(key=PREFIX + "run").disabled
     assert "The first point is on its way." in words(app)
@@ -233,7 +234,7 @@ def test_full_queue_is_told_in_a_sentence(jobs):
 
 
 def test_job_of_the_url_is_followed_with_its_settings_and_points(jobs):
-    spec = KernelDriftSpec(widths=(30, 100, 1000), num_seeds=2)
+    spec = KernelChangeSpec(widths=(30, 100, 1000), num_seeds=2)
     job_id = jobs.add(spec, points=make_points((30, 100)))
     app = opened(job=job_id)
     assert app.text_input(key=PREFIX + "widths").value == "30,100,1000"
@@ -244,7 +245,7 @@ def test_job_of_the_url_is_followed_with_its_settings_and_points(jobs):
 
 
 def test_stop_stops_the_job_and_keeps_its_points(jobs):
-    job_id = jobs.add(KernelDriftSpec(widths=(30, 100, 1000)), points=make_points((30, 100)))
+    job_id = jobs.add(KernelChangeSpec(widths=(30, 100, 1000)), points=make_points((30, 100)))
     app = opened(job=job_id)
     app.button(key=PREFIX + "stop").click()
     checked(app.run())
@@ -255,14 +256,14 @@ def test_stop_stops_the_job_and_keeps_its_points(jobs):
 
 def test_stop_of_a_job_that_others_follow_only_ends_the_following(jobs):
     jobs.others = True
-    app = opened(job=jobs.add(KernelDriftSpec(widths=(30, 100))))
+    app = opened(job=jobs.add(KernelChangeSpec(widths=(30, 100))))
     app.button(key=PREFIX + "stop").click()
     assert "Somebody else follows this run too, so it goes on." in words(checked(app.run()))
     assert not app.button(key=PREFIX + "run").disabled
 
 
 def test_waiting_failed_and_partly_failed_jobs_say_so(jobs):
-    spec = KernelDriftSpec(widths=(30, 100))
+    spec = KernelChangeSpec(widths=(30, 100))
     app = opened(job=jobs.add(spec, status="queued", position=3))
     assert "place 3" in app.get("progress")[0].proto.text
     failures = (PointFailed(key="width=100", reason="the computation ran out of memory"),)
@@ -286,7 +287,7 @@ def test_figure_of_other_settings_than_the_form_says_which(jobs):
 def test_runs_that_did_not_converge_are_named_below_the_figure(jobs):
     point = make_points((30,))[0]
     point = point.model_copy(update={"runs": (*point.runs, make_run("swish", 4, 0.9, "over-budget"))})
-    spec = KernelDriftSpec(widths=(30,))
+    spec = KernelChangeSpec(widths=(30,))
     app = opened(job=jobs.add(spec, status="completed", points=(point,), result=make_result((point,))))
     assert (
         "Open markers: swish output did not reach the loss threshold within the step limit at m = 30 (seed 4)."
@@ -295,7 +296,7 @@ def test_runs_that_did_not_converge_are_named_below_the_figure(jobs):
 
 
 def test_width_of_the_training_figure_is_the_largest_until_someone_chooses(jobs):
-    spec = KernelDriftSpec(widths=(30, 100, 1000))
+    spec = KernelChangeSpec(widths=(30, 100, 1000))
     job_id = jobs.add(spec, points=make_points((30, 100)))
     app = opened(job=job_id)
     assert app.selectbox(key=PREFIX + "shown_width").value == 100
@@ -307,9 +308,9 @@ def test_width_of_the_training_figure_is_the_largest_until_someone_chooses(jobs)
 
 def test_pages_do_not_start_jax_in_the_servers_process():
     modules = "sys, dashboard.forms, dashboard.components.run_panel, dashboard.components.export"
-    program = f"import {modules}, dashboard.figures.kernel_drift\n"
-    program += "from ntk_core.experiments import check_size, estimate\n"
-    program += "from ntk_core.papers import PRESETS\n"
+    program = f"import {modules}, dashboard.figures.kernel_change\n"
+    program += "from ntk_core.runs import check_size, estimate\n"
+    program += "from ntk_core.runs import PRESETS\n"
     program += "spec = PRESETS['liu-fig1-left'].spec; estimate(spec); check_size(spec); sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
 

@@ -13,9 +13,9 @@ from dashboard import stored_runs
 from dashboard.components import run_list
 from dashboard.profile import PROFILES
 from ntk_core.errors import InvalidInput
-from ntk_core.papers import PRESETS
-from ntk_core.specs import ExperimentSpec, KernelDriftSpec, digest
-from ntk_core.store import Store, read_runs
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import PRESETS, ExperimentSpec, digest
+from ntk_core.runs.store import Store, read_runs
 from tests.dashboard.made_results import make_points, make_result
 from tests.dashboard.open_pages import checked, open_page, words
 
@@ -120,12 +120,12 @@ def test_two_runs_are_compared_in_a_figure_that_says_in_what_they_differ(store):
 
 
 def test_runs_that_cannot_be_compared_are_told_why(store):
-    drift, other = saved(store), saved(store, num_seeds=9)
+    first, other = saved(store), saved(store, num_seeds=9)
     store.save_spec(PRESETS["zhu-fig2"].spec)
     unfinished = digest(PRESETS["zhu-fig2"].spec)
-    assert "open it and press Run" in words(tick(open_page("results"), drift, unfinished))
+    assert "open it and press Run" in words(tick(open_page("results"), first, unfinished))
     many = [saved(store, num_seeds=seeds) for seeds in (11, 12, 13)]
-    app = tick(open_page("results"), drift, other, *many)
+    app = tick(open_page("results"), first, other, *many)
     assert "Up to four runs" in words(app)
     assert app.get("plotly_chart") == []
 
@@ -142,7 +142,7 @@ def test_chosen_runs_are_deleted_after_a_question(store):
 
 
 def test_a_run_that_is_going_on_is_not_deleted(store, jobs):
-    spec = KernelDriftSpec(widths=(30, 100))
+    spec = KernelChangeSpec(widths=(30, 100))
     store.save_spec(spec)
     jobs.add(spec)
     app = tick(open_page("results"), digest(spec))
@@ -194,9 +194,9 @@ def test_a_private_run_is_listed_only_for_a_session_that_knows_it(store, monkeyp
 
 
 def test_thousands_of_runs_come_twenty_at_a_time(store):
-    from ntk_core.store._store import _insert_run
+    from ntk_core.runs.store._store import _insert_run
 
-    specs = [KernelDriftSpec(seed=number) for number in range(2000)]
+    specs = [KernelChangeSpec(seed=number) for number in range(2000)]
     store._database.do(lambda connection: list(map(partial(_insert_run, connection), specs)))
     app = open_page("results")
     assert len(app.checkbox) == 20

@@ -10,8 +10,7 @@ import pytest
 from dashboard.figures.run_comparison import COMPARISONS, comparison_of, lines_of, measures_of, overlay, table, takeaway
 from dashboard.gallery import gallery_result
 from dashboard.run_words import labels, variation
-from ntk_core.papers import PRESETS
-from ntk_core.specs import EXPERIMENTS, with_settings
+from ntk_core.runs import EXPERIMENTS, PRESETS, with_settings
 from tests.dashboard.made_results import make_points, make_result, make_run
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from dashboard.figures.hessian import amount
 from dashboard.sentences import typeset
-from ntk_core.results import Mean
+from ntk_core.runs import Mean
 
 
 @pytest.mark.parametrize("exponent", ["-1/2", "−0.52 ± 0.12"])

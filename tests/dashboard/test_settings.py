@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from dashboard.exports import command_line
 from dashboard.settings import differences, settings, spec_from_texts, text_of, value_of, values_of
-from ntk_core.compositions import composition_examples
-from ntk_core.datasets import dataset_shapes
-from ntk_core.papers import PRESETS
-from ntk_core.specs import InvalidSpec, KernelDriftSpec, parse_spec, with_settings
-from ntk_core.validation import bounds
+from ntk_core.data import dataset_shapes
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.networks.compositions import composition_examples
+from ntk_core.runs import PRESETS, InvalidSpec, parse_spec, with_settings
+from ntk_core.settings.validation import bounds
 
-SETTINGS = {setting.name: setting for setting in settings(KernelDriftSpec)}
-DRIFTS = [preset for preset in PRESETS.values() if isinstance(preset.spec, KernelDriftSpec)]
-BASES = st.sampled_from([preset.spec for preset in DRIFTS] + [preset.paper_spec for preset in DRIFTS])
+SETTINGS = {setting.name: setting for setting in settings(KernelChangeSpec)}
+KERNEL_CHANGES = [preset for preset in PRESETS.values() if isinstance(preset.spec, KernelChangeSpec)]
+BASES = st.sampled_from([preset.spec for preset in KERNEL_CHANGES] + [preset.paper_spec for preset in KERNEL_CHANGES])
 
 
 def values(setting) -> st.SearchStrategy:
@@ -38,7 +38,7 @@ def values(setting) -> st.SearchStrategy:
 
 
 @st.composite
-def specs(draw) -> KernelDriftSpec:
+def specs(draw) -> KernelChangeSpec:
     """Any spec: settings drawn one by one, kept where the whole is still allowed."""
     spec = draw(BASES)
     for name in draw(st.lists(st.sampled_from(sorted(SETTINGS)), max_size=6)):
@@ -91,7 +91,7 @@ def settled(setting, text):
     ],
 )
 def test_text_is_read_as_people_write_it(name, text, value):
-    spec, problems = spec_from_texts({name: text}, KernelDriftSpec())
+    spec, problems = spec_from_texts({name: text}, KernelChangeSpec())
     assert problems == ()
     assert values_of(spec)[name] == value
 
@@ -119,8 +119,8 @@ def test_text_is_read_as_people_write_it(name, text, value):
     ],
 )
 def test_what_cannot_be_used_keeps_its_default_and_is_named(name, text):
-    spec, problems = spec_from_texts({name: text, "num_seeds": "7"}, KernelDriftSpec())
-    assert spec == KernelDriftSpec(num_seeds=7)
+    spec, problems = spec_from_texts({name: text, "num_seeds": "7"}, KernelChangeSpec())
+    assert spec == KernelChangeSpec(num_seeds=7)
     assert [problem.field for problem in problems] == [name]
     sentence = SETTINGS[name].sentence(problems[0])
     assert sentence.startswith(SETTINGS[name].title + ": ")
@@ -129,8 +129,8 @@ def test_what_cannot_be_used_keeps_its_default_and_is_named(name, text):
 
 def test_a_kind_that_the_rest_does_not_fit_falls_back_alone():
     texts = {"architecture.kind": "bottleneck", "num_seeds": "7"}  # one hidden layer cannot have a bottleneck
-    spec, problems = spec_from_texts(texts, KernelDriftSpec())
-    assert spec == KernelDriftSpec(num_seeds=7)
+    spec, problems = spec_from_texts(texts, KernelChangeSpec())
+    assert spec == KernelChangeSpec(num_seeds=7)
     assert [problem.field for problem in problems] == ["architecture.depth"]
 
 
@@ -150,7 +150,7 @@ def test_choices_are_shown_by_the_titles_of_the_vocabulary():
 
 @pytest.mark.parametrize("name", ["gaussian-mixture", "mnist", "cifar2"])
 def test_only_settings_of_the_chosen_kind_are_used(name):
-    spec = with_settings(KernelDriftSpec(), {"dataset.name": name})
+    spec = with_settings(KernelChangeSpec(), {"dataset.name": name})
     given = values_of(spec)
     assert {setting.name for setting in SETTINGS.values() if setting.is_used(given)} == set(given)
     assert dataset_shapes(name) is not None

@@ -15,9 +15,8 @@ from dashboard import gallery
 from dashboard.jobs import Jobs
 from dashboard.navigation import PAGES
 from ntk_core.pairs import PAIRS, PARTS
-from ntk_core.papers import PRESETS
-from ntk_core.specs import EXPERIMENTS, Spec, digest, with_settings
-from ntk_core.store import Store
+from ntk_core.runs import EXPERIMENTS, PRESETS, Spec, digest, with_settings
+from ntk_core.runs.store import Store
 from tests.dashboard.conftest import _put_in_place
 from tests.dashboard.open_pages import open_page, words
 
@@ -25,7 +24,7 @@ from tests.dashboard.open_pages import open_page, words
 # choice, see test_results.py.
 WITHOUT_RUNS = {"overview", "lecture", "glossary", "own_data", "results"}
 PRESET_OF = {
-    "kernel_drift": "liu-fig2",
+    "kernel_change": "liu-fig2",
     "hessian": "liu-nonlinear-output",
     "dynamics": "liu-true-and-linearized",
     "optimization": "liu-section5",
@@ -112,7 +111,7 @@ def test_an_address_with_two_jobs_shows_both_networks(server):
         assert_shows(again, specs[part])
 
 
-@pytest.mark.parametrize("page", ["kernel_drift", "early_time"])
+@pytest.mark.parametrize("page", ["kernel_change", "early_time"])
 def test_an_address_without_a_job_gives_the_settings(page, server):
     server()
     preset = PRESETS[PRESET_OF[page]]
@@ -127,7 +126,7 @@ def test_an_address_without_a_job_gives_the_settings(page, server):
 def test_an_address_of_a_deleted_run_keeps_the_settings_and_says_so(server):
     store = server()
     spec = changed_copy(store, "liu-fig2")
-    copied = address(open_page("kernel_drift", job=digest(spec)[:16]))
+    copied = address(open_page("kernel_change", job=digest(spec)[:16]))
     jobs = Jobs(store)
     assert jobs.snapshot(digest(spec)[:16]).status == "completed"
     store.delete(digest(spec))
@@ -135,6 +134,6 @@ def test_an_address_of_a_deleted_run_keeps_the_settings_and_says_so(server):
     assert jobs.snapshot(digest(spec)[:16]) is None
     jobs.shutdown()
     server()
-    app = open_page("kernel_drift", **copied)
+    app = open_page("kernel_change", **copied)
     assert "Press Run to compute these settings" in words(app)
-    assert app.number_input(key="kernel_drift.seed").value == spec.model_dump()["seed"]
+    assert app.number_input(key="kernel_change.seed").value == spec.model_dump()["seed"]

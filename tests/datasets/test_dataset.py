@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from ntk_core.datasets import Dataset, data_fingerprint
+from ntk_core.data import Dataset, data_fingerprint
 from ntk_core.errors import InvalidInput
 
 
@@ -121,5 +121,5 @@ def test_fingerprint_sees_the_shape_and_not_the_memory_layout():
 
 
 def test_importing_and_loading_data_never_imports_jax():
-    program = "import sys, ntk_core.datasets as d; d.load_dataset('mnist'); sys.exit('jax' in sys.modules)"
+    program = "import sys, ntk_core.data as d; d.load_dataset('mnist'); sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 0

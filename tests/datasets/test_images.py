@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from ntk_core.datasets import (
+from ntk_core.data import (
     data_fingerprint,
     dataset_info,
     dataset_names,
@@ -16,8 +16,8 @@ from ntk_core.datasets import (
     dataset_shapes,
     load_dataset,
 )
-from ntk_core.datasets._images import SHIPPED_FILES, block_sums
-from ntk_core.datasets._transforms import standardize_inputs
+from ntk_core.data._images import SHIPPED_FILES, block_sums
+from ntk_core.data._transforms import standardize_inputs
 from ntk_core.errors import InvalidInput
 
 IMAGE_SETS = ("mnist", "fashion-mnist", "cifar2", "digits")

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ntk_core.datasets import data_fingerprint, load_dataset
-from ntk_core.datasets._synthetic import CENTER_NORM, stream
+from ntk_core.data import data_fingerprint, load_dataset
+from ntk_core.data._synthetic import CENTER_NORM, stream
 from ntk_core.errors import InvalidInput, TooLarge
 
 N, C, D = 40_000, 4, 5

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from ntk_core.architectures import FullyConnected, NetworkParams
+from ntk_core.networks.architectures import FullyConnected, NetworkParams
 
 NET = FullyConnected(width=9, depth=1, num_outputs=2, activation="tanh", use_bias=True)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ntk_core import ClosedForm, InvalidInput, empirical_ntk, infinite_width_ntk, linearize, train
-from ntk_core.architectures import FullyConnected
 from ntk_core.dynamics import kernel_matrix
+from ntk_core.networks.architectures import FullyConnected
 
 NET = FullyConnected(width=30, depth=2, num_outputs=2, activation="erf", use_bias=True)
 N = 6
@@ -91,6 +91,7 @@ def test_directions_without_a_kernel_do_not_move():
     kernel = np.array([[2.0, 0.0], [0.0, 0.0]])
     form = ClosedForm(kernel, np.array([[1.0], [3.0]]), np.zeros((2, 1)), np.array([[0.0, 1.0]]), np.array([[5.0]]))
     at_train, at_test = form.flow([4.0])
+    assert at_test is not None
     np.testing.assert_allclose(at_train[0], [[np.exp(-4.0)], [3.0]])
     # A test point that meets only the direction of eigenvalue zero moves in a straight line, by K r₀ τ / n.
     np.testing.assert_allclose(at_test[0], [[5.0 - 3.0 * 4.0 / 2]])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from ntk_core import linearize
-from ntk_core.architectures import DenseNet, FullyConnected, merge
 from ntk_core.dynamics import Loss, auto_learning_rate, descend, eigenvalues, largest_eigenvalue, record_steps, start
 from ntk_core.kernels import empirical_ntk
+from ntk_core.networks.architectures import DenseNet, FullyConnected, merge
 
 NETS = [
     FullyConnected(width=6, depth=2, num_outputs=2, activation="tanh", output="softmax"),

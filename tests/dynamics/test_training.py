@@ -7,8 +7,8 @@ import optax
 import pytest
 
 from ntk_core import Optimizer, empirical_ntk, kernel_change, linearize, train
-from ntk_core.architectures import ConvNet, DenseNet, FullyConnected, Mirrored, merge
 from ntk_core.dynamics import Loss
+from ntk_core.networks.architectures import ConvNet, DenseNet, FullyConnected, Mirrored, merge
 from tests.dynamics.problems import NET, problem
 
 KEY = jax.random.key(3)

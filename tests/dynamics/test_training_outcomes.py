@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from ntk_core import InvalidInput, Optimizer, train
-from ntk_core.architectures import FullyConnected
 from ntk_core.dynamics import Training
+from ntk_core.experiments.dynamics.result import departure
 from ntk_core.fits import fit_power_law
-from ntk_core.results import departure
+from ntk_core.networks.architectures import FullyConnected
 from tests.dynamics.problems import NET, problem
 
 

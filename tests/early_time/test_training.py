@@ -4,7 +4,6 @@ import jax
 import numpy as np
 import pytest
 
-from ntk_core.architectures import ConvNet, FullyConnected, Mirrored
 from ntk_core.early_time import (
     EarlyTraining,
     InputSpan,
@@ -21,6 +20,7 @@ from ntk_core.early_time import (
 )
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import empirical_ntk, infinite_width_ntk
+from ntk_core.networks.architectures import ConvNet, FullyConnected, Mirrored
 
 
 @pytest.mark.parametrize("entries", ["gaussian", "rademacher", "uniform"])

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ntk_core.experiments import _clock
-from ntk_core.experiments._clock import Clock
+from ntk_core.runs import _clock
+from ntk_core.runs._clock import Clock
 
 
 @pytest.fixture

@@ -7,30 +7,40 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from ntk_core.architectures import DAGNetwork, FullyConnected
-from ntk_core.datasets import load_dataset
+from ntk_core.data import load_dataset
+from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics import eigenvalues
-from ntk_core.events import Ended
-from ntk_core.experiments import estimate, run
-from ntk_core.experiments._dag_costs import layer_sizes_of
-from ntk_core.graphs import Edge, Graph, Group, dense_graph, example_graphs, fully_connected_graph, shared_graph
+from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.experiments.dag.costs import layer_sizes_of
+from ntk_core.experiments.dag.result import DAGResult
+from ntk_core.experiments.dag.spec import DAGSpec
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk
-from ntk_core.papers import PRESETS
-from ntk_core.results import DAGResult, Result
-from ntk_core.specs import (
-    ArchitectureSpec,
-    DAGSpec,
-    DatasetSpec,
+from ntk_core.networks.architectures import DAGNetwork, FullyConnected
+from ntk_core.networks.graphs import (
+    Edge,
+    Graph,
+    Group,
+    dense_graph,
+    example_graphs,
+    fully_connected_graph,
+    shared_graph,
+)
+from ntk_core.networks.spec import ArchitectureSpec
+from ntk_core.runs import (
+    PRESETS,
     InvalidSpec,
-    KernelDriftSpec,
-    TrainingSpec,
+    Result,
     canonical_json,
     digest,
+    estimate,
     parse_spec,
+    run,
+    summary,
     with_settings,
 )
-from ntk_core.summaries import summary
+from ntk_core.runs.events import Ended
 
 DATA = DatasetSpec(num_samples=6, num_classes=2, input_dim=4)
 SHORT = TrainingSpec(max_steps=20, num_records=3)
@@ -89,7 +99,7 @@ def test_a_fully_connected_graph_trains_as_the_fully_connected_network():
     """Two experiments, one network: same seed, data, rate and loss."""
     settings = {"dataset": DATA, "widths": (12,), "num_seeds": 1, "training": SHORT, "outputs": ("swish",)}
     graph = DAGSpec(graph=fully_connected_graph(2), num_hessians=0, **settings)
-    plain = KernelDriftSpec(architecture=ArchitectureSpec(depth=2, activation="tanh", use_bias=False), **settings)
+    plain = KernelChangeSpec(architecture=ArchitectureSpec(depth=2, activation="tanh", use_bias=False), **settings)
     (ours,) = result_of(graph).points[0].of("drawn", "swish")
     *_, ended = run(plain)
     (theirs,) = ended.result.points[0].of("swish")

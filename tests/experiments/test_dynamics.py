@@ -6,22 +6,16 @@ import numpy as np
 import pytest
 
 from ntk_core.errors import TooLarge
-from ntk_core.events import Ended, PointProgress
-from ntk_core.experiments import _dynamics, estimate, run
-from ntk_core.experiments._dynamics import RATE_FACTORS
+from ntk_core.experiments.dag.spec import DAGSpec
+from ntk_core.experiments.dynamics import compute as _dynamics
+from ntk_core.experiments.dynamics.compute import RATE_FACTORS
+from ntk_core.experiments.dynamics.result import DynamicsResult
+from ntk_core.experiments.dynamics.spec import DynamicsSpec
+from ntk_core.experiments.hessian.spec import HessianSpec
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.fits import fit_power_law
-from ntk_core.results import RESULTS, DynamicsResult
-from ntk_core.specs import (
-    DAGSpec,
-    DynamicsSpec,
-    HessianSpec,
-    InvalidSpec,
-    KernelDriftSpec,
-    digest,
-    parse_spec,
-    with_settings,
-)
-from ntk_core.summaries import summary
+from ntk_core.runs import EXPERIMENTS, InvalidSpec, digest, estimate, parse_spec, run, summary, with_settings
+from ntk_core.runs.events import Ended, PointProgress
 
 SMALL = with_settings(
     DynamicsSpec(),
@@ -76,7 +70,7 @@ def test_weights_travel_as_far_at_every_width_but_each_one_less(figure):
 
 def test_a_point_survives_its_json_and_keeps_outputs_of_the_first_seed_only(figure):
     text = figure.model_dump_json()
-    assert RESULTS["dynamics"].model_validate_json(text) == figure
+    assert EXPERIMENTS["dynamics"].result.model_validate_json(text) == figure
     for point in figure.points:
         for each in point.runs:
             kept = each.seed == figure.spec.seed
@@ -164,7 +158,7 @@ def test_settings_that_cannot_be_used_are_named(settings, field):
     assert field in [problem.field for problem in caught.value.problems]
 
 
-@pytest.mark.parametrize("spec", [KernelDriftSpec(), HessianSpec(), DAGSpec()], ids=lambda spec: spec.experiment)
+@pytest.mark.parametrize("spec", [KernelChangeSpec(), HessianSpec(), DAGSpec()], ids=lambda spec: spec.experiment)
 def test_experiments_on_classes_refuse_a_curve_and_say_why(spec):
     why = r"dataset\.name: sine is not allowed; allowed: data with classes, whose probabilities are trained here"
     with pytest.raises(InvalidSpec, match=why):

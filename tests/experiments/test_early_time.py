@@ -5,11 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from ntk_core.events import PointFinished, PointProgress
-from ntk_core.experiments import estimate, run
-from ntk_core.results import EarlyPoint, EarlyRun, ModelCurve
-from ntk_core.specs import EarlyTimeSpec, InvalidSpec, parse_spec, with_settings
-from ntk_core.summaries import summary
+from ntk_core.experiments.early_time.result import EarlyPoint, EarlyRun, ModelCurve
+from ntk_core.experiments.early_time.spec import EarlyTimeSpec
+from ntk_core.runs import InvalidSpec, estimate, parse_spec, run, summary, with_settings
+from ntk_core.runs.events import PointFinished, PointProgress
 
 SMALL = parse_spec(
     {

@@ -7,18 +7,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.datasets import load_dataset
+from ntk_core.data import load_dataset
 from ntk_core.errors import InvalidInput, TooLarge
-from ntk_core.events import Ended, PointProgress
-from ntk_core.experiments import _hessian, check_size, estimate, run
-from ntk_core.experiments._hessian import _network
-from ntk_core.experiments._hessian_costs import hidden_and_output, peak_bytes
+from ntk_core.experiments.hessian import compute as _hessian
+from ntk_core.experiments.hessian.compute import _network
+from ntk_core.experiments.hessian.costs import hidden_and_output, peak_bytes
+from ntk_core.experiments.hessian.result import HessianResult
+from ntk_core.experiments.hessian.spec import HESSIAN_NETWORK_PARTS, HessianSpec, Series
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.hessians import hessian_norms
-from ntk_core.results import HessianResult
-from ntk_core.spec_parts import ArchitectureSpec
-from ntk_core.specs import HESSIAN_NETWORK_PARTS, HessianSpec, InvalidSpec, KernelDriftSpec, Series, with_settings
-from ntk_core.summaries import summary
-from ntk_core.vocabulary import HESSIAN_NETWORKS
+from ntk_core.networks.spec import ArchitectureSpec
+from ntk_core.runs import InvalidSpec, check_size, estimate, run, summary, with_settings
+from ntk_core.runs.events import Ended, PointProgress
+from ntk_core.settings.vocabulary import HESSIAN_NETWORKS
 
 SMALL = with_settings(
     HessianSpec(),
@@ -73,7 +74,7 @@ def test_norm_and_kernel_are_those_of_the_network_drawn_with_the_seed(linear):
 def test_kernel_change_is_that_of_the_experiment_of_kernel_change(linear):
     spec = linear.spec
     architecture = ArchitectureSpec(depth=1, activation="tanh", use_bias=False)
-    drift = KernelDriftSpec(
+    same = KernelChangeSpec(
         dataset=spec.dataset,
         widths=(8,),
         num_seeds=1,
@@ -81,7 +82,7 @@ def test_kernel_change_is_that_of_the_experiment_of_kernel_change(linear):
         outputs=("linear", "swish"),
         training=spec.training,
     )
-    *_, ended = run(drift)
+    *_, ended = run(same)
     for point, alone in zip(linear.points, ended.result.points[0].runs, strict=True):
         trained, untrained = point.runs
         assert untrained.trained is None

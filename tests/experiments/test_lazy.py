@@ -8,15 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.architectures import FullyConnected, Scaled
-from ntk_core.datasets import load_dataset
+from ntk_core.data import load_dataset
 from ntk_core.errors import TooLarge
-from ntk_core.experiments import check_size, run
-from ntk_core.experiments._lazy import INPUTS_OF_A_CLASS, laziness
-from ntk_core.results import LazyPoint, LazyResult
-from ntk_core.specs import InvalidSpec, LazySpec, with_settings
-from ntk_core.summaries import summary
-from ntk_core.summaries._lazy import along_scales, along_widths
+from ntk_core.experiments.lazy.compute import INPUTS_OF_A_CLASS, laziness
+from ntk_core.experiments.lazy.result import LazyPoint, LazyResult
+from ntk_core.experiments.lazy.spec import LazySpec
+from ntk_core.experiments.lazy.summary import along_scales, along_widths
+from ntk_core.networks.architectures import FullyConnected, Scaled
+from ntk_core.runs import InvalidSpec, check_size, run, summary, with_settings
 
 SPEC = with_settings(
     LazySpec(),

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from ntk_core import train
-from ntk_core.architectures import FullyConnected, output_function
 from ntk_core.dynamics import Loss, eigenvalues
-from ntk_core.experiments import check_size, estimate, run
+from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.kernels import empirical_ntk
-from ntk_core.specs import InvalidSpec, OptimizationSpec, with_settings
-from ntk_core.summaries import summary
-from ntk_core.vocabulary import OUTPUTS
+from ntk_core.networks.architectures import FullyConnected, output_function
+from ntk_core.runs import InvalidSpec, check_size, estimate, run, summary, with_settings
+from ntk_core.settings.vocabulary import OUTPUTS
 
 SMALL = with_settings(
     OptimizationSpec(),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ntk_core.experiments import run
-from ntk_core.results import Provenance
-from ntk_core.specs import KernelDriftSpec, TrainingSpec
+from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import Provenance, run
 
-SPEC = KernelDriftSpec(
+SPEC = KernelChangeSpec(
     widths=(4, 8), num_seeds=1, outputs=("linear",), training=TrainingSpec(max_steps=2, num_records=2)
 )
 EARLIER = Provenance(

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from ntk_core.errors import InvalidInput
-from ntk_core.graphs import (
+from ntk_core.networks.graphs import (
     Edge,
     Graph,
     Group,
@@ -33,7 +33,7 @@ def chain(*names, **settings):
 
 
 def test_graphs_do_not_start_jax():
-    code = "import sys, ntk_core.graphs, ntk_core; ntk_core.example_graphs(); sys.exit('jax' in sys.modules)"
+    code = "import sys, ntk_core.networks.graphs, ntk_core; ntk_core.example_graphs(); sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -5,14 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.architectures import DAGNetwork, layer_views
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments._compiled import release_compiled
-from ntk_core.graphs import Edge, Group
 from ntk_core.hessians import hessian_norm
 from ntk_core.hessians._operator import output_scalar, restricted_operator
 from ntk_core.kernels import empirical_ntk
 from ntk_core.kernels._empirical import kernels_of_views
+from ntk_core.networks.architectures import DAGNetwork, layer_views
+from ntk_core.networks.graphs import Edge, Group
+from ntk_core.runs._compiled import release_compiled
 from tests import neuron_oracle
 from tests.cases import Case, inputs, random_params
 

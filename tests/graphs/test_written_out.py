@@ -4,10 +4,10 @@ import jax
 import numpy as np
 import pytest
 
-from ntk_core.architectures import ConvNet, DAGNetwork, DenseNet, FullyConnected, ResNet
-from ntk_core.graphs import dense_graph, fully_connected_graph, residual_graph, shared_graph
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk
+from ntk_core.networks.architectures import ConvNet, DAGNetwork, DenseNet, FullyConnected, ResNet
+from ntk_core.networks.graphs import dense_graph, fully_connected_graph, residual_graph, shared_graph
 from tests.cases import Case, inputs, random_params
 
 SETTINGS = {"width": 5, "num_outputs": 2, "activation": "tanh"}

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from ntk_core.architectures import merge
+from ntk_core.networks.architectures import merge
 
 
 def full_hessian(net, params, x, output_index=0):

@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.architectures import FullyConnected
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import _ball as ball_module
 from ntk_core.hessians import ball_sup, ball_sups, hessian_norm, path_sup
 from ntk_core.kernels import empirical_ntk, kernel_change
+from ntk_core.networks.architectures import FullyConnected
 
 NET = FullyConnected(width=12, num_outputs=2, activation="tanh", use_bias=True)
 RADII = [0.3, 1.0, 2.0]

@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.architectures import DAGNetwork, FullyConnected
 from ntk_core.dynamics import eigenvalues
 from ntk_core.errors import InvalidInput
-from ntk_core.graphs import dense_graph
 from ntk_core.hessians import smallest_eigenvalue_in_ball
 from ntk_core.kernels import empirical_ntk
+from ntk_core.networks.architectures import DAGNetwork, FullyConnected
+from ntk_core.networks.graphs import dense_graph
 
 
 def network(width=20):

@@ -4,9 +4,9 @@ import jax
 import numpy as np
 import pytest
 
-from ntk_core.architectures import FullyConnected
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_block_norms, hessian_norm
+from ntk_core.networks.architectures import FullyConnected
 from tests.hessians.dense_oracle import full_hessian
 
 NET = FullyConnected(width=(6, 7), depth=2, num_outputs=2, activation="gelu", use_bias=True)

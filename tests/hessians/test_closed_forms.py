@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.architectures import Bottleneck, FullyConnected
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import (
     bottleneck_block_norm,
@@ -13,6 +12,7 @@ from ntk_core.hessians import (
     nonlinear_output_hessian,
     shallow_hessian_blocks,
 )
+from ntk_core.networks.architectures import Bottleneck, FullyConnected
 from tests.hessians.dense_oracle import by_size, full_hessian
 
 SHALLOW = FullyConnected(width=30, activation="erf", trained="first", output_signs=True)

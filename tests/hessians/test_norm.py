@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.architectures import FullyConnected
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.hessians import _norm as norm_module
 from ntk_core.hessians import _operator as operator_module
 from ntk_core.hessians import check_smooth, hessian_eigenpairs, hessian_norm, hessian_norms
+from ntk_core.networks.architectures import FullyConnected
 from tests.hessians.dense_oracle import by_size, full_hessian
 
 NET = FullyConnected(width=9, num_outputs=3, activation="tanh", output="softmax", use_bias=True)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from ntk_core.architectures import Bottleneck, Composed, ConvNet, DAGNetwork, FullyConnected
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import check_smooth, hessian_norm
 from ntk_core.hessians._operator import output_scalar, restricted_operator
 from ntk_core.hessians._restriction import displaced_pre_outputs, lifted, projected, restriction
+from ntk_core.networks.architectures import Bottleneck, Composed, ConvNet, DAGNetwork, FullyConnected
 from tests.cases import ARCHITECTURES, Case
 from tests.hessians.dense_oracle import by_size, full_hessian
 

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.architectures import Bottleneck, ConvNet, FullyConnected, ResNet
 from ntk_core.hessians import hessian_norms, shallow_hessian_blocks
+from ntk_core.networks.architectures import Bottleneck, ConvNet, FullyConnected, ResNet
 
 WIDTHS = (64, 1024)
 CHANNELS = (16, 256)

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.architectures import Bottleneck, FullyConnected, ResNet
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_block_norms, hessian_norms, layer_quantities
+from ntk_core.networks.architectures import Bottleneck, FullyConnected, ResNet
 
 NETS = {
     "deep": FullyConnected(width=(6, 5, 7), depth=3, num_outputs=2, activation="tanh", use_bias=True),

@@ -11,8 +11,7 @@ import pytest
 
 from benchmarks.drills.fuzzed_specs import fuzz
 from ntk_core.errors import InvalidInput
-from ntk_core.papers import PRESETS
-from ntk_core.specs import InvalidSpec, canonical_json, parse_spec
+from ntk_core.runs import PRESETS, InvalidSpec, canonical_json, parse_spec
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -10,8 +10,8 @@ import pytest
 from dashboard.jobs import Jobs, QueueFull, TooManyJobs, _jobs, _shared
 from dashboard.limits import OverLimit, check_limits
 from dashboard.profile import OVERRIDES, PROFILES, profile
-from ntk_core.specs import KernelDriftSpec
-from ntk_core.store import Store
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs.store import Store
 
 MANY = 1000
 
@@ -32,8 +32,8 @@ def make(monkeypatch, tmp_path):
         each.shutdown()
 
 
-def spec(seed: int, width: int = 3) -> KernelDriftSpec:
-    return KernelDriftSpec(widths=(width,), num_seeds=1, seed=seed)
+def spec(seed: int, width: int = 3) -> KernelChangeSpec:
+    return KernelChangeSpec(widths=(width,), num_seeds=1, seed=seed)
 
 
 def submit(jobs: Jobs, count: int, **who: str) -> None:

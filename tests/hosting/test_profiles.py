@@ -12,15 +12,17 @@ from dashboard.limits import OverLimit, check_limits, is_width, largest_fit, lim
 from dashboard.profile import OVERRIDES, PROFILES, Profile, profile
 from dashboard.settings import settings
 from ntk_core.errors import InvalidInput, TooLarge
-from ntk_core.events import Estimated
-from ntk_core.experiments import capped, estimate
-from ntk_core.graphs import parse_graph
+from ntk_core.experiments.dag.spec import DAGSpec
+from ntk_core.experiments.hessian.spec import HessianSpec
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.networks.graphs import parse_graph
+from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.pairs import ArchitecturePair
-from ntk_core.papers import PRESETS
-from ntk_core.specs import EXPERIMENTS, ArchitectureSpec, DAGSpec, HessianSpec, KernelDriftSpec, with_settings
+from ntk_core.runs import EXPERIMENTS, PRESETS, capped, estimate, with_settings
+from ntk_core.runs.events import Estimated
 
 VARIABLES = ("LINEARITY_LAB_PROFILE", "LINEARITY_LAB_MEMORY_GIB", "LINEARITY_LAB_WORKERS", *OVERRIDES)
-NARROW = KernelDriftSpec(widths=(2,), num_seeds=1)
+NARROW = KernelChangeSpec(widths=(2,), num_seeds=1)
 # A hidden group of 101 neurons at every width.
 FIXED = parse_graph(
     {
@@ -35,7 +37,7 @@ EVERY = pytest.mark.parametrize("limits", PROFILES.values(), ids=PROFILES.keys()
 def _bare_environment(monkeypatch):
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("ntk_core.experiments._estimate.memory_limit", lambda: math.inf)
+    monkeypatch.setattr("ntk_core.runs._estimate.memory_limit", lambda: math.inf)
 
 
 @pytest.fixture
@@ -44,8 +46,8 @@ def costs(monkeypatch):
 
     def state(*, seconds: float = 1.0, peak_bytes: float = 1.0) -> None:
         made = Estimated(num_points=1, seconds=seconds, peak_bytes=peak_bytes)
-        monkeypatch.setattr("ntk_core.experiments._estimate.estimate", lambda spec: made)
-        monkeypatch.setattr("ntk_core.experiments._estimate.largest_bytes", lambda spec: peak_bytes)
+        monkeypatch.setattr("ntk_core.runs._estimate.estimate", lambda spec: made)
+        monkeypatch.setattr("ntk_core.runs._estimate.largest_bytes", lambda spec: peak_bytes)
 
     state()
     return state
@@ -113,10 +115,10 @@ def test_the_number_of_workers_is_checked(given, monkeypatch):
 
 @EVERY
 def test_a_width_at_the_limit_passes_and_one_more_is_refused(costs, limits):
-    check_limits(KernelDriftSpec(widths=(2, limits.max_width)), limits)
+    check_limits(KernelChangeSpec(widths=(2, limits.max_width)), limits)
     above = replace(limits, max_width=limits.max_width - 1)
     with pytest.raises(OverLimit) as refused:
-        check_limits(KernelDriftSpec(widths=(2, limits.max_width)), above)
+        check_limits(KernelChangeSpec(widths=(2, limits.max_width)), above)
     assert str(refused.value) == (
         f"widths: {limits.max_width} is not allowed; allowed: at most {above.max_width:,} on this server"
     )
@@ -159,8 +161,8 @@ def test_memory_at_the_limit_passes_and_one_byte_more_is_refused(costs, limits):
 
 
 def test_what_is_free_now_counts_beside_the_profile(costs, monkeypatch):
-    monkeypatch.setattr("ntk_core.experiments._estimate.memory_limit", lambda: 1000.0)
-    monkeypatch.setattr("ntk_core.experiments._estimate.largest_bytes", lambda spec: 1001.0)
+    monkeypatch.setattr("ntk_core.runs._estimate.memory_limit", lambda: 1000.0)
+    monkeypatch.setattr("ntk_core.runs._estimate.largest_bytes", lambda spec: 1001.0)
     with pytest.raises(TooLarge):
         check_limits(NARROW, PROFILES["local"])
 
@@ -168,7 +170,7 @@ def test_what_is_free_now_counts_beside_the_profile(costs, monkeypatch):
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_setting_that_counts_neurons_is_held_to_the_width(experiment):
     """By the type that all widths share, so that a new setting cannot be forgotten."""
-    model = EXPERIMENTS[experiment]
+    model = EXPERIMENTS[experiment].spec
     for setting in settings(model):
         counts_neurons = setting.name != "training.max_steps" and "le=10000000" in repr(setting.info)
         if counts_neurons:
@@ -178,11 +180,11 @@ def test_every_setting_that_counts_neurons_is_held_to_the_width(experiment):
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
-        (KernelDriftSpec(widths=(50,), architecture=ArchitectureSpec(relative_widths=(3.0,))), "widths"),
+        (KernelChangeSpec(widths=(50,), architecture=ArchitectureSpec(relative_widths=(3.0,))), "widths"),
         (DAGSpec(widths=(2,), graph=FIXED), "graph"),
         (DAGSpec(widths=(101,)), "widths"),
         (
-            KernelDriftSpec(
+            KernelChangeSpec(
                 widths=(5,),
                 swept="bottleneck_width",
                 hidden_width=101,

@@ -82,7 +82,7 @@ def is_ready(served: Served) -> bool:
 
 
 def test_health_and_readiness_answer_with_the_headers_of_the_pages(served):
-    for path in ("/", "/_stcore/health", "/api/ready", "/kernel_drift"):
+    for path in ("/", "/_stcore/health", "/api/ready", "/kernel_change"):
         status, _, headers = served.get(path)
         assert status == 200, path
         assert "script-src 'self' blob: 'sha256-" in headers["content-security-policy"]
@@ -123,7 +123,7 @@ def test_behind_a_proxy_with_tls_browsers_are_told_to_come_back_by_https(served)
 
 def test_the_end_is_graceful_and_the_log_holds_events_but_nothing_of_the_users(served):
     """The last test of this server: it ends it."""
-    served.get("/kernel_drift?widths=secret", X_Forwarded_For="192.0.2.7", User_Agent="secret", Host="secret.example")
+    served.get("/kernel_change?widths=secret", X_Forwarded_For="192.0.2.7", User_Agent="secret", Host="secret.example")
     served.get("/secret.csv")
     served.process.send_signal(signal.SIGTERM)
     # Uvicorn ends itself by the same signal again once everything is closed.

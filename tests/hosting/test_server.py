@@ -222,7 +222,7 @@ def test_logs_are_json_and_hold_nothing_that_users_gave(logs):
         raise ValueError(secret)
     except ValueError:
         logging.getLogger("streamlit.runtime").exception(secret)
-        logging.getLogger("ntk_core.store").exception("the store failed")
+        logging.getLogger("ntk_core.runs.store").exception("the store failed")
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.warn(secret, stacklevel=1)

@@ -15,8 +15,8 @@ from benchmarks.drills.served_app import ServedApp, served_app
 from dashboard.own_data import upload_limits
 from dashboard.profile import OVERRIDES, PROFILES
 from dashboard.server._app import _limit_uploads
+from ntk_core.data.uploads import parse_upload
 from ntk_core.errors import InvalidInput
-from ntk_core.uploads import parse_upload
 
 
 @pytest.fixture(autouse=True)

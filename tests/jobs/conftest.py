@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dashboard.jobs import Jobs, Snapshot
-from ntk_core.specs import KernelDriftSpec, TrainingSpec
-from ntk_core.store import Store
+from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs.store import Store
 
 PATIENCE_S = 150.0  # a busy machine gives niced workers little
 
@@ -38,19 +39,19 @@ def jobs(shared_store_file) -> Iterator[Jobs]:
 
 
 @pytest.fixture
-def tiny() -> Callable[..., KernelDriftSpec]:
-    def make(seed: int, **settings: object) -> KernelDriftSpec:
+def tiny() -> Callable[..., KernelChangeSpec]:
+    def make(seed: int, **settings: object) -> KernelChangeSpec:
         short = TrainingSpec(max_steps=50, num_records=4)
-        return KernelDriftSpec(**{"widths": (10, 20), "num_seeds": 1, "seed": seed, "training": short, **settings})
+        return KernelChangeSpec(**{"widths": (10, 20), "num_seeds": 1, "seed": seed, "training": short, **settings})
 
     return make
 
 
 @pytest.fixture
-def long(tiny) -> Callable[[int], KernelDriftSpec]:
+def long(tiny) -> Callable[[int], KernelChangeSpec]:
     """A first point that is done soon, then work for minutes."""
 
-    def make(seed: int) -> KernelDriftSpec:
+    def make(seed: int) -> KernelChangeSpec:
         slow = TrainingSpec(max_steps=30_000, num_records=200, loss_threshold=1e-9, learning_rate=1e-6)
         return tiny(seed, widths=(3, 3000), outputs=("linear",), training=slow)
 

@@ -1,8 +1,8 @@
 """A point that grows is shown while it is computed, and never counted as finished."""
 
 from dashboard.jobs._job import Job
-from ntk_core.events import PointFailed, PointFinished, PointProgress, PointStarted
-from ntk_core.papers import PRESETS
+from ntk_core.runs import PRESETS
+from ntk_core.runs.events import PointFailed, PointFinished, PointProgress, PointStarted
 from tests.dashboard.made_early import make_early_point
 
 SPEC = PRESETS["hu-fig1"].spec
@@ -62,6 +62,6 @@ def test_what_had_grown_is_gone_when_the_job_fails_or_loses_its_worker_or_waits_
 
 
 def test_a_growing_point_survives_the_way_through_json():
-    from ntk_core.events import event_json, parse_event
+    from ntk_core.runs.events import event_json, parse_event
 
     assert parse_event(event_json(progress(POINT))) == progress(POINT)

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from dashboard.jobs import Jobs, QueueFull, TooManyJobs, _jobs
+from ntk_core.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.results import DriftResult
-from ntk_core.specs import DatasetSpec, digest
-from ntk_core.store import Store
+from ntk_core.experiments.kernel_change.result import KernelChangeResult
+from ntk_core.runs import digest
+from ntk_core.runs.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -34,13 +35,13 @@ def test_a_job_gives_what_run_gives(jobs, tiny, wait_for):
     snapshot = wait_for(jobs, job_id, ended)
     # In a process of its own, which compiles as the worker does and not as tests do: to the last bit.
     program = (
-        "import sys; from ntk_core.experiments import run; from ntk_core.specs import KernelDriftSpec; "
-        "*_, last = run(KernelDriftSpec.model_validate_json(sys.argv[1])); "
+        "import sys; from ntk_core.runs import run; from ntk_core.experiments.kernel_change.spec import KernelChangeSpec; "
+        "*_, last = run(KernelChangeSpec.model_validate_json(sys.argv[1])); "
         "print(last.result.model_dump_json())"
     )
     command = [sys.executable, "-c", program, spec.model_dump_json()]
     directly = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    last = DriftResult.model_validate_json(directly.stdout.splitlines()[-1])
+    last = KernelChangeResult.model_validate_json(directly.stdout.splitlines()[-1])
     assert (snapshot.status, snapshot.fraction, snapshot.reason) == ("completed", 1.0, "")
     assert snapshot.estimate is not None
     assert snapshot.result is not None

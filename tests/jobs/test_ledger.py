@@ -14,7 +14,7 @@ import pytest
 from dashboard.jobs._ledger import Entry, Ledger
 
 ROOT = Path(__file__).resolve().parents[2]
-SPEC = {"experiment": "kernel_drift"}
+SPEC = {"experiment": "kernel_change"}
 
 
 def entry(submitted_s: float = 1.0, **changes) -> Entry:

@@ -97,7 +97,7 @@ def test_a_limit_counts_unfinished_jobs_of_the_viewer_and_of_the_address(make_jo
 
 
 def test_a_running_job_takes_what_was_foreseen_until_something_is_measured(make_job):
-    from ntk_core.events import PointProgress
+    from ntk_core.runs.events import PointProgress
 
     job = make_job("ann", 0)
     job.expected_s = 80.0

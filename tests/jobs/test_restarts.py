@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from dashboard.jobs import Jobs
-from ntk_core.specs import canonical_json, digest
-from ntk_core.store import Store
+from ntk_core.runs import canonical_json, digest
+from ntk_core.runs.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = """
 import sys, time
 from dashboard.jobs import Jobs
-from ntk_core.specs import parse_spec
-from ntk_core.store import Store
+from ntk_core.runs import parse_spec
+from ntk_core.runs.store import Store
 jobs = Jobs(Store(sys.argv[1]), num_workers=1, num_spare=0)
 ids = [jobs.submit(parse_spec(text)) for text in sys.argv[2:]]
 while not jobs.snapshot(ids[0]).points:

@@ -13,7 +13,7 @@ from benchmarks.drills.browser_session import CLICK, BrowserSession
 from benchmarks.drills.report import own_data
 from benchmarks.drills.served_app import ServedApp, served_app
 
-PAGE = "kernel_drift"
+PAGE = "kernel_change"
 QUICK = "widths=5,10&num_seeds=1&outputs=linear&training.max_steps=20"
 pytestmark = [pytest.mark.skipif(os.name != "posix", reason="signals of POSIX"), pytest.mark.timeout(300)]
 

@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from dashboard.jobs import Jobs
-from ntk_core.compiled_code import compiled_code_directory, is_supported
-from ntk_core.store import Store
+from ntk_core.runs.compiled_code import compiled_code_directory, is_supported
+from ntk_core.runs.store import Store
 from tests.jobs.conftest import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -130,7 +130,7 @@ def test_a_worker_is_replaced_after_so_many_jobs_or_so_much_memory(jobs, tiny, w
 @posix
 def test_workers_die_with_a_killed_server(tmp_path):
     script = (
-        "import sys, time; from dashboard.jobs import Jobs; from ntk_core.store import Store\n"
+        "import sys, time; from dashboard.jobs import Jobs; from ntk_core.runs.store import Store\n"
         "jobs = Jobs(Store(sys.argv[1]), num_workers=2); jobs.warm_up()\n"
         "while len(jobs.worker_pids()) < 2: time.sleep(0.01)\n"
         "print(*jobs.worker_pids(), flush=True); time.sleep(60)\n"

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.architectures import ConvNet, FullyConnected, ResNet, merge
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import empirical_ntk, generic_ntk
 from ntk_core.kernels._empirical import _from_views, _views, view_bytes
+from ntk_core.networks.architectures import ConvNet, FullyConnected, ResNet, merge
 from tests.cases import ARCHITECTURES, CASES, FAST_COMPILE, inputs, random_params
 from tests.compiler_flags import AS_FOR_PEOPLE
 

@@ -8,8 +8,8 @@ import jax
 import numpy as np
 import pytest
 
-from ntk_core.architectures import merge
 from ntk_core.kernels import empirical_ntk
+from ntk_core.networks.architectures import merge
 from tests.cases import (
     ARCHITECTURES,
     FAST_COMPILE,

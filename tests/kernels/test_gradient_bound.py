@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from ntk_core.architectures import DAGNetwork, activation_function
 from ntk_core.errors import InvalidInput
-from ntk_core.graphs import arbitrary_graph, dense_graph, few_bottleneck_neurons_graph, fully_connected_graph
 from ntk_core.kernels import gradient_norm_bound, layer_kernels
 from ntk_core.kernels._gradient_bound import HOMOGENEOUS
+from ntk_core.networks.architectures import DAGNetwork, activation_function
+from ntk_core.networks.graphs import arbitrary_graph, dense_graph, few_bottleneck_neurons_graph, fully_connected_graph
 
 
 def of(graph, **settings):
@@ -31,7 +31,7 @@ def test_degrees_and_second_moments_are_those_of_the_activations(name, x64):
 @functools.partial(jax.jit, static_argnums=0)
 def _squares(net, keys, x):
     """(‖∇f‖², its part of the output layer) of each seed."""
-    from ntk_core.architectures import layer_views
+    from ntk_core.networks.architectures import layer_views
 
     def one(key):
         params = net.init(key, x.shape)

@@ -10,7 +10,11 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from ntk_core.architectures import (
+from ntk_core.errors import InvalidInput
+from ntk_core.kernels import _gaussian as gaussian
+from ntk_core.kernels import _infinite_width as limits
+from ntk_core.kernels import empirical_ntk, infinite_width_ntk
+from ntk_core.networks.architectures import (
     Bottleneck,
     ConvNet,
     DenseNet,
@@ -20,10 +24,6 @@ from ntk_core.architectures import (
     ResNet,
     activation_function,
 )
-from ntk_core.errors import InvalidInput
-from ntk_core.kernels import _gaussian as gaussian
-from ntk_core.kernels import _infinite_width as limits
-from ntk_core.kernels import empirical_ntk, infinite_width_ntk
 from tests.cases import FAST_COMPILE
 
 X = np.random.default_rng(0).standard_normal((3, 5))

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.architectures import FullyConnected
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_norms
+from ntk_core.networks.architectures import FullyConnected
 from ntk_core.own_models import OwnModelError, load_model, sweep_widths, their_errors
 
 RNG = np.random.default_rng(0)

@@ -16,10 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 
 import ntk_core
-from ntk_core.architectures import layer_views, merge
 from ntk_core.dynamics import Loss, descend, start
-from ntk_core.events import Ended, PointProgress
-from ntk_core.specs import KernelDriftSpec, with_settings
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.networks.architectures import layer_views, merge
+from ntk_core.runs import with_settings
+from ntk_core.runs.events import Ended, PointProgress
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_disable_most_optimizations", True)
@@ -99,7 +100,7 @@ def report():
 def run_of_a_sweep():
     """The same small sweep, by the environment, on four devices and on one: largest difference, and shares met."""
     spec = with_settings(
-        KernelDriftSpec(),
+        KernelChangeSpec(),
         {
             "widths": [64],
             "num_seeds": 1,

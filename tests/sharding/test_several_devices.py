@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments import _devices
-from ntk_core.experiments._estimate import memory_limit
-from ntk_core.specs import KernelDriftSpec
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import _devices
+from ntk_core.runs._estimate import memory_limit
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.timeout(600)  # one process compiles for all of them
@@ -74,7 +74,7 @@ def test_a_point_takes_as_few_devices_as_hold_it(required, usable, width, device
 
 def test_memory_is_that_of_all_accelerators_together(monkeypatch):
     monkeypatch.delenv("LINEARITY_LAB_MEMORY_GIB", raising=False)
-    monkeypatch.setattr("ntk_core.experiments._estimate.accelerator_bytes", lambda: [80e9] * 4)
+    monkeypatch.setattr("ntk_core.runs._estimate.accelerator_bytes", lambda: [80e9] * 4)
     assert memory_limit() == 320e9
     monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "1")
     assert memory_limit() == 2**30
@@ -84,4 +84,4 @@ def test_memory_is_that_of_all_accelerators_together(monkeypatch):
 def test_a_number_of_devices_that_cannot_be_had_is_named(monkeypatch, given):
     monkeypatch.setenv("LINEARITY_LAB_DEVICES", given)
     with pytest.raises(InvalidInput, match="LINEARITY_LAB_DEVICES"):
-        _devices.devices_for(KernelDriftSpec(), "width=100")
+        _devices.devices_for(KernelChangeSpec(), "width=100")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import sqlalchemy as sa
 
-from ntk_core.store import Store
+from ntk_core.runs.store import Store
 from tests.store import postgres_cluster
 from tests.store.made_runs import result, spec
 

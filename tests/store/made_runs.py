@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ntk_core.results import DriftPoint, DriftResult, DriftRun, Provenance
-from ntk_core.specs import KernelDriftSpec
+from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeResult, KernelChangeRun
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import Provenance
 
 ROOT = Path(__file__).resolve().parents[2]
-SPEC = KernelDriftSpec(widths=(10, 20), num_seeds=1)
+SPEC = KernelChangeSpec(widths=(10, 20), num_seeds=1)
 PROVENANCE = Provenance(versions={"jax": "0"}, platform="p", device="cpu", dtype="float32", started_at="2026-01-01")
 
 
-def spec(number: int) -> KernelDriftSpec:
+def spec(number: int) -> KernelChangeSpec:
     """Equal specs for equal numbers."""
-    return KernelDriftSpec(widths=(10, 20), num_seeds=1, seed=number)
+    return KernelChangeSpec(widths=(10, 20), num_seeds=1, seed=number)
 
 
-def point(width: int, change: float = 0.5) -> DriftPoint:
-    run = DriftRun(
+def point(width: int, change: float = 0.5) -> KernelChangePoint:
+    run = KernelChangeRun(
         output="linear",
         seed=0,
         learning_rate=0.1,
@@ -27,9 +28,9 @@ def point(width: int, change: float = 0.5) -> DriftPoint:
         change=(0.0, change),
         loss=(1.0, float("inf")),
     )
-    return DriftPoint(width=width, num_params=7 * width, runs=(run,), runtime_s=0.1, provenance=PROVENANCE)
+    return KernelChangePoint(width=width, num_params=7 * width, runs=(run,), runtime_s=0.1, provenance=PROVENANCE)
 
 
-def result(status: str = "completed", spec: KernelDriftSpec = SPEC) -> DriftResult:
+def result(status: str = "completed", spec: KernelChangeSpec = SPEC) -> KernelChangeResult:
     points = (point(10), point(20)) if status == "completed" else (point(10),)
-    return DriftResult(spec=spec, points=points, provenance=PROVENANCE, status=status, runtime_s=1.0)
+    return KernelChangeResult(spec=spec, points=points, provenance=PROVENANCE, status=status, runtime_s=1.0)

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from ntk_core.errors import InvalidInput
-from ntk_core.specs import digest
-from ntk_core.store import Store, _store
+from ntk_core.runs import digest
+from ntk_core.runs.store import Store, _store
 from tests.store.made_runs import point, result, spec
 
 

@@ -7,9 +7,9 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from ntk_core.papers import PRESETS
-from ntk_core.specs import ExperimentSpec, KernelDriftSpec, digest
-from ntk_core.store._store import _insert_run
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import PRESETS, ExperimentSpec, digest
+from ntk_core.runs.store._store import _insert_run
 from tests.store.made_runs import SPEC, point, result, spec
 
 
@@ -44,7 +44,7 @@ def test_runs_are_filtered_by_experiment_status_and_words(store):
 def test_words_are_words_and_not_patterns(store, text):
     store.save_result(result())
     found = store.runs(text=text)
-    assert found.total == len(found.runs) == int(text in ("_", "\0"))  # an underscore stands in kernel_drift
+    assert found.total == len(found.runs) == int(text in ("_", "\0"))  # an underscore stands in kernel_change
 
 
 def test_a_private_run_is_listed_for_those_who_know_its_digest(store, monkeypatch):
@@ -61,7 +61,7 @@ def test_a_private_run_is_listed_for_those_who_know_its_digest(store, monkeypatc
 def test_a_list_of_two_thousand_runs_comes_page_by_page_at_once(store):
     def fill(connection: sa.Connection) -> None:
         for number in range(2000):
-            _insert_run(connection, KernelDriftSpec(seed=number))
+            _insert_run(connection, KernelChangeSpec(seed=number))
 
     store._database.do(fill)
     store.points(spec(7)).save("width=10", point(10))

@@ -7,13 +7,13 @@ import signal
 import subprocess
 import sys
 
-from ntk_core.specs import digest
-from ntk_core.store import Store
+from ntk_core.runs import digest
+from ntk_core.runs.store import Store
 from tests.store.made_runs import ROOT, SPEC, point, result, spec
 
 BEGIN = (
     "import os, signal, sys, tests.store.made_runs as made\n"
-    "from ntk_core.store import Store\n"
+    "from ntk_core.runs.store import Store\n"
     "store = Store(sys.argv[1], max_bytes=int(sys.argv[2])); number = int(sys.argv[3])\n"
 )
 SAVE = "points = store.points(made.SPEC)\n" + (

@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 
 from ntk_core.errors import InvalidInput
-from ntk_core.results import DriftPoint, DriftResult, DriftRun, Provenance
-from ntk_core.run_directory import RunDirectory
-from ntk_core.specs import KernelDriftSpec
+from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeResult, KernelChangeRun
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import Provenance
+from ntk_core.runs.run_directory import RunDirectory
 
-SPEC = KernelDriftSpec(widths=(10, 20), num_seeds=1)
+SPEC = KernelChangeSpec(widths=(10, 20), num_seeds=1)
 
 
-def point(width: int) -> DriftPoint:
-    run = DriftRun(
+def point(width: int) -> KernelChangePoint:
+    run = KernelChangeRun(
         output="linear",
         seed=0,
         learning_rate=0.1,
@@ -22,7 +23,7 @@ def point(width: int) -> DriftPoint:
         change=(0.0, 0.5),
         loss=(1.0, 0.02),
     )
-    return DriftPoint(width=width, num_params=7 * width, runs=(run,), runtime_s=0.1)
+    return KernelChangePoint(width=width, num_params=7 * width, runs=(run,), runtime_s=0.1)
 
 
 @pytest.fixture
@@ -52,13 +53,13 @@ def test_a_damaged_or_half_written_point_is_left_out(directory):
 def test_points_of_another_spec_are_not_taken(directory):
     directory.begin(SPEC).save("width=10", point(10))
     (directory.path / "spec.json").unlink()
-    assert directory.begin(KernelDriftSpec(widths=(10,))).finished() == {}
+    assert directory.begin(KernelChangeSpec(widths=(10,))).finished() == {}
 
 
 def test_a_directory_of_another_spec_is_refused(directory):
     directory.begin(SPEC)
     with pytest.raises(InvalidInput, match="earlier run of the same settings"):
-        directory.begin(KernelDriftSpec(widths=(10,)))
+        directory.begin(KernelChangeSpec(widths=(10,)))
 
 
 def test_a_key_cannot_leave_the_directory(directory):
@@ -70,7 +71,9 @@ def test_a_key_cannot_leave_the_directory(directory):
 
 def test_a_result_is_read_as_it_was_written(directory):
     provenance = Provenance(versions={}, platform="p", device="cpu", dtype="float32", started_at="2026-01-01")
-    result = DriftResult(spec=SPEC, points=(point(10),), provenance=provenance, status="cancelled", runtime_s=1.0)
+    result = KernelChangeResult(
+        spec=SPEC, points=(point(10),), provenance=provenance, status="cancelled", runtime_s=1.0
+    )
     directory.begin(SPEC)
     directory.finish(result)
     assert directory.result() == result

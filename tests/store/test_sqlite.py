@@ -9,9 +9,9 @@ import stat
 import pytest
 
 from ntk_core.errors import InvalidInput
-from ntk_core.specs import SCHEMA_VERSION, canonical_json, digest
-from ntk_core.store import Store
-from ntk_core.store._entries import sha
+from ntk_core.runs import SCHEMA_VERSION, canonical_json, digest
+from ntk_core.runs.store import Store
+from ntk_core.runs.store._entries import sha
 from tests.store.made_runs import SPEC, point, result, spec
 
 

@@ -8,8 +8,9 @@ import sys
 import pytest
 
 from ntk_core.errors import InvalidInput
-from ntk_core.specs import KernelDriftSpec, digest
-from ntk_core.store import Store
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import digest
+from ntk_core.runs.store import Store
 from tests.store.made_runs import ROOT, SPEC, point, result
 
 
@@ -17,7 +18,7 @@ def test_a_saved_point_is_seen_by_another_connection_at_once(store, location):
     store.points(SPEC).save("width=10", point(10))
     other = Store(location)
     assert other.points(SPEC).finished() == {"width=10": point(10)}
-    assert other.points(KernelDriftSpec(widths=(10,))).finished() == {}
+    assert other.points(KernelChangeSpec(widths=(10,))).finished() == {}
     other.close()
 
 
@@ -28,7 +29,7 @@ def test_the_first_of_two_intact_points_stays(store):
     assert points.finished()["width=10"] == point(10, change=0.25)
 
 
-@pytest.mark.parametrize("damage", ["{}", "", "�\x01", '{"kind": "kernel_drift", "width": 10}'])
+@pytest.mark.parametrize("damage", ["{}", "", "�\x01", '{"kind": "kernel_change", "width": 10}'])
 def test_a_damaged_point_is_set_aside_and_replaced(store, change, damage):
     points = store.points(SPEC)
     points.save("width=10", point(10))
@@ -132,7 +133,7 @@ def test_a_prefix_that_is_no_digest_finds_nothing(store, prefix):
 
 
 def test_a_short_prefix_finds_all_digests_that_begin_so(store):
-    specs = [KernelDriftSpec(widths=(width,)) for width in range(1, 40)]
+    specs = [KernelChangeSpec(widths=(width,)) for width in range(1, 40)]
     for each in specs:
         store.save_spec(each)
     first = digest(SPEC)[:1]
@@ -190,5 +191,7 @@ def test_the_environment_names_the_store(location, monkeypatch):
 
 
 def test_the_store_does_not_start_jax():
-    script = "import sys, ntk_core.store, ntk_core.run_directory, ntk_core.cli; sys.exit('jax' in sys.modules)"
+    script = (
+        "import sys, ntk_core.runs.store, ntk_core.runs.run_directory, ntk_core.cli\nsys.exit('jax' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == 0

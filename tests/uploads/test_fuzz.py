@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ntk_core.data.uploads import Choices, Cleaned, Limits, clean_upload, parse_upload, suggested_choices
 from ntk_core.errors import InvalidInput
-from ntk_core.uploads import Choices, Cleaned, Limits, clean_upload, parse_upload, suggested_choices
 from tests.uploads.files import archive, arrays, blobs, flowers, image, pets
 
 NUM_UPLOADS = 240

@@ -10,11 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ntk_core.datasets import dataset_shapes, load_dataset
-from ntk_core.errors import InvalidInput
-from ntk_core.experiments import check_size, estimate
-from ntk_core.specs import EXPERIMENTS, InvalidSpec, KernelDriftSpec, canonical_json, parse_spec, with_settings
-from ntk_core.uploads import (
+from ntk_core.data import dataset_shapes, load_dataset
+from ntk_core.data.uploads import (
     Choices,
     MissingUpload,
     Table,
@@ -27,6 +24,9 @@ from ntk_core.uploads import (
     upload_digest,
     upload_shapes,
 )
+from ntk_core.errors import InvalidInput
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import EXPERIMENTS, InvalidSpec, canonical_json, check_size, estimate, parse_spec, with_settings
 from tests.uploads.files import arrays, blobs, flowers, image, pets
 
 
@@ -35,9 +35,9 @@ def cleaned(data: bytes, **changes):
     return clean_upload(candidate, replace(suggested_choices(candidate), **changes))
 
 
-def private_spec(digest: str, **settings) -> KernelDriftSpec:
+def private_spec(digest: str, **settings) -> KernelChangeSpec:
     named = {"dataset.name": "upload", "dataset.digest": digest, "dataset.num_samples": 30}
-    return with_settings(KernelDriftSpec(), named | settings)
+    return with_settings(KernelChangeSpec(), named | settings)
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
@@ -227,7 +227,7 @@ def test_a_spec_whose_data_are_gone_can_be_read_but_not_computed():
 @pytest.mark.parametrize("digest", [None, "", "abc", "../../etc/passwd", "A" * 64, 7, ["a" * 64]])
 def test_what_is_no_digest_is_refused_beside_the_field(digest):
     with pytest.raises(InvalidSpec) as error:
-        with_settings(KernelDriftSpec(), {"dataset.name": "upload", "dataset.digest": digest})
+        with_settings(KernelChangeSpec(), {"dataset.name": "upload", "dataset.digest": digest})
     assert [problem.field for problem in error.value.problems] == ["dataset.digest"]
 
 
@@ -243,7 +243,7 @@ def test_regression_data_are_refused_where_classes_are_needed():
     with pytest.raises(InvalidSpec, match=r"dataset.name: upload .*data with classes"):
         private_spec(digest)
     named = {"dataset.name": "upload", "dataset.digest": digest, "dataset.num_samples": 20}
-    assert with_settings(EXPERIMENTS["dynamics"](), named).is_private
+    assert with_settings(EXPERIMENTS["dynamics"].spec(), named).is_private
 
 
 @pytest.mark.parametrize("name", sorted(set(EXPERIMENTS) - {"early_time"}))
@@ -252,6 +252,6 @@ def test_every_experiment_on_a_data_set_takes_an_upload(name):
     named = {"dataset.name": "upload", "dataset.digest": digest, "dataset.num_samples": 12}
     if name == "hessian":  # no convolutions on a table
         named["networks"] = ["linear"]
-    spec = with_settings(EXPERIMENTS[name](), named)
+    spec = with_settings(EXPERIMENTS[name].spec(), named)
     check_size(spec)
     assert spec.is_private

@@ -1,0 +1,154 @@
+"""The full image sets, read from copies that people already have and verified by their checksums."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ntk_core.data._readers import file_sha256, idx_sha256, read_cifar_batch, read_idx, read_npz
+from ntk_core.errors import InvalidInput
+
+ROOT_VARIABLE = "LINEARITY_LAB_DATA"
+LabeledImages = tuple[NDArray, NDArray]  # (n, height, width, channels) and (n,)
+
+
+@dataclass(frozen=True)
+class IdxOriginals:
+    """Where a set in the MNIST format may lie, and the SHA-256 of its four uncompressed files."""
+
+    folders: tuple[str, ...]
+    npz: str | None
+    num_images: tuple[int, int]
+    sha256: dict[str, str]
+
+
+@dataclass(frozen=True)
+class CifarOriginals:
+    """The binary batches of CIFAR-10, their SHA-256, and the labels kept, ascending: new labels are their positions."""
+
+    folder: str
+    num_records: int
+    kept_labels: tuple[int, ...]
+    sha256: dict[str, str]
+
+
+_MNIST = IdxOriginals(
+    folders=("MNIST/raw", "mnist"),
+    npz="mnist.npz",
+    num_images=(60_000, 10_000),
+    sha256={
+        "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+        "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+        "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+        "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+    },
+)
+ORIGINALS: dict[str, IdxOriginals | CifarOriginals] = {
+    "mnist": _MNIST,
+    "digits": _MNIST,
+    "fashion-mnist": IdxOriginals(
+        folders=("FashionMNIST/raw", "fashion-mnist"),
+        npz=None,
+        num_images=(60_000, 10_000),
+        sha256={
+            "train-images-idx3-ubyte": "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+            "train-labels-idx1-ubyte": "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+            "t10k-images-idx3-ubyte": "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+            "t10k-labels-idx1-ubyte": "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+        },
+    ),
+    "cifar2": CifarOriginals(
+        folder="cifar-10-batches-bin",
+        num_records=10_000,
+        kept_labels=(3, 7),
+        sha256={
+            "data_batch_1.bin": "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+            "data_batch_2.bin": "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+            "data_batch_3.bin": "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+            "data_batch_4.bin": "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+            "data_batch_5.bin": "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+            "test_batch.bin": "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+        },
+    ),
+}
+
+
+def read_originals(name: str) -> tuple[LabeledImages, LabeledImages]:
+    """Full training and test images of ``name`` from the first place that has them.
+
+    Raises:
+        InvalidInput: they are nowhere, or a file is damaged or not the original.
+    """
+    originals = ORIGINALS[name]
+    for root in _roots():
+        if isinstance(originals, CifarOriginals):
+            found = _read_cifar(originals, root)
+        else:
+            found = _read_idx_set(originals, root)
+        if found is not None:
+            return found
+    raise InvalidInput("source", "full", f"shipped, since no full copy of {name} was found (set {ROOT_VARIABLE})")
+
+
+def _roots() -> Iterator[Path]:
+    if os.environ.get(ROOT_VARIABLE):
+        yield Path(os.environ[ROOT_VARIABLE]).expanduser()
+    yield Path("~/.keras/datasets").expanduser()  # Keras
+    yield Path("data")  # the usual root of torchvision
+    yield Path("/usr/share/datasets")  # Debian
+
+
+def _read_idx_set(originals: IdxOriginals, root: Path) -> tuple[LabeledImages, LabeledImages] | None:
+    num_train, num_test = originals.num_images
+    shapes = [(num_train, 28, 28), (num_train,), (num_test, 28, 28), (num_test,)]
+    arrays = _read_idx_files(originals, root, shapes)
+    if arrays is None and originals.npz is not None and (root / originals.npz).is_file():
+        names = ("x_train", "y_train", "x_test", "y_test")
+        members = {name: (shape, "u1") for name, shape in zip(names, shapes, strict=True)}
+        arrays = list(read_npz(root / originals.npz, members).values())
+    if arrays is None:
+        return None
+    for array, (file_name, expected) in zip(arrays, originals.sha256.items(), strict=True):
+        _check_sha256(idx_sha256(array), expected, file_name)
+    return (arrays[0][..., None], arrays[1]), (arrays[2][..., None], arrays[3])
+
+
+def _read_idx_files(originals: IdxOriginals, root: Path, shapes: list[tuple[int, ...]]) -> list[NDArray] | None:
+    for folder in originals.folders:
+        candidates = [_plain_or_gzip(root / folder / file_name) for file_name in originals.sha256]
+        paths = [path for path in candidates if path is not None]
+        if len(paths) == len(shapes):
+            return [read_idx(path, shape) for path, shape in zip(paths, shapes, strict=True)]
+    return None
+
+
+def _plain_or_gzip(path: Path) -> Path | None:
+    for candidate in (path, path.with_name(path.name + ".gz")):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def _read_cifar(originals: CifarOriginals, root: Path) -> tuple[LabeledImages, LabeledImages] | None:
+    paths = [root / originals.folder / file_name for file_name in originals.sha256]
+    if not all(path.is_file() for path in paths):
+        return None
+    batches = []
+    for path, expected in zip(paths, originals.sha256.values(), strict=True):
+        images, labels = read_cifar_batch(path, originals.num_records)
+        _check_sha256(file_sha256(path), expected, path.name)
+        kept = np.isin(labels, originals.kept_labels)
+        indices = np.searchsorted(originals.kept_labels, labels[kept]).astype(np.uint8)
+        batches.append((images[kept], indices))
+    images, labels = (np.concatenate(parts) for parts in zip(*batches[:-1], strict=True))
+    return (images, labels), batches[-1]
+
+
+def _check_sha256(actual: str, expected: str, file_name: str) -> None:
+    if actual != expected:
+        raise InvalidInput("source", file_name, "the original file, whose SHA-256 starts with " + expected[:16])

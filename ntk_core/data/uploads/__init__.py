@@ -1,0 +1,48 @@
+"""Data that a person brings: a file's bytes, what they hold, what was chosen, arrays kept by digest. No JAX here."""
+
+from ntk_core.data.uploads._candidate import Arrays, Candidate, Column, ImageEntry, ImageFolders, Table
+from ntk_core.data.uploads._choices import TASKS, Choices, Task, suggested_choices
+from ntk_core.data.uploads._clean import clean_upload
+from ntk_core.data.uploads._cleaned import Cleaned
+from ntk_core.data.uploads._image_folders import read_pixels
+from ntk_core.data.uploads._keeping import (
+    DIGEST,
+    HOW_TO_BRING,
+    MissingUpload,
+    UploadShapes,
+    forget_upload,
+    keep_upload,
+    read_upload,
+    upload_digest,
+    upload_shapes,
+)
+from ntk_core.data.uploads._limits import DEFAULT_LIMITS, Limits
+from ntk_core.data.uploads._parse import parse_upload
+
+__all__ = [
+    "DEFAULT_LIMITS",
+    "DIGEST",
+    "HOW_TO_BRING",
+    "TASKS",
+    "Arrays",
+    "Candidate",
+    "Choices",
+    "Cleaned",
+    "Column",
+    "ImageEntry",
+    "ImageFolders",
+    "Limits",
+    "MissingUpload",
+    "Table",
+    "Task",
+    "UploadShapes",
+    "clean_upload",
+    "forget_upload",
+    "keep_upload",
+    "parse_upload",
+    "read_pixels",
+    "read_upload",
+    "suggested_choices",
+    "upload_digest",
+    "upload_shapes",
+]

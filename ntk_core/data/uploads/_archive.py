@@ -1,0 +1,142 @@
+"""Zip archives from outside, read in memory within limits; nothing is ever written to a path that an archive names."""
+
+from __future__ import annotations
+
+import io
+import stat
+import struct
+import tokenize
+import zipfile
+import zlib
+from collections import Counter
+
+from ntk_core.data.uploads._limits import MIB, Limits, check_at_most, megabytes
+from ntk_core.errors import InvalidInput
+
+# What zipfile, the npy header parser and Pillow were seen or are documented to raise on damaged bytes.
+READ_ERRORS = (
+    OSError,
+    EOFError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    AttributeError,
+    AssertionError,
+    RuntimeError,
+    MemoryError,
+    SyntaxError,
+    tokenize.TokenError,
+    struct.error,
+    zlib.error,
+    Warning,  # where warnings are errors
+    zipfile.BadZipFile,
+)
+RATIO_MATTERS_FROM = 16 * MIB
+_END, _END64 = b"PK\x05\x06", b"PK\x06\x07"
+_END_BYTES, _ENTRY_BYTES = 22, 300  # of the end record; of one entry of the directory with a long name
+_NESTED = (".zip", ".gz", ".bz2", ".xz", ".7z", ".rar", ".tar", ".tgz", ".zst", ".npz")
+_UNINTERESTING = ("__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini")
+
+
+class Archive:
+    """The entries of a zip that may be read.
+
+    Raises:
+        InvalidInput: for a damaged, encrypted, nested or oversized archive, and for names that lead out of it.
+    """
+
+    def __init__(self, data: bytes, limits: Limits):
+        self._limits = limits
+        _check_directory(data, limits)
+        try:
+            self._zip = zipfile.ZipFile(io.BytesIO(data))
+            entries = [entry for entry in self._zip.infolist() if not entry.is_dir()]
+        except READ_ERRORS:
+            raise _damaged() from None
+        check_at_most("file", len(entries), limits.max_entries, "files in the archive")
+        for entry in entries:
+            _check_entry(entry)
+        self._check_sizes(entries)
+        for name, count in Counter(entry.filename for entry in entries).items():
+            if count > 1:
+                raise InvalidInput("file", f"{name}, {count} times", "an archive in which every name occurs once")
+        self._entries = {entry.filename: entry for entry in entries if not _uninteresting(entry.filename)}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Paths of the entries, without those that file managers leave behind."""
+        return tuple(self._entries)
+
+    def size(self, name: str) -> int:
+        """Unpacked bytes of an entry, as it says."""
+        return self._entries[name].file_size
+
+    def read(self, name: str) -> bytes:
+        """The bytes of an entry; never more than it says, nor than may be unpacked.
+
+        Raises:
+            InvalidInput: the entry is damaged, or longer or shorter than it says.
+        """
+        entry = self._entries[name]
+        try:
+            with self._zip.open(entry) as stream:
+                # One byte more than it may have: the checksum is compared at the end only.
+                data = stream.read(min(entry.file_size, self._limits.max_unpacked_bytes) + 1)
+        except READ_ERRORS:
+            raise _damaged(name) from None
+        if len(data) != entry.file_size:
+            raise _damaged(name)
+        return data
+
+    def _check_sizes(self, entries: list[zipfile.ZipInfo]) -> None:
+        unpacked, packed = sum(e.file_size for e in entries), sum(e.compress_size for e in entries)
+        most = self._limits.max_unpacked_bytes
+        if unpacked > most:
+            raise InvalidInput("file", f"an archive of {megabytes(unpacked)} unpacked", f"at most {megabytes(most)}")
+        if unpacked > RATIO_MATTERS_FROM and unpacked > self._limits.max_ratio * max(1, packed):
+            given = f"an archive that grows {unpacked / max(1, packed):,.0f}-fold"
+            raise InvalidInput("file", given, f"at most {self._limits.max_ratio}-fold")
+
+
+def is_zip(data: bytes) -> bool:
+    """Whether the bytes begin as a zip does, or are an empty one."""
+    return data[:4] in (b"PK\x03\x04", _END)
+
+
+def _check_directory(data: bytes, limits: Limits) -> None:
+    """Refuse a directory too long to be read, before zipfile makes an object of each of its entries."""
+    at = len(data) - _END_BYTES
+    if at < 0 or data[at : at + 4] != _END or data[-2:] != b"\0\0":
+        at = data.rfind(_END, max(0, len(data) - 2**16 - _END_BYTES))
+    if at < 0 or len(data) < at + _END_BYTES:
+        raise _damaged()
+    (size,) = struct.unpack_from("<I", data, at + 12)
+    if data[max(0, at - 20) :][:4] == _END64 or size > _ENTRY_BYTES * limits.max_entries:
+        raise InvalidInput("file", "an archive with a huge directory", f"at most {limits.max_entries:,} files")
+
+
+def _check_entry(entry: zipfile.ZipInfo) -> None:
+    name = entry.filename
+    parts = name.replace("\\", "/").split("/")
+    if name.startswith(("/", "\\")) or ".." in parts or "\\" in name or "\0" in entry.orig_filename or ":" in parts[0]:
+        raise InvalidInput("file", name, "an archive whose names are paths inside it")
+    if entry.flag_bits & 0x1:
+        raise InvalidInput("file", f"{name}, encrypted", "an archive without a password")
+    if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG):
+        raise InvalidInput("file", f"{name}, a link", "an archive of plain files")
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise InvalidInput(
+            "file", f"{name}, compressed in a rare way", "an archive without compression or with deflate"
+        )
+    if name.lower().endswith(_NESTED):
+        raise InvalidInput("file", f"{name}, an archive inside the archive", "plain files inside the archive")
+
+
+def _uninteresting(name: str) -> bool:
+    parts = name.split("/")
+    return parts[0] in _UNINTERESTING or parts[-1] in _UNINTERESTING or parts[-1].startswith("._")
+
+
+def _damaged(name: str = "") -> InvalidInput:
+    return InvalidInput("file", f"{name}, damaged" if name else "a damaged archive", "a zip archive that can be read")

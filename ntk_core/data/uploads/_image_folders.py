@@ -1,0 +1,81 @@
+"""Images in folders of a zip: headers first, pixels when the size that networks see is chosen."""
+
+from __future__ import annotations
+
+import io
+import posixpath
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ntk_core.data.uploads._archive import READ_ERRORS, Archive
+from ntk_core.data.uploads._candidate import ImageEntry, ImageFolders
+from ntk_core.data.uploads._limits import Limits
+from ntk_core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+FORMATS = ("PNG", "JPEG", "BMP")
+ENDINGS = (".png", ".jpg", ".jpeg", ".bmp")
+
+
+def is_image_archive(archive: Archive) -> bool:
+    """Whether most entries are named as images are."""
+    return 2 * sum(name.lower().endswith(ENDINGS) for name in archive.names) > len(archive.names)
+
+
+def read_image_folders(archive: Archive, limits: Limits) -> ImageFolders:
+    """What the headers of all images say; a folder is a class.
+
+    Raises:
+        InvalidInput: an entry is no image, lies in no folder, is broken or has too many pixels.
+    """
+    found = []
+    for name in archive.names:
+        folder = posixpath.basename(posixpath.dirname(name))
+        if not name.lower().endswith(ENDINGS):
+            raise InvalidInput("file", name, "images only: " + ", ".join(ENDINGS))
+        if not folder:
+            raise InvalidInput("file", f"{name}, outside of all folders", "one folder of images for each class")
+        with _opened(archive, name, limits) as image:
+            found.append(ImageEntry(name, folder, image.width, image.height, image.mode))
+    return ImageFolders(archive, tuple(found))
+
+
+def read_pixels(archive: Archive, entry: ImageEntry, side: int, gray: bool, limits: Limits) -> NDArray[np.uint8]:
+    """Pixels (height, width, 1 or 3) of one image; scaled to ``side`` × ``side`` by averages unless ``side`` is 0.
+
+    Raises:
+        InvalidInput: the image cannot be decoded.
+    """
+    from PIL import Image
+
+    with _opened(archive, entry.path, limits) as image:
+        try:
+            converted = image.convert("L" if gray else "RGB")
+            if side:
+                converted = converted.resize((side, side), Image.Resampling.BOX)
+            pixels = np.asarray(converted, np.uint8)
+        except READ_ERRORS:
+            raise _broken(entry.path) from None
+    return pixels[..., None] if gray else pixels
+
+
+def _opened(archive: Archive, name: str, limits: Limits) -> Image:
+    from PIL import Image
+
+    data = archive.read(name)
+    try:
+        image = Image.open(io.BytesIO(data), formats=FORMATS)
+    except (*READ_ERRORS, Image.DecompressionBombWarning, Image.DecompressionBombError):
+        raise _broken(name) from None
+    if image.width * image.height > limits.max_pixels:
+        given = f"{name}, {image.width:,} × {image.height:,} pixels"
+        raise InvalidInput("file", given, f"at most {limits.max_pixels:,} pixels an image")
+    return image
+
+
+def _broken(name: str) -> InvalidInput:
+    return InvalidInput("file", f"{name}, which cannot be read as an image", "images in PNG, JPEG or BMP")

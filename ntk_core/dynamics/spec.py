@@ -1,0 +1,37 @@
+"""The settings of training."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ntk_core.settings.part import SpecPart
+
+
+class TrainingSpec(SpecPart):
+    """Gradient descent to a loss threshold."""
+
+    learning_rate: Literal["auto"] | Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] = Field(
+        "auto",
+        title="Learning rate η",
+        description="Step size η; auto: from the largest eigenvalue of the kernel at w₀, shown with the result.",
+    )
+    loss_threshold: float = Field(
+        0.01,
+        gt=0,
+        le=10,
+        allow_inf_nan=False,
+        title="Loss threshold",
+        description="Training stops when the mean loss L falls below it.",
+    )
+    max_steps: int = Field(
+        5_000, ge=1, le=10_000_000, title="Most steps", description="Runs that need more steps are stopped and marked."
+    )
+    num_records: int = Field(
+        24,
+        ge=2,
+        le=200,
+        title="Records",
+        description="Times, on a logarithmic grid of steps, at which ΔK is measured.",
+    )

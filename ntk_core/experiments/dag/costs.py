@@ -1,0 +1,99 @@
+"""What a point of ``dag`` costs: training, kernels and Hessian norms of one width; free of JAX."""
+
+from __future__ import annotations
+
+import math
+
+from ntk_core.data import DatasetShapes, dataset_shapes
+from ntk_core.experiments.dag.spec import DAGSpec
+from ntk_core.networks.graphs import INPUT, OUTPUT, Graph
+from ntk_core.networks.sizes import LayerSize, num_features
+from ntk_core.runs import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, STEP_OVERHEAD_SECONDS
+
+MAX_MATVECS = 40  # a relative residual of 2 % takes 10 to 25 products here
+TYPICAL_STEPS, TYPICAL_MATVECS = 300, 20
+BALL_KERNELS = 12  # kernels and their gradients, for λ_min in a ball
+
+
+def seconds(spec: DAGSpec, key: str) -> float:
+    """Expected seconds for one width, all graphs, outputs and seeds, on two cores."""
+    return sum(_graph_seconds(spec, graph, spec.value_of(key)) for graph in spec.graphs().values())
+
+
+def peak_bytes(spec: DAGSpec, key: str) -> float:
+    """Expected peak memory of one run of one width: weights, their gradient and copy, views, kernels, a Lanczos basis.
+
+    The basis of masked layers has all their edges, that of others fan-in and features of each layer.
+    """
+    shapes = _shapes(spec)
+    return max(_graph_bytes(spec, layer_sizes_of(spec, graph, spec.value_of(key)), shapes) for graph in _all(spec))
+
+
+def layer_sizes_of(spec: DAGSpec, graph: Graph, width: int) -> list[LayerSize]:
+    """The layers of the network on this graph, in order of evaluation."""
+    shapes = _shapes(spec)
+    input_shape, sizes = shapes.input_shape, {**graph.sizes(width), OUTPUT: shapes.num_outputs}
+    positions = math.prod(input_shape[:-1])
+
+    def seen(source: str, shared: bool) -> int:
+        if source == INPUT:
+            return input_shape[-1] if shared else math.prod(input_shape)
+        return sizes[source] * (1 if shared or source not in graph.positioned else positions)
+
+    found = []
+    for name in graph.depths:
+        edges, shared = graph.parents[name], name in graph.positioned
+        fan_in = sum(seen(edge.source, shared) for edge in edges)
+        fan_in *= edges[0].kernel_size ** (len(input_shape) - 1) if shared else 1
+        masked = any(edge.drop_probability for edge in edges)
+        biases = sizes[name] if spec.use_bias and name != OUTPUT else 0
+        found.append(LayerSize(positions if shared else 1, fan_in, sizes[name], biases, masked))
+    return found
+
+
+def _all(spec: DAGSpec) -> list[Graph]:
+    return list(spec.graphs().values())
+
+
+def _shapes(spec: DAGSpec) -> DatasetShapes:
+    return dataset_shapes(spec.dataset.name, **spec.dataset.options())
+
+
+def _graph_seconds(spec: DAGSpec, graph: Graph, width: int) -> float:
+    shapes, layers = _shapes(spec), layer_sizes_of(spec, graph, width)
+    n, num_outputs = shapes.num_samples, shapes.num_outputs
+    multiplications = sum(layer.multiplications for layer in layers)
+    steps = min(spec.training.max_steps, TYPICAL_STEPS)
+    step = 6 * n * multiplications / FLOPS_PER_SECOND + STEP_OVERHEAD_SECONDS
+    kernel = 2 * sum(layer.kernel_operations(n, num_outputs) for layer in layers) / FLOPS_PER_SECOND
+    matvec = (8 * multiplications + 4 * TYPICAL_MATVECS * _basis_entries(layers)) / FLOPS_PER_SECOND * 8
+    hessians = (
+        max(1, spec.num_hessians)
+        * (bool(spec.num_hessians) + (len(layers) if spec.pre_activations else 0))
+        * TYPICAL_MATVECS
+        * matvec
+    )
+    records = spec.training.num_records * (1 + (0.2 * len(layers) if spec.pre_activations else 0))
+    ball = 6 * BALL_KERNELS * kernel if spec.ball_radius else 0.0
+    compilations = 2 + bool(spec.num_hessians) + (2 * len(layers) if spec.pre_activations else 0)
+    one = steps * step + records * kernel + hessians + ball
+    return len(spec.outputs) * (compilations * COMPILE_SECONDS + spec.num_seeds * one)
+
+
+def _graph_bytes(spec: DAGSpec, layers: list[LayerSize], shapes: DatasetShapes) -> float:
+    n, num_outputs = shapes.num_samples, shapes.num_outputs
+    weights = 3 * sum(layer.num_params for layer in layers)
+    views = n * (sum(layer.positions * layer.fan_in for layer in layers) + (2 * num_outputs + 1) * num_features(layers))
+    kernels = 6 * (n * num_outputs) ** 2
+    hessian = (MAX_MATVECS + 8) * _basis_entries(layers) if spec.num_hessians or spec.pre_activations else 0
+    return BYTES * float(weights + views + kernels + hessian)
+
+
+def _basis_entries(layers: list[LayerSize]) -> int:
+    """Numbers in one direction of the Hessian's space."""
+    return sum(
+        layer.num_params
+        if layer.masked
+        else min(layer.num_params, min(layer.positions, layer.fan_in) * (layer.fan_in + layer.features))
+        for layer in layers
+    )

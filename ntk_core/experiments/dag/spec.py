@@ -1,0 +1,113 @@
+"""Kernel change, Hessian norms and PL* of networks on directed acyclic graphs, against width."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, field_validator, model_validator
+
+from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.errors import InvalidInput
+from ntk_core.networks.graphs import EXAMPLE_TITLES, Graph, dense_graph, example_graphs, graph_data, parse_graph
+from ntk_core.networks.spec import ActivationName, OutputName
+from ntk_core.runs import SweepSpec
+from ntk_core.settings.part import Width
+from ntk_core.settings.vocabulary import ACTIVATIONS
+
+if TYPE_CHECKING:
+    ExampleName = str
+else:
+    ExampleName = Literal[tuple(EXAMPLE_TITLES)]
+
+DRAWN = "drawn"
+
+
+def _graph(data: Any) -> Graph:
+    """A graph from JSON; what is wrong inside it is named behind the name of the setting."""
+    try:
+        return parse_graph(data)
+    except InvalidInput as error:
+        raise InvalidInput("", f"{error.field}: {error.given}", error.allowed) from None
+
+
+GraphField = Annotated[InstanceOf[Graph], BeforeValidator(_graph), PlainSerializer(graph_data)]
+
+
+class DAGSpec(SweepSpec):
+    """Kernel change in training and Hessian norms of networks on graphs whose widths grow together.
+
+    Each graph and output is a network of its own, trained by full-batch gradient descent: cross-entropy for softmax,
+    ½‖φ(f) − y‖² otherwise. Source: Zhu, Liu & Belkin 2022, Fig. 2, Theorems 3.6 and 3.8, App. D to F, §4.
+    """
+
+    experiment: Literal["dag"] = "dag"
+    graph: GraphField = Field(
+        dense_graph(3, 0.5), title="Graph", description="Groups of neurons and the edges between them."
+    )
+    compared: tuple[ExampleName, ...] = Field(
+        (),
+        max_length=3,
+        title="Compared with",
+        description="Graphs of the gallery to draw beside yours.",
+    )
+    activation: ActivationName = Field(
+        "tanh", title="Activation σ", description="Nonlinearity σ of the groups that state none."
+    )
+    outputs: tuple[OutputName, ...] = Field(
+        ("linear",), min_length=1, max_length=3, title="Outputs φ", description="Output nonlinearities φ to compare."
+    )
+    use_bias: bool = Field(False, title="Biases b", description="Biases b in the hidden groups.")
+    widths: tuple[Width, ...] = Field(
+        (32, 64, 128, 256, 512),
+        min_length=1,
+        max_length=24,
+        title="Widths m",
+        description="Widths m: a group without a size has m neurons, or factor · m^power of them.",
+    )
+    num_seeds: int = Field(3, ge=1, le=100, title="Seeds", description="Independent initializations w₀ for each width.")
+    training: TrainingSpec = TrainingSpec()
+    num_hessians: int = Field(
+        2, ge=0, le=16, title="Inputs for ‖H‖", description="Inputs over which ‖H‖ at w₀ is averaged; 0 for none."
+    )
+    pre_activations: bool = Field(
+        False,
+        title="Pre-activations",
+        description="Measure ‖H‖ and kernel change of pre-activations of every group (Theorem 3.8).",
+    )
+    ball_radius: float = Field(
+        0.0,
+        ge=0,
+        le=100,
+        allow_inf_nan=False,
+        title="Radius R for λ_min",
+        description="Look for the smallest λ_min of the kernel within distance R of w₀; 0 to leave it out.",
+    )
+
+    @field_validator("outputs", "compared")
+    @classmethod
+    def _once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(names))
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        shapes = self.dataset.known_shapes()
+        for name, graph in self.graphs().items():
+            if graph.positioned and shapes is not None and len(shapes.input_shape) != 3:
+                field = "graph" if name == DRAWN else "compared"
+                raise InvalidInput(field, "shared weights", "images only, for example dataset cifar2")
+        if self.num_hessians or self.pre_activations:
+            self._check_smooth()
+        return self
+
+    def _check_smooth(self) -> None:
+        used = {"activation": self.activation} | {
+            f"graph.groups.{group.name}.activation": group.activation for group in self.graph.groups if group.activation
+        }
+        for field, name in used.items():
+            if not ACTIVATIONS[name].smooth:
+                allowed = "a smooth function, or no Hessian norms (num_hessians 0, pre_activations off)"
+                raise InvalidInput(field, name, allowed)
+
+    def graphs(self) -> dict[str, Graph]:
+        """The drawn graph and those that it is compared with, by name."""
+        return {DRAWN: self.graph, **{name: example_graphs()[name] for name in self.compared}}

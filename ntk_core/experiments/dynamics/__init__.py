@@ -1,0 +1,17 @@
+"""Networks beside their linear models."""
+
+from ntk_core.experiments.dynamics import costs
+from ntk_core.experiments.dynamics.presets import PRESETS
+from ntk_core.experiments.dynamics.result import DynamicsPoint, DynamicsResult
+from ntk_core.experiments.dynamics.spec import DynamicsSpec
+from ntk_core.experiments.dynamics.summary import dynamics_summary
+from ntk_core.runs import Experiment
+
+EXPERIMENT = Experiment(
+    DynamicsSpec,
+    DynamicsPoint,
+    DynamicsResult,
+    costs,
+    dynamics_summary,
+    PRESETS,
+)

@@ -1,0 +1,165 @@
+"""Results of ``dynamics``: a network beside its linear model, for each width, output, method and seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from ntk_core.experiments.dynamics.spec import DynamicsSpec
+from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint, finite_sup
+
+DEPARTURE_LEVEL = 0.01  # our choice of the relative mean-squared difference from which on two models have parted
+
+Rows = tuple[tuple[float, ...], ...]  # one row a followed point, one entry an output
+
+
+class ModelPath(Value):
+    """One model at the recorded steps; entries after a divergence are not finite.
+
+    Attributes:
+        outcome: whether the loss threshold was reached.
+        last_finite_step: the last step whose loss was finite.
+        loss, test_loss: mean losses.
+        accuracy, test_accuracy: shares of points of the right class; empty for data without classes.
+        distance: ‖w_t − w₀‖₂.
+        outputs, test_outputs: F at the followed points, one block of rows a record; only for the first seed.
+    """
+
+    outcome: Outcome
+    last_finite_step: int
+    loss: tuple[float, ...]
+    test_loss: tuple[float, ...]
+    accuracy: tuple[float, ...] = ()
+    test_accuracy: tuple[float, ...] = ()
+    distance: tuple[float, ...]
+    outputs: tuple[Rows, ...] = ()
+    test_outputs: tuple[Rows, ...] = ()
+
+
+class DynamicsRun(RecordedTraining):
+    """One training of a network and of its linear models.
+
+    Attributes:
+        output: output nonlinearity φ.
+        method: how it was trained, one of ``ntk_core.settings.vocabulary.METHODS``.
+        seed: seed of the initialization w₀.
+        learning_rate: η, as used.
+        stable_rate: the rate above which the linear model diverges; None for Adam.
+        steps: recorded step indices, starting at 0; time is learning_rate × step.
+        network, linearized: the two, by the same steps.
+        infinite: the infinite-width prediction from the same outputs at w₀, where it is asked for and known.
+        largest_distance: ‖w_t − w₀‖_∞ of the network.
+        change: ΔK(t) = ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F of the kernel of φ(f) on the training points.
+        smallest, largest: λ_min and λ_max of that kernel.
+        layer_change: the layers' parts of ΔK(t), ‖K_l(w_t) − K_l(w₀)‖_F / ‖K(w₀)‖_F.
+        difference, test_difference: Σ_i ‖F − F_lin‖² / Σ_i ‖F_lin‖² over all training and test points.
+    """
+
+    output: str
+    method: str
+    seed: int
+    learning_rate: float
+    stable_rate: float | None
+    network: ModelPath
+    linearized: ModelPath
+    infinite: ModelPath | None
+    largest_distance: tuple[float, ...]
+    smallest: tuple[float, ...]
+    largest: tuple[float, ...]
+    layer_change: dict[str, tuple[float, ...]]
+    difference: tuple[float, ...]
+    test_difference: tuple[float, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """That of the network."""
+        return self.network.outcome
+
+    @property
+    def sup_difference(self) -> float:
+        """sup over the recorded times of the relative mean-squared difference on the training points."""
+        return finite_sup(self.difference)
+
+    @property
+    def sup_distance(self) -> float:
+        """sup over the recorded times of ‖w_t − w₀‖₂: the radius of the smallest ball that training stays in."""
+        return finite_sup(self.network.distance)
+
+    @property
+    def departure_step(self) -> int | None:
+        """The first recorded step from which on the relative difference stays above one percent; None without one."""
+        index = departure(self.difference, DEPARTURE_LEVEL)
+        return None if index is None else self.steps[index]
+
+    @property
+    def num_steps(self) -> int:
+        """Steps taken until the run ended."""
+        return self.steps[-1]
+
+
+def departure(values: Sequence[float], level: float) -> int | None:
+    """Index of the first record from which on ``values`` stay above ``level`` to the end; None where they do not.
+
+    A difference that rises and falls back is no parting; values that are not finite count as above.
+    """
+    index = len(values)
+    while index and not values[index - 1] <= level:
+        index -= 1
+    return index if index < len(values) else None
+
+
+class DynamicsPoint(WidthPoint):
+    """All runs of one width.
+
+    Attributes:
+        width: m.
+        num_params: p, number of trained parameters.
+        x, y: the followed training inputs (flat) and targets.
+        x_test, y_test: the same for the followed test points.
+        runs: one entry an output, method and seed.
+    """
+
+    kind: Literal["dynamics"] = "dynamics"
+    num_params: int
+    x: Rows
+    y: Rows
+    x_test: Rows
+    y_test: Rows
+    runs: tuple[DynamicsRun, ...]
+
+    def of(self, output: str, method: str | None = None) -> tuple[DynamicsRun, ...]:
+        """The runs of this output, and of this method where one is named."""
+        return tuple(run for run in self.runs if run.output == output and method in (None, run.method))
+
+
+class DynamicsResult(ResultValue):
+    """Everything a ``dynamics`` run gave."""
+
+    spec: DynamicsSpec
+    points: tuple[DynamicsPoint, ...]
+
+    def rows(self) -> list[dict[str, object]]:
+        """One row a width, output, method and seed."""
+        return [
+            {
+                "width": point.width,
+                "num_params": point.num_params,
+                "output": run.output,
+                "method": run.method,
+                "seed": run.seed,
+                "sup_relative_difference": run.sup_difference,
+                "departure_step": run.departure_step,
+                "sup_kernel_change": run.sup_change,
+                "sup_distance": run.sup_distance,
+                "final_loss": run.network.loss[-1],
+                "final_loss_linear": run.linearized.loss[-1],
+                "steps": run.num_steps,
+                "learning_rate": run.learning_rate,
+                "stable_rate": run.stable_rate,
+                "outcome": run.outcome,
+                "outcome_linear": run.linearized.outcome,
+                "last_finite_step": run.network.last_finite_step,
+            }
+            for point in self.points
+            for run in point.runs
+        ]

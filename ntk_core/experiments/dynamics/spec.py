@@ -1,0 +1,124 @@
+"""A network and its linear model, trained side by side at several widths."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from ntk_core.data import DatasetShapes
+from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.errors import InvalidInput
+from ntk_core.experiments.kernel_change.spec import INFINITE_WIDTH_KINDS, has_infinite_width
+from ntk_core.networks.spec import ArchitectureSpec, OutputName
+from ntk_core.runs import SweepSpec
+from ntk_core.settings.part import Width
+from ntk_core.settings.vocabulary import LOSSES, METHODS
+
+if TYPE_CHECKING:  # as in ntk_core.networks.spec
+    LossName = str
+    MethodName = str
+else:
+    LossName = Literal[tuple(LOSSES)]
+    MethodName = Literal[tuple(METHODS)]
+
+
+class DynamicsSpec(SweepSpec):
+    """Training of a network and of its linear model by the same steps (Liu, Zhu & Belkin 2020, §2; Lee et al. 2019).
+
+    One run a width, output, method and seed. What is linearized is the network with its output φ; under cross-entropy
+    with a softmax output it is f, since that loss takes the softmax itself.
+    """
+
+    takes_curves: ClassVar[bool] = True
+
+    experiment: Literal["dynamics"] = "dynamics"
+    architecture: ArchitectureSpec = ArchitectureSpec()
+    widths: tuple[Width, ...] = Field(
+        (30, 300, 3000),
+        min_length=1,
+        max_length=24,
+        title="Widths m",
+        description="Widths m of the hidden layers, one network each.",
+    )
+    num_seeds: int = Field(3, ge=1, le=100, title="Seeds", description="Independent initializations w₀ for each width.")
+    outputs: tuple[OutputName, ...] = Field(
+        ("linear", "swish"),
+        min_length=1,
+        max_length=4,
+        title="Outputs φ",
+        description="Output nonlinearities φ to compare, each with a network and a linear model of its own.",
+    )
+    loss: LossName = Field("square", title="Loss", description="What is minimized, for every output.")
+    methods: tuple[MethodName, ...] = Field(
+        ("gradient-descent",),
+        min_length=1,
+        max_length=6,
+        title="Methods",
+        description="How it is minimized, each from the same initializations.",
+    )
+    batch_size: int = Field(
+        10, ge=1, le=10_000, title="Batch size", description="Samples of one step of SGD; other methods take all."
+    )
+    momentum: float = Field(
+        0.9,
+        ge=0,
+        lt=1,
+        allow_inf_nan=False,
+        title="Momentum μ",
+        description="Share μ of its last step that momentum keeps.",
+    )
+    num_test: int = Field(
+        20,
+        ge=1,
+        le=2000,
+        title="Test points",
+        description="Inputs that are not trained on; a whole curve for the sine.",
+    )
+    num_followed: int = Field(
+        3,
+        ge=1,
+        le=20,
+        title="Followed points",
+        description="Training and test points of each whose outputs are kept; for the sine all are.",
+    )
+    infinite_width: bool = Field(
+        True,
+        title="Infinite-width prediction",
+        description="Add the prediction of infinite width, where it is known: linear outputs, not with Adam.",
+    )
+    training: TrainingSpec = TrainingSpec(max_steps=3000, loss_threshold=0.01, num_records=20)
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        shapes = self.dataset.known_shapes(num_test=self.num_test)
+        if shapes is not None:
+            self._check_data(shapes)
+        if self.infinite_width and not has_infinite_width(self.architecture):
+            raise InvalidInput(
+                "infinite_width", True, "false, except for NTK parameterization and " + ", ".join(INFINITE_WIDTH_KINDS)
+            )
+        if "sgd" in self.methods and self.batch_size > self.dataset.num_samples:
+            raise InvalidInput(
+                "batch_size", self.batch_size, f"at most {self.dataset.num_samples:,}, the number of training points"
+            )
+        return self
+
+    def _check_data(self, shapes: DatasetShapes) -> None:
+        self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
+        if not shapes.class_names and self.loss != "square":
+            raise InvalidInput("loss", self.loss, "square, for data without classes")
+
+    def data_options(self) -> dict[str, Any]:
+        """The options of ``load_dataset``, with test points."""
+        return {**self.dataset.options(), "num_test": self.num_test}
+
+    @property
+    def is_curve(self) -> bool:
+        """Whether the network is a curve: one input, one output."""
+        return self.dataset.name == "sine"
+
+    @field_validator("outputs", "methods")
+    @classmethod
+    def _once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(names))

@@ -1,0 +1,74 @@
+"""``dynamics`` as text: how far networks and their linear models part, and when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ntk_core.experiments.dynamics.result import DEPARTURE_LEVEL, DynamicsPoint, DynamicsRun
+from ntk_core.experiments.dynamics.spec import DynamicsSpec
+from ntk_core.fits import fit_power_law
+from ntk_core.runs import OUTCOME_WORDS, aligned, mean, num_runs
+from ntk_core.settings.vocabulary import METHODS, OUTPUTS
+
+
+def dynamics_summary(spec: DynamicsSpec, points: Sequence[DynamicsPoint]) -> str:
+    """A table of means over the seeds, then the fitted exponent of the difference for each output and method."""
+    pairs = [(output, method) for output in spec.outputs for method in spec.methods]
+    lines = aligned(
+        [("width", "output", "method", "sup relative difference", "parted at step", "sup ΔK", "sup ‖w−w₀‖", "")]
+        + [_row(point, *pair) for point in points for pair in pairs]
+    )
+    seen = {run.outcome for point in points for run in point.runs} - {"converged"}
+    notes = [f"! {outcome}: {OUTCOME_WORDS[outcome]}" for outcome in sorted(seen)]
+    level = (
+        f"Parted: the relative mean-squared difference stays above {DEPARTURE_LEVEL:.0%} from this step on (median)."
+    )
+    return "\n".join([*lines, "", level, *notes, "", *(exponent(pair, points) for pair in pairs)])
+
+
+def exponent(pair: tuple[str, str], points: Sequence[DynamicsPoint]) -> str:
+    """The exponent of the root of the difference against width, with its interval, over runs that did not diverge."""
+    runs = [(point.width, run) for point in points for run in point.of(*pair)]
+    law = fit_power_law(
+        [width for width, _ in runs],
+        [math.sqrt(run.sup_difference) if run.sup_difference >= 0 else math.nan for _, run in runs],
+        usable=[run.outcome != "diverged" for _, run in runs],
+    )
+    title = f"{OUTPUTS[pair[0]].title}, {METHODS[pair[1]].title}"
+    if law is None:
+        return f"{title}: no exponent fitted (three runs at two widths are needed)"
+    interval = f" ± {law.interval:.3f}" if math.isfinite(law.interval) else ""
+    return (
+        f"{title}: ‖F − F_lin‖ / ‖F_lin‖ ∝ m^({law.exponent:.3f}{interval}), {law.confidence:.0%} interval, "
+        f"{num_runs(law.num_values)}, {law.num_excluded} excluded"
+    )
+
+
+def _row(point: DynamicsPoint, output: str, method: str) -> tuple[str, ...]:
+    runs = point.of(output, method)
+    values = [mean([value for run in runs if math.isfinite(value := each(run))]) for each in _COLUMNS]
+    difference, change, distance = (
+        f"{average.value:.3g}" + (f" ± {average.standard_error:.1g}" if math.isfinite(average.standard_error) else "")
+        for average in values
+    )
+    steps = sorted(math.inf if run.departure_step is None else run.departure_step for run in runs)
+    middle = steps[len(steps) // 2] if steps else math.inf
+    parted = f"{middle:,.0f}" if math.isfinite(middle) else "–"
+    marks = ", ".join(f"! {run.outcome} (seed {run.seed})" for run in runs if run.outcome != "converged")
+    return (f"{point.width:,}", output, method, difference, parted, change, distance, marks)
+
+
+def _difference(run: DynamicsRun) -> float:
+    return run.sup_difference
+
+
+def _change(run: DynamicsRun) -> float:
+    return run.sup_change
+
+
+def _distance(run: DynamicsRun) -> float:
+    return run.sup_distance
+
+
+_COLUMNS = (_difference, _change, _distance)

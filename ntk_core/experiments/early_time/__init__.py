@@ -1,0 +1,18 @@
+"""What networks learn first."""
+
+from ntk_core.experiments.early_time import costs
+from ntk_core.experiments.early_time.presets import PRESETS
+from ntk_core.experiments.early_time.result import EarlyPoint, EarlyResult
+from ntk_core.experiments.early_time.spec import EarlyTimeSpec
+from ntk_core.experiments.early_time.summary import early_summary
+from ntk_core.runs import Experiment
+
+EXPERIMENT = Experiment(
+    EarlyTimeSpec,
+    EarlyPoint,
+    EarlyResult,
+    costs,
+    early_summary,
+    PRESETS,
+    ("hu",),
+)

@@ -1,0 +1,369 @@
+"""A network beside its linear models, one width or input dimension at a time (Hu, Xiao, Adlam & Pennington 2020)."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Generator, Iterator
+from dataclasses import asdict, replace
+from typing import Literal
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from ntk_core.data import Dataset, data_fingerprint
+from ntk_core.dynamics import record_steps
+from ntk_core.early_time import (
+    EarlyTraining,
+    InputSpan,
+    LinearFeatures,
+    LinearModel,
+    activation_constants,
+    batch_order,
+    covariance_ratio,
+    covariance_spectrum,
+    deep_features,
+    image_pair,
+    kernel_norms,
+    synthetic_data,
+    two_layer_features,
+    weighted_kernel,
+)
+from ntk_core.experiments.early_time.costs import LOOKED_AT
+from ntk_core.experiments.early_time.result import Constants, EarlyPoint, EarlyRun, KernelComparison, ModelCurve
+from ntk_core.experiments.early_time.spec import EarlyTimeSpec
+from ntk_core.kernels import infinite_width_ntk
+from ntk_core.networks.architectures import ConvNet, FullyConnected, Mirrored, Network
+from ntk_core.runs import Growth, Progress
+
+AUTO_RATE_SHARE = 0.1  # of the largest stable rate of the linear model; our choice
+NUM_SINGLE_POINTS = 5
+_STRETCH_SECONDS = 0.4
+_DIVERGED = 10.0  # times the initial loss
+
+
+def load(spec: EarlyTimeSpec) -> dict[int, Dataset]:
+    """The data of every point, by the dimension of the inputs."""
+    data = spec.dataset
+    dims = sorted({spec.dim_at(key) for key in spec.point_keys()})
+    if not data.is_synthetic:
+        return {dims[0]: image_pair(data.name, **data.image_options())}
+    return {
+        d: synthetic_data(
+            data.name,
+            covariance_spectrum(data.spectrum, d),
+            data.target,
+            num_samples=data.num_samples,
+            num_test=data.num_test,
+            seed=data.seed,
+            teacher_width=data.teacher_width,
+            noise=data.noise,
+        )
+        for d in dims
+    }
+
+
+def fingerprint(data: dict[int, Dataset]) -> str:
+    """SHA-256 of the data, for the provenance."""
+    each = [data_fingerprint(data[d]) for d in sorted(data)]
+    return each[0] if len(each) == 1 else hashlib.sha256(" ".join(each).encode()).hexdigest()
+
+
+def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generator[Progress | Growth, None, EarlyPoint]:
+    """All activations and seeds of one point; yields its curves as they grow."""
+    began = time.monotonic()
+    d, width, name = spec.dim_at(key), spec.width_at(key), key.replace("_", " ").replace("=", " ")
+    here = data[d]
+    x = _shaped(spec, here.x)
+    if spec.dataset.is_synthetic:
+        ratio = float(np.mean(covariance_spectrum(spec.dataset.spectrum, d) ** 2))
+    else:
+        ratio = covariance_ratio(here.x)
+    seeds = range(spec.seed, spec.seed + spec.num_seeds)
+    tasks = [(activation, seed) for activation in spec.network.activations for seed in seeds]
+    constants: dict[str, Constants] = {}
+    runs: list[EarlyRun] = []
+    kernels: list[KernelComparison] = []
+    span: InputSpan | None = None
+
+    def point(*growing: EarlyRun) -> EarlyPoint:
+        return EarlyPoint(
+            swept=spec.swept,
+            width=width,
+            input_dim=d,
+            covariance_ratio=ratio,
+            span_dimension=span.dimension if span else 0,
+            constants=constants,
+            runs=(*runs, *growing),
+            kernels=tuple(kernels),
+            runtime_s=time.monotonic() - began,
+        )
+
+    for index, (activation, seed) in enumerate(tasks):
+        features = _features(spec, activation, d, ratio)
+        constants[activation] = _constants(activation, ratio, features)
+        net = _network(spec, activation, width, d)
+        if spec.kernel_samples and not (spec.infinite_width and seed > spec.seed):
+            yield index / len(tasks), f"{name}: {activation}, kernel"
+            kernels.append(_compare(spec, net, features, x[: spec.kernel_samples], activation, seed))
+        if spec.training.max_steps:
+            yield index / len(tasks), f"{name}: {activation}, linear model"
+            span = span or InputSpan(here.x_test)
+            models = _LinearModels(spec, here, features, seed)
+            yield index / len(tasks), f"{name}: {activation}, first step"
+            pair = _Pair(spec, here, net, models, seed, span)
+            for step, recorded in pair.stretches():
+                fraction = (index + step / spec.training.max_steps) / len(tasks)
+                message = f"{name}: {activation}, seed {seed}, step {step:,}"
+                if recorded:
+                    yield fraction, message, point(pair.run(activation))
+                else:
+                    yield fraction, message
+            runs.append(pair.run(activation))
+    return point()
+
+
+class _LinearModels:
+    """The linear model and the naive one, with the rate and the batches that the network shares."""
+
+    def __init__(self, spec: EarlyTimeSpec, data: Dataset, features: LinearFeatures, seed: int):
+        settings = spec.training
+        given = settings.learning_rate
+        self.rate = _auto_rate(LinearModel(features, data.x, data.y)) if given == "auto" else float(given)
+        order = (len(data.y), settings.batch_size, settings.max_steps, seed)
+        self.batches = batch_order(*order) if settings.batch_size else None
+        scaled = features.at_rate(self.rate)
+        self.linear = _Linear(scaled, data, self.batches)
+        # Without a norm feature both are one model.
+        self.naive = self.linear if scaled == scaled.naive() else _Linear(scaled.naive(), data, self.batches)
+
+
+class _Pair:
+    """A network and its linear models in training, with what was recorded of each."""
+
+    def __init__(
+        self, spec: EarlyTimeSpec, data: Dataset, net: Network, models: _LinearModels, seed: int, span: InputSpan
+    ):
+        settings = spec.training
+        self._settings, self._seed, self._span = settings, seed, span
+        self._keeps_outputs = seed == spec.seed
+        self.rate, self._linear, self._naive = models.rate, models.linear, models.naive
+        params = net.init(jax.random.key(seed), _shaped(spec, data.x[:1]).shape[1:])
+        x, self._x_test = _shaped(spec, data.x), _shaped(spec, data.x_test)
+        self._training = EarlyTraining(
+            net,
+            params,
+            x,
+            data.y,
+            rate_hidden=self.rate * settings.rate_hidden,
+            rate_output=self.rate * settings.rate_output,
+            batches=models.batches,
+        )
+        self._x = x[:LOOKED_AT]
+        self._y, self._y_test = (y[:, 0].astype(np.float64) for y in (data.y[:LOOKED_AT], data.y_test))
+        self._initial = self._training.initial_outputs(self._x), self._training.initial_outputs(self._x_test)
+        self._curves = {name: _Curve(self) for name in ("network", "linear", "naive")}
+        self._steps: list[int] = []
+        self._distances: dict[str, list[float]] = {"linear": [], "naive": [], "power": []}
+        self._outcome: Literal["completed", "diverged"] = "completed"
+
+    def stretches(self) -> Iterator[tuple[int, bool]]:
+        """Train from one recorded step to the next, in stretches of less than half a second.
+
+        Yields the step that is reached, and whether it was recorded.
+        """
+        self._record()
+        per_step = math.inf
+        for until in record_steps(self._settings.max_steps, self._settings.num_records):
+            while self._training.step < until:
+                began, before = time.monotonic(), self._training.step
+                most = max(1, int(_STRETCH_SECONDS / per_step))
+                self._training.advance(min(most, until - before))
+                jax.block_until_ready(self._training.params)
+                if before:  # the first stretch is mostly compilation
+                    per_step = (time.monotonic() - began) / (self._training.step - before)
+                if self._training.step < until:
+                    yield self._training.step, False
+            self._record()
+            yield self._training.step, True
+            if self._outcome == "diverged":
+                return
+
+    def run(self, activation: str) -> EarlyRun:
+        """What was recorded."""
+        targets = self._y_test[: NUM_SINGLE_POINTS if self._keeps_outputs else 0]
+        train_loss, test_loss = (
+            _half_mean_square(outputs - y)
+            for outputs, y in zip(self._linear.best(), (self._y, self._y_test), strict=True)
+        )
+        return EarlyRun(
+            activation=activation,
+            seed=self._seed,
+            learning_rate=self.rate,
+            outcome=self._outcome,
+            steps=tuple(self._steps),
+            network=self._curves["network"].value(),
+            linear=self._curves["linear"].value(),
+            naive=self._curves["naive"].value(),
+            distance=tuple(self._distances["linear"]),
+            naive_distance=tuple(self._distances["naive"]),
+            linear_power=tuple(self._distances["power"]),
+            target_power=_rounded(np.mean(self._y_test**2)),
+            optimal_train_loss=_rounded(train_loss),
+            optimal_test_loss=_rounded(test_loss),
+            targets=tuple(map(_rounded, targets)),
+        )
+
+    def _record(self) -> None:
+        step = self._training.step
+        outputs = {
+            "network": (
+                self._training.outputs(self._x, self._initial[0]),
+                self._training.outputs(self._x_test, self._initial[1]),
+            ),
+            "linear": self._linear.outputs_at(step),
+            "naive": self._naive.outputs_at(step),
+        }
+        self._steps.append(step)
+        for name, pair in outputs.items():
+            self._curves[name].add(*pair)
+        network, linear, naive = (pair[1] for pair in outputs.values())
+        self._distances["linear"].append(_rounded(np.mean((network - linear) ** 2)))
+        self._distances["naive"].append(_rounded(np.mean((network - naive) ** 2)))
+        self._distances["power"].append(_rounded(np.mean(linear**2)))
+        losses = self._curves["network"].train_loss
+        if not losses[-1] <= _DIVERGED * max(losses[0], 1e-12):
+            self._outcome = "diverged"
+
+
+class _Linear:
+    """The outputs of a linear model at increasing steps, on the inputs that are looked at."""
+
+    def __init__(self, features: LinearFeatures, data: Dataset, batches: NDArray | None):
+        self._model = LinearModel(features, data.x, data.y)
+        self._psi_test = features(data.x_test)
+        self._batches, self._step = batches, 0
+        self._weights = np.zeros(self._psi_test.shape[1])
+
+    def outputs_at(self, step: int) -> tuple[NDArray, NDArray]:
+        """(training, test) outputs after ``step`` steps; full descent is a closed form, minibatches are iterated."""
+        if self._batches is None:
+            self._weights = self._model.weights_at(step)
+        else:
+            self._weights = self._model.after_batches(self._weights, self._batches[self._step : step])
+        self._step = step
+        return self._outputs(self._weights)
+
+    def best(self) -> tuple[NDArray, NDArray]:
+        """(training, test) outputs of the least-squares solution."""
+        return self._outputs(self._model.optimal_weights())
+
+    def _outputs(self, weights: NDArray) -> tuple[NDArray, NDArray]:
+        return self._model.outputs(weights)[:LOOKED_AT], self._psi_test @ weights
+
+
+class _Curve:
+    """The losses of one model as they are recorded."""
+
+    def __init__(self, pair: _Pair):
+        self._pair = pair
+        self.train_loss: list[float] = []
+        self._rows: list[tuple[float, float, float]] = []
+        self._outputs: list[tuple[float, ...]] = []
+
+    def add(self, train: NDArray, test: NDArray) -> None:
+        """Note the outputs on the training and test inputs of one step."""
+        residual = test - self._pair._y_test
+        self.train_loss.append(_rounded(_half_mean_square(train - self._pair._y)))
+        self._rows.append((_half_mean_square(residual), *self._pair._span.split(residual)))
+        if self._pair._keeps_outputs:
+            self._outputs.append(tuple(map(_rounded, test[:NUM_SINGLE_POINTS])))
+
+    def value(self) -> ModelCurve:
+        test, inside, outside = (tuple(map(_rounded, column)) for column in zip(*self._rows, strict=True))
+        return ModelCurve(
+            train_loss=tuple(self.train_loss),
+            test_loss=test,
+            span_loss=inside,
+            complement_loss=outside,
+            outputs=tuple(self._outputs),
+        )
+
+
+def _features(spec: EarlyTimeSpec, activation: str, d: int, ratio: float) -> LinearFeatures:
+    """ψ at η = 1, with the factors of the layers' rates."""
+    rates = spec.training.rate_hidden, spec.training.rate_output
+    if spec.network.num_hidden == 1:
+        return two_layer_features(activation_constants(activation), d, ratio, *rates)
+    return deep_features(activation, spec.network.num_hidden, d, ratio, *rates)
+
+
+def _constants(activation: str, ratio: float, features: LinearFeatures) -> Constants:
+    moments = activation_constants(activation)
+    return Constants(
+        zeta=moments.zeta,
+        nu=moments.nu(ratio),
+        theta=(moments.theta0, moments.theta1, moments.theta2),
+        inputs=features.inputs,
+        constant=features.constant,
+        norm=features.norm,
+    )
+
+
+def _network(spec: EarlyTimeSpec, activation: str, width: int, d: int) -> Network:
+    rates, network = spec.training, spec.network
+    trained = "hidden" if rates.rate_output == 0 else "last" if rates.rate_hidden == 0 else "all"
+    net: FullyConnected | ConvNet
+    if network.kind == "fully-connected":
+        shallow = network.depth == 1  # v = ±1 with two layers (Eq. 3), N(0, 1) with more
+        symmetric = shallow and network.start == "symmetric"
+        net = FullyConnected(
+            width, network.depth, 1, activation, trained=trained, output_signs=shallow, symmetric=symmetric
+        )
+    elif network.kind == "convnet":
+        net = ConvNet(width, network.depth, 1, activation, trained=trained, kernel_size=network.kernel_size)
+    else:
+        net = ConvNet(width, 1, 1, activation, trained=trained, dimensions=1, kernel_size=network.filter_length(d))
+    return Mirrored(net) if network.is_doubled else net
+
+
+def _compare(
+    spec: EarlyTimeSpec, net: Network, features: LinearFeatures, x: NDArray, activation: str, seed: int
+) -> KernelComparison:
+    """The kernel at w₀, or of infinite width, beside that of ψ at η = 1."""
+    rates = spec.training.rate_hidden, spec.training.rate_output
+    if spec.infinite_width:
+        plain = net.net if isinstance(net, Mirrored) else net
+        assert isinstance(plain, FullyConnected | ConvNet)
+        parts = zip(("hidden", "last"), rates, strict=True)
+        kernel = np.zeros((len(x), len(x)))
+        for part, rate in parts:
+            if rate:
+                kernel += rate * np.asarray(infinite_width_ntk(replace(plain, trained=part), x))
+    else:
+        params = net.init(jax.random.key(seed), x.shape[1:])
+        kernel = weighted_kernel(net, params, x, *rates)
+    norms = kernel_norms(kernel, features, x)
+    return KernelComparison(activation=activation, seed=seed, num_samples=len(x), **asdict(norms))
+
+
+def _shaped(spec: EarlyTimeSpec, x: NDArray) -> NDArray:
+    """Inputs as the network takes them: sequences have a channel axis."""
+    return x[:, :, None] if spec.network.kind == "convnet-1d" else x
+
+
+def _auto_rate(model: LinearModel) -> float:
+    largest = model.largest_eigenvalue
+    return AUTO_RATE_SHARE * 2 / largest if largest > 0 else AUTO_RATE_SHARE
+
+
+def _half_mean_square(values: NDArray) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.mean(np.square(values))) / 2
+
+
+def _rounded(value: float | np.floating) -> float:
+    """Five digits, enough to draw and a third of the size."""
+    return float(f"{value:.5g}")

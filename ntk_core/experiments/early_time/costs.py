@@ -1,0 +1,77 @@
+"""What a point of ``early_time`` costs: steps, looks at the outputs, kernels; free of JAX."""
+
+from __future__ import annotations
+
+import math
+
+from ntk_core.experiments.early_time.spec import EarlyTimeSpec
+from ntk_core.networks.sizes import LayerSize, num_features
+from ntk_core.runs import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, STEP_OVERHEAD_SECONDS
+
+LOOKED_AT = 5000  # training inputs on which the loss is measured
+# An activation and its derivative take about as long as this many multiplications.
+_ACTIVATION_OPERATIONS = 60
+# Kernels of infinite width take this much a pair of inputs and position, and are made in blocks of so many pairs.
+_LIMIT_BYTES, _LIMIT_PAIRS = 340.0, 2.0**24
+_KERNEL_BYTES = 4 * 2**30  # kernels of a network are made in blocks below this
+
+
+def seconds(spec: EarlyTimeSpec, key: str) -> float:
+    """Expected seconds for one point, all activations and seeds, on two cores."""
+    layers, n, n_test = _layers(spec, key), spec.dataset.num_samples, spec.dataset.num_test
+    once = sum(layer.multiplications for layer in layers) * 2 + _ACTIVATION_OPERATIONS * num_features(layers)
+    batch = spec.training.batch_size or n
+    copies = 2 if spec.network.is_doubled else 1
+    looks = min(spec.training.num_records, spec.training.max_steps)
+    training = 3 * batch * once * spec.training.max_steps + (min(n, LOOKED_AT) + n_test) * once * looks
+    kernel = _kernel_operations(spec, layers)
+    runs = len(spec.network.activations) * spec.num_seeds
+    overhead = spec.training.max_steps * STEP_OVERHEAD_SECONDS + 2 * COMPILE_SECONDS
+    return runs * (copies * (training + kernel) / FLOPS_PER_SECOND + overhead)
+
+
+def peak_bytes(spec: EarlyTimeSpec, key: str) -> float:
+    """Expected peak memory of a point, in bytes.
+
+    Data, their features in float64; weights, gradient and a copy; inputs, pre-activations and cotangents of a batch
+    (patches, for convolutions), each once more as a temporary; the order of the batches; kernels in float64.
+    """
+    layers, n, d = _layers(spec, key), spec.dataset.num_samples, spec.dim_at(key)
+    data = 2 * BYTES * (n + spec.dataset.num_test) * d + 3 * 8 * n * (d + 2)
+    copies = 2 if spec.network.is_doubled else 1
+    rows = max(spec.training.batch_size or n, 1000) if spec.training.max_steps else 0
+    patches = sum(layer.positions * layer.fan_in for layer in layers[:-1])
+    weights = 0 if spec.infinite_width and not rows else 4 * sum(layer.num_params for layer in layers)
+    batches = 2 * BYTES * spec.training.batch_size * spec.training.max_steps
+    network = copies * BYTES * float(weights + rows * (2 * patches + 4 * num_features(layers)))
+    return float(data + batches) + network + _kernel_bytes(spec, layers)
+
+
+def _layers(spec: EarlyTimeSpec, key: str) -> list[LayerSize]:
+    d, width, depth = spec.dim_at(key), spec.width_at(key), spec.network.num_hidden
+    shape = spec.dataset.input_shape(d)
+    if spec.network.kind == "fully-connected":
+        return [*(LayerSize(1, d if i == 0 else width, width) for i in range(depth)), LayerSize(1, width, 1)]
+    if spec.network.kind == "convnet-1d":
+        positions, channels, filter_size = d, 1, spec.network.filter_length(d)
+    else:
+        positions, channels, filter_size = math.prod(shape[:2]), shape[2], spec.network.kernel_size**2
+    hidden = [LayerSize(positions, filter_size * (channels if i == 0 else width), width) for i in range(depth)]
+    return [*hidden, LayerSize(1, positions * width, 1)]
+
+
+def _kernel_operations(spec: EarlyTimeSpec, layers: list[LayerSize]) -> float:
+    if not spec.kernel_samples:
+        return 0.0
+    if spec.infinite_width:  # pairs of inputs and positions, some hundred operations each for every layer
+        return 200.0 * spec.kernel_samples**2 * sum(layer.positions for layer in layers)
+    return float(sum(layer.kernel_operations(spec.kernel_samples, 1) for layer in layers))
+
+
+def _kernel_bytes(spec: EarlyTimeSpec, layers: list[LayerSize]) -> float:
+    k = float(spec.kernel_samples)
+    if spec.infinite_width:
+        making = _LIMIT_BYTES * min(k * k * max(layer.positions for layer in layers), _LIMIT_PAIRS)
+    else:
+        making = min(2 * BYTES * k * num_features(layers), _KERNEL_BYTES)
+    return 6 * 8 * k * k + making

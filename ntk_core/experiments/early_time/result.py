@@ -1,0 +1,216 @@
+"""Results of ``early_time``: a network and its linear models along training, and how far their kernels are apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from ntk_core.experiments.early_time.spec import EarlyTimeSpec
+from ntk_core.runs import PointValue, ResultValue, Value
+
+EarlyOutcome = Literal["completed", "diverged"]
+EARLY_OUTCOME_WORDS: dict[str, str] = {
+    "completed": "took all steps",
+    "diverged": "diverged: the loss rose far above its initial value, or became infinite or not a number",
+}
+# Our choices: when the linear model counts as trained, and when the network counts as better than it.
+LINEAR_PHASE_SHARE = 0.8
+DEPARTURE_SHARE = 0.05
+
+Series = tuple[float, ...]
+
+
+class Constants(Value):
+    """What decides the linear model ψ = [inputs · x/√d; constant; norm₀ + norm₁ s + norm₂ s²] of an activation.
+
+    Attributes:
+        zeta, nu, theta: ζ, ν and (ϑ₀, ϑ₁, ϑ₂) of Hu, Xiao, Adlam & Pennington 2020.
+        inputs, constant, norm: weights of the features at rate 1, with the factors of the layers' rates.
+    """
+
+    zeta: float
+    nu: float
+    theta: tuple[float, float, float]
+    inputs: float
+    constant: float
+    norm: tuple[float, float, float]
+
+
+class ModelCurve(Value):
+    """One model along training, at the recorded steps.
+
+    Attributes:
+        train_loss, test_loss: (1/2n) Σ (f − y)², the first on at most 5,000 training inputs.
+        span_loss, complement_loss: the test loss of the residual's part in the span of the inputs, and of the rest.
+        outputs: at each recorded step the outputs on a few single test inputs; only for the first seed.
+    """
+
+    train_loss: Series
+    test_loss: Series
+    span_loss: Series
+    complement_loss: Series
+    outputs: tuple[Series, ...] = ()
+
+
+class EarlyRun(Value):
+    """One network beside its linear model and the naive one.
+
+    Attributes:
+        learning_rate: η, as used.
+        steps: recorded steps, starting at 0; time is learning_rate × step.
+        distance, naive_distance: mean (f − f_lin)² on the test inputs, for ψ and without the norm feature.
+        linear_power: mean f_lin² on the test inputs.
+        target_power: mean y² on the test inputs.
+        optimal_train_loss, optimal_test_loss: those of the best linear model on the training inputs.
+        targets: y at the inputs of ``outputs``.
+    """
+
+    activation: str
+    seed: int
+    learning_rate: float
+    outcome: EarlyOutcome
+    steps: tuple[int, ...]
+    network: ModelCurve
+    linear: ModelCurve
+    naive: ModelCurve
+    distance: Series
+    naive_distance: Series
+    linear_power: Series
+    target_power: float
+    optimal_train_loss: float
+    optimal_test_loss: float
+    targets: Series = ()
+
+    @property
+    def linear_phase(self) -> int:
+        """Index of the record at which the linear model has made 80 % of its way to the best one; the last if never."""
+        start, end = self.linear.train_loss[0], self.optimal_train_loss
+        goal = start - LINEAR_PHASE_SHARE * (start - end)
+        return next((i for i, loss in enumerate(self.linear.train_loss) if loss <= goal), len(self.steps) - 1)
+
+    @property
+    def departure(self) -> int | None:
+        """Index of the first record at which the network's test loss is 5 % below that of the linear model."""
+        pairs = zip(self.network.test_loss, self.linear.test_loss, strict=True)
+        return next((i for i, (net, lin) in enumerate(pairs) if net < (1 - DEPARTURE_SHARE) * lin), None)
+
+    @property
+    def departure_step(self) -> int | None:
+        """The departure time in steps."""
+        return None if self.departure is None else self.steps[self.departure]
+
+    @property
+    def loss_gap(self) -> float:
+        """Largest |L − L_lin| / L_lin of the test losses before the departure."""
+        pairs = list(zip(self.network.test_loss, self.linear.test_loss, strict=True))[: self.departure]
+        return max((abs(net - lin) / lin for net, lin in pairs if lin > 0), default=math.nan)
+
+    @property
+    def discrepancy(self) -> float:
+        """sup of mean (f − f_lin)² / mean y² over the linear phase."""
+        return max(self.distance[: self.linear_phase + 1]) / self.target_power
+
+    @property
+    def relative_error(self) -> Series:
+        """mean (f − f_lin)² / mean f_lin² at each record; NaN at the start, where both are 0."""
+        return tuple(d / p if p > 0 else math.nan for d, p in zip(self.distance, self.linear_power, strict=True))
+
+
+class KernelComparison(Value):
+    """The kernel at w₀ (or of infinite width) and that of the linear model on ``num_samples`` inputs, at rate 1.
+
+    Attributes:
+        kernel, linear: spectral norms of both.
+        difference, naive_difference: spectral norms of the distance, with and without the norm feature.
+        frobenius_difference: Frobenius norm of the distance.
+    """
+
+    activation: str
+    seed: int
+    num_samples: int
+    kernel: float
+    linear: float
+    difference: float
+    naive_difference: float
+    frobenius_difference: float
+
+
+class EarlyPoint(PointValue):
+    """All activations and seeds of one width or input dimension.
+
+    Attributes:
+        swept: what the key names.
+        covariance_ratio: Tr[Σ²]/d of the inputs.
+        span_dimension: dimension of the span of the test inputs.
+        constants: by activation.
+    """
+
+    kind: Literal["early_time"] = "early_time"
+    swept: Literal["width", "input_dim"]
+    width: int
+    input_dim: int
+    covariance_ratio: float
+    span_dimension: int
+    constants: dict[str, Constants]
+    runs: tuple[EarlyRun, ...]
+    kernels: tuple[KernelComparison, ...] = ()
+
+    @property
+    def value(self) -> int:
+        """The value that is swept."""
+        return self.width if self.swept == "width" else self.input_dim
+
+    @property
+    def key(self) -> str:
+        return f"{self.swept}={self.value}"
+
+    def of(self, activation: str) -> tuple[EarlyRun, ...]:
+        """The runs of this activation."""
+        return tuple(run for run in self.runs if run.activation == activation)
+
+
+class EarlyResult(ResultValue):
+    """Everything an ``early_time`` run gave."""
+
+    spec: EarlyTimeSpec
+    points: tuple[EarlyPoint, ...]
+
+    def rows(self) -> list[dict[str, object]]:
+        """One row a point, activation, seed and recorded step; or, without training, one a compared kernel."""
+        if self.spec.training.max_steps == 0:
+            return [row for point in self.points for row in kernel_rows(point)]
+        return [row for point in self.points for run in point.runs for row in _run_rows(point, run)]
+
+
+def kernel_rows(point: EarlyPoint) -> list[dict[str, object]]:
+    """The compared kernels of a point as rows of a table."""
+    return [
+        {"width": point.width, "input_dim": point.input_dim, **comparison.model_dump()} for comparison in point.kernels
+    ]
+
+
+def _run_rows(point: EarlyPoint, run: EarlyRun) -> Sequence[dict[str, object]]:
+    return [
+        {
+            "width": point.width,
+            "input_dim": point.input_dim,
+            "activation": run.activation,
+            "seed": run.seed,
+            "learning_rate": run.learning_rate,
+            "step": step,
+            "train_loss": run.network.train_loss[i],
+            "linear_train_loss": run.linear.train_loss[i],
+            "test_loss": run.network.test_loss[i],
+            "linear_test_loss": run.linear.test_loss[i],
+            "naive_test_loss": run.naive.test_loss[i],
+            "span_loss": run.network.span_loss[i],
+            "complement_loss": run.network.complement_loss[i],
+            "distance": run.distance[i],
+            "naive_distance": run.naive_distance[i],
+            "optimal_test_loss": run.optimal_test_loss,
+            "departure_step": run.departure_step,
+            "outcome": run.outcome,
+        }
+        for i, step in enumerate(run.steps)
+    ]

@@ -1,0 +1,290 @@
+"""Networks early in training, beside the linear models that they follow."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from ntk_core.data import dataset_options
+from ntk_core.errors import InvalidInput
+from ntk_core.networks.spec import ActivationName
+from ntk_core.runs import ExperimentSpec
+from ntk_core.settings.part import SpecPart, Width
+
+SYNTHETIC = ("gaussian", "rademacher", "uniform")
+IMAGES = ("cifar2", "mnist", "fashion-mnist")
+
+
+class EarlyDataSpec(SpecPart):
+    """Inputs of a law and targets as functions of them, or two classes of images with targets −1 and +1."""
+
+    selector: ClassVar[str] = "name"
+    relevant: ClassVar[dict[str, tuple[str, ...]]] = {
+        **dict.fromkeys(("input_dim", "spectrum", "target", "teacher_width", "noise"), SYNTHETIC),
+        "classes": ("mnist", "fashion-mnist"),
+        "resolution": ("cifar2",),
+        "source": IMAGES,
+    }
+
+    name: Literal["gaussian", "rademacher", "uniform", "cifar2", "mnist", "fashion-mnist"] = Field(
+        "gaussian",
+        title="Inputs",
+        description="x = Σ^(1/2) z with independent entries of z: N(0, 1), ±1, or uniform; or a pair of image classes. "
+        "Not your data: the theory needs a known law.",
+    )
+    num_samples: int = Field(
+        5000, ge=2, le=200_000, title="Training points n", description="Number n of training inputs."
+    )
+    num_test: int = Field(1000, ge=10, le=20_000, title="Test points", description="Number of test inputs.")
+    input_dim: int = Field(
+        50, ge=2, le=10_000, title="Input dimension d", description="Dimension d of the inputs, where d is not swept."
+    )
+    spectrum: tuple[Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)], ...] = Field(
+        (1.0,),
+        min_length=1,
+        max_length=64,
+        title="Spectrum of Σ",
+        description="Relative eigenvalues of the covariance Σ, spread evenly over the d directions; Tr Σ = d.",
+    )
+    target: Literal["teacher", "norm", "sign", "linear"] = Field(
+        "teacher",
+        title="Target y",
+        description="What y is: a small two-layer erf network; ‖x‖/√d; the sign of u·x; or u·x/√d plus noise.",
+    )
+    teacher_width: int = Field(
+        5, ge=1, le=1000, title="Width of the teacher", description="Hidden neurons of the teacher network."
+    )
+    noise: float = Field(
+        0.0,
+        ge=0,
+        le=100,
+        allow_inf_nan=False,
+        title="Noise of the linear target",
+        description="Standard deviation of what is added to u·x/√d.",
+    )
+    classes: tuple[int, ...] = Field(
+        (0, 1), min_length=2, max_length=2, title="Two classes", description="Which two classes, by their numbers."
+    )
+    resolution: Literal[8, 32] = Field(8, title="Resolution", description="Pixels along each side of an image.")
+    source: Literal["shipped", "full"] = Field(
+        "shipped",
+        title="Images from",
+        description="Those that come with the program, or the full set from a copy on this computer.",
+    )
+    seed: int = Field(0, ge=0, le=2**31 - 1, title="Data seed", description="Seed of inputs, targets and subsets.")
+
+    @model_validator(mode="after")
+    def _available(self) -> Self:
+        if self.name in IMAGES:
+            dataset_options(self.name, **self.image_options(), targets="plus-minus")
+        return self
+
+    @property
+    def is_synthetic(self) -> bool:
+        """Whether the inputs are drawn from a law."""
+        return self.name in SYNTHETIC
+
+    def image_options(self) -> dict[str, Any]:
+        """The options of ``load_dataset`` for a pair of image classes."""
+        chosen = {name: getattr(self, name) for name in ("num_samples", "num_test", "seed", "source")}
+        chosen |= {"classes": list(self.classes)} if self.uses("classes") else {"resolution": self.resolution}
+        return chosen
+
+    def input_shape(self, d: int) -> tuple[int, ...]:
+        """Shape of one input; ``d`` counts for synthetic inputs only."""
+        if self.is_synthetic:
+            return (d,)
+        return (self.resolution, self.resolution, 3) if self.uses("resolution") else (28, 28, 1)
+
+
+class EarlyNetworkSpec(SpecPart):
+    """The network, apart from its width; without biases, with one output."""
+
+    selector: ClassVar[str] = "kind"
+    relevant: ClassVar[dict[str, tuple[str, ...]]] = {
+        "depth": ("fully-connected", "convnet"),
+        "kernel_size": ("convnet",),
+        "filter_exponent": ("convnet-1d",),
+    }
+
+    kind: Literal["fully-connected", "convnet", "convnet-1d"] = Field(
+        "fully-connected",
+        title="Architecture",
+        description="Convolutions have circular padding and a flat readout; in one dimension there is one of them.",
+    )
+    depth: int = Field(1, ge=1, le=8, title="Hidden layers L", description="Number L of hidden layers.")
+    activations: tuple[ActivationName, ...] = Field(
+        ("erf",), min_length=1, max_length=5, title="Activations φ", description="Nonlinearities φ to compare."
+    )
+    start: Literal["symmetric", "subtracted"] = Field(
+        "symmetric",
+        title="Start at 0",
+        description="Two equal halves of opposite sign (more layers: two equal networks), or f − f(w₀).",
+    )
+    kernel_size: int = Field(3, ge=1, le=8, title="Filter size", description="Pixels along each side of a filter.")
+    filter_exponent: float = Field(
+        0.75,
+        ge=0,
+        le=1,
+        allow_inf_nan=False,
+        title="Filter exponent",
+        description="The filter has d to this power entries; Prop. 4.1 wants more than ½.",
+    )
+
+    @field_validator("activations")
+    @classmethod
+    def _once(cls, activations: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(activations))
+
+    @property
+    def num_hidden(self) -> int:
+        """Number of hidden layers."""
+        return self.depth if self.uses("depth") else 1
+
+    @property
+    def is_doubled(self) -> bool:
+        """Whether two copies of the network are trained, to start at zero."""
+        return self.start == "symmetric" and (self.num_hidden > 1 or self.kind != "fully-connected")
+
+    def filter_length(self, d: int) -> int:
+        """Entries of a one-dimensional filter, for inputs of dimension d."""
+        return max(1, min(d, round(d**self.filter_exponent)))
+
+
+class EarlyTrainingSpec(SpecPart):
+    """Descent of network and linear model on (1/2n) Σ (f − y)², with the same rates."""
+
+    learning_rate: Literal["auto"] | Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] = Field(
+        "auto",
+        title="Learning rate η",
+        description="Step size η; auto: a tenth of the largest rate at which the linear model does not diverge.",
+    )
+    rate_hidden: float = Field(
+        1.0,
+        ge=0,
+        le=1e6,
+        allow_inf_nan=False,
+        title="Factor of hidden layers",
+        description="Hidden layers are trained at η times this; 0 keeps them.",
+    )
+    rate_output: float = Field(
+        1.0,
+        ge=0,
+        le=1e6,
+        allow_inf_nan=False,
+        title="Factor of the output layer",
+        description="The output layer is trained at η times this; 0 keeps it.",
+    )
+    batch_size: int = Field(
+        0, ge=0, le=200_000, title="Batch size", description="Samples a step, drawn anew each epoch; 0: all of them."
+    )
+    max_steps: int = Field(
+        300, ge=0, le=1_000_000, title="Steps", description="Steps of descent; 0 to compare kernels only."
+    )
+    num_records: int = Field(
+        40, ge=2, le=200, title="Records", description="Times, on a logarithmic grid of steps, at which we look."
+    )
+
+    @model_validator(mode="after")
+    def _something_moves(self) -> Self:
+        if self.rate_hidden == self.rate_output == 0:
+            raise InvalidInput("rate_output", 0, "above 0 when hidden layers are kept")
+        return self
+
+
+class EarlyTimeSpec(ExperimentSpec):
+    """How far a network follows its linear model (Hu, Xiao, Adlam & Pennington 2020), against width or dimension."""
+
+    swept_field: ClassVar[str] = "values"
+    point_words: ClassVar[tuple[str, str]] = ("point", "points")
+    selector: ClassVar[str] = "swept"
+    relevant: ClassVar[dict[str, tuple[str, ...]]] = {"width": ("input_dim",), "width_exponent": ("input_dim",)}
+
+    experiment: Literal["early_time"] = "early_time"
+    dataset: EarlyDataSpec = EarlyDataSpec()
+    network: EarlyNetworkSpec = EarlyNetworkSpec()
+    training: EarlyTrainingSpec = EarlyTrainingSpec()
+    swept: Literal["width", "input_dim"] = Field(
+        "width", title="Swept", description="What the values are: widths m, or dimensions d of the inputs."
+    )
+    values: tuple[Width, ...] = Field(
+        (256,), min_length=1, max_length=16, title="Values", description="Widths m (channels), or dimensions d."
+    )
+    width: Width = Field(256, title="Width m", description="Width m at the smallest dimension.")
+    width_exponent: float = Field(
+        1.5,
+        ge=0,
+        le=4,
+        allow_inf_nan=False,
+        title="Width exponent",
+        description="m grows like d to this power: at a fixed width the kernel's own noise, √(d/m), grows with d.",
+    )
+    num_seeds: int = Field(1, ge=1, le=20, title="Seeds", description="Independent initializations w₀ for each point.")
+    seed: int = Field(0, ge=0, le=2**31 - 1, title="First seed", description="Runs use this seed and the next ones.")
+    kernel_samples: int = Field(
+        0,
+        ge=0,
+        le=20_000,
+        title="Inputs of the kernel",
+        description="On how many inputs the kernel at w₀ is compared with that of the linear model; 0: not at all.",
+    )
+    infinite_width: bool = Field(
+        False,
+        title="Kernel of infinite width",
+        description="Compare the kernel of infinite width, not that at w₀.",
+    )
+
+    @field_validator("values")
+    @classmethod
+    def _ascending(cls, values: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(sorted(set(values)))
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        kind, images = self.network.kind, not self.dataset.is_synthetic
+        if self.swept == "input_dim" and images:
+            raise InvalidInput("swept", self.swept, "width, since images have the dimension that they have")
+        if (kind == "convnet" and not images) or (kind == "convnet-1d" and images):
+            allowed = "fully-connected or " + ("convnet with images" if images else "convnet-1d with synthetic inputs")
+            raise InvalidInput("network.kind", kind, allowed)
+        for key in self.point_keys():
+            self._check_point(self.dim_at(key), self.width_at(key))
+        if self.training.batch_size > self.dataset.num_samples:
+            allowed = f"at most {self.dataset.num_samples:,}, the number of training points"
+            raise InvalidInput("training.batch_size", self.training.batch_size, allowed)
+        if self.training.max_steps == self.kernel_samples == 0:
+            raise InvalidInput("training.max_steps", 0, "above 0 when no kernel is compared")
+        if self.kernel_samples > self.dataset.num_samples:
+            allowed = f"at most {self.dataset.num_samples:,}, the number of training points"
+            raise InvalidInput("kernel_samples", self.kernel_samples, allowed)
+        return self
+
+    def point_keys(self) -> tuple[str, ...]:
+        """``width=256`` or ``input_dim=50``, ascending."""
+        return tuple(f"{self.swept}={value}" for value in self.values)
+
+    def dim_at(self, key: str) -> int:
+        """d at a point; the number of pixels and channels for images."""
+        if self.swept == "input_dim":
+            return self.value_of(key)
+        shape = self.dataset.input_shape(self.dataset.input_dim)
+        return shape[0] if len(shape) == 1 else shape[0] * shape[1] * shape[2]
+
+    def width_at(self, key: str) -> int:
+        """m at a point; even where it follows the dimension, so that half of the neurons can mirror the others."""
+        if self.swept == "width":
+            return self.value_of(key)
+        return max(2, round(self.width * (self.value_of(key) / self.values[0]) ** self.width_exponent / 2) * 2)
+
+    def _check_point(self, d: int, width: int) -> None:
+        halves = self.network.start == "symmetric" and not self.network.is_doubled
+        if halves and width % 2:
+            raise InvalidInput(
+                "values" if self.swept == "width" else "width", width, "even numbers with the symmetric start"
+            )
+        if self.dataset.is_synthetic and d < max(2, len(self.dataset.spectrum)):
+            least = max(2, len(self.dataset.spectrum))
+            raise InvalidInput("values" if self.swept == "input_dim" else "dataset.input_dim", d, f"at least {least}")
+        if width > 10_000_000:
+            raise InvalidInput("width_exponent", self.width_exponent, "an exponent with widths below 10,000,000")

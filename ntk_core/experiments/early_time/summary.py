@@ -1,0 +1,111 @@
+"""``early_time`` as text: when networks leave their linear models, how far apart both are, and kernels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ntk_core.experiments.early_time.result import EARLY_OUTCOME_WORDS, EarlyPoint, EarlyRun
+from ntk_core.experiments.early_time.spec import EarlyTimeSpec
+from ntk_core.fits import PowerLaw, fit_power_law
+from ntk_core.runs import aligned, mean, num_runs
+
+
+def early_summary(spec: EarlyTimeSpec, points: Sequence[EarlyPoint]) -> str:
+    """One line a point and activation for the trained networks, then the compared kernels, each with its exponents."""
+    swept = spec.swept.replace("_", " ")
+    lines: list[str] = []
+    if any(point.runs for point in points):
+        head = (
+            swept,
+            "activation",
+            "discrepancy (mean ± s.e.)",
+            "departure step",
+            "test loss",
+            "linear",
+            "best linear",
+        )
+        lines += aligned([head, *(_row(point, each) for point in points for each in spec.network.activations)])
+        seen = {run.outcome for point in points for run in point.runs} - {"completed"}
+        lines += [f"! {outcome}: {EARLY_OUTCOME_WORDS[outcome]}; not in the means" for outcome in sorted(seen)]
+        lines += [discrepancy_exponent(activation, points, swept) for activation in spec.network.activations]
+    if any(point.kernels for point in points):
+        columns = (swept, "activation", "‖K‖", "‖K − ψψᵀ‖", "without norm", "Frobenius")
+        lines += aligned(
+            [columns, *(_kernel_row(point, each) for point in points for each in spec.network.activations)]
+        )
+        for activation in spec.network.activations:
+            lines += [kernel_exponent(activation, points, norm, swept) for norm in ("spectral", "Frobenius")]
+    return "\n".join(lines)
+
+
+def discrepancy_exponent(activation: str, points: Sequence[EarlyPoint], swept: str) -> str:
+    """The exponent of the discrepancy against what is swept, with its interval and the runs left out."""
+    law = fit_discrepancy(activation, points)
+    if law is None:
+        return f"{activation}: no exponent of the discrepancy fitted (three runs of two values are needed)"
+    return f"{activation}: discrepancy ∝ ({swept})^({_with_interval(law)}), {_runs(law)}"
+
+
+def kernel_exponent(activation: str, points: Sequence[EarlyPoint], norm: str, swept: str) -> str:
+    """The exponent of the distance of the kernels in this norm (``spectral`` or ``Frobenius``)."""
+    law = fit_kernel_distance(activation, points, norm)
+    if law is None:
+        return f"{activation}: no exponent of the {norm} norm fitted (three values are needed)"
+    return f"{activation}: {norm} norm of the distance ∝ ({swept})^({_with_interval(law)}), {_runs(law)}"
+
+
+def fit_discrepancy(activation: str, points: Sequence[EarlyPoint]) -> PowerLaw | None:
+    """The power law of the discrepancy against the swept values, over the runs that took all steps."""
+    runs = [(point.value, run) for point in points for run in point.of(activation)]
+    return fit_power_law(
+        [value for value, _ in runs],
+        [run.discrepancy for _, run in runs],
+        usable=[run.outcome == "completed" for _, run in runs],
+    )
+
+
+def fit_kernel_distance(activation: str, points: Sequence[EarlyPoint], norm: str) -> PowerLaw | None:
+    """The power law of ‖K − ψψᵀ‖ in this norm against the swept values."""
+    found = [(point.value, each) for point in points for each in point.kernels if each.activation == activation]
+    values = [each.difference if norm == "spectral" else each.frobenius_difference for _, each in found]
+    return fit_power_law([value for value, _ in found], values)
+
+
+def _row(point: EarlyPoint, activation: str) -> tuple[str, ...]:
+    runs = [run for run in point.of(activation) if run.outcome == "completed"]
+    if not runs:
+        return (str(point.value), activation, "–", "–", "–", "–", "–")
+    discrepancy = mean([run.discrepancy for run in runs])
+    error = f" ± {discrepancy.standard_error:.1g}" if math.isfinite(discrepancy.standard_error) else ""
+    return (
+        str(point.value),
+        activation,
+        f"{discrepancy.value:.3g}{error}",
+        _departures(runs),
+        f"{mean([run.network.test_loss[-1] for run in runs]).value:.4g}",
+        f"{mean([run.linear.test_loss[-1] for run in runs]).value:.4g}",
+        f"{mean([run.optimal_test_loss for run in runs]).value:.4g}",
+    )
+
+
+def _departures(runs: Sequence[EarlyRun]) -> str:
+    return ", ".join("never" if run.departure_step is None else f"{run.departure_step:,}" for run in runs)
+
+
+def _kernel_row(point: EarlyPoint, activation: str) -> tuple[str, ...]:
+    found = [each for each in point.kernels if each.activation == activation]
+    names = ("kernel", "difference", "naive_difference", "frobenius_difference")
+    return (
+        str(point.value),
+        activation,
+        *(f"{mean([getattr(each, name) for each in found]).value:.4g}" for name in names),
+    )
+
+
+def _with_interval(law: PowerLaw) -> str:
+    return f"{law.exponent:.3f}" + (f" ± {law.interval:.3f}" if math.isfinite(law.interval) else "")
+
+
+def _runs(law: PowerLaw) -> str:
+    return f"{law.confidence:.0%} interval, {num_runs(law.num_values)}, {law.num_excluded} excluded"

@@ -1,0 +1,18 @@
+"""Hessian norms against width."""
+
+from ntk_core.experiments.hessian import costs
+from ntk_core.experiments.hessian.presets import PRESETS
+from ntk_core.experiments.hessian.result import HessianPoint, HessianResult
+from ntk_core.experiments.hessian.spec import HessianSpec
+from ntk_core.experiments.hessian.summary import hessian_summary
+from ntk_core.runs import Experiment
+
+EXPERIMENT = Experiment(
+    HessianSpec,
+    HessianPoint,
+    HessianResult,
+    costs,
+    hessian_summary,
+    PRESETS,
+    ("liu", "zhu"),
+)

@@ -1,0 +1,232 @@
+"""Hessian norms against width, one network and width at a time (Liu, Zhu & Belkin 2020, §3, §4 and Table 1)."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Generator
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ntk_core.data import Dataset, data_fingerprint, load_dataset
+from ntk_core.experiments.hessian.costs import hidden_and_output
+from ntk_core.experiments.hessian.result import (
+    BallBound,
+    HessianBlocks,
+    HessianPoint,
+    HessianRun,
+    LayerBound,
+    NonlinearParts,
+    TrainedChange,
+)
+from ntk_core.experiments.hessian.spec import HESSIAN_NETWORK_PARTS, HessianSpec, Series, has_bound
+from ntk_core.experiments.kernel_change.spec import training_groups
+from ntk_core.experiments.kernel_change.training import KernelChangeTraining
+from ntk_core.hessians import (
+    ball_sups_in_turn,
+    bottleneck_block_norm,
+    hessian_block_norms,
+    hessian_norms,
+    layer_quantities,
+    nonlinear_output_parts,
+    shallow_hessian_blocks,
+)
+from ntk_core.kernels import pre_output_ntk, through_output
+from ntk_core.networks.architectures import Bottleneck, FullyConnected, Network, NetworkParams
+from ntk_core.networks.build import build_network
+from ntk_core.networks.sizes import min_width
+from ntk_core.runs import Progress
+from ntk_core.settings.vocabulary import HESSIAN_NETWORKS
+
+TOLERANCE = 1e-3  # relative residual; the error of an isolated eigenvalue is of the order of its square
+MAX_MATVECS = 128
+DIGITS = 6
+
+
+def load(spec: HessianSpec) -> Dataset:
+    """The data of the spec."""
+    return load_dataset(spec.dataset.name, **spec.dataset.options())
+
+
+def fingerprint(data: Dataset) -> str:
+    """SHA-256 of the data, for the provenance."""
+    return data_fingerprint(data)
+
+
+def compute(spec: HessianSpec, data: Dataset, key: str) -> Generator[Progress, None, HessianPoint]:
+    """All seeds of one network at one width; yields (fraction, message) between stretches of work."""
+    began = time.monotonic()
+    width, series = spec.at_key(key)
+    title = f"width {width:,}: {HESSIAN_NETWORKS[series.network].title}"
+    net, seen, output_index = _network(spec, data, width, series)
+    x = seen[: spec.num_inputs]
+    draw = jax.jit(net.init, static_argnums=1)
+    runs: list[HessianRun] = []
+    blocks: HessianBlocks | None = None
+    for index, seed in enumerate(range(spec.seed, spec.seed + spec.num_seeds)):
+        yield index / spec.num_seeds, f"{title}, seed {seed}"
+        params = draw(jax.random.key(seed), x.shape[1:])
+        measured = _measured(spec, series, net, params, seen, output_index, seed)
+        if index == 0 and spec.blocks and width == spec.widths[-1]:
+            yield index / spec.num_seeds, f"{title}, blocks"
+            blocks = _blocks(net, params, x, output_index, seed)
+        if index < spec.num_ball_seeds and spec.radii:
+            balls: list[BallBound] = []
+            for ball in _balls(spec, net, params, x, output_index):
+                balls.append(ball)
+                yield index / spec.num_seeds, f"{title}, seed {seed}, ball of radius {ball.radius:g}"
+            measured = measured.model_copy(update={"balls": tuple(balls)})
+        if index < spec.num_trained and not HESSIAN_NETWORK_PARTS[series.network].scalar:
+            training = _training(spec, data, series.network, net, params, seed)
+            del params
+            for step in training.stretches():
+                yield (index + 0.5) / spec.num_seeds, f"{title}, seed {seed}, step {step:,}"
+            measured = measured.model_copy(update={"trained": _trained(training)})
+        runs.append(measured)
+    sizes = hidden_and_output(spec, series, width)
+    return HessianPoint(
+        width=width,
+        network=series.network,
+        parameterization=series.parameterization,
+        wide_width=spec.wide_width(series.network, width),
+        min_width=min_width(spec.architecture(series, width), sizes),
+        num_params=net.num_params(x.shape[1:], only_trained=True),
+        runs=tuple(runs),
+        blocks=blocks,
+        runtime_s=time.monotonic() - began,
+    )
+
+
+def _network(spec: HessianSpec, data: Dataset, width: int, series: Series) -> tuple[Network, Array, int]:
+    """(network, its training inputs, index of the output)."""
+    architecture, wide = spec.architecture(series, width), spec.wide_width(series.network, width)
+    if HESSIAN_NETWORK_PARTS[series.network].scalar:
+        return build_network(architecture, wide, 1, "linear"), jnp.ones((1, 1)), 0
+    net = build_network(architecture, wide, data.num_outputs, spec.output_of(series.network))
+    return net, jnp.asarray(data.x), spec.output_index
+
+
+def _measured(
+    spec: HessianSpec, series: Series, net: Network, params: NetworkParams, seen: Array, output_index: int, seed: int
+) -> HessianRun:
+    """Norms at the first inputs, bounds and closed forms there, and the kernel over all ``seen``, of one seed."""
+    x = seen[: spec.num_inputs]
+    found = hessian_norms(net, params, x, output_index, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS)
+    parts, converged = None, bool(np.all(found.converged))
+    if spec.bounds and HESSIAN_NETWORK_PARTS[series.network].nonlinear:
+        parts, known = _nonlinear_parts(net, params, x, output_index)
+        converged = converged and known
+    return HessianRun(
+        seed=seed,
+        norm=_rounded(np.mean(found.value)),
+        largest_norm=_rounded(np.max(found.value)),
+        residual=_rounded(np.max(found.residual)),
+        converged=converged,
+        num_matvecs=int(np.sum(found.num_matvecs)),
+        kernel=_rounded(_kernel(net, params, seen)),
+        exact=_exact(series, net, params, x),
+        bound=_layer_bound(net, params, x, output_index) if spec.bounds and has_bound(series.network) else None,
+        parts=parts,
+    )
+
+
+@partial(jax.jit, static_argnums=0)
+def _kernel(net: Network, params: NetworkParams, x: Array) -> Array:
+    """Mean over inputs and outputs of K(x, x)[c, c]."""
+    kernel, f, _ = pre_output_ntk(net, params, x)
+    return jnp.mean(jnp.einsum("iicc->ic", through_output(net.output, kernel, f, f)))
+
+
+def _exact(series: Series, net: Network, params: NetworkParams, x: Array) -> float | None:
+    """The closed form, for the networks that have one in NTK parameterization."""
+    if series.network == "shallow" and isinstance(net, FullyConnected):
+        return _rounded(jnp.max(jnp.abs(shallow_hessian_blocks(net, params, x[0]))))
+    if series == ("quadratic-bottleneck", "ntk"):
+        w1, w3, v = params["hidden1"]["weight"][0], params["hidden3"]["weight"][0], params["output"]["weight"][:, 0]
+        return _rounded(bottleneck_block_norm(w1, w3, v, x[0, 0]))
+    return None
+
+
+def _layer_bound(net: Network, params: NetworkParams, x: Array, output_index: int) -> LayerBound:
+    assert isinstance(net, FullyConnected | Bottleneck)
+    each = [layer_quantities(net, params, one, output_index) for one in x]
+    return LayerBound(
+        bound=_mean([found.bound for found in each]),
+        q_inf=_mean([found.q_inf for found in each]),
+        q_l=_mean([found.q_l for found in each]),
+        q_221=_mean([found.q_221 for found in each]),
+        b_max=tuple(map(_mean, zip(*[found.b_max for found in each], strict=True))),
+        b_norm=tuple(map(_mean, zip(*[found.b_norm for found in each], strict=True))),
+    )
+
+
+def _nonlinear_parts(net: Network, params: NetworkParams, x: Array, output_index: int) -> tuple[NonlinearParts, bool]:
+    each = [nonlinear_output_parts(net, params, one, output_index, tolerance=TOLERANCE) for one in x]
+    parts = NonlinearParts(
+        gradient_part=_mean([gradient for gradient, _, _ in each]),
+        linear_part=_mean([linear for _, linear, _ in each]),
+        lower=_mean([max(0.0, gradient - linear) for gradient, linear, _ in each]),
+    )
+    return parts, all(known for _, _, known in each)
+
+
+def _blocks(net: Network, params: NetworkParams, x: Array, output_index: int, seed: int) -> HessianBlocks:
+    found = hessian_block_norms(net, params, x[0], output_index, tolerance=TOLERANCE)
+    return HessianBlocks(
+        seed=seed,
+        layers=found.layers,
+        norms=tuple(tuple(map(_rounded, row)) for row in found.values),
+        converged=bool(np.all(found.converged)),
+    )
+
+
+def _balls(
+    spec: HessianSpec, net: Network, params: NetworkParams, x: Array, output_index: int
+) -> Generator[BallBound, None, None]:
+    """The sups in balls of rising radius."""
+    hessians = ball_sups_in_turn(
+        net, params, x[0], spec.radii, "hessian", num_starts=spec.num_starts, output_index=output_index
+    )
+    kernels = ball_sups_in_turn(net, params, x, spec.radii, "kernel", num_starts=spec.num_starts)
+    for hessian, kernel in zip(hessians, kernels, strict=True):
+        yield BallBound(
+            radius=hessian.radius,
+            hessian=_rounded(hessian.value),
+            hessian_random=_rounded(hessian.random.max()),
+            kernel_change=_rounded(kernel.value),
+            kernel_change_random=_rounded(kernel.random.max()),
+            converged=hessian.converged,
+        )
+
+
+def _training(
+    spec: HessianSpec, data: Dataset, network: str, net: Network, params: NetworkParams, seed: int
+) -> KernelChangeTraining:
+    (group,) = training_groups((spec.output_of(network),))
+    together = jax.tree.map(lambda leaf: leaf[None], params)
+    return KernelChangeTraining(spec.training, data, net, group, together, range(seed, seed + 1))
+
+
+def _trained(training: KernelChangeTraining) -> TrainedChange:
+    (run,) = training.runs()
+    return TrainedChange(
+        sup_change=_rounded(run.sup_change),
+        outcome=run.outcome,
+        learning_rate=_rounded(run.learning_rate),
+        num_steps=run.num_steps,
+        final_loss=_rounded(run.loss[-1]),
+    )
+
+
+def _mean(values: object) -> float:
+    return _rounded(np.mean(np.asarray(values, float)))
+
+
+def _rounded(value: object) -> float:
+    """Six digits, as many as float32 has."""
+    number = float(np.asarray(value))
+    return float(f"{number:.{DIGITS}g}") if math.isfinite(number) else number

@@ -1,0 +1,189 @@
+"""Results of ``hessian``: Hessian norms, their bounds, balls and blocks, beside the kernel change in training."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from ntk_core.experiments.hessian.spec import HessianSpec, Series, hessian_key
+from ntk_core.runs import Outcome, ResultValue, Value, WidthPoint
+
+
+class LayerBound(Value):
+    """The layer quantities of Liu, Zhu & Belkin 2020, Theorem 3.1, means over the inputs.
+
+    Attributes:
+        bound: ‖H‖ is at most this, with measured constants.
+        q_inf: Q_∞ = max_l ‖b⁽ˡ⁾‖_∞ with b⁽ˡ⁾ = ∂f/∂α⁽ˡ⁾.
+        q_l: Q_L, the largest ‖∂α⁽ˡ⁾/∂w⁽ˡ⁾‖.
+        q_221: Q_{2,2,1}, the largest (2,2,1)-norm of the layers' second derivatives.
+        b_max: ‖b⁽ˡ⁾‖_∞ of each hidden layer.
+        b_norm: ‖b⁽ˡ⁾‖₂ of each hidden layer.
+    """
+
+    bound: float
+    q_inf: float
+    q_l: float
+    q_221: float
+    b_max: tuple[float, ...]
+    b_norm: tuple[float, ...]
+
+
+class NonlinearParts(Value):
+    """H̃ = φ''∇f∇fᵀ + φ'H behind a nonlinear output, means over the inputs.
+
+    Attributes:
+        gradient_part: |φ''| ‖∇f‖², of order 1 at any width.
+        linear_part: |φ'| ‖H‖, which vanishes with the width.
+        lower: mean of max(0, gradient_part − linear_part), below ‖H̃‖.
+    """
+
+    gradient_part: float
+    linear_part: float
+    lower: float
+
+
+class BallBound(Value):
+    """Lower bounds of the sups over a ball B(w₀, R): the largest values met.
+
+    Attributes:
+        radius: R.
+        hessian: of ‖H(w)‖ for the first input.
+        hessian_random: the largest in as many random directions, at distance R.
+        kernel_change: of ‖K(w) − K(w₀)‖_F / ‖K(w₀)‖_F over the inputs.
+        kernel_change_random: the largest in as many random directions.
+        converged: whether every norm behind them reached its tolerance.
+    """
+
+    radius: float
+    hessian: float
+    hessian_random: float
+    kernel_change: float
+    kernel_change_random: float
+    converged: bool
+
+
+class TrainedChange(Value):
+    """Kernel change in training of the same network from the same weights, as in ``kernel_change``.
+
+    Attributes:
+        sup_change: ΔK = sup over the recorded steps.
+        num_steps: steps taken.
+    """
+
+    sup_change: float
+    outcome: Outcome
+    learning_rate: float
+    num_steps: int
+    final_loss: float
+
+
+class HessianRun(Value):
+    """One network drawn with one seed.
+
+    Attributes:
+        norm: ‖∂²f_a/∂w²‖, mean over the inputs.
+        largest_norm: the largest over the inputs.
+        residual: the largest residual of the eigenpairs found.
+        converged: whether every residual reached the tolerance; where not, ``norm`` may be too small.
+        num_matvecs: products with the Hessian, of all inputs.
+        kernel: K(x, x)[c, c] = ‖∇f_c(x)‖², mean over all training inputs and outputs.
+        exact: where it is known in closed form, ‖H‖ (``shallow``) or its w₂ block (``quadratic-bottleneck``).
+        trained: None for seeds that were not trained.
+    """
+
+    seed: int
+    norm: float
+    largest_norm: float
+    residual: float
+    converged: bool
+    num_matvecs: int
+    kernel: float
+    exact: float | None = None
+    bound: LayerBound | None = None
+    parts: NonlinearParts | None = None
+    balls: tuple[BallBound, ...] = ()
+    trained: TrainedChange | None = None
+
+    @property
+    def relative_norm(self) -> float:
+        """‖H‖ / ‖∇f‖², with the mean ‖∇f‖² over inputs and outputs."""
+        return self.norm / self.kernel if self.kernel > 0 else math.nan
+
+
+class HessianBlocks(Value):
+    """‖H_{l,l'}‖ of all pairs of trained layers, of the first seed and input; symmetric."""
+
+    seed: int
+    layers: tuple[str, ...]
+    norms: tuple[tuple[float, ...], ...]
+    converged: bool
+
+
+class HessianPoint(WidthPoint):
+    """All seeds of one network at one width m.
+
+    Attributes:
+        network: which network, by its name in ``vocabulary.HESSIAN_NETWORKS``.
+        wide_width: neurons, or channels, of the wide layers.
+        min_width: of the narrowest hidden layer; of a DenseNet the smallest in-degree outside the first layer.
+    """
+
+    kind: Literal["hessian"] = "hessian"
+    network: str
+    parameterization: str
+    wide_width: int
+    min_width: int
+    num_params: int
+    runs: tuple[HessianRun, ...]
+    blocks: HessianBlocks | None = None
+
+    @property
+    def series(self) -> Series:
+        """The line that the point belongs to."""
+        return Series(self.network, self.parameterization)
+
+    @property
+    def key(self) -> str:
+        return hessian_key(self.width, self.series)
+
+
+class HessianResult(ResultValue):
+    """Everything a ``hessian`` run gave; ``points`` are in the order of the spec's keys, some may be missing."""
+
+    spec: HessianSpec
+    points: tuple[HessianPoint, ...]
+
+    def rows(self) -> list[dict[str, object]]:
+        """One row a width, network, parameterization and seed, as in ``points.csv``."""
+        return [self._row(point, run) for point in self.points for run in point.runs]
+
+    def _row(self, point: HessianPoint, run: HessianRun) -> dict[str, object]:
+        bound, parts, trained = run.bound, run.parts, run.trained
+        balls: dict[str, object] = {}
+        found = {ball.radius: ball for ball in run.balls}
+        for radius in self.spec.radii:
+            ball = found.get(radius)
+            balls[f"sup_hessian_norm_R={radius:g}"] = ball and ball.hessian
+            balls[f"sup_kernel_change_R={radius:g}"] = ball and ball.kernel_change
+        return {
+            "m": point.width,
+            "network": point.network,
+            "parameterization": point.parameterization,
+            "seed": run.seed,
+            "width": point.wide_width,
+            "min_width": point.min_width,
+            "hessian_norm": run.norm,
+            "residual": run.residual,
+            "converged": run.converged,
+            "kernel": run.kernel,
+            "exact": run.exact,
+            "bound": bound and bound.bound,
+            "q_inf": bound and bound.q_inf,
+            "q_l": bound and bound.q_l,
+            "q_221": bound and bound.q_221,
+            "lower_bound": parts and parts.lower,
+            "sup_kernel_change": trained and trained.sup_change,
+            "outcome": trained and trained.outcome,
+            **balls,
+        }

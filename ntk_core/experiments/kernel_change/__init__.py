@@ -1,0 +1,18 @@
+"""Kernel change in training against width."""
+
+from ntk_core.experiments.kernel_change import costs
+from ntk_core.experiments.kernel_change.presets import PRESETS
+from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeResult
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.experiments.kernel_change.summary import kernel_change_summary
+from ntk_core.runs import Experiment
+
+EXPERIMENT = Experiment(
+    KernelChangeSpec,
+    KernelChangePoint,
+    KernelChangeResult,
+    costs,
+    kernel_change_summary,
+    PRESETS,
+    ("liu", "zhu"),
+)

@@ -1,0 +1,99 @@
+"""Results of ``kernel_change``: kernel change along training, for each width, output and seed."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint
+
+
+class KernelChangeRun(RecordedTraining):
+    """One training run seen through one output: the kernel change and the loss at the recorded steps.
+
+    Attributes:
+        output: the output nonlinearity φ whose kernel is followed.
+        seed: seed of the initialization w₀.
+        learning_rate: η, as used.
+        outcome: whether the loss threshold was reached.
+        steps: recorded step indices, starting at 0; time is learning_rate × step.
+        change: ΔK(t) = ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F at those steps, over all (n, n, C, C) entries.
+        loss: the mean training loss at those steps.
+        infinite_distance: ‖K(w₀) − K_∞‖_F / ‖K_∞‖_F with the kernel K_∞ of infinite width; only for the linear
+            output, and where the spec asks for it.
+    """
+
+    output: str
+    seed: int
+    learning_rate: float
+    outcome: Outcome
+    loss: tuple[float, ...]
+    infinite_distance: float | None = None
+
+
+class KernelSnapshot(Value):
+    """A kernel before and after training, small enough to draw.
+
+    Attributes:
+        initial: (n, n) mean over the outputs, (1/C) Σ_a K[i, j, a, a] at w₀; samples ordered by label.
+        final: the same at the end of training.
+        initial_eigenvalues: all n·C eigenvalues of K(w₀), descending.
+        final_eigenvalues: the same at the end of training.
+        infinite: (n, n) kernel of infinite width, where the spec asks for it.
+    """
+
+    output: str
+    seed: int
+    initial: tuple[tuple[float, ...], ...]
+    final: tuple[tuple[float, ...], ...]
+    initial_eigenvalues: tuple[float, ...]
+    final_eigenvalues: tuple[float, ...]
+    infinite: tuple[tuple[float, ...], ...] | None = None
+
+
+class KernelChangePoint(WidthPoint):
+    """All runs of one width.
+
+    Attributes:
+        width: m.
+        num_params: p, number of trained parameters.
+        runs: one entry an output and seed.
+        runtime_s: wall time of the computation, in seconds.
+        snapshots: kernels of the first seed, one an output, where the spec asks for them.
+    """
+
+    kind: Literal["kernel_change"] = "kernel_change"
+    num_params: int
+    runs: tuple[KernelChangeRun, ...]
+    snapshots: tuple[KernelSnapshot, ...] = ()
+
+    def of(self, output: str) -> tuple[KernelChangeRun, ...]:
+        """The runs seen through this output."""
+        return tuple(run for run in self.runs if run.output == output)
+
+
+class KernelChangeResult(ResultValue):
+    """Everything a ``kernel_change`` run gave; ``points`` are in the order of the widths, some may be missing."""
+
+    spec: KernelChangeSpec
+    points: tuple[KernelChangePoint, ...]
+
+    def rows(self) -> list[dict[str, object]]:
+        """One row a width, output and seed, as in ``points.csv``."""
+        return [
+            {
+                "width": point.width,
+                "num_params": point.num_params,
+                "output": run.output,
+                "seed": run.seed,
+                "sup_kernel_change": run.sup_change,
+                "final_kernel_change": run.change[-1],
+                "final_loss": run.loss[-1],
+                "steps": run.num_steps,
+                "learning_rate": run.learning_rate,
+                "outcome": run.outcome,
+                **({"distance_to_infinite_width": run.infinite_distance} if self.spec.infinite_width else {}),
+            }
+            for point in self.points
+            for run in point.runs
+        ]

@@ -1,0 +1,107 @@
+"""Kernel change in training against width, for several outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.errors import InvalidInput
+from ntk_core.networks.spec import ArchitectureSpec, OutputName
+from ntk_core.runs import SweepSpec
+from ntk_core.settings.part import Width
+
+INFINITE_WIDTH_KINDS = ("fully-connected", "resnet", "convnet", "mixed")
+
+
+class KernelChangeSpec(SweepSpec):
+    """Kernel change ΔK in training, against width, for several output nonlinearities (Liu, Zhu & Belkin 2020, Fig. 1).
+
+    Outputs ``linear`` and ``softmax`` share one set of parameters, trained by cross-entropy on softmax(f); every other
+    output φ is a network of its own, trained with ½‖φ(f) − y‖².
+    """
+
+    selector: ClassVar[str] = "swept"
+    relevant: ClassVar[dict[str, tuple[str, ...]]] = {"hidden_width": ("bottleneck_width",)}
+
+    experiment: Literal["kernel_change"] = "kernel_change"
+    architecture: ArchitectureSpec = ArchitectureSpec()
+    swept: Literal["width", "bottleneck_width"] = Field(
+        "width", title="Swept", description="What the widths are: of all hidden layers, or of the bottleneck alone."
+    )
+    hidden_width: Width = Field(
+        1000, title="Width m of the other layers", description="Width m of the layers around a swept bottleneck."
+    )
+    outputs: tuple[OutputName, ...] = Field(
+        ("linear", "softmax", "swish"),
+        min_length=1,
+        max_length=4,
+        title="Outputs φ",
+        description="Output nonlinearities φ to compare.",
+    )
+    training: TrainingSpec = TrainingSpec()
+
+    keep_kernels: bool = Field(
+        False,
+        title="Keep kernels",
+        description="Keep the kernel of the first seed before and after training, to draw it.",
+    )
+
+    infinite_width: bool = Field(
+        False,
+        title="Kernel of infinite width",
+        description="Measure the distance of K(w₀) to the kernel K_∞ of infinite width (linear output).",
+    )
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        shapes = self.dataset.known_shapes()
+        if shapes is not None:
+            self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
+        if self.infinite_width and not has_infinite_width(self.architecture):
+            raise InvalidInput(
+                "infinite_width", True, "false, except for NTK parameterization and " + ", ".join(INFINITE_WIDTH_KINDS)
+            )
+        if self.swept == "bottleneck_width" and self.architecture.kind != "bottleneck":
+            raise InvalidInput("swept", self.swept, "width, unless architecture.kind is bottleneck")
+        return self
+
+    def network_at(self, value: int) -> tuple[ArchitectureSpec, int]:
+        """(architecture, width of its hidden layers) at one value of what is swept."""
+        if self.swept == "width":
+            return self.architecture, value
+        return self.architecture.model_copy(update={"bottleneck_width": value}), self.hidden_width
+
+    @field_validator("outputs")
+    @classmethod
+    def _once(cls, outputs: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(outputs))
+
+
+def has_infinite_width(architecture: ArchitectureSpec) -> bool:
+    """Whether the kernel of infinite width of this architecture is known."""
+    return architecture.kind in INFINITE_WIDTH_KINDS and architecture.parameterization == "ntk"
+
+
+@dataclass(frozen=True)
+class TrainingGroup:
+    """Outputs that share one training.
+
+    Attributes:
+        trained_output: output of the network that is built.
+        loss_output: the output whose loss is minimized.
+        observed: outputs whose kernels are followed on these parameters.
+    """
+
+    trained_output: str
+    loss_output: str
+    observed: tuple[str, ...]
+
+
+def training_groups(outputs: tuple[str, ...]) -> tuple[TrainingGroup, ...]:
+    """Linear and softmax output share one set of parameters (Liu, Zhu & Belkin 2020, Eq. 46); any other has its own."""
+    shared = tuple(output for output in outputs if output in ("linear", "softmax"))
+    own = tuple(TrainingGroup(output, output, (output,)) for output in outputs if output not in shared)
+    return ((TrainingGroup("linear", "softmax", shared),) if shared else ()) + own

@@ -1,0 +1,10 @@
+"""Linear by width or lazy by scale."""
+
+from ntk_core.experiments.lazy import costs
+from ntk_core.experiments.lazy.presets import PRESETS
+from ntk_core.experiments.lazy.result import LazyPoint, LazyResult
+from ntk_core.experiments.lazy.spec import LazySpec
+from ntk_core.experiments.lazy.summary import lazy_summary
+from ntk_core.runs import Experiment
+
+EXPERIMENT = Experiment(LazySpec, LazyPoint, LazyResult, costs, lazy_summary, PRESETS)

@@ -1,0 +1,87 @@
+"""Results of ``lazy``: κ at initialization and what training moved, for pairs of width and scale."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ntk_core.experiments.lazy.spec import LazySpec, lazy_key
+from ntk_core.runs import Outcome, PointValue, ResultValue, Value
+
+
+class LazyRun(Value):
+    """One model F = φ(α f) at w₀, and its training by gradient descent on (1/2n) Σ ‖F − y‖².
+
+    Attributes:
+        output: output nonlinearity φ.
+        start: how the output at w₀ is chosen.
+        seed: seed of the initialization w₀.
+        learning_rate: η, as used.
+        outcome: whether the loss threshold was reached.
+        last_finite_step: the last step whose loss was finite.
+        num_steps: steps taken until the run ended.
+        kappa: mean over the chosen inputs, each with the output of its class, of |F − y| ‖H‖ / ‖∇F‖² at w₀.
+        residual, hessian, squared_gradient: the means of |F − y|, ‖H‖ and ‖∇F‖².
+        hessian_converged: whether every spectral norm converged.
+        first_loss, last_loss: at w₀ and at the end.
+        sup_change: sup over the recorded times of ΔK(t) of the kernel of φ(α f).
+        pre_output_change: the same of the kernel of α f, at the same parameters.
+        distance, largest_distance: ‖w − w₀‖₂ and ‖w − w₀‖_∞ at the end.
+    """
+
+    output: str
+    start: str
+    seed: int
+    learning_rate: float
+    outcome: Outcome
+    last_finite_step: int
+    num_steps: int
+    kappa: float
+    residual: float
+    hessian: float
+    squared_gradient: float
+    hessian_converged: bool
+    first_loss: float
+    last_loss: float
+    sup_change: float
+    pre_output_change: float
+    distance: float
+    largest_distance: float
+
+
+class LazyPoint(PointValue):
+    """All runs of one pair of width and scale.
+
+    Attributes:
+        width, scale: m and α.
+        num_params: p, number of trained parameters of f.
+        runs: one entry an output, start and seed.
+    """
+
+    kind: Literal["lazy"] = "lazy"
+    width: int
+    scale: float
+    num_params: int
+    runs: tuple[LazyRun, ...]
+
+    @property
+    def key(self) -> str:
+        return lazy_key(self.width, self.scale)
+
+    def of(self, output: str, start: str | None = None) -> tuple[LazyRun, ...]:
+        """The runs of this output, and of this start where one is named."""
+        return tuple(run for run in self.runs if run.output == output and start in (None, run.start))
+
+
+class LazyResult(ResultValue):
+    """Everything a ``lazy`` run gave."""
+
+    spec: LazySpec
+    points: tuple[LazyPoint, ...]
+
+    def rows(self) -> list[dict[str, object]]:
+        """One row a width, scale, output, start and seed."""
+        return [
+            {"width": point.width, "scale": point.scale, "num_params": point.num_params, **run.model_dump()}
+            for point in self.points
+            for run in point.runs
+        ]

@@ -1,0 +1,109 @@
+"""Two roads to linearity: the scale of a model, and its width."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from ntk_core.data.spec import DatasetSpec
+from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.errors import InvalidInput
+from ntk_core.networks.spec import ArchitectureSpec, OutputName
+from ntk_core.runs import SweepSpec
+from ntk_core.settings.part import Width
+from ntk_core.settings.vocabulary import ACTIVATIONS, OUTPUTS
+
+StartName = Literal["random", "subtracted", "symmetric"]
+
+
+class LazySpec(SweepSpec):
+    """κ = |F(w₀) − y| ‖H(w₀)‖ / ‖∇F(w₀)‖² of F = φ(α f), and how far training moves weights and kernel.
+
+    Every width at α = 1, and the smallest width at every scale α: a point is a pair (m, α)
+    (Chizat, Oyallon & Bach 2019, §1; Liu, Zhu & Belkin 2020, §1.1).
+    """
+
+    takes_curves: ClassVar[bool] = True
+    point_words: ClassVar[tuple[str, str]] = ("pair of width and scale", "pairs of width and scale")
+
+    experiment: Literal["lazy"] = "lazy"
+    dataset: DatasetSpec = DatasetSpec(num_samples=12, num_classes=2, noise=0.5)
+    # Output weights ±1, not trained: with normal ones the largest of m adds a slowly growing factor. Our choice.
+    architecture: ArchitectureSpec = ArchitectureSpec(activation="tanh", output_weights="signs", trained="hidden")
+    widths: tuple[Width, ...] = Field(
+        (100, 1000, 10_000),
+        min_length=1,
+        max_length=24,
+        title="Widths m",
+        description="Widths m of the hidden layers, each at scale α = 1.",
+    )
+    scales: tuple[Annotated[float, Field(ge=1e-3, le=1e4, allow_inf_nan=False)], ...] = Field(
+        (1.0, 5.0, 25.0),
+        min_length=1,
+        max_length=12,
+        title="Scales α",
+        description="Factors α in front of f, each at the smallest width.",
+    )
+    num_seeds: int = Field(3, ge=1, le=100, title="Seeds", description="Independent initializations w₀ for each pair.")
+    starts: tuple[StartName, ...] = Field(
+        ("random", "subtracted"),
+        min_length=1,
+        max_length=3,
+        title="Outputs at w₀",
+        description="f(w₀) as drawn; 0 by subtraction, f − f(w₀); or 0 by two mirrored copies.",
+    )
+    outputs: tuple[OutputName, ...] = Field(
+        ("linear", "swish"),
+        min_length=1,
+        max_length=4,
+        title="Outputs φ",
+        description="Output nonlinearities φ to compare, each trained with the square loss of φ(α f).",
+    )
+    training: TrainingSpec = TrainingSpec(max_steps=5000, loss_threshold=1e-3, num_records=12)
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        shapes = self.dataset.known_shapes()
+        if shapes is not None:
+            self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
+        if self.architecture.initial_output != "random":
+            raise InvalidInput(
+                "architecture.initial_output", self.architecture.initial_output, "random; starts says what is compared"
+            )
+        kinked = [name for name in self.architecture.activations if not ACTIVATIONS[name].smooth]
+        if kinked:
+            raise InvalidInput(
+                f"architecture.{'composition' if self.architecture.uses('composition') else 'activation'}",
+                kinked[0],
+                "smooth activations, since κ needs their second derivative",
+            )
+        rough = [output for output in self.outputs if not OUTPUTS[output].smooth]
+        if rough:
+            raise InvalidInput("outputs", rough[0], "smooth outputs, since κ needs their second derivative")
+        return self
+
+    @field_validator("scales")
+    @classmethod
+    def _ascending_scales(cls, scales: tuple[float, ...]) -> tuple[float, ...]:
+        return tuple(sorted(set(scales)))
+
+    @field_validator("starts", "outputs")
+    @classmethod
+    def _once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(names))
+
+    def point_keys(self) -> tuple[str, ...]:
+        """``width=100,scale=10``: the smallest width at every scale, then the other widths at scale 1."""
+        narrow = [(self.widths[0], scale) for scale in sorted({1.0, *self.scales})]
+        return tuple(lazy_key(*pair) for pair in [*narrow, *((width, 1.0) for width in self.widths[1:])])
+
+    def value_of(self, key: str) -> tuple[int, float]:
+        """(width, scale) of a key."""
+        width, _, scale = key.removeprefix("width=").partition(",scale=")
+        return int(width), float(scale)
+
+
+def lazy_key(width: int, scale: float) -> str:
+    """The key of a pair; reads back as the same numbers."""
+    return f"width={width},scale={scale!r}"

@@ -1,0 +1,85 @@
+"""``lazy`` as text: κ, kernel change and distances along both roads, with fitted exponents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
+from ntk_core.experiments.lazy.spec import LazySpec
+from ntk_core.fits import PowerLaw, fit_power_law
+from ntk_core.runs import OUTCOME_WORDS, aligned, mean, num_runs
+from ntk_core.settings.vocabulary import OUTPUTS
+
+_COLUMNS: dict[str, Callable[[LazyRun], float]] = {
+    "κ": lambda run: run.kappa,
+    "ΔK": lambda run: run.sup_change,
+    "‖w−w₀‖₂": lambda run: run.distance,
+    "‖w−w₀‖_∞": lambda run: run.largest_distance,
+}
+
+
+def lazy_summary(spec: LazySpec, points: Sequence[LazyPoint]) -> str:
+    """A table of means over the seeds, then the exponents of every column along both roads."""
+    kinds = [(output, start) for output in spec.outputs for start in spec.starts]
+    head = ("width", "scale", "output", "start", *_COLUMNS, "")
+    lines = aligned([head, *(_row(point, *kind) for point in points for kind in kinds)])
+    seen = {run.outcome for point in points for run in point.runs} - {"converged"}
+    notes = [f"! {outcome}: {OUTCOME_WORDS[outcome]}" for outcome in sorted(seen)]
+    roads = [
+        f"{OUTPUTS[output].title}, {start} start, {title}: {_exponent(law, letter)}"
+        for output, start in kinds
+        for title, of in _COLUMNS.items()
+        for letter, law in (
+            ("α", along_scales(points, output, start, of)),
+            ("m", along_widths(points, output, start, of)),
+        )
+    ]
+    return "\n".join([*lines, "", *notes, *roads])
+
+
+def along_scales(
+    points: Sequence[LazyPoint], output: str, start: str, of: Callable[[LazyRun], float]
+) -> PowerLaw | None:
+    """The power law in α at the smallest width, over converged runs."""
+    narrow = min((point.width for point in points), default=0)
+    return _fit([(point.scale, point) for point in points if point.width == narrow], output, start, of)
+
+
+def along_widths(
+    points: Sequence[LazyPoint], output: str, start: str, of: Callable[[LazyRun], float]
+) -> PowerLaw | None:
+    """The power law in m at scale 1, over converged runs."""
+    return _fit([(point.width, point) for point in points if point.scale == 1], output, start, of)
+
+
+def _fit(
+    road: Sequence[tuple[float, LazyPoint]], output: str, start: str, of: Callable[[LazyRun], float]
+) -> PowerLaw | None:
+    runs = [(value, run) for value, point in road for run in point.of(output, start)]
+    return fit_power_law(
+        [value for value, _ in runs],
+        [of(run) for _, run in runs],
+        usable=[run.outcome == "converged" for _, run in runs],
+    )
+
+
+def _exponent(law: PowerLaw | None, letter: str) -> str:
+    if law is None:
+        return f"no exponent in {letter} fitted"
+    interval = f" ± {law.interval:.3f}" if math.isfinite(law.interval) else ""
+    return (
+        f"∝ {letter}^({law.exponent:.3f}{interval}), {law.confidence:.0%} interval, {num_runs(law.num_values)}, "
+        f"{law.num_excluded} excluded"
+    )
+
+
+def _row(point: LazyPoint, output: str, start: str) -> tuple[str, ...]:
+    runs = point.of(output, start)
+    cells = []
+    for of in _COLUMNS.values():
+        average = mean([value for run in runs if run.outcome == "converged" and math.isfinite(value := of(run))])
+        error = f" ± {average.standard_error:.1g}" if math.isfinite(average.standard_error) else ""
+        cells.append(f"{average.value:.3g}{error}" if average.count else "–")
+    marks = ", ".join(f"! {run.outcome} (seed {run.seed})" for run in runs if run.outcome != "converged")
+    return (f"{point.width:,}", f"{point.scale:g}", output, start, *cells, marks)

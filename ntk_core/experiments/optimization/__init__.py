@@ -1,0 +1,17 @@
+"""Convergence without linearity."""
+
+from ntk_core.experiments.optimization import costs
+from ntk_core.experiments.optimization.presets import PRESETS
+from ntk_core.experiments.optimization.result import OptimizationPoint, OptimizationResult
+from ntk_core.experiments.optimization.spec import OptimizationSpec
+from ntk_core.experiments.optimization.summary import optimization_summary
+from ntk_core.runs import Experiment
+
+EXPERIMENT = Experiment(
+    OptimizationSpec,
+    OptimizationPoint,
+    OptimizationResult,
+    costs,
+    optimization_summary,
+    PRESETS,
+)

@@ -1,0 +1,61 @@
+"""``optimization`` as text: convergence, the bound, and how far the kernel moved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ntk_core.experiments.optimization.result import OptimizationPoint
+from ntk_core.experiments.optimization.spec import OptimizationSpec
+from ntk_core.runs import OUTCOME_WORDS, aligned, mean
+from ntk_core.settings.vocabulary import OUTPUTS
+
+
+def optimization_summary(spec: OptimizationSpec, points: Sequence[OptimizationPoint]) -> str:
+    """A table of means over the seeds for each width, output and rate, then what the theorem needs of each output."""
+    head = ("width", "output", "rate", "ΔK", "min λ_min(K of f)", "final loss", "bound", "")
+    rows = [_row(point, output, rate) for point in points for output in spec.outputs for rate in spec.rates]
+    notes = [
+        f"{OUTPUTS[output].title}: "
+        + (f"|φ'| ≥ ρ = {rho:g}, the theorem holds at small rates" if rho else "ρ = 0, the theorem says nothing")
+        for output in spec.outputs
+        for rho in [OUTPUTS[output].min_slope]
+    ]
+    seen = {run.outcome for point in points for run in point.runs} - {"converged"}
+    marks = [f"! {outcome}: {OUTCOME_WORDS[outcome]}" for outcome in sorted(seen)]
+    return "\n".join([*aligned([head, *rows]), "", *notes, *marks])
+
+
+def _row(point: OptimizationPoint, output: str, rate: float) -> tuple[str, ...]:
+    runs = point.of(output, rate)
+    change = mean([run.sup_change for run in runs if run.outcome != "diverged"])
+    error = f" ± {change.standard_error:.1g}" if math.isfinite(change.standard_error) else ""
+    bounds = [bound[-1] for run in runs if (bound := run.bound(point.num_samples)) is not None]
+    marks = []
+    for run in runs:
+        if run.outcome == "diverged":
+            marks.append(
+                f"! diverged (seed {run.seed}), last finite step {run.last_finite_step:,}, "
+                f"η = {run.learning_rate:.3g}, stable below {run.stable_rate:.3g}"
+            )
+        elif run.outcome != "converged":
+            marks.append(f"! {run.outcome} (seed {run.seed})")
+    return (
+        f"{point.width:,}",
+        output,
+        f"{rate:g} η",
+        f"{change.value:.3g}{error}" if change.count else "–",
+        _range([run.min_eigenvalue for run in runs]),
+        _range([run.loss[-1] for run in runs]),
+        _range(bounds),
+        "; ".join(marks),
+    )
+
+
+def _range(values: Sequence[float]) -> str:
+    """``0.1``, ``0.1–0.2``, or a dash for nothing finite."""
+    finite = sorted(filter(math.isfinite, values))
+    if not finite:
+        return "–"
+    low, high = f"{finite[0]:.2g}", f"{finite[-1]:.2g}"
+    return low if low == high else f"{low}–{high}"

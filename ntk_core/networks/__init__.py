@@ -1,0 +1,1 @@
+"""Networks: layers, what is composed of them, graphs of neurons, and what can be said before weights are drawn."""

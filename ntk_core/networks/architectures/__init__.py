@@ -1,0 +1,58 @@
+"""Networks as programs over layers that are linear in their weights."""
+
+from ntk_core.networks.architectures._activations import activation_function, output_function, output_jacobian
+from ntk_core.networks.architectures._composed import Composed
+from ntk_core.networks.architectures._contractions import FactoredCotangents, whole
+from ntk_core.networks.architectures._convolution import Convolution
+from ntk_core.networks.architectures._convolutional import ConvNet, Convolutional, MixedNet
+from ntk_core.networks.architectures._fully_connected import Bottleneck, FullyConnected
+from ntk_core.networks.architectures._graph import DAGNetwork
+from ntk_core.networks.architectures._initial_output import Mirrored, Paired, Subtracted, subtract_initial_output
+from ntk_core.networks.architectures._layers import Dense, Layer, Scaling
+from ntk_core.networks.architectures._masked import MaskedDense
+from ntk_core.networks.architectures._network import LayerViews, Network, NetworkParams, layer_views, merge
+from ntk_core.networks.architectures._pre_activations import PreActivations
+from ntk_core.networks.architectures._scaled import Scaled
+from ntk_core.networks.architectures._skips import DenseNet, ResNet
+from ntk_core.networks.architectures._stack import Chain, Stack
+from ntk_core.networks.architectures._width_mesh import num_parts, width_mesh
+from ntk_core.networks.graphs import Edge, Group
+
+__all__ = [
+    "Bottleneck",
+    "Chain",
+    "Composed",
+    "ConvNet",
+    "Convolution",
+    "Convolutional",
+    "DAGNetwork",
+    "Dense",
+    "DenseNet",
+    "Edge",
+    "FactoredCotangents",
+    "FullyConnected",
+    "Group",
+    "Layer",
+    "LayerViews",
+    "MaskedDense",
+    "Mirrored",
+    "MixedNet",
+    "Network",
+    "NetworkParams",
+    "Paired",
+    "PreActivations",
+    "ResNet",
+    "Scaled",
+    "Scaling",
+    "Stack",
+    "Subtracted",
+    "activation_function",
+    "layer_views",
+    "merge",
+    "num_parts",
+    "output_function",
+    "output_jacobian",
+    "subtract_initial_output",
+    "whole",
+    "width_mesh",
+]

@@ -1,0 +1,166 @@
+"""Networks on any directed acyclic graph of groups of neurons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import jax.numpy as jnp
+from jax import Array
+
+from ntk_core.errors import InvalidInput
+from ntk_core.networks.architectures._activations import activation_function, output_function
+from ntk_core.networks.architectures._convolution import Convolution
+from ntk_core.networks.architectures._layers import Dense, Layer, Scaling, Shape
+from ntk_core.networks.architectures._masked import MaskedDense
+from ntk_core.networks.architectures._network import Call, Network
+from ntk_core.networks.architectures._settings import (
+    MAX_OUTPUTS,
+    MAX_WIDTH,
+    TRAINED,
+    check_choice,
+    check_count,
+    check_switch,
+    trains_hidden,
+    trains_output,
+)
+from ntk_core.networks.graphs import INPUT, OUTPUT, Edge, Graph, Group, in_degrees
+
+_DEFAULT_GROUPS = (Group("a"), Group("b"))
+_DEFAULT_EDGES = (Edge(INPUT, "a"), Edge(INPUT, "b"), Edge("a", "b"), Edge("a", OUTPUT), Edge("b", OUTPUT))
+
+
+@dataclass(frozen=True)
+class DAGNetwork(Network):
+    """α_v = σ_v(in(v)^(-1/2) Σ_{u→v} w_uv α_u + b_v) + Σ_{u⇢v} α_u along the edges of a directed acyclic graph.
+
+    Groups are evaluated layer by layer, where the layer of a group is the length of the longest path to it from the
+    input. in(v) is the actual in-degree: edges that are removed when the parameters are drawn do not count. u⇢v are
+    fixed skips of weight 1. Behind shared edges a group has neurons at every position of the input, its channels, and
+    the same weights at each of them (a convolution with circular padding).
+    Source: Zhu, Liu & Belkin 2022, Eq. 2 and §2.2, App. A, D and E.
+
+    >>> net = DAGNetwork(width=10, num_outputs=2)
+    >>> net.depths
+    {'a': 1, 'b': 2, 'output': 3}
+    >>> net.min_width((4,))
+    14
+
+    Attributes:
+        width: m, the size of the groups that state none.
+        groups: hidden groups of neurons.
+        edges: between ``"input"``, the groups and ``"output"``.
+        num_outputs, activation, output, parameterization, use_bias, gain, trained: as for other networks; ``"first"``
+            trains the groups that see the input only.
+        dimensions: of the positions, for shared edges: 2 for images (height, width, channels), 1 for sequences.
+
+    Raises:
+        InvalidInput: as :class:`ntk_core.networks.graphs.Graph`, and for every other setting by its field.
+    """
+
+    width: int = 512
+    groups: tuple[Group, ...] = _DEFAULT_GROUPS
+    edges: tuple[Edge, ...] = _DEFAULT_EDGES
+    num_outputs: int = 1
+    activation: str = "relu"
+    output: str = "linear"
+    parameterization: str = "ntk"
+    use_bias: bool = False
+    gain: float = 1.0
+    trained: str = "all"
+    dimensions: int = 2
+
+    def __post_init__(self) -> None:
+        check_count("width", self.width, MAX_WIDTH)
+        check_count("num_outputs", self.num_outputs, MAX_OUTPUTS)
+        check_count("dimensions", self.dimensions, 2)
+        check_switch("use_bias", self.use_bias)
+        check_choice("trained", self.trained, TRAINED)
+        activation_function(self.activation)
+        output_function(self.output)
+        Scaling(self.parameterization, self.gain)
+        for name, size in self.graph.sizes(self.width).items():
+            check_count(f"groups.{name}.size", size, MAX_WIDTH)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The groups and edges, checked."""
+        return Graph(self.groups, self.edges)
+
+    @property
+    def depths(self) -> dict[str, int]:
+        """Layer of each group and of the output: the longest path from the input, in the order of evaluation."""
+        return self.graph.depths
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Number of neurons (channels, behind shared edges) of each hidden group."""
+        return self.graph.sizes(self.width)
+
+    @cached_property
+    def layers(self) -> Mapping[str, Layer]:
+        first = self.first_layers()
+        return {
+            name: self._layer(
+                name, trains_output(self.trained) if name == OUTPUT else trains_hidden(self.trained, name in first)
+            )
+            for name in self.depths
+        }
+
+    def _layer(self, name: str, trainable: bool) -> Layer:
+        is_output, parents = name == OUTPUT, self.graph.parents[name]
+        scaling = Scaling(self.parameterization, 1.0 if is_output else self.gain, self.width)
+        size, use_bias = (self.num_outputs, False) if is_output else (self.sizes[name], self.use_bias)
+        if name in self.graph.positioned:
+            return Convolution(
+                size,
+                parents[0].kernel_size,
+                dimensions=self.dimensions,
+                use_bias=use_bias,
+                scaling=scaling,
+                trainable=trainable,
+            )
+        if not any(edge.drop_probability for edge in parents):
+            return Dense(size, use_bias, scaling, trainable=trainable)
+        known = {group: count for group, count in self.sizes.items() if group not in self.graph.positioned}
+        parts = tuple((known.get(edge.source), edge.drop_probability) for edge in parents)
+        return MaskedDense(size, parts, use_bias, scaling, trainable=trainable)
+
+    def body(self, call: Call, x: Array) -> Array:
+        values = {INPUT: x}
+        for name in self.depths:
+            positioned = name in self.graph.positioned
+            sources = [values[edge.source] for edge in self.graph.parents[name]]
+            seen = sources if positioned else [each.reshape(each.shape[0], -1) for each in sources]
+            z = call(name, jnp.concatenate(seen, axis=-1))
+            if name != OUTPUT:
+                z = activation_function(self.graph.group[name].activation or self.activation)(z)
+            for edge in self.graph.incoming[name]:
+                z = z if edge.trained else z + self._skipped(edge, values[edge.source], z.shape)
+            values[name] = z
+        return values[OUTPUT]
+
+    def _skipped(self, edge: Edge, value: Array, shape: Shape) -> Array:
+        flat = value if edge.target in self.graph.positioned else value.reshape(value.shape[0], -1)
+        if flat.shape != shape:
+            allowed = f"skips between equal sizes, here {flat.shape[1:]} and {shape[1:]}"
+            raise InvalidInput(f"edges.{edge.source}-{edge.target}.kind", "skip", allowed)
+        return flat
+
+    def first_layers(self) -> tuple[str, ...]:
+        return self.graph.first_layers
+
+    def layers_below(self, name: str) -> tuple[str, ...]:
+        """The group and the groups from which a path leads to it."""
+        below = {name}
+        for each in reversed(self.depths):
+            if each in below:
+                below.update(edge.source for edge in self.graph.incoming[each])
+        return tuple(each for each in self.depths if each in below)
+
+    def min_width(self, input_shape: Shape) -> int:
+        """Smallest expected in-degree outside the first layer (Zhu et al., Eq. 8); ``in_degree_range`` counts it."""
+        self.layer_input_shapes(input_shape)
+        found = in_degrees(self.graph, self.width, input_shape, self.num_outputs)
+        return max(1, round(min(found[name].value for name in self.graph.judged)))

@@ -1,0 +1,222 @@
+"""Networks: programs over layers, and the taps through which kernels and Hessians look into them.
+
+A network writes its forward pass once, as ``body(call, x)``, where ``call(name, a)`` stands for "the layer of that name
+applied to a". What ``call`` does is up to the reader: apply the layer, note the shape that reaches it (``init``),
+note its input and add a tap to its pre-activation (kernels), or move its weights (Hessians).
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from ntk_core.errors import InvalidInput
+from ntk_core.networks.architectures._activations import output_function
+from ntk_core.networks.architectures._contractions import Cotangents, FactoredCotangents
+from ntk_core.networks.architectures._layers import Layer, Params, Shape
+from ntk_core.networks.architectures._width_mesh import divided, num_parts
+
+Call = Callable[[str, Array], Array]
+NetworkParams = dict[str, Params]
+
+
+class LayerViews(NamedTuple):
+    """What the taps see for a batch of n inputs.
+
+    Attributes:
+        outputs: pre-outputs f, (n, C), before the output function.
+        inputs: for each trained layer the inputs a that reach it, (n, *input_shape).
+        cotangents: for each trained layer δ[c, i] = ∂f_c(x_i)/∂z, (C, n, *output_shape), as its two factors where the
+            network says so (:meth:`Network.read_elementwise`).
+    """
+
+    outputs: Array
+    inputs: dict[str, Array]
+    cotangents: dict[str, Cotangents]
+
+
+@dataclass(frozen=True)
+class Network(abc.ABC):
+    """A network f(w; x) with C outputs, an output function φ, and layers that are linear in their weights.
+
+    Subclasses are frozen (hashable, hence static under ``jax.jit``) and state ``layers`` and ``body``.
+    """
+
+    @property
+    @abc.abstractmethod
+    def layers(self) -> Mapping[str, Layer]:
+        """The layers by name, in any order; each is called exactly once by ``body``."""
+
+    @abc.abstractmethod
+    def body(self, call: Call, x: Array) -> Array:
+        """Pre-outputs f of shape (n, C) for inputs x of shape (n, *input_shape)."""
+
+    @property
+    @abc.abstractmethod
+    def output(self) -> str:
+        """Name of the output function φ, one of ``ntk_core.settings.vocabulary.OUTPUTS``."""
+
+    def init(self, key: Array, input_shape: Shape) -> NetworkParams:
+        """Draw all parameters for inputs of shape ``input_shape`` (one input, without the batch axis).
+
+        Under a :func:`width_mesh` each device draws its part; the numbers are the same.
+
+        Raises:
+            InvalidInput: where ``input_shape`` does not suit the network.
+        """
+        return self._draw(key, input_shape) if num_parts() == 1 else _drawn_in_parts(self, key, tuple(input_shape))
+
+    def _draw(self, key: Array, input_shape: Shape) -> NetworkParams:
+        shapes = self.layer_input_shapes(input_shape)
+        keys = jax.random.split(key, len(shapes))
+        return {name: self.layers[name].init(k, shape) for k, (name, shape) in zip(keys, shapes.items(), strict=True)}
+
+    def apply(self, params: NetworkParams, x: ArrayLike) -> Array:
+        """Outputs φ(f(w; x)), shape (n, C), for inputs (n, *input_shape)."""
+        return output_function(self.output)(self.pre_outputs(params, jnp.asarray(x)))
+
+    def pre_outputs(self, params: NetworkParams, x: Array) -> Array:
+        """f(w; x) before the output function, shape (n, C)."""
+        layers = self.layers
+        return self.body(lambda name, a: layers[name].apply(params[name], a), x)
+
+    def layer_input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
+        """Shape of one input of each layer, in the order in which the layers are called; nothing is computed."""
+        shapes: dict[str, Shape] = {}
+        layers = self.layers
+        input_shape = tuple(int(size) for size in input_shape)
+        if not input_shape or min(input_shape) < 1:
+            raise InvalidInput("input_shape", input_shape, "a tuple of positive integers, without the batch axis")
+
+        def call(name: str, a: Array) -> Array:
+            if name in shapes:
+                raise ValueError(f"layer {name!r} is called twice; give each call a layer of its own")
+            shapes[name] = a.shape[1:]
+            return jnp.zeros((a.shape[0], *layers[name].output_shape(a.shape[1:])), a.dtype)
+
+        jax.eval_shape(lambda x: self.body(call, x), jax.ShapeDtypeStruct((1, *input_shape), jnp.result_type(float)))
+        return shapes
+
+    def first_layers(self) -> tuple[str, ...]:
+        """Names of the layers that see nothing but the input."""
+        return (next(iter(self.layers)),)
+
+    def layers_below(self, name: str) -> tuple[str, ...]:
+        """This layer and the layers that its pre-activations depend on: by default all that are listed before it."""
+        names = list(self.layers)
+        return tuple(names[: names.index(name) + 1])
+
+    def read_elementwise(self) -> Mapping[str, str]:
+        """Hidden layers z that only one other layer sees, through a function of each z_k alone: {hidden: the other}.
+
+        The other is linear in what it sees, and so are the outputs in what it returns, alike for all inputs. Then
+        δ^c_ik = s_ik v_ck: slopes of the function, times weights. None by default.
+        """
+        return {}
+
+    def min_width(self, input_shape: Shape) -> int:
+        """Width of the network for inputs of this shape: the smallest fan-in outside the first layers."""
+        first = self.first_layers()
+        fan_ins = {name: math.prod(shape) for name, shape in self.layer_input_shapes(input_shape).items()}
+        return min(fan_in for name, fan_in in fan_ins.items() if name not in first or len(first) == len(fan_ins))
+
+    def num_params(self, input_shape: Shape, only_trained: bool = False) -> int:
+        """Number of weights and biases p, by shapes; edges that a mask may remove are counted, masks are not."""
+        drawn = jax.eval_shape(lambda key: self.init(key, input_shape), jax.random.key(0))
+        return sum(
+            math.prod(array.shape)
+            for name, layer in self.layers.items()
+            if layer.trainable or not only_trained
+            for array_name, array in drawn[name].items()
+            if array_name in layer.trainable_names()
+        )
+
+    def in_degree_range(self, params: NetworkParams) -> tuple[int, int]:
+        """(smallest, largest) number of edges into a neuron outside the first layers (Zhu et al., Eq. 8), as drawn."""
+        first = self.first_layers()
+        names = [name for name in self.layers if name not in first] or list(self.layers)
+        ranges = [self.layers[name].in_degree_range(params[name]) for name in names]
+        return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+    def with_output(self, output: str) -> Network:
+        """The same network behind another output function; it takes the same parameters."""
+        return self if output == self.output else replace(self, output=output)  # type: ignore[call-arg]
+
+    def partition(self, params: NetworkParams) -> tuple[NetworkParams, NetworkParams]:
+        """(trained, fixed): the parameters that training moves, and all others (frozen layers, masks)."""
+        trained: NetworkParams = {}
+        fixed: NetworkParams = {}
+        for name, layer in self.layers.items():
+            moves = layer.trainable_names() if layer.trainable else ()
+            trained[name] = {k: v for k, v in params[name].items() if k in moves}
+            fixed[name] = {k: v for k, v in params[name].items() if k not in moves}
+        return trained, fixed
+
+
+@partial(jax.jit, static_argnums=(0, 2))
+def _drawn_in_parts(net: Network, key: Array, input_shape: Shape) -> NetworkParams:
+    return divided(net._draw(key, input_shape))
+
+
+def merge(trained: NetworkParams, fixed: NetworkParams) -> NetworkParams:
+    """The inverse of :meth:`Network.partition`."""
+    return {name: {**fixed.get(name, {}), **trained.get(name, {})} for name in {**trained, **fixed}}
+
+
+def layer_views(net: Network, params: NetworkParams, x: Array) -> LayerViews:
+    """Inputs and cotangents of every layer, by one forward pass and one backward pass a class.
+
+    Adding a zero tap to each pre-activation and differentiating with respect to the taps gives every δ = ∂f/∂z at once;
+    no gradient with respect to a weight is formed. Layers that are read elementwise take part in no backward pass of
+    their own: moving all their pre-activations by one at once gives the slopes.
+    """
+    layers = net.layers
+    shapes = net.layer_input_shapes(x.shape[1:])
+    readers = {name: reader for name, reader in net.read_elementwise().items() if layers[name].trainable}
+
+    def taps_of(names: Iterable[str]) -> dict[str, Array]:
+        return {name: jnp.zeros((len(x), *layers[name].output_shape(shapes[name])), x.dtype) for name in names}
+
+    trained = [name for name in shapes if layers[name].trainable]
+    moved = taps_of(readers)
+
+    def tapped(taps: dict[str, Array]) -> tuple[Array, tuple[dict[str, Array], dict[str, Array]]]:
+        def forward(moved: dict[str, Array]) -> tuple[dict[str, Array], tuple[Array, dict[str, Array]]]:
+            inputs: dict[str, Array] = {}
+
+            def call(name: str, a: Array) -> Array:
+                inputs[name] = a
+                z = layers[name].apply(params[name], a)
+                tap = taps.get(name, moved.get(name))
+                return z if tap is None else z + tap
+
+            outputs = net.body(call, x)
+            return {name: inputs[reader] for name, reader in readers.items()}, (outputs, inputs)
+
+        _, slopes, (outputs, inputs) = jax.jvp(forward, (moved,), (jax.tree.map(jnp.ones_like, moved),), has_aux=True)
+        return outputs, (inputs, slopes)
+
+    with jax.default_matmul_precision("highest"):  # kernel changes of 1e-3 drown in TF32
+        taps = taps_of(name for name in shapes if name in {*trained, *readers.values()} - {*readers})
+        outputs, pullback, (inputs, slopes) = jax.vjp(tapped, taps, has_aux=True)
+        num_outputs = outputs.shape[-1]
+        seeds = jnp.broadcast_to(jnp.eye(num_outputs, dtype=outputs.dtype)[:, None, :], (num_outputs, *outputs.shape))
+        (cotangents,) = jax.vmap(pullback)(seeds)
+        for name, reader in readers.items():  # what the reader sees weighs the same for all inputs: ask the first
+            above = cotangents[reader][:, 0]
+
+            def read(a: Array, reader: str = reader, dtype: Any = above.dtype) -> Array:
+                return layers[reader].apply(params[reader], a).astype(dtype)
+
+            (weights,) = jax.vmap(jax.linear_transpose(read, inputs[reader][0]))(above)
+            cotangents[name] = FactoredCotangents(slopes[name], weights)
+    return LayerViews(outputs, *({name: each[name] for name in trained} for each in (inputs, cotangents)))

@@ -1,0 +1,205 @@
+"""A network's hidden part as a list of registered layers, from JSON and back, with one sentence for what is wrong."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ntk_core.errors import InvalidInput
+from ntk_core.networks.compositions._blocks import BLOCKS, Block, Nested, Trained
+from ntk_core.settings.validation import allowed_values
+
+MAX_BYTES, MAX_BLOCKS, MAX_NESTING = 20_000, 64, 4
+ALLOWED = 'an object such as {"layers": [{"kind": "dense", "width": "m"}, {"kind": "activation", "function": "tanh"}]}'
+
+
+class _Listed(BaseModel):
+    """The JSON of a composition, for pydantic to check."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    layers: tuple[Block, ...] = Field(min_length=1)
+
+
+@dataclass(frozen=True)
+class Composition:
+    """Layers from the input to the last hidden one; a dense output layer without bias follows by itself.
+
+    >>> composition = parse_composition('{"layers": [{"kind": "dense"}, {"kind": "activation", "function": "erf"}]}')
+    >>> str(composition)
+    '{"layers":[{"kind":"dense","width":"m"},{"kind":"activation","function":"erf"}]}'
+    """
+
+    layers: tuple[Block, ...]
+
+    def __str__(self) -> str:
+        """Compact JSON text, read back by :func:`parse_composition`."""
+        return json.dumps(composition_data(self), separators=(",", ":"))
+
+    def trained(self) -> list[Trained]:
+        """The layers with weights, in the order in which they are applied."""
+        return [block for _, block in positions(self.layers) if isinstance(block, Trained)]
+
+    def first(self) -> tuple[int, ...]:
+        """Which of :meth:`trained`, counted from 0, see the input through no other of them."""
+        return tuple(_first(self.layers, itertools.count(), True)[0])
+
+    def functions(self) -> tuple[str, ...]:
+        """The activations in use."""
+        found = [block.function for _, block in positions(self.layers) if block.kind == "activation"]
+        return tuple(dict.fromkeys(found))
+
+
+def composition_data(composition: Composition) -> dict[str, Any]:
+    """The composition as JSON gives it: widths are written out, other settings only where they are not the default."""
+    return {"layers": [_block_data(block) for block in composition.layers]}
+
+
+def composition_digest(composition: Composition) -> str:
+    """SHA-256 of the compact JSON."""
+    return hashlib.sha256(str(composition).encode()).hexdigest()
+
+
+def parse_composition(data: Any) -> Composition:
+    """A composition from JSON text, or from a mapping as JSON gives it.
+
+    Raises:
+        InvalidInput: one sentence with the place (``layers.2.width``), what was given and what is allowed.
+    """
+    if isinstance(data, Composition):
+        return data
+    if isinstance(data, str | bytes):
+        data = _from_text(data)
+    if not isinstance(data, dict):
+        raise InvalidInput("layers", data if data not in (None, "") else "nothing", ALLOWED)
+    _check_nesting(data.get("layers"))
+    try:
+        found = Composition(_Listed.model_validate(data).layers)
+    except ValidationError as error:
+        raise _problem(error) from None
+    if not found.trained():
+        raise InvalidInput("layers", "no layer with weights", "at least one dense layer or convolution")
+    return found
+
+
+def positions(layers: tuple[Block, ...], prefix: str = "layers") -> Iterator[tuple[str, Block]]:
+    """(place such as ``layers.3.layers.1``, block) of every block, in the order in which they are applied."""
+    for index, block in enumerate(layers, start=1):
+        yield f"{prefix}.{index}", block
+        if isinstance(block, Nested):
+            yield from positions(block.layers, f"{prefix}.{index}.layers")
+
+
+@dataclass(frozen=True)
+class Nesting:
+    """A residual or concat block: its way around leads from behind layer ``start`` to layer ``end``, counted from 1.
+
+    Layers are those with weights; 0 is the input.
+    """
+
+    kind: str
+    start: int
+    end: int
+
+
+def nestings(composition: Composition) -> tuple[Nesting, ...]:
+    """Every way around, the inner ones first."""
+    return tuple(_nestings(composition.layers, 0))
+
+
+def _nestings(blocks: tuple[Block, ...], below: int) -> Iterator[Nesting]:
+    for block in blocks:
+        if isinstance(block, Nested):
+            yield from _nestings(block.layers, below)
+            inside = sum(isinstance(each, Trained) for _, each in positions(block.layers))
+            yield Nesting(block.kind, below, below + inside)
+            below += inside
+        else:
+            below += isinstance(block, Trained)
+
+
+def _first(blocks: tuple[Block, ...], count: Iterator[int], is_raw: bool) -> tuple[list[int], bool]:
+    """(layers that see nothing but the input, whether what is behind these blocks does so too)."""
+    found: list[int] = []
+    for block in blocks:
+        if isinstance(block, Trained):
+            number = next(count)
+            found += [number] if is_raw else []
+            is_raw = False
+        elif isinstance(block, Nested):
+            inner, inner_raw = _first(block.layers, count, is_raw)
+            found, is_raw = found + inner, is_raw and inner_raw
+    return found, is_raw
+
+
+def _from_text(text: str | bytes) -> Any:
+    if len(text) > MAX_BYTES:
+        raise InvalidInput("layers", f"{len(text):,} characters", f"at most {MAX_BYTES:,}")
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        given = f"text that is no JSON in line {error.lineno}, column {error.colno}"
+        raise InvalidInput("layers", given, ALLOWED) from None
+    except (ValueError, RecursionError):
+        raise InvalidInput("layers", "text that is no JSON", ALLOWED) from None
+
+
+def _check_nesting(layers: Any) -> None:
+    """Refuse what is too deep or too long, before anything is made of it."""
+    level, depth, total = [layers], 0, 0
+    while level:
+        lists = [each for each in level if isinstance(each, list | tuple)]
+        blocks = [block for each in lists for block in each if isinstance(block, dict)]
+        total, depth = total + sum(map(len, lists)), depth + bool(lists)
+        if total > MAX_BLOCKS:
+            raise InvalidInput("layers", f"more than {MAX_BLOCKS} layers", f"at most {MAX_BLOCKS}, the inner ones too")
+        if depth > MAX_NESTING:
+            raise InvalidInput("layers", f"layers inside layers, {depth} deep", f"at most {MAX_NESTING} deep")
+        level = [block.get("layers") for block in blocks]
+
+
+def _block_data(block: Block) -> dict[str, Any]:
+    values: dict[str, Any] = {"kind": block.kind}
+    for name, info in type(block).model_fields.items():
+        value = getattr(block, name)
+        if name == "layers":
+            values[name] = [_block_data(each) for each in value]
+        elif name == "width" or (name != "kind" and value != info.default):
+            values[name] = value
+    return values
+
+
+def _problem(error: ValidationError) -> InvalidInput:
+    """The first complaint, by its place and without the tags of kinds that pydantic puts there."""
+    detail = error.errors(include_url=False)[0]
+    *path, last = [part for part in detail["loc"] if part not in BLOCKS] or [""]
+    place = ".".join(str(part + 1) if isinstance(part, int) else str(part) for part in (*path, last))
+    kind = next((part for part in reversed(detail["loc"]) if part in BLOCKS), None)
+    model: type[BaseModel] = BLOCKS[str(kind)] if kind else _Listed
+    raised = detail.get("ctx", {}).get("error")
+    if isinstance(raised, InvalidInput):
+        return InvalidInput(place, raised.given, raised.allowed)
+    match detail["type"]:
+        case "extra_forbidden":
+            outer = ".".join(place.split(".")[:-1]) or "layers"
+            return InvalidInput(outer, str(last), "only " + ", ".join(sorted(model.model_fields)))
+        case "missing":
+            return InvalidInput(place, "nothing", _allowed(model, str(last)))
+        case "union_tag_invalid" | "union_tag_not_found":
+            given = detail["input"].get("kind", "nothing") if isinstance(detail["input"], dict) else detail["input"]
+            return InvalidInput(f"{place}.kind", given, "one of " + ", ".join(BLOCKS))
+        case "model_attributes_type" | "model_type" | "dict_type":
+            return InvalidInput(place, detail["input"], "an object with a kind, one of " + ", ".join(BLOCKS))
+    return InvalidInput(place, detail["input"], _allowed(model, str(last)))
+
+
+def _allowed(model: type[BaseModel], name: str) -> str:
+    info = model.model_fields.get(name)
+    if info is None or name == "layers":
+        return "a list of at least one layer"
+    return allowed_values(info)

@@ -1,0 +1,133 @@
+"""What reaches each layer of a composition: shapes by counting, free of JAX, and a sentence where they do not fit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ntk_core.errors import InvalidInput
+from ntk_core.networks.compositions._blocks import (
+    AveragePoolBlock,
+    Block,
+    ConcatBlock,
+    DenseBlock,
+    FlattenBlock,
+    GlobalAverageBlock,
+    Nested,
+    ResidualBlock,
+    Trained,
+)
+from ntk_core.networks.compositions._composition import Composition
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PlacedLayer:
+    """A layer with weights, where it stands.
+
+    Attributes:
+        name: ``hidden1``, ``hidden2``, … in the order in which they are applied.
+        place: in the JSON, such as ``layers.3.layers.1``.
+        input_shape, output_shape: of one input.
+        num_ways_around: residual and concat blocks that it stands in.
+    """
+
+    name: str
+    place: str
+    block: Trained
+    input_shape: Shape
+    output_shape: Shape
+    num_ways_around: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """All layers with weights, and the shape of what the output layer sees."""
+
+    layers: tuple[PlacedLayer, ...]
+    last_shape: Shape
+
+
+def lay_out(composition: Composition, width: int, input_shape: Shape) -> Layout:
+    """The composition at width m for inputs of this shape.
+
+    Raises:
+        InvalidInput: by the place of the layer (``layers.3.layers``), what reaches it and what it takes.
+    """
+    walk = _Walk(width)
+    shape = walk.through(composition.layers, "layers", tuple(input_shape), 0)
+    return Layout(tuple(walk.layers), shape)
+
+
+class _Walk:
+    """From the input upwards, layer by layer."""
+
+    def __init__(self, width: int):
+        self._width = width
+        self.layers: list[PlacedLayer] = []
+
+    def through(self, blocks: tuple[Block, ...], prefix: str, shape: Shape, around: int) -> Shape:
+        """The shape behind these blocks."""
+        for index, block in enumerate(blocks, start=1):
+            place = f"{prefix}.{index}"
+            if isinstance(block, Trained):
+                above = _trained_shape(block, place, shape, self._width)
+                name = f"hidden{len(self.layers) + 1}"
+                self.layers.append(PlacedLayer(name, place, block, shape, above, around))
+                shape = above
+            elif isinstance(block, Nested):
+                inner = self.through(block.layers, f"{place}.layers", shape, around + 1)
+                shape = _joined(block, place, shape, inner)
+            else:
+                shape = _plain_shape(block, place, shape)
+        return shape
+
+
+def _trained_shape(block: Trained, place: str, shape: Shape, width: int) -> Shape:
+    if isinstance(block, DenseBlock):
+        return (block.size(width),)
+    _check_image(place, block.kind, shape)
+    if block.kernel_size > min(shape[:-1]):
+        raise InvalidInput(f"{place}.kernel_size", block.kernel_size, f"at most {min(shape[:-1])}, as {_words(shape)}")
+    return (*(math.ceil(side / block.stride) for side in shape[:-1]), block.size(width))
+
+
+def _plain_shape(block: Block, place: str, shape: Shape) -> Shape:
+    if isinstance(block, FlattenBlock):
+        return (math.prod(shape),)
+    if isinstance(block, AveragePoolBlock):
+        _check_image(place, block.kind, shape)
+        if any(side % block.size for side in shape[:-1]):
+            raise InvalidInput(f"{place}.size", block.size, f"a divisor of both sides, as {_words(shape)}")
+        return (*(side // block.size for side in shape[:-1]), shape[-1])
+    if isinstance(block, GlobalAverageBlock):
+        _check_image(place, block.kind, shape)
+        return shape[-1:]
+    return shape
+
+
+def _joined(block: ResidualBlock | ConcatBlock, place: str, shape: Shape, inner: Shape) -> Shape:
+    if isinstance(block, ResidualBlock):
+        if inner != shape:
+            given = f"{_numbers(inner)} inside, {_numbers(shape)} around"
+            raise InvalidInput(f"{place}.layers", given, "layers that keep the shape, so that both can be added")
+        return shape
+    if inner[:-1] != shape[:-1]:
+        given = f"{_numbers(inner)} inside, {_numbers(shape)} around"
+        raise InvalidInput(f"{place}.layers", given, "layers that keep the positions, so that both go side by side")
+    return (*shape[:-1], shape[-1] + inner[-1])
+
+
+def _check_image(place: str, kind: str, shape: Shape) -> None:
+    if len(shape) != 3:
+        given = f"{kind}, where {_words(shape)}"
+        raise InvalidInput(f"{place}.kind", given, "on images (height, width, channels) only")
+
+
+def _words(shape: Shape) -> str:
+    return f"{_numbers(shape)} {'numbers reach' if len(shape) > 1 or shape[0] > 1 else 'number reaches'} it"
+
+
+def _numbers(shape: Shape) -> str:
+    return " × ".join(map(str, shape))

@@ -1,0 +1,58 @@
+"""What the theorems say of a composition behind a linear output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ntk_core.networks.compositions._blocks import ActivationBlock
+from ntk_core.networks.compositions._composition import Composition, positions
+from ntk_core.networks.compositions._shapes import lay_out
+
+Outcome = Literal["wide", "not wide", "undecided"]
+
+
+@dataclass(frozen=True)
+class CompositionVerdict:
+    """What happens as m grows, and why, one sentence a reason."""
+
+    outcome: Outcome
+    reasons: tuple[str, ...]
+
+
+def composition_verdict(
+    composition: Composition, width: int, input_shape: tuple[int, ...], output: str = "linear"
+) -> CompositionVerdict:
+    """Whether the theorems promise that the tangent kernel stops moving as m grows.
+
+    Raises:
+        InvalidInput: where the layers do not fit the inputs.
+
+    Source: Liu, Zhu & Belkin 2020, Theorem 3.1, §4 and App. G; Zhu, Liu & Belkin 2022, Theorem 3.6.
+    """
+    layout = lay_out(composition, width, input_shape)
+    if output != "linear":
+        return CompositionVerdict(
+            "not wide", ("Behind a nonlinear output the Hessian keeps its size (Liu et al., §5).",)
+        )
+    smooth = any(
+        isinstance(block, ActivationBlock) and block.function != "identity"
+        for _, block in positions(composition.layers)
+    )
+    fixed = [layer for layer in layout.layers if not layer.block.grows]
+    narrow = [layer for layer in fixed if not layer.num_ways_around]
+    around = [layer for layer in fixed if layer.num_ways_around]
+    if narrow:
+        words = ", ".join(f"{layer.name} has {layer.output_shape[-1]:,}" for layer in narrow)
+        reason = f"All must pass layers that stay as they are while m grows: {words} (Liu et al., §4)."
+        return CompositionVerdict("not wide", (reason,))
+    if around:
+        words = ", ".join(f"{layer.name} has {layer.output_shape[-1]:,}" for layer in around)
+        reason = f"Layers with a way around them stay as they are while m grows: {words}. Measure it."
+        return CompositionVerdict("undecided", (reason,))
+    reasons = ["Every layer with weights grows with m (Liu et al., Theorem 3.1 and App. G; Zhu et al., Theorem 3.6)."]
+    if not smooth:
+        reasons.append("Without an activation it is a product of matrices; its kernel stops moving all the same.")
+    if any(name in ("relu", "leaky_relu") for name in composition.functions()):
+        reasons.append("The theorems ask for smooth activations; with ReLU the kernel is seen to behave alike.")
+    return CompositionVerdict("wide", tuple(reasons))

@@ -1,0 +1,48 @@
+"""Directed acyclic graphs of groups of neurons: structure, JSON, verdict; free of JAX, so that pages can draw them."""
+
+from ntk_core.networks.graphs._graph import Graph
+from ntk_core.networks.graphs._in_degrees import InDegree, in_degrees
+from ntk_core.networks.graphs._json import graph_data, parse_graph
+from ntk_core.networks.graphs._parts import EDGE_KINDS, INPUT, OUTPUT, Edge, Group, check_drop_probability
+from ntk_core.networks.graphs._shapes import (
+    EXAMPLE_TITLES,
+    arbitrary_graph,
+    bottleneck_layer_graph,
+    dense_graph,
+    example_graphs,
+    few_bottleneck_neurons_graph,
+    fully_connected_graph,
+    repaired_bottleneck_graph,
+    residual_graph,
+    shared_graph,
+    unequal_graph,
+)
+from ntk_core.networks.graphs._verdict import Reason, Verdict, verdict
+
+__all__ = [
+    "EDGE_KINDS",
+    "EXAMPLE_TITLES",
+    "INPUT",
+    "OUTPUT",
+    "Edge",
+    "Graph",
+    "Group",
+    "InDegree",
+    "Reason",
+    "Verdict",
+    "arbitrary_graph",
+    "bottleneck_layer_graph",
+    "check_drop_probability",
+    "dense_graph",
+    "example_graphs",
+    "few_bottleneck_neurons_graph",
+    "fully_connected_graph",
+    "graph_data",
+    "in_degrees",
+    "parse_graph",
+    "repaired_bottleneck_graph",
+    "residual_graph",
+    "shared_graph",
+    "unequal_graph",
+    "verdict",
+]

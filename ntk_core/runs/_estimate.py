@@ -1,0 +1,163 @@
+"""What a run will cost, before anything is traced; free of JAX, so that a page can ask at every change of a widget."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Container
+from typing import Any
+
+import psutil
+
+from ntk_core.data.spec import DatasetSpec
+from ntk_core.data.uploads import HOW_TO_BRING, MissingUpload
+from ntk_core.errors import TooLarge
+from ntk_core.runs._devices import accelerator_bytes
+from ntk_core.runs._sites import scheduler_address
+from ntk_core.runs._spec import Spec
+from ntk_core.runs._table import costs_of
+from ntk_core.runs.events import Estimated
+from ntk_core.runs.memory import stated_memory
+from ntk_core.settings.part import SpecPart
+
+# What shortens a run besides the swept setting, in the order in which it is named to a person.
+_TIME_SETTINGS = ("num_seeds", "training.max_steps", "dataset.num_samples")
+
+
+def estimate(spec: Spec, finished: Container[str] = ()) -> Estimated:
+    """Points, wall time (an order of magnitude) and peak memory of the largest point.
+
+    Args:
+        finished: keys of points that take no time any more.
+    """
+    costs, keys = costs_of(spec), spec.point_keys()
+    return Estimated(
+        num_points=len(keys),
+        seconds=sum(costs.seconds(spec, key) for key in keys if key not in finished),
+        peak_bytes=largest_bytes(spec),
+    )
+
+
+def largest_bytes(spec: Spec) -> float:
+    """Expected peak memory of the largest point, in bytes."""
+    costs = costs_of(spec)
+    return max(costs.peak_bytes(spec, key) for key in spec.point_keys())
+
+
+def check_size(spec: Spec, max_bytes: float = math.inf, scheduler: str | None = None) -> None:
+    """Refuse a spec whose data are not here, or whose largest point does not fit into memory.
+
+    Args:
+        max_bytes: what a run may use where that is less than :func:`memory_limit`, in bytes.
+        scheduler: as in :func:`run`. Workers of a cluster look at their own memory; unless
+            ``LINEARITY_LAB_MEMORY_GIB`` states another, this machine's is no limit then.
+
+    Raises:
+        MissingUpload: for ``dataset.digest``, when the data that somebody brought are not kept here.
+        TooLarge: for the swept setting, with the largest value that fits, or for ``dataset.num_samples`` when none
+            does.
+        InvalidInput: when the memory limit of the environment is not a number, or its scheduler no address.
+    """
+    check_data(spec)
+    here = memory_limit() if stated_memory() or not scheduler_address(scheduler) else math.inf
+    limit, required = min(max_bytes, here), largest_bytes(spec)
+    if required <= limit:
+        return
+    swept: tuple[int, ...] = getattr(spec, spec.swept_field)
+
+    def alone(value: int) -> Spec:
+        return spec.model_copy(update={spec.swept_field: (value,)})
+
+    field, given, nearest = spec.swept_field, max(swept), 1
+    if largest_bytes(alone(1)) <= limit:
+        nearest = largest_fitting(lambda value: largest_bytes(alone(value)) <= limit, given)
+    elif (dataset := getattr(spec, "dataset", None)) is not None:
+        field, given = "dataset.num_samples", dataset.num_samples
+
+        def of_samples(count: int) -> Spec:
+            return alone(1).model_copy(update={"dataset": dataset.model_copy(update={"num_samples": count})})
+
+        nearest = largest_fitting(lambda count: largest_bytes(of_samples(count)) <= limit, given)
+    raise TooLarge(field, given, required=required, limit=limit, unit="bytes", nearest=nearest)
+
+
+def check_time(spec: Spec, max_seconds: float) -> None:
+    """Refuse a spec that is expected to take longer than ``max_seconds``.
+
+    Raises:
+        TooLarge: for the first of the swept setting (larger values taken down to it), the seeds, the steps and the
+            training points that brings it within the limit alone; if none does, with those before it at their lowest.
+    """
+    required = estimate(spec).seconds
+    if required > max_seconds:
+        field, given, nearest = _most_in_time(spec, max_seconds)
+        raise TooLarge(field, given, required=required, limit=max_seconds, unit="seconds", nearest=nearest)
+
+
+@functools.lru_cache(maxsize=256)  # every page asks it of the paper's sizes, each time that it is drawn
+def _most_in_time(spec: Spec, max_seconds: float) -> tuple[str, int, int]:
+    """The setting that brings ``spec`` within the limit, its largest value now, and the largest that does it."""
+
+    def fits(candidate: Spec) -> bool:
+        return estimate(candidate).seconds <= max_seconds
+
+    names = [name for name in (spec.swept_field, *_TIME_SETTINGS) if setting_of(spec, name) is not None]
+    alone = [(name, spec) for name in names]
+    together, lowest = [], spec
+    for name in names:
+        together.append((name, lowest))
+        lowest = capped(lowest, name, 1)
+    name, base = next((pair for pair in [*alone, *together] if fits(capped(pair[1], pair[0], 1))), (names[0], None))
+    given = _most(setting_of(spec, name))
+    nearest = 0 if base is None else largest_fitting(lambda value: fits(capped(base, name, value)), given)
+    return name, given, nearest
+
+
+def setting_of(spec: SpecPart, name: str) -> Any:
+    """The value of a setting by its dotted name; None where the spec has no such setting or does not use it."""
+    *path, last = name.split(".")
+    part: Any = spec
+    for step in path:
+        part = getattr(part, step, None)
+    return getattr(part, last, None) if isinstance(part, SpecPart) and part.uses(last) else None
+
+
+def capped(spec: Spec, name: str, most: int) -> Spec:
+    """``spec`` with the setting of that dotted name, or each of its values, taken down to ``most``."""
+    path, _, last = name.rpartition(".")
+    value = setting_of(spec, name)
+    lower = tuple(sorted({min(item, most) for item in value})) if isinstance(value, tuple) else min(value, most)
+    if not path:
+        return spec.model_copy(update={last: lower})
+    return spec.model_copy(update={path: getattr(spec, path).model_copy(update={last: lower})})
+
+
+def _most(value: int | tuple[int, ...]) -> int:
+    return max(value) if isinstance(value, tuple) else value
+
+
+def check_data(spec: Spec) -> None:
+    """Refuse a spec whose data are not here.
+
+    Raises:
+        MissingUpload: for ``dataset.digest``.
+    """
+    dataset = getattr(spec, "dataset", None)
+    if isinstance(dataset, DatasetSpec) and dataset.known_shapes() is None:
+        raise MissingUpload("dataset.digest", dataset.digest, HOW_TO_BRING)
+
+
+def memory_limit() -> float:
+    """Bytes that a run may use: ``LINEARITY_LAB_MEMORY_GIB``, or the memory of all accelerators that this process
+    computes on, or four fifths of what is free now."""
+    return stated_memory() or sum(accelerator_bytes()) or 0.8 * psutil.virtual_memory().available
+
+
+def largest_fitting(fits: Callable[[int], bool], too_large: int) -> int:
+    """The largest integer below ``too_large`` that fits, rounded down to two digits; fits(1) is taken for granted."""
+    low, high = 1, too_large
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    digits = 10 ** max(0, len(str(low)) - 2)
+    return low // digits * digits

@@ -1,0 +1,116 @@
+"""Points computed in this process, one after the other."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from datetime import UTC, datetime
+from functools import cached_property
+from importlib import metadata
+from typing import Any
+
+from ntk_core._version import __version__
+from ntk_core.errors import InvalidInput, TooLarge
+from ntk_core.runs._compiled import release_compiled
+from ntk_core.runs._devices import accelerator_bytes, devices_for
+from ntk_core.runs._estimate import check_size
+from ntk_core.runs._sites import Advanced, Failed, Finished, Report, SiteFailure, Started
+from ntk_core.runs._spec import Spec
+from ntk_core.runs._table import experiment_of
+from ntk_core.runs._values import PointValue, Provenance
+
+
+class Here:
+    """This process; JAX starts and the data are loaded when they are first needed."""
+
+    def __init__(self, spec: Spec):
+        self._spec = spec
+        self._computation = experiment_of(spec).computation()
+
+    @cached_property
+    def _data(self) -> Any:
+        try:
+            return self._computation.load(self._spec)
+        except InvalidInput as error:
+            raise SiteFailure(str(error)) from None
+
+    def reports(self, keys: Sequence[str]) -> Generator[Report | None, None, None]:
+        """As :meth:`ntk_core.runs._sites.Site.reports`."""
+        data = self._data  # without them no point is begun
+        try:
+            if accelerator_bytes():
+                check_size(self._spec, scheduler="")  # before JAX had started, nobody knew of them
+            parts = {key: devices_for(self._spec, key) for key in keys}
+        except InvalidInput as error:
+            raise SiteFailure(str(error)) from None
+        for key in keys:
+            yield Started(key)
+            try:
+                point = yield from self._advances(key, data, parts[key])
+            except (MemoryError, RuntimeError) as error:
+                yield Failed(key, sentence(error))
+            else:
+                yield Finished(key, point.model_copy(update={"provenance": self.provenance()}))
+
+    def _advances(self, key: str, data: Any, num_devices: int) -> Generator[Advanced, None, PointValue]:
+        """What a computation tells between its stretches of work; the point."""
+        release_compiled()  # a process lives through many runs
+        work = self._computation.compute(self._spec, data, key)
+        while True:
+            try:
+                with _divided_over(num_devices):  # not across a yield: what others do meanwhile is theirs
+                    fraction, message, *growing = next(work)
+            except StopIteration as stop:
+                return stop.value
+            yield Advanced(key, fraction, message, growing[0] if growing else None)
+
+    def provenance(self) -> Provenance | None:
+        """Versions, device and data of this process; None when the data cannot be had."""
+        with suppress(SiteFailure):
+            return self._provenance
+        return None
+
+    @cached_property
+    def _provenance(self) -> Provenance:
+        import jax
+        import jax.numpy as jnp
+
+        device = jax.devices()[0]
+        return Provenance(
+            versions={
+                "linearity-lab": own_version(),
+                **{name: metadata.version(name) for name in ("jax", "jaxlib", "numpy")},
+            },
+            platform=f"Python {platform.python_version()} on {platform.system()} {platform.machine()}",
+            device=f"{device.platform}: {device.device_kind}",
+            dtype=str(jnp.result_type(float)),
+            started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            data_sha256=self._computation.fingerprint(self._data),
+        )
+
+
+def _divided_over(num_devices: int) -> AbstractContextManager[Any]:
+    """Widths are divided over that many devices; one needs no mesh."""
+    if num_devices == 1:
+        return nullcontext()
+    import jax
+
+    from ntk_core.networks.architectures import width_mesh
+
+    return jax.set_mesh(width_mesh(num_devices))
+
+
+def own_version() -> str:
+    """The version of this package."""
+    return __version__
+
+
+def sentence(error: BaseException) -> str:
+    """One line for people from an error inside a computation."""
+    if isinstance(error, TooLarge | InvalidInput):
+        return str(error)
+    text = str(error).strip().splitlines()
+    if isinstance(error, MemoryError) or (text and "RESOURCE_EXHAUSTED" in text[0]):
+        return "the computation ran out of memory; choose smaller widths or fewer seeds"
+    return f"the computation failed ({type(error).__name__}: {text[0][:200] if text else 'no message'})"

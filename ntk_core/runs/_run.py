@@ -1,0 +1,193 @@
+"""The one way to run anything: ``run(spec)`` yields events, the last of which carries the result."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import Literal, Protocol
+
+from ntk_core.runs._clock import Clock
+from ntk_core.runs._estimate import check_size, estimate
+from ntk_core.runs._sites import Advanced, Failed, Finished, Report, Site, SiteFailure, Started, scheduler_address
+from ntk_core.runs._spec import Spec
+from ntk_core.runs._table import EXPERIMENTS, costs_of
+from ntk_core.runs._values import PointValue, Provenance
+from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, PointStarted
+
+PointKey = str
+
+
+class Points(Protocol):
+    """Where finished points are kept between runs of one spec."""
+
+    def finished(self) -> Mapping[PointKey, PointValue]:
+        """The points that an earlier run finished."""
+
+    def save(self, key: PointKey, point: PointValue) -> None:
+        """Keep a point durably."""
+
+
+def run(
+    spec: Spec,
+    *,
+    points: Points | None = None,
+    should_stop: Callable[[], bool] | None = None,
+    scheduler: str | None = None,
+) -> Iterator[Event]:
+    """Compute what ``spec`` asks for, point by point, in order of cost.
+
+    Yields ``Estimated``, then for each point ``PointStarted``, ``PointProgress`` …, ``PointFinished`` or
+    ``PointFailed``, and last ``Ended`` with the result. Numerical trouble is part of a point (a typed
+    outcome), not an error. On a cluster several points are under way at once; they finish in any order, and the result
+    has them in the order of their keys.
+
+    Args:
+        points: keeps finished points, so that an interrupted run resumes; nothing is kept by default.
+        should_stop: asked between chunks of work; when it returns True the run ends as cancelled and keeps its points.
+        scheduler: address of a dask scheduler, to whose workers the points are sent (docs/cluster.md); by default that
+            of ``LINEARITY_LAB_SCHEDULER``, and ``""`` to compute in this process whatever the environment says.
+
+    Raises:
+        TooLarge: before anything is traced, when the largest point does not fit into memory; workers of a cluster
+            look for themselves, and fail the points that do not fit.
+        InvalidInput: when ``scheduler`` is not an address.
+    """
+    address = scheduler_address(scheduler)
+    check_size(spec, scheduler=address or "")
+    return _events(spec, points, should_stop or (lambda: False), address)
+
+
+def _events(
+    spec: Spec, points: Points | None, should_stop: Callable[[], bool], address: str | None
+) -> Generator[Event, None, None]:
+    began = time.monotonic()
+    started_at = datetime.now(UTC).isoformat(timespec="seconds")
+    yield estimate(spec)
+    keys = spec.point_keys()
+    progress = _Progress(spec, points, started_at)
+    yield from progress.recall()
+    missing = [key for key in keys if key not in progress.done]
+    site: Site | None = None
+    status: Literal["completed", "cancelled", "failed"] = "completed"
+    try:
+        site = _site_for(spec, address if missing else None)  # starts JAX or dask, so only now
+        with closing(site.reports(missing)) as reports:
+            for report in reports:
+                if isinstance(report, Started | None) and should_stop():
+                    status = "cancelled"
+                    break
+                yield from progress.take(report)
+                if isinstance(report, Advanced) and should_stop():
+                    status = "cancelled"
+                    break
+    except SiteFailure as failure:
+        progress.reason = str(failure)
+    if progress.reason and status == "completed":
+        status = "failed"
+    provenance = progress.origin or _latest(progress.done.values()) or _known(site, started_at)
+    result = provenance and EXPERIMENTS[spec.experiment].result(
+        spec=spec,
+        points=tuple(progress.done[key] for key in keys if key in progress.done),
+        provenance=provenance,
+        status=status,
+        runtime_s=time.monotonic() - began + progress.taken_over_s,
+    )
+    yield Ended(status=status, result=result, reason=progress.reason)
+
+
+def _site_for(spec: Spec, address: str | None) -> Site:
+    """This process, or the cluster of the scheduler at ``address``.
+
+    Raises:
+        SiteFailure: when dask is not installed.
+    """
+    if address is None:
+        from ntk_core.runs._here import Here
+
+        return Here(spec)
+    if importlib.util.find_spec("distributed") is None:
+        raise SiteFailure("Computing on a cluster needs dask.distributed: pip install -r requirements-cluster.txt")
+    from ntk_core.runs._cluster import Cluster  # the only way to it: dask starts for nobody else
+
+    return Cluster(spec, address)
+
+
+class _Progress:
+    """What has come of a run so far, and the events that tell it.
+
+    Attributes:
+        done: finished points by key; each is kept durably before it is told of.
+        taken_over_s: wall time of those that an earlier run computed.
+        origin: provenance of the last point computed by this run.
+        reason: why the run fails, in one sentence; empty while it does not.
+    """
+
+    def __init__(self, spec: Spec, points: Points | None, started_at: str):
+        self._spec, self._points, self._started_at = spec, points, started_at
+        self._clock = Clock({key: costs_of(spec).seconds(spec, key) for key in spec.point_keys()})
+        self.done: dict[PointKey, PointValue] = {}
+        self.taken_over_s = 0.0
+        self.origin: Provenance | None = None
+        self.reason = ""
+
+    def recall(self) -> Iterator[Event]:
+        """The points of an earlier run."""
+        kept = dict(self._points.finished()) if self._points is not None else {}
+        for key in self._spec.point_keys():
+            if key in kept:
+                self._clock.skip(key)
+                self.taken_over_s += kept[key].runtime_s
+                yield self._finish(key, kept[key], resumed=True)
+
+    def take(self, report: Report | None) -> Iterator[Event]:
+        """What to tell of a report."""
+        match report:
+            case Started(key):
+                self._clock.advance(key, 0.0)
+                yield PointStarted(key=key, index=self._spec.point_keys().index(key))
+            case Advanced(key, fraction, message, point):
+                self._clock.advance(key, fraction)
+                yield PointProgress(
+                    key=key,
+                    fraction=self._clock.fraction(),
+                    remaining_s=self._clock.remaining(),
+                    message=message,
+                    point=point,
+                )
+            case Finished(key, point):
+                if point.provenance is not None:
+                    self.origin = point.provenance.model_copy(update={"started_at": self._started_at})
+                    point = point.model_copy(update={"provenance": self.origin})
+                if self._points is not None:
+                    self._points.save(key, point)
+                self._clock.finish(key)
+                yield self._finish(key, point)
+            case Failed(key, reason):
+                self.reason = f"{key.replace('=', ' ')}: {reason}"
+                self._clock.finish(key)
+                yield PointFailed(key=key, reason=reason)
+
+    def _finish(self, key: PointKey, point: PointValue, resumed: bool = False) -> PointFinished:
+        self.done[key] = point
+        return PointFinished(
+            key=key,
+            point=point,
+            fraction=self._clock.fraction(),
+            remaining_s=self._clock.remaining(),
+            resumed=resumed,
+        )
+
+
+def _latest(points: Iterable[PointValue]) -> Provenance | None:
+    """Of the run that computed the last of these points; None where they do not tell."""
+    known = (point.provenance for point in points if point.provenance is not None)
+    return max(known, key=lambda each: each.started_at, default=None)
+
+
+def _known(site: Site | None, started_at: str) -> Provenance | None:
+    """Of a run without points."""
+    known = site.provenance() if site is not None else None
+    return known and known.model_copy(update={"started_at": started_at})

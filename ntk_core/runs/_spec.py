@@ -1,0 +1,87 @@
+"""What every spec of an experiment has: a name, a version, and the points that it asks for."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from ntk_core.data.spec import DatasetSpec
+from ntk_core.errors import InvalidInput
+from ntk_core.settings.part import SpecPart, Width
+
+SCHEMA_VERSION: Literal[2] = 2
+UPLOAD = "upload"  # name of the data that a person brings
+CLASSES = (
+    "data with classes, whose probabilities are trained here; numbers to be learned are for Dynamics, Optimization and "
+    "Lazy, which have a square loss"
+)
+
+
+class ExperimentSpec(SpecPart):
+    """What to compute, point by point; a subclass states its ``experiment`` and its settings.
+
+    Each value of one setting, ``swept_field``, gives a point; its key is ``width=100``. What is named here is stored
+    under its key, so a subclass with points of another kind overrides :meth:`point_keys` and keeps the keys unique.
+    """
+
+    swept_field: ClassVar[str] = "widths"
+    key_name: ClassVar[str] = "width"
+    point_words: ClassVar[tuple[str, str]] = ("width", "widths")
+
+    experiment: str
+    schema_version: Literal[2] = SCHEMA_VERSION
+
+    @property
+    def is_private(self) -> bool:
+        """Whether it uses data that someone brought; such runs are shown to nobody else."""
+        return any(getattr(getattr(self, name), "name", None) == UPLOAD for name in type(self).model_fields)
+
+    def point_keys(self) -> tuple[str, ...]:
+        """The keys of all points, in order of cost."""
+        return tuple(f"{self.key_name}={value}" for value in getattr(self, self.swept_field))
+
+    def value_of(self, key: str) -> Any:
+        """The value that is swept, at the point of this key; also of a key that is not among :meth:`point_keys`."""
+        return int(key.partition("=")[2])
+
+
+class SweepSpec(ExperimentSpec):
+    """Networks of several widths on one data set, each with several seeds.
+
+    ``takes_curves`` says whether data without classes suit the experiment.
+    """
+
+    takes_curves: ClassVar[bool] = False
+
+    dataset: DatasetSpec = DatasetSpec()
+    widths: tuple[Width, ...] = Field(
+        (30, 100, 300, 1000, 3000, 10_000),
+        min_length=1,
+        max_length=24,
+        title="Widths m",
+        description="Widths m of the hidden layers, one network each.",
+    )
+    num_seeds: int = Field(5, ge=1, le=100, title="Seeds", description="Independent initializations w₀ for each width.")
+    seed: int = Field(
+        0, ge=0, le=2**31 - 1, title="First seed", description="The runs use this seed and the following ones."
+    )
+
+    @model_validator(mode="after")
+    def _suits_data(self) -> Self:
+        shapes = self.dataset.known_shapes()
+        if shapes is None or shapes.class_names:
+            return self
+        if not self.takes_curves:
+            raise InvalidInput("dataset.name", self.dataset.name, CLASSES)
+        if "softmax" in getattr(self, "outputs", ()):
+            raise InvalidInput("outputs", "softmax", "other outputs, for data without classes")
+        return self
+
+    @field_validator("widths")
+    @classmethod
+    def _ascending(cls, widths: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(sorted(set(widths)))
+
+
+Spec = ExperimentSpec

@@ -1,0 +1,151 @@
+"""The experiments by name: each states what it asks for, gives, costs and says, and which module computes it."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol, cast
+
+from pydantic import BeforeValidator, SerializeAsAny
+
+from ntk_core.errors import InvalidInput
+from ntk_core.runs._preset import Preset
+from ntk_core.runs._spec import Spec
+from ntk_core.runs._values import PointValue, ResultValue
+from ntk_core.table import MODULES
+
+Progress = tuple[float, str]  # fraction, message
+Growth = tuple[float, str, PointValue]  # the same with the point as far as it is, to draw its curves while they grow
+
+
+class Costs(Protocol):
+    """What a point costs, by counting; nothing is traced."""
+
+    def seconds(self, spec: Any, key: str, /) -> float:
+        """Expected wall time on two cores, an order of magnitude."""
+
+    def peak_bytes(self, spec: Any, key: str, /) -> float:
+        """Expected peak memory."""
+
+
+class Computation(Protocol):
+    """What computes a point."""
+
+    def load(self, spec: Any, /) -> Any:
+        """The data of the spec; raises ``InvalidInput`` when they cannot be had."""
+
+    def fingerprint(self, data: Any, /) -> str:
+        """SHA-256 of the data, for the provenance."""
+
+    def compute(self, spec: Any, data: Any, key: str, /) -> Generator[Progress | Growth, None, PointValue]:
+        """The point of this key; yields :data:`Progress` or :data:`Growth` between stretches of work."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment.
+
+    Attributes:
+        spec, point, result: what is asked for, what one point gives, what a run gives.
+        costs: what a point costs, free of JAX.
+        summary: (spec, points) → lines of text.
+        presets: figures of papers, and others worth a name.
+        sources: keys of the papers that it stands on, see ``ntk_core.runs.citation``.
+    """
+
+    spec: type[Spec]
+    point: type[PointValue]
+    result: type[ResultValue]
+    costs: Costs
+    summary: Callable[[Any, Any], str]
+    presets: tuple[Preset[Spec], ...]
+    sources: tuple[str, ...] = ("liu",)
+
+    def computation(self) -> Computation:
+        """The module ``compute`` beside the spec; importing it starts JAX."""
+        return cast(Computation, importlib.import_module(self.spec.__module__.rpartition(".")[0] + ".compute"))
+
+
+class _Experiments(Mapping[str, Experiment]):
+    """Name → experiment, imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> Experiment:
+        return cast(Experiment, importlib.import_module(MODULES[name]).EXPERIMENT)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(MODULES)
+
+    def __len__(self) -> int:
+        return len(MODULES)
+
+
+class _Presets(Mapping[str, Preset[Spec]]):
+    """Name → preset of any experiment, in the order of the experiments."""
+
+    def __getitem__(self, name: str) -> Preset[Spec]:
+        return _presets()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_presets())
+
+    def __len__(self) -> int:
+        return len(_presets())
+
+
+@functools.cache
+def _presets() -> dict[str, Preset[Spec]]:
+    return {preset.name: preset for each in EXPERIMENTS.values() for preset in each.presets}
+
+
+EXPERIMENTS: Mapping[str, Experiment] = _Experiments()
+PRESETS: Mapping[str, Preset[Spec]] = _Presets()
+
+
+def presets() -> dict[str, Spec]:
+    """Specs of the papers' figures by name, sized for two cores: ``{"liu-fig1-left": spec, …}``."""
+    return {name: found.spec for name, found in PRESETS.items()}
+
+
+def preset(name: str, field: str = "preset") -> Preset[Spec]:
+    """The preset of that name.
+
+    Raises:
+        InvalidInput: for an unknown name.
+    """
+    if name not in PRESETS:
+        raise InvalidInput(field, name, "one of " + ", ".join(PRESETS))
+    return PRESETS[name]
+
+
+def experiment_of(spec: Spec) -> Experiment:
+    """The experiment that a spec asks for."""
+    return EXPERIMENTS[spec.experiment]
+
+
+def costs_of(spec: Spec) -> Costs:
+    """What the points of a spec cost."""
+    return experiment_of(spec).costs
+
+
+def summary(spec: Spec, points: Sequence[PointValue]) -> str:
+    """What the finished points of a spec show, as lines of text."""
+    return experiment_of(spec).summary(spec, points) if points else "No point is finished."
+
+
+def _point(data: Any) -> Any:
+    """A point from its JSON, by its ``kind``; anything else as it is."""
+    kind = data.get("kind") if isinstance(data, dict) else None
+    return EXPERIMENTS[kind].point.model_validate(data) if isinstance(kind, str) and kind in EXPERIMENTS else data
+
+
+def _result(data: Any) -> Any:
+    """A result from its JSON, by the experiment of its spec; anything else as it is."""
+    spec = data.get("spec") if isinstance(data, dict) else None
+    name = spec.get("experiment") if isinstance(spec, dict) else None
+    return EXPERIMENTS[name].result.model_validate(data) if isinstance(name, str) and name in EXPERIMENTS else data
+
+
+Point = Annotated[SerializeAsAny[PointValue], BeforeValidator(_point)]
+Result = Annotated[SerializeAsAny[ResultValue], BeforeValidator(_result)]

@@ -1,0 +1,172 @@
+"""What the results of all experiments are made of: values, means with their errors, points, provenance."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from ntk_core.runs._spec import Spec
+
+Outcome = Literal["converged", "over-budget", "diverged"]
+OUTCOME_WORDS: dict[str, str] = {
+    "converged": "reached the loss threshold",
+    "over-budget": "did not reach the loss threshold within the step limit",
+    "diverged": "diverged: the loss ended above its initial value, or became infinite or not a number",
+}
+
+
+class Value(BaseModel):
+    """Base of everything that is stored or sent: frozen, JSON with NaN and infinities as strings."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+
+class Mean(Value):
+    """A mean over independent seeds, never without its error.
+
+    Attributes:
+        value: arithmetic mean; NaN when there is nothing to average.
+        standard_error: sample standard deviation / √count; NaN for fewer than two values.
+        count: number of values.
+    """
+
+    value: float
+    standard_error: float
+    count: int
+
+
+def mean(values: Sequence[float]) -> Mean:
+    """Mean, standard error and count of ``values``."""
+    count = len(values)
+    if not count:
+        return Mean(value=math.nan, standard_error=math.nan, count=0)
+    average = math.fsum(values) / count
+    if count < 2:
+        return Mean(value=average, standard_error=math.nan, count=count)
+    variance = math.fsum((value - average) ** 2 for value in values) / (count - 1)
+    return Mean(value=average, standard_error=math.sqrt(variance / count), count=count)
+
+
+def finite_sup(values: Sequence[float]) -> float:
+    """The largest finite one of ``values``; NaN without one."""
+    return max(filter(math.isfinite, values), default=math.nan)
+
+
+class RecordedTraining(Value):
+    """Kernel change along one training run.
+
+    Attributes:
+        steps: the recorded steps.
+        change: ΔK there, relative to the kernel at w₀.
+    """
+
+    steps: tuple[int, ...]
+    change: tuple[float, ...]
+
+    @property
+    def sup_change(self) -> float:
+        """sup over the recorded times of ΔK(t) (Liu, Zhu & Belkin 2020, §6)."""
+        return finite_sup(self.change)
+
+    @property
+    def num_steps(self) -> int:
+        """Steps taken until the run ended."""
+        return self.steps[-1]
+
+
+class Provenance(Value):
+    """Where a result was computed, by which versions.
+
+    Attributes:
+        versions: package name → version.
+        device: kind of device JAX ran on.
+        dtype: floating-point type of the computation.
+        started_at: ISO 8601 time in UTC.
+        data_sha256: fingerprint of the data used.
+    """
+
+    versions: dict[str, str]
+    platform: str
+    device: str
+    dtype: str
+    started_at: str
+    data_sha256: str = ""
+
+
+class PointValue(Value):
+    """What one point of an experiment gave; a subclass states its ``kind``, the experiment's name, and its values.
+
+    Attributes:
+        runtime_s: wall time of the computation, in seconds.
+        provenance: of the run that computed it, which may be an earlier one than the result's; None in results that
+            were written before it was kept: then the result's.
+    """
+
+    kind: str
+    runtime_s: float
+    provenance: Provenance | None = None
+
+    @property
+    def key(self) -> str:
+        """The point's key, one of those of its spec."""
+        raise NotImplementedError
+
+
+class WidthPoint(PointValue):
+    """A point of one width m."""
+
+    width: int
+
+    @property
+    def key(self) -> str:
+        return f"width={self.width}"
+
+
+class ResultValue(Value):
+    """Everything that a run gave; a subclass states the types of ``spec`` and ``points``.
+
+    Attributes:
+        points: in the order of the spec's keys; some may be missing.
+        provenance: of the run that computed the last of the points; :attr:`origins` tells of all.
+        runtime_s: wall time of the run and of the points that it took over from earlier ones, in seconds.
+    """
+
+    spec: Spec
+    points: tuple[PointValue, ...]
+    provenance: Provenance
+    status: Literal["completed", "cancelled", "failed"]
+    runtime_s: float
+
+    def rows(self) -> list[dict[str, object]]:
+        """The numbers, one row a line of ``points.csv``; all rows have the same columns."""
+        raise NotImplementedError
+
+    @property
+    def origins(self) -> tuple[tuple[Provenance, tuple[str, ...]], ...]:
+        """Every run that computed some of the points, the earliest first, with the keys of its points."""
+        found: dict[str, tuple[Provenance, tuple[str, ...]]] = {}
+        for point in self.points:
+            origin = point.provenance or self.provenance
+            name = origin.model_dump_json()
+            found[name] = origin, (*found.get(name, (origin, ()))[1], point.key)
+        return tuple(sorted(found.values(), key=lambda each: each[0].started_at)) or ((self.provenance, ()),)
+
+    def csv(self) -> str:
+        """:meth:`rows` as CSV text with a header line."""
+        return csv_text(self.rows())
+
+
+def csv_text(rows: Sequence[dict[str, object]]) -> str:
+    """CSV text with a header line from rows with equal columns; empty for no rows."""
+    if not rows:
+        return ""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

@@ -1,0 +1,82 @@
+"""How to cite a run: what was computed, by which versions, from which seeds and data, under which digest."""
+
+from __future__ import annotations
+
+from ntk_core.runs._parse import digest
+from ntk_core.runs._spec import Spec
+from ntk_core.runs._table import experiment_of
+from ntk_core.runs._values import Provenance, ResultValue
+
+_PAPERS = {
+    "liu": """@inproceedings{liu2020linearity,
+  author    = {Liu, Chaoyue and Zhu, Libin and Belkin, Mikhail},
+  title     = {On the linearity of large non-linear models: when and why the tangent kernel is constant},
+  booktitle = {Advances in Neural Information Processing Systems},
+  volume    = {33},
+  year      = {2020}
+}""",
+    "zhu": """@inproceedings{zhu2022transition,
+  author    = {Zhu, Libin and Liu, Chaoyue and Belkin, Mikhail},
+  title     = {Transition to linearity of general neural networks with directed acyclic graph architecture},
+  booktitle = {Advances in Neural Information Processing Systems},
+  volume    = {35},
+  year      = {2022}
+}""",
+    "hu": """@inproceedings{hu2020surprising,
+  author    = {Hu, Wei and Xiao, Lechao and Adlam, Ben and Pennington, Jeffrey},
+  title     = {The surprising simplicity of the early-time learning dynamics of neural networks},
+  booktitle = {Advances in Neural Information Processing Systems},
+  volume    = {33},
+  year      = {2020}
+}""",
+}
+# BibTeX counts braces even where a backslash stands before them.
+_TEX = str.maketrans({**{letter: "\\" + letter for letter in "&%$#_"}, "{": "(", "}": ")", "~": r"\textasciitilde{}",
+                      "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"})  # fmt: skip
+
+
+def cite_run(result: ResultValue) -> str:
+    """A run in a few lines of text: experiment, points, seeds, date, versions, device, digest, fingerprint of the data.
+
+    Points that an earlier run computed are named with that run's date and versions.
+    """
+    origins, missing = result.origins, len(result.spec.point_keys()) - len(result.points)
+    lines = [
+        f"Linearity Lab, run {digest(result.spec)} ({result.spec.experiment.replace('_', ' ')}; {_seeds(result.spec)}"
+        f"; {result.status}{f', {missing} points missing' if missing else ''})."
+    ]
+    for origin, keys in origins:
+        which = f"{', '.join(keys)}: computed" if len(origins) > 1 else "Computed"
+        lines.append(f"{which} {_origin(origin)}.")
+    data = result.provenance.data_sha256
+    lines.append(f"Schema version {result.spec.schema_version}{f'; SHA-256 of the data {data}' if data else ''}.")
+    return "\n".join(lines)
+
+
+def bibtex(result: ResultValue) -> str:
+    """BibTeX entries of the papers that the run stands on, and one of the run itself."""
+    run, origin = digest(result.spec), result.provenance
+    entry = (
+        f"@software{{linearitylab-{run[:16]},\n"
+        f"  title   = {{Linearity Lab: {_tex(result.spec.experiment.replace('_', ' '))}}},\n"
+        f"  version = {{{_tex(origin.versions.get('linearity-lab', ''))}}},\n"
+        f"  year    = {{{_tex(origin.started_at[:4])}}},\n"
+        f"  note    = {{{_tex(' '.join(cite_run(result).splitlines()))}}}\n"
+        "}"
+    )
+    return "\n\n".join((*(_PAPERS[key] for key in experiment_of(result.spec).sources), entry)) + "\n"
+
+
+def _seeds(spec: Spec) -> str:
+    first, count = int(getattr(spec, "seed", 0)), int(getattr(spec, "num_seeds", 1))
+    return f"seed {first}" if count == 1 else f"seeds {first} to {first + count - 1}"
+
+
+def _origin(origin: Provenance) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in origin.versions.items())
+    date = origin.started_at.replace("T", " ").replace("+00:00", " UTC")
+    return f"{date} by {versions} on {origin.device} in {origin.dtype} ({origin.platform})"
+
+
+def _tex(text: str) -> str:
+    return text.translate(_TEX)

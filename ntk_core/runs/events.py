@@ -1,0 +1,100 @@
+"""What a run tells while it goes: one stream of typed events drives every progress display."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from ntk_core.runs._table import Point, Result
+from ntk_core.runs._values import Value
+
+
+class Estimated(Value):
+    """Before anything is computed: what the run will cost.
+
+    Attributes:
+        num_points: number of points (widths) to compute, finished ones of an earlier run included.
+        seconds: expected wall time on this machine, an order of magnitude.
+        peak_bytes: expected peak memory of the largest point.
+    """
+
+    kind: Literal["estimated"] = "estimated"
+    num_points: int
+    seconds: float
+    peak_bytes: float
+
+
+class PointStarted(Value):
+    """A point's computation begins; ``key`` names it (``width=100``)."""
+
+    kind: Literal["point_started"] = "point_started"
+    key: str
+    index: int
+
+
+class PointProgress(Value):
+    """A point goes on.
+
+    Attributes:
+        fraction: share of the whole run that is done, from 0 to 1.
+        remaining_s: expected remaining wall time of the whole run, None while nothing is known.
+        message: what is being done, for people.
+        point: the point as far as it is, where its curves are drawn while they grow; not yet a result.
+    """
+
+    kind: Literal["point_progress"] = "point_progress"
+    key: str
+    fraction: float
+    remaining_s: float | None
+    message: str
+    point: Point | None = None
+
+
+class PointFinished(Value):
+    """A point is done; ``resumed`` when it was taken from an earlier run."""
+
+    kind: Literal["point_finished"] = "point_finished"
+    key: str
+    point: Point
+    fraction: float
+    remaining_s: float | None
+    resumed: bool = False
+
+
+class PointFailed(Value):
+    """A point could not be computed; the run goes on with the next one."""
+
+    kind: Literal["point_failed"] = "point_failed"
+    key: str
+    reason: str
+
+
+class Ended(Value):
+    """The last event. Cancelled is not failed: a cancelled run keeps its points and can be resumed.
+
+    Attributes:
+        result: the result with all finished points; None when nothing could be started.
+        reason: one sentence for ``failed``, empty otherwise.
+    """
+
+    kind: Literal["ended"] = "ended"
+    status: Literal["completed", "cancelled", "failed"]
+    result: Result | None = None
+    reason: str = ""
+
+
+Event = Annotated[
+    Estimated | PointStarted | PointProgress | PointFinished | PointFailed | Ended, Field(discriminator="kind")
+]
+_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
+
+
+def event_json(event: Event) -> str:
+    """The event as one line of JSON."""
+    return event.model_dump_json()
+
+
+def parse_event(text: str | bytes) -> Event:
+    """The inverse of :func:`event_json`; raises ``pydantic.ValidationError`` for anything else."""
+    return _ADAPTER.validate_json(text)

@@ -1,0 +1,168 @@
+"""One database, SQLite or another one by URL: transactions that wait for each other, damaged files set aside."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sqlite3
+import time
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from ntk_core.errors import InvalidInput
+from ntk_core.paths import data_directory, private_directory
+from ntk_core.runs.store._tables import create_tables
+
+VARIABLE = "LINEARITY_LAB_STORE"
+_LOG = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+
+class Database:
+    """Transactions on the tables of the store.
+
+    Args:
+        given: path of a SQLite file or SQLAlchemy URL; a file in the user's data directory when empty.
+        busy_timeout_s: how long a writer waits for another one (SQLite).
+
+    Raises:
+        InvalidInput: when the database cannot be opened for writing; also by :meth:`do`, when it stops working.
+    """
+
+    def __init__(self, given: str, busy_timeout_s: float):
+        self._shown = given
+        try:
+            self._url = _url(given)
+            self._shown = self._url.render_as_string(hide_password=True)
+            self._engine = _engine(self._url, busy_timeout_s)
+            # Who lets a store go without closing it leaves no connection open.
+            weakref.finalize(self, self._engine.dispose).atexit = False
+            self.do(create_tables)
+        except InvalidInput:
+            raise
+        except (sa.exc.SQLAlchemyError, OSError, RuntimeError, ValueError, ImportError) as error:
+            raise self._unusable(error) from None
+
+    @property
+    def location(self) -> str:
+        """With this another process opens the same database; it may hold a password."""
+        if self._url.get_backend_name() == "sqlite":
+            return str(self._url.database)
+        return self._url.render_as_string(hide_password=False)
+
+    def do(self, work: Callable[[sa.Connection], _T]) -> _T:
+        """``work`` in one transaction; a damaged SQLite file is set aside and ``work`` tried again in a new one."""
+        seen = _inode(self._url)
+        try:
+            with self._engine.begin() as connection:
+                return work(connection)
+        except sa.exc.DBAPIError as error:
+            if not _damaged(error):
+                raise self._unusable(error) from None
+        try:
+            self._set_file_aside(seen)
+            with self._engine.begin() as connection:
+                create_tables(connection)
+                return work(connection)
+        except (sa.exc.DBAPIError, OSError) as error:
+            raise self._unusable(error) from None
+
+    def give_back_space(self) -> None:
+        """After rows have gone, let a SQLite file shrink; elsewhere the database does so by itself."""
+        if self._url.get_backend_name() != "sqlite":
+            return
+        with contextlib.suppress(InvalidInput):  # another process writes for long: the next one gives it back
+            self.do(_give_back_pages)
+
+    def close(self) -> None:
+        """Close the connections; they are opened again when needed."""
+        self._engine.dispose()
+
+    def _set_file_aside(self, seen: int | None) -> None:
+        self._engine.dispose()
+        if _inode(self._url) != seen:  # another process has set it aside already
+            return
+        file = Path(str(self._url.database))
+        aside = file.with_name(f"{file.name}.damaged-{time.time_ns()}")
+        _LOG.warning("The results store %s is damaged; it is kept as %s and a new one is begun.", file, aside.name)
+        for suffix in ("", "-wal", "-shm"):
+            if Path(f"{file}{suffix}").exists():
+                os.replace(f"{file}{suffix}", f"{aside}{suffix}")
+
+    def _unusable(self, error: BaseException) -> InvalidInput:
+        cause = getattr(error, "orig", None) or error
+        reason = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
+        return InvalidInput(
+            VARIABLE,
+            self._shown,
+            f"a path or SQLAlchemy URL of a database that can be read and written (here: {reason})",
+        )
+
+
+def _url(given: str) -> sa.URL:
+    """The database that ``given`` names; directories that SQLite needs are made."""
+    if "://" in given:
+        url = sa.make_url(given)
+        if url.drivername in ("postgresql", "postgres"):  # as most services write it; SQLAlchemy would want psycopg2
+            url = url.set(drivername="postgresql+psycopg")
+        if url.get_backend_name() != "sqlite" or not url.database:
+            return url
+        file = Path(url.database)
+    elif given:
+        url, file = sa.URL.create("sqlite"), Path(given).expanduser()
+    else:
+        url, file = sa.URL.create("sqlite"), private_directory(data_directory()) / "results.sqlite"
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return url.set(database=str(file.resolve()))
+
+
+def _engine(url: sa.URL, busy_timeout_s: float) -> sa.Engine:
+    if url.get_backend_name() != "sqlite":
+        return sa.create_engine(url, pool_pre_ping=True)
+    engine = sa.create_engine(url, connect_args={"timeout": busy_timeout_s})
+
+    @sa.event.listens_for(engine, "connect")
+    def _prepare(connection: Any, _record: Any) -> None:
+        connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # only before the first table: a new file can shrink
+        _use_wal(connection, busy_timeout_s)
+        connection.text_factory = lambda text: text.decode(
+            "utf-8", "replace"
+        )  # a damaged text must not stop its neighbors
+        connection.execute("PRAGMA synchronous=FULL")  # in WAL mode the default may lose the last points with the power
+
+    return engine
+
+
+def _give_back_pages(connection: sa.Connection) -> None:
+    raw: Any = connection.connection.driver_connection
+    raw.executescript("PRAGMA incremental_vacuum")  # one page a step: execute() would take a single one
+
+
+def _use_wal(connection: sqlite3.Connection, busy_timeout_s: float) -> None:
+    # The first change to WAL does not wait for other connections by itself.
+    deadline = time.monotonic() + busy_timeout_s
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+def _damaged(error: sa.exc.DBAPIError) -> bool:
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def _inode(url: sa.URL) -> int | None:
+    try:
+        return os.stat(url.database or "").st_ino if url.get_backend_name() == "sqlite" else None
+    except OSError:
+        return None

@@ -1,0 +1,99 @@
+"""Runs in a list: what is kept, filtered and page by page, without reading what is large."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from ntk_core.runs._spec import SCHEMA_VERSION, Spec
+from ntk_core.runs.store._entries import intact_spec
+from ntk_core.runs.store._tables import RUNS
+
+MIN_PREFIX = 16
+# Longer searches find nothing that shorter ones do not; databases refuse patterns and conditions without end.
+MAX_SEARCH, MAX_WORDS = 400, 12
+STATUSES = ("completed", "cancelled", "failed", "started", "damaged", "older")
+# All that a list shows, without what is large beside the settings.
+LISTED = tuple(column for column in RUNS.c if column.name not in ("ending", "sha"))
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """One line of a list of runs.
+
+    Attributes:
+        spec: None where it is damaged or of an older version.
+        swept: the points that it asks for, in a few words.
+        status: ``started`` until a result is saved, then the result's status; ``damaged`` when that cannot be read,
+            ``older`` when another version of the lab wrote it.
+        num_points: finished points.
+        created, used: seconds since 1970.
+        num_bytes: room it takes in the store.
+        private: computed on somebody's own data.
+        imported: came from a file, not from a computation here.
+    """
+
+    digest: str
+    spec: Spec | None
+    experiment: str
+    swept: str
+    status: str
+    num_points: int
+    created: float
+    used: float
+    num_bytes: int
+    private: bool
+    imported: bool
+
+
+@dataclass(frozen=True)
+class RunList:
+    """One page of a list of runs, the ones used last first.
+
+    Attributes:
+        total: number of runs on all pages.
+    """
+
+    runs: tuple[StoredRun, ...]
+    total: int
+
+
+def conditions(
+    experiment: str, status: str, text: str, visible: Collection[str] | None
+) -> list[sa.ColumnElement[bool]]:
+    """What rows must fulfill; empty texts ask for nothing, ``visible`` names the private runs that may be seen."""
+    wanted: list[sa.ColumnElement[bool]] = []
+    if experiment:
+        wanted.append(RUNS.c.experiment == experiment)
+    if status == "older":
+        wanted.append(RUNS.c.schema_version != SCHEMA_VERSION)
+    elif status:
+        wanted += [RUNS.c.status == status, RUNS.c.schema_version == SCHEMA_VERSION]
+    for word in text[:MAX_SEARCH].replace("\0", " ").split()[:MAX_WORDS]:
+        columns = (RUNS.c.experiment, RUNS.c.swept, RUNS.c.spec)
+        found = [column.icontains(word, autoescape=True) for column in columns]
+        wanted.append(sa.or_(RUNS.c.digest.istartswith(word, autoescape=True), *found))
+    if visible is not None:
+        known = [name[:MIN_PREFIX] for name in visible]
+        wanted.append(~RUNS.c.private | sa.func.substr(RUNS.c.digest, 1, MIN_PREFIX).in_(known))
+    return wanted
+
+
+def stored_run(row: sa.Row[tuple[object, ...]]) -> StoredRun:
+    """A row of the table as a line of the list."""
+    older = row.schema_version != SCHEMA_VERSION
+    return StoredRun(
+        digest=row.digest,
+        spec=None if older else intact_spec(row.digest, row.spec),
+        experiment=row.experiment,
+        swept=row.swept,
+        status="older" if older else row.status,
+        num_points=row.num_points,
+        created=row.created,
+        used=row.used,
+        num_bytes=row.bytes,
+        private=row.private,
+        imported=row.imported,
+    )

@@ -1,0 +1,63 @@
+"""What every group of settings has in common: frozen, and nothing that is unknown or that its kind does not use."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+
+from ntk_core.errors import InvalidInput
+
+
+def _count(given: Any) -> Any:
+    """Accept ``"1e4"`` for a number of neurons, as people write it; anything else is left to pydantic."""
+    try:
+        number = float(given) if isinstance(given, str) else None
+    except ValueError:
+        return given
+    return int(number) if number is not None and number.is_integer() else given
+
+
+Width = Annotated[int, BeforeValidator(_count), Field(ge=1, le=10_000_000)]
+
+
+class SpecPart(BaseModel):
+    """A frozen group of settings; unknown settings are refused.
+
+    ``relevant`` names, for a setting that only some kinds use, those kinds; elsewhere the setting is refused when given
+    and left out of the JSON, so that equal work has equal digests.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings", use_attribute_docstrings=False)
+    selector: ClassVar[str] = ""
+    relevant: ClassVar[dict[str, tuple[str, ...]]] = {}
+
+    @model_validator(mode="after")
+    def _only_relevant(self) -> Self:
+        for name, kinds in self.relevant.items():
+            if name in self.model_fields_set and not self.uses(name):
+                raise InvalidInput(
+                    name, getattr(self, name), f"this setting only with {self.selector} {' or '.join(kinds)}"
+                )
+        return self
+
+    @model_serializer(mode="wrap")
+    def _serialize(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in handler(self).items() if self.uses(name)}
+
+    def uses(self, name: str) -> bool:
+        """Whether this kind, or one of the kinds where several are chosen, uses the setting of that name."""
+        return name not in self.relevant or chosen_among(getattr(self, self.selector), self.relevant[name])
+
+
+def chosen_among(chosen: Any, kinds: tuple[str, ...]) -> bool:
+    """Whether a choice, or one of several, is among ``kinds``."""
+    return any(each in kinds for each in chosen) if isinstance(chosen, tuple | list) else chosen in kinds

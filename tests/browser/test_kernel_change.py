@@ -1,0 +1,96 @@
+"""The page as a person uses it: run, watch, stop, reload, share."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+from dashboard.navigation import PAGES
+from tests.browser.conftest import READY, wait_until
+
+pytestmark = pytest.mark.browser
+# Three quick widths, then one that takes long enough to be stopped: no run reaches the threshold.
+SWEEP = "/kernel_change?widths=2,3,4,30000&training.max_steps=5000&training.loss_threshold=1e-9&outputs=linear,tanh"
+TIMEOUT_MS = 60_000
+WIDTHS_SHOWN = """(() => {
+  const chart = document.querySelector('.js-plotly-plot');
+  const seeds = chart ? chart.data.filter(trace => trace.mode === 'markers') : [];
+  return seeds.length ? new Set(Array.from(seeds[0].x, Number)).size : 0;
+})()"""
+
+
+def job_of(page) -> str:
+    return parse_qs(urlsplit(page.url).query)["job"][0]
+
+
+def test_page_opened_first_by_its_own_url_has_the_menu_of_the_app(open_page):
+    page = open_page("/kernel_change")
+    expect(page.get_by_test_id("stTopNavLink")).to_have_count(len(PAGES))
+    expect(page.get_by_role("heading", name="When does the tangent kernel stop moving?")).to_be_visible()
+
+
+def test_points_arrive_one_by_one_and_a_stopped_job_is_found_after_a_reload_and_by_another_person(open_page):
+    page = open_page(SWEEP)
+    page.get_by_role("button", name="Run", exact=False).click()
+    expect(page.get_by_test_id("stProgress")).to_be_visible(timeout=TIMEOUT_MS)
+    seen = []
+    for count in (1, 2, 3):
+        wait_until(page, f"{WIDTHS_SHOWN} >= {count}", timeout=TIMEOUT_MS)
+        seen.append(page.evaluate(WIDTHS_SHOWN))
+    assert seen[0] < 3, "the first points were drawn before the last ones"
+    expect(page.get_by_test_id("stProgress")).to_contain_text("3 of 4 widths")
+
+    other = open_page(f"/kernel_change?job={job_of(page)}")
+    expect(other.get_by_test_id("stProgress")).to_contain_text("of 4 widths", timeout=TIMEOUT_MS)
+    expect(other.get_by_role("textbox", name="Widths m")).to_have_value("2,3,4,30000")
+    other.context.close()
+
+    page.wait_for_timeout(6000)  # until the job has forgotten the other person
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("Stopped: 3 of 4 widths are done.")).to_be_visible(timeout=TIMEOUT_MS)
+
+    job = job_of(page)
+    page.reload()
+    expect(page.get_by_text("Stopped: 3 of 4 widths are done.")).to_be_visible(timeout=TIMEOUT_MS)
+    assert job_of(page) == job
+    wait_until(page, WIDTHS_SHOWN + " === 3", timeout=TIMEOUT_MS)
+
+
+def test_stop_by_one_of_two_persons_only_detaches_that_one(open_page):
+    page = open_page(SWEEP + "&seed=7")
+    page.get_by_role("button", name="Run", exact=False).click()
+    expect(page.get_by_test_id("stProgress")).to_be_visible(timeout=TIMEOUT_MS)
+    other = open_page(f"/kernel_change?job={job_of(page)}")
+    expect(other.get_by_test_id("stProgress")).to_be_visible(timeout=TIMEOUT_MS)
+    other.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
+    expect(other.get_by_text("Somebody else follows this run too")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("stProgress")).to_be_visible()
+    page.wait_for_timeout(6000)
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
+    expect(page.get_by_text(re.compile(r"Stopped: \d of 4 widths"))).to_be_visible(timeout=TIMEOUT_MS)
+
+
+@pytest.mark.parametrize("path", ["/", "/kernel_change"])
+def test_page_asks_no_other_host_for_anything(open_page, dashboard_url, path):
+    page = open_page("/_stcore/health", ready=False)
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(dashboard_url + path)
+    page.wait_for_selector(READY)
+    page.wait_for_timeout(1000)
+    assert len(asked) > 5
+    assert [
+        url for url in asked if not url.startswith((dashboard_url, "ws" + dashboard_url[4:], "data:", "blob:"))
+    ] == []
+
+
+def test_value_out_of_range_is_explained_beside_its_field_and_run_waits(open_page):
+    page = open_page("/kernel_change")
+    page.get_by_role("textbox", name="Widths m").fill("0, 100")
+    page.get_by_role("textbox", name="Widths m").press("Enter")
+    sentence = "Widths m: 0 is not allowed"
+    expect(page.get_by_test_id("stSidebar").get_by_text(sentence)).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_role("button", name="Run", exact=False)).to_be_disabled()

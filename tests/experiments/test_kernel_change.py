@@ -1,0 +1,346 @@
+"""Kernel change against width: the claims of Liu, Zhu & Belkin 2020, Fig. 1, and the honesty of the run."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from benchmarks.plain_sweep import sweep_widths
+from ntk_core.data import load_dataset
+from ntk_core.errors import InvalidInput, TooLarge
+from ntk_core.experiments.kernel_change import compute as _kernel_change
+from ntk_core.experiments.kernel_change.result import KernelChangeResult
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.fits import fit_power_law
+from ntk_core.networks.architectures import FullyConnected
+from ntk_core.networks.build import build_network
+from ntk_core.networks.compositions import composition_examples
+from ntk_core.networks.sizes import layer_sizes
+from ntk_core.networks.spec import ArchitectureSpec
+from ntk_core.runs import InvalidSpec, estimate, run, with_settings
+from ntk_core.runs._compiled import num_maps, release_compiled
+from ntk_core.runs.events import Ended, Estimated, PointFinished, PointProgress, PointStarted
+from ntk_core.settings import vocabulary
+
+SMALL = with_settings(
+    KernelChangeSpec(), {"widths": [10, 20], "num_seeds": 2, "training.max_steps": 40, "training.num_records": 5}
+)
+
+
+@pytest.fixture(scope="module")
+def figure() -> KernelChangeResult:
+    """The default figure at three widths and two seeds."""
+    spec = with_settings(KernelChangeSpec(), {"widths": [100, 1000, 10_000], "num_seeds": 2})
+    return result_of(spec)
+
+
+def result_of(spec, **options) -> KernelChangeResult:
+    *_, last = run(spec, **options)
+    assert isinstance(last, Ended), last
+    assert isinstance(last.result, KernelChangeResult), last.reason
+    return last.result
+
+
+def sup_changes(result, output):
+    return [(point.width, run.sup_change) for point in result.points for run in point.of(output)]
+
+
+def test_kernel_of_the_linear_output_stops_moving_as_the_width_grows(figure):
+    widths, changes = zip(*sup_changes(figure, "linear"), strict=True)
+    fit = fit_power_law(widths, changes)
+    assert fit.exponent + fit.interval < -0.4
+
+
+@pytest.mark.parametrize("output", ["softmax", "swish"])
+def test_kernel_of_a_nonlinear_output_moves_at_every_width(figure, output):
+    assert {width for width, _ in sup_changes(figure, output)} == {100, 1000, 10_000}
+    assert all(change > 0.3 for _, change in sup_changes(figure, output))
+
+
+def test_linear_and_softmax_output_share_one_set_of_parameters(figure):
+    for point in figure.points:
+        for linear, softmax in zip(point.of("linear"), point.of("softmax"), strict=True):
+            assert (linear.loss, linear.steps, linear.learning_rate) == (
+                softmax.loss,
+                softmax.steps,
+                softmax.learning_rate,
+            )
+            assert linear.change != softmax.change
+
+
+def test_converged_runs_are_below_the_threshold_and_others_are_marked(figure):
+    for point in figure.points:
+        for each in point.runs:
+            assert (each.outcome == "converged") == (each.loss[-1] <= figure.spec.training.loss_threshold)
+            assert each.steps[0] == 0
+            assert each.change[0] == 0
+
+
+def test_numbers_equal_those_of_a_plain_script(figure):
+    """The same science in plain JAX: Jacobian contraction, its own networks, losses and loop."""
+    spec = with_settings(figure.spec, {"widths": [100]})
+    data = load_dataset(spec.dataset.name, **spec.dataset.options())
+    settings = spec.training
+    found = sweep_widths(
+        data.x, data.y, [100], spec.num_seeds, settings.loss_threshold, settings.max_steps, settings.num_records
+    )
+    for output in spec.outputs:
+        for each in figure.points[0].of(output):
+            change, steps = found[100, output, each.seed]
+            # Two float32 trajectories of hundreds of steps; losses that hover at the threshold may differ by a step.
+            assert each.sup_change == pytest.approx(change, rel=2e-2)
+            assert abs(each.num_steps - steps) <= 0.01 * steps + 1
+
+
+def test_events_come_in_order_and_fractions_grow():
+    events = list(run(SMALL))
+    assert isinstance(events[0], Estimated)
+    assert isinstance(events[-1], Ended)
+    assert events[-1].status == "completed"
+    keys = [event.key for event in events if isinstance(event, PointStarted)]
+    assert keys == [event.key for event in events if isinstance(event, PointFinished)] == ["width=10", "width=20"]
+    fractions = [event.fraction for event in events if isinstance(event, PointProgress | PointFinished)]
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1
+
+
+def test_seeds_together_give_the_same_runs_as_one_after_another():
+    data = _kernel_change.load(SMALL)
+    alone, together = (finish(_kernel_change.compute(SMALL, data, "width=20", seeds_together=k)) for k in (1, 2))
+    for a, b in zip(alone.runs, together.runs, strict=True):
+        assert (a.output, a.seed, a.steps, a.outcome) == (b.output, b.seed, b.steps, b.outcome)
+        np.testing.assert_allclose(a.change, b.change, rtol=2e-3, atol=1e-6)  # float32 products in another order
+        np.testing.assert_allclose(a.loss, b.loss, rtol=1e-4)
+
+
+def finish(work):
+    while True:
+        try:
+            next(work)
+        except StopIteration as stop:
+            return stop.value
+
+
+class Kept(dict):
+    """Points kept in memory."""
+
+    def finished(self):
+        return dict(self)
+
+    def save(self, key, point):
+        self[key] = point
+
+
+def test_a_stopped_run_is_cancelled_and_resumes_with_its_points():
+    points = Kept()
+    calls = iter(range(1000))
+    events = list(run(SMALL, points=points, should_stop=lambda: bool(points) and next(calls) > 2))
+    assert events[-1].status == "cancelled"
+    assert list(points) == ["width=10"]
+    assert [point.width for point in events[-1].result.points] == [10]
+    resumed = list(run(SMALL, points=points))
+    finished = [event for event in resumed if isinstance(event, PointFinished)]
+    assert [event.resumed for event in finished] == [True, False]
+    assert resumed[-1].status == "completed"
+    uninterrupted = result_of(SMALL)
+    assert [p.runs for p in resumed[-1].result.points] == [p.runs for p in uninterrupted.points]
+
+
+def test_a_divergent_rate_ends_as_a_typed_outcome():
+    outputs = ["linear", "quadratic"]
+    settings = {"training.learning_rate": 1e5, "architecture.activation": "tanh", "num_seeds": 1, "widths": [20]}
+    spec = with_settings(SMALL, {**settings, "outputs": outputs})
+    point = result_of(spec).points[0]
+    assert {each.outcome for each in point.runs} == {"diverged"}
+    assert not any(each.loss[-1] <= each.loss[0] for each in point.of("linear"))
+    assert all(math.isfinite(each.loss[0]) and not math.isfinite(each.loss[-1]) for each in point.of("quadratic"))
+
+
+def test_runs_that_need_more_steps_are_over_budget():
+    spec = with_settings(SMALL, {"training.max_steps": 3, "widths": [20]})
+    for each in result_of(spec).points[0].runs:
+        assert each.outcome == "over-budget"
+        assert each.num_steps == 3
+
+
+def test_auto_rate_is_a_quarter_of_the_stability_limit():
+    spec = with_settings(SMALL, {"widths": [20]})
+    data = _kernel_change.load(spec)
+    net = build_network(spec.architecture, 20, data.num_outputs, "linear")
+    params = net.init(jax.random.key(0), data.input_shape)
+    from ntk_core.kernels import generic_ntk
+
+    kernel = np.asarray(generic_ntk(net.apply, params, data.x)).transpose(0, 2, 1, 3)
+    size = len(data.x) * data.num_outputs
+    largest = np.linalg.eigvalsh(kernel.reshape(size, size).astype(np.float64))[-1]
+    linear = result_of(spec).points[0].of("linear")[0]
+    assert linear.learning_rate == pytest.approx(0.25 * 2 * len(data.x) / (0.5 * largest), rel=1e-4)
+
+
+def test_a_sweep_too_large_for_memory_is_refused_with_the_largest_width_that_fits(monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "0.05")
+    spec = with_settings(SMALL, {"widths": [100, 1_000_000]})
+    with pytest.raises(TooLarge) as caught:
+        run(spec)
+    assert caught.value.field == "widths"
+    nearest = caught.value.nearest
+    assert estimate(with_settings(spec, {"widths": [nearest]})).peak_bytes <= 0.05 * 2**30
+    assert estimate(with_settings(spec, {"widths": [int(1.2 * nearest)]})).peak_bytes > 0.05 * 2**30
+
+
+def test_samples_that_cannot_fit_at_any_width_are_named(monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "0.05")
+    with pytest.raises(TooLarge) as caught:
+        run(with_settings(SMALL, {"dataset.num_samples": 5000}))
+    assert caught.value.field == "dataset.num_samples"
+    assert 1 < caught.value.nearest < 5000
+
+
+@pytest.mark.parametrize("given", ["much", "-1", "nan", "0"])
+def test_a_memory_limit_that_is_no_number_is_named(monkeypatch, given):
+    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", given)
+    with pytest.raises(InvalidInput, match="LINEARITY_LAB_MEMORY_GIB"):
+        run(SMALL)
+
+
+ARCHITECTURES = [
+    ArchitectureSpec(),
+    ArchitectureSpec(depth=3, use_bias=False),
+    ArchitectureSpec(kind="bottleneck", depth=3, bottleneck_width=2),
+    ArchitectureSpec(kind="resnet", depth=4, skip_every=2),
+    ArchitectureSpec(kind="densenet", depth=3, drop_probability=0.5),
+    ArchitectureSpec(kind="densenet", depth=2, use_bias=False),
+    ArchitectureSpec(kind="convnet", depth=2, kernel_size=2),
+    ArchitectureSpec(kind="convnet", depth=2, readout="global-average", trained="hidden"),
+    ArchitectureSpec(kind="mixed", depth=3, padding="zero"),
+    ArchitectureSpec(depth=3, relative_widths=(1, 0.5, 2), bias_layers=(1, 3)),
+    ArchitectureSpec(kind="densenet", depth=2, relative_widths=(0.5, 3), output_weights="signs"),
+    ArchitectureSpec(kind="bottleneck", depth=3, bottleneck_activation="identity", activation="quadratic"),
+    ArchitectureSpec(kind="convnet", depth=2, kernel_size=2, pool_size=2, relative_widths=(1, 2)),
+    ArchitectureSpec(kind="mixed", depth=2, pool_size=4, bias_layers=(2,)),
+    ArchitectureSpec(kind="composed", composition=composition_examples()["residual"]),
+]
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES, ids=lambda a: f"{a.kind}-{a.depth}")
+def test_counted_sizes_are_those_of_the_network(architecture):
+    net = build_network(architecture, 7, 3, "linear")
+    counted = sum(layer.num_params for layer in layer_sizes(architecture, 7, (4, 4, 2), 3))
+    assert counted == net.num_params((4, 4, 2))
+
+
+def test_each_layer_has_the_width_bias_and_activation_that_was_chosen():
+    net = build_network(ArchitectureSpec(depth=3, relative_widths=(1, 0.5, 2), bias_layers=(1, 3)), 20, 2, "linear")
+    assert isinstance(net, FullyConnected)
+    assert (net.widths, net.biases) == ((20, 10, 40), (True, False, True))
+    eq31 = ArchitectureSpec(kind="bottleneck", depth=3, bottleneck_width=1, activation="quadratic", use_bias=False)
+    narrow = build_network(eq31.model_copy(update={"bottleneck_activation": "identity"}), 20, 1, "linear")
+    # z²/2 twice with the identity between: f is of degree 4 in the input.
+    params = narrow.init(jax.random.key(0), (1,))
+    once, twice = (float(narrow.apply(params, jnp.array([[x]]))[0, 0]) for x in (1.0, 2.0))
+    assert twice == pytest.approx(16 * once, rel=1e-4)
+
+
+@pytest.mark.parametrize("start", ["symmetric", "subtracted"])
+def test_outputs_that_start_at_zero_have_the_kernel_of_the_network_and_then_learn(start):
+    random, zero = (
+        result_of(with_settings(SMALL, {"architecture.initial_output": each, "widths": [50], "outputs": ["linear"]}))
+        for each in ("random", start)
+    )
+    before, after = random.points[0].runs[0], zero.points[0].runs[0]
+    # Softmax of zeros: the loss begins at log C. The kernel, and with it the automatic rate, is that of the network.
+    assert after.loss[0] == pytest.approx(math.log(3), rel=1e-5)
+    assert before.loss[0] != pytest.approx(math.log(3), rel=1e-3)
+    assert after.learning_rate == pytest.approx(before.learning_rate, rel=1e-4)
+    assert after.loss[-1] < 0.5 * after.loss[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"depth": 3, "relative_widths": [1, 2]}, "relative_widths"),
+        ({"relative_widths": [0]}, "relative_widths.0"),
+        ({"kind": "resnet", "relative_widths": [1]}, "relative_widths"),
+        ({"use_bias": False, "bias_layers": [1]}, "bias_layers"),
+        ({"bias_layers": [2]}, "bias_layers"),
+        ({"kind": "densenet", "drop_probability": 0.5, "output_weights": "signs"}, "output_weights"),
+        ({"bottleneck_activation": "tanh"}, "bottleneck_activation"),
+        ({"kind": "convnet", "pool_size": 3}, "pool_size"),
+        ({"kind": "convnet", "depth": 2, "pool_size": 4, "kernel_size": 3}, "kernel_size"),
+        ({"kind": "mixed", "depth": 2, "kernel_size": 9}, "kernel_size"),
+        ({"initial_output": "zero"}, "initial_output"),
+    ],
+    ids=str,
+)
+def test_choices_for_single_layers_that_cannot_be_are_refused_by_name(settings, field):
+    given = {f"architecture.{name}": value for name, value in settings.items()}
+    with pytest.raises(InvalidSpec) as caught:
+        with_settings(with_settings(KernelChangeSpec(), {"dataset.name": "cifar2"}), given)
+    assert f"architecture.{field}".startswith(caught.value.problems[0].field)
+
+
+def test_every_architecture_of_the_vocabulary_is_counted_and_built():
+    assert {architecture.kind for architecture in ARCHITECTURES} == set(vocabulary.ARCHITECTURES)
+
+
+def test_a_swept_bottleneck_changes_only_the_narrow_layer():
+    settings = {"architecture.kind": "bottleneck", "architecture.depth": 3, "swept": "bottleneck_width"}
+    spec = with_settings(SMALL, {**settings, "hidden_width": 20, "widths": [2, 4], "training.max_steps": 2})
+    narrow, wide = result_of(spec).points
+    # Two more neurons: 20 weights in, 20 weights out and a bias for each.
+    assert wide.num_params - narrow.num_params == 2 * (20 + 20 + 1)
+
+
+def test_kernels_are_kept_for_one_seed_and_agree_with_the_run():
+    spec = with_settings(SMALL, {"widths": [20], "keep_kernels": True, "infinite_width": True})
+    point = result_of(spec).points[0]
+    assert [(kept.output, kept.seed) for kept in point.snapshots] == [(output, spec.seed) for output in spec.outputs]
+    for kept in point.snapshots:
+        num_outputs = len(kept.initial_eigenvalues) // len(kept.initial)
+        assert np.trace(kept.initial) * num_outputs == pytest.approx(
+            sum(kept.initial_eigenvalues), rel=1e-3
+        )  # 5 digits
+        assert np.trace(kept.final) * num_outputs == pytest.approx(sum(kept.final_eigenvalues), rel=1e-3)
+        assert list(kept.final_eigenvalues) == sorted(kept.final_eigenvalues, reverse=True)
+        assert (kept.infinite is None) == (kept.output != "linear")
+
+
+def test_the_kernel_at_initialization_approaches_that_of_infinite_width():
+    spec = with_settings(
+        SMALL, {"widths": [100, 400, 1600], "num_seeds": 6, "outputs": ["linear"], "infinite_width": True}
+    )
+    result = result_of(with_settings(spec, {"training.max_steps": 1}))
+    rows = [(point.width, each.infinite_distance) for point in result.points for each in point.runs]
+    fit = fit_power_law(*zip(*rows, strict=True))
+    assert abs(fit.exponent + 0.5) < 1.5 * fit.interval
+
+
+@pytest.mark.parametrize("name", ["mnist", "fashion-mnist", "cifar2", "digits"])
+def test_images_run_through_the_same_experiment(name):
+    spec = with_settings(
+        SMALL,
+        {"dataset.name": name, "dataset.num_samples": 12, "widths": [10], "num_seeds": 1, "training.max_steps": 5},
+    )
+    result = result_of(spec)
+    assert result.status == "completed"
+    assert all(np.isfinite(each.sup_change) for each in result.points[0].runs)
+    assert result.provenance.data_sha256
+
+
+def test_compiled_programs_are_let_go_before_a_process_holds_too_many():
+    traced = []
+
+    @jax.jit
+    def double(x):
+        traced.append(x)
+        return 2 * x
+
+    double(1.0)
+    assert not release_compiled(most=10**9)
+    double(1.0)
+    assert len(traced) == 1
+    assert release_compiled(most=num_maps() - 1)
+    assert double(1.0) == 2.0
+    assert len(traced) == 2
