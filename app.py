@@ -7,13 +7,13 @@ from pathlib import Path
 
 import streamlit as st
 
-from dashboard import session
+from dashboard.components import session
 from dashboard.jobs import shared_jobs
-from dashboard.loaded import settle
-from dashboard.navigation import menu
-from dashboard.profile import profile
-from dashboard.sentences import plain
+from dashboard.jobs.profile import profile
 from dashboard.server import lifespan, middleware, routes
+from dashboard.server.loaded import settle
+from dashboard.views.navigation import menu
+from dashboard.words.sentences import plain
 from ntk_core.errors import InvalidInput
 
 # A file of our own: Streamlit fetches a named icon from another host.

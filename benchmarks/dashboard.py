@@ -24,8 +24,9 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from benchmarks.measure import Settings, spread
 from ntk_core import presets
-from ntk_core.runs import Spec, with_settings
+from ntk_core.runs import Spec
 from ntk_core.runs.store import Store
+from ntk_core.settings.grammar import with_settings
 
 ROOT = Path(__file__).parents[1]
 PORT = 8597

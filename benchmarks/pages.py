@@ -21,7 +21,7 @@ from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1 import AppTest
 
 from benchmarks.measure import Settings
-from dashboard import gallery
+from dashboard.components import gallery
 from ntk_core.pairs import PAIRS
 from ntk_core.runs import PRESETS
 

@@ -19,9 +19,10 @@ import numpy as np
 from benchmarks.measure import Settings
 from benchmarks.plain_sweep import sweep_widths
 from ntk_core import load_dataset, presets, run
-from ntk_core.runs import canonical_json, parse_spec, with_settings
+from ntk_core.runs import canonical_json, parse_spec
 from ntk_core.runs.compiled_code import VARIABLE, keep_compiled_code
 from ntk_core.runs.events import Ended, PointFinished
+from ntk_core.settings.grammar import with_settings
 
 PRESET, NUM_SEEDS = "liu-fig1-left", 2
 QUICK = {"widths": [10], "num_seeds": 1, "outputs": ["linear"], "training.max_steps": 9, "training.num_records": 2}

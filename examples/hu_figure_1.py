@@ -14,8 +14,8 @@ import plotly.graph_objects as go
 
 import ntk_core
 from ntk_core.experiments.early_time.result import EarlyPoint, EarlyResult
-from ntk_core.runs import with_settings
 from ntk_core.runs.events import Ended, PointProgress
+from ntk_core.settings.grammar import with_settings
 
 
 def main(settings: dict[str, Any] | None = None) -> dict[int, EarlyPoint]:

@@ -15,8 +15,8 @@ import plotly.graph_objects as go
 
 import ntk_core
 from ntk_core.experiments.kernel_change.result import KernelChangeResult
-from ntk_core.runs import with_settings
 from ntk_core.runs.events import Ended, PointFinished
+from ntk_core.settings.grammar import with_settings
 
 
 def main(settings: dict[str, Any] | None = None) -> dict[str, dict[int, float]]:

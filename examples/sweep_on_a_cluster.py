@@ -14,8 +14,8 @@ from typing import Any
 import ntk_core
 from ntk_core.experiments.kernel_change.result import KernelChangeResult
 from ntk_core.fits import PowerLaw, fit_power_law
-from ntk_core.runs import with_settings
 from ntk_core.runs.events import Ended, PointFailed, PointFinished, PointStarted
+from ntk_core.settings.grammar import with_settings
 
 
 def main(address: str, settings: dict[str, Any] | None = None) -> PowerLaw:

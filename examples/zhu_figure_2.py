@@ -14,8 +14,8 @@ import plotly.graph_objects as go
 
 import ntk_core
 from ntk_core.experiments.dag.result import DAGResult
-from ntk_core.runs import with_settings
 from ntk_core.runs.events import Ended, PointFinished
+from ntk_core.settings.grammar import with_settings
 
 Measured = list[tuple[int, float, float]]  # smallest in-degree, ΔK, ‖H‖
 

@@ -57,12 +57,13 @@ from .networks.graphs import graph_data as graph_data
 from .networks.graphs import parse_graph as parse_graph
 from .networks.graphs import verdict as verdict
 from .own_models import sweep_widths as sweep_widths
-from .runs import InvalidSpec as InvalidSpec
 from .runs import canonical_json as canonical_json
 from .runs import digest as digest
 from .runs import estimate as estimate
 from .runs import parse_spec as parse_spec
 from .runs import presets as presets
 from .runs import run as run
+from .settings.grammar import InvalidSpec as InvalidSpec
+from .settings.grammar import with_settings as with_settings
 
 __version__: str

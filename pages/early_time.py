@@ -1,44 +1,5 @@
 """A network and the linear model that it follows early in training (Hu, Xiao, Adlam & Pennington 2020)."""
 
-import streamlit as st
+from dashboard.views.navigation import open_page
 
-from dashboard.components.early_time import against, constants, kernels, training
-from dashboard.components.experiment_page import experiment_page
-from dashboard.components.run_panel import Shown
-from dashboard.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
-from dashboard.forms import Group
-from dashboard.navigation import enter
-from ntk_core.experiments.early_time.spec import EarlyTimeSpec
-
-PAGE = enter("early_time")
-TITLE = "What does a network learn first?"
-PRESETS = (
-    *("hu-fig1", "hu-fig2", "hu-fig3", "hu-fig3-cnn", "hu-fig4", "hu-fig4-fashion", "hu-fig4-cifar"),
-    *("hu-fig5", "hu-prop41", "hu-departure"),
-)
-GROUPS = (
-    Group("Network", ("network.", "width", "width_exponent")),
-    Group("Sweep", ("swept", "values", "num_seeds", "seed")),
-    Group("Inputs and target", ("dataset.",), expanded=False),
-    Group("Training", ("training.",), expanded=False),
-    Group("Kernel", ("kernel_samples", "infinite_width"), expanded=False),
-)
-
-
-def draw(shown: Shown) -> None:
-    """Training beside its single outputs, then what depends on width or dimension, kernels and constants."""
-    left, right = st.columns(2, gap="medium")
-    if any(point.runs for point in shown.points):
-        training(PAGE, shown, left, right)
-    with left:
-        if any(point.kernels for point in shown.points):
-            kernels(PAGE, shown)
-        if any(point.runs for point in shown.points):
-            against(PAGE, shown)
-        st.markdown(WHAT_TO_SEE[PAGE])
-    with right:
-        constants(PAGE, shown)
-        st.markdown(WHY_FINITE_WIDTH_DIFFERS[PAGE])
-
-
-experiment_page(PAGE, TITLE, PRESETS, EarlyTimeSpec, GROUPS, draw)
+open_page("early_time")

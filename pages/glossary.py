@@ -1,6 +1,5 @@
 """The words of the field, to be searched, each with a link of its own."""
 
-from dashboard.components.glossary import glossary
-from dashboard.navigation import enter
+from dashboard.views.navigation import open_page
 
-glossary(enter("glossary"))
+open_page("glossary")

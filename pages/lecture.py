@@ -1,6 +1,5 @@
 """The source lecture in twelve steps: a claim, a formula, a figure, a question to predict first."""
 
-from dashboard.components.lecture import lecture
-from dashboard.navigation import enter
+from dashboard.views.navigation import open_page
 
-lecture(enter("lecture"))
+open_page("lecture")

@@ -1,8 +1,5 @@
 """The phenomenon in motion, three questions to begin with, and every page as a card."""
 
-from dashboard.components.overview import cards, living
-from dashboard.navigation import enter
+from dashboard.views.navigation import open_page
 
-PAGE = enter("overview")
-living(PAGE)
-cards(PAGE)
+open_page("overview")

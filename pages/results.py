@@ -1,22 +1,5 @@
 """What has been computed: find it, open it, compare it, take it along."""
 
-import streamlit as st
+from dashboard.views.navigation import open_page
 
-from dashboard import session
-from dashboard.components.compared_runs import compared_runs
-from dashboard.components.run_list import actions, address, chosen_runs, filters, open_address, rows
-from dashboard.navigation import enter
-from dashboard.sentences import plain
-from ntk_core.errors import InvalidInput
-
-PAGE = enter("results")
-st.title("What has been computed here?", anchor=False)
-try:
-    open_address(session.new_address(PAGE))
-    found = filters()
-    actions()
-    compared_runs(PAGE, chosen_runs())
-    rows(found)
-    session.show_address(PAGE, address())
-except InvalidInput as error:  # the database has gone away
-    st.error(plain(f"The results cannot be read: {error}."))
+open_page("results")

@@ -25,16 +25,17 @@ from typing import Any
 from unittest import mock
 
 from benchmarks.drills.report import conclude
-from dashboard.comparison import ArchitecturePair, check_both
-from dashboard.limits import check_limits
-from dashboard.profile import PROFILES
-from dashboard.settings import Setting, settings, spec_from_texts, text_of, values_of
+from dashboard.jobs.limits import check_limits
+from dashboard.jobs.profile import PROFILES
+from dashboard.views.architectures.comparison import ArchitecturePair, check_both
 from ntk_core.cli import main
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.graphs import example_graphs, graph_data
 from ntk_core.pairs import PAIRS
-from ntk_core.runs import PRESETS, InvalidSpec, canonical_json, check_size, estimate, parse_spec
+from ntk_core.runs import PRESETS, canonical_json, check_size, estimate, parse_spec
 from ntk_core.runs._table import Experiment
+from ntk_core.settings.fields import Setting, settings, spec_from_texts, text_of, values_of
+from ntk_core.settings.grammar import InvalidSpec
 from ntk_core.settings.validation import bounds
 
 MAX_SECONDS = 2.0  # of processor time for one spec: more would be a way to keep a server busy

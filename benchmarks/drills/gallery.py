@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.drills.report import conclude
-from dashboard.gallery import gallery_result
+from dashboard.components.gallery import gallery_result
 from ntk_core.gallery import gallery_specs
 from ntk_core.runs import run
 from ntk_core.runs.events import PointFinished

@@ -13,8 +13,9 @@ from typing import Any
 
 from benchmarks.drills.report import conclude, own_data, spread
 from dashboard.jobs import Jobs
-from ntk_core.runs import PRESETS, Spec, with_settings
+from ntk_core.runs import PRESETS, Spec
 from ntk_core.runs.store import Store
+from ntk_core.settings.grammar import with_settings
 
 FIGURES = (
     "liu-fig1-left",

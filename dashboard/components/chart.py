@@ -10,9 +10,9 @@ from typing import TypeVar
 import plotly.graph_objects as go
 import streamlit as st
 
+from dashboard.charts.style import CHART_CONFIG
 from dashboard.components.explain import explain
-from dashboard.figures.style import CHART_CONFIG
-from dashboard.sentences import typeset
+from dashboard.words.sentences import typeset
 
 T = TypeVar("T")
 _FORMAT = "image_format"

@@ -6,7 +6,7 @@ import json
 
 import streamlit as st
 
-from dashboard.sentences import plain
+from dashboard.words.sentences import plain
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.compositions import (
     BLOCKS,

@@ -7,10 +7,10 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import session
+from dashboard.components import session
+from dashboard.components.forms import Group, SpecForm
 from dashboard.components.run_panel import Shown, attach, live_panel, run_bar
-from dashboard.forms import Group, SpecForm
-from dashboard.sentences import typeset
+from dashboard.words.sentences import typeset
 from ntk_core.runs import Spec
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from dashboard.explanations import figure_words
-from dashboard.glossary import GLOSSARY
+from dashboard.words.explanations import figure_words
+from dashboard.words.glossary import GLOSSARY
 
 SEE = "What should I see?"
 FINITE = "Why is finite width different?"

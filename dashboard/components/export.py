@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard.components.chart import image_format_chooser
-from dashboard.exports import command_line, page_html, program
+from dashboard.components.exports import command_line, page_html, program
 from ntk_core.runs import ResultValue, Spec
 from ntk_core.runs.citation import bibtex, cite_run
 

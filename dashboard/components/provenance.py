@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dashboard.sentences import duration, plain
+from dashboard.words.sentences import duration, plain
 from ntk_core.runs import ResultValue, digest
 
 

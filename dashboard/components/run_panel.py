@@ -9,17 +9,17 @@ from typing import Any, Literal
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard import session
+from dashboard.components import session
 from dashboard.components.chart import shown_charts
 from dashboard.components.export import export_menu
+from dashboard.components.forms import SpecForm
+from dashboard.components.gallery import gallery_result
 from dashboard.components.provenance import provenance_footer
-from dashboard.forms import SpecForm
-from dashboard.gallery import gallery_result
 from dashboard.jobs import Snapshot, shared_jobs
-from dashboard.sentences import amount, duration, plain
-from dashboard.settings import Part, differences, settings
+from dashboard.words.sentences import amount, duration, plain
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import Spec, digest, estimate
+from ntk_core.settings.fields import Part, differences, settings
 from ntk_core.settings.part import SpecPart
 
 REFRESH_S = 0.5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dashboard.own_data import brought, title_of
+from dashboard.components.own_data import brought, title_of
 
 
 def upload_chooser(label: str, key: str, help: str) -> None:

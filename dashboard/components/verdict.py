@@ -6,7 +6,7 @@ from typing import Literal
 
 import streamlit as st
 
-from dashboard.sentences import plain
+from dashboard.words.sentences import plain
 from ntk_core.networks.graphs import Verdict
 
 _LOOKS: dict[str, tuple[str, Literal["green", "orange", "red"], str]] = {

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from ntk_core.paths import data_directory, private_directory
+from ntk_core.environment import data_directory, private_directory
 
 _LOCK = "lock"
 _SUFFIX = ".json"

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dashboard.jobs._job import Job
 from dashboard.jobs._ledger import Entry
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import InvalidSpec, Spec, digest, estimate, parse_spec
+from ntk_core.runs import Spec, digest, estimate, parse_spec
 from ntk_core.runs.store import MIN_PREFIX, Store
+from ntk_core.settings.grammar import InvalidSpec
 
 INTERRUPTED = "stopped before it was finished; run it again to go on from its finished points"
 _LOG = logging.getLogger(__name__)

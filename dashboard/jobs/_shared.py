@@ -7,7 +7,7 @@ import functools
 import threading
 from typing import TYPE_CHECKING
 
-from dashboard.profile import profile
+from dashboard.jobs.profile import profile
 
 if TYPE_CHECKING:
     from dashboard.jobs._jobs import Jobs
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def _shared() -> Jobs:
     # Not before jobs are asked for: store and specs take longer to load than all that the server needs to listen.
     from dashboard.jobs._jobs import Jobs
-    from dashboard.limits import check_limits
+    from dashboard.jobs.limits import check_limits
 
     limits = profile()
     jobs = Jobs(

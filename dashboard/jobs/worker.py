@@ -16,10 +16,11 @@ import threading
 from typing import IO
 
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import PRESETS, InvalidSpec, Spec, parse_spec, run, with_settings
+from ntk_core.runs import PRESETS, Spec, parse_spec, run
 from ntk_core.runs.compiled_code import keep_compiled_code
 from ntk_core.runs.events import Ended, event_json
 from ntk_core.runs.store import Store
+from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 READY = '{"kind": "ready"}'
 NICENESS = 15

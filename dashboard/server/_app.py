@@ -21,7 +21,7 @@ from starlette.routing import Route
 from streamlit import config
 
 from dashboard.jobs import shared_jobs
-from dashboard.profile import PROFILES, Profile, profile
+from dashboard.jobs.profile import PROFILES, Profile, profile
 from dashboard.server._compressed import CompressedScripts
 from dashboard.server._first_paint import FirstPaint
 from dashboard.server._headers import SecurityHeaders, frame_origins, security_headers
@@ -33,7 +33,7 @@ from dashboard.server._refreshes import OneRefreshAtATime
 from ntk_core.errors import InvalidInput
 
 # What the first page needs besides; loaded while the browser still loads what every page of Streamlit needs.
-_FIRST_PAGE = ("dashboard.components.overview", "pandas")
+_FIRST_PAGE = ("dashboard.views.overview.parts", "pandas")
 IMPORT_SLICE_S = 2e-4  # how long an import may keep Python from answering
 _LOADED = threading.Event()
 _LOADED.set()  # unless somebody is at it

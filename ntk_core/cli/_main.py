@@ -12,8 +12,8 @@ from ntk_core.cli import _data, _delete, _export, _gallery, _import, _list, _own
 from ntk_core.cli._exit_codes import BAD_INPUT, FAILED, INTERRUPTED
 from ntk_core.cli._printing import complain, printable
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import InvalidSpec
 from ntk_core.runs.compiled_code import keep_compiled_code
+from ntk_core.settings.grammar import InvalidSpec
 
 # One module a command, in the order of the help.
 _COMMANDS = (_presets, _run, _resume, _list, _show, _export, _import, _delete, _data, _own, _gallery)

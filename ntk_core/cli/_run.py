@@ -8,8 +8,8 @@ from typing import Any
 
 from ntk_core.cli._following import add_json_option, compute, wants_json
 from ntk_core.cli._targets import assignment, spec_named
-from ntk_core.runs import with_settings
 from ntk_core.runs.run_directory import RunDirectory
+from ntk_core.settings.grammar import with_settings
 
 
 def add(commands: Any) -> None:

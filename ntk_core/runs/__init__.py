@@ -11,15 +11,7 @@ from ntk_core.runs._estimate import (
     memory_limit,
     setting_of,
 )
-from ntk_core.runs._parse import (
-    MAX_JSON_BYTES,
-    InvalidSpec,
-    canonical_json,
-    digest,
-    parse_spec,
-    setting_names,
-    with_settings,
-)
+from ntk_core.runs._parse import MAX_JSON_BYTES, canonical_json, digest, parse_spec
 from ntk_core.runs._preset import Preset
 from ntk_core.runs._rates import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, STEP_OVERHEAD_SECONDS, TYPICAL_STEPS
 from ntk_core.runs._rounding import rounded
@@ -74,7 +66,6 @@ __all__ = [
     "Experiment",
     "ExperimentSpec",
     "Growth",
-    "InvalidSpec",
     "Mean",
     "Outcome",
     "Point",
@@ -112,8 +103,6 @@ __all__ = [
     "presets",
     "rounded",
     "run",
-    "setting_names",
     "setting_of",
     "summary",
-    "with_settings",
 ]

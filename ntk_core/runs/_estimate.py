@@ -11,13 +11,13 @@ import psutil
 
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import HOW_TO_BRING, MissingUpload
+from ntk_core.environment import stated_memory
 from ntk_core.errors import TooLarge
 from ntk_core.runs._devices import accelerator_bytes
 from ntk_core.runs._sites import scheduler_address
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import costs_of
 from ntk_core.runs.events import Estimated
-from ntk_core.runs.memory import stated_memory
 from ntk_core.settings.part import SpecPart
 
 # What shortens a run besides the swept setting, in the order in which it is named to a person.

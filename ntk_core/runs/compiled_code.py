@@ -21,8 +21,8 @@ from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
+from ntk_core.environment import data_directory, private_directory
 from ntk_core.errors import InvalidInput
-from ntk_core.paths import data_directory, private_directory
 
 VARIABLE = "LINEARITY_LAB_CACHE"
 OFF = "off"

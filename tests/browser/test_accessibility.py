@@ -9,7 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from dashboard.navigation import PAGES
+from dashboard.views.navigation import PAGES
 from tests.browser.conftest import READY
 from tests.browser.faults import faults
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from dashboard.navigation import PAGES
+from dashboard.views.navigation import PAGES
 from tests.browser.conftest import READY, wait_until
 
 pytestmark = pytest.mark.browser

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from dashboard.lecture import STEPS
+from dashboard.views.lecture.steps import STEPS
 from tests.browser.conftest import READY, wait_until
 
 pytestmark = pytest.mark.browser

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.navigation import PAGES
+from dashboard.views.navigation import PAGES
 
 pytestmark = pytest.mark.browser
 FIGURE = ".js-plotly-plot .main-svg"

@@ -8,8 +8,9 @@ import pytest
 
 from dashboard.jobs import Jobs
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import run, with_settings
+from ntk_core.runs import run
 from ntk_core.runs.store import Store
+from ntk_core.settings.grammar import with_settings
 
 pytestmark = pytest.mark.timeout(600)  # a worker process warms up
 SMALL = with_settings(

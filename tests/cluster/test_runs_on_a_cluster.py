@@ -16,8 +16,9 @@ import pytest
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.fits import fit_power_law
-from ntk_core.runs import run, with_settings
+from ntk_core.runs import run
 from ntk_core.runs.events import Ended, Estimated, PointFailed, PointFinished, PointProgress, PointStarted
+from ntk_core.settings.grammar import with_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.usefixtures("quick_compilation"), pytest.mark.timeout(600)]

@@ -22,7 +22,8 @@ from ntk_core.networks.compositions import (
     parse_composition,
 )
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import InvalidSpec, canonical_json, digest, parse_spec, with_settings
+from ntk_core.runs import canonical_json, digest, parse_spec
+from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 DENSE, TANH = {"kind": "dense", "width": "m"}, {"kind": "activation", "function": "tanh"}
 CONVOLUTION = {"kind": "convolution", "width": "m"}

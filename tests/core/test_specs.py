@@ -10,18 +10,8 @@ from hypothesis import strategies as st
 import ntk_core
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, training_groups
-from ntk_core.runs import (
-    EXPERIMENTS,
-    PRESETS,
-    InvalidSpec,
-    canonical_json,
-    digest,
-    parse_spec,
-    preset,
-    presets,
-    setting_names,
-    with_settings,
-)
+from ntk_core.runs import EXPERIMENTS, PRESETS, canonical_json, digest, parse_spec, preset, presets
+from ntk_core.settings.grammar import InvalidSpec, setting_names, with_settings
 
 SPEC = KernelChangeSpec()
 

@@ -95,7 +95,7 @@ def own_store(monkeypatch: pytest.MonkeyPatch, tmp_path) -> Iterator[None]:
 
 
 def _store_at(patch: pytest.MonkeyPatch, folder: Path) -> Iterator[None]:
-    from dashboard.stored_runs import shared_store
+    from dashboard.views.results.stored_runs import shared_store
 
     patch.setenv("LINEARITY_LAB_STORE", str(folder / "results.sqlite"))
     shared_store.cache_clear()
@@ -116,7 +116,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> FakeJobs:
 @pytest.fixture
 def gallery(monkeypatch: pytest.MonkeyPatch, tmp_path) -> Iterator[Callable]:
     """A gallery of its own; call it with the name of a preset and a result to put one there."""
-    from dashboard import gallery as module
+    from dashboard.components import gallery as module
 
     monkeypatch.setattr(module, "GALLERY", tmp_path)
 
@@ -159,4 +159,4 @@ def _go_through_the_menu(patch: pytest.MonkeyPatch) -> None:
 def _put_in_place(patch: pytest.MonkeyPatch, fake: FakeJobs) -> None:
     patch.setattr("dashboard.jobs.shared_jobs", lambda: fake)
     patch.setattr("dashboard.components.run_panel.shared_jobs", lambda: fake)
-    patch.setattr("dashboard.components.run_list.shared_jobs", lambda: fake)
+    patch.setattr("dashboard.views.results.run_list.shared_jobs", lambda: fake)

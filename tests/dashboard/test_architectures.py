@@ -6,17 +6,18 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.comparison import check_both
-from dashboard.figures import architectures as figures
-from dashboard.figures.network_drawing import drawn, layer_rows, size_rows
-from dashboard.figures.style import network_style, pair_styles
+from dashboard.charts.style import network_style, pair_styles
+from dashboard.views.architectures import figures as figures
+from dashboard.views.architectures.comparison import check_both
+from dashboard.views.architectures.network_drawing import drawn, layer_rows, size_rows
 from ntk_core.errors import TooLarge
 from ntk_core.experiments.kernel_change.result import KernelSnapshot
 from ntk_core.experiments.kernel_change.spec import INFINITE_WIDTH_KINDS
 from ntk_core.networks.compositions import composition_examples
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.pairs import PAIRS, PARTS, ArchitecturePair, pair_of
-from ntk_core.runs import PRESETS, InvalidSpec, with_settings
+from ntk_core.runs import PRESETS
+from ntk_core.settings.grammar import InvalidSpec, with_settings
 from ntk_core.settings.vocabulary import ARCHITECTURES
 from tests.dashboard.made_results import make_points
 from tests.dashboard.open_pages import checked, open_page, words
@@ -327,7 +328,7 @@ def test_what_was_computed_beforehand_is_drawn_on_the_first_visit(jobs, through_
 def test_the_export_has_both_networks_and_the_figures_of_the_page(page, points, monkeypatch):
     exported = {}
     monkeypatch.setattr(
-        "dashboard.components.pair_panel.export_several",
+        "dashboard.views.architectures.pair_panel.export_several",
         lambda name, title, runs, figures: exported.update({"runs": list(runs), "figures": list(figures)}),
     )
     pair = ArchitecturePair(widths=(30, 100, 1000))

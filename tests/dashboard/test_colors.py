@@ -9,9 +9,9 @@ from itertools import combinations, product
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.figures import style as module
-from dashboard.figures.style import graph_style, hessian_style, network_style, pair_styles
-from dashboard.lecture import STEPS
+from dashboard.charts import style as module
+from dashboard.charts.style import graph_style, hessian_style, network_style, pair_styles
+from dashboard.views.lecture.steps import STEPS
 from ntk_core.pairs import PAIRS
 from ntk_core.runs import PRESETS
 from ntk_core.settings.vocabulary import ARCHITECTURES, HESSIAN_NETWORKS, OUTPUTS, PARAMETERIZATIONS

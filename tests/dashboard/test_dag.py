@@ -8,14 +8,15 @@ import math
 import pandas as pd
 import pytest
 
-from dashboard.figures import dag as figures
-from dashboard.figures.graph_drawing import drawing_words, edge_words, graph_drawing, group_rows
-from dashboard.gallery import gallery_result
-from dashboard.graph_tables import graph_or_sentence, tables, text_of_tables
+from dashboard.components.gallery import gallery_result
+from dashboard.views.dag import figures as figures
+from dashboard.views.dag.graph_drawing import drawing_words, edge_words, graph_drawing, group_rows
+from dashboard.views.dag.graph_tables import graph_or_sentence, tables, text_of_tables
 from ntk_core import runs as experiments
 from ntk_core.fits import fit_power_law
 from ntk_core.networks.graphs import dense_graph, example_graphs, parse_graph, residual_graph, verdict
-from ntk_core.runs import PRESETS, with_settings
+from ntk_core.runs import PRESETS
+from ntk_core.settings.grammar import with_settings
 from tests.dashboard.open_pages import checked, open_page, words
 
 EXAMPLES = example_graphs()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dashboard.figures import dynamics as figures
-from dashboard.figures import dynamics_ball
-from dashboard.figures.dynamics_frames import moving
-from dashboard.figures.dynamics_panels import panels
+from dashboard.views.dynamics import ball as dynamics_ball
+from dashboard.views.dynamics import figures as figures
+from dashboard.views.dynamics.frames import moving
+from dashboard.views.dynamics.panels import panels
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from tests.dashboard.made_dynamics import STEPS, make_dynamics_points, make_dynamics_result
 from tests.dashboard.open_pages import checked, open_page, words

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dashboard.figures import early_sweep, early_time
+from dashboard.views.early_time import figures as early_time
+from dashboard.views.early_time import sweep_figures as early_sweep
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
-from ntk_core.runs import PRESETS, with_settings
+from ntk_core.runs import PRESETS
+from ntk_core.settings.grammar import with_settings
 from tests.dashboard.made_early import STEPS, make_early_point, make_early_result, make_early_run
 from tests.dashboard.open_pages import open_page, words
 

@@ -2,9 +2,10 @@
 
 import pytest
 
-from dashboard.gallery import GALLERY, gallery_result
+from dashboard.components.gallery import GALLERY, gallery_result
 from ntk_core.experiments.early_time.summary import fit_discrepancy, fit_kernel_distance
-from ntk_core.runs import run, with_settings
+from ntk_core.runs import run
+from ntk_core.settings.grammar import with_settings
 
 NAMES = sorted(path.stem for path in GALLERY.glob("hu-*.json"))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.navigation import PAGES
+from dashboard.views.navigation import PAGES
 from tests.dashboard.open_pages import checked, open_page, words
 
 BY_NAME = {entry.name: entry for entry in PAGES}
@@ -33,7 +33,7 @@ def page(request, exported, opening_through_the_menu) -> Iterator[tuple[str, App
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(export, "export_several", spied)
-        patch.setattr("dashboard.components.pair_panel.export_several", spied)
+        patch.setattr("dashboard.views.architectures.pair_panel.export_several", spied)
         app = open_page(request.param)
         exported.clear()  # of the overview, through which every page is opened
         yield request.param, checked(app.run())

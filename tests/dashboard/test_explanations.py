@@ -8,13 +8,13 @@ import pytest
 from pydantic import BaseModel
 
 from dashboard.components.explain import FINITE, SEE
-from dashboard.explanations import LECTURE, WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS, figure_words
-from dashboard.figure_words import FIGURES
-from dashboard.glossary import GLOSSARY, search
-from dashboard.navigation import PAGES
-from dashboard.settings import settings
+from dashboard.views.navigation import PAGES
+from dashboard.words.explanations import LECTURE, WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS, figure_words
+from dashboard.words.figure_words import FIGURES
+from dashboard.words.glossary import GLOSSARY, search
 from ntk_core.pairs import ArchitecturePair
 from ntk_core.runs import EXPERIMENTS
+from ntk_core.settings.fields import settings
 from tests.dashboard.open_pages import open_page, words
 
 SPECS: tuple[type[BaseModel], ...] = (*(each.spec for each in EXPERIMENTS.values()), ArchitecturePair)

@@ -12,11 +12,12 @@ import sys
 import pytest
 
 import ntk_core
+from dashboard.components.exports import command_line, page_html, program
 from dashboard.components.provenance import provenance_sentence
-from dashboard.exports import command_line, page_html, program
-from dashboard.figures import kernel_change as figures
-from ntk_core.runs import EXPERIMENTS, PRESETS, digest, with_settings
+from dashboard.views.kernel_change import figures as figures
+from ntk_core.runs import EXPERIMENTS, PRESETS, digest
 from ntk_core.runs.events import Ended
+from ntk_core.settings.grammar import with_settings
 from tests.dashboard.made_results import make_points, make_result
 from tests.dashboard.open_pages import ROOT
 

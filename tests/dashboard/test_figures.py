@@ -9,8 +9,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dashboard.figures import kernel_change as figures
-from dashboard.figures.style import network_style, width_label
+from dashboard.charts.style import network_style, width_label
+from dashboard.views.kernel_change import figures as figures
 from ntk_core.experiments.kernel_change.result import KernelChangePoint
 from ntk_core.settings.vocabulary import OUTPUTS
 from tests.dashboard.contrast import contrast

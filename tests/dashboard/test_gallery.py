@@ -4,11 +4,12 @@ import math
 
 import pytest
 
-from dashboard.gallery import GALLERY, gallery_result
+from dashboard.components.gallery import GALLERY, gallery_result
 from ntk_core.cli import main
 from ntk_core.fits import fit_power_law
 from ntk_core.gallery import gallery_specs
-from ntk_core.runs import run, with_settings
+from ntk_core.runs import run
+from ntk_core.settings.grammar import with_settings
 
 SPECS = gallery_specs()
 NAMES = sorted(path.relative_to(GALLERY).with_suffix("").as_posix() for path in GALLERY.glob("**/[!.]*.json"))

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from dashboard.gallery import gallery_result
+from dashboard.components.gallery import gallery_result
 from ntk_core.gallery import gallery_specs
-from ntk_core.runs import PRESETS, run, with_settings
+from ntk_core.runs import PRESETS, run
+from ntk_core.settings.grammar import with_settings
 
 NUM_STEPS = 3
 # After three steps only the order of float32 sums differs, by some hundred ulps of each kernel entry; a change of the

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dashboard.figures import hessian as figures
-from dashboard.figures import hessian_parts as parts
-from dashboard.figures.style import hessian_style
+from dashboard.charts.style import hessian_style
+from dashboard.views.hessian import figures as figures
+from dashboard.views.hessian import part_figures as parts
 from ntk_core.experiments.hessian.spec import Series
 from ntk_core.fits import PowerLaw, becomes_linear
 from ntk_core.settings.vocabulary import HESSIAN_NETWORKS, PARAMETERIZATIONS

@@ -5,12 +5,13 @@ import statistics
 
 import pytest
 
-from dashboard.gallery import GALLERY, gallery_result
+from dashboard.components.gallery import GALLERY, gallery_result
 from ntk_core import runs as experiments
 from ntk_core.experiments.hessian.spec import HESSIAN_NETWORK_PARTS, Series
 from ntk_core.experiments.hessian.summary import norm_law
 from ntk_core.fits import becomes_linear, fit_power_law
-from ntk_core.runs import PRESETS, with_settings
+from ntk_core.runs import PRESETS
+from ntk_core.settings.grammar import with_settings
 
 HESSIANS = [name for name, preset in PRESETS.items() if preset.spec.experiment == "hessian"]
 LINEAR, NONLINEAR, NARROW = (Series(name, "ntk") for name in ("linear", "nonlinear-output", "bottleneck"))

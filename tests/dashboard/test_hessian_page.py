@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from dashboard.settings import differences, text_of
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.runs import PRESETS
+from ntk_core.settings.fields import differences, text_of
 from tests.dashboard.made_hessians import make_hessian_points, make_hessian_result, make_point
 from tests.dashboard.open_pages import checked, open_page, words
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.figures import lazy as figures
-from dashboard.gallery import gallery_result
+from dashboard.components.gallery import gallery_result
+from dashboard.views.lazy import figures as figures
 from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
 from tests.dashboard.open_pages import open_page, words
 

@@ -7,14 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from dashboard.components.lecture import ARROWS, CLICKER, PRESENT_KEY
-from dashboard.explanations import VEILED_KEY
-from dashboard.figures import lecture_exact
-from dashboard.figures.drawing import VEILED, drawn_rows, enlarged
-from dashboard.figures.hessian import of_series
-from dashboard.gallery import gallery_result
-from dashboard.lecture import STEPS, named_option, option_name, step_index
-from dashboard.navigation import PAGES
+from dashboard.charts.drawing import VEILED, drawn_rows, enlarged
+from dashboard.components.gallery import gallery_result
+from dashboard.views.hessian.figures import of_series
+from dashboard.views.lecture import exact_figures as lecture_exact
+from dashboard.views.lecture.parts import ARROWS, CLICKER, PRESENT_KEY
+from dashboard.views.lecture.steps import STEPS, named_option, option_name, step_index
+from dashboard.views.navigation import PAGES
+from dashboard.words.explanations import VEILED_KEY
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.hessian.spec import Series
 from ntk_core.fits import fit_power_law

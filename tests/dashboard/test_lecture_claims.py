@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 import pytest
 
-from dashboard.figures import lazy
-from dashboard.figures.dynamics_ball import OUTSIDE, ball_radius
-from dashboard.figures.hessian import of_series
-from dashboard.figures.sweep import mean_change
-from dashboard.gallery import gallery_result
-from dashboard.lecture import STEPS
-from dashboard.lecture._beyond import gap_before
+from dashboard.charts.sweep import mean_change
+from dashboard.components.gallery import gallery_result
+from dashboard.views.dynamics.ball import OUTSIDE, ball_radius
+from dashboard.views.hessian.figures import of_series
+from dashboard.views.lazy import figures as lazy
+from dashboard.views.lecture.steps import STEPS
+from dashboard.views.lecture.steps._beyond import gap_before
 from ntk_core.experiments.hessian.spec import Series
 from ntk_core.fits import LINEARITY_LIMIT, fit_power_law
 from ntk_core.runs import Value, mean

@@ -7,7 +7,7 @@ import gc
 import pytest
 from streamlit import config
 
-from dashboard import loaded
+from dashboard.server import loaded
 from tests.dashboard.open_pages import open_page
 
 

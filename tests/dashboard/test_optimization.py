@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from dashboard.figures import optimization as figures
-from dashboard.gallery import gallery_result
+from dashboard.components.gallery import gallery_result
+from dashboard.views.optimization import figures as figures
 from ntk_core.experiments.optimization.result import OptimizationPoint, OptimizationRun
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.fits import fit_power_law

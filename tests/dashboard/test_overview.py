@@ -9,15 +9,15 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from dashboard import thumbnails
-from dashboard.components.overview import QUESTIONS
-from dashboard.figures.living import FLOOR, FRAMES, change_so_far, living_picture, moments
-from dashboard.figures.sweep import mean_line
-from dashboard.figures.vector import Scale, Stroke, cells, thumbnail
-from dashboard.gallery import gallery_result
-from dashboard.lecture import step_index
-from dashboard.navigation import PAGES
-from dashboard.thumbnails import page_thumbnail
+from dashboard.charts.sweep import mean_line
+from dashboard.charts.vector import Scale, Stroke, cells, thumbnail
+from dashboard.components.gallery import gallery_result
+from dashboard.views.lecture.steps import step_index
+from dashboard.views.navigation import PAGES
+from dashboard.views.overview import thumbnails
+from dashboard.views.overview.living import FLOOR, FRAMES, change_so_far, living_picture, moments
+from dashboard.views.overview.parts import QUESTIONS
+from dashboard.views.overview.thumbnails import page_thumbnail
 from ntk_core.runs import PRESETS
 from tests.dashboard.contrast import contrast
 from tests.dashboard.made_results import make_run

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.components.bring_data import example_file
-from dashboard.figures import own_data as figures
+from dashboard.views.own_data import figures as figures
+from dashboard.views.own_data.bring_data import example_file
 from ntk_core.data.uploads import Choices, Cleaned, clean_upload, keep_upload, parse_upload, suggested_choices
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec

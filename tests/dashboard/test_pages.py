@@ -10,13 +10,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.jobs import QueueFull
-from dashboard.navigation import PAGES
-from dashboard.settings import differences, text_of, values_of
+from dashboard.views.navigation import PAGES
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import PRESETS
 from ntk_core.runs.events import PointFailed
+from ntk_core.settings.fields import differences, text_of, values_of
 from tests.dashboard.made_results import make_points, make_result, make_run
 from tests.dashboard.open_pages import ROOT, checked, open_page, words
 
@@ -45,7 +45,7 @@ def _no_workers_and_an_empty_gallery(jobs, gallery, through_the_menu):
 @pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.name)
 def test_every_page_opens_without_a_gallery_and_draws_at_once_with_the_one_that_ships(entry, monkeypatch):
     opened(entry.name)
-    monkeypatch.setattr("dashboard.gallery.GALLERY", SHIPPED)
+    monkeypatch.setattr("dashboard.components.gallery.GALLERY", SHIPPED)
     app = opened(entry.name)
     without = ("glossary", "results")  # words only, and a store in which nothing has been computed
     assert app.get("plotly_chart") or app.get("image") or entry.name in without
@@ -307,8 +307,8 @@ def test_width_of_the_training_figure_is_the_largest_until_someone_chooses(jobs)
 
 
 def test_pages_do_not_start_jax_in_the_servers_process():
-    modules = "sys, dashboard.forms, dashboard.components.run_panel, dashboard.components.export"
-    program = f"import {modules}, dashboard.figures.kernel_change\n"
+    modules = "sys, dashboard.components.forms, dashboard.components.run_panel, dashboard.components.export"
+    program = f"import {modules}, dashboard.views.kernel_change.figures\n"
     program += "from ntk_core.runs import check_size, estimate\n"
     program += "from ntk_core.runs import PRESETS\n"
     program += "spec = PRESETS['liu-fig1-left'].spec; estimate(spec); check_size(spec); sys.exit('jax' in sys.modules)"

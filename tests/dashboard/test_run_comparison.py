@@ -7,10 +7,19 @@ from typing import Any
 
 import pytest
 
-from dashboard.figures.run_comparison import COMPARISONS, comparison_of, lines_of, measures_of, overlay, table, takeaway
-from dashboard.gallery import gallery_result
-from dashboard.run_words import labels, variation
-from ntk_core.runs import EXPERIMENTS, PRESETS, with_settings
+from dashboard.components.gallery import gallery_result
+from dashboard.views.results.run_comparison import (
+    COMPARISONS,
+    comparison_of,
+    lines_of,
+    measures_of,
+    overlay,
+    table,
+    takeaway,
+)
+from dashboard.words.run_words import labels, variation
+from ntk_core.runs import EXPERIMENTS, PRESETS
+from ntk_core.settings.grammar import with_settings
 from tests.dashboard.made_results import make_points, make_result, make_run
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.figures.hessian import amount
-from dashboard.sentences import typeset
+from dashboard.views.hessian.figures import amount
+from dashboard.words.sentences import typeset
 from ntk_core.runs import Mean
 
 

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.exports import command_line
-from dashboard.settings import differences, settings, spec_from_texts, text_of, value_of, values_of
+from dashboard.components.exports import command_line
 from ntk_core.data import dataset_shapes
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.compositions import composition_examples
-from ntk_core.runs import PRESETS, InvalidSpec, parse_spec, with_settings
+from ntk_core.runs import PRESETS, parse_spec
+from ntk_core.settings.fields import differences, settings, spec_from_texts, text_of, value_of, values_of
+from ntk_core.settings.grammar import InvalidSpec, with_settings
 from ntk_core.settings.validation import bounds
 
 SETTINGS = {setting.name: setting for setting in settings(KernelChangeSpec)}

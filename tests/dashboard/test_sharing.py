@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard import gallery
+from dashboard.components import gallery
 from dashboard.jobs import Jobs
-from dashboard.navigation import PAGES
+from dashboard.views.navigation import PAGES
 from ntk_core.pairs import PAIRS, PARTS
-from ntk_core.runs import EXPERIMENTS, PRESETS, Spec, digest, with_settings
+from ntk_core.runs import EXPERIMENTS, PRESETS, Spec, digest
 from ntk_core.runs.store import Store
+from ntk_core.settings.grammar import with_settings
 from tests.dashboard.conftest import _put_in_place
 from tests.dashboard.open_pages import open_page, words
 

@@ -28,19 +28,9 @@ from ntk_core.networks.graphs import (
     shared_graph,
 )
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import (
-    PRESETS,
-    InvalidSpec,
-    Result,
-    canonical_json,
-    digest,
-    estimate,
-    parse_spec,
-    run,
-    summary,
-    with_settings,
-)
+from ntk_core.runs import PRESETS, Result, canonical_json, digest, estimate, parse_spec, run, summary
 from ntk_core.runs.events import Ended
+from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 DATA = DatasetSpec(num_samples=6, num_classes=2, input_dim=4)
 SHORT = TrainingSpec(max_steps=20, num_records=3)

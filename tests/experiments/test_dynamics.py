@@ -14,8 +14,9 @@ from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.fits import fit_power_law
-from ntk_core.runs import EXPERIMENTS, InvalidSpec, digest, estimate, parse_spec, run, summary, with_settings
+from ntk_core.runs import EXPERIMENTS, digest, estimate, parse_spec, run, summary
 from ntk_core.runs.events import Ended, PointProgress
+from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 SMALL = with_settings(
     DynamicsSpec(),

@@ -7,8 +7,9 @@ import pytest
 
 from ntk_core.experiments.early_time.result import EarlyPoint, EarlyRun, ModelCurve
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
-from ntk_core.runs import InvalidSpec, estimate, parse_spec, run, summary, with_settings
+from ntk_core.runs import estimate, parse_spec, run, summary
 from ntk_core.runs.events import PointFinished, PointProgress
+from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 SMALL = parse_spec(
     {

@@ -17,8 +17,9 @@ from ntk_core.experiments.hessian.spec import HESSIAN_NETWORK_PARTS, HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.hessians import hessian_norms
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import InvalidSpec, check_size, estimate, run, summary, with_settings
+from ntk_core.runs import check_size, estimate, run, summary
 from ntk_core.runs.events import Ended, PointProgress
+from ntk_core.settings.grammar import InvalidSpec, with_settings
 from ntk_core.settings.vocabulary import HESSIAN_NETWORKS
 
 SMALL = with_settings(

@@ -19,10 +19,11 @@ from ntk_core.networks.build import build_network
 from ntk_core.networks.compositions import composition_examples
 from ntk_core.networks.sizes import layer_sizes
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import InvalidSpec, estimate, run, with_settings
+from ntk_core.runs import estimate, run
 from ntk_core.runs._compiled import num_maps, release_compiled
 from ntk_core.runs.events import Ended, Estimated, PointFinished, PointProgress, PointStarted
 from ntk_core.settings import vocabulary
+from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 SMALL = with_settings(
     KernelChangeSpec(), {"widths": [10, 20], "num_seeds": 2, "training.max_steps": 40, "training.num_records": 5}

@@ -15,7 +15,8 @@ from ntk_core.experiments.lazy.result import LazyPoint, LazyResult
 from ntk_core.experiments.lazy.spec import LazySpec
 from ntk_core.experiments.lazy.summary import along_scales, along_widths
 from ntk_core.networks.architectures import FullyConnected, Scaled
-from ntk_core.runs import InvalidSpec, check_size, run, summary, with_settings
+from ntk_core.runs import check_size, run, summary
+from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 SPEC = with_settings(
     LazySpec(),

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from compose_spec import PyCompose
 
-from dashboard.profile import OVERRIDES, PROFILES
+from dashboard.jobs.profile import OVERRIDES, PROFILES
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTING = (ROOT / "docs" / "hosting.md").read_text(encoding="utf-8")

@@ -11,7 +11,8 @@ import pytest
 
 from benchmarks.drills.fuzzed_specs import fuzz
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import PRESETS, InvalidSpec, canonical_json, parse_spec
+from ntk_core.runs import PRESETS, canonical_json, parse_spec
+from ntk_core.settings.grammar import InvalidSpec
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dashboard.jobs import Jobs, QueueFull, TooManyJobs, _jobs, _shared
-from dashboard.limits import OverLimit, check_limits
-from dashboard.profile import OVERRIDES, PROFILES, profile
+from dashboard.jobs.limits import OverLimit, check_limits
+from dashboard.jobs.profile import OVERRIDES, PROFILES, profile
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs.store import Store
 

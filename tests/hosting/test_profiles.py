@@ -7,10 +7,9 @@ from dataclasses import fields, replace
 
 import pytest
 
-from dashboard.comparison import check_both
-from dashboard.limits import OverLimit, check_limits, is_width, largest_fit, limit_words
-from dashboard.profile import OVERRIDES, PROFILES, Profile, profile
-from dashboard.settings import settings
+from dashboard.jobs.limits import OverLimit, check_limits, is_width, largest_fit, limit_words
+from dashboard.jobs.profile import OVERRIDES, PROFILES, Profile, profile
+from dashboard.views.architectures.comparison import check_both
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.experiments.hessian.spec import HessianSpec
@@ -18,8 +17,10 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.graphs import parse_graph
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.pairs import ArchitecturePair
-from ntk_core.runs import EXPERIMENTS, PRESETS, capped, estimate, with_settings
+from ntk_core.runs import EXPERIMENTS, PRESETS, capped, estimate
 from ntk_core.runs.events import Estimated
+from ntk_core.settings.fields import settings
+from ntk_core.settings.grammar import with_settings
 
 VARIABLES = ("LINEARITY_LAB_PROFILE", "LINEARITY_LAB_MEMORY_GIB", "LINEARITY_LAB_WORKERS", *OVERRIDES)
 NARROW = KernelChangeSpec(widths=(2,), num_seeds=1)

@@ -35,7 +35,7 @@ def test_a_job_gives_what_run_gives(jobs, tiny, wait_for):
     snapshot = wait_for(jobs, job_id, ended)
     # In a process of its own, which compiles as the worker does and not as tests do: to the last bit.
     program = (
-        "import sys; from ntk_core.runs import run; from ntk_core.experiments.kernel_change.spec import KernelChangeSpec; "
+        "import sys; from ntk_core import KernelChangeSpec, run; "
         "*_, last = run(KernelChangeSpec.model_validate_json(sys.argv[1])); "
         "print(last.result.model_dump_json())"
     )

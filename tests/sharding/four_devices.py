@@ -19,8 +19,8 @@ import ntk_core
 from ntk_core.dynamics import Loss, descend, start
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.architectures import layer_views, merge
-from ntk_core.runs import with_settings
 from ntk_core.runs.events import Ended, PointProgress
+from ntk_core.settings.grammar import with_settings
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_disable_most_optimizations", True)

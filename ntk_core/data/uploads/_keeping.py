@@ -17,8 +17,8 @@ import numpy as np
 from ntk_core.data.uploads._archive import READ_ERRORS
 from ntk_core.data.uploads._cleaned import Cleaned
 from ntk_core.data.uploads._limits import MIB
+from ntk_core.environment import data_directory, private_directory
 from ntk_core.errors import InvalidInput
-from ntk_core.paths import data_directory, private_directory
 
 MAX_KEPT_BYTES = 1024 * MIB
 DIGEST = re.compile(r"[0-9a-f]{64}\Z")

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
+from ntk_core.environment import data_directory, private_directory
 from ntk_core.errors import InvalidInput
-from ntk_core.paths import data_directory, private_directory
 from ntk_core.runs.store._tables import create_tables
 
 VARIABLE = "LINEARITY_LAB_STORE"

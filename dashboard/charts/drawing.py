@@ -1,0 +1,87 @@
+"""A figure with everything that is shown with it, and two ways to change its looks: veiled and enlarged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import plotly.graph_objects as go
+
+from dashboard.charts.style import FONT_SIZE, GUIDE_COLOR
+
+VEILED = "the rest appears with the answer"
+
+
+class Drawing(NamedTuple):
+    """A figure, what it shows as a sentence, its numbers, and sentences below it."""
+
+    figure: go.Figure
+    alt: str
+    rows: Sequence[dict[str, object]]
+    caption: Sequence[str] = ()
+
+
+def veiled(figure: go.Figure, up_to: float = -math.inf, keep: Sequence[str] = ()) -> go.Figure:
+    """A copy that gives no answer away: points beyond ``up_to``, guides and fitted exponents are left out.
+
+    Traces whose names begin with one of ``keep`` stay whole.
+    """
+    shown = go.Figure(layout=figure.layout)
+    for trace in figure.data:
+        name = trace.name or ""
+        is_guide = "text" in (trace.mode or "") or trace.fill == "toself"
+        if any(name.startswith(start) for start in keep) and not is_guide:
+            shown.add_trace(trace)
+        elif not is_guide and not keep and trace.x is not None:
+            inside = [x is None or x <= up_to for x in trace.x]
+            if any(inside):
+                shown.add_trace(_without_far_points(trace, inside))
+    shown.for_each_trace(lambda trace: trace.update(name=(trace.name or "").partition(" ∝")[0]))
+    font = {"color": GUIDE_COLOR, "size": FONT_SIZE + 2}
+    return shown.add_annotation(
+        text=VEILED, xref="paper", yref="paper", x=0.97, y=0.93, xanchor="right", showarrow=False, font=font
+    )
+
+
+def _without_far_points(trace: go.Scatter, inside: Sequence[bool]) -> go.Scatter:
+    kept = go.Scatter(trace)
+    for name in ("x", "y", "customdata", "text"):
+        values = getattr(trace, name)
+        if values is not None and len(values) == len(inside):
+            kept[name] = [value for value, stays in zip(values, inside, strict=True) if stays]
+    for name in ("opacity", "symbol", "size"):
+        values = getattr(trace.marker, name)
+        if isinstance(values, (list, tuple)) and len(values) == len(inside):
+            kept.marker[name] = [value for value, stays in zip(values, inside, strict=True) if stays]
+    return kept
+
+
+def drawn_rows(figure: go.Figure) -> list[dict[str, object]]:
+    """One row a point that the figure shows, where it has no table of its own."""
+    return [
+        {"line": trace.name or "", "x": x, "y": y}
+        for trace in figure.data
+        if trace.x is not None and trace.fill != "toself"
+        for x, y in zip(trace.x, trace.y, strict=True)
+        if x is not None
+    ]
+
+
+def enlarged(figure: go.Figure, factor: float, height: int) -> go.Figure:
+    """A copy whose letters, lines and markers are ``factor`` times as large, to be read across a room."""
+    shown = go.Figure(figure)
+    font = {"size": round(FONT_SIZE * factor)}
+    shown.update_xaxes(tickfont=font, title_font=font)
+    shown.update_yaxes(tickfont=font, title_font=font)
+    shown.for_each_annotation(lambda each: each.update(font=font))
+    for trace in shown.data:
+        if trace.line.width:
+            trace.line.width *= factor
+        if isinstance(trace.marker.size, (int, float)):
+            trace.marker.size *= factor
+        if "text" in (trace.mode or ""):
+            trace.textfont = {**trace.textfont.to_plotly_json(), **font}
+    for shape in shown.layout.shapes:
+        shape.label.font = font
+    return shown.update_layout(height=height, legend={"font": font, "y": -0.2})

@@ -1,0 +1,277 @@
+"""Widgets derived from a spec: titles and help come from its fields, and the spec itself validates every value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic
+
+import streamlit as st
+
+from dashboard.components.composition_editor import composition_editor
+from dashboard.components.own_data import brought
+from dashboard.components.upload_chooser import upload_chooser
+from dashboard.jobs.limits import check_limits, largest_fit, limit_words
+from dashboard.words.sentences import plain
+from ntk_core.errors import InvalidInput
+from ntk_core.runs import PRESETS, Preset
+from ntk_core.settings.fields import Part, Setting, differences, settings, spec_from_texts, text_of, value_of, values_of
+from ntk_core.settings.grammar import InvalidSpec, with_settings
+from ntk_core.settings.part import SpecPart
+
+MAX_SHOWN = 60  # characters of a setting inside a sentence
+
+
+@dataclass(frozen=True)
+class Group:
+    """A heading of the form with the settings whose dotted names begin with one of ``prefixes``."""
+
+    title: str
+    prefixes: tuple[str, ...]
+    expanded: bool = True
+
+
+@dataclass
+class _FormState:
+    """What a page's form remembers while its widgets are away.
+
+    Attributes:
+        raw: dotted name → what the widget holds.
+        notes: dotted name → (what the widget held then, sentence about the URL's value that could not be used).
+    """
+
+    preset: str
+    raw: dict[str, Any] = field(default_factory=dict)
+    notes: dict[str, tuple[Any, str]] = field(default_factory=dict)
+
+
+class SpecForm(Generic[Part]):
+    """The settings of one page, in the session and in the URL.
+
+    Attributes:
+        spec: what the widgets say, or None while a setting cannot be used.
+        sentences: dotted name → what is wrong with that setting.
+    """
+
+    def __init__(
+        self,
+        page: str,
+        preset_names: Sequence[str],
+        address: Mapping[str, str] | None,
+        job_spec: Part | None = None,
+        *,
+        presets: Mapping[str, Preset[Any]] = PRESETS,
+        check: Callable[[Any], None] = check_limits,
+    ):
+        """Read the URL when ``address`` is given, then the widgets; ``job_spec`` is that of the job in the URL.
+
+        Args:
+            presets: where ``preset_names`` are found.
+            check: refuses a spec that is too large for this server.
+        """
+        self._presets, self._check = presets, check
+        self._elsewhere: tuple[str, ...] = ()
+        self._page, self._preset_names = page, tuple(preset_names)
+        self._settings = settings(type(presets[preset_names[0]].spec))
+        key = f"{page}.form"
+        if key not in st.session_state:
+            st.session_state[key] = _FormState(self._preset_names[0])
+            address = address or {}
+        self._state: _FormState = st.session_state[key]
+        if address is not None:
+            self._read(address, job_spec)
+        self._collect()
+        self.spec, self.sentences = self._validate()
+
+    @property
+    def preset(self) -> Preset[Part]:
+        """The preset chosen last."""
+        return self._presets[self._state.preset]
+
+    def query(self) -> dict[str, str]:
+        """What the URL has to say so that the form comes out as it is."""
+        changed = differences(self.spec, self.preset.spec) if self.spec else {}
+        first = self._state.preset == self._preset_names[0]
+        return changed if first else {"preset": self._state.preset, **changed}
+
+    def preset_chooser(self) -> None:
+        """A menu of the presets; choosing one fills the form."""
+        st.session_state[self._key("preset")] = self._state.preset
+        st.selectbox(
+            "Figure of a paper",
+            self._preset_names,
+            format_func=lambda name: self._presets[name].title,
+            key=self._key("preset"),
+            on_change=self._choose_preset,
+            help="Fills in the settings of a published figure, sized for two cores.",
+            width=320,
+        )
+
+    def paper_size(self) -> None:
+        """One click to the sizes that the paper has."""
+        paper: Any = self.preset.paper_spec
+        swept = type(paper).model_fields[paper.swept_field].title.lower()
+        explained = f"{self.preset.source}: {swept} up to {max(getattr(paper, paper.swept_field)):,}."
+        try:
+            self._check(paper)
+            title, largest = "Paper size", paper
+        except InvalidInput as refusal:
+            title, largest = "Largest size here", largest_fit(paper)
+            explained += f" Too much for this server: {plain(str(refusal))}."
+        is_largest = self.spec == largest
+        st.button(
+            "Sized for two cores" if is_largest else title,
+            key=self._key("paper_size"),
+            on_click=self._fill,
+            args=(self.preset.spec if is_largest else largest,),
+            disabled=largest is None,
+            help=explained,
+        )
+
+    def widgets(self, groups: Sequence[Group], elsewhere: Sequence[str] = ()) -> None:
+        """Every setting that the chosen kinds use, under its heading or under "More", with its sentence if any.
+
+        Settings named in ``elsewhere`` have no widget here: the page sets them by their keys in the session.
+        """
+        self._elsewhere = tuple(elsewhere)
+        values = self._values()
+        left = [setting for setting in self._settings if setting.is_used(values) and setting.name not in elsewhere]
+        for group in (*groups, Group("More", ("",), expanded=False)):
+            # In the order of the group's prefixes, which need not be that of the spec.
+            members = [s for prefix in group.prefixes for s in left if s.name.startswith(prefix)]
+            members = list(dict.fromkeys(members))
+            left = [setting for setting in left if setting not in members]
+            if not members:
+                continue
+            noted = any(s.name in self.sentences or s.name in self._state.notes for s in members)
+            with st.expander(group.title, expanded=group.expanded or noted):
+                for setting in members:
+                    self._widget(setting)
+                    if setting.name in self.sentences:
+                        st.error(plain(self.sentences[setting.name]))
+                    self._show_note(setting.name)
+
+    def notes_elsewhere(self) -> None:
+        """Sentences about parts of the URL that belong to no widget of the form."""
+        names = {setting.name for setting in self._settings} - set(self._elsewhere)
+        if names & self._state.notes.keys():  # on a phone the form is hidden at first
+            st.warning("Some settings in the address could not be used; a sentence beside each says why.")
+        for name in [name for name in self._state.notes if name not in names]:
+            self._show_note(name)
+
+    def _key(self, name: str) -> str:
+        return f"{self._page}.{name}"
+
+    def _note(self, name: str, sentence: str) -> None:
+        """Say something about a part of the URL until its widget changes or another URL is opened."""
+        self._state.notes[name] = (self._state.raw.get(name), sentence)
+
+    def _read(self, address: Mapping[str, str], job_spec: Part | None) -> None:
+        texts = {name: text for name, text in address.items() if name not in ("preset", "job")}
+        name = address.get("preset", self._preset_names[0])
+        self._state.notes = {}
+        self._state.preset = name if name in self._preset_names else self._preset_names[0]
+        base = job_spec if job_spec is not None and not texts else self.preset.spec
+        spec, problems = spec_from_texts(texts, base)
+        self._fill(spec)
+        titled = {setting.name: setting for setting in self._settings}
+        for problem in problems:
+            setting, shown = titled.get(problem.field), self._shown_name(problem.field)
+            kept = text_of(self._state.raw.get(shown))
+            sentence = setting.sentence(problem) if setting else f"{problem}."
+            instead = kept if len(kept) <= MAX_SHOWN else "That of the preset"
+            self._note(shown, f"In the address, {sentence} " + (f"{instead} is used instead." if setting else ""))
+        if "job" in address and job_spec is None:
+            job = InvalidInput("job", address["job"], "the id of a run of this server, made by this page")
+            self._note("job", f"In the address, {job}. Press Run to compute these settings.")
+        if name != self._state.preset:
+            unknown = InvalidInput("preset", name, "one of " + ", ".join(self._preset_names))
+            self._note("preset", f"In the address, {unknown}. {self._state.preset} is used instead.")
+
+    def _shown_name(self, name: str) -> str:
+        """The setting of that name, or the one that has to be chosen before that one is there."""
+        setting = next((setting for setting in self._settings if setting.name == name), None)
+        if setting is None or setting.is_used(self._state.raw):
+            return name
+        return ".".join([*name.split(".")[:-1], setting.part.selector])  # type: ignore[attr-defined]
+
+    def _fill(self, spec: SpecPart) -> None:
+        """Put a spec into the widgets."""
+        values = values_of(spec)
+        for setting in self._settings:
+            held = _held(setting, values.get(setting.name, setting.info.default))
+            self._state.raw[setting.name] = st.session_state[self._key(setting.name)] = held
+
+    def _choose_preset(self) -> None:
+        self._state.preset, self._state.notes = st.session_state[self._key("preset")], {}
+        self._fill(self.preset.spec)
+
+    def _collect(self) -> None:
+        """Take over what the widgets hold; a note goes when its widget changes."""
+        for setting in self._settings:
+            held = st.session_state.get(self._key(setting.name), self._state.raw[setting.name])
+            if setting.entry == "upload" and not held and brought():  # what was brought last
+                held = st.session_state[self._key(setting.name)] = brought()[0].digest
+            self._state.raw[setting.name] = held
+            if setting.name in self._state.notes and self._state.notes[setting.name][0] != held:
+                del self._state.notes[setting.name]
+
+    def _values(self) -> dict[str, Any]:
+        """Dotted name → what is given for it, of the settings that the chosen kinds use."""
+        given = {setting.name: _given(setting, self._state.raw[setting.name]) for setting in self._settings}
+        return {setting.name: given[setting.name] for setting in self._settings if setting.is_used(given)}
+
+    def _validate(self) -> tuple[Part | None, dict[str, str]]:
+        titled = {setting.name: setting for setting in self._settings}
+        try:
+            spec = with_settings(type(self.preset.spec)(), self._values())
+            self._check(spec)
+        except (InvalidSpec, InvalidInput) as error:
+            found = error.problems if isinstance(error, InvalidSpec) else (error,)
+            return None, {p.field: titled[p.field].sentence(p) if p.field in titled else f"{p}." for p in found}
+        return spec, {}
+
+    def _widget(self, setting: Setting) -> None:
+        key = self._key(setting.name)
+        if key not in st.session_state:
+            st.session_state[key] = self._state.raw[setting.name]
+        shared: dict[str, Any] = {"label": setting.title, "key": key, "help": _help(setting)}
+        # Bounds are left to the spec: a browser would drop a number outside them without a word that stays.
+        match setting.entry:
+            case "choice":
+                st.selectbox(**shared, options=setting.options, format_func=setting.label)
+            case "choices":
+                st.multiselect(**shared, options=setting.options, format_func=setting.label)
+            case "switch":
+                st.toggle(**shared)
+            case "integer":
+                st.number_input(**shared, step=1)
+            case "number":
+                st.number_input(**shared, step=float(setting.step), format="%g")
+            case "composition":
+                composition_editor(**shared)
+            case "upload":
+                upload_chooser(**shared)
+            case _:
+                st.text_input(**shared)
+
+    def _show_note(self, name: str) -> None:
+        if name in self._state.notes:
+            st.warning(plain(self._state.notes[name][1]))
+
+
+def _help(setting: Setting) -> str:
+    """What a setting means, what is allowed, and what this server allows of it."""
+    return f"{setting.help}\n\n{limit_words(setting)}".strip()
+
+
+def _held(setting: Setting, value: Any) -> Any:
+    """What the setting's widget holds for a value."""
+    if setting.entry in ("list", "text", "upload", "composition"):
+        return "" if value is None else text_of(value)
+    return list(value) if setting.entry == "choices" else value
+
+
+def _given(setting: Setting, held: Any) -> Any:
+    """What a spec is given for what the widget holds."""
+    return value_of(setting, held) if isinstance(held, str) and setting.entry != "choice" else held

@@ -1,0 +1,108 @@
+"""Data that this browser session has brought: what other pages may offer, and a first look at them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import streamlit as st
+
+from dashboard.jobs.profile import profile
+from ntk_core.data.spec import DatasetSpec
+from ntk_core.data.uploads import DEFAULT_LIMITS, Limits
+from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.experiments.dynamics.spec import DynamicsSpec
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import Spec
+
+Standardize = Literal["raw", "unit-norm", "standard"]
+_KEY = "own_data.brought"
+MAX_BROUGHT = 32
+MAX_TEST = 20
+
+
+@dataclass(frozen=True)
+class Brought:
+    """Data that were kept, as this session knows them.
+
+    Attributes:
+        title: name of the file and shape of an input; never shown to anybody else.
+        total: samples that were kept.
+        num_classes: 0 for regression.
+        num_samples: training points n, with ``standardize`` and ``seed`` as chosen when the data were brought.
+    """
+
+    digest: str
+    title: str
+    total: int
+    num_classes: int
+    num_samples: int
+    standardize: Standardize
+    seed: int
+
+    @property
+    def dataset(self) -> DatasetSpec:
+        """The data as any experiment takes them."""
+        return DatasetSpec(
+            name="upload",
+            digest=self.digest,
+            num_samples=self.num_samples,
+            standardize=self.standardize,
+            seed=self.seed,
+        )
+
+    @property
+    def num_test(self) -> int:
+        """Samples that are left to be test points, at most MAX_TEST."""
+        return min(MAX_TEST, self.total - self.num_samples)
+
+    def first_look(self) -> tuple[str, Spec]:
+        """(page, spec): the kernel change of a shallow network, or true against linear training without classes.
+
+        Raises:
+            InvalidSpec, InvalidInput: the data do not suit the experiment.
+        """
+        if self.num_classes:
+            spec: Spec = KernelChangeSpec(dataset=self.dataset, widths=(30, 100, 300, 1000), num_seeds=3)
+            return "kernel_change", spec
+        training = TrainingSpec(max_steps=2000, num_records=20)
+        return "dynamics", DynamicsSpec(
+            dataset=self.dataset, widths=(30, 100, 300), loss="square", num_test=self.num_test, training=training
+        )
+
+
+def brought() -> tuple[Brought, ...]:
+    """What this session has brought, the last first."""
+    return tuple(reversed(_known().values()))
+
+
+def remember(data: Brought) -> None:
+    """Offer these data on the other pages of this session."""
+    known = _known()
+    known.pop(data.digest, None)
+    known[data.digest] = data
+    for digest in list(known)[:-MAX_BROUGHT]:
+        del known[digest]
+
+
+def forget(digest: str) -> None:
+    """Offer these data no longer."""
+    _known().pop(digest, None)
+
+
+def title_of(digest: str) -> str:
+    """Data as a person of this session reads them; those of a link by the beginning of their digest."""
+    known = _known().get(digest)
+    if known is not None:
+        return known.title
+    return f"from the link ({digest[:8]}…)" if digest else "none brought yet"
+
+
+def upload_limits() -> Limits:
+    """What one upload may cost on this server: three times its bytes when unpacked."""
+    most = profile().max_upload_bytes
+    return replace(DEFAULT_LIMITS, max_bytes=most, max_unpacked_bytes=min(3 * most, DEFAULT_LIMITS.max_unpacked_bytes))
+
+
+def _known() -> dict[str, Brought]:
+    return st.session_state.setdefault(_KEY, {})

@@ -1,0 +1,131 @@
+"""The limits of the server's profile, held against a spec before it becomes a job; free of Streamlit."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dashboard.jobs.profile import Profile, profile
+from ntk_core.errors import InvalidInput, TooLarge
+from ntk_core.runs import Spec, capped, check_size, check_time, largest_fitting, setting_of
+from ntk_core.settings.fields import Setting, values_of
+from ntk_core.settings.grammar import InvalidSpec, with_settings
+
+_WIDTHS = ("width", "widths", "values")
+
+
+class OverLimit(InvalidInput):
+    """A setting above what this server allows.
+
+    Attributes:
+        nearest: the largest value that it allows.
+    """
+
+    def __init__(self, field: str, given: object, nearest: int):
+        self.nearest = nearest
+        super().__init__(field, given, f"at most {nearest:,} on this server")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.field, self.given, self.nearest))
+
+
+def check_limits(spec: Spec, limits: Profile | None = None) -> None:
+    """Refuse a spec that asks for more than the profile allows; nothing is traced.
+
+    Raises:
+        OverLimit: for a width or the number of seeds.
+        TooLarge: for memory and time, see :func:`ntk_core.runs.check_size` and ``check_time``.
+        InvalidInput: when a limit of the environment is not a number.
+    """
+    limits = limits or profile()
+    for name, value in values_of(spec).items():
+        if is_width(name, value):
+            _check_most(name, value, limits.max_width)
+        elif name == "num_seeds":
+            _check_most(name, value, limits.max_seeds)
+    _check_derived_widths(spec, limits.max_width)
+    check_size(spec, limits.max_memory_bytes)
+    if limits.max_seconds < math.inf:
+        check_time(spec, limits.max_seconds)
+
+
+def largest_fit(spec: Spec, limits: Profile | None = None) -> Spec | None:
+    """``spec`` with every refused setting taken down to the nearest that fits; None where that does not help."""
+    for _ in range(16):
+        try:
+            check_limits(spec, limits)
+        except (OverLimit, TooLarge) as refusal:
+            nearest: Any = refusal.nearest
+            if nearest < 1 or not isinstance(setting_of(spec, refusal.field), int | tuple):
+                return None
+            spec, before = capped(spec, refusal.field, nearest), spec
+            if spec == before:
+                return None
+        else:
+            try:
+                return with_settings(spec, {})
+            except InvalidSpec:  # smaller, but no longer a whole
+                return None
+    return None
+
+
+def limit_words(setting: Setting, limits: Profile | None = None) -> str:
+    """What the profile adds to the bounds of a setting, for its help; empty where that is nothing."""
+    limits = limits or profile()
+    if not limits.is_shared:
+        return ""
+    if setting.entry in ("integer", "list") and _is_width_name(setting.name):
+        return f"On this server: at most {limits.max_width:,}."
+    return f"On this server: at most {limits.max_seeds:,}." if setting.name == "num_seeds" else ""
+
+
+def is_width(name: str, value: object) -> bool:
+    """Whether a setting counts neurons, or values that are swept in their place."""
+    counts = value if isinstance(value, tuple) else (value,)
+    return _is_width_name(name) and all(isinstance(count, int) and not isinstance(count, bool) for count in counts)
+
+
+def _is_width_name(name: str) -> bool:
+    last = name.rpartition(".")[2]
+    return last in _WIDTHS or last in ("hidden_width", "bottleneck_width", "teacher_width")
+
+
+def _check_most(name: str, value: Any, most: int) -> None:
+    given = max(value) if isinstance(value, tuple) else value
+    if given > most:
+        raise OverLimit(name, given, most)
+
+
+def _check_derived_widths(spec: Spec, most: int) -> None:
+    """Refuse values that make a layer wider than ``most`` by a factor, a power or a graph."""
+    field = spec.swept_field
+
+    def fits(value: int) -> bool:
+        return all(widest <= most for widest in _derived_widths(capped(spec, field, value)).values())
+
+    given = max(getattr(spec, field))
+    if fits(given):
+        return
+    if fits(1):
+        raise OverLimit(field, given, largest_fitting(fits, given))
+    name, widest = max(_derived_widths(spec).items(), key=lambda item: item[1])
+    raise OverLimit(name, f"a layer of {widest:,} neurons", most)
+
+
+def _derived_widths(spec: Spec) -> dict[str, int]:
+    """Dotted name of a setting → the widest layer that it makes out of the largest value."""
+    found: dict[str, int] = {}
+    largest = max(getattr(spec, spec.swept_field))
+    architecture: Any = getattr(spec, "architecture", None)
+    if architecture is not None and setting_of(spec, "architecture.relative_widths"):
+        found["architecture.relative_widths"] = max(architecture.widths(largest))
+    for name in ("architecture.composition", "composition"):
+        if own := setting_of(spec, name):
+            found[name] = max(block.size(largest) for block in own.trained())
+    graphs: Any = getattr(spec, "graphs", None)
+    if graphs is not None:
+        found["graph"] = max(size for graph in graphs().values() for size in graph.sizes(largest).values())
+    width_at: Any = getattr(spec, "width_at", None)
+    if width_at is not None:
+        found["width"] = max(width_at(key) for key in spec.point_keys())
+    return found

@@ -1,0 +1,146 @@
+"""Who the server is for, and so how much one person may ask of it; free of Streamlit."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from ntk_core.environment import stated_memory
+from ntk_core.errors import InvalidInput
+
+PROFILE_VARIABLE = "LINEARITY_LAB_PROFILE"
+WORKERS_VARIABLE = "LINEARITY_LAB_WORKERS"
+ProfileName = Literal["local", "classroom", "hosted"]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Limits of one server, the same for everybody who uses it.
+
+    Attributes:
+        name: ``local`` for whoever started it, ``classroom`` for people who know each other, ``hosted`` for anybody.
+        max_width: neurons of the widest layer.
+        max_seeds: initializations of each point.
+        max_seconds: estimated time of one run, in seconds.
+        max_memory_bytes: estimated memory of one run, in bytes; what is free now counts besides.
+        max_upload_bytes: one uploaded file, in bytes.
+        max_waiting: jobs in the queue, of everybody together.
+        max_per_viewer: jobs of one browser session that wait or run.
+        max_per_address: jobs of one network address that wait or run.
+        max_workers: worker processes.
+        num_workers: worker processes that are started.
+    """
+
+    name: ProfileName
+    max_width: int
+    max_seeds: int
+    max_seconds: float
+    max_memory_bytes: float
+    max_upload_bytes: int
+    max_waiting: int
+    max_per_viewer: int
+    max_per_address: int
+    max_workers: int
+    num_workers: int = 1
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether people other than the one who started it use it."""
+        return self.name != "local"
+
+
+PROFILES: dict[str, Profile] = {
+    "local": Profile(
+        "local",
+        max_width=10_000_000,
+        max_seeds=500,
+        max_seconds=math.inf,
+        max_memory_bytes=math.inf,
+        max_upload_bytes=64 * 2**20,
+        max_waiting=32,
+        max_per_viewer=96,
+        max_per_address=96,
+        max_workers=64,
+    ),
+    # A room behind one router has one address: only the sessions are told apart.
+    "classroom": Profile(
+        "classroom",
+        max_width=100_000,
+        max_seeds=300,
+        max_seconds=900,
+        max_memory_bytes=4 * 2**30,
+        max_upload_bytes=32 * 2**20,
+        max_waiting=64,
+        max_per_viewer=2,
+        max_per_address=80,
+        max_workers=16,
+    ),
+    "hosted": Profile(
+        "hosted",
+        max_width=10_000,
+        max_seeds=100,
+        max_seconds=240,
+        max_memory_bytes=1 * 2**30,
+        max_upload_bytes=8 * 2**20,
+        max_waiting=16,
+        max_per_viewer=2,
+        max_per_address=4,
+        max_workers=4,
+    ),
+}
+# Environment variable → (limit, unit in which it is given).
+OVERRIDES: dict[str, tuple[str, int]] = {
+    "LINEARITY_LAB_MAX_WIDTH": ("max_width", 1),
+    "LINEARITY_LAB_MAX_SEEDS": ("max_seeds", 1),
+    "LINEARITY_LAB_MAX_SECONDS": ("max_seconds", 1),
+    "LINEARITY_LAB_MAX_UPLOAD_MIB": ("max_upload_bytes", 2**20),
+    "LINEARITY_LAB_MAX_WAITING": ("max_waiting", 1),
+    "LINEARITY_LAB_MAX_JOBS_PER_SESSION": ("max_per_viewer", 1),
+    "LINEARITY_LAB_MAX_JOBS_PER_ADDRESS": ("max_per_address", 1),
+}
+_MOST = 1_000_000_000
+
+
+def profile() -> Profile:
+    """The profile that the environment asks for: ``LINEARITY_LAB_PROFILE``, and one variable for each limit.
+
+    Raises:
+        InvalidInput: for an unknown profile, or a limit that is not a number in its range.
+    """
+    names = (PROFILE_VARIABLE, WORKERS_VARIABLE, *OVERRIDES)
+    return _profile(tuple((name, os.environ.get(name, "").strip()) for name in names), stated_memory())
+
+
+@functools.lru_cache(maxsize=16)
+def _profile(environment: tuple[tuple[str, str], ...], memory: float | None) -> Profile:
+    given = dict(environment)
+    name = given[PROFILE_VARIABLE] or "local"
+    if name not in PROFILES:
+        raise InvalidInput(PROFILE_VARIABLE, name, "one of " + ", ".join(PROFILES))
+    chosen = PROFILES[name]
+    changed: dict[str, Any] = {
+        limit: _whole(variable, given[variable]) * unit
+        for variable, (limit, unit) in OVERRIDES.items()
+        if given[variable]
+    }
+    if memory is not None:
+        changed["max_memory_bytes"] = memory
+    changed["num_workers"] = _num_workers(given[WORKERS_VARIABLE], chosen)
+    return replace(chosen, **changed)
+
+
+def _whole(variable: str, text: str, highest: int = _MOST) -> int:
+    if text.isascii() and text.isdigit() and 1 <= int(text[:12]) <= highest:
+        return int(text)
+    raise InvalidInput(variable, text, f"an integer from 1 to {highest:,}")
+
+
+def _num_workers(text: str, chosen: Profile) -> int:
+    """Half of the cores where nothing is asked for; one or two for one person or a small machine of a host."""
+    if text:
+        return _whole(WORKERS_VARIABLE, text, chosen.max_workers)
+    half = max(1, (os.cpu_count() or 1) // 2)
+    return min(half, chosen.max_workers if chosen.name == "classroom" else 2)

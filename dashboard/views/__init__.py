@@ -1,0 +1,1 @@
+"""One folder a page: its form, its figures, its words."""

@@ -1,0 +1,216 @@
+"""A network as boxes from the input to the outputs, as high as the layer is wide, with its skips."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from dashboard.charts.style import GUIDE_COLOR, Style, network_style, width_label
+from ntk_core.networks.compositions import nestings
+from ntk_core.networks.sizes import LayerSize, min_width
+from ntk_core.networks.spec import ArchitectureSpec
+from ntk_core.pairs import PARTS, ArchitecturePair
+from ntk_core.settings.vocabulary import ACTIVATIONS, ARCHITECTURES, PARAMETERIZATIONS
+
+Skip = tuple[int, int, str]  # from box, to box, "residual" or "concat"
+DRAWING_HEIGHT = 190
+_HALF = 0.27  # half the width of a box, of the distance between two
+
+
+def drawing(
+    architecture: ArchitectureSpec, sizes: Sequence[LayerSize], input_shape: tuple[int, ...], width: int
+) -> go.Figure:
+    """Boxes for the input, every hidden layer and the outputs; heights are logarithmic in the number of neurons.
+
+    Frozen layers are gray; convolutions are stacks of channels; an arc with ⊕ adds what it skips, one with ‖ is
+    concatenated.
+    """
+    style, figure = network_style(architecture.kind), go.Figure()
+    features = [math.prod(input_shape), *(size.features for size in sizes)]
+    heights = [_height(count, max(*features, width)) for count in features]
+    shapes: list[dict[str, Any]] = []
+    for index, height in enumerate(heights):
+        trained = index > 0 and is_trained(architecture, index, len(sizes))
+        shapes += _boxes(index, height, style if trained else None, _copies(sizes, index))
+    arrows = [_arrow((index - 1 + _HALF, 0), (index - _HALF, 0), GUIDE_COLOR) for index in range(1, len(heights))]
+    skips = _skips(architecture, sizes)
+    shapes += [_arc(heights, skip, style) for skip in skips]
+    ends = sorted({(high, kind) for _, high, kind in skips})
+    arrows += [
+        _arrow((_end(high, kind), heights[high] / 2 + 0.2), (_end(high, kind), heights[high] / 2), style.color)
+        for high, kind in ends
+    ]
+    words = [f"input<br>{features[0]:,} numbers"]
+    for row in layer_rows(architecture, sizes):
+        frozen = "" if row["trained"] else ", frozen"
+        words.append(
+            f"{row['layer']}<br>{row['kind']}{frozen}<br>in-degree {row['in-degree']:,}<br>"
+            f"{row['neurons or channels']:,} neurons or channels<br>{row['parameters']:,} parameters"
+        )
+    crowded = len(heights) > 8
+    labels = [_label(count, width, crowded) for count in features]
+    labels[0], labels[-1] = str(features[0]), str(features[-1])
+    shared = {"x": list(range(len(heights))), "hovertext": words, "hovertemplate": "%{hovertext}<extra></extra>"}
+    below = [-height / 2 - 0.2 for height in heights]
+    figure.add_scatter(**shared, y=below, mode="text", text=labels, textfont={"size": 11 if crowded else 14})
+    figure.add_scatter(**shared, y=[0] * len(heights), mode="markers", marker={"size": 26, "opacity": 0})
+    if ends:
+        tops = [heights[high] / 2 + 0.17 for high, _ in ends]
+        texts = ["⊕" if kind == "residual" else "‖" for _, kind in ends]
+        marks = {"mode": "text", "text": texts, "textfont": {"size": 14}}
+        figure.add_scatter(x=[_end(*end) + 0.2 for end in ends], y=tops, hoverinfo="skip", **marks)
+    # All at once: plotly checks every shape anew with each one that is added.
+    figure.update_layout(showlegend=False, shapes=shapes, annotations=arrows)
+    figure.update_xaxes(visible=False, range=[-0.55, len(heights) - 0.45], fixedrange=True)
+    figure.update_yaxes(visible=False, range=[-1.45, 1.75 if skips else 1.15], fixedrange=True)
+    return figure.update_layout(height=DRAWING_HEIGHT, margin={"l": 4, "r": 4, "t": 4, "b": 4}, dragmode=False)
+
+
+def drawn(pair: ArchitecturePair, part: str, width: int) -> tuple[go.Figure, str, list[dict[str, object]]]:
+    """The drawing of one network of the pair, its words and its rows."""
+    architecture, sizes = getattr(pair, part), pair.layers(part, width)
+    figure = drawing(architecture, sizes, pair.shapes.input_shape, width)
+    return figure, drawing_words(architecture, sizes, width), layer_rows(architecture, sizes)
+
+
+def short_title(pair: ArchitecturePair, part: str) -> str:
+    """The kind of network, for a heading."""
+    return ARCHITECTURES[getattr(pair, part).kind].title
+
+
+def size_rows(pair: ArchitecturePair) -> list[dict[str, object]]:
+    """One row a width: parameters, edges that a mask removes included, and smallest width or in-degree of both."""
+    rows = []
+    for width in sorted(set(pair.widths)):
+        row: dict[str, object] = {"width m": width}
+        for part in PARTS:
+            architecture, sizes = getattr(pair, part), pair.layers(part, width)
+            smallest = "in-degree" if architecture.kind == "densenet" else "width"
+            row[f"{part.upper()}: parameters"] = sum(size.num_params for size in sizes)
+            row[f"{part.upper()}: smallest {smallest}"] = min_width(architecture, sizes)
+        rows.append(row)
+    return rows
+
+
+def layer_rows(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> list[dict[str, object]]:
+    """One row a layer: what it is, its in-degree, its neurons, its parameters."""
+    return [
+        {
+            "layer": "output layer" if index == len(sizes) else f"hidden layer {index}",
+            "kind": "convolution" if size.positions > 1 else "dense",
+            "trained": is_trained(architecture, index, len(sizes)),
+            "in-degree": size.fan_in,
+            "neurons or channels": size.features,
+            "parameters": size.num_params,
+        }
+        for index, size in enumerate(sizes, start=1)
+    ]
+
+
+def description(architecture: ArchitectureSpec) -> str:
+    """The architecture in words: kind, depth, activation, biases, parameterization."""
+    biased = architecture.biases()
+    layers = f"{len(biased)} hidden layer" + "s" * (len(biased) > 1)
+    activations = ", ".join(ACTIVATIONS[name].title for name in architecture.activations) or "no activation"
+    named = ", ".join(str(layer) for layer, has in enumerate(biased, start=1) if has)
+    biases = "biases" if all(biased) else f"biases in layer {named}" if any(biased) else "no biases"
+    zero = {"symmetric": ", two mirrored copies", "subtracted": ", minus its output at w₀"}
+    return (
+        f"{ARCHITECTURES[architecture.kind].title}, {layers}, {activations}, {biases}, "
+        f"{PARAMETERIZATIONS[architecture.parameterization].title} parameterization"
+        + (", output weights ±1" if architecture.output_weights == "signs" else "")
+        + zero.get(architecture.initial_output, "")
+    )
+
+
+def drawing_words(architecture: ArchitectureSpec, sizes: Sequence[LayerSize], width: int) -> str:
+    """The drawing for those who do not see it."""
+    neurons = ", ".join(f"{size.features:,}" for size in sizes[:-1])
+    skips = {
+        "resnet": " Each skip adds a layer to a later one.",
+        "densenet": " Every layer sees all layers below it.",
+        "composed": " ⊕ adds and ‖ puts side by side what goes around." * bool(_skips(architecture, sizes)),
+    }
+    return (
+        f"{description(architecture)}. At width {width:,} its hidden layers have {neurons} "
+        f"{'neurons or channels' if sizes[0].positions > 1 else 'neurons'}; the smallest "
+        f"{'in-degree' if architecture.kind == 'densenet' else 'width'} is {min_width(architecture, sizes):,}."
+        + skips.get(architecture.kind, "")
+    )
+
+
+def is_trained(architecture: ArchitectureSpec, layer: int, last: int) -> bool:
+    """Whether the layer, counted from 1 to the output layer ``last``, moves in training."""
+    first = [index + 1 for index in architecture.composition.first()] if architecture.uses("composition") else [1]
+    return {"all": True, "first": layer in first, "hidden": layer < last, "last": layer == last}[architecture.trained]
+
+
+def _height(count: int, largest: int) -> float:
+    return 0.16 + 1.84 * math.log(count) / math.log(max(largest, 2))
+
+
+def _copies(sizes: Sequence[LayerSize], index: int) -> int:
+    return 3 if index and sizes[index - 1].positions > 1 else 1
+
+
+def _boxes(index: int, height: float, style: Style | None, copies: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "type": "rect",
+            "x0": index - _HALF + shift,
+            "x1": index + (_HALF if copies == 1 else _HALF - 0.14) + shift,
+            "y0": -height / 2 + shift,
+            "y1": height / 2 + shift,
+            "line": {"color": style.color if style else GUIDE_COLOR, "width": 2},
+            "fillcolor": style.band if style else "rgba(127, 138, 153, 0.2)",
+        }
+        for copy in reversed(range(copies))
+        for shift in [0.07 * copy]
+    ]
+
+
+def _arrow(start: tuple[float, float], end: tuple[float, float], color: str) -> dict[str, Any]:
+    places = {"x": end[0], "y": end[1], "ax": start[0], "ay": start[1]}
+    axes = {"xref": "x", "yref": "y", "axref": "x", "ayref": "y"}
+    return {**places, **axes, "text": "", "showarrow": True, "arrowhead": 2, "arrowwidth": 1.6, "arrowcolor": color}
+
+
+def _skips(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> list[Skip]:
+    """(from box, to box, kind) of every skip; box 0 is the input, the last one the output layer."""
+    last = len(sizes)
+    if architecture.uses("composition"):
+        # What is concatenated is seen by the next layer; what is added is added behind the last one of its block.
+        return [
+            (each.start, each.end if each.kind == "residual" else each.end + 1, each.kind)
+            for each in nestings(architecture.composition)
+            if each.start < each.end
+        ]
+    if architecture.kind == "densenet":
+        return [(low, high, "concat") for high in range(2, last + 1) for low in range(high - 1)]
+    if architecture.kind == "resnet":
+        every = architecture.skip_every
+        return [(low, low + every, "residual") for low in range(1, last - every, every)]
+    return []
+
+
+def _end(high: int, kind: str) -> float:
+    """Where a skip arrives: a sum behind the layer, a concatenation before it."""
+    return high if kind == "residual" else high - _HALF / 2
+
+
+def _arc(heights: Sequence[float], skip: Skip, style: Style) -> dict[str, Any]:
+    """From the middle of a box to a later one."""
+    (low, high, _), end = skip, _end(*skip[1:])
+    top = 1.4 + 0.5 * (high - low) / (len(heights) - 1)
+    path = f"M {low},{heights[low] / 2} C {low},{top} {end},{top} {end},{heights[high] / 2 + 0.08}"
+    return {"type": "path", "path": path, "line": {"color": style.color, "width": 1.6}}
+
+
+def _label(count: int, width: int, crowded: bool) -> str:
+    """``m`` for a layer of the swept width, else the number."""
+    if count == width:
+        return "m"
+    return f"{count}" if crowded else width_label(count)

@@ -1,0 +1,5 @@
+"""A network and its linear model, trained side by side: where they move as one, and where they part."""
+
+from dashboard.views.entry import Page
+
+PAGE = Page("Dynamics", ":material/compare_arrows:", "Does the network move like its linear model?", place=5)

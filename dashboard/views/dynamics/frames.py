@@ -1,0 +1,157 @@
+"""The network and its linear model in motion: one frame a recorded step, with a slider and play."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from dashboard.charts.style import FIGURE_HEIGHT, FONT_SIZE, GUIDE_COLOR, model_style, nth_style
+from dashboard.charts.sweep import finish
+from dashboard.views.dynamics.figures import MODELS, first_run
+from ntk_core.experiments.dynamics.result import DynamicsPoint, DynamicsRun
+
+FRAME_MS = 250
+
+
+def moving(point: DynamicsPoint, output: str, method: str) -> go.Figure:
+    """Curves over the input where it has one dimension; else each output of the network against its linear model."""
+    run = first_run(point, output, method)
+    return _curves(point, run) if point.x_test else _against_linear(run)
+
+
+def moving_takeaway(point: DynamicsPoint, output: str, method: str) -> str:
+    """What the moving figure says, for those who do not see it."""
+    run = first_run(point, output, method)
+    shown = "The function of the network, its linear model" if point.x_test else "Outputs against the linear model"
+    return f"{shown} at width {point.width:,}, step by step; relative difference at the end {run.difference[-1]:.2g}."
+
+
+def _curves(point: DynamicsPoint, run: DynamicsRun) -> go.Figure:
+    grid = [row[0] for row in point.x_test]
+    figure = go.Figure()
+    figure.add_scatter(
+        x=[row[0] for row in point.x],
+        y=[row[0] for row in point.y],
+        mode="markers",
+        marker={"size": 10, "color": GUIDE_COLOR, "symbol": "circle"},
+        name="training data",
+    )
+    models = [(name, dash, width, path) for name, dash, width in MODELS if (path := getattr(run, name)) is not None]
+    for name, dash, width, path in models:
+        style = model_style(name)
+        figure.add_scatter(
+            x=grid,
+            y=[row[0] for row in path.test_outputs[-1]],
+            mode="lines",
+            line={"color": style.color, "dash": dash, "width": width},
+            name=style.title,
+            hovertemplate=f"{style.title}<br>x = %{{x:.2f}}<br>f = %{{y:.3f}}<extra></extra>",
+        )
+    values = [v for *_, path in models for block in path.test_outputs for row in block for v in row]
+    figure.update_xaxes(title="input x")
+    figure.update_yaxes(title="output f(x)", range=_range([*values, *(row[0] for row in point.y)]))
+
+    def frame(index: int) -> list[dict[str, Any]]:
+        return [{"y": [row[0] for row in path.test_outputs[index]]} for *_, path in models]
+
+    return _animated(figure, run, frame, traces=list(range(1, 1 + len(models))))
+
+
+def _against_linear(run: DynamicsRun) -> go.Figure:
+    figure = go.Figure()
+    sets = [("training points", run.linearized.outputs, run.network.outputs)]
+    sets.append(("test points", run.linearized.test_outputs, run.network.test_outputs))
+    values = [v for _, *models in sets for model in models for block in model for row in block for v in row]
+    low, high = _range(values)
+    figure.add_scatter(
+        x=[low, high],
+        y=[low, high],
+        mode="lines",
+        line={"color": GUIDE_COLOR, "dash": "dash", "width": 1.3},
+        name="equal",
+        hoverinfo="skip",
+    )
+    for index, (title, linear, network) in enumerate(sets):
+        style = nth_style(index, title)
+        figure.add_scatter(
+            x=_flat(linear[-1]),
+            y=_flat(network[-1]),
+            mode="markers",
+            marker={"color": style.color, "symbol": style.symbol, "size": 10},
+            name=title,
+            hovertemplate=f"{title}<br>linear model %{{x:.3f}}<br>network %{{y:.3f}}<extra></extra>",
+        )
+    figure.update_xaxes(title="output of the linear model", range=[low, high])
+    figure.update_yaxes(title="output of the network", range=[low, high])
+
+    def frame(index: int) -> list[dict[str, Any]]:
+        return [{"x": _flat(linear[index]), "y": _flat(network[index])} for _, linear, network in sets]
+
+    return _animated(figure, run, frame, traces=[1, 2])
+
+
+def _animated(
+    figure: go.Figure, run: DynamicsRun, frame: Callable[[int], list[dict[str, Any]]], traces: list[int]
+) -> go.Figure:
+    """``figure``, which shows the last record, with a slider over all of them; play starts from the first one."""
+    figure.frames = [
+        go.Frame(data=[go.Scatter(**data) for data in frame(index)], traces=traces, name=f"{step:,}")
+        for index, step in enumerate(run.steps)
+    ]
+    still = {"mode": "immediate", "frame": {"duration": 0, "redraw": False}, "transition": {"duration": 0}}
+    playing = {"fromcurrent": True, "frame": {"duration": FRAME_MS, "redraw": False}, "transition": {"duration": 0}}
+    names = [each.name for each in figure.frames]
+    finish(figure)
+    return figure.update_layout(
+        height=FIGURE_HEIGHT + 60,
+        legend={"y": -0.42},
+        sliders=[
+            {
+                "active": len(names) - 1,
+                "steps": [{"label": name, "method": "animate", "args": [[name], still]} for name in names],
+                "currentvalue": {
+                    "xanchor": "right",
+                    "prefix": "step ",
+                    "font": {"size": FONT_SIZE, "color": GUIDE_COLOR},
+                },
+                "x": 0.3,
+                "len": 0.7,
+                "y": -0.14,
+                "pad": {"t": 10},
+                "ticklen": 0,
+                "font": {"size": 1, "color": "rgba(0,0,0,0)"},
+            }
+        ],
+        updatemenus=[
+            {
+                "type": "buttons",
+                "direction": "left",
+                "showactive": False,
+                "x": 0,
+                "y": -0.22,
+                "xanchor": "left",
+                "yanchor": "top",
+                "font": {"size": FONT_SIZE, "color": "#333333"},
+                "bgcolor": "#FFFFFF",
+                "buttons": [
+                    {"label": "▶", "method": "animate", "args": [names, playing]},
+                    {"label": "❚❚", "method": "animate", "args": [[None], still]},
+                ],
+            }
+        ],
+    )
+
+
+def _flat(block: Sequence[Sequence[float]]) -> list[float]:
+    return [value for row in block for value in row]
+
+
+def _range(values: Sequence[float]) -> list[float]:
+    """From the smallest to the largest finite value, with a margin; what has run away is cut off."""
+    finite = sorted(value for value in values if math.isfinite(value) and abs(value) < 1e3)
+    low, high = (finite[0], finite[-1]) if finite else (-1.0, 1.0)
+    margin = 0.06 * (high - low) or 1.0
+    return [low - margin, high + margin]

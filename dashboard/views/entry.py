@@ -1,0 +1,28 @@
+"""What the menu knows of a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page as the menu and the overview show it; its folder's ``__init__`` states it.
+
+    Attributes:
+        question: what the page answers, where the overview leads to it; empty for the overview itself.
+        place: pages stand in the menu in this order; the first one is shown at the root.
+        name: its script in ``pages/``, its folder in ``dashboard/views/``, its path in the URL and the prefix of its
+            widgets' keys; the menu gives it.
+    """
+
+    title: str
+    icon: str
+    question: str
+    place: int
+    name: str = ""
+
+    @property
+    def path(self) -> str:
+        """Its script, from the folder of app.py."""
+        return f"pages/{self.name}.py"

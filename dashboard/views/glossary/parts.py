@@ -1,0 +1,81 @@
+"""The glossary as a page shows it: the word that the address names first, then those that are searched for."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dashboard.components import session
+from dashboard.views.navigation import PAGES
+from dashboard.words.glossary import GLOSSARY, Entry, entry_of, search
+from dashboard.words.sentences import plain
+from ntk_core.errors import InvalidInput
+
+_TITLES = {entry.name: entry.title for entry in PAGES}
+LONGEST_SEARCH = 100
+
+
+def glossary(page: str) -> None:
+    """A field to search in, and the entries that are found."""
+    address = session.new_address(page)
+    if address is not None:
+        _read(page, address)
+    st.title("Glossary", anchor=False)
+    for note in st.session_state.get(f"{page}.notes", ()):
+        st.warning(plain(note))
+    chosen: str = st.session_state.get(f"{page}.term", "")
+    # The field is away while another page is open; what was searched for is kept.
+    st.session_state.setdefault(f"{page}.search", st.session_state.get(f"{page}.searched", ""))
+    text = st.text_input(
+        "Search", key=f"{page}.search", placeholder="kernel, κ, Theorem 3.1, …", max_chars=LONGEST_SEARCH, width=420
+    )
+    st.session_state[f"{page}.searched"] = text
+    session.show_address(page, {**({"term": chosen} if chosen else {}), **({"search": text} if text else {})})
+    if chosen:
+        with st.container(border=True):
+            _show(page, GLOSSARY[chosen])
+    found = [entry for entry in search(text) if entry.name != chosen]
+    st.caption(f"{len(found)} {'other ' * bool(chosen)}{'word' if len(found) == 1 else 'words'}")
+    columns = st.columns(2, gap="large")
+    for index, entry in enumerate(found):
+        with columns[2 * index // len(found)]:  # on a phone the second column stands below the first
+            _show(page, entry)
+
+
+def _choose(page: str, name: str) -> None:
+    st.session_state[f"{page}.term"] = name
+
+
+def _read(page: str, address: dict[str, str]) -> None:
+    notes = []
+    st.session_state[f"{page}.term"] = ""
+    st.session_state[f"{page}.search"] = address.get("search", "")[:LONGEST_SEARCH]
+    for name, text in address.items():
+        try:
+            if name == "term":
+                st.session_state[f"{page}.term"] = entry_of(text).name
+            elif name != "search":
+                raise InvalidInput(name, text, "only term and search")
+        except InvalidInput as error:
+            notes.append(f"In the address, {error}.")
+    st.session_state[f"{page}.notes"] = notes
+
+
+def _show(page: str, entry: Entry) -> None:
+    """One word: its symbol, sentence and formula, where it is seen, and who says so."""
+    symbol = f" &nbsp; ${entry.symbol}$" if entry.symbol else ""
+    formula = f"\n\n${entry.formula}$" if entry.formula else ""
+    st.markdown(
+        f"**{plain(entry.title)}**{symbol}  \n{entry.sentence}{formula}  \n:small[:gray[{plain(entry.source)}]]"
+    )
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        st.page_link(f"pages/{entry.page}.py", label=f"See it: {_TITLES[entry.page]}", icon=":material/visibility:")
+        if st.session_state.get(f"{page}.term") != entry.name:
+            st.button(
+                "Link",
+                key=f"{page}.link.{entry.name}",
+                type="tertiary",
+                icon=":material/link:",
+                help="Put this word into the address, to share it.",
+                on_click=_choose,
+                args=(page, entry.name),
+            )

@@ -1,0 +1,299 @@
+"""What a Hessian norm is made of: bounds, layer quantities, balls around w₀, and layer × layer blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+
+from dashboard.charts.style import BLUE, FONT_SIZE, GREEN, PURPLE, VERMILION, Style, hessian_style, signed, width_label
+from dashboard.charts.sweep import fitted
+from dashboard.views.hessian.figures import Seen, SeenPoint, finished, law_of, norm_note, of_series, seen, seen_measure
+from ntk_core.experiments.hessian.result import HessianBlocks, HessianPoint, HessianRun
+from ntk_core.experiments.hessian.spec import Series
+from ntk_core.runs import mean
+
+HEATMAP_HEIGHT = 380
+Of = Callable[[HessianPoint, HessianRun], float]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One number beside the norm, with how it is drawn; NaN where a run has none."""
+
+    of: Of
+    style: Style
+
+
+def _norm(_: HessianPoint, run: HessianRun) -> float:
+    return run.norm
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+MEASURED = Part(_norm, Style(BLUE, "solid", "circle", "measured ‖H‖"))
+BOUNDS = {
+    "bound": Part(
+        lambda _, run: run.bound.bound if run.bound else math.nan,
+        Style(VERMILION, "dash", "triangle-down", "bound of Theorem 3.1"),
+    ),
+    "exact": Part(lambda _, run: _or_nan(run.exact), Style(GREEN, "dot", "diamond", "closed form")),
+    "gradient": Part(
+        lambda _, run: run.parts.gradient_part if run.parts else math.nan,
+        Style(PURPLE, "dashdot", "square", "|φ''| ‖∇f‖²"),
+    ),
+    "lower": Part(
+        lambda _, run: run.parts.lower if run.parts else math.nan,
+        Style(VERMILION, "dash", "triangle-up", "lower bound |φ''| ‖∇f‖² − |φ'| ‖H‖"),
+    ),
+    "linear": Part(
+        lambda _, run: run.parts.linear_part if run.parts else math.nan,
+        Style(GREEN, "dot", "diamond", "|φ'| ‖H‖"),
+    ),
+}
+QUANTITIES = {
+    "b_max": Part(
+        lambda _, run: max(run.bound.b_max) if run.bound else math.nan,
+        Style(BLUE, "solid", "circle", "‖∂f/∂α‖<sub>∞</sub>, weighs the Hessian"),
+    ),
+    "b_norm": Part(
+        lambda _, run: max(run.bound.b_norm) if run.bound else math.nan,
+        Style(VERMILION, "dash", "square", "‖∂f/∂α‖<sub>2</sub>, weighs the gradient"),
+    ),
+    "q_l": Part(
+        lambda _, run: run.bound.q_l if run.bound else math.nan,
+        Style(GREEN, "dot", "diamond", "Q<sub>L</sub>"),
+    ),
+    "q_221": Part(
+        lambda _, run: run.bound.q_221 if run.bound else math.nan,
+        Style(PURPLE, "dashdot", "triangle-up", "Q<sub>2,2,1</sub>"),
+    ),
+}
+CLOSED_FORM_TITLES = {"shallow": "closed form max |H_ii|", "quadratic-bottleneck": "exact block of w<sub>2</sub>"}
+
+
+def bounded(points: Sequence[HessianPoint], series: Series) -> go.Figure | None:
+    """The measured norm of one network between its bounds; None where it has none."""
+    return _parts(points, series, {"norm": MEASURED, **BOUNDS}, "Hessian norm ‖H‖", least=2)
+
+
+def quantities(points: Sequence[HessianPoint], series: Series) -> go.Figure | None:
+    """The layer quantities of Theorem 3.1 of one network; None where they were not measured."""
+    return _parts(points, series, QUANTITIES, "largest over the layers", least=1)
+
+
+def _parts(
+    points: Sequence[HessianPoint], series: Series, parts: dict[str, Part], title: str, least: int
+) -> go.Figure | None:
+    own = of_series(points, series)
+    runs = [(point, run) for point in own for run in point.runs]
+    measured = {name: part for name, part in parts.items() if any(part.of(*each) > 0 for each in runs)}
+    if len(measured) < least:
+        return None
+    lines = {Series(name, "ntk"): seen(own, str(Series(name, "ntk")), part.of) for name, part in measured.items()}
+
+    def style(line: Series) -> Style:
+        known = measured[line.network].style
+        if line.network != "exact":
+            return known
+        return Style(known.color, known.dash, known.symbol, CLOSED_FORM_TITLES[series.network])
+
+    return finished(go.Figure(), lines, title, seen_measure("value"), (-0.5,), style)
+
+
+def parts_rows(points: Sequence[HessianPoint], series: Series) -> list[dict[str, object]]:
+    """One row a width: means of the norm, its bounds and the layer quantities."""
+    rows = []
+    for point in of_series(points, series):
+        row: dict[str, object] = {"width m": point.wide_width}
+        for part in (MEASURED, *BOUNDS.values(), *QUANTITIES.values()):
+            average = mean([value for run in point.runs if math.isfinite(value := part.of(point, run))])
+            if average.count:
+                row[_plain(part.style.title)] = average.value
+        rows.append(row)
+    return rows
+
+
+def bound_words(points: Sequence[HessianPoint], series: Series, output: str = "swish") -> str:
+    """What the figure of the bounds says."""
+    own = of_series(points, series)
+    runs = [run for point in own for run in point.runs]
+    title = hessian_style(*series, output).title
+    if any(run.bound for run in runs):
+        ratios = [run.bound.bound / run.norm for run in runs if run.bound and run.norm > 0]
+        law = law_of(own, BOUNDS["bound"].of)
+        trend = "" if law is None else f" It falls with exponent {signed(law.exponent)}."
+        return f"{title}: the bound of Theorem 3.1 is {min(ratios):.2g} to {max(ratios):.2g} times the norm.{trend}"
+    if any(run.parts for run in runs):
+        kept = sum(run.norm >= run.parts.lower * (1 - 1e-3) for run in runs if run.parts)
+        return f"{title}: the measured norm is above its lower bound in {kept} of {len(runs)} runs."
+    ratios = [run.norm / run.exact for run in runs if run.exact]
+    if not ratios:
+        return f"{title}: measured norm, without a bound, of {len(runs)} runs."
+    return f"{title}: the measured norm is {min(ratios):.3g} to {max(ratios):.3g} times its closed form."
+
+
+def quantity_words(points: Sequence[HessianPoint], series: Series) -> str:
+    """How the layer quantities scale."""
+    own = of_series(points, series)
+    laws = {part.style.title: law for part in QUANTITIES.values() if (law := law_of(own, part.of)) is not None}
+    said = ", ".join(f"{_plain(title)}: exponent {signed(law.exponent)}" for title, law in laws.items())
+    return f"Layer quantities of Theorem 3.1 against width. {said}."
+
+
+def median_words(points: Sequence[HessianPoint], series: Series) -> str:
+    """Medians of the closed form at each width, where there is one."""
+    medians = [
+        f"{float(np.median(values)):.3f} at m = {width_label(point.wide_width)}"
+        for point in of_series(points, series)
+        if (values := [run.exact for run in point.runs if run.exact is not None])
+    ]
+    return f"Median of the closed form: {', '.join(medians)}." if medians else ""
+
+
+def radii_of(points: Sequence[HessianPoint]) -> tuple[float, ...]:
+    """Radii whose balls were searched."""
+    return tuple(sorted({ball.radius for point in points for run in point.runs for ball in run.balls}))
+
+
+def ball_figure(points: Sequence[HessianPoint], radius: float, quantity: str, output: str = "swish") -> go.Figure:
+    """The largest ‖H‖ (or kernel change) met in the ball of this radius, and in random directions alone, by width.
+
+    ``quantity`` is ``"hessian"`` or ``"kernel_change"``.
+    """
+    lines: dict[Series, list[SeenPoint]] = {}
+    titles: dict[Series, Style] = {}
+    for series in dict.fromkeys(point.series for point in points):
+        base = hessian_style(*series, output)
+        for suffix, words, dash, symbol in (
+            ("", "at least", "solid", base.symbol),
+            ("_random", "random directions", "dot", "x-thin-open"),
+        ):
+            line = Series(f"{series.network}{suffix}", series.parameterization)
+            found = _in_balls(of_series(points, series), radius, quantity + suffix, str(line))
+            if found:
+                lines[line] = found
+                titles[line] = Style(base.color, dash, symbol, f"{base.title}, {words}")
+    title = "sup of ‖H‖ over the ball" if quantity == "hessian" else "sup of the relative kernel change"
+    return finished(go.Figure(), lines, title, seen_measure("sup"), (-0.5,), titles.__getitem__)
+
+
+def _in_balls(points: Sequence[HessianPoint], radius: float, field: str, line: str) -> list[SeenPoint]:
+    found = []
+    for point in points:
+        runs = tuple(
+            Seen(run.seed, getattr(ball, field), ball.converged, norm_note(run))
+            for run in point.runs
+            for ball in run.balls
+            if ball.radius == radius
+        )
+        if runs:
+            found.append(SeenPoint(point.wide_width, line, runs))
+    return found
+
+
+def ball_rows(points: Sequence[HessianPoint], output: str = "swish") -> list[dict[str, object]]:
+    """One row a network, width and radius: means over the seeds that were searched."""
+    rows: list[dict[str, object]] = []
+    for point in points:
+        for radius in radii_of([point]):
+            balls = [ball for run in point.runs for ball in run.balls if ball.radius == radius]
+            rows.append(
+                {
+                    "network": hessian_style(*point.series, output).title,
+                    "width m": point.wide_width,
+                    "radius R": radius,
+                    "‖H‖ at w₀": mean([run.norm for run in point.runs if run.balls]).value,
+                    "sup ‖H‖, at least": mean([ball.hessian for ball in balls]).value,
+                    "‖H‖ in random directions": mean([ball.hessian_random for ball in balls]).value,
+                    "sup kernel change, at least": mean([ball.kernel_change for ball in balls]).value,
+                    "kernel change in random directions": mean([ball.kernel_change_random for ball in balls]).value,
+                    "seeds": len(balls),
+                }
+            )
+    return rows
+
+
+def ball_takeaway(points: Sequence[HessianPoint], radius: float, quantity: str, output: str = "swish") -> str:
+    """How a sup over the ball goes with the width, one sentence a network."""
+    sentences = []
+    for series in dict.fromkeys(point.series for point in points):
+        found = _in_balls(of_series(points, series), radius, quantity, "line")
+        if found:
+            ends = [mean([run.value for run in each.runs]).value for each in (found[0], found[-1])]
+            law = fitted(found, "line", seen_measure("sup"))
+            trend = "" if law is None else f", fitted exponent {signed(law.exponent)}"
+            sentences.append(f"{hessian_style(*series, output).title}: from {ends[0]:.2g} to {ends[1]:.2g}{trend}.")
+    what = "Hessian norm" if quantity == "hessian" else "relative kernel change"
+    return f"Largest {what} met in the ball of radius {radius:g}, against width. {' '.join(sentences)}"
+
+
+def ball_words(points: Sequence[HessianPoint], radius: float, num_starts: int) -> str:
+    """How the figures of the balls came about."""
+    seeds = max((sum(bool(run.balls) for run in point.runs) for point in points), default=0)
+    return (
+        f"Ball of radius R = {radius:g} around w₀: the largest values that projected ascent from {num_starts} starts "
+        f"has met, lower bounds of the sup, for {seeds} seeds; dotted, the largest in as many random directions."
+    )
+
+
+def blocks_of(points: Sequence[HessianPoint], series: Series) -> tuple[int, HessianBlocks] | None:
+    """(width, blocks) of the widest point of a line that has them."""
+    kept = [(point.wide_width, point.blocks) for point in of_series(points, series) if point.blocks is not None]
+    return kept[-1] if kept else None
+
+
+def block_heatmap(blocks: HessianBlocks) -> go.Figure:
+    """‖H_{l,l'}‖ of every pair of layers, with its number in each cell."""
+    names = [layer_title(name) for name in blocks.layers]
+    norms = np.asarray(blocks.norms)
+    figure = go.Figure()
+    figure.add_heatmap(
+        z=norms,
+        x=names,
+        y=names,
+        text=[[f"{value:.2g}" for value in row] for row in norms],
+        texttemplate="%{text}",
+        textfont={"size": FONT_SIZE},
+        colorscale="Cividis",
+        colorbar={"thickness": 10, "tickfont": {"size": 11}, "nticks": 4, "tickformat": ".2~g"},
+        hovertemplate="%{y} × %{x}<br>norm %{z:.3g}<extra></extra>",
+    )
+    figure.update_xaxes(tickfont={"size": FONT_SIZE}, constrain="domain")
+    figure.update_yaxes(tickfont={"size": FONT_SIZE}, autorange="reversed", scaleanchor="x", constrain="domain")
+    return figure.update_layout(height=HEATMAP_HEIGHT, margin={"l": 4, "r": 4, "t": 40, "b": 4})
+
+
+def block_words(blocks: HessianBlocks, series: Series, width: int, output: str = "swish") -> str:
+    """What the heatmap shows."""
+    norms = np.asarray(blocks.norms)
+    row, column = np.unravel_index(np.argmax(norms), norms.shape)
+    first, second = (layer_title(blocks.layers[int(index)]) for index in (row, column))
+    known = "" if blocks.converged else " Some block norms did not reach their tolerance and may be larger."
+    return (
+        f"Norms of the Hessian's layer × layer blocks, {hessian_style(*series, output).title}, width {width:,}, seed "
+        f"{blocks.seed}, first input. The largest is {first} × {second} with {norms.max():.2g}.{known}"
+    )
+
+
+def block_rows(blocks: HessianBlocks) -> list[dict[str, object]]:
+    """One row a layer."""
+    names = [layer_title(name) for name in blocks.layers]
+    return [
+        {"layer": name, **dict(zip(names, row, strict=True))} for name, row in zip(names, blocks.norms, strict=True)
+    ]
+
+
+def _plain(title: str) -> str:
+    """A title without its subscripts, for text."""
+    return title.replace("<sub>", "").replace("</sub>", "")
+
+
+def layer_title(name: str) -> str:
+    """``layer 1`` for ``hidden1``."""
+    return name.replace("hidden", "layer ")

@@ -1,0 +1,239 @@
+"""Figures of the lecture that no other page has: two quantities of one run in one picture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from dashboard.charts.drawing import Drawing
+from dashboard.charts.style import (
+    FONT_SIZE,
+    GUIDE_COLOR,
+    MODEL_TITLES,
+    SEED_OPACITY,
+    method_style,
+    model_style,
+    network_style,
+    nth_style,
+    width_label,
+)
+from dashboard.charts.sweep import finish
+from dashboard.views.dag import figures as dag
+from dashboard.views.dynamics.ball import OUTSIDE, ball_radius
+from dashboard.views.optimization.figures import BOUND_TITLE, PL_BOUND_TITLE, rates_of
+from ntk_core.experiments.dag.result import DAGPoint
+from ntk_core.experiments.dag.spec import DRAWN
+from ntk_core.experiments.dynamics.result import DynamicsPoint
+from ntk_core.experiments.optimization.result import OptimizationPoint
+from ntk_core.runs import OUTCOME_WORDS
+from ntk_core.settings.vocabulary import OUTPUTS
+
+GRAPH_TITLES = {
+    DRAWN: "two neurons of in-degree 1",
+    "bottleneck-layer": "a layer of in-degree 2",
+    "bottleneck-repaired": "that layer, with edges added",
+}
+METHOD_MARK = 14
+DISTANCE_TICKS = (1, 2, 5, 10, 20, 50, 100)
+
+
+def curve_and_change(points: Sequence[DynamicsPoint], width: int, *, with_change: bool) -> Drawing:
+    """A trained network and its linear model as curves at one width; below, ΔK(t) of every width, this one strong."""
+    ordered = sorted(points, key=lambda point: point.width)
+    point = next(each for each in ordered if each.width == width)
+    run = point.runs[0]
+    rows_shown = 2 if with_change else 1
+    figure = make_subplots(rows=rows_shown, cols=1, vertical_spacing=0.17)
+    figure.add_scatter(
+        x=[row[0] for row in point.x],
+        y=[row[0] for row in point.y],
+        mode="markers",
+        marker={"color": GUIDE_COLOR, "size": 10},
+        name="training data",
+        row=1,
+        col=1,
+    )
+    for name, dash in (("network", "solid"), ("linearized", "dash")):
+        figure.add_scatter(
+            x=[row[0] for row in point.x_test],
+            y=[row[0] for row in getattr(run, name).test_outputs[-1]],
+            mode="lines",
+            line={"color": model_style(name).color, "dash": dash, "width": 3},
+            name=MODEL_TITLES[name],
+            hovertemplate=f"{MODEL_TITLES[name]}<br>x = %{{x:.2f}}<br>f = %{{y:.3f}}<extra></extra>",
+            row=1,
+            col=1,
+        )
+    figure.update_yaxes(title="f(x) at the end", row=1, col=1)
+    figure.update_xaxes(title="input x", title_standoff=4, row=1, col=1)
+    if with_change:
+        for index, each in enumerate(ordered):
+            path, style = each.runs[0], nth_style(index, f"ΔK(t), m = {width_label(each.width)}")
+            figure.add_scatter(
+                x=path.steps[1:],
+                y=path.change[1:],
+                mode="lines+markers",
+                line={"color": style.color, "dash": style.dash, "width": 4 if each.width == width else 1.5},
+                marker={"symbol": style.symbol, "size": 7 if each.width == width else 4},
+                opacity=1 if each.width == width else 0.55,
+                name=style.title,
+                hovertemplate=f"{style.title}<br>step %{{x:,}}<br>%{{y:.3g}}<extra></extra>",
+                row=2,
+                col=1,
+            )
+        figure.update_xaxes(type="log", title="step", dtick=1, tickformat=",~g", row=2, col=1)
+        figure.update_yaxes(type="log", title="ΔK(t)", dtick=1, tickformat=".4~g", row=2, col=1)
+    changes = ", ".join(f"{each.runs[0].sup_change:.2g} at width {each.width:,}" for each in ordered)
+    alt = f"Network and linear model after training at width {width:,}." + (
+        f" Largest kernel change: {changes}." if with_change else ""
+    )
+    rows: list[dict[str, object]] = [
+        {
+            "width m": each.width,
+            "ΔK": each.runs[0].sup_change,
+            "relative mean-squared difference": each.runs[0].sup_difference,
+            "seed": each.runs[0].seed,
+        }
+        for each in ordered
+    ]
+    return Drawing(finish(figure), alt, rows, ["One seed a width, square loss, gradient descent."])
+
+
+def loss_and_change(point: OptimizationPoint, output: str, *, with_loss: bool) -> Drawing:
+    """ΔK(t) of φ(f) and, below it, the loss with the bound of the theorem, at the smallest rate."""
+    runs = point.of(output, min(rates_of([point])))
+    style = network_style("fully-connected", output)
+    figure = make_subplots(rows=2 if with_loss else 1, cols=1, shared_xaxes=True, vertical_spacing=0.07)
+    panels = [("ΔK(t)", [run.change for run in runs]), ("loss L", [run.loss for run in runs])]
+    for row, (title, series) in enumerate(panels[: 1 + with_loss], start=1):
+        for number, (run, values) in enumerate(zip(runs, series, strict=True)):
+            figure.add_scatter(
+                x=run.steps,
+                y=values,
+                mode="lines",
+                line={"color": style.color, "dash": style.dash, "width": 3 if number == 0 else 1.5},
+                opacity=1 if number == 0 else SEED_OPACITY,
+                name=style.title,
+                showlegend=row == 1 and number == 0,
+                hovertemplate=f"seed {run.seed}<br>step %{{x:,}}<br>{title} %{{y:.3g}}<extra></extra>",
+                row=row,
+                col=1,
+            )
+        figure.update_yaxes(title=title, row=row, col=1)
+    is_promised = OUTPUTS[output].min_slope > 0
+    if with_loss:
+        figure.update_yaxes(type="log", dtick=1, exponentformat="power", row=2, col=1)
+    bounds = ((runs[0].bound(point.num_samples), BOUND_TITLE, "dash"), (runs[0].pl_bound(), PL_BOUND_TITLE, "dot"))
+    for bound, title, dash in bounds if with_loss and is_promised else ():
+        if bound is not None:
+            figure.add_scatter(
+                x=runs[0].steps,
+                y=bound,
+                mode="lines",
+                line={"color": GUIDE_COLOR, "dash": dash, "width": 2.5},
+                name=title,
+                hoverinfo="skip",
+                row=2,
+                col=1,
+            )
+    figure.update_yaxes(rangemode="tozero", row=1, col=1)
+    figure.update_xaxes(title="step", row=2 if with_loss else 1, col=1)
+    changes = ", ".join(f"{run.sup_change:.2g}" for run in runs)
+    alt = f"Kernel change behind {style.title} at width {point.width:,}: {changes}."
+    if with_loss:
+        ends = ", ".join(f"{run.loss[0]:.2g} to {run.loss[-1]:.1g} in {run.num_steps:,} steps" for run in runs)
+        alt += f" Loss from {ends}."
+    rows: list[dict[str, object]] = [
+        {
+            "seed": run.seed,
+            "ΔK": run.sup_change,
+            "first loss": run.loss[0],
+            "last loss": run.loss[-1],
+            "steps": run.num_steps,
+            "μ": run.min_eigenvalue,
+            "outcome": OUTCOME_WORDS[run.outcome],
+        }
+        for run in runs
+    ]
+    said = [] if is_promised else ["No ρ > 0 here: no bound is promised."]
+    caption = [f"Width {width_label(point.width)}, the smallest of three rates, {len(runs)} seeds.", *said]
+    return Drawing(finish(figure), alt, rows, caption)
+
+
+def graphs_against_width(points: Sequence[DAGPoint], graphs: Sequence[str], measure: str) -> Drawing:
+    """ΔK (``"change"``) or ‖H‖ (``"hessian"``) of some of three graphs against width."""
+    lines = dag.change_lines(points) if measure == "change" else dag.hessian_lines(points)
+    shown = [
+        replace(line, style=replace(line.style, title=GRAPH_TITLES[line.graph]))
+        for line in lines
+        if line.graph in graphs
+    ]
+    title = "kernel change ΔK" if measure == "change" else "Hessian norm ‖H‖"
+    widths = [point.width for point in points]
+    figure = dag.against(points, shown, widths, "width", title)
+    return Drawing(figure, dag.takeaway(points, shown, "width", title), dag.rows(points), dag.caption(points, shown))
+
+
+def methods_in_the_plane(point: DynamicsPoint, output: str, methods: Sequence[str] = ()) -> Drawing:
+    """Every method as one mark: how far its weights have moved, and how far its kernel; log–log."""
+    figure = go.Figure()
+    listed, rows = [], []
+    for method in dict.fromkeys(run.method for run in point.of(output)):
+        style = method_style(method)
+        runs = point.of(output, method)
+        rows += [
+            {
+                "method": style.title,
+                "seed": run.seed,
+                "sup ‖w − w₀‖₂": run.sup_distance,
+                "ΔK": run.sup_change,
+                "network": OUTCOME_WORDS[run.outcome],
+                "linear model": OUTCOME_WORDS[run.linearized.outcome],
+            }
+            for run in runs
+        ]
+        if methods and method not in methods:
+            continue
+        listed.append(f"{style.title} {runs[0].sup_distance:.2g} and {runs[0].sup_change:.2g}")
+        figure.add_scatter(
+            x=[run.sup_distance for run in runs],
+            y=[run.sup_change for run in runs],
+            mode="markers",
+            marker={"color": style.color, "symbol": style.symbol, "size": METHOD_MARK},
+            name=style.title,
+            hovertemplate=f"{style.title}<br>‖w − w₀‖₂ = %{{x:.3g}}<br>ΔK = %{{y:.3g}}<extra></extra>",
+        )
+    radius = ball_radius(point, output)
+    if radius is not None:
+        label = {
+            "text": f"{OUTSIDE:g} × as far as gradient descent",
+            "font": {"color": GUIDE_COLOR, "size": FONT_SIZE},
+            "textposition": "start",
+            "xanchor": "left",
+            "yanchor": "bottom",
+            "textangle": 0,
+        }
+        line = {"color": GUIDE_COLOR, "dash": "dash", "width": 1.5}
+        at = OUTSIDE * radius
+        figure.add_shape(type="line", yref="y domain", x0=at, x1=at, y0=0, y1=1, line=line, label=label)
+    distances = [run.sup_distance for run in point.of(output)]
+    changes = [run.sup_change for run in point.of(output)]
+    figure.update_xaxes(
+        type="log",
+        title="farthest ‖w − w<sub>0</sub>‖<sub>2</sub>",
+        tickvals=DISTANCE_TICKS,
+        ticktext=[f"{value:g}" for value in DISTANCE_TICKS],
+        range=_room(distances),
+    )
+    figure.update_yaxes(type="log", title="kernel change ΔK", dtick=1, tickformat=".4~g", range=_room(changes))
+    alt = f"Distance of the weights and kernel change at width {point.width:,}: {'; '.join(listed)}."
+    return Drawing(finish(figure), alt, rows, [f"Width {width_label(point.width)}, linear output, one seed a method."])
+
+
+def _room(values: Sequence[float]) -> list[float]:
+    """A logarithmic range around ``values`` with space for the marks."""
+    return [math.log10(min(values) / 1.6), math.log10(max(values) * 1.6)]

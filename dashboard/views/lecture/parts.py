@@ -1,0 +1,292 @@
+"""The lecture as a page shows it: one step at a time, by buttons, keys or address, also large for a projector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from dashboard.charts.drawing import Drawing, drawn_rows, enlarged
+from dashboard.components import export, session
+from dashboard.components.chart import chart, shown_charts
+from dashboard.components.gallery import gallery_result
+from dashboard.components.provenance import provenance_footer
+from dashboard.views.lecture.steps import STEPS, Step, named_option, option_name, step_index
+from dashboard.words.explanations import VEILED_KEY
+from dashboard.words.sentences import plain
+from ntk_core.errors import InvalidInput
+from ntk_core.runs import PRESETS
+
+PRESENTING = {"1": True, "true": True, "0": False, "false": False}
+PRESENT_KEY = "p"
+ARROWS, CLICKER = ("left", "right"), ("pageup", "pagedown")
+LARGER = 1.3
+PRESENTED_HEIGHT = 500
+# Letters of the whole page grow with the root's; the menu gives its room to the step.
+PRESENTER_STYLE = f"""
+html {{ font-size: {16 * LARGER:g}px !important }}
+[data-testid="stHeader"] {{ display: none }}
+[data-testid="stMainBlockContainer"] {{ padding: 0.6rem 2rem 0.5rem }}
+[data-testid="stMainBlockContainer"] h1 {{ padding: 0 0 0.2rem }}
+"""
+FORMULA_STYLE = """
+.katex-display { margin: 0.2em 0 0.5em; text-align: left; overflow: visible !important }
+/* What does not fit breaks into lines: the keyboard could not reach what scrolls. */
+[data-testid="stButtonGroup"] [role="radiogroup"] { flex-wrap: wrap; overflow: visible }
+@media (max-width: 640px) { .katex-display { font-size: 0.72em } .katex-display > .katex { white-space: normal } }
+"""
+
+
+@dataclass
+class _State:
+    """What the lecture remembers in this session.
+
+    Attributes:
+        answers: name of a step → index of the predicted choice, or None where the answer was asked for.
+        shown: name of a step → option of its figure, which waits for the answer.
+        notes: what was wrong with the address.
+    """
+
+    index: int = 0
+    presenting: bool = False
+    answers: dict[str, int | None] = field(default_factory=dict)
+    shown: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def step(self) -> Step:
+        return STEPS[self.index]
+
+    @property
+    def known(self) -> bool:
+        return self.step.name in self.answers
+
+    def query(self, index: int) -> dict[str, str]:
+        """The address of a step, in letters as large as now, with the option of its figure."""
+        step = STEPS[index]
+        option = self.shown.get(step.name, step.control.start)
+        return {
+            **({"step": step.name} if index else {}),
+            **({"present": "1"} if self.presenting else {}),
+            **({"show": option_name(option)} if option != step.control.start else {}),
+        }
+
+
+def lecture(page: str) -> None:
+    """The step that the address or this session is at."""
+    state: _State = st.session_state.setdefault(f"{page}.state", _State())
+    address = session.new_address(page)
+    if address is not None:
+        _read(page, state, address)
+    st.html(f"<style>{FORMULA_STYLE}{PRESENTER_STYLE if state.presenting else ''}</style>")
+    _bar(page, state)
+    for note in state.notes:
+        st.warning(plain(note))
+    step = state.step
+    st.title(step.title, anchor=False)
+    with st.container(horizontal=True, gap="large"):
+        for piece in step.formula:
+            st.latex(piece, width="content")
+    st.space("xsmall")
+    words, picture = st.columns([9, 11], gap="medium")
+    with words:
+        st.markdown(step.words)
+        _question(page, state)
+    with picture, shown_charts() as figures:
+        _figure(page, state)
+    _foot(page, state, figures)
+    session.show_address(page, state.query(state.index))
+
+
+def _read(page: str, state: _State, address: dict[str, str]) -> None:
+    """Take step, size and option over from an address; what cannot be used is told in one sentence each."""
+    state.notes, state.index, state.presenting = [], 0, False
+    for name, text in address.items():
+        try:
+            if name == "step":
+                state.index = step_index(text)
+            elif name == "present":
+                if text not in PRESENTING:
+                    raise InvalidInput("present", text, "1 for large letters, or 0")
+                state.presenting = PRESENTING[text]
+            elif name != "show":
+                raise InvalidInput(name, text, "only step, present and show")
+        except InvalidInput as error:
+            instead = " This is the first step." if name == "step" else ""
+            state.notes.append(f"In the address, {error}.{instead}")
+    step = state.step
+    state.shown.pop(step.name, None)
+    st.session_state.pop(_control_key(page, step), None)
+    if "show" in address and not state.notes:
+        try:
+            state.shown[step.name] = named_option(step, address["show"])
+        except InvalidInput as error:
+            state.notes.append(f"In the address, {error}.")
+
+
+def _move(state: _State, by: int) -> None:
+    """One step on or back; while presenting, the way on leads over the answer."""
+    state.notes = []
+    if by > 0 and state.presenting and not state.known:
+        state.answers[state.step.name] = None
+    else:
+        state.index = min(max(state.index + by, 0), len(STEPS) - 1)
+
+
+def _present(state: _State) -> None:
+    state.presenting = not state.presenting
+
+
+def _answer(state: _State, choice: int | None) -> None:
+    state.answers[state.step.name] = choice
+
+
+def _bar(page: str, state: _State) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        _turn(page, state, "top", ARROWS)
+        st.progress((state.index + 1) / len(STEPS), f"Step {state.index + 1} of {len(STEPS)}", width=200)
+        st.space("stretch")
+        _contents(page, state)
+        # A button, not a switch: while a switch has the focus the browser gives it all keys, a clicker's too.
+        st.button(
+            "Leave" if state.presenting else "Present",
+            key=f"{page}.present",
+            icon=":material/fullscreen_exit:" if state.presenting else ":material/slideshow:",
+            shortcut=PRESENT_KEY,
+            on_click=_present,
+            args=(state,),
+            help="Large letters for a projector; a clicker's keys turn the pages.",
+        )
+
+
+def _foot(page: str, state: _State, figures: Mapping[str, go.Figure]) -> None:
+    step = state.step
+    with st.container(horizontal=True, vertical_alignment="center"):
+        _turn(page, state, "bottom", CLICKER)
+        st.caption(step.source, width="content")
+        st.page_link(
+            f"pages/{step.page}.py",
+            label=step.invitation,
+            icon=":material/play_arrow:",
+            query_params={"preset": step.preset},
+        )
+        _export(page, step, figures)
+    if not state.presenting:
+        for result in (_results(step) or {}).values():
+            provenance_footer(result)
+
+
+def _turn(page: str, state: _State, place: str, keys: tuple[str, str]) -> None:
+    """Back and next with a key each; arrows above and a clicker's keys below, since a button has one key."""
+    last = state.index == len(STEPS) - 1
+    answers_first = state.presenting and not state.known
+    st.button(
+        "Back",
+        key=f"{page}.back.{place}",
+        icon=":material/arrow_back:",
+        shortcut=keys[0],
+        disabled=state.index == 0,
+        on_click=_move,
+        args=(state, -1),
+    )
+    st.button(
+        "Answer" if answers_first else "Next",
+        key=f"{page}.next.{place}",
+        type="primary",
+        icon=":material/arrow_forward:",
+        shortcut=keys[1],
+        disabled=last and not answers_first,
+        on_click=_move,
+        args=(state, 1),
+    )
+
+
+def _contents(page: str, state: _State) -> None:
+    with st.popover("All steps", icon=":material/list:"):
+        for index, step in enumerate(STEPS):
+            st.page_link(
+                f"pages/{page}.py",
+                label=f"{index + 1}. {step.title}",
+                query_params={"step": step.name, **state.query(index)},
+                disabled=index == state.index,
+            )
+
+
+def _question(page: str, state: _State) -> None:
+    """The question with its choices; once one is chosen, what the figure answers and why."""
+    question = state.step.question
+    st.markdown(f"**{'Predicted' if state.known else 'Predict first'}.** {question.text}")
+    if not state.known:
+        for index, choice in enumerate(question.choices):
+            st.button(choice, key=f"{page}.choice{index}", on_click=_answer, args=(state, index), width="stretch")
+        st.button(
+            "Show the answer", key=f"{page}.show", type="tertiary", on_click=_answer, args=(state, None)
+        )  # fmt: skip
+        return
+    chosen = state.answers[state.step.name]
+    right = question.choices[question.answer]
+    if chosen is None:
+        st.success(f"**{right}.**")
+    elif chosen == question.answer:
+        st.success(f"Right: **{right}.**")
+    else:
+        st.warning(f"You said “{question.choices[chosen]}”. It is: **{right}.**")
+    results = _results(state.step)
+    if results is not None:
+        st.markdown(question.why(results))
+    if state.index == len(STEPS) - 1:
+        hits = sum(state.answers.get(step.name) == step.question.answer for step in STEPS)
+        st.caption(f"You predicted {hits} of {len(STEPS)} figures.")
+
+
+def _figure(page: str, state: _State) -> None:
+    """The control and what it acts on; before the prediction the figure keeps the answer to itself."""
+    step, known = state.step, state.known
+    results = _results(step)
+    if results is None:
+        st.info("The results that this step shows are not here; `make gallery` computes them.")
+        return
+    control = step.control
+    key = _control_key(page, step) + ("" if known else VEILED_KEY)
+    if key not in st.session_state:
+        st.session_state[key] = state.shown.get(step.name, control.start) if known else control.start
+    chosen = st.segmented_control(
+        control.label,
+        list(control.options),
+        format_func=control.options.__getitem__,
+        required=True,
+        key=key,
+        disabled=not known,
+        label_visibility="collapsed",
+        help=None if known else "Predict first.",
+    )
+    drawn = step.draw(results, control.start if chosen is None else chosen, known)
+    if known:
+        state.shown[step.name] = chosen
+    else:
+        alt = f"{drawn.alt} The rest of the figure appears with the answer of step {state.index + 1}."
+        drawn = Drawing(drawn.figure, alt, drawn_rows(drawn.figure))
+    if state.presenting:
+        drawn = drawn._replace(figure=enlarged(drawn.figure, LARGER, PRESENTED_HEIGHT))
+    # Another key for another figure: a zoom belongs to one of them.
+    name = f"{page}.{step.name}" + ("" if known else VEILED_KEY)
+    chart(drawn.figure, name, drawn.alt, drawn.rows, drawn.caption)
+
+
+def _control_key(page: str, step: Step) -> str:
+    return f"{page}.{step.name}.control"
+
+
+def _export(page: str, step: Step, figures: Mapping[str, go.Figure]) -> None:
+    results = _results(step)
+    if results is not None:
+        runs = [export.Taken(name, result.spec, result, PRESETS[name].title) for name, result in results.items()]
+        export.export_several(page, step.title, runs, figures)
+
+
+def _results(step: Step) -> dict[str, Any] | None:
+    found = {name: gallery_result(name) for name in step.gallery}
+    return None if any(result is None for result in found.values()) else found

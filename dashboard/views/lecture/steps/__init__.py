@@ -1,0 +1,51 @@
+"""The source lecture as twelve steps, free of Streamlit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dashboard.views.lecture.steps._beyond import BEYOND
+from dashboard.views.lecture.steps._limits import LIMITS
+from dashboard.views.lecture.steps._linear import LINEAR
+from dashboard.views.lecture.steps._step import Control, Question, Step
+from dashboard.words.explanations import LECTURE, PREDICT, VEILED_KEY
+from dashboard.words.figure_words import FigureWords
+from ntk_core.errors import InvalidInput
+
+STEPS: tuple[Step, ...] = (*LINEAR, *LIMITS, *BEYOND)
+for _step in STEPS:  # the formula of a step stands above its figure
+    LECTURE[_step.name] = FigureWords("", _step.see, _step.finite_width, _step.terms)
+    LECTURE[_step.name + VEILED_KEY] = FigureWords("", PREDICT, _step.finite_width, _step.terms)
+
+__all__ = ["STEPS", "Control", "Question", "Step", "named_option", "option_name", "step_index"]
+
+
+def step_index(text: str) -> int:
+    """Index of the step that an address names, by its number from 1 or by its name.
+
+    Raises:
+        InvalidInput: for any other text.
+    """
+    names = [step.name for step in STEPS]
+    if text in names:
+        return names.index(text)
+    if text.isascii() and text.isdigit() and len(text) < 4 and 1 <= int(text) <= len(STEPS):
+        return int(text) - 1
+    raise InvalidInput("step", text, f"a number from 1 to {len(STEPS)}, or the name of a step, such as {names[1]}")
+
+
+def option_name(option: Any) -> str:
+    """What the address calls an option of a figure: ``0.5``, ``4``, ``bound``."""
+    return f"{option:g}" if isinstance(option, float) else str(option)
+
+
+def named_option(step: Step, text: str) -> Any:
+    """The option of the step's figure that an address names.
+
+    Raises:
+        InvalidInput: for any other text.
+    """
+    options = {option_name(option): option for option in step.control.options}
+    if text not in options:
+        raise InvalidInput("show", text, f"{', '.join(list(options)[:-1])} or {list(options)[-1]}")
+    return options[text]

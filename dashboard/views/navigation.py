@@ -1,0 +1,60 @@
+"""The pages: one table for the menu, the links between pages and the tests."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import streamlit as st
+
+from dashboard.views.entry import Page
+
+ICON = Path(__file__).parents[1] / "icon.svg"
+
+
+def _pages() -> Iterator[Page]:
+    for script in (Path(__file__).parents[2] / "pages").glob("*.py"):
+        stated: Page = importlib.import_module(f"dashboard.views.{script.stem}").PAGE
+        yield replace(stated, name=script.stem)
+
+
+# Every script in pages/ is a page.
+PAGES = tuple(sorted(_pages(), key=lambda page: page.place))
+ROOT_NAME = "home"
+_SHOWN = threading.Event()
+
+
+def menu() -> st.Page:
+    """Show the menu; the page that the URL asks for, the first one at the root."""
+    first, *others = PAGES
+    # The default page lives at the root and keeps the name that it is given here from all others.
+    home = st.Page(first.path, title=first.title, icon=first.icon, url_path=ROOT_NAME, default=True)
+    pages = [
+        home,
+        *(st.Page(each.path, title=each.title, icon=each.icon, url_path=each.name) for each in others),
+    ]
+
+    def go_home() -> None:
+        st.switch_page(home)
+
+    # Who opens it by its own name is led to the root.
+    pages.append(st.Page(go_home, title=first.title, url_path=first.name, visibility="hidden"))
+    opened = st.navigation(pages, position="top")
+    _SHOWN.set()
+    return opened
+
+
+def open_page(name: str) -> None:
+    """Show a page; its script in ``pages/`` does nothing else.
+
+    On a fresh server Streamlit runs a page that is opened by its URL without app.py, as it did before ``st.navigation``
+    existed; showing the menu once ends that, so the page starts over.
+    """
+    if not _SHOWN.is_set():
+        st.set_page_config(page_icon=str(ICON))  # before the menu, whose named icon would be fetched from another host
+        menu()
+        st.rerun()
+    importlib.import_module(f"dashboard.views.{name}.page").show()

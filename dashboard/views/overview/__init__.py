@@ -1,0 +1,5 @@
+"""The phenomenon in motion, three questions to begin with, and every page as a card."""
+
+from dashboard.views.entry import Page
+
+PAGE = Page("Overview", ":material/home:", "", place=0)

@@ -1,0 +1,79 @@
+"""The parts of the overview: the phenomenon in motion, three questions, and the pages as cards."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dashboard.charts.vector import letters
+from dashboard.components.export import export_menu
+from dashboard.components.gallery import gallery_result
+from dashboard.components.provenance import provenance_footer
+from dashboard.views.kernel_change import figures as kernel_change
+from dashboard.views.navigation import PAGES
+from dashboard.views.overview.living import living_picture
+from dashboard.views.overview.thumbnails import page_thumbnail
+from dashboard.words.figure_words import CHANGE_FORMULA
+
+TITLE = "When does a wide network become linear?"
+SHOWN = "liu-fig1-left"
+# Question, what it opens, and with which query.
+QUESTIONS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
+    ("When does the kernel stop moving?", "Run Figure 1 of the paper", "kernel_change", {"preset": SHOWN}),
+    ("What becomes small in a wide network?", "Lecture, step 2", "lecture", {"step": "hessian-and-ball"}),
+    ("What breaks it?", "Lecture, step 6", "lecture", {"step": "nonlinear-output"}),
+)
+CARD_PIXELS = 160
+
+
+def living(page: str) -> None:
+    """The picture that moves with its numbers; beside it one sentence and three questions."""
+    st.title(TITLE, anchor=False)
+    result = gallery_result(SHOWN)
+    picture, words = st.columns([7, 5], gap="large", vertical_alignment="center")
+    with words:
+        st.markdown(
+            "A network whose tangent kernel stays where it was while it learns is a linear model in its weights. "
+            "Behind a **linear output** wide networks come ever closer to that. Behind a softmax or swish they never "
+            "do."
+        )
+        _questions()
+    if result is None:
+        return
+    takeaway = kernel_change.takeaway(result.points)
+    with picture:
+        st.image(living_picture(result.points), width="stretch", alt=takeaway)
+        st.caption(CHANGE_FORMULA)
+        with st.expander("The numbers", icon=":material/table:"):
+            rows = kernel_change.width_rows(result.points)
+            st.dataframe(rows, hide_index=True, alt=takeaway, key=f"{page}.numbers")
+        figures = {takeaway: kernel_change.change_against_width(result.points, result.spec.widths)}
+        export_menu(page, TITLE, result.spec, result, figures)
+
+
+def _questions() -> None:
+    """Three questions to choose from."""
+    for question, opens, page, query in QUESTIONS:
+        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            st.page_link(f"pages/{page}.py", label=f"**{question}**", query_params=query, icon=":material/help:")
+            st.caption(opens, width="content")
+
+
+def cards(page: str) -> None:
+    """Every other page with its picture and the question that it answers."""
+    # As many in a row as there is room for, all of one size.
+    st.html(
+        f"<style>.st-key-{page}-cards {{ display: grid !important; grid-auto-rows: 1fr; "
+        f"grid-template-columns: repeat(auto-fill, minmax({CARD_PIXELS}px, 1fr)) }} "
+        f".st-key-{page}-cards > * {{ width: 100% !important; min-width: 0 }}</style>"
+    )
+    with st.container(horizontal=True, key=f"{page}-cards", gap="small"):
+        for entry in PAGES:
+            if not entry.question:
+                continue
+            with st.container(border=True, gap="xsmall", height="stretch"):
+                st.image(page_thumbnail(entry.name) or letters(entry.title), width="stretch", alt="")
+                st.page_link(entry.path, label=f"**{entry.title}**", icon=entry.icon)
+                st.caption(entry.question)
+    result = gallery_result(SHOWN)
+    if result is not None:
+        provenance_footer(result)

@@ -1,0 +1,66 @@
+"""Two to four runs of one experiment in one figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from dashboard.charts.style import output_title
+from dashboard.components.chart import chart, chooser
+from dashboard.components.export import Taken, export_several
+from dashboard.views.results.run_comparison import comparison_of, lines_of, measures_of, overlay, table, takeaway
+from dashboard.views.results.run_list import title_of
+from dashboard.views.results.stored_runs import shared_store
+from dashboard.words.run_words import LETTERS, labels
+from dashboard.words.sentences import plain
+from ntk_core.runs import ResultValue
+from ntk_core.settings.vocabulary import OUTPUTS
+
+
+def compared_runs(page: str, digests: Sequence[str]) -> None:
+    """The figure of these runs, or why there is none."""
+    if not 2 <= len(digests) <= len(LETTERS):
+        if len(digests) > len(LETTERS):
+            st.caption("Up to four runs of one experiment are compared in a figure.")
+        return
+    found = [shared_store().result(digest) for digest in digests]
+    results = [result for result in found if result is not None and result.points]
+    if len(results) < len(digests):
+        names = ", ".join(digest[:8] for digest, result in zip(digests, found, strict=True) if result is None)
+        st.caption(plain(f"A run without a result cannot be compared ({names or 'no points'}): open it and press Run."))
+        return
+    experiments = {result.spec.experiment for result in results}
+    ways = {id(comparison_of(result)) for result in results}
+    if len(experiments) > 1 or len(ways) > 1:
+        st.caption("Only runs that measure the same are compared in one figure.")
+        return
+    _figure(page, results)
+
+
+def _figure(page: str, results: Sequence[ResultValue]) -> None:
+    runs = list(zip(labels([result.spec for result in results]), results, strict=True))
+    how = comparison_of(results[0])
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.subheader(f"{title_of(results[0].spec.experiment)} compared", anchor=False, width="content")
+        measure = chooser("Measure", measures_of(runs, how), how.measures.__getitem__, key=f"{page}.measure",
+                          pixels=260, last=False)  # fmt: skip
+        lines = lines_of(runs, how)
+        line = chooser("Line", lines, _line_words, key=f"{page}.line", pixels=260, last=False)
+        axis = how.axes[0]
+        if len(how.axes) > 1:
+            axis = chooser("Against", how.axes, lambda each: each.title, key=f"{page}.axis", pixels=180, last=False)
+        above = st.container(width="content")
+    words, numbers = takeaway(runs, axis, measure, line), table(runs, axis, measure, line)
+    figure = overlay(runs, axis, measure, line)
+    without = sum(bool(row["did not converge"]) for row in numbers)
+    caption = [words] + (["Open markers: runs that did not converge; they are in no mean."] if without else [])
+    chart(figure, f"{page}.compared", words, numbers, caption)
+    with above:
+        taken = [Taken(f"run-{label[0]}", result.spec, result, f"Run {label[0]}") for label, result in runs]
+        export_several("compared-runs", "Runs compared", taken, {words: figure})
+
+
+def _line_words(line: tuple[Any, ...]) -> str:
+    return ", ".join(output_title(part) if part in OUTPUTS else str(part).replace("_", " ") for part in line)

@@ -1,0 +1,25 @@
+"""What has been computed: find it, open it, compare it, take it along."""
+
+import streamlit as st
+
+from dashboard.components import session
+from dashboard.views.results.compared_runs import compared_runs
+from dashboard.views.results.run_list import actions, address, chosen_runs, filters, open_address, rows
+from dashboard.words.sentences import plain
+from ntk_core.errors import InvalidInput
+
+PAGE = "results"
+
+
+def show() -> None:
+    """The page."""
+    st.title("What has been computed here?", anchor=False)
+    try:
+        open_address(session.new_address(PAGE))
+        found = filters()
+        actions()
+        compared_runs(PAGE, chosen_runs())
+        rows(found)
+        session.show_address(PAGE, address())
+    except InvalidInput as error:  # the database has gone away
+        st.error(plain(f"The results cannot be read: {error}."))

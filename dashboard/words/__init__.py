@@ -1,0 +1,1 @@
+"""What is said: sentences, explanations, the glossary; free of Streamlit."""

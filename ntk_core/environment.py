@@ -1,0 +1,61 @@
+"""What this machine and its environment variables state: where files belong, how much memory runs may use."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from ntk_core.errors import InvalidInput
+
+_NAME = "linearity-lab"
+MEMORY_VARIABLE = "LINEARITY_LAB_MEMORY_GIB"
+
+
+def data_directory() -> Path:
+    """The user's data directory of the lab by the platform's custom; not created here.
+
+    Raises:
+        RuntimeError: when the user has no home directory.
+    """
+    if sys.platform == "win32":
+        base = _absolute(os.environ.get("LOCALAPPDATA")) or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Application Support"
+    else:  # XDG Base Directory Specification: relative values must be ignored
+        base = _absolute(os.environ.get("XDG_DATA_HOME")) or Path.home() / ".local" / "share"
+    return base / _NAME
+
+
+def private_directory(path: Path) -> Path:
+    """``path``, created if need be and readable by its owner only (mode 700).
+
+    Raises:
+        OSError: when it cannot be made so.
+    """
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if os.name == "posix" and path.stat().st_mode & 0o777 != 0o700:
+        path.chmod(0o700)
+    return path
+
+
+def _absolute(text: str | None) -> Path | None:
+    return Path(text) if text and os.path.isabs(text) else None
+
+
+def stated_memory() -> float | None:
+    """Bytes that a run may use as ``LINEARITY_LAB_MEMORY_GIB`` says; None where it says nothing.
+
+    Raises:
+        InvalidInput: when it is not a number above 0.
+    """
+    given = os.environ.get(MEMORY_VARIABLE)
+    if not given:
+        return None
+    try:
+        gibibytes = float(given)
+    except ValueError:
+        gibibytes = -1.0
+    if not 0 < gibibytes < 1e6:
+        raise InvalidInput(MEMORY_VARIABLE, given, "a number of GiB above 0")
+    return gibibytes * 2**30
