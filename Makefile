@@ -50,7 +50,7 @@ bench: $(DEV)
 	$(BIN)/python -m benchmarks.table
 
 # What runs in a minute and meets every requirement.
-SAMPLE := tests/core tests/store tests/dashboard/test_settings.py tests/dashboard/test_limits.py tests/hosting \
+SAMPLE := tests/runs tests/data tests/dashboard/test_settings.py tests/dashboard/test_limits.py tests/hosting \
   tests/kernels/test_empirical.py tests/early_time/test_linear_models.py
 
 lowest: RESOLUTION := lowest-direct

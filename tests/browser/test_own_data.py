@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import READY, wait_until
-from tests.uploads.files import arrays, blobs, flowers, pets
+from tests.data.uploads.files import arrays, blobs, flowers, pets
 
 pytestmark = pytest.mark.browser
 TIMEOUT_MS = 60_000

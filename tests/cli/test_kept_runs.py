@@ -15,7 +15,7 @@ from ntk_core.runs import digest
 from ntk_core.runs.citation import cite_run
 from ntk_core.runs.events import parse_event
 from ntk_core.runs.store import Store
-from tests.store.made_runs import SPEC, point, result, spec
+from tests.runs.store.made_runs import SPEC, point, result, spec
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from ntk_core.cli import main
 from ntk_core.data import load_dataset
-from tests.uploads.files import blobs, flowers, pets
+from tests.data.uploads.files import blobs, flowers, pets
 
 MODEL = """
 import jax, jax.numpy as jnp

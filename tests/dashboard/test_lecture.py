@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dashboard.charts.drawing import VEILED, drawn_rows, enlarged
+from dashboard.charts.chart import VEILED, drawn_rows, enlarged
 from dashboard.components.gallery import gallery_result
 from dashboard.views.hessian.figures import of_series
 from dashboard.views.lecture import exact_figures as lecture_exact
@@ -199,7 +199,7 @@ def test_every_option_draws_from_the_gallery_and_a_veiled_figure_gives_nothing_a
     found = results(step)
     whole = step.draw(found, option, True)
     assert whole.rows
-    assert whole.alt.endswith(".")
+    assert whole.takeaway.endswith(".")
     points = [value for trace in whole.figure.data for value in trace.y if isinstance(value, (int, float))]
     assert len(points) >= 4
     large = enlarged(whole.figure, 1.5, 600)

@@ -14,7 +14,7 @@ from ntk_core.data.uploads import Choices, Cleaned, clean_upload, keep_upload, p
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from tests.dashboard.open_pages import checked, open_page, words
-from tests.uploads.files import arrays, blobs, flowers, pets
+from tests.data.uploads.files import arrays, blobs, flowers, pets
 
 PAGE = "own_data"
 

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import plotly.graph_objects as go
 
-from dashboard.charts.drawing import Drawing
+from dashboard.charts.chart import Chart
 from dashboard.charts.style import FONT_SIZE, GUIDE_COLOR, Style, network_style, signed, width_label
 from dashboard.charts.sweep import finish, fitted
 from dashboard.views.hessian.figures import Seen, SeenPoint, finished, seen_measure
@@ -45,7 +45,7 @@ def kernel_entry(width: int, seed: int = 0) -> float:
     return float(np.mean((1 - np.tanh(weights * INPUT) ** 2) ** 2) * INPUT**2)
 
 
-def diagonal(width: int, narrowest: int) -> Drawing:
+def diagonal(width: int, narrowest: int) -> Chart:
     """Every diagonal entry of the Hessian over its weight, between the bounds ±β x²/√m.
 
     The vertical axis is that of the smallest width to be shown, so that entries are seen to shrink.
@@ -86,7 +86,7 @@ def diagonal(width: int, narrowest: int) -> Drawing:
         f"the kernel K(x, x) is {kernel:.2f}."
     )
     drawn = [f"The first {MOST_DRAWN:,} of {width:,} neurons are drawn."] if width > MOST_DRAWN else []
-    return Drawing(finish(figure), alt, rows, ["Computed on this page: σ = tanh, x = 1, one seed.", *drawn])
+    return Chart(finish(figure), alt, rows, ["Computed on this page: σ = tanh, x = 1, one seed.", *drawn])
 
 
 @functools.lru_cache(maxsize=4)
@@ -106,12 +106,12 @@ def norm_points(law: Law) -> dict[str, list[SeenPoint]]:
     return found
 
 
-def two_norms(law: Law) -> Drawing:
+def two_norms(law: Law) -> Chart:
     """‖b‖_∞ falls like m^(-1/2), up to a logarithm for normal v; ‖b‖₂ stays at 1."""
     return drawn_norms(norm_points(law), f"Drawn on this page: {LAW_TITLES[law]}, {NORM_SEEDS} seeds")
 
 
-def drawn_norms(points: dict[str, list[SeenPoint]], origin: str) -> Drawing:
+def drawn_norms(points: dict[str, list[SeenPoint]], origin: str) -> Chart:
     """Both norms against width, with their fitted exponents."""
     lines = {Series(name, "ntk"): found for name, found in points.items()}
 
@@ -136,4 +136,4 @@ def drawn_norms(points: dict[str, list[SeenPoint]], origin: str) -> Drawing:
     ]
     first, last = (width_label(points["b_max"][index].width) for index in (0, -1))
     alt = f"Norms of ∂f/∂α against width from {first} to {last}: {said}."
-    return Drawing(figure, alt, rows, [f"{origin}."])
+    return Chart(figure, alt, rows, [f"{origin}."])

@@ -9,7 +9,7 @@ from dataclasses import replace
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from dashboard.charts.drawing import Drawing
+from dashboard.charts.chart import Chart
 from dashboard.charts.style import (
     FONT_SIZE,
     GUIDE_COLOR,
@@ -41,7 +41,7 @@ METHOD_MARK = 14
 DISTANCE_TICKS = (1, 2, 5, 10, 20, 50, 100)
 
 
-def curve_and_change(points: Sequence[DynamicsPoint], width: int, *, with_change: bool) -> Drawing:
+def curve_and_change(points: Sequence[DynamicsPoint], width: int, *, with_change: bool) -> Chart:
     """A trained network and its linear model as curves at one width; below, ΔK(t) of every width, this one strong."""
     ordered = sorted(points, key=lambda point: point.width)
     point = next(each for each in ordered if each.width == width)
@@ -100,10 +100,10 @@ def curve_and_change(points: Sequence[DynamicsPoint], width: int, *, with_change
         }
         for each in ordered
     ]
-    return Drawing(finish(figure), alt, rows, ["One seed a width, square loss, gradient descent."])
+    return Chart(finish(figure), alt, rows, ["One seed a width, square loss, gradient descent."])
 
 
-def loss_and_change(point: OptimizationPoint, output: str, *, with_loss: bool) -> Drawing:
+def loss_and_change(point: OptimizationPoint, output: str, *, with_loss: bool) -> Chart:
     """ΔK(t) of φ(f) and, below it, the loss with the bound of the theorem, at the smallest rate."""
     runs = point.of(output, min(rates_of([point])))
     style = network_style("fully-connected", output)
@@ -161,10 +161,10 @@ def loss_and_change(point: OptimizationPoint, output: str, *, with_loss: bool) -
     ]
     said = [] if is_promised else ["No ρ > 0 here: no bound is promised."]
     caption = [f"Width {width_label(point.width)}, the smallest of three rates, {len(runs)} seeds.", *said]
-    return Drawing(finish(figure), alt, rows, caption)
+    return Chart(finish(figure), alt, rows, caption)
 
 
-def graphs_against_width(points: Sequence[DAGPoint], graphs: Sequence[str], measure: str) -> Drawing:
+def graphs_against_width(points: Sequence[DAGPoint], graphs: Sequence[str], measure: str) -> Chart:
     """ΔK (``"change"``) or ‖H‖ (``"hessian"``) of some of three graphs against width."""
     lines = dag.change_lines(points) if measure == "change" else dag.hessian_lines(points)
     shown = [
@@ -175,10 +175,10 @@ def graphs_against_width(points: Sequence[DAGPoint], graphs: Sequence[str], meas
     title = "kernel change ΔK" if measure == "change" else "Hessian norm ‖H‖"
     widths = [point.width for point in points]
     figure = dag.against(points, shown, widths, "width", title)
-    return Drawing(figure, dag.takeaway(points, shown, "width", title), dag.rows(points), dag.caption(points, shown))
+    return Chart(figure, dag.takeaway(points, shown, "width", title), dag.rows(points), dag.caption(points, shown))
 
 
-def methods_in_the_plane(point: DynamicsPoint, output: str, methods: Sequence[str] = ()) -> Drawing:
+def methods_in_the_plane(point: DynamicsPoint, output: str, methods: Sequence[str] = ()) -> Chart:
     """Every method as one mark: how far its weights have moved, and how far its kernel; log–log."""
     figure = go.Figure()
     listed, rows = [], []
@@ -231,7 +231,7 @@ def methods_in_the_plane(point: DynamicsPoint, output: str, methods: Sequence[st
     )
     figure.update_yaxes(type="log", title="kernel change ΔK", dtick=1, tickformat=".4~g", range=_room(changes))
     alt = f"Distance of the weights and kernel change at width {point.width:,}: {'; '.join(listed)}."
-    return Drawing(finish(figure), alt, rows, [f"Width {width_label(point.width)}, linear output, one seed a method."])
+    return Chart(finish(figure), alt, rows, [f"Width {width_label(point.width)}, linear output, one seed a method."])
 
 
 def _room(values: Sequence[float]) -> list[float]:

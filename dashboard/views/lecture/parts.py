@@ -9,7 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
-from dashboard.charts.drawing import Drawing, drawn_rows, enlarged
+from dashboard.charts.chart import Chart, drawn_rows, enlarged
 from dashboard.components import export, session
 from dashboard.components.chart import chart, shown_charts
 from dashboard.components.gallery import gallery_result
@@ -267,13 +267,13 @@ def _figure(page: str, state: _State) -> None:
     if known:
         state.shown[step.name] = chosen
     else:
-        alt = f"{drawn.alt} The rest of the figure appears with the answer of step {state.index + 1}."
-        drawn = Drawing(drawn.figure, alt, drawn_rows(drawn.figure))
+        alt = f"{drawn.takeaway} The rest of the figure appears with the answer of step {state.index + 1}."
+        drawn = Chart(drawn.figure, alt, drawn_rows(drawn.figure))
     if state.presenting:
         drawn = drawn._replace(figure=enlarged(drawn.figure, LARGER, PRESENTED_HEIGHT))
     # Another key for another figure: a zoom belongs to one of them.
     name = f"{page}.{step.name}" + ("" if known else VEILED_KEY)
-    chart(drawn.figure, name, drawn.alt, drawn.rows, drawn.caption)
+    chart(drawn.figure, name, drawn.takeaway, drawn.rows, drawn.caption)
 
 
 def _control_key(page: str, step: Step) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dashboard.charts.drawing import Drawing, veiled
+from dashboard.charts.chart import Chart, veiled
 from dashboard.charts.style import width_label
 from dashboard.views.dag import figures as dag
 from dashboard.views.early_time import figures as early_time
@@ -20,19 +20,19 @@ GRAPHS = (DRAWN, "bottleneck-layer", "bottleneck-repaired")
 PLAIN = "gradient-descent"
 
 
-def _graphs(results: Results, view: Any, known: bool) -> Drawing:
+def _graphs(results: Results, view: Any, known: bool) -> Chart:
     if view == "dropped":
         result = results["zhu-fig2"]
         lines = dag.change_lines(result.points)
         figure = dag.against(result.points, lines, result.spec.widths, "in-degree", "kernel change ΔK")
         words = dag.takeaway(result.points, lines, "in-degree", "kernel change ΔK")
-        return Drawing(figure, words, dag.rows(result.points), dag.caption(result.points, lines))
+        return Chart(figure, words, dag.rows(result.points), dag.caption(result.points, lines))
     points = results["zhu-bottleneck-neurons"].points
     drawn = lecture.graphs_against_width(points, GRAPHS, view)
     if known:
         return drawn
     first = min(point.width for point in points)
-    return Drawing(veiled(drawn.figure, first), "Kernel change of three graphs at the smallest width.", [])
+    return Chart(veiled(drawn.figure, first), "Kernel change of three graphs at the smallest width.", [])
 
 
 def _why_graphs(results: Results) -> str:
@@ -48,20 +48,20 @@ def _why_graphs(results: Results) -> str:
     )
 
 
-def _early(results: Results, source: Any, known: bool) -> Drawing:
+def _early(results: Results, source: Any, known: bool) -> Chart:
     name, _, value = source.partition(":")
     point = next(point for point in results[name].points if point.value == int(value))
     runs = point.runs
     figure = early_time.along_training(runs, "test loss")
     words = early_time.takeaway(runs)
     if known:
-        return Drawing(figure, words, early_time.training_rows(runs), [words, *early_time.caption(point, runs)[:1]])
+        return Chart(figure, words, early_time.training_rows(runs), [words, *early_time.caption(point, runs)[:1]])
     phase = runs[0].steps[runs[0].linear_phase]
     early = veiled(figure, phase / 10)
     # The vertical lines and their words name the moments that are asked for.
     early.layout.shapes, early.layout.annotations = (), early.layout.annotations[-1:]
     early.update_xaxes(range=[0, math.log10(runs[0].steps[-1])])
-    return Drawing(early, "Test loss of network and linear model in the first steps.", [])
+    return Chart(early, "Test loss of network and linear model in the first steps.", [])
 
 
 def _why_early(results: Results) -> str:
@@ -90,12 +90,12 @@ def gap_before(run: Any) -> float:
     return max(abs(net - lin) / lin for net, lin in list(pairs)[: run.linear_phase + 1])
 
 
-def _methods(results: Results, width: Any, known: bool) -> Drawing:
+def _methods(results: Results, width: Any, known: bool) -> Chart:
     point = next(point for point in results["beyond-gradient-descent"].points if point.width == width)
     shown = lecture.methods_in_the_plane(point, "linear", () if known else (PLAIN,))
     if known:
         return shown
-    return Drawing(shown.figure, "Distance and kernel change of gradient descent alone.", [])
+    return Chart(shown.figure, "Distance and kernel change of gradient descent alone.", [])
 
 
 def _why_methods(results: Results) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboard.charts.drawing import Drawing, veiled
+from dashboard.charts.chart import Chart, veiled
 from dashboard.charts.style import output_title, width_label
 from dashboard.charts.sweep import fitted, mean_line
 from dashboard.views.hessian import figures as hessian
@@ -24,11 +24,11 @@ QUADRATIC = Series("quadratic-bottleneck", "ntk")
 PLAIN_START = "random"
 
 
-def _nonlinear(results: Results, view: Any, known: bool) -> Drawing:
+def _nonlinear(results: Results, view: Any, known: bool) -> Chart:
     if view == "change":
         points = results["liu-fig1-left"].points
         figure = kernel_change.change_against_width(points)
-        drawn = Drawing(
+        drawn = Chart(
             figure, kernel_change.takeaway(points), kernel_change.width_rows(points), kernel_change.caption(points)[1:]
         )
         first = min(point.width for point in points)
@@ -37,16 +37,16 @@ def _nonlinear(results: Results, view: Any, known: bool) -> Drawing:
         first = min(point.wide_width for point in points)
         if view == "norm":
             figure = hessian.against_width(points)
-            drawn = Drawing(figure, hessian.takeaway(points, "‖H‖"), hessian.norm_rows(points))
+            drawn = Chart(figure, hessian.takeaway(points, "‖H‖"), hessian.norm_rows(points))
         else:
             found = hessian_parts.bounded(points, NONLINEAR_OUTPUT)
             if found is None:
                 raise LookupError("liu-nonlinear-output has no lower bound")
             words = hessian_parts.bound_words(points, NONLINEAR_OUTPUT)
-            drawn = Drawing(found, words, hessian_parts.parts_rows(points, NONLINEAR_OUTPUT), [words])
+            drawn = Chart(found, words, hessian_parts.parts_rows(points, NONLINEAR_OUTPUT), [words])
     if known:
         return drawn
-    return Drawing(veiled(drawn.figure, first), "Kernel change of three outputs at the smallest width.", [])
+    return Chart(veiled(drawn.figure, first), "Kernel change of three outputs at the smallest width.", [])
 
 
 def _why_nonlinear(results: Results) -> str:
@@ -66,16 +66,16 @@ def _why_nonlinear(results: Results) -> str:
     )
 
 
-def _bottleneck(results: Results, view: Any, known: bool) -> Drawing:
+def _bottleneck(results: Results, view: Any, known: bool) -> Chart:
     if view == "neighbors":
         points = [p for p in results["liu-table1"].points if p.series in (LINEAR_OUTPUT, NARROW)]
         figure = hessian.against_width(points)
-        drawn = Drawing(figure, hessian.takeaway(points, "‖H‖"), hessian.norm_rows(points))
+        drawn = Chart(figure, hessian.takeaway(points, "‖H‖"), hessian.norm_rows(points))
         first = min(point.wide_width for point in points)
     elif view == "itself":
         points = results["liu-fig2"].points
         figure = kernel_change.change_against_width(points, swept="bottleneck_width")
-        drawn = Drawing(
+        drawn = Chart(
             figure, kernel_change.takeaway(points), kernel_change.width_rows(points), kernel_change.caption(points)[1:]
         )
         first = min(point.width for point in points)
@@ -85,12 +85,12 @@ def _bottleneck(results: Results, view: Any, known: bool) -> Drawing:
         if found is None:
             raise LookupError("liu-theorem41 has no closed form")
         words = hessian_parts.median_words(points, QUADRATIC)
-        drawn = Drawing(found, words, hessian_parts.parts_rows(points, QUADRATIC), [words])
+        drawn = Chart(found, words, hessian_parts.parts_rows(points, QUADRATIC), [words])
         first = min(point.wide_width for point in points)
     return (
         drawn
         if known
-        else Drawing(veiled(drawn.figure, first), "‖H‖ with and without a bottleneck at the smallest width.", [])
+        else Chart(veiled(drawn.figure, first), "‖H‖ with and without a bottleneck at the smallest width.", [])
     )
 
 
@@ -108,7 +108,7 @@ def _why_bottleneck(results: Results) -> str:
     )
 
 
-def _optimization(results: Results, output: Any, known: bool) -> Drawing:
+def _optimization(results: Results, output: Any, known: bool) -> Chart:
     widest = max(results["liu-section5"].points, key=lambda point: point.width)
     return lecture.loss_and_change(widest, output, with_loss=known)
 
@@ -127,7 +127,7 @@ def _why_optimization(results: Results) -> str:
     )
 
 
-def _lazy(results: Results, view: Any, known: bool) -> Drawing:
+def _lazy(results: Results, view: Any, known: bool) -> Chart:
     points = results["liu-lazy"].points
     if view == "outputs":
         output = lazy.nonlinear(points)
@@ -142,8 +142,8 @@ def _lazy(results: Results, view: Any, known: bool) -> Drawing:
         words = lazy.takeaway(points, road, "linear", lazy.KAPPA)
     if known:
         caption = lazy.caption(points, "scale" if view == "scale" else "width", "linear", lazy.KAPPA)
-        return Drawing(figure, words, lazy.rows(points), caption)
-    return Drawing(veiled(figure, keep=("kernel of α f",)), "Kernel change of f against width.", [])
+        return Chart(figure, words, lazy.rows(points), caption)
+    return Chart(veiled(figure, keep=("kernel of α f",)), "Kernel change of f against width.", [])
 
 
 def _why_lazy(results: Results) -> str:

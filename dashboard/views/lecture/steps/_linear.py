@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboard.charts.drawing import Drawing, veiled
+from dashboard.charts.chart import Chart, veiled
 from dashboard.charts.style import width_label
 from dashboard.views.hessian import figures as hessian
 from dashboard.views.hessian import part_figures as hessian_parts
@@ -26,7 +26,7 @@ def exponent(law: PowerLaw | None) -> str:
     return "–" if law is None else f"$m^{{{law.exponent:.2f} \\pm {law.interval:.2f}}}$"
 
 
-def _curves(results: Results, width: Any, known: bool) -> Drawing:
+def _curves(results: Results, width: Any, known: bool) -> Chart:
     return lecture.curve_and_change(results["curves-in-one-dimension"].points, width, with_change=known)
 
 
@@ -46,16 +46,16 @@ def largest_in_ball(points: list[HessianPoint], radius: float) -> dict[int, floa
     }
 
 
-def _ball(results: Results, radius: Any, known: bool) -> Drawing:
+def _ball(results: Results, radius: Any, known: bool) -> Chart:
     result = results["liu-ball"]
     points = result.points
     figure = hessian_parts.ball_figure(points, radius, "kernel_change")
     words = hessian_parts.ball_words(points, radius, result.spec.num_starts)
     if not known:
-        return Drawing(veiled(figure, min(point.wide_width for point in points)), words, [])
+        return Chart(veiled(figure, min(point.wide_width for point in points)), words, [])
     found = largest_in_ball(hessian.of_series(points, LINEAR_OUTPUT), radius)
     said = ", ".join(f"{value:.2g} at width {width:,}" for width, value in found.items())
-    return Drawing(
+    return Chart(
         figure, f"{words} Kernel change behind a linear output: {said}.", hessian_parts.ball_rows(points), [words]
     )
 
@@ -71,7 +71,7 @@ def _why_ball(results: Results) -> str:
     )
 
 
-def _diagonal(_: Results, width: Any, known: bool) -> Drawing:
+def _diagonal(_: Results, width: Any, known: bool) -> Chart:
     return lecture_exact.diagonal(width if known else DIAGONAL_WIDTHS[0], DIAGONAL_WIDTHS[0])
 
 
@@ -85,7 +85,7 @@ def _why_diagonal(results: Results) -> str:
     )
 
 
-def _norms(results: Results, kind: Any, known: bool) -> Drawing:
+def _norms(results: Results, kind: Any, known: bool) -> Chart:
     if kind in lecture_exact.LAW_TITLES:
         drawn = lecture_exact.two_norms(kind)
     else:
@@ -100,7 +100,7 @@ def _norms(results: Results, kind: Any, known: bool) -> Drawing:
     if known:
         return drawn
     kept = hessian_parts.QUANTITIES["b_max"].style.title
-    return Drawing(veiled(drawn.figure, keep=(kept,)), "The largest entry of ∂f/∂α against width.", [])
+    return Chart(veiled(drawn.figure, keep=(kept,)), "The largest entry of ∂f/∂α against width.", [])
 
 
 def _why_norms(results: Results) -> str:
@@ -112,11 +112,11 @@ def _why_norms(results: Results) -> str:
     )
 
 
-def _deep(results: Results, view: Any, known: bool) -> Drawing:
+def _deep(results: Results, view: Any, known: bool) -> Chart:
     if view == "architectures":
         points = [point for point in results["liu-table1"].points if point.network in DEEP]
         figure = hessian.against_width(points)
-        drawn = Drawing(figure, hessian.takeaway(points, "‖H‖"), hessian.norm_rows(points))
+        drawn = Chart(figure, hessian.takeaway(points, "‖H‖"), hessian.norm_rows(points))
     else:
         points = list(results["liu-theorem31"].points)
         parts, words = (
@@ -127,11 +127,11 @@ def _deep(results: Results, view: Any, known: bool) -> Drawing:
         found = parts(points, LINEAR_OUTPUT)
         if found is None:
             raise LookupError("liu-theorem31 has no layer quantities")
-        drawn = Drawing(found, words(points, LINEAR_OUTPUT), hessian_parts.parts_rows(points, LINEAR_OUTPUT))
+        drawn = Chart(found, words(points, LINEAR_OUTPUT), hessian_parts.parts_rows(points, LINEAR_OUTPUT))
     if known:
         return drawn
     first = min(point.wide_width for point in points)
-    return Drawing(veiled(drawn.figure, first), "Hessian norm and its bound at the smallest width.", [])
+    return Chart(veiled(drawn.figure, first), "Hessian norm and its bound at the smallest width.", [])
 
 
 def _why_deep(results: Results) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.charts.drawing import Drawing
+from dashboard.charts.chart import Chart
 
 Results = Mapping[str, Any]
 
@@ -72,4 +72,4 @@ class Step:
     page: str
     preset: str
     invitation: str
-    draw: Callable[[Results, Any, bool], Drawing]
+    draw: Callable[[Results, Any, bool], Chart]

@@ -9,7 +9,7 @@ import pytest
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import digest
 from ntk_core.runs.store import Store, _store
-from tests.store.made_runs import point, result, spec
+from tests.runs.store.made_runs import point, result, spec
 
 
 @pytest.fixture

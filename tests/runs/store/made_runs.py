@@ -8,7 +8,7 @@ from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelC
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import Provenance
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SPEC = KernelChangeSpec(widths=(10, 20), num_seeds=1)
 PROVENANCE = Provenance(versions={"jax": "0"}, platform="p", device="cpu", dtype="float32", started_at="2026-01-01")
 

@@ -9,10 +9,10 @@ import sys
 
 from ntk_core.runs import digest
 from ntk_core.runs.store import Store
-from tests.store.made_runs import ROOT, SPEC, point, result, spec
+from tests.runs.store.made_runs import ROOT, SPEC, point, result, spec
 
 BEGIN = (
-    "import os, signal, sys, tests.store.made_runs as made\n"
+    "import os, signal, sys, tests.runs.store.made_runs as made\n"
     "from ntk_core.runs.store import Store\n"
     "store = Store(sys.argv[1], max_bytes=int(sys.argv[2])); number = int(sys.argv[3])\n"
 )

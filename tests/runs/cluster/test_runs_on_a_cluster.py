@@ -20,7 +20,7 @@ from ntk_core.runs import run
 from ntk_core.runs.events import Ended, Estimated, PointFailed, PointFinished, PointProgress, PointStarted
 from ntk_core.settings.grammar import with_settings
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 pytestmark = [pytest.mark.usefixtures("quick_compilation"), pytest.mark.timeout(600)]
 
 TINY_SETTINGS = {

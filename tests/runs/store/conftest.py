@@ -10,8 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from ntk_core.runs.store import Store
-from tests.store import postgres_cluster
-from tests.store.made_runs import result, spec
+from tests.runs.store import postgres_cluster
+from tests.runs.store.made_runs import result, spec
 
 
 @pytest.fixture(scope="session")

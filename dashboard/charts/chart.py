@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
@@ -13,13 +13,24 @@ from dashboard.charts.style import FONT_SIZE, GUIDE_COLOR
 VEILED = "the rest appears with the answer"
 
 
-class Drawing(NamedTuple):
-    """A figure, what it shows as a sentence, its numbers, and sentences below it."""
+@dataclass(frozen=True)
+class Chart:
+    """What every figure function returns: a figure with all that is shown with it.
+
+    Attributes:
+        figure: the figure.
+        takeaway: what it shows, in a sentence or two, for those who do not see it.
+        rows: its numbers, one row per point; all rows have the same columns.
+        caption: sentences below it.
+        name: the last part of its key: ``against_width`` on the page ``kernel_change`` has the words of
+            ``kernel_change.against_width``.
+    """
 
     figure: go.Figure
-    alt: str
+    takeaway: str
     rows: Sequence[dict[str, object]]
     caption: Sequence[str] = ()
+    name: str = ""
 
 
 def veiled(figure: go.Figure, up_to: float = -math.inf, keep: Sequence[str] = ()) -> go.Figure:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import PRESETS, ExperimentSpec, digest
 from ntk_core.runs.store._store import _insert_run
-from tests.store.made_runs import SPEC, point, result, spec
+from tests.runs.store.made_runs import SPEC, point, result, spec
 
 
 def seeds(runs) -> list[int]:

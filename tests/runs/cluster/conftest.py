@@ -18,7 +18,7 @@ import pytest
 
 from tests.compiler_flags import QUICK_FLAGS
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 START_S = 60.0
 
 

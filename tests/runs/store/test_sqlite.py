@@ -12,7 +12,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.runs import SCHEMA_VERSION, canonical_json, digest
 from ntk_core.runs.store import Store
 from ntk_core.runs.store._entries import sha
-from tests.store.made_runs import SPEC, point, result, spec
+from tests.runs.store.made_runs import SPEC, point, result, spec
 
 
 @pytest.fixture

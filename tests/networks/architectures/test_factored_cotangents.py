@@ -17,8 +17,8 @@ from ntk_core.networks.architectures import (
     whole,
 )
 from ntk_core.networks.architectures._contractions import cotangent_products
-from tests.architectures.test_layers import LAYERS
 from tests.cases import ARCHITECTURES, FAST_COMPILE, MIRRORED, SCALED, SUBTRACTED, inputs, random_layer, random_params
+from tests.networks.architectures.test_layers import LAYERS
 
 READ = {"shallow", "deep", "symmetric", "bottleneck", "liu-eq31", "resnet", "resnet-every-two", "mixed"}
 FACTORED = [case for case in ARCHITECTURES + MIRRORED + SCALED + SUBTRACTED if case.net.read_elementwise()]

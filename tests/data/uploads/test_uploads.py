@@ -28,7 +28,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import EXPERIMENTS, canonical_json, check_size, estimate, parse_spec
 from ntk_core.settings.grammar import InvalidSpec, with_settings
-from tests.uploads.files import arrays, blobs, flowers, image, pets
+from tests.data.uploads.files import arrays, blobs, flowers, image, pets
 
 
 def cleaned(data: bytes, **changes):

@@ -12,7 +12,7 @@ import pytest
 
 from ntk_core.data.uploads import Choices, Limits, clean_upload, parse_upload, suggested_choices
 from ntk_core.errors import InvalidInput
-from tests.uploads.files import archive, arrays, blobs, flowers, image, pets
+from tests.data.uploads.files import archive, arrays, blobs, flowers, image, pets
 
 SMALL = Limits(max_bytes=100_000, max_unpacked_bytes=200_000, max_entries=30, max_rows=80, max_columns=6, max_classes=4)
 N = 20

@@ -11,7 +11,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.runs import digest
 from ntk_core.runs.store import Store, _run_file, read_runs, write_runs
 from ntk_core.runs.store._entries import sha
-from tests.store.made_runs import SPEC, point, result, spec
+from tests.runs.store.made_runs import SPEC, point, result, spec
 
 
 @pytest.fixture

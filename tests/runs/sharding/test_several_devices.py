@@ -15,7 +15,7 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import _devices
 from ntk_core.runs._estimate import memory_limit
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.timeout(600)  # one process compiles for all of them
 NAMES = ("params", "kernel", "norm", "trained", "last kernel", "convolution", "masks", "odd width")
 
@@ -25,7 +25,7 @@ def measured():
     """The number of devices is fixed when JAX starts, hence the process."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("LINEARITY_LAB_")}
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.sharding.four_devices"],
+        [sys.executable, "-m", "tests.runs.sharding.four_devices"],
         cwd=ROOT,
         env={**environment, "JAX_PLATFORMS": "cpu"},
         capture_output=True,

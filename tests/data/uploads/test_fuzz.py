@@ -13,7 +13,7 @@ import pytest
 
 from ntk_core.data.uploads import Choices, Cleaned, Limits, clean_upload, parse_upload, suggested_choices
 from ntk_core.errors import InvalidInput
-from tests.uploads.files import archive, arrays, blobs, flowers, image, pets
+from tests.data.uploads.files import archive, arrays, blobs, flowers, image, pets
 
 NUM_UPLOADS = 240
 LIMITS = Limits(max_bytes=10**6, max_unpacked_bytes=2 * 10**6, max_rows=5000, max_values=2**18)

@@ -11,7 +11,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import digest
 from ntk_core.runs.store import Store
-from tests.store.made_runs import ROOT, SPEC, point, result
+from tests.runs.store.made_runs import ROOT, SPEC, point, result
 
 
 def test_a_saved_point_is_seen_by_another_connection_at_once(store, location):
