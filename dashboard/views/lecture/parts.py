@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import plotly.graph_objects as go
@@ -270,7 +270,7 @@ def _figure(page: str, state: _State) -> None:
         alt = f"{drawn.takeaway} The rest of the figure appears with the answer of step {state.index + 1}."
         drawn = Chart(drawn.figure, alt, drawn_rows(drawn.figure))
     if state.presenting:
-        drawn = drawn._replace(figure=enlarged(drawn.figure, LARGER, PRESENTED_HEIGHT))
+        drawn = replace(drawn, figure=enlarged(drawn.figure, LARGER, PRESENTED_HEIGHT))
     # Another key for another figure: a zoom belongs to one of them.
     name = f"{page}.{step.name}" + ("" if known else VEILED_KEY)
     chart(drawn.figure, name, drawn.takeaway, drawn.rows, drawn.caption)
