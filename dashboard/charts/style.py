@@ -119,9 +119,9 @@ def network_style(kind: str, output: str = "linear", title: str = "", variant: i
         title: by default what people call it.
         variant: tells networks of the same kind and output apart: same color, another dash and symbol.
     """
-    at, number = list(_KINDS).index(kind), list(OUTPUTS).index(output)
+    at, number = list({**_KINDS, **ARCHITECTURES}).index(kind), list(OUTPUTS).index(output)
     if output == "linear":
-        look = Style(*_KINDS[kind], "")
+        look = Style(*_KINDS[kind], "") if kind in _KINDS else nth_style(at, "")
     else:  # steps with which no two networks share color, dash and symbol
         dash = _DASHES[(number + number // len(_COLORS) + at + 2 * (at // len(_DASHES)) - at // 15) % len(_DASHES)]
         symbol = _SYMBOLS[(number + 4 * at + (at > 0)) % len(_SYMBOLS)]

@@ -90,15 +90,7 @@ PARAMETERIZATIONS = _table(
     Term("lecun", "LeCun (Liu et al., App. A)", "every parameter u = w/√m: u ~ N(0, 1/m), K and ‖H‖ both grow m-fold"),
 )
 
-ARCHITECTURES = _table(
-    Term("fully-connected", "fully connected", "α⁽ˡ⁾ = σ(W α⁽ˡ⁻¹⁾ / √m + b)"),
-    Term("bottleneck", "with a bottleneck", "fully connected, one hidden layer narrow"),
-    Term("resnet", "ResNet", "α⁽ˡ⁾ = σ(z⁽ˡ⁾) + α⁽ˡ⁻¹⁾"),
-    Term("densenet", "DenseNet", "every layer sees all layers below it; edges may be dropped"),
-    Term("convnet", "ConvNet", "convolutions, then a readout; the width is the number of channels"),
-    Term("mixed", "convolution, then dense", "one convolution, then dense layers"),
-    Term("composed", "your own layers", "registered layers in the order in which you write them"),
-)
+ARCHITECTURES: dict[str, Term] = {}  # filled by ntk_core.networks.kinds, where each kind of network has a module
 
 DATASETS = _table(
     Term("gaussian-mixture", "Gaussian mixture", "label y uniform, x ~ N(μ_y, s² I), |μ_y| = 2; our choice of law"),

@@ -12,7 +12,6 @@ from dashboard.views.architectures.comparison import check_both
 from dashboard.views.architectures.network_drawing import drawn, layer_rows, size_rows
 from ntk_core.errors import TooLarge
 from ntk_core.experiments.kernel_change.result import KernelSnapshot
-from ntk_core.experiments.kernel_change.spec import INFINITE_WIDTH_KINDS
 from ntk_core.networks.compositions import composition_examples
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.pairs import PAIRS, PARTS, ArchitecturePair, pair_of
@@ -102,7 +101,7 @@ def test_both_specs_differ_in_the_architecture_alone_and_make_the_pair_again():
 @pytest.mark.parametrize("kind", KINDS)
 def test_infinite_width_is_asked_for_only_where_it_is_known(kind):
     pair = ArchitecturePair(a=architecture(kind))
-    assert pair.spec("a").infinite_width == (kind in INFINITE_WIDTH_KINDS)
+    assert pair.spec("a").infinite_width == (kind in ("fully-connected", "resnet", "convnet", "mixed"))
     standard = ArchitecturePair(a=architecture(kind, parameterization="standard"))
     assert not standard.spec("a").infinite_width
 
@@ -170,7 +169,7 @@ def test_bottleneck_is_drawn_narrow_and_frozen_layers_gray():
     ("name", "layers", "arcs", "marks"),
     [
         ("residual", 3, 2, ["⊕", "⊕"]),
-        ("concat", 3, 2, ["‖", "‖"]),
+        ("concat", 3, 3, ["‖", "‖"]),  # the output layer sees the first and the second beside the third
         ("bottleneck", 3, 0, None),
         ("two-speeds", 2, 0, None),
     ],

@@ -9,7 +9,6 @@ from pydantic import Field, field_validator, model_validator
 from ntk_core.data import DatasetShapes
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.kernel_change.spec import INFINITE_WIDTH_KINDS, has_infinite_width
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import SweepSpec
 from ntk_core.settings.part import Width
@@ -94,10 +93,8 @@ class DynamicsSpec(SweepSpec):
         shapes = self.dataset.known_shapes(num_test=self.num_test)
         if shapes is not None:
             self._check_data(shapes)
-        if self.infinite_width and not has_infinite_width(self.architecture):
-            raise InvalidInput(
-                "infinite_width", True, "false, except for NTK parameterization and " + ", ".join(INFINITE_WIDTH_KINDS)
-            )
+        if self.infinite_width:
+            self.architecture.check_infinite_width()
         if "sgd" in self.methods and self.batch_size > self.dataset.num_samples:
             raise InvalidInput(
                 "batch_size", self.batch_size, f"at most {self.dataset.num_samples:,}, the number of training points"

@@ -13,8 +13,6 @@ from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import SweepSpec
 from ntk_core.settings.part import Width
 
-INFINITE_WIDTH_KINDS = ("fully-connected", "resnet", "convnet", "mixed")
-
 
 class KernelChangeSpec(SweepSpec):
     """Kernel change ΔK in training, against width, for several output nonlinearities (Liu, Zhu & Belkin 2020, Fig. 1).
@@ -60,11 +58,9 @@ class KernelChangeSpec(SweepSpec):
         shapes = self.dataset.known_shapes()
         if shapes is not None:
             self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
-        if self.infinite_width and not has_infinite_width(self.architecture):
-            raise InvalidInput(
-                "infinite_width", True, "false, except for NTK parameterization and " + ", ".join(INFINITE_WIDTH_KINDS)
-            )
-        if self.swept == "bottleneck_width" and self.architecture.kind != "bottleneck":
+        if self.infinite_width:
+            self.architecture.check_infinite_width()
+        if self.swept == "bottleneck_width" and not self.architecture.uses("bottleneck_width"):
             raise InvalidInput("swept", self.swept, "width, unless architecture.kind is bottleneck")
         return self
 
@@ -78,11 +74,6 @@ class KernelChangeSpec(SweepSpec):
     @classmethod
     def _once(cls, outputs: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(outputs))
-
-
-def has_infinite_width(architecture: ArchitectureSpec) -> bool:
-    """Whether the kernel of infinite width of this architecture is known."""
-    return architecture.kind in INFINITE_WIDTH_KINDS and architecture.parameterization == "ntk"
 
 
 @dataclass(frozen=True)

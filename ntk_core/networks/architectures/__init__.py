@@ -8,6 +8,7 @@ from ntk_core.networks.architectures._convolutional import ConvNet, Convolutiona
 from ntk_core.networks.architectures._fully_connected import Bottleneck, FullyConnected
 from ntk_core.networks.architectures._graph import DAGNetwork
 from ntk_core.networks.architectures._initial_output import Mirrored, Paired, Subtracted, subtract_initial_output
+from ntk_core.networks.architectures._layered import Layered
 from ntk_core.networks.architectures._layers import Dense, Layer, Scaling
 from ntk_core.networks.architectures._masked import MaskedDense
 from ntk_core.networks.architectures._network import LayerViews, Network, NetworkParams, layer_views, merge
@@ -34,6 +35,7 @@ __all__ = [
     "Group",
     "Layer",
     "LayerViews",
+    "Layered",
     "MaskedDense",
     "Mirrored",
     "MixedNet",

@@ -2,38 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from typing import ClassVar
 
-import jax.numpy as jnp
-from jax import Array
-
-from ntk_core.errors import InvalidInput
-from ntk_core.networks.architectures._convolution import PADDINGS, Convolution
-from ntk_core.networks.architectures._layers import Layer
-from ntk_core.networks.architectures._network import Call
+from ntk_core.networks.architectures._convolution import PADDINGS
 from ntk_core.networks.architectures._settings import check_choice, check_count
-from ntk_core.networks.architectures._stack import OUTPUT_LAYER, Chain, dense_chain, hidden_name
+from ntk_core.networks.architectures._stack import Chain
+from ntk_core.networks.kinds import KINDS, Kind
 
 READOUTS = ("flatten", "global-average")
-
-
-def average_pool(a: Array, size: int) -> Array:
-    """Means over windows of ``size`` positions along each spatial axis of (n, *sizes, channels), without overlap."""
-    sizes = a.shape[1:-1]
-    if any(length % size for length in sizes):
-        raise InvalidInput("pool_size", size, f"a divisor of every spatial size {sizes} that reaches a pooling")
-    windows = [part for length in sizes for part in (length // size, size)]
-    axes = tuple(range(2, 2 * len(sizes) + 1, 2))
-    return a.reshape(a.shape[0], *windows, a.shape[-1]).mean(axis=axes)
-
-
-def read_out(a: Array, readout: str) -> Array:
-    """(n, *sizes, channels) as (n, features): the mean over positions, or all of them, channel by channel."""
-    if readout == "global-average":
-        return a.mean(axis=tuple(range(1, a.ndim - 1)))
-    return jnp.moveaxis(a, -1, 1).reshape(a.shape[0], -1)
 
 
 @dataclass(frozen=True)
@@ -64,41 +41,6 @@ class Convolutional(Chain):
         check_count("dimensions", self.dimensions, 2)
         super().__post_init__()
 
-    @property
-    def num_convolutions(self) -> int:
-        """How many of the hidden layers are convolutions; the others are dense."""
-        return self.depth
-
-    @cached_property
-    def layers(self) -> Mapping[str, Layer]:
-        layers: dict[str, Layer] = {}
-        for index in range(self.depth):
-            layers[hidden_name(index)] = (
-                self._convolution(index)
-                if index < self.num_convolutions
-                else self._dense(index, self._is_paired(index))
-            )
-        return {**layers, OUTPUT_LAYER: self._output(opposed=self.symmetric)}
-
-    def _convolution(self, index: int) -> Convolution:
-        return Convolution(
-            self.widths[index],
-            self.kernel_size,
-            self.padding,
-            self.dimensions,
-            use_bias=self.biases[index],
-            scaling=self.hidden_scaling,
-            paired=self._is_paired(index),
-            trainable=self._trains(index),
-        )
-
-    def body(self, call: Call, x: Array) -> Array:
-        a = x
-        for index in range(self.num_convolutions):
-            a = average_pool(self.nonlinearity(call(hidden_name(index), a)), self.pool_size)
-        features = read_out(a, self.readout)
-        return dense_chain(self, call, features, (self.nonlinearity,) * self.depth, start=self.num_convolutions)
-
 
 @dataclass(frozen=True)
 class ConvNet(Convolutional):
@@ -111,6 +53,8 @@ class ConvNet(Convolutional):
     800
     """
 
+    kind: ClassVar[Kind] = KINDS["convnet"]
+
 
 @dataclass(frozen=True)
 class MixedNet(Convolutional):
@@ -120,6 +64,8 @@ class MixedNet(Convolutional):
         num_conv: how many of the ``depth`` hidden layers are convolutions.
     """
 
+    kind: ClassVar[Kind] = KINDS["mixed"]
+
     depth: int = 2
     num_conv: int = 1
 
@@ -127,10 +73,3 @@ class MixedNet(Convolutional):
         check_count("depth", self.depth, 64, lowest=2)
         check_count("num_conv", self.num_conv, self.depth - 1)
         super().__post_init__()
-
-    @property
-    def num_convolutions(self) -> int:
-        return self.num_conv
-
-    def read_elementwise(self) -> Mapping[str, str]:
-        return self._last_hidden_layer_read()

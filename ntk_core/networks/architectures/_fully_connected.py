@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-
-from jax import Array
+from typing import ClassVar
 
 from ntk_core.networks.architectures._activations import activation_function
-from ntk_core.networks.architectures._layers import Layer
-from ntk_core.networks.architectures._network import Call
 from ntk_core.networks.architectures._settings import MAX_WIDTH, check_count
-from ntk_core.networks.architectures._stack import OUTPUT_LAYER, Chain, dense_chain, hidden_name
+from ntk_core.networks.architectures._stack import Chain
+from ntk_core.networks.kinds import KINDS, Kind
 
 
 @dataclass(frozen=True)
@@ -28,15 +24,7 @@ class FullyConnected(Chain):
     (3, 1)
     """
 
-    @cached_property
-    def layers(self) -> Mapping[str, Layer]:
-        return dense_layers(self)
-
-    def read_elementwise(self) -> Mapping[str, str]:
-        return self._last_hidden_layer_read()
-
-    def body(self, call: Call, x: Array) -> Array:
-        return dense_chain(self, call, x.reshape(x.shape[0], -1), (self.nonlinearity,) * self.depth)
+    kind: ClassVar[Kind] = KINDS["fully-connected"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +43,8 @@ class Bottleneck(Chain):
         bottleneck_activation: of the narrow layer; None takes ``activation``.
     """
 
+    kind: ClassVar[Kind] = KINDS["bottleneck"]
+
     depth: int = 3
     bottleneck_width: int = 3
     bottleneck_layer: int = 2
@@ -67,28 +57,3 @@ class Bottleneck(Chain):
         if self.bottleneck_activation is not None:
             activation_function(self.bottleneck_activation, "bottleneck_activation")
         super().__post_init__()
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        wide = super().widths
-        narrow = self.bottleneck_layer - 1
-        return (*wide[:narrow], self.bottleneck_width, *wide[narrow + 1 :])
-
-    @cached_property
-    def layers(self) -> Mapping[str, Layer]:
-        return dense_layers(self)
-
-    def read_elementwise(self) -> Mapping[str, str]:
-        return self._last_hidden_layer_read()
-
-    def body(self, call: Call, x: Array) -> Array:
-        activations = [self.nonlinearity] * self.depth
-        if self.bottleneck_activation is not None:
-            activations[self.bottleneck_layer - 1] = activation_function(self.bottleneck_activation)
-        return dense_chain(self, call, x.reshape(x.shape[0], -1), tuple(activations))
-
-
-def dense_layers(net: Chain) -> dict[str, Layer]:
-    """Dense hidden layers and the output layer of a fully connected chain."""
-    layers = {hidden_name(index): net._dense(index, net._is_paired(index)) for index in range(net.depth)}
-    return {**layers, OUTPUT_LAYER: net._output(opposed=net.symmetric)}

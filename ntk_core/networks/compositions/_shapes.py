@@ -10,6 +10,7 @@ from ntk_core.networks.compositions._blocks import (
     AveragePoolBlock,
     Block,
     ConcatBlock,
+    ConvolutionBlock,
     DenseBlock,
     FlattenBlock,
     GlobalAverageBlock,
@@ -39,6 +40,18 @@ class PlacedLayer:
     input_shape: Shape
     output_shape: Shape
     num_ways_around: int
+
+    @property
+    def positions(self) -> int:
+        """Places that share its weights: the pixels of a convolution, 1 for a dense layer."""
+        return math.prod(self.output_shape[:-1])
+
+    @property
+    def fan_in(self) -> int:
+        """Numbers that one of its neurons or channels sees."""
+        if isinstance(self.block, ConvolutionBlock):
+            return self.block.kernel_size**2 * self.input_shape[-1]
+        return math.prod(self.input_shape)
 
 
 @dataclass(frozen=True)
