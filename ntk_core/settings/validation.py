@@ -28,7 +28,9 @@ def problems(model: type[SpecPart], error: ValidationError) -> tuple[InvalidInpu
         else:
             allowed = allowed_values(info) if info is not None else "an object of settings"
             problem = InvalidInput(path or "spec", detail["input"], allowed)
-        found.setdefault(problem.field, problem)
+        inside = any(name.startswith(f"{path}.") for name in found)
+        if not (detail["type"] == "too_short" and inside):  # pydantic does not count groups that are wrong themselves
+            found.setdefault(problem.field, problem)
     return tuple(found.values())
 
 
