@@ -22,7 +22,7 @@ def printed(code: str) -> str:
 
 
 def describing_modules() -> list[str]:
-    """What describes work, stores it and shows it: single modules of the core, and all of an experiment but its work."""
+    """What describes work, stores it and shows it: single modules, and all of an experiment but its computation."""
     alone = sorted(path.stem for path in (ROOT / "ntk_core").glob("*.py") if not path.stem.startswith("__"))
     folders = [f"experiments.{name}" for name in EXPERIMENTS]
     parts = [

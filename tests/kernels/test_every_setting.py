@@ -124,7 +124,7 @@ def _is_constant(net, output):
 
 
 def _compare(structured, oracle, constant):
-    """The same matrix, symmetric and without negative eigenvalues; nothing but rounding where the output is constant."""
+    """The same matrix, symmetric and without negative eigenvalues; only rounding where the output is constant."""
     scale = np.abs(oracle).max()
     if constant:
         assert max(scale, np.abs(structured).max()) < 1e-12
