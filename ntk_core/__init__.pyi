@@ -95,3 +95,4 @@ from .settings.grammar import InvalidSpec as InvalidSpec
 from .settings.grammar import with_settings as with_settings
 
 __version__: str
+__all__: list[str]
