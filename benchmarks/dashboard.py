@@ -36,7 +36,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
 WARM_UP_S = 15
 TIMEOUT_MS = 180_000
 REPEATS = 4
-# 10 Mbit/s both ways in bytes a second, and 40 ms.
+# 10 Mbit/s both ways in bytes per second, and 40 ms.
 LINE = {"offline": False, "latency": 40, "downloadThroughput": 10e6 / 8, "uploadThroughput": 10e6 / 8}
 PRESET = "liu-fig1-left"
 # Finished widths in the progress line, and distinct widths in the figure; a point counts when both show it.

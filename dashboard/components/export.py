@@ -1,4 +1,4 @@
-"""What can be taken along: figures, numbers, settings, and what computes them again; one menu for every page."""
+"""What can be exported: figures, numbers, settings, and what computes them again; one menu for every page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ntk_core.runs.citation import bibtex, cite_run
 
 @dataclass(frozen=True)
 class Taken:
-    """One run whose numbers can be taken along.
+    """One run whose numbers can be exported.
 
     Attributes:
         name: begins the files' names.

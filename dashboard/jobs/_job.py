@@ -18,7 +18,7 @@ MAX_LOST = 20
 
 
 class Job:
-    """A spec on its way to its result.
+    """A spec that becomes a result.
 
     Args:
         result: from the store, when the spec has been computed before.

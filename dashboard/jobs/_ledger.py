@@ -1,6 +1,6 @@
 """Which jobs are not finished, on disk, so that the next server goes on with them however this one ends.
 
-One directory a server, one file a job. The system lets go of a server's lock when its process ends, by whatever
+One directory per server, one file per job. The system lets go of a server's lock when its process ends, by whatever
 cause; whoever gets the lock then inherits the jobs. A file is replaced or removed as a whole, so a kill leaves no half.
 """
 

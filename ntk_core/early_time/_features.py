@@ -70,7 +70,7 @@ def two_layer_features(
     Args:
         covariance_ratio: Tr[Σ²]/d for inputs of covariance Σ with Tr Σ = d.
 
-    Source: Hu, Xiao, Adlam & Pennington 2020, Eqs. 5, 9 and 11, and the remark behind Eq. 11.
+    Source: Hu, Xiao, Adlam & Pennington 2020, Eqs. 5, 9 and 11, and the remark after Eq. 11.
     """
     _check_rates(rate_first, rate_second)
     nu = constants.nu(covariance_ratio)

@@ -76,7 +76,7 @@ def symbols(title: str) -> set[str]:
 
 def test_symbols_of_a_title_are_found():
     assert symbols("Radius R for λ_min") == {"R", "λ_min"}
-    assert symbols("Neurons a channel") == set()
+    assert symbols("Neurons per channel") == set()
     assert symbols("Output a") == {"a"}
     assert symbols("Inputs for ‖H‖") == {"‖H‖"}
 
@@ -224,6 +224,6 @@ def test_a_search_is_kept_in_the_address_and_narrows_the_list():
 def test_a_bad_address_of_the_glossary_is_told_in_one_sentence(query):
     app = open_page("glossary", **query)
     (told,) = app.warning
-    assert "is not allowed; allowed: " in told.value.replace("\\", "")
+    assert "cannot be used; use " in told.value.replace("\\", "")
     assert len(titles(app)) == len(glossary())
     assert not app.query_params

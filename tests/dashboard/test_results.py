@@ -1,4 +1,4 @@
-"""The results page: what is kept is found, opened, compared, taken along, brought back and deleted."""
+"""The results page: what is kept is found, opened, compared, exported, imported and deleted."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_filters_leave_what_fits_and_stand_in_the_url(store):
     assert len(app.checkbox) == 1
     assert query(app) == {"experiment": "dag"}
     app.text_input(key="results.text").set_value("nowhere")
-    assert "No run fits." in words(checked(app.run()))
+    assert "No matching runs." in words(checked(app.run()))
     assert len(open_page("results", text="softmax", status="completed").checkbox) == 1
 
 

@@ -79,7 +79,7 @@ def caption(points: Points, output: str, measure: Measure) -> list[str]:
 
 
 def against_width_rows(points: Points, output: str) -> list[dict[str, object]]:
-    """One row a network and width: means of both measures with their standard errors."""
+    """One row per network and width: means of both measures with their standard errors."""
     return [
         {
             "network": part.upper(),
@@ -244,13 +244,13 @@ def spectra(snapshots: Snapshots, styles: Styles) -> go.Figure:
                 name=f"{style.title} infinite width",
                 hovertemplate=f"{style.title} infinite width<br>eigenvalue %{{x}}: %{{y:.3g}}<extra></extra>",
             )
-    figure.update_xaxes(type="log", title="number of the eigenvalue", dtick=1, tickformat=",~g")
+    figure.update_xaxes(type="log", title="eigenvalue index", dtick=1, tickformat=",~g")
     figure.update_yaxes(type="log", title="eigenvalue of K", dtick=1, exponentformat="power")
     return finish(figure)
 
 
 def spectra_rows(snapshots: Snapshots) -> list[dict[str, object]]:
-    """One row a network and eigenvalue."""
+    """One row per network and eigenvalue."""
     rows = []
     for part, snapshot in snapshots.items():
         limit = infinite_eigenvalues(snapshot)

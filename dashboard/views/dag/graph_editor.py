@@ -66,7 +66,7 @@ def _editor(page: str) -> tuple[_Editor, str]:
     text: str = st.session_state[_key(page)]
     editor: _Editor | None = st.session_state.get(f"{page}.editor")
     graph, sentence = graph_or_sentence(text)
-    if editor is None or text != editor.text:  # a preset, the gallery, a file or an address
+    if editor is None or text != editor.text:  # a preset, the gallery, a file or a URL
         last = editor.usable if editor else next(iter(example_graphs().values()))
         editor = _Editor(editor.version + 1 if editor else 0, text, graph or last, graph or last)
         st.session_state[f"{page}.editor"] = editor

@@ -107,7 +107,7 @@ def _parts(
 
 
 def parts_rows(points: Sequence[HessianPoint], series: Series) -> list[dict[str, object]]:
-    """One row a width: means of the norm, its bounds and the layer quantities."""
+    """One row per width: means of the norm, its bounds and the layer quantities."""
     rows = []
     for point in of_series(points, series):
         row: dict[str, object] = {"width m": point.wide_width}
@@ -198,7 +198,7 @@ def _in_balls(points: Sequence[HessianPoint], radius: float, field: str, line: s
 
 
 def ball_rows(points: Sequence[HessianPoint], output: str = "swish") -> list[dict[str, object]]:
-    """One row a network, width and radius: means over the seeds that were searched."""
+    """One row per network, width and radius: means over the seeds that were searched."""
     rows: list[dict[str, object]] = []
     for point in points:
         for radius in radii_of([point]):
@@ -220,7 +220,7 @@ def ball_rows(points: Sequence[HessianPoint], output: str = "swish") -> list[dic
 
 
 def ball_takeaway(points: Sequence[HessianPoint], radius: float, quantity: str, output: str = "swish") -> str:
-    """How a sup over the ball goes with the width, one sentence a network."""
+    """How a sup over the ball goes with the width, one sentence per network."""
     sentences = []
     for series in dict.fromkeys(point.series for point in points):
         found = _in_balls(of_series(points, series), radius, quantity, "line")
@@ -282,7 +282,7 @@ def block_words(blocks: HessianBlocks, series: Series, width: int, output: str =
 
 
 def block_rows(blocks: HessianBlocks) -> list[dict[str, object]]:
-    """One row a layer."""
+    """One row per layer."""
     names = [layer_title(name) for name in blocks.layers]
     return [
         {"layer": name, **dict(zip(names, row, strict=True))} for name, row in zip(names, blocks.norms, strict=True)

@@ -41,7 +41,7 @@ def file_preview(candidate: Candidate) -> None:
 
 
 def column_rows(table: Table) -> list[dict[str, object]]:
-    """One row a column: type, gaps, different values, an example."""
+    """One row per column: type, gaps, different values, an example."""
     return [
         {
             "column": column.name,

@@ -96,10 +96,10 @@ def actions() -> None:
 
 
 def rows(found: RunList) -> None:
-    """One row a run, and the way to the next page."""
+    """One row per run, and the way to the next page."""
     if not found.runs:
         searched = any(st.session_state[_key(name)] for name in ("text", "experiment", "status"))
-        st.info("No run fits." if searched else "Nothing has been computed yet. Press Run on any page.")
+        st.info("No matching runs." if searched else "Nothing has been computed yet. Press Run on any page.")
         if not searched:
             st.page_link("pages/kernel_change.py", label="Begin with the kernel", icon=":material/play_arrow:")
         return

@@ -122,7 +122,7 @@ def _kept_rows(table: Table, choices: Choices, target: Column, features: list[Co
     if incomplete and not choices.drop_missing:
         counted = [f"{c.name} ({c.num_missing:,} missing, the first in row {c.first_missing:,})" for c in incomplete]
         field = "target" if incomplete[0] is target else "features"
-        raise InvalidInput(field, named(counted), "columns without gaps, or rows with gaps left out")
+        raise InvalidInput(field, named(counted), "columns without gaps, or rows with missing values dropped")
     is_kept = np.ones(table.num_rows, bool)
     for column in incomplete:
         is_kept &= ~np.isnan(column.numbers) if column.kind == "number" else column.codes >= 0

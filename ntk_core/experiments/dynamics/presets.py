@@ -30,8 +30,8 @@ PRESETS: tuple[Preset[Spec], ...] = (
     Preset(
         "liu-true-and-linearized",
         "True and linearized outputs",
-        "Behind a linear output the wide network and its linear model move as one; behind a swish output they part at "
-        "every width.",
+        "With a linear output the wide network and its linear model move as one; with a swish output they drift apart "
+        "at every width.",
         "Liu, Zhu & Belkin 2020, §2 and §4",
         _CHOICES,
         DynamicsSpec(widths=(30, 300, 3000)),

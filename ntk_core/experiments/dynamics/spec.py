@@ -26,7 +26,7 @@ else:
 class DynamicsSpec(SweepSpec):
     """Training of a network and of its linear model by the same steps (Liu, Zhu & Belkin 2020, §2; Lee et al. 2019).
 
-    One run a width, output, method and seed. What is linearized is the network with its output φ; under cross-entropy
+    One run per width, output, method and seed. What is linearized is the network with its output φ; under cross-entropy
     with a softmax output it is f, since that loss takes the softmax itself.
     """
 

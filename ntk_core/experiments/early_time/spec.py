@@ -177,7 +177,7 @@ class EarlyTrainingSpec(SpecPart):
         description="The output layer is trained at η times this; 0 keeps it.",
     )
     batch_size: int = Field(
-        0, ge=0, le=200_000, title="Batch size", description="Samples a step, drawn anew each epoch; 0: all of them."
+        0, ge=0, le=200_000, title="Batch size", description="Samples per step, drawn anew each epoch; 0: all of them."
     )
     max_steps: int = Field(
         300, ge=0, le=1_000_000, title="Steps", description="Steps of descent; 0 to compare kernels only."

@@ -1,4 +1,4 @@
-"""What the theorems say of a composition behind a linear output."""
+"""What the theorems say of a composition with a linear output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Outcome = Literal["wide", "not wide", "undecided"]
 
 @dataclass(frozen=True)
 class CompositionVerdict:
-    """What happens as m grows, and why, one sentence a reason."""
+    """What happens as m grows, and why, one sentence per reason."""
 
     outcome: Outcome
     reasons: tuple[str, ...]
@@ -32,9 +32,7 @@ def composition_verdict(
     """
     layout = lay_out(composition, width, input_shape)
     if output != "linear":
-        return CompositionVerdict(
-            "not wide", ("Behind a nonlinear output the Hessian keeps its size (Liu et al., §5).",)
-        )
+        return CompositionVerdict("not wide", ("With a nonlinear output the Hessian keeps its size (Liu et al., §5).",))
     smooth = any(
         isinstance(block, ActivationBlock) and block.function != "identity"
         for _, block in positions(composition.layers)
