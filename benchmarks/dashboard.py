@@ -81,7 +81,7 @@ def changed_setting(page: Page, widths: str) -> float:
 
     def work() -> None:
         field.press("Enter")
-        page.get_by_text("The figure belongs to other settings").wait_for(timeout=TIMEOUT_MS)
+        page.get_by_text("This figure shows earlier settings").wait_for(timeout=TIMEOUT_MS)
 
     return seconds(work)
 

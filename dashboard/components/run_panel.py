@@ -96,7 +96,7 @@ def run_button(page: str, *, disabled: bool) -> bool:
         icon=":material/play_arrow:",
         disabled=disabled,
         shortcut="ctrl+enter",
-        help="Compute these settings; equal settings that were computed before come back at once.",
+        help="Compute these settings; settings that were computed before are shown at once.",
     )
 
 
@@ -227,7 +227,7 @@ def say_if_stale(wanted: SpecPart | None, shown: SpecPart) -> None:
 
 def _progress(page: str, now: Snapshot) -> None:
     if session.is_detached(page) and now.active:
-        st.info("Somebody else follows this run too, so it goes on. Press Run to follow it again.")
+        st.info("Someone else is following this run too, so it continues. Press Run to follow it again.")
         return
     if now.active:
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -243,7 +243,7 @@ def say_end(now: Snapshot, prefix: str = "") -> None:
         st.error(plain(f"{prefix}{now.reason}."))
     elif now.status == "cancelled":
         done = f"{len(now.points)} of {count_points(now.spec)} are done"
-        st.info(f"{prefix}Stopped: {done}. Run goes on from there.", icon=":material/stop_circle:")
+        st.info(f"{prefix}Stopped: {done}. Run continues from there.", icon=":material/stop_circle:")
 
 
 def progress_words(now: Snapshot) -> str:

@@ -12,7 +12,7 @@ from ntk_core.runs import Spec, digest, estimate, parse_spec
 from ntk_core.runs.store import MIN_PREFIX, Store
 from ntk_core.settings.grammar import InvalidSpec
 
-INTERRUPTED = "stopped before it was finished; run it again to go on from its finished points"
+INTERRUPTED = "stopped before it was finished; run it again to continue from its finished points"
 _LOG = logging.getLogger(__name__)
 
 

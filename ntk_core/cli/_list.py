@@ -16,7 +16,7 @@ from ntk_core.runs.store import STATUSES, Store, StoredRun
 
 def add(commands: Any) -> None:
     """The command's options."""
-    parser = commands.add_parser("list", help="list the runs in the store, those used last first")
+    parser = commands.add_parser("list", help="list the runs in the store, most recently used first")
     parser.add_argument("--experiment", choices=tuple(EXPERIMENTS), default="")
     parser.add_argument("--status", choices=STATUSES, default="")
     parser.add_argument("--search", metavar="WORDS", default="", help="words that occur in settings or digest")

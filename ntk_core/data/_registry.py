@@ -304,7 +304,7 @@ _DATASETS = {
         DatasetInfo(
             UPLOAD,
             "Your data",
-            "A table, arrays or images that somebody brought, by the SHA-256 of what was kept of them.",
+            "An uploaded table, arrays or images, by the SHA-256 of what was kept.",
             (),
             (
                 *_shared_options(DEFAULT_LIMITS.max_rows, DEFAULT_LIMITS.max_rows, num_samples=60, num_test=0),

@@ -95,7 +95,7 @@ class ArchitectureSpec(SpecPart):
         "ntk", title="Parameterization", description="How weights are drawn and scaled with the width."
     )
     trained: Literal["all", "first", "hidden", "last"] = Field(
-        "all", title="Trained layers", description="Which layers move, and so have a part in the kernel K."
+        "all", title="Trained layers", description="Which layers are trained, and so contribute to the kernel K."
     )
     output_weights: Literal["normal", "signs"] = Field(
         "normal",

@@ -70,7 +70,7 @@ LOSSES = _table(
 
 OPTIMIZERS = _table(
     Term("gradient-descent", "gradient descent", "w ← w − η ∇L(w), all samples in each step"),
-    Term("sgd", "SGD", "w ← w − η ∇L_B(w), B a batch; every sample once an epoch"),
+    Term("sgd", "SGD", "w ← w − η ∇L_B(w), B a batch; every sample once per epoch"),
     Term("momentum", "momentum", "v ← μ v + ∇L(w), w ← w − η v"),
     Term("adam", "Adam", "steps of about η for each weight, whatever its gradient"),
 )
@@ -107,7 +107,7 @@ DATASETS = _table(
     Term("fashion-mnist", "Fashion-MNIST", "clothing, 28 × 28"),
     Term("cifar2", "CIFAR-2", "cats and horses of CIFAR-10, in color"),
     Term("digits", "digits", "MNIST averaged to 7 × 7"),
-    Term("upload", "your data", "what you brought on the page Your data: a table, arrays or images"),
+    Term("upload", "your data", "what you uploaded on the page Your data: a table, arrays or images"),
 )
 
 HESSIAN_NETWORKS = _table(

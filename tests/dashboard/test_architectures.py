@@ -215,7 +215,7 @@ def test_distance_to_infinite_width_is_drawn_with_its_guide_where_it_was_measure
     assert [trace.name for trace in guides] == ["slope −0.5"]
     assert guides[0].line.dash == "dash"
     assert figures.caption(points, "linear", figures.DISTANCE) == [
-        "Network B: no kernel of infinite width is known or asked for."
+        "Network B: no infinite-width kernel is known or asked for."
     ]
 
 
@@ -304,7 +304,7 @@ def test_points_of_both_jobs_are_drawn_with_kernels_and_spectra(page, points):
     assert "What this page shows." in words(app)
     assert "What finite width changes." in words(app)
     checked(app.number_input(key=KEY + "seed").set_value(9).run())
-    assert "The figure belongs to other settings than the form (First seed)" in words(app)
+    assert "This figure shows earlier settings (First seed changed)" in words(app)
 
 
 def test_page_shows_one_network_while_the_other_waits(page, points):

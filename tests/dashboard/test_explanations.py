@@ -67,7 +67,7 @@ def _no_workers(jobs, through_the_menu):
 
 def symbols(title: str) -> set[str]:
     """Single letters (but for an article) and what is no plain word."""
-    tokens = re.findall(r"[^\s,()]+", title)
+    tokens = re.findall(r"[^\s,()×]+", title)
     letters = {token for token in tokens if len(token) == 1 and token.isalpha()}
     if tokens[-1] != "a":
         letters -= {"a"}

@@ -72,7 +72,7 @@ def test_first_visit_shows_the_precomputed_figure_with_its_origin_and_learning_r
     assert "Learning rate η used: linear output and softmax output 0.5." in words(app)
     assert "jax 0.10.2" in words(app)
     assert any(block.value.startswith("Linearity Lab, run ") for block in app.code)
-    assert "Press Run for yours" in words(app)  # the made result has other widths than the preset
+    assert "Run to update" in words(app)  # the made result has other widths than the preset
 
 
 def test_gallery_file_that_is_no_result_is_not_shown(tmp_path):
@@ -258,7 +258,7 @@ def test_stop_of_a_job_that_others_follow_only_ends_the_following(jobs):
     jobs.others = True
     app = opened(job=jobs.add(KernelChangeSpec(widths=(30, 100))))
     app.button(key=PREFIX + "stop").click()
-    assert "Somebody else follows this run too, so it goes on." in words(checked(app.run()))
+    assert "Someone else is following this run too, so it continues." in words(checked(app.run()))
     assert not app.button(key=PREFIX + "run").disabled
 
 
@@ -279,9 +279,9 @@ def test_waiting_failed_and_partly_failed_jobs_say_so(jobs):
 def test_figure_of_other_settings_than_the_form_says_which(jobs):
     result = make_result(make_points())
     app = opened(job=jobs.add(result.spec, status="completed", points=result.points, result=result, fraction=1.0))
-    assert "The figure belongs to other settings" not in words(app)
+    assert "This figure shows earlier settings" not in words(app)
     app.number_input(key=PREFIX + "num_seeds").set_value(9)
-    assert "The figure belongs to other settings than the form (Seeds)." in words(checked(app.run()))
+    assert "This figure shows earlier settings (Seeds changed)." in words(checked(app.run()))
 
 
 def test_runs_that_did_not_converge_are_named_below_the_figure(jobs):

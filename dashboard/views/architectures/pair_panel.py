@@ -188,7 +188,7 @@ def _progress(page: str, snapshots: Mapping[str, Snapshot]) -> None:
     for part, now in snapshots.items():
         prefix = f"Network {part.upper()}: "
         if now.active and session.is_detached(_slot(page, part)):
-            st.info(f"{prefix}somebody else follows this run too, so it goes on. Press Run to follow it again.")
+            st.info(f"{prefix}someone else is following this run too, so it continues. Press Run to follow it again.")
         say_end(now, prefix)
         say_trouble(now, prefix)
 

@@ -178,7 +178,7 @@ def takeaway(points: Sequence[DAGPoint], lines: Sequence[Line], axis: Axis, what
     for line in lines:
         law, means = fitted(points, line, axis), _means(points, line, axis)
         if not means:
-            sentences.append(f"{line.style.title}: no run that counts.")
+            sentences.append(f"{line.style.title}: no usable run.")
             continue
         ends = f"from {means[0][1].value:.2g} to {means[-1][1].value:.2g}"
         slope = f", fitted exponent {signed(law.exponent)} ± {law.interval:.2f}" if law and line.fit else ""

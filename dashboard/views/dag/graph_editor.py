@@ -155,8 +155,8 @@ def _edge_table(key: str, table: pd.DataFrame, groups: pd.DataFrame) -> pd.DataF
             "target": columns.SelectboxColumn("To", options=[*names, OUTPUT], required=True),
             "kind": columns.SelectboxColumn("Kind", options=list(EDGE_KINDS), help=kinds, default="dense"),
             "drop_probability": columns.NumberColumn(
-                "Dropped", help="Probability that an edge is removed, once and for all.", step=0.05, default=0.0
+                "Dropped", help="Probability that an edge is removed, permanently.", step=0.05, default=0.0
             ),
-            "kernel_size": columns.NumberColumn("Filter", help="Of shared weights, a side.", step=1, default=3),
+            "kernel_size": columns.NumberColumn("Filter", help="Of shared weights, per side.", step=1, default=3),
         },
     )

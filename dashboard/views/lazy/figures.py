@@ -173,7 +173,7 @@ def takeaway(points: Sequence[LazyPoint], road: Road, output: str, measure: Meas
             parts.append(
                 f"{START_TITLES[start]} {first.value:.2g} at {low:g} to {last.value:.2g} at {high:g}{exponent}"
             )
-    shown = "; ".join(parts) or "no run counts"
+    shown = "; ".join(parts) or "no usable run"
     return f"{measure.title} against the {road} with {output_title(output)}: {shown}."
 
 

@@ -84,7 +84,7 @@ def list_brought(page: str) -> None:
     """What this session has brought, each with a way to forget it."""
     if not brought():
         return
-    st.subheader("Brought in this session", anchor=False)
+    st.subheader("Uploaded in this session", anchor=False)
     for data in brought():
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(plain(data.title), width="stretch")

@@ -63,7 +63,7 @@ def _of_table(page: str, table: Table, first: Choices, sentence: InvalidInput | 
         columns,
         default=[name for name in first.features if name != target],
         key=f"{page}.features",
-        help="The columns that go in: numbers, not constant.",
+        help="The input columns: numbers, not constant.",
     )
     say(sentence, "features")
     column = kinds[target]

@@ -52,7 +52,7 @@ PRESETS: tuple[Preset[Spec], ...] = (
         "liu-theorem31",
         "Theorem 3.1: the bound above the norm",
         "The Hessian norm stays below the theorem's bound with measured constants, and both fall: the Hessian is "
-        "weighted by the ∞-norm of ∂f/∂α, which vanishes, the gradient by its 2-norm, which does not.",
+        "scaled by the ∞-norm of ∂f/∂α, which vanishes, and the gradient by its 2-norm, which does not.",
         "Liu, Zhu & Belkin 2020, Theorem 3.1",
         _CHOICES,
         HessianSpec(widths=(100, 300, 1000, 3000), num_seeds=5, **_ONE),

@@ -99,7 +99,7 @@ class HessianSpec(SweepSpec):
         title="Widths m",
         description="Widths m of the wide hidden layers.",
     )
-    num_seeds: int = Field(10, ge=1, le=500, title="Seeds", description="Independent initializations w₀ a width.")
+    num_seeds: int = Field(10, ge=1, le=500, title="Seeds", description="Independent initializations w₀ per width.")
 
     networks: tuple[NetworkName, ...] = Field(
         ("linear", "nonlinear-output", "bottleneck", "convnet", "resnet", "densenet"),

@@ -27,7 +27,7 @@ class KernelChangeTraining:
 
     Args:
         params: of all seeds, with a leading axis.
-        infinite_width: whether to measure the distance of K(w₀) to the kernel of infinite width (linear output).
+        infinite_width: whether to measure the distance of K(w₀) to the infinite-width kernel (linear output).
     """
 
     def __init__(

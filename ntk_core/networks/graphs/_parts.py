@@ -72,7 +72,7 @@ class Edge:
     Attributes:
         source: the group, or ``"input"``, where they start.
         target: the group, or ``"output"``, where they end.
-        drop_probability: with which each dense edge is removed, once and for all.
+        drop_probability: with which each dense edge is removed, permanently.
         kind: ``"dense"``; ``"shared"``, weights shared by all positions of the input (a convolution, App. E of Zhu et
             al.); or ``"skip"``, fixed weights of 1 that add the source after the activation (App. D).
         kernel_size: of shared weights, along each axis of positions.
