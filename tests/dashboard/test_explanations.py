@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import pytest
 from pydantic import BaseModel
@@ -81,27 +82,35 @@ def test_symbols_of_a_title_are_found():
     assert symbols("Inputs for ‖H‖") == {"‖H‖"}
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_every_control_has_one_line_of_help_with_the_symbols_of_its_title(name):
-    setting = SETTINGS[name]
-    description = setting.info.description
-    assert setting.info.title, "a title of its own"
-    assert description
-    assert "\n" not in description
-    assert 15 <= len(description) <= 170
-    assert description[-1] == "."
-    assert description.rstrip(".").lower() != setting.title.lower(), "more than the title"
-    for symbol in symbols(setting.title):
-        assert re.search(rf"(?<!\w){re.escape(symbol)}(?!\w)", description), f"{symbol} is not in the help of {name}"
-    assert setting.help.startswith(description)
+def contains(text: str, symbol: str) -> bool:
+    """Whether the symbol stands in the text, and not as a part of a word."""
+    return re.search(rf"(?<!\w){re.escape(symbol)}(?!\w)", text) is not None
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_settings_that_papers_have_a_symbol_for_show_it(name):
-    last = name.rpartition(".")[2]
-    if last in SYMBOLS:
-        title = SETTINGS[name].title
-        assert re.search(rf"(?<!\w){re.escape(SYMBOLS[last])}(?!\w)", title), f"{title} lacks {SYMBOLS[last]}"
+def faults_of_help(setting) -> Iterator[str]:
+    """What a control's title and help lack."""
+    description = setting.info.description or ""
+    if not setting.info.title:
+        yield "no title of its own"
+    if "\n" in description or not 15 <= len(description) <= 170 or description[-1] != ".":
+        yield f"not one line of help: {description!r}"
+    if description.rstrip(".").lower() == setting.title.lower():
+        yield "no more than the title"
+    yield from (f"{each} is not in the help" for each in symbols(setting.title) if not contains(description, each))
+    if not setting.help.startswith(description):
+        yield "the help does not begin with the description"
+
+
+def test_every_control_has_one_line_of_help_with_the_symbols_of_its_title():
+    assert len(SETTINGS) > 200
+    assert [f"{name}: {fault}" for name, each in SETTINGS.items() for fault in faults_of_help(each)] == []
+
+
+def test_settings_that_papers_have_a_symbol_for_show_it():
+    named = {name: (setting.title, name.rpartition(".")[2]) for name, setting in SETTINGS.items()}
+    with_symbol = {name: (title, SYMBOLS[last]) for name, (title, last) in named.items() if last in SYMBOLS}
+    assert {named[name][1] for name in with_symbol} == set(SYMBOLS), "a symbol that no setting has"
+    assert {name: lacks for name, lacks in with_symbol.items() if not contains(*lacks)} == {}
 
 
 def explained(app) -> set[str]:
