@@ -68,7 +68,7 @@ def _no_workers(jobs, through_the_menu):
 
 def symbols(title: str) -> set[str]:
     """Single letters (but for an article) and what is no plain word."""
-    tokens = re.findall(r"[^\s,()]+", title)
+    tokens = re.findall(r"[^\s,()×]+", title)
     letters = {token for token in tokens if len(token) == 1 and token.isalpha()}
     if tokens[-1] != "a":
         letters -= {"a"}
@@ -77,7 +77,7 @@ def symbols(title: str) -> set[str]:
 
 def test_symbols_of_a_title_are_found():
     assert symbols("Radius R for λ_min") == {"R", "λ_min"}
-    assert symbols("Neurons a channel") == set()
+    assert symbols("Neurons per channel") == set()
     assert symbols("Output a") == {"a"}
     assert symbols("Inputs for ‖H‖") == {"‖H‖"}
 
@@ -233,6 +233,6 @@ def test_a_search_is_kept_in_the_address_and_narrows_the_list():
 def test_a_bad_address_of_the_glossary_is_told_in_one_sentence(query):
     app = open_page("glossary", **query)
     (told,) = app.warning
-    assert "is not allowed; allowed: " in told.value.replace("\\", "")
+    assert "cannot be used; use " in told.value.replace("\\", "")
     assert len(titles(app)) == len(glossary())
     assert not app.query_params

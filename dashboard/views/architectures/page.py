@@ -33,7 +33,7 @@ def draw(shown: PairShown) -> None:
     points = {part: of_part.points for part, of_part in shown.items()}
     first = next(iter(shown.values()))
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.subheader("Against width, behind the", anchor=False, width="content")
+        st.subheader("Against width, with the", anchor=False, width="content")
         output = chooser("Output φ", first.spec.outputs, output_title, key=f"{PAGE}.output", pixels=160, last=False)
     kinds = {part: of_part.spec.architecture.kind for part, of_part in shown.items()}
     identity = tuple(of_part.identity for of_part in shown.values())
