@@ -1,7 +1,7 @@
 """The tangent kernel of infinitely wide networks, layer by layer (docs/math/infinite_width.md).
 
 Three families of pairs are carried along: every x1 with every x2 (with its tangent kernel), and every input with itself
-(variances). For convolutions each pair has one entry a position, or one a pair of positions where pooling mixes them.
+(variances). For convolutions each pair has one entry per position, or per pair of positions where pooling mixes them.
 """
 
 from __future__ import annotations
@@ -16,23 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
+from jaxtyping import Float, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._gaussian import mean, pair_expectations
+from ntk_core.networks import compositions
 from ntk_core.networks.architectures import Convolution, Dense, Layer, Network, Paired, Stack
-from ntk_core.networks.compositions import (
-    ActivationBlock,
-    AveragePoolBlock,
-    Block,
-    ConvolutionBlock,
-    DenseBlock,
-    FlattenBlock,
-    FlattenInputBlock,
-    GlobalAverageBlock,
-    ResidualBlock,
-)
+from ntk_core.networks.compositions import Block
 
-BLOCK_ENTRIES = 2**24  # pairs of inputs and positions at a time: 128 MiB an array in float64
+BLOCK_ENTRIES = 2**24  # pairs of inputs and positions at a time: 128 MiB per array in float64
 
 
 @dataclass(frozen=True)
@@ -84,7 +76,9 @@ class Positions:
         return jnp.expand_dims(variance, tuple(range(variance.ndim - self.axes, variance.ndim)))
 
 
-def infinite_width_ntk(net: Network, x1: ArrayLike, x2: ArrayLike | None = None) -> Array:
+def infinite_width_ntk(
+    net: Network, x1: Shaped[ArrayLike, "n1 ..."], x2: Shaped[ArrayLike, "n2 ..."] | None = None
+) -> Float[Array, "n1 n2"]:
     """lim_{m→∞} of the tangent kernel of one output, shape (n1, n2); kernels between different outputs vanish.
 
     For :class:`FullyConnected`, :class:`ResNet` and convolutional networks with linear output in the NTK
@@ -113,7 +107,7 @@ def infinite_width_ntk(net: Network, x1: ArrayLike, x2: ArrayLike | None = None)
             "parameterization", inner.parameterization, "ntk: the kernels of the others grow with the width"
         )
     if inner.output != "linear":
-        raise InvalidInput("output", inner.output, "linear: behind another output the kernel does not become constant")
+        raise InvalidInput("output", inner.output, "linear: with another output the kernel does not become constant")
     left = np.asarray(x1, np.float64)
     right = left if x2 is None else np.asarray(x2, np.float64)
     inner.layer_input_shapes(left.shape[1:])
@@ -133,12 +127,12 @@ def infinite_width_ntk(net: Network, x1: ArrayLike, x2: ArrayLike | None = None)
 def _positions(net: Stack) -> Positions:
     """Those of the first layer: all pairs of them where a pooling or a global average mixes them later."""
     blocks = net.written_out.layers
-    mixed = any(isinstance(block, AveragePoolBlock | GlobalAverageBlock) for block in blocks)
-    return Positions(net.dimensions if isinstance(blocks[0], ConvolutionBlock) else 0, mixed)
+    mixed = any(isinstance(block, compositions.AveragePoolBlock | compositions.GlobalAverageBlock) for block in blocks)
+    return Positions(net.dimensions if isinstance(blocks[0], compositions.ConvolutionBlock) else 0, mixed)
 
 
 @partial(jax.jit, static_argnums=0)
-def _kernel(net: Stack, x1: Array, x2: Array) -> Array:
+def _kernel(net: Stack, x1: Shaped[Array, "n1 ..."], x2: Shaped[Array, "n2 ..."]) -> Float[Array, "n1 n2"]:
     positions = _positions(net)
     if not positions.axes:
         x1, x2 = (x.reshape(x.shape[0], -1) for x in (x1, x2))
@@ -148,20 +142,20 @@ def _kernel(net: Stack, x1: Array, x2: Array) -> Array:
 
 
 def _through(blocks: tuple[Block, ...], layers: Iterator[Layer], limit: Limit, positions: Positions) -> Limit:
-    """The limit behind these blocks, whose trained ones are the next ``layers``."""
+    """The limit after these blocks, whose trained ones are the next ``layers``."""
     for block in blocks:
         match block:
-            case DenseBlock() | ConvolutionBlock():
+            case compositions.DenseBlock() | compositions.ConvolutionBlock():
                 limit = _linear(next(layers), limit, positions)
-            case ActivationBlock():
+            case compositions.ActivationBlock():
                 limit = _activate(block.function, limit, positions)
-            case AveragePoolBlock():
+            case compositions.AveragePoolBlock():
                 limit = _each(limit, partial(_pool, block.size, positions))
-            case ResidualBlock():
+            case compositions.ResidualBlock():
                 limit = _add(_through(block.layers, layers, limit, positions), limit)
-            case FlattenInputBlock():
+            case compositions.FlattenInputBlock():
                 pass
-            case GlobalAverageBlock() | FlattenBlock():
+            case compositions.GlobalAverageBlock() | compositions.FlattenBlock():
                 limit, positions = _read_out(limit, block, positions), Positions(0, False)
     return limit
 
@@ -239,6 +233,6 @@ def _pool(size: int, positions: Positions, cov: Array) -> Array:
 
 def _read_out(limit: Limit, block: Block, positions: Positions) -> Limit:
     """Flat features: their average product runs over equal positions (flatten), or over all pairs (global average)."""
-    if isinstance(block, GlobalAverageBlock):
+    if isinstance(block, compositions.GlobalAverageBlock):
         return _each(limit, lambda cov: cov.mean(axis=positions.pair_axes))
     return _each(limit, lambda cov: positions.diagonal(cov).mean(axis=tuple(range(-positions.axes, 0))))

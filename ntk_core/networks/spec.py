@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, model_validator
 
 from ntk_core.errors import InvalidInput
+from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, PARAMETERIZATIONS
 from ntk_core.networks.compositions import (
     Composition,
     composition_data,
@@ -14,9 +15,8 @@ from ntk_core.networks.compositions import (
     lay_out,
     parse_composition,
 )
-from ntk_core.networks.kinds import KINDS, Kind
+from ntk_core.networks.kinds import ARCHITECTURES, Kind
 from ntk_core.settings.part import SpecPart, Width
-from ntk_core.settings.vocabulary import ACTIVATIONS, OUTPUTS, PARAMETERIZATIONS
 
 if TYPE_CHECKING:  # type checkers want the names written out; at run time they come from the vocabulary
     ArchitectureName = str
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # type checkers want the names written out; at run time they 
     ParameterizationName = str
     OutputName = str
 else:
-    ArchitectureName = Literal[tuple(KINDS)]
+    ArchitectureName = Literal[tuple(ARCHITECTURES)]
     ActivationName = Literal[tuple(ACTIVATIONS)]
     BottleneckActivationName = Literal[("same", *ACTIVATIONS)]
     ParameterizationName = Literal[tuple(PARAMETERIZATIONS)]
@@ -36,7 +36,7 @@ COMPOSED = "composed"  # the architecture that a person puts together
 
 
 def _composition(data: Any) -> Any:
-    """A composition from JSON; what is wrong inside it is named behind the name of the setting."""
+    """A composition from JSON; what is wrong inside it is named after the name of the setting."""
     try:
         return parse_composition(data)
     except InvalidInput as error:
@@ -51,8 +51,8 @@ class ArchitectureSpec(SpecPart):
 
     selector: ClassVar[str] = "kind"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {
-        name: tuple(kind.name for kind in KINDS.values() if name in kind.settings)
-        for name in dict.fromkeys(name for kind in KINDS.values() for name in kind.settings)
+        name: tuple(kind.name for kind in ARCHITECTURES.values() if name in kind.settings)
+        for name in dict.fromkeys(name for kind in ARCHITECTURES.values() for name in kind.settings)
     }
 
     kind: ArchitectureName = Field("fully-connected", title="Architecture", description="How neurons are connected.")
@@ -85,7 +85,7 @@ class ArchitectureSpec(SpecPart):
         "ntk", title="Parameterization", description="How weights are drawn and scaled with the width."
     )
     trained: Literal["all", "first", "hidden", "last"] = Field(
-        "all", title="Trained layers", description="Which layers move, and so have a part in the kernel K."
+        "all", title="Trained layers", description="Which layers are trained, and so contribute to the kernel K."
     )
     output_weights: Literal["normal", "signs"] = Field(
         "normal",
@@ -95,7 +95,7 @@ class ArchitectureSpec(SpecPart):
     initial_output: Literal["random", "symmetric", "subtracted"] = Field(
         "random",
         title="Output at w₀",
-        description="f(w₀) as drawn; 0 by two mirrored copies, (f − f')/√2; or 0 by subtraction, f − f(w₀).",
+        description="random f(w₀); 0 by two mirrored copies, (f − f')/√2; or 0 by subtraction, f − f(w₀).",
     )
     bottleneck_width: Width = Field(3, title="Bottleneck width m_b", description="Neurons m_b of the narrow layer.")
     bottleneck_layer: int = Field(
@@ -139,7 +139,7 @@ class ArchitectureSpec(SpecPart):
         if self.relative_widths is not None and len(self.relative_widths) != self.depth:
             raise InvalidInput("relative_widths", self.relative_widths, counted)
         if self.bias_layers is not None and not self.use_bias:
-            raise InvalidInput("bias_layers", self.bias_layers, "empty without biases")
+            raise InvalidInput("bias_layers", self.bias_layers, "no layers without biases")
         if self.bias_layers is not None and max(self.bias_layers) > self.depth:
             raise InvalidInput("bias_layers", self.bias_layers, f"numbers from 1 to {self.depth}, the hidden layers")
         self.record.check(self)
@@ -148,7 +148,7 @@ class ArchitectureSpec(SpecPart):
     @property
     def record(self) -> Kind:
         """What its kind states about itself."""
-        return KINDS[self.kind]
+        return ARCHITECTURES[self.kind]
 
     @property
     def has_relative_widths(self) -> bool:
@@ -185,7 +185,7 @@ class ArchitectureSpec(SpecPart):
     def check_infinite_width(self) -> None:
         """Refuse to ask for the kernel of infinite width where it is not known."""
         if not self.has_infinite_width:
-            known = ", ".join(kind.name for kind in KINDS.values() if kind.has_infinite_width)
+            known = ", ".join(kind.name for kind in ARCHITECTURES.values() if kind.has_infinite_width)
             raise InvalidInput("infinite_width", True, f"false, except for NTK parameterization and {known}")
 
     def check_inputs(
@@ -205,6 +205,6 @@ class ArchitectureSpec(SpecPart):
             if self.uses("composition"):
                 place, given = "composition", f"{error.field}: {given}"
             elif place == "kind":
-                given, allowed = self.kind, "with images only, for example dataset mnist"
+                given, allowed = self.kind, "this kind only with images, for example dataset mnist"
             name = {"size": "pool_size"}.get(place, place)
             raise InvalidInput(f"{field}.{name}" if field else name, given, allowed) from None

@@ -13,17 +13,17 @@ from dashboard.views.architectures.network_drawing import drawn, layer_rows, siz
 from ntk_core.errors import TooLarge
 from ntk_core.experiments.kernel_change.result import KernelSnapshot
 from ntk_core.networks.compositions import composition_examples
+from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.pairs import PAIRS, PARTS, ArchitecturePair, pair_of
 from ntk_core.runs import PRESETS
 from ntk_core.settings.grammar import InvalidSpec, with_settings
-from ntk_core.settings.vocabulary import ARCHITECTURES
 from tests.dashboard.made_results import make_points
 from tests.dashboard.open_pages import checked, open_page, words
 
 KEY = "architectures."
-KINDS = tuple(ARCHITECTURES)
-LAYERED = tuple(kind for kind in KINDS if kind != "composed")
+ARCHITECTURES = tuple(ARCHITECTURES)
+LAYERED = tuple(kind for kind in ARCHITECTURES if kind != "composed")
 
 
 def architecture(kind: str, **settings) -> ArchitectureSpec:
@@ -98,7 +98,7 @@ def test_both_specs_differ_in_the_architecture_alone_and_make_the_pair_again():
     assert pair_of(other, b) is None
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ARCHITECTURES)
 def test_infinite_width_is_asked_for_only_where_it_is_known(kind):
     pair = ArchitecturePair(a=architecture(kind))
     assert pair.spec("a").infinite_width == (kind in ("fully-connected", "resnet", "convnet", "mixed"))
@@ -116,7 +116,7 @@ def test_home_of_the_convergence_preset_is_a_shallow_network_beside_a_residual_o
 
 @pytest.mark.parametrize("part", PARTS)
 def test_network_that_is_impossible_on_these_data_is_named_by_its_own_setting(part):
-    with pytest.raises(InvalidSpec, match=rf"^{part}\.kind: convnet is not allowed; allowed: with images only"):
+    with pytest.raises(InvalidSpec, match=rf"^{part}\.kind: convnet cannot be used; use this kind only with images"):
         with_settings(ArchitecturePair(), {f"{part}.kind": "convnet", "dataset.name": "gaussian-mixture"})
 
 
@@ -128,7 +128,7 @@ def test_the_larger_network_decides_what_fits(monkeypatch):
         check_both(ArchitecturePair(a=narrow, b=ArchitectureSpec(depth=3), widths=(3000,)))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ARCHITECTURES)
 def test_counted_parameters_and_smallest_width_are_those_of_the_network(kind):
     from ntk_core.networks.build import build_network
 
@@ -214,7 +214,7 @@ def test_distance_to_infinite_width_is_drawn_with_its_guide_where_it_was_measure
     assert [trace.name for trace in guides] == ["slope −0.5"]
     assert guides[0].line.dash == "dash"
     assert figures.caption(points, "linear", figures.DISTANCE) == [
-        "Network B: no kernel of infinite width is known or asked for."
+        "Network B: no infinite-width kernel is known or asked for."
     ]
 
 
@@ -265,7 +265,7 @@ def test_settings_of_both_networks_are_kept_apart_in_the_url(page):
 @pytest.mark.parametrize(("name", "text"), [("kind", "[x](http://y)"), ("depth", "99"), ("activation", "nothing")])
 def test_nonsense_in_the_url_is_named_and_replaced(page, part, name, text):
     app = opened(**{f"{part}__{name}": text})
-    assert "In the address, " in words(app)
+    assert "In the URL, " in words(app)
     assert "is used instead." in words(app)
     assert query(app) == {}
     assert not app.button(key=KEY + "run").disabled
@@ -303,7 +303,7 @@ def test_points_of_both_jobs_are_drawn_with_kernels_and_spectra(page, points):
     assert "What this page shows." in words(app)
     assert "What finite width changes." in words(app)
     checked(app.number_input(key=KEY + "seed").set_value(9).run())
-    assert "The figure belongs to other settings than the form (First seed)" in words(app)
+    assert "This figure shows earlier settings (First seed changed)" in words(app)
 
 
 def test_page_shows_one_network_while_the_other_waits(page, points):
@@ -344,7 +344,7 @@ def test_the_export_has_both_networks_and_the_figures_of_the_page(page, points, 
 def test_what_is_wrong_with_a_network_names_it(page):
     app = opened()
     checked(app.number_input(key=KEY + "b.depth").set_value(99).run())
-    assert "Network B, Hidden layers L: 99 is not allowed" in words(app)
+    assert "Network B, Hidden layers L: 99 cannot be used" in words(app)
     assert "Network A" not in words(app).split("Run waits")[1].split("\n")[0]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from ntk_core.networks.build import build_network
 from ntk_core.networks.compositions import composition_examples, parse_composition
-from ntk_core.networks.kinds import KINDS
+from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.networks.sizes import layer_sizes, min_width
 from ntk_core.networks.spec import ArchitectureSpec
 
@@ -36,7 +36,7 @@ def _name(spec: ArchitectureSpec) -> str:
 
 
 def test_every_kind_is_among_them():
-    assert {spec.kind for spec in SPECS} == set(KINDS)
+    assert {spec.kind for spec in SPECS} == set(ARCHITECTURES)
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=_name)

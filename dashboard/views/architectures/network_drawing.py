@@ -9,11 +9,11 @@ from typing import Any
 import plotly.graph_objects as go
 
 from dashboard.charts.style import GUIDE_COLOR, Style, network_style, width_label
+from ntk_core.networks.choices import ACTIVATIONS, PARAMETERIZATIONS
 from ntk_core.networks.compositions import Skip
 from ntk_core.networks.sizes import LayerSize, min_width
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.pairs import PARTS, ArchitecturePair
-from ntk_core.settings.vocabulary import ACTIVATIONS, ARCHITECTURES, PARAMETERIZATIONS
 
 DRAWING_HEIGHT = 190
 _HALF = 0.27  # half the width of a box, of the distance between two
@@ -76,11 +76,11 @@ def drawn(pair: ArchitecturePair, part: str, width: int) -> tuple[go.Figure, str
 
 def short_title(pair: ArchitecturePair, part: str) -> str:
     """The kind of network, for a heading."""
-    return ARCHITECTURES[getattr(pair, part).kind].title
+    return getattr(pair, part).record.title
 
 
 def size_rows(pair: ArchitecturePair) -> list[dict[str, object]]:
-    """One row a width: parameters, edges that a mask removes included, and smallest width or in-degree of both."""
+    """One row per width: parameters, edges that a mask removes included, and smallest width or in-degree of both."""
     rows = []
     for width in sorted(set(pair.widths)):
         row: dict[str, object] = {"width m": width}
@@ -93,7 +93,7 @@ def size_rows(pair: ArchitecturePair) -> list[dict[str, object]]:
 
 
 def layer_rows(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> list[dict[str, object]]:
-    """One row a layer: what it is, its in-degree, its neurons, its parameters."""
+    """One row per layer: what it is, its in-degree, its neurons, its parameters."""
     return [
         {
             "layer": "output layer" if index == len(sizes) else f"hidden layer {index}",
@@ -116,7 +116,7 @@ def description(architecture: ArchitectureSpec) -> str:
     biases = "biases" if all(biased) else f"biases in layer {named}" if any(biased) else "no biases"
     zero = {"symmetric": ", two mirrored copies", "subtracted": ", minus its output at w₀"}
     return (
-        f"{ARCHITECTURES[architecture.kind].title}, {layers}, {activations}, {biases}, "
+        f"{architecture.record.title}, {layers}, {activations}, {biases}, "
         f"{PARAMETERIZATIONS[architecture.parameterization].title} parameterization"
         + (", output weights ±1" if architecture.output_weights == "signs" else "")
         + zero.get(architecture.initial_output, "")
@@ -177,7 +177,7 @@ def _arrow(start: tuple[float, float], end: tuple[float, float], color: str) -> 
 
 
 def _end(high: int, kind: str) -> float:
-    """Where a skip arrives: a sum behind the layer, a concatenation before it."""
+    """Where a skip arrives: a sum after the layer, a concatenation before it."""
     return high if kind == "residual" else high - _HALF / 2
 
 

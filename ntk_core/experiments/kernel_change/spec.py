@@ -49,7 +49,7 @@ class KernelChangeSpec(SweepSpec):
 
     infinite_width: bool = Field(
         False,
-        title="Kernel of infinite width",
+        title="Infinite-width kernel",
         description="Measure the distance of K(w₀) to the kernel K_∞ of infinite width (linear output).",
     )
 

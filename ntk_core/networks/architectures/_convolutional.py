@@ -1,4 +1,4 @@
-"""Convolutional networks, and networks of convolutions with dense layers behind them."""
+"""Convolutional networks, and networks of convolutions with dense layers after them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 from ntk_core.networks.architectures._convolution import PADDINGS
 from ntk_core.networks.architectures._settings import check_choice, check_count
 from ntk_core.networks.architectures._stack import Chain
-from ntk_core.networks.kinds import KINDS, Kind
+from ntk_core.networks.kinds import ARCHITECTURES, Kind
 
 READOUTS = ("flatten", "global-average")
 
@@ -53,18 +53,18 @@ class ConvNet(Convolutional):
     800
     """
 
-    kind: ClassVar[Kind] = KINDS["convnet"]
+    kind: ClassVar[Kind] = ARCHITECTURES["convnet"]
 
 
 @dataclass(frozen=True)
 class MixedNet(Convolutional):
-    """Convolutions first, dense hidden layers behind them (Liu, Zhu & Belkin 2020, App. G.3).
+    """Convolutions first, dense hidden layers after them (Liu, Zhu & Belkin 2020, App. G.3).
 
     Attributes:
         num_conv: how many of the ``depth`` hidden layers are convolutions.
     """
 
-    kind: ClassVar[Kind] = KINDS["mixed"]
+    kind: ClassVar[Kind] = ARCHITECTURES["mixed"]
 
     depth: int = 2
     num_conv: int = 1

@@ -8,7 +8,7 @@ from typing import ClassVar
 from ntk_core.networks.architectures._activations import activation_function
 from ntk_core.networks.architectures._settings import MAX_WIDTH, check_count
 from ntk_core.networks.architectures._stack import Chain
-from ntk_core.networks.kinds import KINDS, Kind
+from ntk_core.networks.kinds import ARCHITECTURES, Kind
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class FullyConnected(Chain):
     (3, 1)
     """
 
-    kind: ClassVar[Kind] = KINDS["fully-connected"]
+    kind: ClassVar[Kind] = ARCHITECTURES["fully-connected"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Bottleneck(Chain):
         bottleneck_activation: of the narrow layer; None takes ``activation``.
     """
 
-    kind: ClassVar[Kind] = KINDS["bottleneck"]
+    kind: ClassVar[Kind] = ARCHITECTURES["bottleneck"]
 
     depth: int = 3
     bottleneck_width: int = 3

@@ -11,26 +11,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from ntk_core.errors import InvalidInput
+from ntk_core.networks import compositions
 from ntk_core.networks.architectures._activations import activation_function
 from ntk_core.networks.architectures._convolution import Convolution
 from ntk_core.networks.architectures._layers import Dense, Layer, Scaling, Shape
 from ntk_core.networks.architectures._masked import MaskedDense
 from ntk_core.networks.architectures._network import Call, Network
-from ntk_core.networks.compositions import (
-    ActivationBlock,
-    AveragePoolBlock,
-    Block,
-    Composition,
-    ConcatBlock,
-    ConvolutionBlock,
-    DenseBlock,
-    FlattenBlock,
-    FlattenInputBlock,
-    GlobalAverageBlock,
-    ResidualBlock,
-    ScaleBlock,
-    Trained,
-)
+from ntk_core.networks.compositions import Block, Composition, Trained
 
 OUTPUT_LAYER = "output"
 
@@ -87,7 +74,7 @@ class Layered(Network):
 
     def _hidden(self, block: Trained, width: int, paired: bool, trainable: bool) -> Layer:
         scaling, drop = self.hidden_scaling, self.written_out.drop_probability
-        if isinstance(block, ConvolutionBlock):
+        if isinstance(block, compositions.ConvolutionBlock):
             shape = (width, block.kernel_size, block.padding, self.dimensions, block.stride)
             return Convolution(*shape, block.bias, scaling, paired, trainable=trainable)
         if drop:
@@ -121,26 +108,26 @@ def _through(blocks: tuple[Block, ...], call: Call, names: Iterator[str], a: Arr
 
 def _step(block: Block, call: Call, names: Iterator[str], a: Array) -> Array:
     match block:
-        case DenseBlock():
+        case compositions.DenseBlock():
             return call(next(names), _flat(a))
-        case ConvolutionBlock():
+        case compositions.ConvolutionBlock():
             return call(next(names), a)
-        case ActivationBlock():
+        case compositions.ActivationBlock():
             return activation_function(block.function)(a)
-        case AveragePoolBlock():
+        case compositions.AveragePoolBlock():
             return average_pool(a, block.size)
-        case GlobalAverageBlock():
+        case compositions.GlobalAverageBlock():
             return a.mean(axis=tuple(range(1, a.ndim - 1)))
-        case FlattenInputBlock():
+        case compositions.FlattenInputBlock():
             return a.reshape(a.shape[0], -1)
-        case FlattenBlock():
+        case compositions.FlattenBlock():
             return _flat(a)
-        case ScaleBlock():
+        case compositions.ScaleBlock():
             return block.factor * a
-        case ResidualBlock():
+        case compositions.ResidualBlock():
             joined: Array = block.join(a, _through(block.layers, call, names, a))
             return joined
-        case ConcatBlock():
+        case compositions.ConcatBlock():
             return jnp.concatenate([a, _through(block.layers, call, names, a)], axis=-1)
 
 
@@ -161,7 +148,7 @@ def _flat(a: Array) -> Array:
 
 def _ends_elementwise(blocks: tuple[Block, ...]) -> bool:
     """Whether a dense layer is last, but for functions of each of its neurons and a way around it that is added."""
-    rest = [block for block in blocks if not isinstance(block, ActivationBlock | ScaleBlock)]
-    if rest and isinstance(rest[-1], ResidualBlock):
+    rest = [block for block in blocks if not isinstance(block, compositions.ActivationBlock | compositions.ScaleBlock)]
+    if rest and isinstance(rest[-1], compositions.ResidualBlock):
         return _ends_elementwise(rest[-1].layers)
-    return bool(rest) and isinstance(rest[-1], DenseBlock)
+    return bool(rest) and isinstance(rest[-1], compositions.DenseBlock)

@@ -11,14 +11,14 @@ from ntk_core.networks.architectures._network import Network
 from ntk_core.networks.architectures._settings import MAX_WIDTH, check_count
 from ntk_core.networks.architectures._stack import Stack
 from ntk_core.networks.graphs import check_drop_probability
-from ntk_core.networks.kinds import KINDS, Kind
+from ntk_core.networks.kinds import ARCHITECTURES, Kind
 
 
 @dataclass(frozen=True)
 class ResNet(Stack):
     """α^(1) = σ(z^(1)), α^(l) = σ(z^(l)) + α^(l-1) for l ≥ 2, then a linear output layer.
 
-    Liu, Zhu & Belkin 2020, App. G.2, Eq. 97, and with ``skip_every=2`` the remark behind it: behind the first layer,
+    Liu, Zhu & Belkin 2020, App. G.2, Eq. 97, and with ``skip_every=2`` the remark after it: after the first layer,
     every ``skip_every`` layers the activation of as many layers below is added.
 
     Attributes:
@@ -26,7 +26,7 @@ class ResNet(Stack):
         skip_every: number of layers that a skip connection spans.
     """
 
-    kind: ClassVar[Kind] = KINDS["resnet"]
+    kind: ClassVar[Kind] = ARCHITECTURES["resnet"]
 
     depth: int = 3
     skip_every: int = 1
@@ -53,7 +53,7 @@ class DenseNet(Stack):
         drop_probability: of each edge, at least 0 and below 1.
     """
 
-    kind: ClassVar[Kind] = KINDS["densenet"]
+    kind: ClassVar[Kind] = ARCHITECTURES["densenet"]
 
     depth: int = 3
     drop_probability: float = 0.0

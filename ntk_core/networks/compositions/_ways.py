@@ -28,7 +28,7 @@ class Ways:
 
 
 def find_ways(layers: tuple[Block, ...]) -> Ways:
-    """The ways through these blocks and an output layer behind them."""
+    """The ways through these blocks and an output layer after them."""
     walk = _Walk()
     walk.reach(walk.through(layers, {0}))
     return Ways(tuple(walk.skips), tuple(walk.first))

@@ -3,7 +3,7 @@
 from importlib import import_module
 
 from ntk_core.networks.kinds._kind import LAYERED, Hidden, Kind, dense
-from ntk_core.settings.vocabulary import ARCHITECTURES
+from ntk_core.settings.vocabulary import table
 
 _MODULES = (
     "fully_connected",
@@ -14,10 +14,6 @@ _MODULES = (
     "mixed",
     "composed",
 )
-KINDS: dict[str, Kind] = {}
-for _name in _MODULES:
-    _kind: Kind = import_module(f"{__name__}.{_name}").KIND
-    KINDS[_kind.name] = _kind
-ARCHITECTURES.update(KINDS)
+ARCHITECTURES: dict[str, Kind] = table(*(import_module(f"{__name__}.{name}").KIND for name in _MODULES))
 
-__all__ = ["KINDS", "LAYERED", "Hidden", "Kind", "dense"]
+__all__ = ["ARCHITECTURES", "LAYERED", "Hidden", "Kind", "dense"]

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ntk_core.networks.compositions import (
-    ActivationBlock,
-    AveragePoolBlock,
-    Block,
-    Composition,
-    ConvolutionBlock,
-    FlattenBlock,
-    GlobalAverageBlock,
-)
+from ntk_core.networks import compositions
+from ntk_core.networks.compositions import Block, Composition
 from ntk_core.networks.kinds._kind import LAYERED, NETWORKS, Hidden, Kind, dense
 
 SETTINGS = (*LAYERED, "relative_widths", "kernel_size", "padding", "readout", "pool_size")
@@ -25,20 +18,22 @@ def write_out(settings: Any, hidden: Hidden) -> Composition:
 
 def convolutions_first(settings: Any, hidden: Hidden, count: int) -> Composition:
     """``count`` of the hidden layers as convolutions, a readout, and the others as dense layers."""
-    blocks: list[Block] = []
+    found: list[Block] = []
     for width, bias in hidden[:count]:
-        blocks.append(
-            ConvolutionBlock.model_construct(
+        found.append(
+            compositions.ConvolutionBlock.model_construct(
                 width=width, bias=bias, kernel_size=settings.kernel_size, padding=settings.padding
             )
         )
-        blocks.append(ActivationBlock.model_construct(function=settings.activation))
+        found.append(compositions.ActivationBlock.model_construct(function=settings.activation))
         if settings.pool_size > 1:
-            blocks.append(AveragePoolBlock.model_construct(size=settings.pool_size))
-    blocks.append(GlobalAverageBlock() if settings.readout == "global-average" else FlattenBlock())
+            found.append(compositions.AveragePoolBlock.model_construct(size=settings.pool_size))
+    found.append(
+        compositions.GlobalAverageBlock() if settings.readout == "global-average" else compositions.FlattenBlock()
+    )
     for width, bias in hidden[count:]:
-        blocks += dense(width, bias, settings.activation)
-    return Composition(tuple(blocks))
+        found += dense(width, bias, settings.activation)
+    return Composition(tuple(found))
 
 
 KIND = Kind(

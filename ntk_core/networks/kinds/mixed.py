@@ -1,4 +1,4 @@
-"""Networks of one convolution and dense layers behind it."""
+"""Networks of one convolution and dense layers after it."""
 
 from __future__ import annotations
 

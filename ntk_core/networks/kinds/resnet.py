@@ -1,4 +1,4 @@
-"""Residual networks, with a way around each layer behind the first, or around every two."""
+"""Residual networks, with a way around each layer after the first, or around every two."""
 
 from __future__ import annotations
 
