@@ -5,17 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from ntk_core.networks.architectures._activations import output_function
 from ntk_core.networks.architectures._layered import Layered
 from ntk_core.networks.architectures._layers import Scaling, Shape
-from ntk_core.networks.architectures._settings import (
-    MAX_OUTPUTS,
-    MAX_WIDTH,
-    TRAINED,
-    check_choice,
-    check_count,
-    check_switch,
-)
+from ntk_core.networks.architectures._settings import MAX_WIDTH, check_count
 from ntk_core.networks.compositions import Composition, lay_out
 
 
@@ -52,11 +44,7 @@ class Composed(Layered):
 
     def __post_init__(self) -> None:
         check_count("width", self.width, MAX_WIDTH)
-        check_count("num_outputs", self.num_outputs, MAX_OUTPUTS)
-        check_choice("trained", self.trained, TRAINED)
-        check_switch("output_signs", self.output_signs)
-        output_function(self.output)
-        Scaling(self.parameterization)
+        super().__post_init__()
 
     @property
     def written_out(self) -> Composition:

@@ -12,11 +12,12 @@ from jax import Array
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks import compositions
-from ntk_core.networks.architectures._activations import activation_function
+from ntk_core.networks.architectures._activations import activation_function, output_function
 from ntk_core.networks.architectures._convolution import Convolution
 from ntk_core.networks.architectures._layers import Dense, Layer, Scaling, Shape
 from ntk_core.networks.architectures._masked import MaskedDense
 from ntk_core.networks.architectures._network import Call, Network
+from ntk_core.networks.architectures._settings import MAX_OUTPUTS, TRAINED, check_choice, check_count, check_switch
 from ntk_core.networks.compositions import Block, Composition, Trained
 
 OUTPUT_LAYER = "output"
@@ -35,6 +36,13 @@ class Layered(Network):
     output_signs: bool
     dimensions: int = 2  # of the positions that convolutions see
     symmetric: bool = False  # whether the last hidden layer is drawn twice, with opposite output weights
+
+    def __post_init__(self) -> None:
+        check_count("num_outputs", self.num_outputs, MAX_OUTPUTS)
+        check_choice("trained", self.trained, TRAINED)
+        check_switch("output_signs", self.output_signs)
+        output_function(self.output)
+        self.hidden_scaling.bias()  # refuses a parameterization or a gain that cannot be
 
     @property
     @abc.abstractmethod

@@ -7,19 +7,10 @@ from functools import cached_property
 from typing import ClassVar
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.architectures._activations import activation_function, output_function
+from ntk_core.networks.architectures._activations import activation_function
 from ntk_core.networks.architectures._layered import Layered
 from ntk_core.networks.architectures._layers import Scaling
-from ntk_core.networks.architectures._settings import (
-    MAX_DEPTH,
-    MAX_OUTPUTS,
-    TRAINED,
-    check_choice,
-    check_count,
-    check_switch,
-    hidden_biases,
-    hidden_widths,
-)
+from ntk_core.networks.architectures._settings import MAX_DEPTH, check_count, check_switch, hidden_biases, hidden_widths
 from ntk_core.networks.compositions import Composition
 from ntk_core.networks.kinds import Kind
 
@@ -60,14 +51,10 @@ class Stack(Layered):
 
     def __post_init__(self) -> None:
         check_count("depth", self.depth, MAX_DEPTH)
-        check_count("num_outputs", self.num_outputs, MAX_OUTPUTS)
         hidden_widths(self.width, self.depth)
         hidden_biases(self.use_bias, self.depth)
-        check_choice("trained", self.trained, TRAINED)
-        check_switch("output_signs", self.output_signs)
         activation_function(self.activation)
-        output_function(self.output)
-        Scaling(self.parameterization, self.gain)
+        super().__post_init__()
 
     @cached_property
     def written_out(self) -> Composition:

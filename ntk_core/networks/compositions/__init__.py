@@ -11,7 +11,6 @@ from ntk_core.networks.compositions._blocks import (
     FlattenBlock,
     FlattenInputBlock,
     GlobalAverageBlock,
-    Nested,
     ResidualBlock,
     ScaleBlock,
     Trained,
@@ -19,12 +18,11 @@ from ntk_core.networks.compositions._blocks import (
 from ntk_core.networks.compositions._composition import (
     Composition,
     composition_data,
-    composition_digest,
     parse_composition,
     positions,
 )
 from ntk_core.networks.compositions._examples import EXAMPLE_TITLES, composition_examples
-from ntk_core.networks.compositions._shapes import Layout, PlacedLayer, lay_out
+from ntk_core.networks.compositions._shapes import lay_out
 from ntk_core.networks.compositions._verdict import CompositionVerdict, composition_verdict
 from ntk_core.networks.compositions._ways import Skip, Ways, trains_hidden, trains_output
 
@@ -42,16 +40,12 @@ __all__ = [
     "FlattenBlock",
     "FlattenInputBlock",
     "GlobalAverageBlock",
-    "Layout",
-    "Nested",
-    "PlacedLayer",
     "ResidualBlock",
     "ScaleBlock",
     "Skip",
     "Trained",
     "Ways",
     "composition_data",
-    "composition_digest",
     "composition_examples",
     "composition_verdict",
     "lay_out",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -69,11 +68,6 @@ class Composition:
 def composition_data(composition: Composition) -> dict[str, Any]:
     """The composition as JSON gives it: widths are written out, other settings only where they are not the default."""
     return {"layers": [_block_data(block) for block in composition.layers]}
-
-
-def composition_digest(composition: Composition) -> str:
-    """SHA-256 of the compact JSON."""
-    return hashlib.sha256(str(composition).encode()).hexdigest()
 
 
 def parse_composition(data: Any) -> Composition:

@@ -29,13 +29,11 @@ class PlacedLayer:
 
     Attributes:
         name: ``hidden1``, ``hidden2``, … in the order in which they are applied.
-        place: in the JSON, such as ``layers.3.layers.1``.
         input_shape, output_shape: of one input.
         num_ways_around: residual and concat blocks that it stands in.
     """
 
     name: str
-    place: str
     block: Trained
     input_shape: Shape
     output_shape: Shape
@@ -87,7 +85,7 @@ class _Walk:
             if isinstance(block, Trained):
                 above = _trained_shape(block, place, shape, self._width)
                 name = f"hidden{len(self.layers) + 1}"
-                self.layers.append(PlacedLayer(name, place, block, shape, above, around))
+                self.layers.append(PlacedLayer(name, block, shape, above, around))
                 shape = above
             elif isinstance(block, Nested):
                 inner = self.through(block.layers, f"{place}.layers", shape, around + 1)
