@@ -89,7 +89,7 @@ def test_both_networks_of_the_convergence_pair_approach_infinite_width(part):
 
 def test_an_entry_that_is_not_known_is_refused_in_one_sentence(capsys):
     assert main(["gallery", "nothing"]) == 2
-    assert capsys.readouterr().err.startswith("NAME: nothing is not allowed; allowed: one of liu-fig1-left, ")
+    assert capsys.readouterr().err.startswith("NAME: nothing cannot be used; use one of liu-fig1-left, ")
 
 
 def test_behind_a_linear_output_network_and_linear_model_approach_like_the_root_of_the_width():

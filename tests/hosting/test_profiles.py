@@ -67,9 +67,7 @@ def test_an_unknown_profile_is_refused_in_one_sentence(monkeypatch):
     monkeypatch.setenv("LINEARITY_LAB_PROFILE", "public")
     with pytest.raises(InvalidInput) as refused:
         profile()
-    assert str(refused.value) == (
-        "LINEARITY_LAB_PROFILE: public is not allowed; allowed: one of local, classroom, hosted"
-    )
+    assert str(refused.value) == ("LINEARITY_LAB_PROFILE: public cannot be used; use one of local, classroom, hosted")
 
 
 def test_no_limit_grows_from_local_over_classroom_to_hosted():
@@ -124,7 +122,7 @@ def test_a_width_at_the_limit_passes_and_one_more_is_refused(costs, limits):
     with pytest.raises(OverLimit) as refused:
         check_limits(KernelChangeSpec(widths=(2, limits.max_width)), above)
     assert str(refused.value) == (
-        f"widths: {limits.max_width} is not allowed; allowed: at most {above.max_width:,} on this server"
+        f"widths: {limits.max_width} cannot be used; use at most {above.max_width:,} on this server"
     )
 
 
