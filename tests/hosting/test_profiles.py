@@ -169,11 +169,10 @@ def test_what_is_free_now_counts_beside_the_profile(costs, monkeypatch):
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_setting_that_counts_neurons_is_held_to_the_width(experiment):
     """By the type that all widths share, so that a new setting cannot be forgotten."""
-    model = EXPERIMENTS[experiment].spec
-    for setting in settings(model):
-        counts_neurons = setting.name != "training.max_steps" and "le=10000000" in repr(setting.info)
-        if counts_neurons:
-            assert is_width(setting.name, 1), setting.name
+    named = {setting.name for setting in settings(EXPERIMENTS[experiment].spec) if "le=10000000" in repr(setting.info)}
+    counting_neurons = named - {"training.max_steps"}
+    assert counting_neurons
+    assert [name for name in counting_neurons if not is_width(name, 1)] == []
 
 
 @pytest.mark.parametrize(
