@@ -26,7 +26,11 @@ def _count(given: Any) -> Any:
     return int(number) if number is not None and number.is_integer() else given
 
 
-Width = Annotated[int, BeforeValidator(_count), Field(ge=1, le=10_000_000)]
+class CountsNeurons:
+    """Marks the fields of specs that give widths, or values that are swept in their place."""
+
+
+Width = Annotated[int, BeforeValidator(_count), Field(ge=1, le=10_000_000), CountsNeurons()]
 
 
 class SpecPart(BaseModel):

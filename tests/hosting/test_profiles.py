@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from dashboard.jobs.limits import OverLimit, check_limits, is_width, largest_fit, limit_words
+from dashboard.jobs.limits import OverLimit, check_limits, largest_fit, limit_words
 from dashboard.jobs.profile import OVERRIDES, PROFILES, Profile, profile
 from dashboard.views.architectures.comparison import check_both
 from ntk_core.errors import InvalidInput, TooLarge
@@ -171,11 +171,10 @@ def test_what_is_free_now_counts_beside_the_profile(costs, monkeypatch):
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_setting_that_counts_neurons_is_held_to_the_width(experiment):
     """By the type that all widths share, so that a new setting cannot be forgotten."""
-    model = EXPERIMENTS[experiment].spec
-    for setting in settings(model):
-        counts_neurons = setting.name != "training.max_steps" and "le=10000000" in repr(setting.info)
-        if counts_neurons:
-            assert is_width(setting.name, 1), setting.name
+    for setting in settings(EXPERIMENTS[experiment].spec):
+        is_wide = setting.name != "training.max_steps" and "le=10000000" in repr(setting.info)
+        if is_wide or (setting.entry == "integer" and setting.name.endswith("width")):
+            assert limit_words(setting, PROFILES["hosted"]) == "On this server: at most 10,000.", setting.name
 
 
 @pytest.mark.parametrize(

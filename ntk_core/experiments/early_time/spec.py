@@ -10,7 +10,7 @@ from ntk_core.data import OPTIONS, dataset_options
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.spec import ActivationName
 from ntk_core.runs import ExperimentSpec
-from ntk_core.settings.part import SpecPart, Width
+from ntk_core.settings.part import CountsNeurons, SpecPart, Width
 
 SYNTHETIC = ("gaussian", "rademacher", "uniform")
 IMAGES = ("cifar2", "mnist", "fashion-mnist")
@@ -52,7 +52,7 @@ class EarlyDataSpec(SpecPart):
         title="Target y",
         description="What y is: a small two-layer erf network; ‖x‖/√d; the sign of u·x; or u·x/√d plus noise.",
     )
-    teacher_width: int = Field(
+    teacher_width: Annotated[int, CountsNeurons()] = Field(
         5, ge=1, le=1000, title="Width of the teacher", description="Hidden neurons of the teacher network."
     )
     noise: float = Field(
