@@ -1,4 +1,4 @@
-"""Data that somebody brought, from where they are kept to a data set: subset, test points, targets."""
+"""Uploaded data, from where they are kept to a data set: subset, test points, targets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Kept(DatasetInfo):
         kept = read_upload(options["digest"])
         train, test = _split(kept, options["num_samples"], options["num_test"], options["seed"])
         x, x_test = kept.x[train], kept.x[test]
-        origin = f"Data that somebody brought, SHA-256 {options['digest']}; origin and licence are theirs to state."
+        origin = f"Uploaded data, SHA-256 {options['digest']}; origin and licence are for the owner to state."
         if kept.class_names:
             return labeled(
                 self.name, options, kept.class_names, (x, kept.labels[train], x_test, kept.labels[test]), origin

@@ -159,7 +159,7 @@ OPTIONS = {
             "choice",
             "one-hot",
             "Targets y",
-            "One column for each class, or a single column −1 / +1 for two classes.",
+            "One column per class, or a single column −1 / +1 for two classes.",
             choices=("one-hot", "plus-minus"),
         ),
         Option("num_classes", "integer", 3, "Classes C", "Number C of classes of the mixture.", 2, 100),
@@ -183,14 +183,14 @@ OPTIONS = {
             "Those that come with the program, or the full set from a copy on this computer.",
             choices=("shipped", "full"),
         ),
-        Option("flatten", "flag", False, "Flatten", "One vector for each image instead of (height, width, channels)."),
+        Option("flatten", "flag", False, "Flatten", "One vector per image instead of (height, width, channels)."),
         Option("resolution", "choice", 8, "Resolution", "Pixels along each side of an image.", choices=(8, 32)),
         Option(
             "digest",
             "digest",
             None,
             "Your data",
-            "Data that you brought on the page Your data, named by their SHA-256.",
+            "Data that you uploaded on the page Your data, identified by their SHA-256.",
         ),
     )
 }

@@ -35,7 +35,7 @@ LOSSES = table(
 
 OPTIMIZERS = table(
     Term("gradient-descent", "gradient descent", "w ← w − η ∇L(w), all samples in each step"),
-    Term("sgd", "SGD", "w ← w − η ∇L_B(w), B a batch; every sample once an epoch"),
+    Term("sgd", "SGD", "w ← w − η ∇L_B(w), B a batch; every sample once per epoch"),
     Term("momentum", "momentum", "v ← μ v + ∇L(w), w ← w − η v"),
     Term("adam", "Adam", "steps of about η for each weight, whatever its gradient"),
 )
@@ -61,16 +61,16 @@ ARCHITECTURES = table(
 
 HESSIAN_NETWORKS = table(
     Term("linear", "linear output", "fully connected, the output layer linear"),
-    Term("nonlinear-output", "nonlinear output", "the same network behind a nonlinear output φ(f)"),
+    Term("nonlinear-output", "nonlinear output", "the same network with a nonlinear output φ(f)"),
     Term("bottleneck", "bottleneck", "fully connected, a narrow layer between wide ones, linear output"),
     Term("resnet", "ResNet", "α⁽ˡ⁾ = σ(z⁽ˡ⁾) + α⁽ˡ⁻¹⁾, linear output"),
-    Term("resnet-nonlinear-output", "ResNet, nonlinear output", "the ResNet behind φ"),
+    Term("resnet-nonlinear-output", "ResNet, nonlinear output", "the ResNet with φ"),
     Term("densenet", "DenseNet", "every layer sees all layers below it, linear output"),
     Term("convnet", "CNN", "convolutions, flattened, linear output; the width is the number of channels"),
-    Term("convnet-nonlinear-output", "CNN, nonlinear output", "the CNN behind φ"),
+    Term("convnet-nonlinear-output", "CNN, nonlinear output", "the CNN with φ"),
     Term("convnet-bottleneck", "CNN, bottleneck", "the CNN with a convolution of few channels between wide ones"),
     Term("mixed", "mixed", "one convolution, then dense layers, linear output; the width counts channels and neurons"),
-    Term("mixed-nonlinear-output", "mixed, nonlinear output", "the mixed network behind φ"),
+    Term("mixed-nonlinear-output", "mixed, nonlinear output", "the mixed network with φ"),
     Term("mixed-bottleneck", "mixed, bottleneck", "one convolution, a narrow dense layer, then wide ones"),
     Term("shallow", "shallow, diagonal", "f = Σ v_i σ(w_i x)/√m with v = ±1 fixed and scalar x = 1: H is diagonal"),
     Term(
@@ -79,5 +79,5 @@ HESSIAN_NETWORKS = table(
         "f = vᵀσ(w₃ w₂ᵀσ(w₁x)/√m)/√m with σ(z) = z²/2 and scalar x = 1: a bottleneck of one neuron",
     ),
     Term("composed", "your own layers", "registered layers in the order in which you write them, linear output"),
-    Term("composed-nonlinear-output", "your own layers, nonlinear output", "your own layers behind φ"),
+    Term("composed-nonlinear-output", "your own layers, nonlinear output", "your own layers with φ"),
 )

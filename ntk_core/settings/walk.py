@@ -96,7 +96,7 @@ class Setting:
 
     def sentence(self, problem: InvalidInput) -> str:
         """What is wrong, naming the setting by its title."""
-        return f"{self.full_title}: {problem.given} is not allowed; allowed: {problem.allowed}."
+        return f"{problem.template.format(self.full_title, problem.given, problem.allowed)}."
 
 
 def settings(model: type[SpecPart]) -> tuple[Setting, ...]:

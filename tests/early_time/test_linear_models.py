@@ -68,7 +68,7 @@ def test_constants_are_the_taylor_coefficients_of_the_mean_activation(name):
 
 @pytest.mark.parametrize("name", ["erf", "softplus", "relu", "gelu"])
 def test_expansion_of_the_infinite_kernel_gives_the_two_layer_model(name):
-    """Two independent routes to ψ: Gaussian moments, and derivatives of the kernel of infinite width."""
+    """Two independent routes to ψ: Gaussian moments, and derivatives of the infinite-width kernel."""
     for rates in ((1.0, 1.0), (0.7, 0.0), (0.0, 0.3)):
         moments = two_layer_features(activation_constants(name), 40, 1.5, *rates)
         expansion = deep_features(name, 1, 40, 1.5, *rates)

@@ -23,7 +23,7 @@ DRAWN = "drawn"
 
 
 def _graph(data: Any) -> Graph:
-    """A graph from JSON; what is wrong inside it is named behind the name of the setting."""
+    """A graph from JSON; what is wrong inside it is named after the name of the setting."""
     try:
         return parse_graph(data)
     except InvalidInput as error:

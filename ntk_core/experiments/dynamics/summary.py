@@ -17,7 +17,7 @@ def dynamics_summary(spec: DynamicsSpec, points: Sequence[DynamicsPoint]) -> str
     """A table of means over the seeds, then the fitted exponent of the difference for each output and method."""
     pairs = [(output, method) for output in spec.outputs for method in spec.methods]
     lines = aligned(
-        [("width", "output", "method", "sup relative difference", "parted at step", "sup ΔK", "sup ‖w−w₀‖", "")]
+        [("width", "output", "method", "sup relative difference", "departed at step", "sup ΔK", "sup ‖w−w₀‖", "")]
         + [_row(point, *pair) for point in points for pair in pairs]
     )
     seen = {run.outcome for point in points for run in point.runs} - {"converged"}

@@ -1,4 +1,4 @@
-"""Two roads to linearity: the scale of a model, and its width."""
+"""Two routes to linearity: the scale of a model, and its width."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class LazySpec(SweepSpec):
         min_length=1,
         max_length=3,
         title="Outputs at w₀",
-        description="f(w₀) as drawn; 0 by subtraction, f − f(w₀); or 0 by two mirrored copies.",
+        description="random f(w₀); 0 by subtraction, f − f(w₀); or 0 by two mirrored copies.",
     )
     outputs: tuple[OutputName, ...] = Field(
         ("linear", "swish"),

@@ -1,4 +1,4 @@
-"""``lazy`` as text: κ, kernel change and distances along both roads, with fitted exponents."""
+"""``lazy`` as text: κ, kernel change and distances along both routes, with fitted exponents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COLUMNS: dict[str, Callable[[LazyRun], float]] = {
 
 
 def lazy_summary(spec: LazySpec, points: Sequence[LazyPoint]) -> str:
-    """A table of means over the seeds, then the exponents of every column along both roads."""
+    """A table of means over the seeds, then the exponents of every column along both routes."""
     kinds = [(output, start) for output in spec.outputs for start in spec.starts]
     head = ("width", "scale", "output", "start", *_COLUMNS, "")
     lines = aligned([head, *(_row(point, *kind) for point in points for kind in kinds)])
