@@ -43,11 +43,7 @@ class Option:
 
     def field(self, **changes: Any) -> Any:
         """The option as a field of a spec, whose annotation states the type; with ``changes`` to pydantic's field."""
-        bounds: dict[str, Any] = {}
-        if self.kind in ("integer", "number"):
-            bounds = {"ge": self.minimum, "le": self.maximum}
-        if self.kind == "number":
-            bounds["allow_inf_nan"] = False
+        bounds = {"ge": self.minimum, "le": self.maximum} if self.kind in ("integer", "number") else {}
         return Field(**{"default": self.default, "title": self.title, "description": self.help, **bounds, **changes})
 
     def check(self, value: object) -> object:
