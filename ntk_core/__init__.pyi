@@ -9,6 +9,7 @@ from .early_time import deep_features as deep_features
 from .early_time import two_layer_features as two_layer_features
 from .errors import InvalidInput as InvalidInput
 from .errors import TooLarge as TooLarge
+from .experiments.architectures.spec import ArchitecturesSpec as ArchitecturesSpec
 from .experiments.dag.spec import DAGSpec as DAGSpec
 from .experiments.dynamics.spec import DynamicsSpec as DynamicsSpec
 from .experiments.early_time.spec import EarlyTimeSpec as EarlyTimeSpec

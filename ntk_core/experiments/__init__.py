@@ -3,6 +3,7 @@
 # One line an experiment, in the order of the papers.
 EXPERIMENTS = (
     "kernel_change",
+    "architectures",
     "hessian",
     "dynamics",
     "optimization",

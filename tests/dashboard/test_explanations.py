@@ -11,12 +11,11 @@ from dashboard.views.navigation import PAGES
 from dashboard.words.glossary import glossary, search
 from dashboard.words.markdown import read
 from dashboard.words.pages import CHANGES, CHART, FINITE, SEE, SHOWS, VEILED_KEY, VIEWS, charts_in, figure_words
-from ntk_core.pairs import ArchitecturePair
 from ntk_core.runs import EXPERIMENTS
 from ntk_core.settings.fields import settings
 from tests.dashboard.open_pages import open_page, words
 
-SPECS: tuple[type[BaseModel], ...] = (*(each.spec for each in EXPERIMENTS.values()), ArchitecturePair)
+SPECS: tuple[type[BaseModel], ...] = tuple(each.spec for each in EXPERIMENTS.values())
 SETTINGS = {f"{spec.__name__}.{setting.name}": setting for spec in SPECS for setting in settings(spec)}
 # Settings that have a symbol in the papers.
 SYMBOLS = {
@@ -49,7 +48,7 @@ FULLEST = [  # presets whose pages show figures that the first preset does not
     ("hessian", "liu-ball"),
     ("hessian", "liu-theorem31"),
     ("hessian", "liu-theorem41"),
-    ("architectures", "kernel-convergence"),
+    ("architectures", "kernel-convergence-pair"),
     ("early_time", "hu-fig5"),
     ("dag", "zhu-preactivations"),
     ("dag", "zhu-pl"),
