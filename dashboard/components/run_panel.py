@@ -86,11 +86,11 @@ def run_bar(page: str, form: SpecForm[Any]) -> None:
             icon=":material/play_arrow:",
             disabled=form.spec is None or runs_already,
             shortcut="ctrl+enter",
-            help="Compute these settings; equal settings that were computed before come back at once.",
+            help="Compute these settings; settings that were computed before are shown at once.",
         )
         st.caption(_cost_words(form.spec) if form.spec else "", width="content")
     if form.spec is None:
-        st.error("Run waits for these settings: " + plain(" ".join(form.sentences.values())))
+        st.error("Fix these settings to run: " + plain(" ".join(form.sentences.values())))
     elif pressed and submit(page, form.spec):
         st.rerun()
 
@@ -98,7 +98,7 @@ def run_bar(page: str, form: SpecForm[Any]) -> None:
 def live_panel(page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown], None]) -> None:
     """The followed job's progress and figures, drawn again while it runs; without a job, the precomputed figure.
 
-    Above the figures stands what can be taken along of them, below them where they come from.
+    Above the figures stands what can be exported of them, below them where they come from.
     """
     first = _snapshot_of(page)
     live = first is not None and first.active and not session.is_detached(page)
@@ -194,13 +194,13 @@ def _followed(page: str, now: Snapshot) -> Shown | None:
     _say_trouble(now)
     if not now.points and not now.growing:
         if now.active:
-            st.info("The first point is on its way.")
+            st.info("Computing the first point…")
         return None
     return Shown(now.spec, (*now.points, *now.growing), now.result, "job", now.version if now.growing else 0)
 
 
 def _say_trouble(now: Snapshot) -> None:
-    """What a worker died of, and one sentence a point that could not be computed."""
+    """What a worker died of, and one sentence per point that could not be computed."""
     if now.interruption:
         st.warning(plain(f"{now.interruption}."))
     for failure in now.failures:
@@ -213,12 +213,12 @@ def _say_if_stale(wanted: SpecPart | None, shown: SpecPart) -> None:
         return
     titles = {setting.name: setting.full_title for setting in settings(type(shown))}
     named = ", ".join(titles[name] for name in differences(wanted, shown) | differences(shown, wanted))
-    st.info(f"The figure belongs to other settings than the form ({plain(named)}). Press Run for yours.")
+    st.info(f"This figure shows earlier settings ({plain(named)} changed). Run to update.")
 
 
 def _progress(page: str, now: Snapshot) -> None:
     if session.is_detached(page) and now.active:
-        st.info("Somebody else follows this run too, so it goes on. Press Run to follow it again.")
+        st.info("Someone else is following this run too, so it continues. Press Run to follow it again.")
         return
     if now.active:
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -234,7 +234,7 @@ def _say_end(now: Snapshot) -> None:
         st.error(plain(f"{now.reason}."))
     elif now.status == "cancelled":
         done = f"{len(now.points)} of {_count_points(now.spec)} are done"
-        st.info(f"Stopped: {done}. Run goes on from there.", icon=":material/stop_circle:")
+        st.info(f"Stopped: {done}. Run continues from there.", icon=":material/stop_circle:")
 
 
 def progress_words(now: Snapshot) -> str:

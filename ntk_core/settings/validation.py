@@ -1,4 +1,4 @@
-"""From pydantic's complaints to one sentence a setting: its name, what was given, what is allowed."""
+"""From pydantic's complaints to one sentence per setting: its name, what was given, what is allowed."""
 
 from __future__ import annotations
 

@@ -15,21 +15,10 @@ from pydantic.fields import FieldInfo
 from ntk_core.errors import InvalidInput
 from ntk_core.settings.part import SpecPart, chosen_among
 from ntk_core.settings.validation import allowed_values, bounds, holds_several, lengths, part_type
-from ntk_core.settings.vocabulary import (
-    ACTIVATIONS,
-    ARCHITECTURES,
-    DATASETS,
-    HESSIAN_NETWORKS,
-    LOSSES,
-    METHODS,
-    OUTPUTS,
-    PARAMETERIZATIONS,
-    Term,
-)
+from ntk_core.settings.vocabulary import VOCABULARIES, Term
 
 Part = TypeVar("Part", bound=SpecPart)
 Entry = Literal["choice", "choices", "switch", "integer", "number", "list", "text", "upload", "composition", "parts"]
-_VOCABULARIES = (ACTIVATIONS, ARCHITECTURES, DATASETS, HESSIAN_NETWORKS, LOSSES, METHODS, OUTPUTS, PARAMETERIZATIONS)
 
 
 @dataclass(frozen=True)
@@ -78,7 +67,7 @@ class Setting:
 
     def term(self, option: Any) -> Term | None:
         """The vocabulary's entry for a choice."""
-        return next((table[option] for table in _VOCABULARIES if tuple(table) == self.options), None)
+        return next((table[option] for table in VOCABULARIES if tuple(table) == self.options), None)
 
     def label(self, option: Any) -> str:
         """A choice as people read it."""
@@ -102,7 +91,7 @@ class Setting:
 
     def sentence(self, problem: InvalidInput) -> str:
         """What is wrong, naming the setting by its title."""
-        return f"{self.full_title}: {problem.given} is not allowed; allowed: {problem.allowed}."
+        return f"{problem.template.format(self.full_title, problem.given, problem.allowed)}."
 
 
 def settings(model: type[SpecPart]) -> tuple[Setting, ...]:

@@ -207,7 +207,7 @@ def test_distance_to_infinite_width_is_drawn_with_its_guide_where_it_was_measure
     guides = [trace for trace in chart.figure.data if trace.name and trace.name.startswith("slope")]
     assert [trace.name for trace in guides] == ["slope −0.5"]
     assert guides[0].line.dash == "dash"
-    assert chart.caption == ["Network B: no kernel of infinite width is known or asked for."]
+    assert chart.caption == ["Network B: no infinite-width kernel is known or asked for."]
 
 
 def test_eigenvalues_of_infinite_width_are_those_of_its_kernel_once_an_output():
@@ -257,7 +257,7 @@ def test_settings_of_every_network_are_kept_apart_in_the_url(page):
 @pytest.mark.parametrize(("name", "text"), [("kind", "[x](http://y)"), ("depth", "99"), ("activation", "nothing")])
 def test_nonsense_in_the_url_is_named_and_replaced(page, index, name, text):
     app = opened(**{f"architectures__{index}__{name}": text})
-    assert f"In the address, Network {'AB'[index]}, " in words(app)
+    assert f"In the URL, Network {'AB'[index]}, " in words(app)
     assert "is used instead." in words(app)
     assert query(app) == {}
     assert not app.button(key=KEY + "run").disabled
@@ -271,7 +271,7 @@ def test_the_number_of_networks_is_a_setting_of_the_form_and_the_url(page):
     assert len(app.get("plotly_chart")) == 1
     assert query(app) == {"architectures": "1"}
     checked(app.number_input(key=KEY + "architectures").set_value(5).run())
-    assert "Networks: 5 is not allowed; allowed: 1 to 4 groups of settings." in words(app)
+    assert "Networks: 5 cannot be used; use 1 to 4 groups of settings." in words(app)
 
 
 def test_unknown_jobs_in_the_url_are_named(page):
@@ -303,13 +303,13 @@ def test_points_of_all_networks_are_drawn_with_kernels_and_spectra(page, points)
     assert "What this page shows." in words(app)
     assert "What finite width changes." in words(app)
     checked(app.number_input(key=KEY + "seed").set_value(9).run())
-    assert "The figure belongs to other settings than the form (First seed)" in words(app)
+    assert "This figure shows earlier settings (First seed changed)" in words(app)
 
 
 def test_a_changed_setting_of_one_network_names_it(page, points):
     app = opened(job=page.add(MADE, points=of_a_run(points), status="completed"))
     checked(app.number_input(key=KEY + "architectures.1.bottleneck_width").set_value(9).run())
-    assert "(Network B, Bottleneck width m_b)" in words(app).replace("\\", "")
+    assert "(Network B, Bottleneck width m_b changed)" in words(app).replace("\\", "")
 
 
 def test_page_shows_one_network_while_the_other_is_computed(page, points):
@@ -345,8 +345,8 @@ def test_the_export_has_all_networks_and_the_figures_of_the_page(page, points, m
 def test_what_is_wrong_with_a_network_names_it(page):
     app = opened()
     checked(app.number_input(key=KEY + "architectures.1.depth").set_value(99).run())
-    assert "Network B, Hidden layers L: 99 is not allowed" in words(app)
-    assert "Network A" not in words(app).split("Run waits")[1].split("\n")[0]
+    assert "Network B, Hidden layers L: 99 cannot be used" in words(app)
+    assert "Network A" not in words(app).split("Fix these settings")[1].split("\n")[0]
 
 
 def test_many_samples_are_not_drawn_and_the_page_says_so(page, points):

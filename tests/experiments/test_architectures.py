@@ -98,7 +98,7 @@ def test_the_convergence_preset_is_a_shallow_network_beside_a_residual_one():
 @pytest.mark.parametrize("index", [0, 1])
 def test_a_network_that_is_impossible_on_these_data_is_named_by_its_own_setting(index):
     name = f"architectures.{index}.kind"
-    with pytest.raises(InvalidSpec, match=rf"^{name}: convnet is not allowed; allowed: with images only"):
+    with pytest.raises(InvalidSpec, match=rf"^{name}: convnet cannot be used; use this kind only with images"):
         with_settings(ArchitecturesSpec(), {name: "convnet", "dataset.name": "gaussian-mixture"})
 
 

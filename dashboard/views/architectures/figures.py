@@ -75,7 +75,7 @@ def measures(points: Points, output: str) -> tuple[Measure, ...]:
 
 
 def _caption(points: Points, output: str, measure: Measure) -> list[str]:
-    """Which runs did not converge, where that matters, and which networks have no kernel of infinite width."""
+    """Which runs did not converge, where that matters, and which networks have no infinite-width kernel."""
     if measure is CHANGE:
         return [
             f"Network {letter}: {sentence}"
@@ -83,7 +83,7 @@ def _caption(points: Points, output: str, measure: Measure) -> list[str]:
             for sentence in unconverged_sentences([_only(point, output) for point in found])
         ]
     missing = [letter for letter, found in points.items() if measure not in measures({letter: found}, output)]
-    return [f"Network {letter}: no kernel of infinite width is known or asked for." for letter in missing]
+    return [f"Network {letter}: no infinite-width kernel is known or asked for." for letter in missing]
 
 
 def _width_rows(points: Points, output: str) -> list[dict[str, object]]:
@@ -192,7 +192,7 @@ def _heatmap_words(snapshot: KernelSnapshot, letter: str, width: int) -> str:
         return sentence
     limit = np.asarray(snapshot.infinite)
     distance = float(np.linalg.norm(before - limit) / np.linalg.norm(limit))
-    return f"{sentence} Before training it is {distance:.2g} from the kernel of infinite width, relative to its norm."
+    return f"{sentence} Before training it is {distance:.2g} from the infinite-width kernel, relative to its norm."
 
 
 def _kernel_rows(snapshot: KernelSnapshot) -> list[dict[str, object]]:

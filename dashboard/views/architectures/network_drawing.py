@@ -11,10 +11,11 @@ import plotly.graph_objects as go
 from dashboard.charts.chart import Chart
 from dashboard.charts.style import GUIDE_COLOR, Style, network_style, width_label
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
+from ntk_core.networks.choices import ACTIVATIONS, PARAMETERIZATIONS
 from ntk_core.networks.compositions import nestings
 from ntk_core.networks.sizes import LayerSize, min_width
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.settings.vocabulary import ACTIVATIONS, ARCHITECTURES, PARAMETERIZATIONS
+from ntk_core.settings.vocabulary import ARCHITECTURES
 
 Skip = tuple[int, int, str]  # from box, to box, "residual" or "concat"
 DRAWING_HEIGHT = 190
@@ -180,7 +181,7 @@ def _skips(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> list[S
     """(from box, to box, kind) of every skip; box 0 is the input, the last one the output layer."""
     last = len(sizes)
     if architecture.uses("composition"):
-        # What is concatenated is seen by the next layer; what is added is added behind the last one of its block.
+        # What is concatenated is seen by the next layer; what is added is added after the last one of its block.
         return [
             (each.start, each.end if each.kind == "residual" else each.end + 1, each.kind)
             for each in nestings(architecture.composition)
@@ -195,7 +196,7 @@ def _skips(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> list[S
 
 
 def _end(high: int, kind: str) -> float:
-    """Where a skip arrives: a sum behind the layer, a concatenation before it."""
+    """Where a skip arrives: a sum after the layer, a concatenation before it."""
     return high if kind == "residual" else high - _HALF / 2
 
 

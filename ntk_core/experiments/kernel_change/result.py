@@ -39,7 +39,7 @@ class KernelSnapshot(Value):
         final: the same at the end of training.
         initial_eigenvalues: all n·C eigenvalues of K(w₀), descending.
         final_eigenvalues: the same at the end of training.
-        infinite: (n, n) kernel of infinite width, where the spec asks for it.
+        infinite: (n, n) infinite-width kernel, where the spec asks for it.
     """
 
     output: str

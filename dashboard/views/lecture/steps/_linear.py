@@ -1,4 +1,4 @@
-"""Steps 1 to 5: what linearity is, and why wide networks behind a linear output come to it."""
+"""Steps 1 to 5: what linearity is, and why wide networks with a linear output come to it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _ball(results: Results, radius: Any, known: bool) -> Chart:
     found = largest_in_ball(hessian.of_series(points, LINEAR_OUTPUT), radius)
     said = ", ".join(f"{value:.2g} at width {width:,}" for width, value in found.items())
     return Chart(
-        figure, f"{words} Kernel change behind a linear output: {said}.", hessian_parts.ball_rows(points), [words]
+        figure, f"{words} Kernel change with a linear output: {said}.", hessian_parts.ball_rows(points), [words]
     )
 
 
