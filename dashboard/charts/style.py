@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dag.spec import DRAWN
 from ntk_core.experiments.hessian.spec import HESSIAN_NETWORK_PARTS
 from ntk_core.networks.graphs import EXAMPLE_TITLES
@@ -18,7 +19,6 @@ from ntk_core.settings.vocabulary import (
     ACTIVATIONS,
     ARCHITECTURES,
     HESSIAN_NETWORKS,
-    METHODS,
     OUTPUTS,
     PARAMETERIZATIONS,
 )

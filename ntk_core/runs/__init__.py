@@ -13,8 +13,8 @@ from ntk_core.runs._estimate import (
 )
 from ntk_core.runs._parse import MAX_JSON_BYTES, canonical_json, digest, parse_spec
 from ntk_core.runs._preset import Preset
+from ntk_core.runs._progress import by_steps, in_turn
 from ntk_core.runs._rates import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, STEP_OVERHEAD_SECONDS, TYPICAL_STEPS
-from ntk_core.runs._rounding import rounded
 from ntk_core.runs._run import Points, run
 from ntk_core.runs._spec import SCHEMA_VERSION, UPLOAD, ExperimentSpec, Spec, SweepSpec
 from ntk_core.runs._table import (
@@ -29,6 +29,7 @@ from ntk_core.runs._table import (
     Result,
     costs_of,
     experiment_of,
+    load_data,
     preset,
     presets,
     summary,
@@ -83,6 +84,7 @@ __all__ = [
     "WidthPoint",
     "accelerator_bytes",
     "aligned",
+    "by_steps",
     "canonical_json",
     "capped",
     "check_data",
@@ -94,14 +96,15 @@ __all__ = [
     "estimate",
     "experiment_of",
     "finite_sup",
+    "in_turn",
     "largest_fitting",
+    "load_data",
     "mean",
     "memory_limit",
     "num_runs",
     "parse_spec",
     "preset",
     "presets",
-    "rounded",
     "run",
     "setting_of",
     "summary",

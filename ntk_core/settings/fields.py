@@ -18,22 +18,11 @@ from ntk_core.errors import InvalidInput
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 from ntk_core.settings.part import SpecPart, chosen_among
 from ntk_core.settings.validation import allowed_values, bounds
-from ntk_core.settings.vocabulary import (
-    ACTIVATIONS,
-    ARCHITECTURES,
-    DATASETS,
-    HESSIAN_NETWORKS,
-    LOSSES,
-    METHODS,
-    OUTPUTS,
-    PARAMETERIZATIONS,
-    Term,
-)
+from ntk_core.settings.vocabulary import VOCABULARIES, Term
 
 Part = TypeVar("Part", bound=SpecPart)
 Entry = Literal["choice", "choices", "switch", "integer", "number", "list", "text", "upload", "composition"]
 _AS_IT_IS = ("upload", "composition")  # entries whose text a spec takes as it is
-_VOCABULARIES = (ACTIVATIONS, ARCHITECTURES, DATASETS, HESSIAN_NETWORKS, LOSSES, METHODS, OUTPUTS, PARAMETERIZATIONS)
 
 
 @dataclass(frozen=True)
@@ -72,7 +61,7 @@ class Setting:
 
     def term(self, option: Any) -> Term | None:
         """The vocabulary's entry for a choice."""
-        return next((table[option] for table in _VOCABULARIES if tuple(table) == self.options), None)
+        return next((table[option] for table in VOCABULARIES if tuple(table) == self.options), None)
 
     def label(self, option: Any) -> str:
         """A choice as people read it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ntk_core.errors import InvalidInput
 
@@ -25,11 +26,18 @@ class Term:
     min_slope: float = 0.0
 
 
-def _table(*terms: Term) -> dict[str, Term]:
-    return {term.name: term for term in terms}
+AnyTerm = TypeVar("AnyTerm", bound=Term)
+VOCABULARIES: list[Mapping[str, Term]] = []  # every table, in the order of their making
 
 
-ACTIVATIONS = _table(
+def table(*terms: AnyTerm) -> dict[str, AnyTerm]:
+    """Name → term, known to forms and URLs from now on."""
+    made = {term.name: term for term in terms}
+    VOCABULARIES.append(made)
+    return made
+
+
+ACTIVATIONS = table(
     Term("relu", "ReLU", "max(z, 0)", smooth=False),
     Term("leaky_relu", "leaky ReLU", "max(z, 0.01 z)", smooth=False),
     Term("tanh", "tanh", "tanh z"),
@@ -42,7 +50,7 @@ ACTIVATIONS = _table(
     Term("identity", "identity", "z"),
 )
 
-OUTPUTS = _table(
+OUTPUTS = table(
     Term("linear", "linear output", "f", min_slope=1.0),
     Term("softmax", "softmax output", "e^{f_c} / Σ e^{f_k}"),
     Term("swish", "swish output", "f · sigmoid(f)"),
@@ -62,35 +70,13 @@ OUTPUTS = _table(
     Term("leaky_relu", "leaky ReLU output", "max(f, 0.01 f)", smooth=False, min_slope=0.01),
 )
 
-LOSSES = _table(
-    Term("square", "square loss", "(1/2n) Σ ‖φ(f) − y‖²"),
-    Term("cross-entropy", "cross-entropy", "−(1/n) Σ log softmax(f) · y"),
-    Term("logistic", "logistic loss", "(1/n) Σ log(1 + e^(−y f)), y = ±1"),
-)
-
-OPTIMIZERS = _table(
-    Term("gradient-descent", "gradient descent", "w ← w − η ∇L(w), all samples in each step"),
-    Term("sgd", "SGD", "w ← w − η ∇L_B(w), B a batch; every sample once an epoch"),
-    Term("momentum", "momentum", "v ← μ v + ∇L(w), w ← w − η v"),
-    Term("adam", "Adam", "steps of about η for each weight, whatever its gradient"),
-)
-
-METHODS = _table(
-    OPTIMIZERS["gradient-descent"],
-    Term("large-rate", "large rate", "gradient descent, η at 3.6 times: 0.9 of the stable rate when η is auto"),
-    Term("beyond-stable", "beyond the stable rate", "gradient descent, η at 6 times: 1.5 of the stable rate"),
-    OPTIMIZERS["sgd"],
-    OPTIMIZERS["momentum"],
-    OPTIMIZERS["adam"],
-)
-
-PARAMETERIZATIONS = _table(
+PARAMETERIZATIONS = table(
     Term("ntk", "NTK", "z = W a / √fan_in + b, all W, b ~ N(0, 1)"),
     Term("standard", "standard", "z = W a + b, W ~ N(0, 1/fan_in), b ~ N(0, 1)"),
     Term("lecun", "LeCun (Liu et al., App. A)", "every parameter u = w/√m: u ~ N(0, 1/m), K and ‖H‖ both grow m-fold"),
 )
 
-ARCHITECTURES = _table(
+ARCHITECTURES = table(
     Term("fully-connected", "fully connected", "α⁽ˡ⁾ = σ(W α⁽ˡ⁻¹⁾ / √m + b)"),
     Term("bottleneck", "with a bottleneck", "fully connected, one hidden layer narrow"),
     Term("resnet", "ResNet", "α⁽ˡ⁾ = σ(z⁽ˡ⁾) + α⁽ˡ⁻¹⁾"),
@@ -100,7 +86,7 @@ ARCHITECTURES = _table(
     Term("composed", "your own layers", "registered layers in the order in which you write them"),
 )
 
-DATASETS = _table(
+DATASETS = table(
     Term("gaussian-mixture", "Gaussian mixture", "label y uniform, x ~ N(μ_y, s² I), |μ_y| = 2; our choice of law"),
     Term("sine", "sine curve", "y = sin 2x + s ε with x uniform on [−2, 2]; no classes; our choice of law"),
     Term("mnist", "MNIST", "handwritten digits, 28 × 28"),
@@ -110,7 +96,7 @@ DATASETS = _table(
     Term("upload", "your data", "what you brought on the page Your data: a table, arrays or images"),
 )
 
-HESSIAN_NETWORKS = _table(
+HESSIAN_NETWORKS = table(
     Term("linear", "linear output", "fully connected, the output layer linear"),
     Term("nonlinear-output", "nonlinear output", "the same network behind a nonlinear output φ(f)"),
     Term("bottleneck", "bottleneck", "fully connected, a narrow layer between wide ones, linear output"),

@@ -14,7 +14,7 @@ from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.fits import fit_power_law
-from ntk_core.runs import EXPERIMENTS, digest, estimate, parse_spec, run, summary
+from ntk_core.runs import EXPERIMENTS, digest, estimate, load_data, parse_spec, run, summary
 from ntk_core.runs.events import Ended, PointProgress
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
@@ -130,7 +130,7 @@ def test_the_logistic_loss_takes_signs_as_targets():
 
 def test_followed_points_take_turns_among_the_classes():
     spec = DynamicsSpec(num_followed=5)
-    data = _dynamics.load(spec)
+    data = load_data(spec)
     found = _dynamics._followed(data.labels, len(data.x), spec)
     assert [int(data.labels[index]) for index in found] == [0, 1, 2, 0, 1]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ntk_core.data import DatasetShapes, dataset_shapes
+from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.networks.sizes import LayerSize, layer_sizes, num_features
 from ntk_core.runs import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, STEP_OVERHEAD_SECONDS
@@ -21,7 +22,7 @@ def seconds(spec: DynamicsSpec, key: str) -> float:
     total = 0.0
     for method in spec.methods:
         # Adam's linear model is trained in its weights.
-        both = step + (1.5 * step if method == "adam" else linear_step * (1 + spec.infinite_width))
+        both = step + (1.5 * step if not METHODS[method].is_linear else linear_step * (1 + spec.infinite_width))
         total += COMPILED_PROGRAMS * COMPILE_SECONDS
         total += spec.num_seeds * (spec.training.max_steps * both + spec.training.num_records * record)
     return total * len(spec.outputs)
@@ -35,7 +36,7 @@ def peak_bytes(spec: DynamicsSpec, key: str) -> float:
     """
     shapes, layers = _layers(spec, spec.value_of(key))
     n, num_outputs = shapes.num_samples, shapes.num_outputs
-    copies = 10 if "adam" in spec.methods else 5
+    copies = 5 if all(METHODS[name].is_linear for name in spec.methods) else 10
     weights = copies * sum(layer.num_params for layer in layers)
     rows = n + shapes.num_test
     views = rows * (

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics.result import DEPARTURE_LEVEL, DynamicsPoint, DynamicsRun
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.fits import fit_power_law
 from ntk_core.runs import OUTCOME_WORDS, aligned, mean, num_runs
-from ntk_core.settings.vocabulary import METHODS, OUTPUTS
+from ntk_core.settings.vocabulary import OUTPUTS
 
 
 def dynamics_summary(spec: DynamicsSpec, points: Sequence[DynamicsPoint]) -> str:
