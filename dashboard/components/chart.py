@@ -22,7 +22,7 @@ _SHOWN: ContextVar[dict[str, go.Figure] | None] = ContextVar("shown", default=No
 
 @contextmanager
 def shown_charts() -> Iterator[dict[str, go.Figure]]:
-    """Takeaway → figure of every chart that is drawn inside, in order: what an export takes along."""
+    """Takeaway → figure of every chart that is drawn inside, in order: what an export holds."""
     figures: dict[str, go.Figure] = {}
     token = _SHOWN.set(figures)
     try:
@@ -34,7 +34,7 @@ def shown_charts() -> Iterator[dict[str, go.Figure]]:
 def chart(
     figure: go.Figure, key: str, alt: str, rows: Sequence[dict[str, object]], caption: Sequence[str] = ()
 ) -> None:
-    """The figure, its caption, one sentence an entry, and its numbers as a table that opens on a click.
+    """The figure, its caption, one sentence per entry, and its numbers as a table that opens on a click.
 
     Args:
         key: name of the chart in the session and of the files it saves.

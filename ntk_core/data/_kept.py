@@ -40,7 +40,7 @@ def kept_dataset(checked: Mapping[str, Any]) -> Dataset:
         y_test=y_test,
         labels_test=labels_test,
         class_names=kept.class_names,
-        provenance=f"Data that somebody brought, SHA-256 {checked['digest']}; origin and licence are theirs to state.",
+        provenance=f"Uploaded data, SHA-256 {checked['digest']}; origin and licence are for the owner to state.",
     )
 
 

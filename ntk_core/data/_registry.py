@@ -194,7 +194,7 @@ _CODING = (
         "targets",
         "choice",
         "one-hot",
-        "One column a class, or a single column −1 / +1 for two classes.",
+        "One column per class, or a single column −1 / +1 for two classes.",
         choices=("one-hot", "plus-minus"),
     ),
 )
@@ -212,7 +212,7 @@ def _image_options(class_names: tuple[str, ...], max_train: int, max_test: int) 
             "The images that come with the program, or the full set from a copy on this computer.",
             choices=("shipped", "full"),
         ),
-        Option("flatten", "flag", False, "One vector an image instead of (height, width, channels)."),
+        Option("flatten", "flag", False, "One vector per image instead of (height, width, channels)."),
     )
 
 
@@ -304,7 +304,7 @@ _DATASETS = {
         DatasetInfo(
             UPLOAD,
             "Your data",
-            "A table, arrays or images that somebody brought, by the SHA-256 of what was kept of them.",
+            "An uploaded table, arrays or images, by the SHA-256 of what was kept.",
             (),
             (
                 *_shared_options(DEFAULT_LIMITS.max_rows, DEFAULT_LIMITS.max_rows, num_samples=60, num_test=0),

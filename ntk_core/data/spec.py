@@ -79,7 +79,7 @@ class DatasetSpec(SpecPart):
     digest: UploadDigest | None = Field(
         None,
         title="Your data",
-        description="Data that you brought on the page Your data, named by their SHA-256.",
+        description="Data that you uploaded on the page Your data, identified by their SHA-256.",
         json_schema_extra={"entry": "upload"},
     )
     seed: int = Field(

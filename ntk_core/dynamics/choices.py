@@ -97,7 +97,7 @@ METHODS = table(
         "gradient descent, η at 6 times: 1.5 of the stable rate",
         rate_factor=6.0,
     ),
-    Method("sgd", "SGD", "w ← w − η ∇L_B(w), B a batch; every sample once an epoch", batches="always"),
+    Method("sgd", "SGD", "w ← w − η ∇L_B(w), B a batch; every sample once per epoch", batches="always"),
     Method(
         "momentum",
         "momentum",

@@ -8,8 +8,8 @@ from typing import Any
 import plotly.graph_objects as go
 
 from dashboard.charts.style import BLUE, GUIDE_COLOR, network_style
+from ntk_core.networks.choices import ACTIVATIONS
 from ntk_core.networks.graphs import INPUT, OUTPUT, Edge, Graph, Group, InDegree, Verdict, in_degrees
-from ntk_core.settings.vocabulary import ACTIVATIONS
 
 _HALF = 0.3  # half the width of a box, of the distance between two layers
 _GAP = 1.25  # between boxes of one layer
@@ -84,7 +84,7 @@ def drawing_words(graph: Graph, width: int, found: Verdict) -> str:
 
 
 def group_rows(graph: Graph, width: int, input_shape: tuple[int, ...], num_outputs: int) -> list[dict[str, object]]:
-    """One row a group and the output, in the order of evaluation."""
+    """One row per group and the output, in the order of evaluation."""
     return [
         {
             "group": name,

@@ -88,7 +88,7 @@ def change_against_time(
 
 
 def width_rows(points: Sequence[KernelChangePoint]) -> list[dict[str, object]]:
-    """One row a width and output: what the mean line shows."""
+    """One row per width and output: what the mean line shows."""
     return [
         {
             "width m": point.width,
@@ -106,7 +106,7 @@ def width_rows(points: Sequence[KernelChangePoint]) -> list[dict[str, object]]:
 
 
 def time_rows(point: KernelChangePoint) -> list[dict[str, object]]:
-    """One row a run and recorded step of one width."""
+    """One row per run and recorded step of one width."""
     return [
         {
             "output": output_title(run.output),
@@ -122,7 +122,7 @@ def time_rows(point: KernelChangePoint) -> list[dict[str, object]]:
 
 
 def takeaway(points: Sequence[KernelChangePoint]) -> str:
-    """What the figure against width says, in one sentence an output, for those who do not see it."""
+    """What the figure against width says, in one sentence per output, for those who do not see it."""
     if not points:
         return "Kernel change against width: no point yet."
     low, high = min(point.width for point in points), max(point.width for point in points)
@@ -162,7 +162,7 @@ def caption(points: Sequence[KernelChangePoint]) -> list[str]:
 
 
 def unconverged_sentences(points: Sequence[KernelChangePoint]) -> list[str]:
-    """One sentence an output and outcome other than converged: at which widths, which seeds."""
+    """One sentence per output and outcome other than converged: at which widths, which seeds."""
     sentences = []
     for output in outputs_of(points):
         for outcome, words in OUTCOME_WORDS.items():

@@ -12,13 +12,13 @@ from dashboard.components.forms import Group
 from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.views.lazy import figures as figures
-from dashboard.words.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
+from dashboard.words.pages import CHANGES, SHOWS, says
 from ntk_core.experiments.lazy.spec import LazySpec
 
 PAGE = "lazy"
 TITLE = "Lazy by scale or linear by width?"
 GROUPS = (
-    Group("Roads", ("scales", "widths", "num_seeds", "seed")),
+    Group("Scale vs. width", ("scales", "widths", "num_seeds", "seed")),
     Group("Network", ("outputs", "starts", "architecture.")),
     Group("Training", ("training.",), expanded=False),
     Group("Data", ("dataset.",), expanded=False),
@@ -38,7 +38,7 @@ def drawn(shown: Shown, measure: str, output: str, start: str) -> tuple[go.Figur
 
 
 def draw(shown: Shown) -> None:
-    """One measure along both roads, then what the weights do along the width."""
+    """One measure along both routes, then what the weights do along the width."""
     points = shown.points
     with st.container(horizontal=True, vertical_alignment="center"):
         measure = chooser("Measure", list(figures.MEASURES), str, key=f"{PAGE}.measure", pixels=260, last=False)
@@ -53,7 +53,7 @@ def draw(shown: Shown) -> None:
             st.subheader(HEADINGS[index], anchor=False)
             chart(pictures[index], f"{PAGE}.figure{index + 1}", words[index], figures.rows(points), below[index])
             if index < 2:
-                st.markdown((WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS)[index][PAGE])
+                st.markdown(says(PAGE, (SHOWS, CHANGES)[index]))
 
 
 def show() -> None:

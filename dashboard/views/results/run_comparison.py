@@ -175,7 +175,7 @@ def overlay(runs: Runs, axis: Axis, measure: str, line: tuple[Any, ...]) -> go.F
 
 
 def table(runs: Runs, axis: Axis, measure: str, line: tuple[Any, ...]) -> list[dict[str, object]]:
-    """The numbers of :func:`overlay`, one row a run and position."""
+    """The numbers of :func:`overlay`, one row per run and position."""
     how = comparison_of(runs[0][1])
     found: list[dict[str, object]] = []
     for label, result in runs:

@@ -129,7 +129,7 @@ class EarlyNetworkSpec(SpecPart):
         le=1,
         allow_inf_nan=False,
         title="Filter exponent",
-        description="The filter has d to this power entries; Prop. 4.1 wants more than ½.",
+        description="The filter has d to this power entries; Prop. 4.1 needs more than ½.",
     )
 
     @field_validator("activations")
@@ -177,13 +177,17 @@ class EarlyTrainingSpec(SpecPart):
         description="The output layer is trained at η times this; 0 keeps it.",
     )
     batch_size: int = Field(
-        0, ge=0, le=200_000, title="Batch size", description="Samples a step, drawn anew each epoch; 0: all of them."
+        0, ge=0, le=200_000, title="Batch size", description="Samples per step, drawn anew each epoch; 0: all of them."
     )
     max_steps: int = Field(
         300, ge=0, le=1_000_000, title="Steps", description="Steps of descent; 0 to compare kernels only."
     )
     num_records: int = Field(
-        40, ge=2, le=200, title="Records", description="Times, on a logarithmic grid of steps, at which we look."
+        40,
+        ge=2,
+        le=200,
+        title="Records",
+        description="Steps, logarithmically spaced, at which values are kept.",
     )
 
     @model_validator(mode="after")
@@ -231,8 +235,8 @@ class EarlyTimeSpec(ExperimentSpec):
     )
     infinite_width: bool = Field(
         False,
-        title="Kernel of infinite width",
-        description="Compare the kernel of infinite width, not that at w₀.",
+        title="Infinite-width kernel",
+        description="Compare the infinite-width kernel, not that at w₀.",
     )
 
     @field_validator("values")
