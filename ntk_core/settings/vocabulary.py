@@ -37,16 +37,6 @@ ARCHITECTURES = table(
     Term("composed", "your own layers", "registered layers in the order in which you write them"),
 )
 
-DATASETS = table(
-    Term("gaussian-mixture", "Gaussian mixture", "label y uniform, x ~ N(μ_y, s² I), |μ_y| = 2; our choice of law"),
-    Term("sine", "sine curve", "y = sin 2x + s ε with x uniform on [−2, 2]; no classes; our choice of law"),
-    Term("mnist", "MNIST", "handwritten digits, 28 × 28"),
-    Term("fashion-mnist", "Fashion-MNIST", "clothing, 28 × 28"),
-    Term("cifar2", "CIFAR-2", "cats and horses of CIFAR-10, in color"),
-    Term("digits", "digits", "MNIST averaged to 7 × 7"),
-    Term("upload", "your data", "what you uploaded on the page Your data: a table, arrays or images"),
-)
-
 HESSIAN_NETWORKS = table(
     Term("linear", "linear output", "fully connected, the output layer linear"),
     Term("nonlinear-output", "nonlinear output", "the same network with a nonlinear output φ(f)"),

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from ntk_core.data import dataset_options
+from ntk_core.data import OPTIONS, dataset_options
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.spec import ActivationName
 from ntk_core.runs import ExperimentSpec
@@ -66,13 +66,9 @@ class EarlyDataSpec(SpecPart):
     classes: tuple[int, ...] = Field(
         (0, 1), min_length=2, max_length=2, title="Two classes", description="Which two classes, by their numbers."
     )
-    resolution: Literal[8, 32] = Field(8, title="Resolution", description="Pixels along each side of an image.")
-    source: Literal["shipped", "full"] = Field(
-        "shipped",
-        title="Images from",
-        description="Those that come with the program, or the full set from a copy on this computer.",
-    )
-    seed: int = Field(0, ge=0, le=2**31 - 1, title="Data seed", description="Seed of inputs, targets and subsets.")
+    resolution: Literal[8, 32] = OPTIONS["resolution"].field()
+    source: Literal["shipped", "full"] = OPTIONS["source"].field()
+    seed: int = OPTIONS["seed"].field(description="Seed of inputs, targets and subsets.")
 
     @model_validator(mode="after")
     def _available(self) -> Self:
