@@ -34,7 +34,7 @@ from ntk_core.runs._table import (
     presets,
     summary,
 )
-from ntk_core.runs._text_tables import aligned, num_runs
+from ntk_core.runs._text_tables import aligned, between, law_words, marks, num_runs, outcome_notes, with_error
 from ntk_core.runs._values import (
     OUTCOME_WORDS,
     Mean,
@@ -84,6 +84,7 @@ __all__ = [
     "WidthPoint",
     "accelerator_bytes",
     "aligned",
+    "between",
     "by_steps",
     "canonical_json",
     "capped",
@@ -98,14 +99,18 @@ __all__ = [
     "finite_sup",
     "in_turn",
     "largest_fitting",
+    "law_words",
     "load_data",
+    "marks",
     "mean",
     "memory_limit",
     "num_runs",
+    "outcome_notes",
     "parse_spec",
     "preset",
     "presets",
     "run",
     "setting_of",
     "summary",
+    "with_error",
 ]
