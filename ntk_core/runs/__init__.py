@@ -1,5 +1,13 @@
 """Runs: a spec in, a stream of events out; here or on a cluster, resumed and kept. Free of JAX until it computes."""
 
+from ntk_core.runs._costs import (
+    BYTES,
+    COMPILE_SECONDS,
+    FLOPS_PER_SECOND,
+    STEP_OVERHEAD_SECONDS,
+    TYPICAL_STEPS,
+    Counted,
+)
 from ntk_core.runs._devices import accelerator_bytes
 from ntk_core.runs._estimate import (
     capped,
@@ -14,7 +22,6 @@ from ntk_core.runs._estimate import (
 from ntk_core.runs._parse import MAX_JSON_BYTES, canonical_json, digest, parse_spec
 from ntk_core.runs._preset import Preset
 from ntk_core.runs._progress import by_steps, in_turn
-from ntk_core.runs._rates import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, STEP_OVERHEAD_SECONDS, TYPICAL_STEPS
 from ntk_core.runs._run import Points, run
 from ntk_core.runs._spec import SCHEMA_VERSION, UPLOAD, ExperimentSpec, Spec, SweepSpec
 from ntk_core.runs._table import (
@@ -64,6 +71,7 @@ __all__ = [
     "UPLOAD",
     "Computation",
     "Costs",
+    "Counted",
     "Experiment",
     "ExperimentSpec",
     "Growth",
