@@ -23,6 +23,7 @@ from ntk_core.kernels._gaussian import mean, pair_expectations
 from ntk_core.networks import compositions
 from ntk_core.networks.architectures import Convolution, Dense, Layer, Network, Paired, Stack
 from ntk_core.networks.compositions import Block
+from ntk_core.networks.kinds import ARCHITECTURES
 
 BLOCK_ENTRIES = 2**24  # pairs of inputs and positions at a time: 128 MiB per array in float64
 
@@ -98,9 +99,8 @@ def infinite_width_ntk(
     """
     inner = net.net if isinstance(net, Paired) else net
     if not (isinstance(inner, Stack) and inner.kind.has_infinite_width):
-        allowed = (
-            "FullyConnected, ResNet, ConvNet, MixedNet, Mirrored or Subtracted or not; other limits are not derived"
-        )
+        known = [kind.network.rpartition(":")[2] for kind in ARCHITECTURES.values() if kind.has_infinite_width]
+        allowed = f"{', '.join(known)}, Mirrored or Subtracted or not; other limits are not derived"
         raise InvalidInput("net", type(inner).__name__, allowed)
     if inner.parameterization != "ntk":
         raise InvalidInput(

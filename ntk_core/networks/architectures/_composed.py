@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from ntk_core.networks.architectures._layered import Layered
 from ntk_core.networks.architectures._layers import Scaling, Shape
@@ -50,17 +49,9 @@ class Composed(Layered):
     def written_out(self) -> Composition:
         return self.composition
 
-    @cached_property
-    def widths(self) -> tuple[int, ...]:
-        return tuple(block.size(self.width) for block in self.composition.trained())
-
     @property
     def hidden_scaling(self) -> Scaling:
         return Scaling(self.parameterization, width=self.width)
-
-    @property
-    def output_scaling(self) -> Scaling:
-        return self.hidden_scaling
 
     def layer_input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
         lay_out(self.composition, self.width, tuple(input_shape))  # says where it does not fit, by its place

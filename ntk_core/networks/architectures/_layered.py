@@ -32,6 +32,7 @@ class Layered(Network):
     """Abstract: the hidden layers of a composition, called ``hidden1``, ``hidden2``, …, and a dense output layer."""
 
     num_outputs: int
+    parameterization: str
     trained: str
     output_signs: bool
     dimensions: int = 2  # of the positions that convolutions see
@@ -52,17 +53,17 @@ class Layered(Network):
     @property
     @abc.abstractmethod
     def hidden_scaling(self) -> Scaling:
-        """How hidden weights are drawn."""
+        """How hidden weights are drawn; its width is m."""
 
     @property
-    @abc.abstractmethod
     def output_scaling(self) -> Scaling:
-        """How output weights are drawn."""
+        """How output weights are drawn: without the gain."""
+        return Scaling(self.parameterization, width=self.hidden_scaling.width)
 
-    @property
-    @abc.abstractmethod
+    @cached_property
     def widths(self) -> tuple[int, ...]:
         """Width of each hidden layer."""
+        return tuple(block.size(self.hidden_scaling.width) for block in self.written_out.trained())
 
     @cached_property
     def layers(self) -> Mapping[str, Layer]:

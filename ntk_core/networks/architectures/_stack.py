@@ -60,11 +60,6 @@ class Stack(Layered):
     def written_out(self) -> Composition:
         return self.kind.write_out(self, tuple(zip(hidden_widths(self.width, self.depth), self.biases, strict=True)))
 
-    @cached_property
-    def widths(self) -> tuple[int, ...]:
-        """Width of each hidden layer."""
-        return tuple(block.size(1) for block in self.written_out.trained())
-
     @property
     def biases(self) -> tuple[bool, ...]:
         """Whether each hidden layer has biases."""
@@ -74,11 +69,6 @@ class Stack(Layered):
     def hidden_scaling(self) -> Scaling:
         """How hidden weights are drawn; the m of ``lecun`` is the smallest of the ``width`` that was set."""
         return Scaling(self.parameterization, self.gain, min(hidden_widths(self.width, self.depth)))
-
-    @property
-    def output_scaling(self) -> Scaling:
-        """How output weights are drawn: without the gain."""
-        return Scaling(self.parameterization, width=self.hidden_scaling.width)
 
 
 @dataclass(frozen=True)
