@@ -22,16 +22,19 @@ from ntk_core.runs import Progress, accelerator_bytes, by_steps, in_turn, memory
 
 
 def compute(
-    spec: KernelChangeSpec, data: Dataset, key: str, *, seeds_together: int | None = None
+    spec: KernelChangeSpec, data: Dataset, key: str, *, seeds_together: int | None = None, name: str = ""
 ) -> Generator[Progress, None, KernelChangePoint]:
     """All seeds and outputs of one width; yields (fraction, message) between stretches of work.
 
     ``seeds_together`` seeds share one compiled call (``vmap``); by default as many as :func:`seeds_at_once` finds.
+    ``name`` says of which network the messages are, where there are several.
     """
     together = seeds_together or seeds_at_once(spec, key)
     batches = [spec.seeds[first : first + together] for first in range(0, spec.num_seeds, together)]
     groups = training_groups(spec.outputs)
-    trained = yield from in_turn([_trained(spec, data, key, group, batch) for group in groups for batch in batches])
+    trained = yield from in_turn(
+        [_trained(spec, data, key, group, batch, name) for group in groups for batch in batches]
+    )
     runs = [run for each in trained for run in each.runs]
     architecture, hidden_width = spec.network_at(spec.value_of(key))
     net = build_network(architecture, hidden_width, data.num_outputs, groups[0].trained_output)
@@ -49,10 +52,10 @@ class _Trained(NamedTuple):
 
 
 def _trained(
-    spec: KernelChangeSpec, data: Dataset, key: str, group: TrainingGroup, seeds: range
+    spec: KernelChangeSpec, data: Dataset, key: str, group: TrainingGroup, seeds: range, name: str
 ) -> Generator[Progress, None, _Trained]:
     """The outputs of one group, for one batch of seeds."""
-    words = f"width {spec.value_of(key):,}: {group.trained_output} output"
+    words = f"{name}width {spec.value_of(key):,}: {group.trained_output} output"
     yield 0.0, f"{words}, first kernel"
     architecture, hidden_width = spec.network_at(spec.value_of(key))
     net = build_network(architecture, hidden_width, data.num_outputs, group.trained_output)
