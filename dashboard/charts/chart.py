@@ -24,6 +24,7 @@ class Chart:
         caption: sentences below it.
         name: the last part of its key: ``against_width`` on the page ``kernel_change`` has the words of
             ``kernel_change.against_width``.
+        heading: what stands above it, if anything.
     """
 
     figure: go.Figure
@@ -31,6 +32,7 @@ class Chart:
     rows: Sequence[dict[str, object]]
     caption: Sequence[str] = ()
     name: str = ""
+    heading: str = ""
 
 
 def veiled(figure: go.Figure, up_to: float = -math.inf, keep: Sequence[str] = ()) -> go.Figure:

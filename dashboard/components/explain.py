@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from dashboard.words.explanations import figure_words
+from dashboard.words.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS, figure_words
 from dashboard.words.glossary import GLOSSARY
 
 SEE = "What should I see?"
@@ -26,6 +26,12 @@ def explain(key: str) -> None:
                 st.markdown(text)
                 if title == SEE:
                     _look_up(words.terms)
+
+
+def page_answers(page: str) -> None:
+    """What the page shows, beside why finite width differs."""
+    for column, answers in zip(st.columns(2, gap="medium"), (WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS), strict=True):
+        column.markdown(answers[page])
 
 
 def _look_up(terms: Sequence[str]) -> None:

@@ -6,7 +6,8 @@ import html
 import math
 from collections.abc import Sequence
 
-from dashboard.charts.style import network_style, output_title, width_label
+from dashboard.charts.numbers import width_label
+from dashboard.charts.style import network_style, output_title
 from dashboard.charts.vector import DASHES, INK, SCHEME_INK, Scale, path
 from dashboard.views.kernel_change.figures import outputs_of
 from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun

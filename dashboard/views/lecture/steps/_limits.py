@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dashboard.charts.chart import Chart, veiled
-from dashboard.charts.style import output_title, width_label
-from dashboard.charts.sweep import fitted, mean_line
+from dashboard.charts.numbers import number, width_label
+from dashboard.charts.style import output_title
 from dashboard.views.hessian import figures as hessian
 from dashboard.views.hessian import part_figures as hessian_parts
 from dashboard.views.kernel_change import figures as kernel_change
@@ -14,7 +14,7 @@ from dashboard.views.lazy import figures as lazy
 from dashboard.views.lecture import figures as lecture
 from dashboard.views.lecture.steps._linear import LINEAR_OUTPUT, exponent
 from dashboard.views.lecture.steps._step import Control, Question, Results, Step
-from dashboard.views.optimization.figures import rates_of
+from dashboard.views.optimization.figures import slow_runs
 from ntk_core.experiments.hessian.spec import Series
 from ntk_core.runs import mean
 
@@ -27,10 +27,7 @@ PLAIN_START = "random"
 def _nonlinear(results: Results, view: Any, known: bool) -> Chart:
     if view == "change":
         points = results["liu-fig1-left"].points
-        figure = kernel_change.change_against_width(points)
-        drawn = Chart(
-            figure, kernel_change.takeaway(points), kernel_change.width_rows(points), kernel_change.caption(points)[1:]
-        )
+        drawn = kernel_change.change_against_width(points, with_rates=False)
         first = min(point.width for point in points)
     else:
         points = results["liu-nonlinear-output"].points
@@ -52,12 +49,11 @@ def _nonlinear(results: Results, view: Any, known: bool) -> Chart:
 def _why_nonlinear(results: Results) -> str:
     points = results["liu-fig1-left"].points
     said = []
-    for output in kernel_change.outputs_of(points):
-        line = mean_line(points, output)
-        law = fitted(points, output)
+    for output, line in kernel_change.change_lines(points).items():
+        (first, start), (last, end) = line.means[0], line.means[-1]
         said.append(
-            f"{output_title(output)} {line[0][1].value:.2g} at $m$ = {width_label(line[0][0])}, "
-            f"{line[-1][1].value:.2g} at {width_label(line[-1][0])} ({exponent(law)})"
+            f"{output_title(output)} {number(start.value)} at $m$ = {width_label(first)}, "
+            f"{number(end.value)} at {width_label(last)} ({exponent(line.law)})"
         )
     return (
         f"$\\Delta K$: {'; '.join(said)}. The term $\\varphi''\\,\\nabla f\\,\\nabla f^\\top$ has the squared 2-norm "
@@ -74,10 +70,7 @@ def _bottleneck(results: Results, view: Any, known: bool) -> Chart:
         first = min(point.wide_width for point in points)
     elif view == "itself":
         points = results["liu-fig2"].points
-        figure = kernel_change.change_against_width(points, swept="bottleneck_width")
-        drawn = Chart(
-            figure, kernel_change.takeaway(points), kernel_change.width_rows(points), kernel_change.caption(points)[1:]
-        )
+        drawn = kernel_change.change_against_width(points, swept="bottleneck_width", with_rates=False)
         first = min(point.width for point in points)
     else:
         points = results["liu-theorem41"].points
@@ -99,7 +92,7 @@ def _why_bottleneck(results: Results) -> str:
     for series in (LINEAR_OUTPUT, NARROW):
         own = hessian.of_series(results["liu-table1"].points, series)
         found[series] = exponent(hessian.law_of(own, hessian.VIEWS["‖H‖"].of))
-    law = fitted(results["liu-fig2"].points, "linear")
+    law = kernel_change.change_lines(results["liu-fig2"].points)["linear"].law
     return (
         f"One neuron through which all must pass keeps $\\|H\\|$ up, {found[NARROW]}, where the same network without "
         f"it "
@@ -117,9 +110,9 @@ def _why_optimization(results: Results) -> str:
     points = sorted(results["liu-section5"].points, key=lambda point: point.width)
     said = []
     for point in points:
-        runs = point.of("leaky_softplus", min(rates_of([point])))
+        runs = slow_runs(point, "leaky_softplus")
         said.append(f"{mean([run.sup_change for run in runs]).value:.2g} at $m$ = {width_label(point.width)}")
-    runs = points[-1].of("leaky_softplus", min(rates_of(points)))
+    runs = slow_runs(points[-1], "leaky_softplus")
     return (
         f"$\\Delta K$ is {', '.join(said)}, and the loss falls nearly along a straight line on its logarithmic "
         f"axis, to {max(run.loss[-1] for run in runs):.1g} in {max(run.num_steps for run in runs)} steps, below both "
@@ -130,27 +123,21 @@ def _why_optimization(results: Results) -> str:
 def _lazy(results: Results, view: Any, known: bool) -> Chart:
     points = results["liu-lazy"].points
     if view == "outputs":
-        output = lazy.nonlinear(points)
-        figure = lazy.same_parameters(points, output, PLAIN_START)
-        words = lazy.width_takeaway(points, output, PLAIN_START, (lazy.BEHIND_F, lazy.CHANGE))
+        drawn = lazy.same_parameters(points, lazy.nonlinear(points), PLAIN_START)
     elif view == "moves":
-        figure = lazy.distances(points, "linear", PLAIN_START)
-        words = lazy.width_takeaway(points, "linear", PLAIN_START, (lazy.DISTANCE, lazy.LARGEST))
+        drawn = lazy.distances(points, "linear", PLAIN_START)
     else:
-        road: lazy.Road = "scale" if view == "scale" else "width"
-        figure = lazy.against(points, road, "linear", lazy.KAPPA)
-        words = lazy.takeaway(points, road, "linear", lazy.KAPPA)
+        drawn = lazy.against(points, "scale" if view == "scale" else "width", "linear", lazy.KAPPA)
     if known:
-        caption = lazy.caption(points, "scale" if view == "scale" else "width", "linear", lazy.KAPPA)
-        return Chart(figure, words, lazy.rows(points), caption)
-    return Chart(veiled(figure, keep=("kernel of α f",)), "Kernel change of f against width.", [])
+        return drawn
+    return Chart(veiled(drawn.figure, keep=("kernel of α f",)), "Kernel change of f against width.", [])
 
 
 def _why_lazy(results: Results) -> str:
     points = results["liu-lazy"].points
     output = lazy.nonlinear(points)
-    laws = [lazy.fitted(points, "width", output, PLAIN_START, each) for each in (lazy.BEHIND_F, lazy.CHANGE)]
-    moves = [lazy.fitted(points, "width", "linear", PLAIN_START, each) for each in (lazy.DISTANCE, lazy.LARGEST)]
+    laws = [lazy.line(points, "width", output, PLAIN_START, each).law for each in (lazy.BEHIND_F, lazy.CHANGE)]
+    moves = [lazy.line(points, "width", "linear", PLAIN_START, each).law for each in (lazy.DISTANCE, lazy.LARGEST)]
     return (
         f"On the same path of weights the kernel of $f$ goes like {exponent(laws[0])}, that of $\\varphi(f)$ like "
         f"{exponent(laws[1])}. How far the weights went is the same for both, so it cannot be the reason. And in the "
