@@ -48,7 +48,7 @@ class ArchitecturePair(SpecPart):
     training: TrainingSpec = TrainingSpec(loss_threshold=0.03)
     infinite_width: bool = Field(
         True,
-        title="Kernel of infinite width",
+        title="Infinite-width kernel",
         description="Measure the distance of K(w₀) to the kernel K_∞ of infinite width, for each network where K_∞ is "
         "known (linear output).",
     )

@@ -1,7 +1,7 @@
 """What everything looks like, on every page and in both themes: one color, dash and symbol each (Okabe & Ito 2008).
 
-A network, known by its architecture and its output nonlinearity, looks the same wherever it is drawn. Behind a linear
-output the color is that of its family; behind a nonlinear one it is that of the output. Dash and symbol tell the
+A network, known by its architecture and its output nonlinearity, looks the same wherever it is drawn. With a linear
+output the color is that of its family; with a nonlinear one it is that of the output. Dash and symbol tell the
 members of a family apart, so that no color needs to be seen.
 """
 
@@ -14,15 +14,9 @@ from dashboard.charts.numbers import signed as signed  # for pages that look for
 from dashboard.charts.numbers import width_label as width_label
 from ntk_core.experiments.dag.spec import DRAWN
 from ntk_core.experiments.hessian.spec import HESSIAN_NETWORK_PARTS
+from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, PARAMETERIZATIONS
 from ntk_core.networks.graphs import EXAMPLE_TITLES
-from ntk_core.settings.vocabulary import (
-    ACTIVATIONS,
-    ARCHITECTURES,
-    HESSIAN_NETWORKS,
-    METHODS,
-    OUTPUTS,
-    PARAMETERIZATIONS,
-)
+from ntk_core.settings.vocabulary import ARCHITECTURES, HESSIAN_NETWORKS, METHODS
 
 GUIDE_COLOR = "#7F8A99"  # contrast above 3:1 on the light and on the dark background
 BAND_OPACITY = 0.2
@@ -73,8 +67,8 @@ class Style:
         return f"rgba({red}, {green}, {blue}, {BAND_OPACITY})"
 
 
-# Color, dash and symbol behind a linear output, by family: plain networks blue, with skips sky blue, with a bottleneck
-# purple, with convolutions orange. Behind other outputs the place in the table counts, so new kinds belong at the end.
+# Color, dash and symbol with a linear output, by family: plain networks blue, with skips sky blue, with a bottleneck
+# purple, with convolutions orange. With other outputs the place in the table counts, so new kinds belong at the end.
 _KINDS = {
     "fully-connected": (BLUE, "solid", "circle"),
     "resnet": (SKY, "dash", "square"),
@@ -164,7 +158,7 @@ def hessian_style(network: str, parameterization: str = "ntk", output: str = "sw
 
 
 def pair_styles(kinds: Mapping[str, str], output: str) -> dict[str, Style]:
-    """Networks ``"a"`` and ``"b"`` of these kinds behind one output; the second of two of a kind is a variant."""
+    """Networks ``"a"`` and ``"b"`` of these kinds with one output; the second of two of a kind is a variant."""
     return {
         part: network_style(
             kind,

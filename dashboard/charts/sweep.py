@@ -183,7 +183,7 @@ def takeaway(lines: Sequence[Line], axis: Axis, title: str) -> str:
         return f"{what}: no point yet."
     sentences = []
     for line in lines:
-        said = "no run that counts"
+        said = "no usable run"
         if line.means:
             (first, start), (last, end) = line.means[0], line.means[-1]
             said = f"{number(start.value)} at {axis.word} = {_value(first)}"

@@ -25,7 +25,7 @@ _SHOWN: ContextVar[dict[str, go.Figure] | None] = ContextVar("shown", default=No
 
 @contextmanager
 def shown_charts() -> Iterator[dict[str, go.Figure]]:
-    """Takeaway → figure of every chart that is drawn inside, in order: what an export takes along."""
+    """Takeaway → figure of every chart that is drawn inside, in order: what an export holds."""
     figures: dict[str, go.Figure] = {}
     token = _SHOWN.set(figures)
     try:

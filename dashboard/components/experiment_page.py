@@ -29,7 +29,7 @@ def experiment_page(
 
     Args:
         presets: names of the figures of papers that this page shows, the first one at first.
-        kind: the spec that the page edits; a job of another kind in the address is not followed.
+        kind: the spec that the page edits; a job of another kind in the URL is not followed.
         draw: draws what is there of a result.
         elsewhere: settings that have no widget in the sidebar.
         between: draws what stands between Run and the figures.

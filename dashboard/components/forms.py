@@ -98,7 +98,7 @@ class SpecForm(Generic[Part]):
         """A menu of the presets; choosing one fills the form."""
         st.session_state[self._key("preset")] = self._state.preset
         st.selectbox(
-            "Figure of a paper",
+            "Paper figure",
             self._preset_names,
             format_func=lambda name: self._presets[name].title,
             key=self._key("preset"),
@@ -155,7 +155,7 @@ class SpecForm(Generic[Part]):
         """Sentences about parts of the URL that belong to no widget of the form."""
         names = {setting.name for setting in self._settings} - set(self._elsewhere)
         if names & self._state.notes.keys():  # on a phone the form is hidden at first
-            st.warning("Some settings in the address could not be used; a sentence beside each says why.")
+            st.warning("Some settings in the URL could not be used; a sentence beside each says why.")
         for name in [name for name in self._state.notes if name not in names]:
             self._show_note(name)
 
@@ -180,20 +180,18 @@ class SpecForm(Generic[Part]):
             kept = text_of(self._state.raw.get(shown))
             sentence = setting.sentence(problem) if setting else f"{problem}."
             instead = kept if len(kept) <= MAX_SHOWN else "That of the preset"
-            self._note(shown, f"In the address, {sentence} " + (f"{instead} is used instead." if setting else ""))
+            self._note(shown, f"In the URL, {sentence} " + (f"{instead} is used instead." if setting else ""))
         if "job" in address and job_spec is None:
             job = InvalidInput("job", address["job"], "the id of a run of this server, made by this page")
-            self._note("job", f"In the address, {job}. Press Run to compute these settings.")
+            self._note("job", f"In the URL, {job}. Press Run to compute these settings.")
         if name != self._state.preset:
             unknown = InvalidInput("preset", name, "one of " + ", ".join(self._preset_names))
-            self._note("preset", f"In the address, {unknown}. {self._state.preset} is used instead.")
+            self._note("preset", f"In the URL, {unknown}. {self._state.preset} is used instead.")
 
     def _shown_name(self, name: str) -> str:
         """The setting of that name, or the one that has to be chosen before that one is there."""
         setting = next((setting for setting in self._settings if setting.name == name), None)
-        if setting is None or setting.is_used(self._state.raw):
-            return name
-        return ".".join([*name.split(".")[:-1], setting.part.selector])  # type: ignore[attr-defined]
+        return (setting.waits_for(self._state.raw) if setting else None) or name
 
     def _fill(self, spec: SpecPart) -> None:
         """Put a spec into the widgets."""
@@ -244,7 +242,7 @@ class SpecForm(Generic[Part]):
                 st.multiselect(**shared, options=setting.options, format_func=setting.label)
             case "switch":
                 st.toggle(**shared)
-            case "integer":
+            case "integer" | "parts":
                 st.number_input(**shared, step=1)
             case "number":
                 st.number_input(**shared, step=float(setting.step), format="%g")

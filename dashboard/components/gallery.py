@@ -1,4 +1,4 @@
-"""Results computed beforehand, one JSON file a preset, shown at once while nothing else has been asked for."""
+"""Results computed beforehand, one JSON file per preset, shown at once while nothing else has been asked for."""
 
 from __future__ import annotations
 

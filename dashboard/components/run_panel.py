@@ -82,7 +82,7 @@ def run_bar(page: str, form: SpecForm[Any]) -> None:
         pressed = run_button(page, disabled=form.spec is None or runs_already)
         st.caption(cost_words([form.spec] if form.spec else []), width="content")
     if form.spec is None:
-        st.error("Run waits for these settings: " + plain(" ".join(form.sentences.values())))
+        st.error("Fix these settings to run: " + plain(" ".join(form.sentences.values())))
     elif pressed and submit(page, form.spec):
         st.rerun()
 
@@ -96,14 +96,14 @@ def run_button(page: str, *, disabled: bool) -> bool:
         icon=":material/play_arrow:",
         disabled=disabled,
         shortcut="ctrl+enter",
-        help="Compute these settings; equal settings that were computed before come back at once.",
+        help="Compute these settings; settings that were computed before are shown at once.",
     )
 
 
 def live_panel(page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown], None]) -> None:
     """The followed job's progress and figures, drawn again while it runs; without a job, the precomputed figure.
 
-    Above the figures stands what can be taken along of them, below them where they come from.
+    Above the figures stands what can be exported of them, below them where they come from.
     """
     first = snapshot_of(page)
     live = first is not None and first.active and not session.is_detached(page)
@@ -203,13 +203,13 @@ def _followed(page: str, now: Snapshot) -> Shown | None:
     say_trouble(now)
     if not now.points and not now.growing:
         if now.active:
-            st.info("The first point is on its way.")
+            st.info("Computing the first point…")
         return None
     return Shown(now.spec, (*now.points, *now.growing), now.result, "job", now.version if now.growing else 0)
 
 
 def say_trouble(now: Snapshot, prefix: str = "") -> None:
-    """What a worker died of, and one sentence a point that could not be computed."""
+    """What a worker died of, and one sentence per point that could not be computed."""
     if now.interruption:
         st.warning(plain(f"{prefix}{now.interruption}."))
     for failure in now.failures:
@@ -220,14 +220,14 @@ def say_if_stale(wanted: SpecPart | None, shown: SpecPart) -> None:
     """Name the settings in which the form differs from the figure."""
     if wanted is None or wanted == shown:
         return
-    titles = {setting.name: setting.title for setting in settings(type(shown))}
+    titles = {setting.name: setting.full_title for setting in settings(type(shown))}
     named = ", ".join(titles[name] for name in differences(wanted, shown) | differences(shown, wanted))
-    st.info(f"The figure belongs to other settings than the form ({plain(named)}). Press Run for yours.")
+    st.info(f"This figure shows earlier settings ({plain(named)} changed). Run to update.")
 
 
 def _progress(page: str, now: Snapshot) -> None:
     if session.is_detached(page) and now.active:
-        st.info("Somebody else follows this run too, so it goes on. Press Run to follow it again.")
+        st.info("Someone else is following this run too, so it continues. Press Run to follow it again.")
         return
     if now.active:
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -243,7 +243,7 @@ def say_end(now: Snapshot, prefix: str = "") -> None:
         st.error(plain(f"{prefix}{now.reason}."))
     elif now.status == "cancelled":
         done = f"{len(now.points)} of {count_points(now.spec)} are done"
-        st.info(f"{prefix}Stopped: {done}. Run goes on from there.", icon=":material/stop_circle:")
+        st.info(f"{prefix}Stopped: {done}. Run continues from there.", icon=":material/stop_circle:")
 
 
 def progress_words(now: Snapshot) -> str:

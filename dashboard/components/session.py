@@ -1,7 +1,8 @@
-"""What one browser session remembers: who is looking, the address it was given, the job it follows."""
+"""What one browser session remembers: who is looking, the URL it was given, the job it follows."""
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable, Mapping
 
 import streamlit as st
@@ -25,9 +26,22 @@ def is_connected(viewer: str) -> bool:
 def network_address() -> str:
     """Where this browser session comes from; empty for the machine that the server runs on.
 
-    Behind a proxy it is the browser's only where the server trusts the proxy, see docs/hosting.md.
+    With a proxy in front it is the browser's only where the server trusts the proxy, see docs/hosting.md.
     """
-    return st.context.ip_address or ""
+    return address_of_line(st.context.ip_address or "")
+
+
+def address_of_line(address: str) -> str:
+    """One name per line to the network: an IPv6 line has 2⁶⁴ addresses to choose from, so its /64 counts as one."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv4Address):
+        return address
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.ip_network((found, 64), strict=False))
 
 
 def new_address(page: str) -> dict[str, str] | None:

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 MOST_BYTES = 16 * 2**20  # all that Streamlit ships has 7 MB
 _FOLDER = "/static/"
 _SUFFIXES = (".js", ".css")
-# Who asks so wants less than the whole file, or knows it already.
+# Such a request asks for less than the whole file, or knows it already.
 _PARTLY = ("range", "if-none-match", "if-modified-since")
 
 
@@ -43,7 +43,7 @@ class CompressedScripts:
                 answer = headers, body
                 if status == 200 and _stays(headers) and self._room > 0:
                     answer = self._kept[scope["path"]] = await run_in_threadpool(_compressed, headers, body)
-                    self._room -= len(answer[1])
+                    self._room -= len(answer[1]) + len(scope["path"])
         headers, body = answer
         await send({"type": "http.response.start", "status": status, "headers": list(headers.raw)})
         await send({"type": "http.response.body", "body": body})

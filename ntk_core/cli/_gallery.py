@@ -18,7 +18,7 @@ def add(commands: Any) -> None:
     """The command's options."""
     parser = commands.add_parser("gallery", help="compute the results that the dashboard shows at first")
     parser.add_argument("names", nargs="*", metavar="NAME", help="presets and networks of pairs; all by default")
-    parser.add_argument("--out", metavar="DIR", default=str(GALLERY), help="where they lie (default: gallery/)")
+    parser.add_argument("--out", metavar="DIR", default=str(GALLERY), help="where they are stored (default: gallery/)")
     add_json_option(parser)
     parser.set_defaults(command=gallery)
 

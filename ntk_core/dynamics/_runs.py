@@ -1,4 +1,4 @@
-"""One model on its way: its state, and what is noted of it at each record."""
+"""One model in training: its state, and what is noted of it at each record."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Points:
             raise InvalidInput("x", f"shape {train_x.shape}", "shape (n, …) with at least one sample")
         for field, rows, targets in (("y", train_x, train_y), ("y_test", other_x, other_y)):
             if targets.ndim != 2 or len(targets) != len(rows):
-                raise InvalidInput(field, f"shape {targets.shape}", f"shape ({len(rows)}, C), one row a point")
+                raise InvalidInput(field, f"shape {targets.shape}", f"shape ({len(rows)}, C), one row per point")
         if other_x.shape[1:] != train_x.shape[1:] or other_y.shape[1:] != train_y.shape[1:]:
             raise InvalidInput("x_test", f"shape {other_x.shape}", "the shapes of the training points")
         return cls(

@@ -26,7 +26,7 @@ class TrainingSpec(SpecPart):
         description="Training stops when the mean loss L falls below it.",
     )
     max_steps: int = Field(
-        5_000, ge=1, le=10_000_000, title="Most steps", description="Runs that need more steps are stopped and marked."
+        5_000, ge=1, le=10_000_000, title="Maximum steps", description="Runs that need more are stopped and marked."
     )
     num_records: int = Field(
         24,

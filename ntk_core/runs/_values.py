@@ -143,7 +143,7 @@ class ResultValue(Value):
     runtime_s: float
 
     def rows(self) -> list[dict[str, object]]:
-        """The numbers, one row a line of ``points.csv``; all rows have the same columns."""
+        """The numbers, one row per line of ``points.csv``; all rows have the same columns."""
         raise NotImplementedError
 
     @property

@@ -10,7 +10,7 @@ from playwright.sync_api import TimeoutError, expect
 from ntk_core.networks.graphs import bottleneck_layer_graph, graph_data
 from tests.browser.conftest import READY
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 60_000
 NARROW = "All 1,024 neurons of group b have in-degree 4 (from a) at every width: not wide."
 
@@ -55,7 +55,7 @@ def test_a_typed_cell_an_imported_file_and_a_wrong_file_change_the_drawing_or_sa
     upload(page, good)
     expect(page.get_by_text("neurons of group c have in-degree 2 (from b)")).to_be_visible(timeout=TIMEOUT_MS)
     upload(page, bad)
-    expect(page.get_by_text("graph: { is not allowed; allowed: JSON text with groups and edges.")).to_be_visible(
+    expect(page.get_by_text("graph: { cannot be used; use JSON text with groups and edges.")).to_be_visible(
         timeout=TIMEOUT_MS
     )
     expect(page.get_by_text("neurons of group c have in-degree 2 (from b)")).to_have_count(1)

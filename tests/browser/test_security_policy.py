@@ -1,4 +1,4 @@
-"""Every page draws its figures, and everything can be taken along, under the security policy of the server.
+"""Every page draws its figures, and everything can be exported, under the security policy of the server.
 
 That no message of the browser speaks of the policy is checked wherever a page is opened.
 """
@@ -9,7 +9,7 @@ import pytest
 
 from dashboard.views.navigation import PAGES
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 FIGURE = ".js-plotly-plot .main-svg"
 NO_PLOT = ("overview", "lecture", "glossary", "own_data", "results")  # at first: words, pictures, forms
 

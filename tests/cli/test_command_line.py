@@ -36,7 +36,7 @@ def command(*arguments: object) -> list[str]:
 
 
 def fails(capsys, *arguments: object) -> list[str]:
-    """The complaints of a command that must end with exit code 2, one a line."""
+    """The complaints of a command that must end with exit code 2, one per line."""
     code: int | str | None
     try:
         code = main([str(argument) for argument in arguments])

@@ -72,7 +72,7 @@ def make_point(network: str, width: int, *, seeds: int = 3, **trouble) -> Hessia
 
 
 def make_hessian_points(networks=("linear", "nonlinear-output", "convnet"), widths=(100, 300, 1000)):
-    """One point a width and network, as a run gives them."""
+    """One point per width and network, as a run gives them."""
     return tuple(make_point(network, width) for width in widths for network in networks)
 
 

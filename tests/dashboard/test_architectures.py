@@ -117,7 +117,7 @@ def test_home_of_the_convergence_preset_is_a_shallow_network_beside_a_residual_o
 
 @pytest.mark.parametrize("part", PARTS)
 def test_network_that_is_impossible_on_these_data_is_named_by_its_own_setting(part):
-    with pytest.raises(InvalidSpec, match=rf"^{part}\.kind: convnet is not allowed; allowed: with images only"):
+    with pytest.raises(InvalidSpec, match=rf"^{part}\.kind: convnet cannot be used; use this kind only with images"):
         with_settings(ArchitecturePair(), {f"{part}.kind": "convnet", "dataset.name": "gaussian-mixture"})
 
 
@@ -215,7 +215,7 @@ def test_distance_to_infinite_width_is_drawn_with_its_guide_where_it_was_measure
     assert [trace.name for trace in guides] == ["slope −0.5"]
     assert guides[0].line.dash == "dash"
     assert figures.caption(points, "linear", figures.DISTANCE) == [
-        "Network B: no kernel of infinite width is known or asked for."
+        "Network B: no infinite-width kernel is known or asked for."
     ]
 
 
@@ -266,7 +266,7 @@ def test_settings_of_both_networks_are_kept_apart_in_the_url(page):
 @pytest.mark.parametrize(("name", "text"), [("kind", "[x](http://y)"), ("depth", "99"), ("activation", "nothing")])
 def test_nonsense_in_the_url_is_named_and_replaced(page, part, name, text):
     app = opened(**{f"{part}__{name}": text})
-    assert "In the address, " in words(app)
+    assert "In the URL, " in words(app)
     assert "is used instead." in words(app)
     assert query(app) == {}
     assert not app.button(key=KEY + "run").disabled
@@ -304,7 +304,7 @@ def test_points_of_both_jobs_are_drawn_with_kernels_and_spectra(page, points):
     assert "What this page shows." in words(app)
     assert "What finite width changes." in words(app)
     checked(app.number_input(key=KEY + "seed").set_value(9).run())
-    assert "The figure belongs to other settings than the form (First seed)" in words(app)
+    assert "This figure shows earlier settings (First seed changed)" in words(app)
 
 
 def test_page_shows_one_network_while_the_other_waits(page, points):
@@ -345,7 +345,7 @@ def test_the_export_has_both_networks_and_the_figures_of_the_page(page, points, 
 def test_what_is_wrong_with_a_network_names_it(page):
     app = opened()
     checked(app.number_input(key=KEY + "b.depth").set_value(99).run())
-    assert "Network B, Hidden layers L: 99 is not allowed" in words(app)
+    assert "Network B, Hidden layers L: 99 cannot be used" in words(app)
     assert "Network A" not in words(app).split("Run waits")[1].split("\n")[0]
 
 

@@ -158,7 +158,7 @@ def test_rows_that_are_not_filled_in_do_not_count_and_wrong_ones_are_kept_for_th
     groups.iloc[0, groups.columns.get_loc("size")] = -3
     graph, sentence = graph_or_sentence(text_of_tables(groups, edges))
     assert graph is None
-    assert sentence == "groups.a.size: -3 is not allowed; allowed: an integer from 1 to 10,000,000."
+    assert sentence == "groups.a.size: -3 cannot be used; use an integer from 1 to 10,000,000."
 
 
 def test_figures_take_the_in_degree_where_it_grows_and_the_width_where_it_does_not():
@@ -215,7 +215,7 @@ def test_a_graph_that_cannot_be_is_one_sentence_and_the_last_one_stays_drawn(pag
     data["edges"].append({"source": "b", "target": "a"})
     app.session_state["dag.graph"] = json.dumps(data)
     checked(app.run())
-    assert "Graph: edges: a → b → a is not allowed; allowed: a graph without cycles." in words(app)
+    assert "Graph: edges: a → b → a cannot be used; use a graph without cycles." in words(app)
     assert app.button(key="dag.run").disabled
     assert len(app.get("plotly_chart")) == 3
 

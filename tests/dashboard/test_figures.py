@@ -13,7 +13,7 @@ from dashboard.charts.numbers import width_label
 from dashboard.charts.style import network_style
 from dashboard.views.kernel_change import figures as figures
 from ntk_core.experiments.kernel_change.result import KernelChangePoint
-from ntk_core.settings.vocabulary import OUTPUTS
+from ntk_core.networks.choices import OUTPUTS
 from tests.dashboard.contrast import contrast
 from tests.dashboard.made_results import make_points, make_run
 

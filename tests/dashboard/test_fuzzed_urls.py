@@ -120,5 +120,5 @@ def test_what_cannot_be_used_is_named_in_one_sentence(page, apps):
     app.query_params = {"num_seeds": "-3", "nothing": "1", "job": "no such run"}
     app.run()
     said = [element.value.replace("\\", "") for element in app.warning]
-    for begin in ("In the address, Seeds: -3 is not allowed", "In the address, nothing: ", "In the address, job: "):
+    for begin in ("In the URL, Seeds: -3 cannot be used", "In the URL, nothing: ", "In the URL, job: "):
         assert sum(sentence.startswith(begin) for sentence in said) == 1, said

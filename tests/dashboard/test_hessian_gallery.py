@@ -26,6 +26,7 @@ def test_every_preset_of_hessians_has_a_small_figure(name):
     assert (GALLERY / f"{name}.json").stat().st_size < 300_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HESSIANS)
 def test_the_first_hessian_of_the_gallery_is_found_again(name):
     """The smallest width, first network and first seed, computed anew."""

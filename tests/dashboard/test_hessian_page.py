@@ -52,7 +52,7 @@ def test_choosing_relu_explains_why_its_hessian_is_not_defined_and_offers_smooth
     app = open_page("hessian")
     app.selectbox(key=PREFIX + "activation").set_value("relu")
     (sentence,) = [each.value.replace("\\", "") for each in checked(app.run()).sidebar.error]
-    assert sentence.startswith("Activation σ: relu is not allowed; allowed: a smooth function (tanh, erf, ")
+    assert sentence.startswith("Activation σ: relu cannot be used; use a smooth function (tanh, erf, ")
     assert "second derivative of ReLU is 0 almost everywhere" in sentence
     assert app.button(key=PREFIX + "run").disabled
     assert "Why not ReLU?" not in words(app)  # no figure, so its words are not there either

@@ -1,4 +1,4 @@
-"""The page of the two roads to linearity: its figures, its gallery, its way through app.py."""
+"""The page of the two routes to linearity: its figures, its gallery, its way through app.py."""
 
 from __future__ import annotations
 

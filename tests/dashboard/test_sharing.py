@@ -77,7 +77,7 @@ def assert_shows(app: AppTest, spec: Spec) -> None:
     assert app.get("plotly_chart")
     assert digest(spec)[:12] in said  # the origin below the figures
     assert "other settings than the form" not in said
-    assert "is not allowed" not in said
+    assert "cannot be used" not in said
     assert "Precomputed figure" not in said
 
 

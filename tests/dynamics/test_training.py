@@ -23,7 +23,7 @@ OPTIMIZERS = {
 
 
 def batches(batch_size, n, steps):
-    """The rows of each step: a permutation an epoch, of the order of the epoch before; an incomplete batch is left."""
+    """The rows of each step: a permutation per epoch, of the order of the epoch before; an incomplete batch is left."""
     order = jnp.arange(n, dtype=jnp.int32)
     for step in range(steps):
         if batch_size is None:

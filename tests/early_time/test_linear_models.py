@@ -22,7 +22,7 @@ from ntk_core.early_time import (
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import FullyConnected, activation_function
-from ntk_core.settings.vocabulary import ACTIVATIONS
+from ntk_core.networks.choices import ACTIVATIONS
 
 ROOT_2PI = math.sqrt(2 * math.pi)
 # (ζ, ϑ₀, ϑ₁, ϑ₂) by hand. GELU is z Φ(z): E[φ((1 + s)g)] = v / √(2π(1 + v)) with v = (1 + s)².
@@ -68,7 +68,7 @@ def test_constants_are_the_taylor_coefficients_of_the_mean_activation(name):
 
 @pytest.mark.parametrize("name", ["erf", "softplus", "relu", "gelu"])
 def test_expansion_of_the_infinite_kernel_gives_the_two_layer_model(name):
-    """Two independent routes to ψ: Gaussian moments, and derivatives of the kernel of infinite width."""
+    """Two independent routes to ψ: Gaussian moments, and derivatives of the infinite-width kernel."""
     for rates in ((1.0, 1.0), (0.7, 0.0), (0.0, 0.3)):
         moments = two_layer_features(activation_constants(name), 40, 1.5, *rates)
         expansion = deep_features(name, 1, 40, 1.5, *rates)

@@ -161,7 +161,7 @@ def test_settings_that_cannot_be_used_are_named(settings, field):
 
 @pytest.mark.parametrize("spec", [KernelChangeSpec(), HessianSpec(), DAGSpec()], ids=lambda spec: spec.experiment)
 def test_experiments_on_classes_refuse_a_curve_and_say_why(spec):
-    why = r"dataset\.name: sine is not allowed; allowed: data with classes, whose probabilities are trained here"
+    why = r"dataset\.name: sine cannot be used; use data with classes, whose probabilities are trained here"
     with pytest.raises(InvalidSpec, match=why):
         with_settings(spec, {"dataset.name": "sine"})
 

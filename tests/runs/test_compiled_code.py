@@ -187,7 +187,7 @@ def refusal(caplog) -> str:
 def test_a_path_that_is_none_is_said_in_one_sentence(place, monkeypatch, caplog):
     monkeypatch.setenv(VARIABLE, "yes")
     allowed = "the absolute path of a directory that can be written, or off"
-    assert refusal(caplog).endswith(f"yes is not allowed; allowed: {allowed}")
+    assert refusal(caplog).endswith(f"yes cannot be used; use {allowed}")
 
 
 def test_a_file_in_the_way_is_said_in_one_sentence(place, caplog):

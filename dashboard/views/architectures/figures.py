@@ -67,7 +67,7 @@ def measures(points: Points, output: str) -> tuple[Measure, ...]:
 
 
 def caption(points: Points, output: str, measure: Measure) -> list[str]:
-    """Which runs did not converge, where that matters, and which networks have no kernel of infinite width."""
+    """Which runs did not converge, where that matters, and which networks have no infinite-width kernel."""
     if measure is CHANGE:
         return [
             f"Network {part.upper()}: {sentence}"
@@ -75,11 +75,11 @@ def caption(points: Points, output: str, measure: Measure) -> list[str]:
             for sentence in unconverged_sentences([_only(point, output) for point in found])
         ]
     missing = [part.upper() for part, found in points.items() if measure not in measures({part: found}, output)]
-    return [f"Network {part}: no kernel of infinite width is known or asked for." for part in missing]
+    return [f"Network {part}: no infinite-width kernel is known or asked for." for part in missing]
 
 
 def against_width_rows(points: Points, output: str) -> list[dict[str, object]]:
-    """One row a network and width: means of both measures with their standard errors."""
+    """One row per network and width: means of both measures with their standard errors."""
     return [
         {
             "network": part.upper(),
@@ -182,7 +182,7 @@ def heatmap_words(snapshot: KernelSnapshot, part: str, width: int) -> str:
         return sentence
     limit = np.asarray(snapshot.infinite)
     distance = float(np.linalg.norm(before - limit) / np.linalg.norm(limit))
-    return f"{sentence} Before training it is {distance:.2g} from the kernel of infinite width, relative to its norm."
+    return f"{sentence} Before training it is {distance:.2g} from the infinite-width kernel, relative to its norm."
 
 
 def kernel_rows(snapshot: KernelSnapshot) -> list[dict[str, object]]:
@@ -244,13 +244,13 @@ def spectra(snapshots: Snapshots, styles: Styles) -> go.Figure:
                 name=f"{style.title} infinite width",
                 hovertemplate=f"{style.title} infinite width<br>eigenvalue %{{x}}: %{{y:.3g}}<extra></extra>",
             )
-    figure.update_xaxes(type="log", title="number of the eigenvalue", dtick=1, tickformat=",~g")
+    figure.update_xaxes(type="log", title="eigenvalue index", dtick=1, tickformat=",~g")
     figure.update_yaxes(type="log", title="eigenvalue of K", dtick=1, exponentformat="power")
     return finish(figure)
 
 
 def spectra_rows(snapshots: Snapshots) -> list[dict[str, object]]:
-    """One row a network and eigenvalue."""
+    """One row per network and eigenvalue."""
     rows = []
     for part, snapshot in snapshots.items():
         limit = infinite_eigenvalues(snapshot)

@@ -9,11 +9,12 @@ from typing import Any
 import plotly.graph_objects as go
 
 from dashboard.charts.style import GUIDE_COLOR, Style, network_style, width_label
+from ntk_core.networks.choices import ACTIVATIONS, PARAMETERIZATIONS
 from ntk_core.networks.compositions import nestings
 from ntk_core.networks.sizes import LayerSize, min_width
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.pairs import PARTS, ArchitecturePair
-from ntk_core.settings.vocabulary import ACTIVATIONS, ARCHITECTURES, PARAMETERIZATIONS
+from ntk_core.settings.vocabulary import ARCHITECTURES
 
 Skip = tuple[int, int, str]  # from box, to box, "residual" or "concat"
 DRAWING_HEIGHT = 190
@@ -82,7 +83,7 @@ def short_title(pair: ArchitecturePair, part: str) -> str:
 
 
 def size_rows(pair: ArchitecturePair) -> list[dict[str, object]]:
-    """One row a width: parameters, edges that a mask removes included, and smallest width or in-degree of both."""
+    """One row per width: parameters, edges that a mask removes included, and smallest width or in-degree of both."""
     rows = []
     for width in sorted(set(pair.widths)):
         row: dict[str, object] = {"width m": width}
@@ -96,7 +97,7 @@ def size_rows(pair: ArchitecturePair) -> list[dict[str, object]]:
 
 
 def layer_rows(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> list[dict[str, object]]:
-    """One row a layer: what it is, its in-degree, its neurons, its parameters."""
+    """One row per layer: what it is, its in-degree, its neurons, its parameters."""
     return [
         {
             "layer": "output layer" if index == len(sizes) else f"hidden layer {index}",
@@ -182,7 +183,7 @@ def _skips(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> list[S
     """(from box, to box, kind) of every skip; box 0 is the input, the last one the output layer."""
     last = len(sizes)
     if architecture.uses("composition"):
-        # What is concatenated is seen by the next layer; what is added is added behind the last one of its block.
+        # What is concatenated is seen by the next layer; what is added is added after the last one of its block.
         return [
             (each.start, each.end if each.kind == "residual" else each.end + 1, each.kind)
             for each in nestings(architecture.composition)
@@ -197,7 +198,7 @@ def _skips(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> list[S
 
 
 def _end(high: int, kind: str) -> float:
-    """Where a skip arrives: a sum behind the layer, a concatenation before it."""
+    """Where a skip arrives: a sum after the layer, a concatenation before it."""
     return high if kind == "residual" else high - _HALF / 2
 
 

@@ -42,7 +42,7 @@ def attach_pair(
     """Follow the jobs that the URL names (``a.job``, ``b.job``).
 
     Returns:
-        The rest of the address, with ``job`` where a job is not known, and the pair that the jobs compute.
+        The rest of the URL, with ``job`` where a job is not known, and the pair that the jobs compute.
     """
     if address is None:
         return None, None
@@ -79,7 +79,7 @@ def pair_bar(page: str, form: SpecForm[ArchitecturePair]) -> None:
         pressed = run_button(page, disabled=pair is None or run_already)
         st.caption(cost_words(list(specs.values())), width="content")
     if pair is None:
-        st.error("Run waits for these settings: " + plain(" ".join(_sentences(form))))
+        st.error("Fix these settings to run: " + plain(" ".join(_sentences(form))))
     elif pressed and all(submit(_slot(page, part), spec) for part, spec in specs.items()):
         st.rerun()
 
@@ -113,7 +113,7 @@ def live_pair(page: str, title: str, form: SpecForm[ArchitecturePair], draw: Cal
         shown = {part: Shown(job.spec, job.points, job.result, "job") for part, job in now.items() if job.points}
         if not shown:
             if live:
-                st.info("The first point is on its way.")
+                st.info("Computing the first point…")
             return
         if not live and len(now) == len(PARTS):
             _say_if_stale(form.spec, {part: job.spec for part, job in now.items()})
@@ -177,7 +177,7 @@ def _stop_both(page: str) -> None:
 
 
 def _progress(page: str, snapshots: Mapping[str, Snapshot]) -> None:
-    """One line a network, and one Stop for both."""
+    """One line per network, and one Stop for both."""
     if _any_live(page, snapshots):
         with st.container(horizontal=True, vertical_alignment="center"):
             with st.container():
@@ -188,7 +188,7 @@ def _progress(page: str, snapshots: Mapping[str, Snapshot]) -> None:
     for part, now in snapshots.items():
         prefix = f"Network {part.upper()}: "
         if now.active and session.is_detached(_slot(page, part)):
-            st.info(f"{prefix}somebody else follows this run too, so it goes on. Press Run to follow it again.")
+            st.info(f"{prefix}someone else is following this run too, so it continues. Press Run to follow it again.")
         say_end(now, prefix)
         say_trouble(now, prefix)
 

@@ -132,7 +132,7 @@ def difference_rows(points: Sequence[DynamicsPoint], method: str) -> list[dict[s
             "seed": run.seed,
             "sup difference": run.sup_difference,
             "sup test difference": max(filter(math.isfinite, run.test_difference), default=math.nan),
-            "departs at step": run.departure_step,
+            "departed at step": run.departure_step,
             "loss": run.network.loss[-1],
             "loss, linear model": run.linearized.loss[-1],
             "learning rate η": run.learning_rate,

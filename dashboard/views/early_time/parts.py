@@ -13,20 +13,8 @@ from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.views.early_time import figures, sweep_figures
 from dashboard.views.early_time.sweep_figures import AXES
-from ntk_core.settings.vocabulary import ACTIVATIONS
-
-_FORMULAS = r"""
-At rates $\eta_1$ and $\eta_2$ of the layers, with $s = \|x\|/\sqrt d - 1$, the network follows a linear function of
-
-1. the input, $\ \sqrt{\eta_1+\eta_2}\;\zeta\,x/\sqrt d$,
-2. a constant, $\ \sqrt{\eta_1+\eta_2/2}\;\nu/\sqrt d$,
-3. its norm, $\ \sqrt{\eta_2}\,(\vartheta_0+\vartheta_1 s+\vartheta_2 s^2)$.
-
-$\zeta = E[\varphi'(g)]$, $\nu = \vartheta_1\sqrt{\mathrm{Tr}[\Sigma^2]/d}$,
-$\vartheta_0 = E[\varphi(g)]$, $\vartheta_1 = E[g\varphi'(g)]$, $\vartheta_2 = E[(g^3/2-g)\varphi'(g)]$,
-$g \sim N(0,1)$.
-"""
-_DEEP = "With more hidden layers the weights come from derivatives of the kernel of infinite width instead."
+from dashboard.words.pages import prose
+from ntk_core.networks.choices import ACTIVATIONS
 
 
 def training(page: str, shown: Shown, left: DeltaGenerator, right: DeltaGenerator) -> None:
@@ -71,7 +59,9 @@ def kernels(page: str, shown: Shown) -> None:
 def constants(page: str, shown: Shown) -> None:
     """The linear model with its formulas and numbers."""
     st.subheader("The linear model", anchor=False)
-    st.markdown(_FORMULAS + (_DEEP if shown.spec.network.num_hidden > 1 else ""))
+    st.markdown(prose(page, "The linear model"))
+    if shown.spec.network.num_hidden > 1:
+        st.markdown(prose(page, "More hidden layers"))
     rows = sweep_figures.constant_rows(shown.points[0])
     st.dataframe(rows, hide_index=True, key=f"{page}.constants", alt="Moments of the activation, by name.")
 

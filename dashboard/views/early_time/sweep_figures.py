@@ -10,8 +10,8 @@ from dashboard.charts.chart import Chart
 from dashboard.charts.style import activation_style
 from dashboard.charts.sweep import Axis, Dot, Line, sweep
 from ntk_core.experiments.early_time.result import EARLY_OUTCOME_WORDS, EarlyPoint, EarlyRun, KernelComparison
+from ntk_core.networks.choices import ACTIVATIONS
 from ntk_core.runs import mean
-from ntk_core.settings.vocabulary import ACTIVATIONS
 
 Quantity = Literal["discrepancy", "departure time"]
 QUANTITIES: tuple[Quantity, ...] = ("discrepancy", "departure time")

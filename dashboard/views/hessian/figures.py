@@ -241,7 +241,7 @@ def amount(average: Mean) -> str:
 
 
 def takeaway(points: Sequence[HessianPoint], view: str, output: str = "swish") -> str:
-    """What the figure says, in one sentence a network, for those who do not see it."""
+    """What the figure says, in one sentence per network, for those who do not see it."""
     if not points:
         return "Hessian norm against width: no point yet."
     sentences = []
@@ -263,7 +263,7 @@ def change_takeaway(points: Sequence[HessianPoint], output: str = "swish") -> st
 
 
 def norm_rows(points: Sequence[HessianPoint], output: str = "swish") -> list[dict[str, object]]:
-    """One row a network and width: means with their errors."""
+    """One row per network and width: means with their errors."""
     rows: list[dict[str, object]] = []
     for point in points:
         converged = [run for run in point.runs if run.converged]
@@ -285,7 +285,7 @@ def norm_rows(points: Sequence[HessianPoint], output: str = "swish") -> list[dic
 
 
 def change_rows(points: Sequence[HessianPoint], output: str = "swish") -> list[dict[str, object]]:
-    """One row a trained run."""
+    """One row per trained run."""
     return [
         {
             "network": hessian_style(*point.series, output).title,

@@ -10,7 +10,7 @@ from dashboard.components.run_panel import Shown
 from dashboard.components.words_table import words_table
 from dashboard.views.hessian import figures as figures
 from dashboard.views.hessian.parts import balls, one_network
-from dashboard.words.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
+from dashboard.words.pages import CHANGES, SHOWS, says
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.runs import PRESETS as PAPERS
 
@@ -38,7 +38,7 @@ def draw(shown: Shown) -> None:
     with left:
         said = figures.unconverged_sentences(points, output)
         chart(norms, f"{PAGE}.norm", words[0], figures.norm_rows(points, output), said)
-        st.markdown(WHAT_TO_SEE[PAGE])
+        st.markdown(says(PAGE, SHOWS))
     trained = figures.trained_series(points)
     if trained:
         with right:
@@ -48,7 +48,7 @@ def draw(shown: Shown) -> None:
             chart(changes, f"{PAGE}.change", words[1], figures.change_rows(points, output), said)
     else:
         one_network(PAGE, shown, right)
-    right.markdown(WHY_FINITE_WIDTH_DIFFERS[PAGE])
+    right.markdown(says(PAGE, CHANGES))
     st.subheader("Table 1, measured", anchor=False)
     words_table(figures.table_rows(points, output), "With 95% intervals; the verdict is that of ‖H‖ / ‖∇f‖².")
     balls(PAGE, shown)

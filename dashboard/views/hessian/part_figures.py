@@ -59,11 +59,11 @@ BOUNDS = {
 QUANTITIES = {
     "b_max": Part(
         lambda _, run: max(run.bound.b_max) if run.bound else math.nan,
-        Style(BLUE, "solid", "circle", "‖∂f/∂α‖<sub>∞</sub>, weighs the Hessian"),
+        Style(BLUE, "solid", "circle", "‖∂f/∂α‖<sub>∞</sub>, scales the Hessian"),
     ),
     "b_norm": Part(
         lambda _, run: max(run.bound.b_norm) if run.bound else math.nan,
-        Style(VERMILION, "dash", "square", "‖∂f/∂α‖<sub>2</sub>, weighs the gradient"),
+        Style(VERMILION, "dash", "square", "‖∂f/∂α‖<sub>2</sub>, scales the gradient"),
     ),
     "q_l": Part(
         lambda _, run: run.bound.q_l if run.bound else math.nan,
@@ -107,7 +107,7 @@ def _parts(
 
 
 def parts_rows(points: Sequence[HessianPoint], series: Series) -> list[dict[str, object]]:
-    """One row a width: means of the norm, its bounds and the layer quantities."""
+    """One row per width: means of the norm, its bounds and the layer quantities."""
     rows = []
     for point in of_series(points, series):
         row: dict[str, object] = {"width m": point.wide_width}
@@ -198,7 +198,7 @@ def _in_balls(points: Sequence[HessianPoint], radius: float, field: str, line: s
 
 
 def ball_rows(points: Sequence[HessianPoint], output: str = "swish") -> list[dict[str, object]]:
-    """One row a network, width and radius: means over the seeds that were searched."""
+    """One row per network, width and radius: means over the seeds that were searched."""
     rows: list[dict[str, object]] = []
     for point in points:
         for radius in radii_of([point]):
@@ -220,7 +220,7 @@ def ball_rows(points: Sequence[HessianPoint], output: str = "swish") -> list[dic
 
 
 def ball_takeaway(points: Sequence[HessianPoint], radius: float, quantity: str, output: str = "swish") -> str:
-    """How a sup over the ball goes with the width, one sentence a network."""
+    """How a sup over the ball goes with the width, one sentence per network."""
     sentences = []
     for series in dict.fromkeys(point.series for point in points):
         found = _in_balls(of_series(points, series), radius, quantity, "line")
@@ -230,7 +230,7 @@ def ball_takeaway(points: Sequence[HessianPoint], radius: float, quantity: str, 
             trend = "" if law is None else f", fitted exponent {signed(law.exponent)}"
             sentences.append(f"{hessian_style(*series, output).title}: from {ends[0]:.2g} to {ends[1]:.2g}{trend}.")
     what = "Hessian norm" if quantity == "hessian" else "relative kernel change"
-    return f"Largest {what} met in the ball of radius {radius:g}, against width. {' '.join(sentences)}"
+    return f"Largest {what} found in the ball of radius {radius:g}, against width. {' '.join(sentences)}"
 
 
 def ball_words(points: Sequence[HessianPoint], radius: float, num_starts: int) -> str:
@@ -238,7 +238,7 @@ def ball_words(points: Sequence[HessianPoint], radius: float, num_starts: int) -
     seeds = max((sum(bool(run.balls) for run in point.runs) for point in points), default=0)
     return (
         f"Ball of radius R = {radius:g} around w₀: the largest values that projected ascent from {num_starts} starts "
-        f"has met, lower bounds of the sup, for {seeds} seeds; dotted, the largest in as many random directions."
+        f"found, lower bounds on the supremum, for {seeds} seeds; dotted, the largest in as many random directions."
     )
 
 
@@ -282,7 +282,7 @@ def block_words(blocks: HessianBlocks, series: Series, width: int, output: str =
 
 
 def block_rows(blocks: HessianBlocks) -> list[dict[str, object]]:
-    """One row a layer."""
+    """One row per layer."""
     names = [layer_title(name) for name in blocks.layers]
     return [
         {"layer": name, **dict(zip(names, row, strict=True))} for name, row in zip(names, blocks.norms, strict=True)

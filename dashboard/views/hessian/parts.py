@@ -14,7 +14,7 @@ from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.views.hessian import figures as figures
 from dashboard.views.hessian import part_figures as parts
-from dashboard.words.explanations import INFINITY_AND_TWO_NORM
+from dashboard.words.pages import says
 from ntk_core.experiments.hessian.result import HessianPoint
 from ntk_core.experiments.hessian.spec import Series
 
@@ -65,7 +65,7 @@ def one_network(page: str, shown: Shown, beside: DeltaGenerator | None = None) -
     if quantities is not None:
         with left if beside else right:
             chart(quantities, f"{page}.quantities", parts.quantity_words(points, series), rows)
-            st.markdown(INFINITY_AND_TWO_NORM)
+            st.markdown(says(page, "Why do Hessian and gradient scale differently?"))
     if blocks is not None:
         with right if beside or quantities is None else left:
             width, found = blocks

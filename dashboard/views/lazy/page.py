@@ -14,7 +14,7 @@ from ntk_core.experiments.lazy.spec import LazySpec
 PAGE = "lazy"
 TITLE = "Lazy by scale or linear by width?"
 GROUPS = (
-    Group("Roads", ("scales", "widths", "num_seeds", "seed")),
+    Group("Scale vs. width", ("scales", "widths", "num_seeds", "seed")),
     Group("Network", ("outputs", "starts", "architecture.")),
     Group("Training", ("training.",), expanded=False),
     Group("Data", ("dataset.",), expanded=False),

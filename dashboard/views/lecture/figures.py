@@ -123,7 +123,7 @@ def loss_and_change(point: OptimizationPoint, output: str, *, with_loss: bool) -
         }
         for run in runs
     ]
-    said = [] if bounds else ["No ρ > 0 here: no bound is promised."]
+    said = [] if bounds else ["No ρ > 0 here: no bound is guaranteed."]
     caption = [f"Width {width_label(point.width)}, the smallest of three rates, {len(runs)} seeds.", *said]
     return Chart(figure, alt, table, caption)
 

@@ -12,8 +12,8 @@ from dashboard.charts.style import GUIDE_COLOR, Style, network_style, nth_style,
 from dashboard.charts.sweep import Line, sweep, trained_dot, width_axis
 from dashboard.charts.training import Curve, Row, along_training
 from ntk_core.experiments.optimization.result import OptimizationPoint, OptimizationRun
+from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import OUTCOME_WORDS
-from ntk_core.settings.vocabulary import OUTPUTS
 
 StepAxis = Literal["linear", "log"]
 STEP_AXES: tuple[StepAxis, ...] = ("linear", "log")

@@ -26,7 +26,7 @@ else:
 class DynamicsSpec(SweepSpec):
     """Training of a network and of its linear model by the same steps (Liu, Zhu & Belkin 2020, §2; Lee et al. 2019).
 
-    One run a width, output, method and seed. What is linearized is the network with its output φ; under cross-entropy
+    One run per width, output, method and seed. What is linearized is the network with its output φ; under cross-entropy
     with a softmax output it is f, since that loss takes the softmax itself.
     """
 
@@ -55,7 +55,7 @@ class DynamicsSpec(SweepSpec):
         min_length=1,
         max_length=6,
         title="Methods",
-        description="How it is minimized, each from the same initializations.",
+        description="How the loss is minimized, each method from the same initializations.",
     )
     batch_size: int = Field(
         10, ge=1, le=10_000, title="Batch size", description="Samples of one step of SGD; other methods take all."
@@ -66,7 +66,7 @@ class DynamicsSpec(SweepSpec):
         lt=1,
         allow_inf_nan=False,
         title="Momentum μ",
-        description="Share μ of its last step that momentum keeps.",
+        description="Fraction μ of the last step that momentum keeps.",
     )
     num_test: int = Field(
         20,

@@ -8,15 +8,16 @@ from collections.abc import Sequence
 from ntk_core.experiments.dynamics.result import DEPARTURE_LEVEL, DynamicsPoint, DynamicsRun
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.fits import fit_power_law
+from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import OUTCOME_WORDS, aligned, mean, num_runs
-from ntk_core.settings.vocabulary import METHODS, OUTPUTS
+from ntk_core.settings.vocabulary import METHODS
 
 
 def dynamics_summary(spec: DynamicsSpec, points: Sequence[DynamicsPoint]) -> str:
     """A table of means over the seeds, then the fitted exponent of the difference for each output and method."""
     pairs = [(output, method) for output in spec.outputs for method in spec.methods]
     lines = aligned(
-        [("width", "output", "method", "sup relative difference", "parted at step", "sup ΔK", "sup ‖w−w₀‖", "")]
+        [("width", "output", "method", "sup relative difference", "departed at step", "sup ΔK", "sup ‖w−w₀‖", "")]
         + [_row(point, *pair) for point in points for pair in pairs]
     )
     seen = {run.outcome for point in points for run in point.runs} - {"converged"}

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from ntk_core.data import dataset_options
+from ntk_core.data import OPTIONS, dataset_options
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.spec import ActivationName
 from ntk_core.runs import ExperimentSpec
@@ -66,13 +66,9 @@ class EarlyDataSpec(SpecPart):
     classes: tuple[int, ...] = Field(
         (0, 1), min_length=2, max_length=2, title="Two classes", description="Which two classes, by their numbers."
     )
-    resolution: Literal[8, 32] = Field(8, title="Resolution", description="Pixels along each side of an image.")
-    source: Literal["shipped", "full"] = Field(
-        "shipped",
-        title="Images from",
-        description="Those that come with the program, or the full set from a copy on this computer.",
-    )
-    seed: int = Field(0, ge=0, le=2**31 - 1, title="Data seed", description="Seed of inputs, targets and subsets.")
+    resolution: Literal[8, 32] = OPTIONS["resolution"].field()
+    source: Literal["shipped", "full"] = OPTIONS["source"].field()
+    seed: int = OPTIONS["seed"].field(description="Seed of inputs, targets and subsets.")
 
     @model_validator(mode="after")
     def _available(self) -> Self:
@@ -129,7 +125,7 @@ class EarlyNetworkSpec(SpecPart):
         le=1,
         allow_inf_nan=False,
         title="Filter exponent",
-        description="The filter has d to this power entries; Prop. 4.1 wants more than ½.",
+        description="The filter has d to this power entries; Prop. 4.1 needs more than ½.",
     )
 
     @field_validator("activations")
@@ -177,13 +173,17 @@ class EarlyTrainingSpec(SpecPart):
         description="The output layer is trained at η times this; 0 keeps it.",
     )
     batch_size: int = Field(
-        0, ge=0, le=200_000, title="Batch size", description="Samples a step, drawn anew each epoch; 0: all of them."
+        0, ge=0, le=200_000, title="Batch size", description="Samples per step, drawn anew each epoch; 0: all of them."
     )
     max_steps: int = Field(
         300, ge=0, le=1_000_000, title="Steps", description="Steps of descent; 0 to compare kernels only."
     )
     num_records: int = Field(
-        40, ge=2, le=200, title="Records", description="Times, on a logarithmic grid of steps, at which we look."
+        40,
+        ge=2,
+        le=200,
+        title="Records",
+        description="Steps, logarithmically spaced, at which values are kept.",
     )
 
     @model_validator(mode="after")
@@ -231,8 +231,8 @@ class EarlyTimeSpec(ExperimentSpec):
     )
     infinite_width: bool = Field(
         False,
-        title="Kernel of infinite width",
-        description="Compare the kernel of infinite width, not that at w₀.",
+        title="Infinite-width kernel",
+        description="Compare the infinite-width kernel, not that at w₀.",
     )
 
     @field_validator("values")

@@ -12,7 +12,7 @@ from ntk_core.runs import aligned, mean, num_runs
 
 
 def early_summary(spec: EarlyTimeSpec, points: Sequence[EarlyPoint]) -> str:
-    """One line a point and activation for the trained networks, then the compared kernels, each with its exponents."""
+    """One line per point and activation of the trained networks, then the compared kernels, each with its exponents."""
     swept = spec.swept.replace("_", " ")
     lines: list[str] = []
     if any(point.runs for point in points):

@@ -30,7 +30,7 @@ class LayerBound(Value):
 
 
 class NonlinearParts(Value):
-    """H̃ = φ''∇f∇fᵀ + φ'H behind a nonlinear output, means over the inputs.
+    """H̃ = φ''∇f∇fᵀ + φ'H with a nonlinear output, means over the inputs.
 
     Attributes:
         gradient_part: |φ''| ‖∇f‖², of order 1 at any width.
@@ -155,7 +155,7 @@ class HessianResult(ResultValue):
     points: tuple[HessianPoint, ...]
 
     def rows(self) -> list[dict[str, object]]:
-        """One row a width, network, parameterization and seed, as in ``points.csv``."""
+        """One row per width, network, parameterization and seed, as in ``points.csv``."""
         return [self._row(point, run) for point in self.points for run in point.runs]
 
     def _row(self, point: HessianPoint, run: HessianRun) -> dict[str, object]:

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
+from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, check_second_derivative
 from ntk_core.networks.spec import (
     COMPOSED,
     ActivationName,
@@ -20,7 +21,7 @@ from ntk_core.networks.spec import (
 )
 from ntk_core.runs import SweepSpec
 from ntk_core.settings.part import Width
-from ntk_core.settings.vocabulary import ACTIVATIONS, HESSIAN_NETWORKS, OUTPUTS, check_second_derivative
+from ntk_core.settings.vocabulary import HESSIAN_NETWORKS
 
 if TYPE_CHECKING:
     NetworkName = str
@@ -38,7 +39,7 @@ class HessianNetwork:
     Attributes:
         kind: of its architecture.
         nonlinear: whether φ of the spec is applied to its output.
-        narrow: whether a narrow layer stands behind its first layer.
+        narrow: whether a narrow layer follows its first layer.
         scalar: whether it is one of the two networks on the scalar x = 1 whose Hessian is known in closed form.
     """
 
@@ -99,7 +100,7 @@ class HessianSpec(SweepSpec):
         title="Widths m",
         description="Widths m of the wide hidden layers.",
     )
-    num_seeds: int = Field(10, ge=1, le=500, title="Seeds", description="Independent initializations w₀ a width.")
+    num_seeds: int = Field(10, ge=1, le=500, title="Seeds", description="Independent initializations w₀ per width.")
 
     networks: tuple[NetworkName, ...] = Field(
         ("linear", "nonlinear-output", "bottleneck", "convnet", "resnet", "densenet"),
@@ -127,7 +128,7 @@ class HessianSpec(SweepSpec):
         12,
         ge=1,
         le=10_000,
-        title="Neurons a channel",
+        title="Neurons per channel",
         description="Convolutional networks have m divided by this many channels, since a channel costs much more.",
     )
     num_inputs: int = Field(
@@ -148,7 +149,7 @@ class HessianSpec(SweepSpec):
         True,
         title="Bounds",
         description="Layer quantities and the bound of Theorem 3.1 (fully connected, linear output), and the lower "
-        "bound behind a nonlinear output.",
+        "bound with a nonlinear output.",
     )
     blocks: bool = Field(
         True, title="Blocks", description="Norms of the layer × layer blocks of the Hessian of the first seed."
@@ -199,7 +200,7 @@ class HessianSpec(SweepSpec):
             return self
         convolutional = [name for name in self.networks if HESSIAN_NETWORK_PARTS[name].is_convolutional]
         if convolutional and len(shapes.input_shape) != 3:
-            raise InvalidInput("networks", convolutional[0], "with images only, for example dataset mnist")
+            raise InvalidInput("networks", convolutional[0], "this kind only with images, for example dataset mnist")
         if self.uses("composition"):
             own = ArchitectureSpec(kind=COMPOSED, composition=self.composition)
             own.check_inputs(shapes.input_shape, "", widths=self.widths)
@@ -214,7 +215,7 @@ class HessianSpec(SweepSpec):
         return tuple(Series(name, scaling) for name in self.networks for scaling in self.parameterizations)
 
     def point_keys(self) -> tuple[str, ...]:
-        """One point a width and line, the narrow ones first."""
+        """One point per width and line, the narrow ones first."""
         return tuple(hessian_key(width, series) for width in self.widths for series in self.series())
 
     def at_key(self, key: str) -> tuple[int, Series]:

@@ -102,7 +102,7 @@ PRESETS: tuple[Preset[Spec], ...] = (
     Preset(
         "kernel-convergence",
         "Kernel at initialization against infinite width",
-        "The kernel at initialization approaches the deterministic kernel of infinite width, its distance "
+        "The kernel at initialization approaches the deterministic infinite-width kernel, its distance "
         "falling as m^(-1/2).",
         "Jacot, Gabriel & Hongler 2018, Theorem 1",
         _LIU_CHOICES,

@@ -39,7 +39,7 @@ class KernelSnapshot(Value):
         final: the same at the end of training.
         initial_eigenvalues: all n·C eigenvalues of K(w₀), descending.
         final_eigenvalues: the same at the end of training.
-        infinite: (n, n) kernel of infinite width, where the spec asks for it.
+        infinite: (n, n) infinite-width kernel, where the spec asks for it.
     """
 
     output: str
@@ -57,9 +57,9 @@ class KernelChangePoint(WidthPoint):
     Attributes:
         width: m.
         num_params: p, number of trained parameters.
-        runs: one entry an output and seed.
+        runs: one entry per output and seed.
         runtime_s: wall time of the computation, in seconds.
-        snapshots: kernels of the first seed, one an output, where the spec asks for them.
+        snapshots: kernels of the first seed, one per output, where the spec asks for them.
     """
 
     kind: Literal["kernel_change"] = "kernel_change"
@@ -79,7 +79,7 @@ class KernelChangeResult(ResultValue):
     points: tuple[KernelChangePoint, ...]
 
     def rows(self) -> list[dict[str, object]]:
-        """One row a width, output and seed, as in ``points.csv``."""
+        """One row per width, output and seed, as in ``points.csv``."""
         return [
             {
                 "width": point.width,

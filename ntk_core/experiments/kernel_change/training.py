@@ -23,11 +23,11 @@ from ntk_core.runs import Outcome
 
 
 class KernelChangeTraining:
-    """One network a seed, trained side by side; ``history`` has a row (step, changes, loss) a record and seed.
+    """One network per seed, trained side by side; ``history`` has a row (step, changes, loss) per record and seed.
 
     Args:
         params: of all seeds, with a leading axis.
-        infinite_width: whether to measure the distance of K(w₀) to the kernel of infinite width (linear output).
+        infinite_width: whether to measure the distance of K(w₀) to the infinite-width kernel (linear output).
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class KernelChangeTraining:
             yield until
 
     def runs(self) -> Iterator[KernelChangeRun]:
-        """One run an observed output and seed."""
+        """One run per observed output and seed."""
         for position, output in enumerate(self.group.observed):
             for seed, rate, outcome, rows in zip(self.seeds, self.rates, self.outcomes, self.history, strict=True):
                 yield KernelChangeRun(

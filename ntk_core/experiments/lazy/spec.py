@@ -1,4 +1,4 @@
-"""Two roads to linearity: the scale of a model, and its width."""
+"""Two routes to linearity: the scale of a model, and its width."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pydantic import Field, field_validator, model_validator
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
+from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import SweepSpec
 from ntk_core.settings.part import Width
-from ntk_core.settings.vocabulary import ACTIVATIONS, OUTPUTS
 
 StartName = Literal["random", "subtracted", "symmetric"]
 
@@ -51,7 +51,7 @@ class LazySpec(SweepSpec):
         min_length=1,
         max_length=3,
         title="Outputs at w₀",
-        description="f(w₀) as drawn; 0 by subtraction, f − f(w₀); or 0 by two mirrored copies.",
+        description="random f(w₀); 0 by subtraction, f − f(w₀); or 0 by two mirrored copies.",
     )
     outputs: tuple[OutputName, ...] = Field(
         ("linear", "swish"),

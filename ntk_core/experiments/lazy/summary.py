@@ -1,4 +1,4 @@
-"""``lazy`` as text: κ, kernel change and distances along both roads, with fitted exponents."""
+"""``lazy`` as text: κ, kernel change and distances along both routes, with fitted exponents."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
 from ntk_core.experiments.lazy.spec import LazySpec
 from ntk_core.fits import PowerLaw, fit_power_law
+from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import OUTCOME_WORDS, aligned, mean, num_runs
-from ntk_core.settings.vocabulary import OUTPUTS
 
 _COLUMNS: dict[str, Callable[[LazyRun], float]] = {
     "κ": lambda run: run.kappa,
@@ -20,7 +20,7 @@ _COLUMNS: dict[str, Callable[[LazyRun], float]] = {
 
 
 def lazy_summary(spec: LazySpec, points: Sequence[LazyPoint]) -> str:
-    """A table of means over the seeds, then the exponents of every column along both roads."""
+    """A table of means over the seeds, then the exponents of every column along both routes."""
     kinds = [(output, start) for output in spec.outputs for start in spec.starts]
     head = ("width", "scale", "output", "start", *_COLUMNS, "")
     lines = aligned([head, *(_row(point, *kind) for point in points for kind in kinds)])

@@ -1,4 +1,4 @@
-"""Gradient descent behind nonlinear outputs, with the spectrum of the kernel along the path, one width at a time."""
+"""Gradient descent with nonlinear outputs, with the spectrum of the kernel along the path, one width at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convergence without linearity: networks behind a nonlinear output, trained at several rates and widths."""
+"""Convergence without linearity: networks with a nonlinear output, trained at several rates and widths."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class OptimizationSpec(SweepSpec):
         (2.0, 20.0, 60.0),
         min_length=1,
         max_length=6,
-        title="Rates, in η",
+        title="Learning rates (×η)",
         description="Multiples of the learning rate η, each trained; with η auto, 2 is small as the theorem means it.",
     )
     training: TrainingSpec = TrainingSpec(max_steps=3000, loss_threshold=1e-3, num_records=24)

@@ -63,7 +63,7 @@ class Network(abc.ABC):
     @property
     @abc.abstractmethod
     def output(self) -> str:
-        """Name of the output function φ, one of ``ntk_core.settings.vocabulary.OUTPUTS``."""
+        """Name of the output function φ, one of ``ntk_core.networks.choices.OUTPUTS``."""
 
     def init(self, key: Array, input_shape: Shape) -> NetworkParams:
         """Draw all parameters for inputs of shape ``input_shape`` (one input, without the batch axis).
@@ -148,7 +148,7 @@ class Network(abc.ABC):
         return min(low for low, _ in ranges), max(high for _, high in ranges)
 
     def with_output(self, output: str) -> Network:
-        """The same network behind another output function; it takes the same parameters."""
+        """The same network with another output function; it takes the same parameters."""
         return self if output == self.output else replace(self, output=output)  # type: ignore[call-arg]
 
     def partition(self, params: NetworkParams) -> tuple[NetworkParams, NetworkParams]:

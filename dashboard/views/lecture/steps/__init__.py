@@ -8,20 +8,15 @@ from dashboard.views.lecture.steps._beyond import BEYOND
 from dashboard.views.lecture.steps._limits import LIMITS
 from dashboard.views.lecture.steps._linear import LINEAR
 from dashboard.views.lecture.steps._step import Control, Question, Step
-from dashboard.words.explanations import LECTURE, PREDICT, VEILED_KEY
-from dashboard.words.figure_words import FigureWords
 from ntk_core.errors import InvalidInput
 
 STEPS: tuple[Step, ...] = (*LINEAR, *LIMITS, *BEYOND)
-for _step in STEPS:  # the formula of a step stands above its figure
-    LECTURE[_step.name] = FigureWords("", _step.see, _step.finite_width, _step.terms)
-    LECTURE[_step.name + VEILED_KEY] = FigureWords("", PREDICT, _step.finite_width, _step.terms)
 
 __all__ = ["STEPS", "Control", "Question", "Step", "named_option", "option_name", "step_index"]
 
 
 def step_index(text: str) -> int:
-    """Index of the step that an address names, by its number from 1 or by its name.
+    """Index of the step that a URL names, by its number from 1 or by its name.
 
     Raises:
         InvalidInput: for any other text.
@@ -35,12 +30,12 @@ def step_index(text: str) -> int:
 
 
 def option_name(option: Any) -> str:
-    """What the address calls an option of a figure: ``0.5``, ``4``, ``bound``."""
+    """What the URL calls an option of a figure: ``0.5``, ``4``, ``bound``."""
     return f"{option:g}" if isinstance(option, float) else str(option)
 
 
 def named_option(step: Step, text: str) -> Any:
-    """The option of the step's figure that an address names.
+    """The option of the step's figure that a URL names.
 
     Raises:
         InvalidInput: for any other text.
