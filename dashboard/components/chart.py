@@ -55,13 +55,13 @@ def show_chart(page: str, chart: Chart) -> None:
         st.dataframe(list(chart.rows), hide_index=True, alt=chart.takeaway)
 
 
-def show_in_pairs(page: str, charts: Sequence[Chart]) -> None:
+def show_in_pairs(page: str, charts: Sequence[Chart], *, with_answers: bool = True) -> None:
     """Two charts per row, so that a phone shows them in their order; below the first two what the page shows."""
     for first in range(0, len(charts), 2):
         for column, each in zip(st.columns(2, gap="medium"), charts[first : first + 2], strict=False):
             with column:
                 show_chart(page, each)
-        if first == 0:
+        if first == 0 and with_answers:
             page_answers(page)
 
 

@@ -1,69 +1,85 @@
-"""Two networks side by side: what they look like, how far their kernels move, and towards what."""
+"""Networks side by side: what they look like, how far their kernels move, and towards what."""
 
-import plotly.graph_objects as go
+from functools import partial
+
 import streamlit as st
 
-from dashboard.charts.style import output_title, pair_styles
-from dashboard.components import session
-from dashboard.components.chart import chart, chooser
+from dashboard.charts.chart import Chart
+from dashboard.charts.numbers import width_label
+from dashboard.charts.style import compared_styles
+from dashboard.components.chart import Choice, choose, output_choice, show_chart, show_in_pairs
+from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group, SpecForm
 from dashboard.components.once import once
-from dashboard.views.architectures import figures as figures
-from dashboard.views.architectures.comparison import check_both
-from dashboard.views.architectures.kernels import kernels
-from dashboard.views.architectures.networks import networks
-from dashboard.views.architectures.pair_panel import PairShown, attach_pair, job_query, live_pair, pair_bar
-from dashboard.words.pages import CHANGES, SHOWS, says
-from dashboard.words.sentences import typeset
-from ntk_core.pairs import PAIRS, PARTS
+from dashboard.components.run_panel import Shown
+from dashboard.views.architectures import figures
+from dashboard.views.architectures.network_drawing import drawn, size_rows
+from ntk_core.experiments.architectures.presets import PRESETS
+from ntk_core.experiments.architectures.spec import LETTERS, MAX_KEPT_SAMPLES, ArchitecturesSpec
 
 PAGE = "architectures"
 TITLE = "Which architectures become linear?"
-SHARED = ("widths", "outputs", "num_seeds", "seed", "infinite_width")
 GROUPS = (
-    *(Group(f"Network {part.upper()}", (f"{part}.",)) for part in PARTS),
-    Group("Widths and seeds", SHARED, expanded=False),
+    *(Group(f"Network {letter}", (f"architectures.{index}.",)) for index, letter in enumerate(LETTERS)),
+    Group(
+        "Widths and seeds",
+        ("architectures", "widths", "outputs", "num_seeds", "seed", "infinite_width"),
+        expanded=False,
+    ),
     Group("Training", ("training.",), expanded=False),
     Group("Data", ("dataset.",), expanded=False),
 )
 
 
-def draw(shown: PairShown) -> None:
-    """Sweeps, kernels and spectra of both networks, each with its words and numbers."""
-    points = {part: of_part.points for part, of_part in shown.items()}
-    first = next(iter(shown.values()))
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.subheader("Against width, with the", anchor=False, width="content")
-        output = chooser("Output φ", first.spec.outputs, output_title, key=f"{PAGE}.output", pixels=160, last=False)
-    kinds = {part: of_part.spec.architecture.kind for part, of_part in shown.items()}
-    identity = tuple(of_part.identity for of_part in shown.values())
-    measures, rows = figures.measures(points, output), figures.against_width_rows(points, output)
-    styles = pair_styles(kinds, output)
+def draw(shown: Shown) -> None:
+    """Sweeps, kernels and spectra of the networks, each with its words and numbers."""
+    spec: ArchitecturesSpec = shown.spec
+    points = {each: found for each in spec.networks if (found := [p for p in shown.points if p.network == each])}
+    (output,) = choose(PAGE, "Against width, with the", output_choice(spec.outputs, 160))
+    measures = figures.measures(points, output)
+    styles = compared_styles({letter: network.kind for letter, network in spec.networks.items()}, output)
 
-    def sweeps(output: str) -> list[go.Figure]:
-        return [figures.against_width(points, output, first.spec.widths, styles, each) for each in measures]
+    def sweeps(output: str) -> list[Chart]:
+        return [figures.against_width(points, output, spec.widths, styles, each) for each in measures]
 
-    drawings = once(f"{PAGE}.sweeps", identity, sweeps, output)
-    for column, measure, figure in zip(st.columns(2, gap="medium"), measures, drawings, strict=False):
-        with column:
-            words = figures.takeaway(points, output, measure)
-            chart(figure, f"{PAGE}.{measure.name}", words, rows, figures.caption(points, output, measure))
-    for column, heading in zip(st.columns(2, gap="medium"), (SHOWS, CHANGES), strict=True):
-        column.markdown(says(PAGE, heading))
-    kernels(PAGE, identity, points, output, styles, first.spec.dataset.num_samples)
+    show_in_pairs(PAGE, once(f"{PAGE}.sweeps", shown.identity, sweeps, output))
+    _kernels(shown, figures.kept_at(points, output), styles, output)
+
+
+def networks(form: SpecForm[ArchitecturesSpec]) -> None:
+    """The networks as boxes, and how large they are at each width."""
+    spec = form.spec
+    if spec is None:
+        return
+    drawings = [once(f"{PAGE}.drawing", spec, partial(drawn, spec), letter) for letter in spec.networks]
+    show_in_pairs(PAGE, drawings, with_answers=False)
+    rows = size_rows(spec)
+    in_thousands = {name: st.column_config.NumberColumn(format="localized") for row in rows[:1] for name in row}
+    words = "Parameters and smallest width of the networks, at each width"
+    st.dataframe(rows, hide_index=True, column_config=in_thousands, alt=words)
+
+
+def _kernels(
+    shown: Shown, kept: dict[int, dict[str, figures.KernelSnapshot]], styles: figures.Styles, output: str
+) -> None:
+    """Heatmaps before and after training, and spectra, at a width to choose."""
+    if not kept:
+        if shown.spec.dataset.num_samples > MAX_KEPT_SAMPLES:
+            st.caption(f"Kernels are kept and drawn for up to {MAX_KEPT_SAMPLES} training points.")
+        return
+    widths = Choice("shown_width", "Width m", list(kept), width_label, 110, last=True)
+    (width,) = choose(PAGE, "Kernels K at width", widths)
+
+    def at(width: int) -> list[Chart]:
+        heatmaps = [figures.heatmaps(snapshot, letter, width) for letter, snapshot in kept[width].items()]
+        return [*heatmaps, figures.spectra(kept[width], styles)]
+
+    *heatmaps, spectra = once(f"{PAGE}.kernels", (shown.identity, output), at, width)
+    show_in_pairs(PAGE, heatmaps, with_answers=False)
+    show_chart(PAGE, spectra)
 
 
 def show() -> None:
     """The page."""
-    address, job_pair = attach_pair(PAGE, session.new_address(PAGE))
-    form = SpecForm(PAGE, tuple(PAIRS), address, job_pair, presets=PAIRS, check=check_both)
-    with st.sidebar:
-        form.widgets(GROUPS)
-    st.title(TITLE, anchor=False)
-    st.markdown(f"{typeset(form.preset.claim)} *{form.preset.source}.*", help=form.preset.our_choice)
-    form.notes_elsewhere()
-    pair_bar(PAGE, form)
-    session.show_address(PAGE, {**form.query(), **job_query(PAGE)})
-    if form.spec is not None:
-        networks(PAGE, form.spec)
-    live_pair(PAGE, TITLE, form, draw)
+    names = [preset.name for preset in PRESETS]
+    experiment_page(PAGE, TITLE, names, ArchitecturesSpec, GROUPS, draw, between=networks)

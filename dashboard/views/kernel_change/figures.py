@@ -12,12 +12,12 @@ from dashboard.charts.style import RUN_OPACITY, network_style, output_title
 from dashboard.charts.sweep import Line, left_out, sweep, trained_dot, width_axis
 from dashboard.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
 from ntk_core.experiments.dynamics.result import DynamicsRun
-from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun
+from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun, KernelChanges
 
 SWEPT_TITLES = {"width": "width m", "bottleneck_width": "bottleneck width m<sub>b</sub>"}
 
 
-def outputs_of(points: Iterable[KernelChangePoint]) -> tuple[str, ...]:
+def outputs_of(points: Iterable[KernelChanges]) -> tuple[str, ...]:
     """Outputs that occur, in the order of the runs."""
     return tuple(dict.fromkeys(run.output for point in points for run in point.runs))
 
@@ -132,8 +132,3 @@ def _rates(points: Sequence[KernelChangePoint]) -> list[str]:
         sharing.setdefault(rates, []).append(output_title(output))
     listed = "; ".join(f"{' and '.join(titles)} {rates}" for rates, titles in sharing.items())
     return [f"Learning rate η used: {listed}."] if listed else []
-
-
-def unconverged_sentences(points: Sequence[KernelChangePoint]) -> list[str]:
-    """One sentence per output and outcome other than converged."""
-    return left_out(list(change_lines(points).values()), width_axis())
