@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -33,6 +35,11 @@ class Chart:
     caption: Sequence[str] = ()
     name: str = ""
     heading: str = ""
+
+
+def occurring(points: Iterable[Any], *names: str) -> list[Any]:
+    """What the runs of some points have under this name (tuples of several names), in the order of the runs."""
+    return list(dict.fromkeys(operator.attrgetter(*names)(run) for point in points for run in point.runs))
 
 
 def veiled(figure: go.Figure, up_to: float = -math.inf, keep: Sequence[str] = ()) -> go.Figure:

@@ -13,6 +13,7 @@ import streamlit as st
 
 from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import width_label
+from dashboard.charts.readable import readable
 from dashboard.charts.style import CHART_CONFIG, output_title
 from dashboard.components.explain import explain, page_answers
 from dashboard.words.sentences import typeset
@@ -52,7 +53,7 @@ def show_chart(page: str, chart: Chart) -> None:
         st.caption(typeset(sentence))
     explain(key)
     with st.expander("The numbers", icon=":material/table:"):
-        st.dataframe(list(chart.rows), hide_index=True, alt=chart.takeaway)
+        st.dataframe(readable(chart.rows), hide_index=True, alt=chart.takeaway)
 
 
 def show_in_pairs(page: str, charts: Sequence[Chart], *, with_answers: bool = True) -> None:

@@ -44,6 +44,7 @@ def test_every_preset_of_the_paper_has_a_precomputed_figure(name):
     assert RESULTS[name] is not None
 
 
+@pytest.mark.slow
 def test_one_run_of_fig_2_is_found_again():
     """The smallest width and first seed, computed anew."""
     shown = RESULTS["zhu-fig2"]
@@ -178,7 +179,7 @@ def test_figures_of_every_preset_have_guides_words_and_finite_numbers(name):
         assert all(math.isfinite(value) for trace in means for value in trace.y)
         assert "against" in chart.takeaway
     assert any("m<sup>−1/2</sup>" in str(trace.text) for trace in found[0].figure.data)
-    assert len(found[0].rows) == len(shown.points) * len(figures.series_of(shown.points))
+    assert len(found[0].rows) == len(shown.points) * len(figures.change_lines(shown.points))
     assert all("smallest in-degree" in row for chart in found for row in chart.rows)
 
 

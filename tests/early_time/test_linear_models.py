@@ -84,6 +84,7 @@ def test_deep_linear_network_has_the_data_kernel_of_all_its_layers():
     assert features.norm == (0, 0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("activation", "with_norm", "naive"), [("softplus", 0.0036, 0.0287), ("relu", 0.0090, 0.1080)])
 def test_second_layer_kernel_is_that_of_the_norm_dependent_model(activation, with_norm, naive):
     """‖K₂ − ψψᵀ‖ / ‖K₂‖ at n = 600, d = 50, over 5 draws; sampling 60,000 neurons makes most of the first number."""

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from dashboard.jobs.limits import OverLimit, check_limits, is_width, largest_fit, limit_words
+from dashboard.jobs.limits import OverLimit, check_limits, largest_fit, limit_words
 from dashboard.jobs.profile import OVERRIDES, PROFILES, Profile, profile
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
@@ -168,10 +168,11 @@ def test_what_is_free_now_counts_beside_the_profile(costs, monkeypatch):
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_setting_that_counts_neurons_is_held_to_the_width(experiment):
     """By the type that all widths share, so that a new setting cannot be forgotten."""
-    named = {setting.name for setting in settings(EXPERIMENTS[experiment].spec) if "le=10000000" in repr(setting.info)}
-    counting_neurons = named - {"training.max_steps"}
-    assert counting_neurons
-    assert [name for name in counting_neurons if not is_width(name, 1)] == []
+    every = settings(EXPERIMENTS[experiment].spec)
+    wide = [each for each in every if each.name != "training.max_steps" and "le=10000000" in repr(each.info)]
+    wide += [each for each in every if each.entry == "integer" and each.name.endswith("width")]
+    assert wide
+    assert {limit_words(each, PROFILES["hosted"]) for each in wide} == {"On this server: at most 10,000."}
 
 
 @pytest.mark.parametrize(

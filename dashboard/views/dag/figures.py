@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from dashboard.charts.chart import Chart
+from dashboard.charts.chart import Chart, occurring
 from dashboard.charts.style import Style, graph_style, group_style, nth_style
 from dashboard.charts.sweep import Axis as SweepAxis
 from dashboard.charts.sweep import Line, sweep, trained_dot
@@ -22,8 +22,8 @@ Of = Callable[[DAGRun], float]
 
 
 def series_of(points: Sequence[DAGPoint]) -> list[tuple[str, str]]:
-    """(graph, output) that occur, in the order of the runs."""
-    return list(dict.fromkeys((run.graph, run.output) for point in points for run in point.runs))
+    """(graph, output) that occur."""
+    return occurring(points, "graph", "output")
 
 
 def axes_of(points: Sequence[DAGPoint]) -> list[Axis]:

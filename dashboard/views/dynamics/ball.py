@@ -6,14 +6,13 @@ import math
 from collections.abc import Sequence
 
 from dashboard.charts.axes import add_level
-from dashboard.charts.chart import Chart
+from dashboard.charts.chart import Chart, occurring
 from dashboard.charts.numbers import number, width_label
 from dashboard.charts.style import MODEL_TITLES, Style, method_style, nth_style
 from dashboard.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
-from dashboard.views.dynamics.figures import methods_of
 from dashboard.views.kernel_change.figures import rate_words
+from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics.result import DynamicsPoint
-from ntk_core.settings.vocabulary import METHODS
 
 REFERENCE = "gradient-descent"
 OUTSIDE = 1.5  # our choice: a method has left the ball when it is this many times farther out
@@ -25,7 +24,7 @@ def ball(points: Sequence[DynamicsPoint], point: DynamicsPoint, output: str, axi
     With several methods the dashed line is the ball that gradient descent stays in; with one, dotted lines are the
     layers' parts of ΔK(t). Below, which runs of all ``points`` diverged.
     """
-    methods, curves, parts = methods_of([point]), [], []
+    methods, curves, parts = occurring([point], "method"), [], []
     for method in methods:
         runs, style = point.of(output, method), method_style(method)
         parts.append(
@@ -56,7 +55,7 @@ def ball(points: Sequence[DynamicsPoint], point: DynamicsPoint, output: str, axi
 def ball_radius(point: DynamicsPoint, output: str) -> float | None:
     """The farthest that gradient descent gets from w₀ at this width, to compare other methods with; else None."""
     runs = point.of(output, REFERENCE)
-    return max(run.sup_distance for run in runs) if runs and len(methods_of([point])) > 1 else None
+    return max(run.sup_distance for run in runs) if runs and len(occurring([point], "method")) > 1 else None
 
 
 def leaving_caption(point: DynamicsPoint, output: str) -> list[str]:
@@ -65,7 +64,7 @@ def leaving_caption(point: DynamicsPoint, output: str) -> list[str]:
     if radius is None:
         return []
     found = []
-    for method in methods_of([point]):
+    for method in occurring([point], "method"):
         run = point.of(output, method)[0]
         step = next((s for s, r in zip(run.steps, run.network.distance, strict=True) if r > OUTSIDE * radius), None)
         if step is not None:
@@ -82,7 +81,7 @@ def leaving_caption(point: DynamicsPoint, output: str) -> list[str]:
 def divergence_caption(points: Sequence[DynamicsPoint]) -> list[str]:
     """One sentence per method with runs that diverged: what did, from which step, and which rate would be stable."""
     sentences = []
-    for method in methods_of(points):
+    for method in occurring(points, "method"):
         runs = [(point.width, run) for point in points for run in point.runs if run.method == method]
         found = [
             f"{MODEL_TITLES[name]} at m = {width_label(width)} (last finite step {path.last_finite_step:,})"

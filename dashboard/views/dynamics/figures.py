@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from dashboard.charts.axes import add_level
-from dashboard.charts.chart import Chart
+from dashboard.charts.chart import Chart, occurring
 from dashboard.charts.numbers import exponent_words, number, width_label
 from dashboard.charts.style import MODEL_TITLES, Style, network_style, nth_style, output_title
 from dashboard.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, dash_key, times
@@ -66,7 +66,7 @@ def difference_against_time(
     curves, parts = [], []
     for index, point in enumerate(points):
         strength = 0.5 + 0.5 * (index + 1) / len(points)
-        for output in outputs_of(points):
+        for output in occurring(points, "output"):
             style = network_style(kind, output, f"m = {width_label(point.width)}, {output_title(output)}")
             for index_of_seed, run in enumerate(point.of(output, method)):
                 departs = None if run.departure_step is None else run.steps.index(run.departure_step)
@@ -86,7 +86,7 @@ def difference_against_time(
                 )
     figure = along_training(curves, (Row("relative mean-squared difference"),), AXIS_TITLES[axis])
     add_level(figure, DEPARTURE_LEVEL, f"{DEPARTURE_LEVEL:.0%}", above=False)
-    for output in outputs_of(points):
+    for output in occurring(points, "output"):
         ends = [
             f"{number(max(values))} at width {point.width:,}"
             for point in points
@@ -96,16 +96,6 @@ def difference_against_time(
     words = f"Largest relative mean-squared difference of network and linear model: {'; '.join(parts)}."
     name, heading = "figure.difference", "How far they drift apart"
     return Chart(figure, words, difference_rows(points, method), _caption(points, method), name, heading)
-
-
-def outputs_of(points: Iterable[DynamicsPoint]) -> tuple[str, ...]:
-    """Outputs that occur, in the order of the runs."""
-    return tuple(dict.fromkeys(run.output for point in points for run in point.runs))
-
-
-def methods_of(points: Iterable[DynamicsPoint]) -> tuple[str, ...]:
-    """Methods that occur, in the order of the runs."""
-    return tuple(dict.fromkeys(run.method for point in points for run in point.runs))
 
 
 def first_run(point: DynamicsPoint, output: str, method: str) -> DynamicsRun:
@@ -170,7 +160,7 @@ def trajectory_rows(point: DynamicsPoint, output: str, method: str, points: Poin
 def _caption(points: Sequence[DynamicsPoint], method: str) -> list[str]:
     """The fitted rates of approach, then the networks and the linear models that did not converge."""
     sentences = []
-    for output in outputs_of(points):
+    for output in occurring(points, "output"):
         law = fitted(points, output, method)
         if law is not None and math.isfinite(law.interval):
             sentences.append(

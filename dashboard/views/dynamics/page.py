@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from dashboard.charts.chart import Chart
+from dashboard.charts.chart import Chart, occurring
 from dashboard.charts.training import AXIS_TITLES, TimeAxis
 from dashboard.components.chart import Choice, choose, output_choice, show_in_pairs, width_choice
 from dashboard.components.experiment_page import experiment_page
@@ -12,8 +12,8 @@ from dashboard.components.run_panel import Shown
 from dashboard.views.dynamics import figures
 from dashboard.views.dynamics.ball import ball
 from dashboard.views.dynamics.frames import moving
+from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
-from ntk_core.settings.vocabulary import METHODS
 
 PAGE = "dynamics"
 TITLE = "Does the network move like its linear model?"
@@ -42,8 +42,8 @@ def draw(shown: Shown) -> None:
     chosen = choose(
         PAGE,
         width_choice(shown.points),
-        output_choice(figures.outputs_of(shown.points)),
-        Choice("method", "Method", figures.methods_of(shown.points), lambda method: METHODS[method].title, 210),
+        output_choice(occurring(shown.points, "output")),
+        Choice("method", "Method", occurring(shown.points, "method"), lambda method: METHODS[method].title, 210),
         Choice("axis", "Axis", list(AXIS_TITLES), "by {}".format, 110),
         Choice("points", "Points", figures.POINT_SETS, pixels=160),
     )

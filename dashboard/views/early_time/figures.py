@@ -29,11 +29,6 @@ NETWORK, LINEAR, NAIVE = (model_style(name) for name in ("network", "linear", "n
 _MODELS: dict[str, Style] = {"network": NETWORK, "linear": LINEAR, "naive": NAIVE}
 
 
-def activations_of(point: EarlyPoint) -> tuple[str, ...]:
-    """Activations with a run, in order."""
-    return tuple(dict.fromkeys(run.activation for run in point.runs))
-
-
 def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: View) -> Chart:
     """One quantity of the network and its linear models against the step, with departure and end of the linear phase.
 

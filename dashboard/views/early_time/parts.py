@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard.charts.chart import Chart
+from dashboard.charts.chart import Chart, occurring
 from dashboard.components.chart import Choice, choose, show_chart
 from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
@@ -27,7 +27,7 @@ def training(page: str, shown: Shown, left: DeltaGenerator, right: DeltaGenerato
     with left:
         views = Choice("view", "Quantity", figures.VIEWS, str.capitalize, 160)
         view, key = choose(page, views, "at", Choice("point", "Point", list(points), name))
-        activation, *others = figures.activations_of(points[key])
+        activation, *others = occurring([points[key]], "activation")
         if others:
             (activation,) = choose(page, Choice("activation", "Activation", (activation, *others), _title))
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from dashboard.charts.chart import Chart
+from dashboard.charts.chart import Chart, occurring
 from dashboard.charts.style import activation_style
 from dashboard.charts.sweep import Axis, Dot, Line, sweep
 from ntk_core.experiments.early_time.result import EARLY_OUTCOME_WORDS, EarlyPoint, EarlyRun, KernelComparison
@@ -34,7 +34,7 @@ def against_swept(points: Sequence[EarlyPoint], quantity: Quantity) -> Chart:
     A network that never departs has no departure time.
     """
     lines, without = [], []
-    for activation in dict.fromkeys(run.activation for point in points for run in point.runs):
+    for activation in occurring(points, "activation"):
         runs = [(point.value, run) for point in points for run in point.of(activation)]
         dots = [_dot(at, _MEASURES[quantity](run), run) for at, run in runs]
         kept = [dot for dot in dots if dot.why or (math.isfinite(dot.value) and dot.value > 0)]

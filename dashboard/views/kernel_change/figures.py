@@ -6,20 +6,15 @@ import math
 from collections.abc import Iterable, Sequence
 
 from dashboard.charts.axes import add_level
-from dashboard.charts.chart import Chart
+from dashboard.charts.chart import Chart, occurring
 from dashboard.charts.numbers import number
 from dashboard.charts.style import RUN_OPACITY, network_style, output_title
 from dashboard.charts.sweep import Line, left_out, sweep, trained_dot, width_axis
 from dashboard.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
 from ntk_core.experiments.dynamics.result import DynamicsRun
-from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun, KernelChanges
+from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun
 
 SWEPT_TITLES = {"width": "width m", "bottleneck_width": "bottleneck width m<sub>b</sub>"}
-
-
-def outputs_of(points: Iterable[KernelChanges]) -> tuple[str, ...]:
-    """Outputs that occur, in the order of the runs."""
-    return tuple(dict.fromkeys(run.output for point in points for run in point.runs))
 
 
 def change_lines(points: Sequence[KernelChangePoint], kind: str = "fully-connected") -> dict[str, Line]:
@@ -34,7 +29,7 @@ def change_lines(points: Sequence[KernelChangePoint], kind: str = "fully-connect
             ],
             more={point.width: {"learning rate η": rate_words(point.of(output))} for point in points},
         )
-        for output in outputs_of(points)
+        for output in occurring(points, "output")
     }
 
 
@@ -88,7 +83,7 @@ def change_against_time(
         add_level(figure, loss_threshold, "threshold", row=2)
     ends = [
         f"{output_title(output)} {number(sum(changes) / len(changes))}"
-        for output in outputs_of([point])
+        for output in occurring([point], "output")
         if (changes := [run.change[-1] for run in point.of(output) if math.isfinite(run.change[-1])])
     ]
     words = (
@@ -127,7 +122,7 @@ def rate_words(runs: Iterable[KernelChangeRun | DynamicsRun]) -> str:
 def _rates(points: Sequence[KernelChangePoint]) -> list[str]:
     """The learning rates used, told once for outputs that share them."""
     sharing: dict[str, list[str]] = {}
-    for output in outputs_of(points):
+    for output in occurring(points, "output"):
         rates = rate_words(run for point in points for run in point.of(output))
         sharing.setdefault(rates, []).append(output_title(output))
     listed = "; ".join(f"{' and '.join(titles)} {rates}" for rates, titles in sharing.items())

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dashboard.charts.chart import Chart
+from dashboard.charts.chart import Chart, occurring
 from dashboard.charts.numbers import beginning, width_label
 from dashboard.charts.style import Style, network_style, nth_style, output_title
 from dashboard.charts.sweep import Axis, Line, sweep, trained_dot
@@ -42,19 +42,9 @@ MEASURES = {each.title: each for each in (KAPPA, CHANGE, DISTANCE, LARGEST, RATI
 BEHIND_F = Measure("", "ΔK of α f", lambda run: run.pre_output_change)
 
 
-def outputs_of(points: Iterable[LazyPoint]) -> tuple[str, ...]:
-    """Outputs that occur, in the order of the runs."""
-    return tuple(dict.fromkeys(run.output for point in points for run in point.runs))
-
-
-def starts_of(points: Iterable[LazyPoint]) -> tuple[str, ...]:
-    """Starts that occur, in the order of the runs."""
-    return tuple(dict.fromkeys(run.start for point in points for run in point.runs))
-
-
 def nonlinear(points: Iterable[LazyPoint]) -> str:
     """The first output that is not linear; the first one where all are."""
-    outputs = outputs_of(points)
+    outputs = occurring(points, "output")
     return next((output for output in outputs if output != "linear"), outputs[0])
 
 
@@ -80,7 +70,7 @@ def line(
 
 def against(points: Sequence[LazyPoint], road: Road, output: str, measure: Measure) -> Chart:
     """A measure along one road with one output, a line for each start, log–log."""
-    lines = [line(points, road, output, start, measure) for start in starts_of(points)]
+    lines = [line(points, road, output, start, measure) for start in occurring(points, "start")]
     return sweep(
         lines,
         AXES[road],

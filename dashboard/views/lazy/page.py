@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from dashboard.charts.chart import Chart
+from dashboard.charts.chart import Chart, occurring
 from dashboard.components.chart import Choice, choose, output_choice, show_in_pairs
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group
@@ -37,8 +37,8 @@ def draw(shown: Shown) -> None:
     chosen = choose(
         PAGE,
         Choice("measure", "Measure", list(figures.MEASURES), pixels=260),
-        output_choice(figures.outputs_of(shown.points)),
-        Choice("start", "Start", figures.starts_of(shown.points), figures.START_TITLES.__getitem__, 200),
+        output_choice(occurring(shown.points, "output")),
+        Choice("start", "Start", occurring(shown.points, "start"), figures.START_TITLES.__getitem__, 200),
     )
     show_in_pairs(PAGE, once(PAGE, shown.identity, partial(charts, shown), *chosen))
 

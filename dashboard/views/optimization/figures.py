@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
-from dashboard.charts.chart import Chart
+from dashboard.charts.chart import Chart, occurring
 from dashboard.charts.numbers import number
 from dashboard.charts.style import GUIDE_COLOR, Style, network_style, nth_style, output_title
 from dashboard.charts.sweep import Line, sweep, trained_dot, width_axis
@@ -23,19 +23,9 @@ BOUND_TITLE = "bound (1 − ημρ²/n)<sup>t</sup> L<sub>0</sub>"
 PL_BOUND_TITLE = "with the measured PL* constant"
 
 
-def outputs_of(points: Iterable[OptimizationPoint]) -> tuple[str, ...]:
-    """Outputs that occur, in the order of the runs."""
-    return tuple(dict.fromkeys(run.output for point in points for run in point.runs))
-
-
-def rates_of(points: Iterable[OptimizationPoint]) -> tuple[float, ...]:
-    """Multiples of η that occur, in the order of the runs."""
-    return tuple(dict.fromkeys(run.rate for point in points for run in point.runs))
-
-
 def slow_runs(point: OptimizationPoint, output: str) -> Sequence[OptimizationRun]:
     """The runs at the smallest rate, the one that the theorem speaks of."""
-    return point.of(output, min(rates_of([point])))
+    return point.of(output, min(occurring([point], "rate")))
 
 
 def bound_curves(point: OptimizationPoint, output: str, row: int = 1) -> list[Curve]:
@@ -66,7 +56,7 @@ def loss_against_step(point: OptimizationPoint, output: str, axis: StepAxis = "l
     parts = [
         f"{rate:g} η ended at {', '.join(number(run.loss[-1]) for run in runs)} after "
         f"{', '.join(f'{run.num_steps:,}' for run in runs)} steps ({', '.join(dict.fromkeys(r.outcome for r in runs))})"
-        for rate in rates_of([point])
+        for rate in occurring([point], "rate")
         if (runs := point.of(output, rate))
     ]
     words = f"Loss with {output_title(output)} at width {point.width:,}: {'; '.join(parts)}."
@@ -76,7 +66,7 @@ def loss_against_step(point: OptimizationPoint, output: str, axis: StepAxis = "l
 
 def change_lines(points: Sequence[OptimizationPoint], kind: str = "fully-connected") -> list[Line]:
     """ΔK of the kernel of φ(f) of every output, at the smallest rate of all."""
-    least = min(rates_of(points), default=0.0)
+    least = min(occurring(points, "rate"), default=0.0)
     return [
         Line(
             network_style(kind, output),
@@ -86,7 +76,7 @@ def change_lines(points: Sequence[OptimizationPoint], kind: str = "fully-connect
                 for run in point.of(output, least)
             ],
         )
-        for output in outputs_of(points)
+        for output in occurring(points, "output")
     ]
 
 
@@ -193,7 +183,7 @@ def _caption(point: OptimizationPoint, output: str) -> list[str]:
         if slope > 0
         else f"{title}: no ρ > 0{why.get(output, '')}. The theorem says nothing here, and no bound is drawn."
     ]
-    for rate in rates_of([point]):
+    for rate in occurring([point], "rate"):
         runs = point.of(output, rate)
         diverged = [run for run in runs if run.outcome == "diverged"]
         if diverged:
@@ -237,7 +227,7 @@ def _curves(
 ) -> list[Curve]:
     """One curve per run, colored by its rate; a cross is the last sight of one that diverged."""
     curves = []
-    for index, rate in enumerate(rates_of([point])):
+    for index, rate in enumerate(occurring([point], "rate")):
         runs = point.of(output, rate)
         style = nth_style(index, _rate_title(rate, runs))
         for place, run in enumerate(runs):

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from dashboard.charts.chart import Chart
+from dashboard.charts.chart import Chart, occurring
 from dashboard.components.chart import Choice, choose, output_choice, show_in_pairs, width_choice
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group
@@ -36,7 +36,7 @@ def draw(shown: Shown) -> None:
     """Four charts."""
     chosen = choose(
         PAGE,
-        output_choice(figures.outputs_of(shown.points), 230),
+        output_choice(occurring(shown.points, "output"), 230),
         width_choice(shown.points),
         Choice("axis", "Steps", figures.STEP_AXES, "{} axis".format),
     )

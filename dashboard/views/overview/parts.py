@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from dashboard.charts.readable import readable
 from dashboard.charts.vector import letters
 from dashboard.components.export import export_menu
 from dashboard.components.gallery import gallery_result
@@ -40,7 +41,7 @@ def living(page: str) -> None:
         st.image(living_picture(result.points), width="stretch", alt=chart.takeaway)
         st.caption(figure_words("kernel_change.against_width").formula)
         with st.expander("The numbers", icon=":material/table:"):
-            st.dataframe(list(chart.rows), hide_index=True, alt=chart.takeaway, key=f"{page}.numbers")
+            st.dataframe(readable(chart.rows), hide_index=True, alt=chart.takeaway, key=f"{page}.numbers")
         export_menu(page, TITLE, result.spec, result, {chart.takeaway: chart.figure})
 
 

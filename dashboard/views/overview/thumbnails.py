@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from dashboard.charts.chart import occurring
 from dashboard.charts.style import GUIDE_COLOR, hessian_style, model_style, network_style
 from dashboard.charts.sweep import Line
 from dashboard.charts.vector import Stroke, cells, letters, thumbnail
@@ -80,7 +81,7 @@ def _optimization(result: Any) -> str:
 
 
 def _lazy(result: Any) -> str:
-    output, start = lazy.nonlinear(result.points), lazy.starts_of(result.points)[0]
+    output, start = lazy.nonlinear(result.points), occurring(result.points, "start")[0]
     shown = (("linear", lazy.BEHIND_F), (output, lazy.CHANGE))
     return _lines(
         lazy.line(result.points, "width", output, start, measure, network_style("fully-connected", name))
