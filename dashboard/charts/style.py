@@ -7,10 +7,11 @@ members of a family apart, so that no color needs to be seen.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from dashboard.charts.numbers import signed as signed  # for pages that look for numbers here
+from dashboard.charts.numbers import width_label as width_label
 from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dag.spec import DRAWN
 from ntk_core.experiments.hessian.spec import HESSIAN_NETWORK_PARTS
@@ -49,7 +50,6 @@ _SYMBOLS = (
     "hourglass",
     "bowtie",
 )
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
@@ -201,24 +201,3 @@ def group_style(name: str, index: int) -> Style:
 def nth_style(index: int, title: str) -> Style:
     """The style of the curve with this number among several of one kind: rates, followed points, parts."""
     return Style(_COLORS[index % len(_COLORS)], _DASHES[index % len(_DASHES)], _SYMBOLS[index % len(_SYMBOLS)], title)
-
-
-def power_of_ten(exponent: int) -> str:
-    """``10⁴`` for 4."""
-    return "10" + str(exponent).translate(_SUPERSCRIPTS)
-
-
-def width_label(width: int) -> str:
-    """A width as people write it: 300, 3,000, 10⁴, 3·10⁵."""
-    if width < 10_000:
-        return f"{width:,}"
-    exponent = math.floor(math.log10(width))
-    mantissa, rest = divmod(width, 10**exponent)
-    if rest:
-        return f"{width:,}"
-    return power_of_ten(exponent) if mantissa == 1 else f"{mantissa}·{power_of_ten(exponent)}"
-
-
-def signed(value: float, digits: int = 2) -> str:
-    """A number with a true minus sign: −1.02; nothing is −0.00."""
-    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")

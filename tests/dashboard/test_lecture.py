@@ -256,8 +256,8 @@ def test_the_diagonal_computed_on_the_page_is_that_of_the_gallery():
 
 def test_the_norms_drawn_on_the_page_scale_as_the_step_says():
     for law, low, high in (("signs", -0.5001, -0.4999), ("normal", -0.45, -0.37)):
-        found = lecture_exact.norm_points(law)
-        rows = [(point.width, seen.value) for point in found["b_max"] for seen in point.runs]
+        found = lecture_exact.norm_dots(law)
+        rows = [(dot.at, dot.value) for dot in found["b_max"]]
         assert low < fit_power_law(*zip(*rows, strict=True)).exponent < high
-        lengths = [seen.value for point in found["b_norm"] if point.width >= 1000 for seen in point.runs]
+        lengths = [dot.value for dot in found["b_norm"] if dot.at >= 1000]
         assert max(abs(length - 1) for length in lengths) < 0.1

@@ -167,5 +167,5 @@ def test_the_projection_keeps_the_variance_of_data_in_a_plane():
 
 def test_class_names_are_shown_as_text_in_the_legend():
     table = parse_upload(b"a,b,kind\n1,2,<b>x</b>\n2,1,y\n3,4,<b>x</b>\n5,3,y\n")
-    figure = figures.scatter(clean_upload(table, Choices(("a", "b"), "kind")))
+    figure = figures.scatter(clean_upload(table, Choices(("a", "b"), "kind"))).figure
     assert figure.data[0].name == "&lt;b&gt;x&lt;/b&gt;"

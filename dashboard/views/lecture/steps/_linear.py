@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dashboard.charts.chart import Chart, veiled
-from dashboard.charts.style import width_label
+from dashboard.charts.numbers import width_label
+from dashboard.charts.sweep import Dot
 from dashboard.views.hessian import figures as hessian
 from dashboard.views.hessian import part_figures as hessian_parts
 from dashboard.views.lecture import exact_figures as lecture_exact
@@ -83,7 +84,11 @@ def _norms(results: Results, kind: Any, known: bool) -> Chart:
     else:
         points = hessian.of_series(results["liu-theorem31"].points, LINEAR_OUTPUT)
         found = {
-            name: hessian.seen(points, str(Series(name, "ntk")), hessian_parts.QUANTITIES[name].of)
+            name: [
+                Dot(point.wide_width, hessian_parts.QUANTITIES[name].of(point, run), run.seed)
+                for point in points
+                for run in point.runs
+            ]
             for name in ("b_max", "b_norm")
         }
         drawn = lecture_exact.drawn_norms(
