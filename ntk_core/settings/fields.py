@@ -22,7 +22,6 @@ from ntk_core.settings.vocabulary import (
     ACTIVATIONS,
     ARCHITECTURES,
     DATASETS,
-    HESSIAN_NETWORKS,
     LOSSES,
     METHODS,
     OUTPUTS,
@@ -33,7 +32,7 @@ from ntk_core.settings.vocabulary import (
 Part = TypeVar("Part", bound=SpecPart)
 Entry = Literal["choice", "choices", "switch", "integer", "number", "list", "text", "upload", "composition"]
 _AS_IT_IS = ("upload", "composition")  # entries whose text a spec takes as it is
-_VOCABULARIES = (ACTIVATIONS, ARCHITECTURES, DATASETS, HESSIAN_NETWORKS, LOSSES, METHODS, OUTPUTS, PARAMETERIZATIONS)
+_VOCABULARIES = (ACTIVATIONS, ARCHITECTURES, DATASETS, LOSSES, METHODS, OUTPUTS, PARAMETERIZATIONS)
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from dashboard.charts.chart import Chart
-from dashboard.charts.style import FONT_SIZE, GUIDE_COLOR, Style, network_style, signed, width_label
+from dashboard.charts.style import FONT_SIZE, GUIDE_COLOR, network_style, signed, width_label
 from dashboard.charts.sweep import finish, fitted
 from dashboard.views.hessian.figures import Seen, SeenPoint, finished, seen_measure
 from dashboard.views.hessian.part_figures import QUANTITIES
-from ntk_core.experiments.hessian.spec import Series
 from ntk_core.runs import mean
 
 Law = Literal["signs", "normal"]
@@ -102,7 +101,7 @@ def norm_points(law: Law) -> dict[str, list[SeenPoint]]:
             norms["b_max"].append(Seen(seed, float(abs(b).max()), True, "drawn on this page"))
             norms["b_norm"].append(Seen(seed, float(np.linalg.norm(b)), True, "drawn on this page"))
         for name, runs in norms.items():
-            found[name].append(SeenPoint(width, str(Series(name, "ntk")), tuple(runs)))
+            found[name].append(SeenPoint(width, name, tuple(runs)))
     return found
 
 
@@ -113,13 +112,9 @@ def two_norms(law: Law) -> Chart:
 
 def drawn_norms(points: dict[str, list[SeenPoint]], origin: str) -> Chart:
     """Both norms against width, with their fitted exponents."""
-    lines = {Series(name, "ntk"): found for name, found in points.items()}
-
-    def style(line: Series) -> Style:
-        return QUANTITIES[line.network].style
-
-    figure = finished(go.Figure(), lines, "‖∂f/∂α‖", MEASURE, (-0.5,), style)
-    laws = {line.network: law for line, found in lines.items() if (law := fitted(found, str(line), MEASURE))}
+    looks = {name: QUANTITIES[name].style for name in points}
+    figure = finished(points, "‖∂f/∂α‖", MEASURE, (-0.5,), looks)
+    laws = {name: law for name, found in points.items() if (law := fitted(found, name, MEASURE))}
     said = ", ".join(
         f"{words} with exponent {signed(laws[name].exponent)}"
         for name, words in (("b_max", "the largest entry"), ("b_norm", "the length"))

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from dashboard.charts.style import GUIDE_COLOR, graph_style, hessian_style, model_style, network_style
+from dashboard.charts.style import GUIDE_COLOR, graph_style, model_style, network_style
 from dashboard.charts.sweep import mean_line
 from dashboard.charts.vector import Stroke, cells, letters, thumbnail
 from dashboard.components.gallery import gallery_result
@@ -14,7 +14,6 @@ from dashboard.views.hessian import figures as hessian
 from dashboard.views.lazy import figures as lazy
 from dashboard.views.lecture import exact_figures as lecture_exact
 from dashboard.views.optimization.figures import rates_of
-from ntk_core.experiments.hessian.spec import Series
 from ntk_core.runs import mean
 
 DOTS = 120
@@ -37,15 +36,13 @@ def _kernel(result: Any) -> str:
 
 
 def _hessian(result: Any) -> str:
-    strokes = []
-    for name in ("linear", "nonlinear-output", "bottleneck"):
-        series = Series(name, "ntk")
+    strokes, styles = [], hessian.styles(result.points)
+    for name in ("fully-connected", "fully-connected-swish", "bottleneck"):
         line = [
             (float(point.wide_width), mean([run.norm for run in point.runs]).value)
-            for point in hessian.of_series(result.points, series)
+            for point in hessian.of_line(result.points, name)
         ]
-        style = hessian_style(*series)
-        strokes.append(Stroke(line, style.color, style.dash))
+        strokes.append(Stroke(line, styles[name].color, styles[name].dash))
     return thumbnail(strokes, log_x=True, log_y=True)
 
 

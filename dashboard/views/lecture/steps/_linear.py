@@ -12,12 +12,11 @@ from dashboard.views.lecture import exact_figures as lecture_exact
 from dashboard.views.lecture import figures as lecture
 from dashboard.views.lecture.steps._step import Control, Question, Results, Step
 from ntk_core.experiments.hessian.result import HessianPoint
-from ntk_core.experiments.hessian.spec import Series
 from ntk_core.fits import PowerLaw
 from ntk_core.runs import mean
 
-LINEAR_OUTPUT = Series("linear", "ntk")
-DEEP = ("linear", "resnet", "densenet", "convnet", "mixed")
+LINEAR_OUTPUT = "fully-connected"
+DEEP = (LINEAR_OUTPUT, "resnet", "densenet", "convnet", "mixed")
 DIAGONAL_WIDTHS = (30, 100, 300, 1000, 3000, 10_000)
 
 
@@ -48,20 +47,15 @@ def largest_in_ball(points: list[HessianPoint], radius: float) -> dict[int, floa
 
 def _ball(results: Results, radius: Any, known: bool) -> Chart:
     result = results["liu-ball"]
-    points = result.points
-    figure = hessian_parts.ball_figure(points, radius, "kernel_change")
-    words = hessian_parts.ball_words(points, radius, result.spec.num_starts)
-    if not known:
-        return Chart(veiled(figure, min(point.wide_width for point in points)), words, [])
-    found = largest_in_ball(hessian.of_series(points, LINEAR_OUTPUT), radius)
-    said = ", ".join(f"{value:.2g} at width {width:,}" for width, value in found.items())
-    return Chart(
-        figure, f"{words} Kernel change behind a linear output: {said}.", hessian_parts.ball_rows(points), [words]
-    )
+    drawn = hessian_parts.ball(result.points, radius, "kernel_change", result.spec.num_starts)
+    if known:
+        return drawn
+    first = min(point.wide_width for point in result.points)
+    return Chart(veiled(drawn.figure, first), " ".join(drawn.caption), [])
 
 
 def _why_ball(results: Results) -> str:
-    points = hessian.of_series(results["liu-ball"].points, LINEAR_OUTPUT)
+    points = hessian.of_line(results["liu-ball"].points, LINEAR_OUTPUT)
     (first, before), *_, (last, after) = largest_in_ball(points, 1.0).items()
     return (
         f"Behind a linear output the largest change met falls from {before:.2g} at $m$ = {first} to {after:.2g} at "
@@ -76,7 +70,7 @@ def _diagonal(_: Results, width: Any, known: bool) -> Chart:
 
 
 def _why_diagonal(results: Results) -> str:
-    points = hessian.of_series(results["liu-shallow"].points, Series("shallow", "ntk"))
+    points = hessian.of_line(results["liu-shallow"].points, "shallow")
     law = hessian.law_of(points, hessian.VIEWS["‖H‖"].of)
     kernel = hessian.law_of(points, lambda _, run: run.kernel)
     return (
@@ -89,11 +83,8 @@ def _norms(results: Results, kind: Any, known: bool) -> Chart:
     if kind in lecture_exact.LAW_TITLES:
         drawn = lecture_exact.two_norms(kind)
     else:
-        points = hessian.of_series(results["liu-theorem31"].points, LINEAR_OUTPUT)
-        found = {
-            name: hessian.seen(points, str(Series(name, "ntk")), hessian_parts.QUANTITIES[name].of)
-            for name in ("b_max", "b_norm")
-        }
+        points = hessian.of_line(results["liu-theorem31"].points, LINEAR_OUTPUT)
+        found = {name: hessian.seen(points, name, hessian_parts.QUANTITIES[name].of) for name in ("b_max", "b_norm")}
         drawn = lecture_exact.drawn_norms(
             found, "Measured: the largest over the layers of a network with two hidden layers"
         )
@@ -104,7 +95,7 @@ def _norms(results: Results, kind: Any, known: bool) -> Chart:
 
 
 def _why_norms(results: Results) -> str:
-    points = hessian.of_series(results["liu-theorem31"].points, LINEAR_OUTPUT)
+    points = hessian.of_line(results["liu-theorem31"].points, LINEAR_OUTPUT)
     laws = [hessian.law_of(points, hessian_parts.QUANTITIES[name].of) for name in ("b_norm", "b_max")]
     return (
         "$m$ squares of size $1/m$ add up to 1: the length stays, whatever the law of $v$. Measured in two hidden "
@@ -114,20 +105,15 @@ def _why_norms(results: Results) -> str:
 
 def _deep(results: Results, view: Any, known: bool) -> Chart:
     if view == "architectures":
-        points = [point for point in results["liu-table1"].points if point.network in DEEP]
-        figure = hessian.against_width(points)
-        drawn = Chart(figure, hessian.takeaway(points, "‖H‖"), hessian.norm_rows(points))
+        points = [point for point in results["liu-table1"].points if point.line in DEEP]
+        drawn = hessian.against_width(points)
     else:
         points = list(results["liu-theorem31"].points)
-        parts, words = (
-            (hessian_parts.bounded, hessian_parts.bound_words)
-            if view == "bound"
-            else (hessian_parts.quantities, hessian_parts.quantity_words)
-        )
+        parts = hessian_parts.bounded if view == "bound" else hessian_parts.quantities
         found = parts(points, LINEAR_OUTPUT)
         if found is None:
             raise LookupError("liu-theorem31 has no layer quantities")
-        drawn = Chart(found, words(points, LINEAR_OUTPUT), hessian_parts.parts_rows(points, LINEAR_OUTPUT))
+        drawn = found
     if known:
         return drawn
     first = min(point.wide_width for point in points)
@@ -135,7 +121,7 @@ def _deep(results: Results, view: Any, known: bool) -> Chart:
 
 
 def _why_deep(results: Results) -> str:
-    points = hessian.of_series(results["liu-theorem31"].points, LINEAR_OUTPUT)
+    points = hessian.of_line(results["liu-theorem31"].points, LINEAR_OUTPUT)
     norm, bound = (hessian.law_of(points, of) for of in (hessian.VIEWS["‖H‖"].of, hessian_parts.BOUNDS["bound"].of))
     gaps = [run.bound.bound / run.norm for point in points for run in point.runs if run.bound]
     return (
