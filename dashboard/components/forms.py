@@ -191,9 +191,7 @@ class SpecForm(Generic[Part]):
     def _shown_name(self, name: str) -> str:
         """The setting of that name, or the one that has to be chosen before that one is there."""
         setting = next((setting for setting in self._settings if setting.name == name), None)
-        if setting is None or setting.is_used(self._state.raw):
-            return name
-        return ".".join([*name.split(".")[:-1], setting.part.selector])  # type: ignore[attr-defined]
+        return (setting.waits_for(self._state.raw) if setting else None) or name
 
     def _fill(self, spec: SpecPart) -> None:
         """Put a spec into the widgets."""
@@ -244,7 +242,7 @@ class SpecForm(Generic[Part]):
                 st.multiselect(**shared, options=setting.options, format_func=setting.label)
             case "switch":
                 st.toggle(**shared)
-            case "integer":
+            case "integer" | "parts":
                 st.number_input(**shared, step=1)
             case "number":
                 st.number_input(**shared, step=float(setting.step), format="%g")

@@ -220,7 +220,7 @@ def say_if_stale(wanted: SpecPart | None, shown: SpecPart) -> None:
     """Name the settings in which the form differs from the figure."""
     if wanted is None or wanted == shown:
         return
-    titles = {setting.name: setting.title for setting in settings(type(shown))}
+    titles = {setting.name: setting.full_title for setting in settings(type(shown))}
     named = ", ".join(titles[name] for name in differences(wanted, shown) | differences(shown, wanted))
     st.info(f"The figure belongs to other settings than the form ({plain(named)}). Press Run for yours.")
 

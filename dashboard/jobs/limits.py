@@ -10,6 +10,7 @@ from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.runs import Spec, capped, check_size, check_time, largest_fitting, setting_of
 from ntk_core.settings.fields import Setting, values_of
 from ntk_core.settings.grammar import InvalidSpec, with_settings
+from ntk_core.settings.walk import value_at
 
 _WIDTHS = ("width", "widths", "values")
 
@@ -116,12 +117,12 @@ def _derived_widths(spec: Spec) -> dict[str, int]:
     """Dotted name of a setting → the widest layer that it makes out of the largest value."""
     found: dict[str, int] = {}
     largest = max(getattr(spec, spec.swept_field))
-    architecture: Any = getattr(spec, "architecture", None)
-    if architecture is not None and setting_of(spec, "architecture.relative_widths"):
-        found["architecture.relative_widths"] = max(architecture.widths(largest))
-    for name in ("architecture.composition", "composition"):
-        if own := setting_of(spec, name):
-            found[name] = max(block.size(largest) for block in own.trained())
+    for name, value in values_of(spec).items():
+        group, _, last = name.rpartition(".")
+        if last == "relative_widths" and value:
+            found[name] = max(value_at(spec, group).widths(largest))
+        elif last == "composition":
+            found[name] = max(block.size(largest) for block in value.trained())
     graphs: Any = getattr(spec, "graphs", None)
     if graphs is not None:
         found["graph"] = max(size for graph in graphs().values() for size in graph.sizes(largest).values())

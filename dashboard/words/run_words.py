@@ -43,12 +43,10 @@ def labels(specs: Sequence[Spec]) -> list[str]:
 def _titles(spec: Spec) -> dict[str, str]:
     """Dotted name → title; with the part it belongs to where two settings have one title."""
     found = settings(type(spec))
-    titles = [setting.title for setting in found]
+    titles = [setting.full_title for setting in found]
     return {
-        setting.name: setting.title
-        if titles.count(setting.title) == 1
-        else f"{setting.title} ({setting.name.partition('.')[0]})"
-        for setting in found
+        setting.name: title if titles.count(title) == 1 else f"{title} ({setting.name.partition('.')[0]})"
+        for setting, title in zip(found, titles, strict=True)
     }
 
 

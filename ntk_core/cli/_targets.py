@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
-import typing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from pydantic import BaseModel
 
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS, PointValue, Result, Spec, parse_spec, preset
 from ntk_core.runs.run_directory import RunDirectory, read_limited
 from ntk_core.runs.store import Store
+from ntk_core.settings.fields import settings, value_of
 
 MIN_DIGITS = 4
 _SPEC = "PRESET_OR_SPEC.json"
@@ -53,7 +50,7 @@ def spec_named(target: str, paper: bool) -> Spec:
 
 
 def assignment(text: str, spec: Spec) -> tuple[str, Any]:
-    """``name=value`` with the value as JSON would give it.
+    """``name=value`` as a spec takes it.
 
     Raises:
         InvalidInput: for text of another form.
@@ -61,10 +58,8 @@ def assignment(text: str, spec: Spec) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise InvalidInput("--set", text, "NAME=VALUE, such as widths=30,100,1000")
-    if not _is_list(type(spec), name) or value.strip().lower() in ("null", "none"):
-        return name, _scalar(value)
-    items = value.strip().removeprefix("[").removesuffix("]").split(",")
-    return name, [_scalar(item) for item in items if item.strip()]
+    known = {setting.name: setting for setting in settings(type(spec))}
+    return name, value_of(known[name], value) if name in known else value
 
 
 def kept_run(target: str, store: Store | None = None) -> KeptRun:
@@ -105,25 +100,3 @@ def stored_digest(store: Store, prefix: str) -> str:
 
 def _is_digest(text: str) -> bool:
     return MIN_DIGITS <= len(text) <= 64 and all(letter in "0123456789abcdefABCDEF" for letter in text)
-
-
-def _is_list(model: type[BaseModel], name: str) -> bool:
-    """Whether the setting of that dotted name takes several values."""
-    first, _, rest = name.partition(".")
-    info = model.model_fields.get(first)
-    if info is None:
-        return False
-    if rest:
-        inner = info.annotation
-        return isinstance(inner, type) and issubclass(inner, BaseModel) and _is_list(inner, rest)
-    return any(typing.get_origin(kind) is tuple for kind in (info.annotation, *typing.get_args(info.annotation)))
-
-
-def _scalar(text: str) -> Any:
-    """A number, true, false, null, or the text itself."""
-    text = text.strip()
-    try:
-        value = json.loads(text.lower() if text.lower() in ("true", "false", "none", "null") else text)
-    except (ValueError, RecursionError):
-        return None if text.lower() == "none" else text.strip("\"'")
-    return value

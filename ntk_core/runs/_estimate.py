@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Container
-from typing import Any
+from typing import Any, cast
 
 import psutil
 
@@ -19,6 +19,7 @@ from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import costs_of
 from ntk_core.runs.events import Estimated
 from ntk_core.settings.part import SpecPart
+from ntk_core.settings.walk import value_at, with_value
 
 # What shortens a run besides the swept setting, in the order in which it is named to a person.
 _TIME_SETTINGS = ("num_seeds", "training.max_steps", "dataset.num_samples")
@@ -115,21 +116,17 @@ def _most_in_time(spec: Spec, max_seconds: float) -> tuple[str, int, int]:
 
 def setting_of(spec: SpecPart, name: str) -> Any:
     """The value of a setting by its dotted name; None where the spec has no such setting or does not use it."""
-    *path, last = name.split(".")
-    part: Any = spec
-    for step in path:
-        part = getattr(part, step, None)
-    return getattr(part, last, None) if isinstance(part, SpecPart) and part.uses(last) else None
+    try:
+        return value_at(spec, name)
+    except KeyError:
+        return None
 
 
 def capped(spec: Spec, name: str, most: int) -> Spec:
     """``spec`` with the setting of that dotted name, or each of its values, taken down to ``most``."""
-    path, _, last = name.rpartition(".")
-    value = setting_of(spec, name)
+    value = value_at(spec, name)
     lower = tuple(sorted({min(item, most) for item in value})) if isinstance(value, tuple) else min(value, most)
-    if not path:
-        return spec.model_copy(update={last: lower})
-    return spec.model_copy(update={path: getattr(spec, path).model_copy(update={last: lower})})
+    return cast(Spec, with_value(spec, name, lower))
 
 
 def _most(value: int | tuple[int, ...]) -> int:

@@ -1,129 +1,20 @@
-"""The settings of a spec as people give them: one entry each, and its text in a URL or a field; free of Streamlit."""
+"""Settings as text: what stands in a URL, in a field of a form and behind ``--set``, and what that makes of a spec."""
 
 from __future__ import annotations
 
-import functools
 import math
 import re
-import types
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar
-
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
+from typing import Any
 
 from ntk_core.errors import InvalidInput
 from ntk_core.settings.grammar import InvalidSpec, with_settings
-from ntk_core.settings.part import SpecPart, chosen_among
-from ntk_core.settings.validation import allowed_values, bounds
-from ntk_core.settings.vocabulary import (
-    ACTIVATIONS,
-    ARCHITECTURES,
-    DATASETS,
-    LOSSES,
-    METHODS,
-    OUTPUTS,
-    PARAMETERIZATIONS,
-    Term,
-)
+from ntk_core.settings.part import SpecPart
+from ntk_core.settings.walk import Part, Setting, settings, values_of
 
-Part = TypeVar("Part", bound=SpecPart)
-Entry = Literal["choice", "choices", "switch", "integer", "number", "list", "text", "upload", "composition"]
 _AS_IT_IS = ("upload", "composition")  # entries whose text a spec takes as it is
-_VOCABULARIES = (ACTIVATIONS, ARCHITECTURES, DATASETS, LOSSES, METHODS, OUTPUTS, PARAMETERIZATIONS)
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One setting of a spec, named by its dotted path (``dataset.num_samples``).
-
-    Attributes:
-        part: the group of settings it belongs to.
-        entry: how a person gives it.
-        options: what can be chosen, empty where anything may be written.
-    """
-
-    name: str
-    part: type[BaseModel]
-    info: FieldInfo
-    entry: Entry
-    options: tuple[Any, ...] = ()
-
-    @property
-    def title(self) -> str:
-        """A few words with the symbol."""
-        return self.info.title or self.name
-
-    @property
-    def help(self) -> str:
-        """What it means, what is allowed, and the formula of each choice."""
-        allowed = "" if self.options else f" Allowed: {allowed_values(self.info)}."
-        formulas = [f"- **{term.title}**: {term.formula}" for option in self.options if (term := self.term(option))]
-        return "\n".join([(self.info.description or "") + allowed, "", *formulas]).strip()
-
-    @property
-    def step(self) -> float:
-        """How far one press of + or − goes."""
-        low, high = bounds(self.info)
-        return 1 if self.entry == "integer" else 0.01 if (high or 1) <= 10 and not low else 0.1
-
-    def term(self, option: Any) -> Term | None:
-        """The vocabulary's entry for a choice."""
-        return next((table[option] for table in _VOCABULARIES if tuple(table) == self.options), None)
-
-    def label(self, option: Any) -> str:
-        """A choice as people read it."""
-        term = self.term(option)
-        return term.title if term else str(option).replace("_", " ").replace("-", " ")
-
-    def is_used(self, values: Mapping[str, Any]) -> bool:
-        """Whether the kind chosen in ``values`` (dotted name → value) uses this setting."""
-        if not issubclass(self.part, SpecPart) or not self.part.selector:
-            return True
-        *path, last = self.name.split(".")
-        kind = values.get(".".join([*path, self.part.selector]))
-        return last not in self.part.relevant or chosen_among(kind, self.part.relevant[last])
-
-    def sentence(self, problem: InvalidInput) -> str:
-        """What is wrong, naming the setting by its title."""
-        return f"{self.title}: {problem.given} is not allowed; allowed: {problem.allowed}."
-
-
-def settings(model: type[BaseModel]) -> tuple[Setting, ...]:
-    """All settings of a spec type that a person can change, in order."""
-    return _settings(model, "")
-
-
-@functools.cache
-def _settings(model: type[BaseModel], prefix: str) -> tuple[Setting, ...]:
-    found: list[Setting] = []
-    for name, info in model.model_fields.items():
-        annotation = info.annotation
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            found += _settings(annotation, f"{prefix}{name}.")
-            continue
-        entry, options = _entry(annotation)
-        if isinstance(info.json_schema_extra, dict):  # the spec says how, where its type does not
-            entry = typing.cast(Entry, info.json_schema_extra.get("entry", entry))
-        if entry == "choice" and len(options) < 2 and info.title is None:
-            continue  # a constant, such as the schema's version
-        found.append(Setting(prefix + name, model, info, entry, options))
-    return tuple(found)
-
-
-def values_of(spec: SpecPart) -> dict[str, Any]:
-    """Dotted name → value of every setting that the spec uses."""
-    found: dict[str, Any] = {}
-    for setting in settings(type(spec)):
-        part: Any = spec
-        *path, last = setting.name.split(".")
-        for name in path:
-            part = getattr(part, name)
-        if not isinstance(part, SpecPart) or part.uses(last):
-            found[setting.name] = getattr(part, last)
-    return found
+_NOTHING = ("", "none", "null")
 
 
 def text_of(value: Any) -> str:
@@ -141,17 +32,18 @@ def value_of(setting: Setting, text: str) -> Any:
     """What the text says, as a spec takes it; text that says nothing of the kind stays, for the spec to refuse."""
     text = text.strip()
     if setting.entry in _AS_IT_IS:
-        return None if text in ("", "none") else text
+        return None if text in _NOTHING else text
     if setting.entry == "switch":
         return {"true": True, "false": False}.get(text.lower(), text)
     if setting.entry == "choice":
         return next((option for option in setting.options if str(option) == text), text)
     if setting.entry in ("choices", "list"):
-        if text.lower() in ("", "none"):
+        if text.lower() in _NOTHING:
             return None if _accepts_none(setting) else []
-        items = [item for item in re.split(r"[,;\s]+", text) if item]
+        text = text.removeprefix("[").removesuffix("]")
+        items = [item.strip("\"'") for item in re.split(r"[,;\s]+", text) if item]
         return items if setting.entry == "choices" else [_number(item, whole=True) for item in items]
-    return _number(text, whole=setting.entry == "integer")
+    return _number(text, whole=setting.entry in ("integer", "parts"))
 
 
 def changed_values(spec: SpecPart, base: SpecPart) -> dict[str, Any]:
@@ -183,22 +75,6 @@ def spec_from_texts(texts: Mapping[str, str], base: Part) -> tuple[Part, tuple[I
                 groups = {problem.field.rpartition(".")[0] for problem in error.problems}
                 wrong = {name for name in given if name.rpartition(".")[0] in groups} or set(given)
             given = {name: value for name, value in given.items() if name not in wrong}
-
-
-def _entry(annotation: Any) -> tuple[Entry, tuple[Any, ...]]:
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin is Annotated:
-        return _entry(arguments[0])
-    if origin is Literal:
-        return "choice", arguments
-    if origin is tuple:
-        inner, options = _entry(arguments[0])
-        return ("choices", options) if inner == "choice" else ("list", ())
-    if origin in (typing.Union, types.UnionType):
-        lists = [argument for argument in arguments if typing.get_origin(argument) is tuple]
-        return _entry(lists[0]) if lists else ("text", ())
-    entries: dict[Any, Entry] = {bool: "switch", int: "integer", float: "number"}
-    return entries.get(annotation, "text"), ()
 
 
 def _accepts_none(setting: Setting) -> bool:

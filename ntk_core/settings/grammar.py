@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from ntk_core.errors import InvalidInput
-from ntk_core.settings.part import SpecPart, chosen_among
-from ntk_core.settings.validation import problems
-
-Part = TypeVar("Part", bound=SpecPart)
+from ntk_core.settings.part import SpecPart
+from ntk_core.settings.validation import allowed_values, lengths, part_type, problems
+from ntk_core.settings.walk import Part, Setting, settings, value_at, values_in
 
 
 class InvalidSpec(ValueError):
@@ -21,25 +20,32 @@ class InvalidSpec(ValueError):
         super().__init__("\n".join(str(problem) for problem in problems))
 
 
-def with_settings(spec: Part, settings: dict[str, Any]) -> Part:
+def with_settings(spec: Part, given: dict[str, Any]) -> Part:
     """``spec`` with some settings replaced, given by dotted names: ``{"training.learning_rate": 0.5}``.
 
-    Settings that a changed kind (dataset, architecture, what is swept) does not use are dropped unless they are given.
+    A list of groups is given as a whole or by its number, ``{"architectures": 3, "architectures.2.kind": "resnet"}``;
+    further ones have default settings. Settings that a changed kind (dataset, architecture, what is swept) does not
+    use are dropped unless they are given.
 
     Raises:
         InvalidSpec: for an unknown setting or a value that is not allowed.
     """
-    data = spec.model_dump(mode="json")
-    for name, value in settings.items():
-        *path, last = name.split(".")
-        part: Any = data
-        for step in path:
-            part = part.get(step) if isinstance(part, dict) else None
-        if not isinstance(part, dict):
-            raise InvalidSpec((InvalidInput(name, value, "only the settings " + ", ".join(setting_names(type(spec)))),))
-        part[last] = value
-    _drop_unused(type(spec), data, settings, "")
-    return validated(type(spec), data)
+    model, data = type(spec), spec.model_dump(mode="json")
+    known = {setting.name: setting for setting in settings(model)}
+    for name in sorted(given, key=lambda name: name.count(".")):  # how many groups there are before what is in them
+        value, setting = given[name], known.get(name)
+        outer, _, last = name.rpartition(".")
+        try:
+            group = value_at(data, outer) if outer else data
+        except KeyError:
+            group = None
+        if not isinstance(group, dict):
+            raise InvalidSpec((InvalidInput(name, value, "only the settings " + ", ".join(values_in(model, data))),))
+        if setting is not None and setting.entry == "parts" and isinstance(value, int):
+            value = _resized(setting, group.get(last), value)
+        group[last] = value
+    _drop_unused(model, data, given)
+    return validated(model, data)
 
 
 def validated(model: type[Part], data: dict[str, Any]) -> Part:
@@ -56,24 +62,22 @@ def validated(model: type[Part], data: dict[str, Any]) -> Part:
         raise InvalidSpec((InvalidInput("spec", error.object, "text of whole Unicode characters"),)) from None
 
 
-def _drop_unused(part_type: type[SpecPart], data: dict[str, Any], given: dict[str, Any], prefix: str) -> None:
+def _resized(setting: Setting, groups: Any, count: int) -> list[Any]:
+    """The first ``count`` of the groups, and as many more with default settings as that takes."""
+    low, high = lengths(setting.info)
+    inner = part_type(setting.info)
+    if inner is None or isinstance(count, bool) or not low <= count <= (high or 0):
+        raise InvalidSpec((InvalidInput(setting.name, count, allowed_values(setting.info)),))
+    kept = list(groups)[:count] if isinstance(groups, list) else []
+    return kept + [inner().model_dump(mode="json") for _ in range(count - len(kept))]
+
+
+def _drop_unused(model: type[SpecPart], data: dict[str, Any], given: dict[str, Any]) -> None:
     """Take out of ``data`` what the kind chosen there does not use, unless it is given by its dotted name."""
-    for name, kinds in part_type.relevant.items():
-        if not chosen_among(data.get(part_type.selector), kinds) and prefix + name not in given:
-            data.pop(name, None)
-    for name, info in part_type.model_fields.items():
-        inner = info.annotation
-        if isinstance(inner, type) and issubclass(inner, SpecPart) and isinstance(data.get(name), dict):
-            _drop_unused(inner, data[name], given, f"{prefix}{name}.")
-
-
-def setting_names(model: type[BaseModel], prefix: str = "") -> list[str]:
-    """Dotted names of all settings of a spec type, in order."""
-    names: list[str] = []
-    for name, info in model.model_fields.items():
-        nested = info.annotation
-        if isinstance(nested, type) and issubclass(nested, BaseModel):
-            names += setting_names(nested, f"{prefix}{name}.")
-        else:
-            names.append(prefix + name)
-    return names
+    found = values_in(model, data)
+    values = {**{setting.name: setting.info.default for setting in settings(model)}, **found}
+    for setting in reversed(settings(model)):  # what is in a list of groups before the list
+        if setting.name in found and not setting.is_used(values):
+            outer, _, last = setting.name.rpartition(".")
+            if not any(f"{name}.".startswith(f"{setting.name}.") for name in given):
+                del (value_at(data, outer) if outer else data)[last]

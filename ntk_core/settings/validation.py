@@ -6,32 +6,45 @@ import types
 import typing
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from ntk_core.errors import InvalidInput
+from ntk_core.settings.part import SpecPart
 
 
-def problems(model: type[BaseModel], error: ValidationError) -> tuple[InvalidInput, ...]:
+def problems(model: type[SpecPart], error: ValidationError) -> tuple[InvalidInput, ...]:
     """One :class:`InvalidInput` a setting, named by its dotted path in ``model`` (``architecture.depth``)."""
     found: dict[str, InvalidInput] = {}
     for detail in error.errors(include_url=False):
-        path, info = _field_at(model, detail["loc"])
+        place = ".".join(map(str, detail["loc"]))
+        path, info, group = _field_at(model, detail["loc"])
         raised = detail.get("ctx", {}).get("error")
         if isinstance(raised, InvalidInput):
-            prefix = ".".join(str(part) for part in detail["loc"])
-            name = ".".join(part for part in (prefix, raised.field) if part)
-            found.setdefault(name, InvalidInput(name, raised.given, raised.allowed))
+            name = ".".join(part for part in (place, raised.field) if part)
+            problem = InvalidInput(name, raised.given, raised.allowed)
         elif detail["type"] == "extra_forbidden":
-            name = ".".join(str(part) for part in detail["loc"])
-            parent = _model_at(model, detail["loc"][:-1])
-            found.setdefault(
-                name, InvalidInput(name, detail["input"], "only the settings " + ", ".join(parent.model_fields))
-            )
+            problem = InvalidInput(place, detail["input"], "only the settings " + ", ".join(group.model_fields))
         else:
             allowed = allowed_values(info) if info is not None else "an object of settings"
-            found.setdefault(path, InvalidInput(path or "spec", detail["input"], allowed))
+            problem = InvalidInput(path or "spec", detail["input"], allowed)
+        inside = any(name.startswith(f"{path}.") for name in found)
+        if not (detail["type"] == "too_short" and inside):  # pydantic does not count groups that are wrong themselves
+            found.setdefault(problem.field, problem)
     return tuple(found.values())
+
+
+def part_type(info: FieldInfo) -> type[SpecPart] | None:
+    """The type of the group of settings that a field holds, one or several; None for a single setting."""
+    held: Any = info.annotation
+    if typing.get_origin(held) is tuple:
+        held = typing.get_args(held)[0]
+    return held if _is_part(held) else None
+
+
+def holds_several(info: FieldInfo) -> bool:
+    """Whether a field holds a list of groups of settings."""
+    return part_type(info) is not None and typing.get_origin(info.annotation) is tuple
 
 
 def allowed_values(info: FieldInfo) -> str:
@@ -47,6 +60,15 @@ def bounds(info: FieldInfo) -> tuple[float | None, float | None]:
             if typing.get_origin(argument) is Annotated:
                 return _limits(_flatten(argument.__metadata__))
     return lowest, highest
+
+
+def lengths(info: FieldInfo) -> tuple[int, int | None]:
+    """(fewest, most) entries of a list, None where there is no bound."""
+    return _lengths(_flatten(info.metadata))
+
+
+def _is_part(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, SpecPart)
 
 
 def _flatten(metadata: typing.Iterable[Any]) -> list[Any]:
@@ -72,8 +94,10 @@ def _describe(annotation: Any, metadata: typing.Iterable[Any]) -> str:
         return " or ".join("nothing" if a is type(None) else _describe(a, flat) for a in arguments)
     if origin is tuple:
         low, high = _lengths(flat)
-        count = f"{low} to {high} values" if high is not None else "values"
-        return f"{count}, each {_describe(arguments[0], [])}"
+        several = f"{low} to {high} " if high is not None else ""
+        if _is_part(arguments[0]):
+            return f"{several}groups of settings"
+        return f"{several}values, each {_describe(arguments[0], [])}"
     if annotation is bool:
         return "true or false"
     if annotation in (int, float):
@@ -83,7 +107,7 @@ def _describe(annotation: Any, metadata: typing.Iterable[Any]) -> str:
         if low is None or high is None:
             return noun
         return f"{noun} above {low:,} up to {high:,}" if above else f"{noun} from {low:,} to {high:,}"
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+    if _is_part(annotation):
         return "an object with the settings " + ", ".join(annotation.model_fields)
     return "text"
 
@@ -96,26 +120,21 @@ def _lengths(metadata: list[Any]) -> tuple[int, int | None]:
     return low, high
 
 
-def _model_at(model: type[BaseModel], path: tuple[int | str, ...]) -> type[BaseModel]:
-    for part in path:
-        info = model.model_fields.get(str(part))
-        if info is None or not (isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel)):
-            break
-        model = info.annotation
-    return model
-
-
-def _field_at(model: type[BaseModel], location: tuple[int | str, ...]) -> tuple[str, FieldInfo | None]:
-    """The dotted name of the deepest setting on the way to ``location``, and its field."""
+def _field_at(model: type[SpecPart], location: tuple[int | str, ...]) -> tuple[str, FieldInfo | None, type[SpecPart]]:
+    """The dotted name of the deepest setting on the way to ``location``, its field, and the group it leads to."""
     names: list[str] = []
     info: FieldInfo | None = None
-    for part in location:
-        found = model.model_fields.get(str(part))
+    for step in location:
+        if isinstance(step, int) and info is not None and holds_several(info):
+            names.append(str(step))
+            continue
+        found = model.model_fields.get(str(step))
         if found is None:
             break
-        names.append(str(part))
+        names.append(str(step))
         info = found
-        if not (isinstance(found.annotation, type) and issubclass(found.annotation, BaseModel)):
+        inner = part_type(found)
+        if inner is None:
             break
-        model = found.annotation
-    return ".".join(names), info
+        model = inner
+    return ".".join(names), info, model

@@ -1,0 +1,200 @@
+"""The one walk over the settings of a spec, by dotted names: ``dataset.num_samples``, ``architectures.0.depth``."""
+
+from __future__ import annotations
+
+import functools
+import string
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic.fields import FieldInfo
+
+from ntk_core.errors import InvalidInput
+from ntk_core.settings.part import SpecPart, chosen_among
+from ntk_core.settings.validation import allowed_values, bounds, holds_several, lengths, part_type
+from ntk_core.settings.vocabulary import (
+    ACTIVATIONS,
+    ARCHITECTURES,
+    DATASETS,
+    LOSSES,
+    METHODS,
+    OUTPUTS,
+    PARAMETERIZATIONS,
+    Term,
+)
+
+Part = TypeVar("Part", bound=SpecPart)
+Entry = Literal["choice", "choices", "switch", "integer", "number", "list", "text", "upload", "composition", "parts"]
+_VOCABULARIES = (ACTIVATIONS, ARCHITECTURES, DATASETS, LOSSES, METHODS, OUTPUTS, PARAMETERIZATIONS)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of a spec, named by its dotted path (``dataset.num_samples``).
+
+    Attributes:
+        part: the group of settings it belongs to.
+        entry: how a person gives it; ``parts`` is a list of groups, given by its length.
+        options: what can be chosen, empty where anything may be written.
+        conditions: (name of another setting, kinds among which it must be or index below its length), for each of
+            those on which it depends whether this one is used.
+        place: which of several groups it belongs to, such as ``Network A``; empty where there is one.
+    """
+
+    name: str
+    part: type[SpecPart]
+    info: FieldInfo
+    entry: Entry
+    options: tuple[Any, ...] = ()
+    conditions: tuple[tuple[str, tuple[str, ...] | int], ...] = ()
+    place: str = ""
+
+    @property
+    def title(self) -> str:
+        """A few words with the symbol."""
+        return self.info.title or self.name
+
+    @property
+    def full_title(self) -> str:
+        """The title, behind the place where there are several."""
+        return f"{self.place}, {self.title}" if self.place else self.title
+
+    @property
+    def help(self) -> str:
+        """What it means, what is allowed, and the formula of each choice."""
+        allowed = "" if self.options else f" Allowed: {allowed_values(self.info)}."
+        formulas = [f"- **{term.title}**: {term.formula}" for option in self.options if (term := self.term(option))]
+        return "\n".join([(self.info.description or "") + allowed, "", *formulas]).strip()
+
+    @property
+    def step(self) -> float:
+        """How far one press of + or − goes."""
+        low, high = bounds(self.info)
+        return 1 if self.entry == "integer" else 0.01 if (high or 1) <= 10 and not low else 0.1
+
+    def term(self, option: Any) -> Term | None:
+        """The vocabulary's entry for a choice."""
+        return next((table[option] for table in _VOCABULARIES if tuple(table) == self.options), None)
+
+    def label(self, option: Any) -> str:
+        """A choice as people read it."""
+        term = self.term(option)
+        return term.title if term else str(option).replace("_", " ").replace("-", " ")
+
+    def is_used(self, values: Mapping[str, Any]) -> bool:
+        """Whether what is chosen in ``values`` (dotted name → value) uses this setting."""
+        return self.waits_for(values) is None
+
+    def waits_for(self, values: Mapping[str, Any]) -> str | None:
+        """The name of the setting that has to be chosen otherwise before this one is used; None when it is."""
+        for name, needed in self.conditions:
+            value = values.get(name)
+            if isinstance(needed, int):
+                if not (isinstance(value, int) and value > needed):
+                    return name
+            elif not chosen_among(value, needed):
+                return name
+        return None
+
+    def sentence(self, problem: InvalidInput) -> str:
+        """What is wrong, naming the setting by its title."""
+        return f"{self.full_title}: {problem.given} is not allowed; allowed: {problem.allowed}."
+
+
+def settings(model: type[SpecPart]) -> tuple[Setting, ...]:
+    """All settings of a spec type that a person can change, in order; of a list of groups as many as it may hold."""
+    return _all_settings(model)
+
+
+@functools.cache
+def _all_settings(model: type[SpecPart]) -> tuple[Setting, ...]:
+    return tuple(_settings(model, "", (), ""))
+
+
+def _settings(model: type[SpecPart], prefix: str, conditions: tuple[Any, ...], place: str) -> Iterator[Setting]:
+    for field, info in model.model_fields.items():
+        name, needed, inner = prefix + field, conditions, part_type(info)
+        if field in model.relevant:
+            needed = (*conditions, (prefix + model.selector, model.relevant[field]))
+        extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
+        if inner is None:
+            entry, options = entry_of(info.annotation)
+            if entry == "choice" and len(options) < 2 and info.title is None:
+                continue  # a constant, such as the schema's version
+            entry = typing.cast(Entry, extra.get("entry", entry))  # the spec says how, where its type does not
+            yield Setting(name, model, info, entry, options, needed, place)
+        elif not holds_several(info):
+            yield from _settings(inner, f"{name}.", needed, place)
+        else:
+            yield Setting(name, model, info, "parts", (), needed, place)
+            each = extra.get("each", info.title)
+            for index in range(lengths(info)[1] or 0):
+                one = f"{each} {string.ascii_uppercase[index]}"
+                yield from _settings(inner, f"{name}.{index}.", (*needed, (name, index)), one)
+
+
+def entry_of(annotation: Any) -> tuple[Entry, tuple[Any, ...]]:
+    """How a value of this type is given, and what can be chosen."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Annotated:
+        return entry_of(arguments[0])
+    if origin is Literal:
+        return "choice", arguments
+    if origin is tuple:
+        inner, options = entry_of(arguments[0])
+        return ("choices", options) if inner == "choice" else ("list", ())
+    if origin in (typing.Union, types.UnionType):
+        lists = [argument for argument in arguments if typing.get_origin(argument) is tuple]
+        return entry_of(lists[0]) if lists else ("text", ())
+    entries: dict[Any, Entry] = {bool: "switch", int: "integer", float: "number"}
+    return entries.get(annotation, "text"), ()
+
+
+def value_at(part: Any, name: str) -> Any:
+    """What stands at a dotted name in a spec, or in its data as JSON gives them.
+
+    Raises:
+        KeyError: where nothing has this name, or the kind chosen there does not use it.
+    """
+    for step in name.split("."):
+        if isinstance(part, tuple | list):
+            part = {str(index): each for index, each in enumerate(part)}
+        if isinstance(part, SpecPart):
+            if step not in type(part).model_fields or not part.uses(step):
+                raise KeyError(name)
+            part = getattr(part, step)
+        elif isinstance(part, dict):
+            part = part[step]
+        else:
+            raise KeyError(name)
+    return part
+
+
+def with_value(part: Any, name: str, value: Any) -> Any:
+    """A copy of a spec with another value at a dotted name; nothing is checked."""
+    step, _, rest = name.partition(".")
+    if isinstance(part, tuple):
+        items = list(part)
+        items[int(step)] = with_value(items[int(step)], rest, value) if rest else value
+        return tuple(items)
+    return part.model_copy(update={step: with_value(getattr(part, step), rest, value) if rest else value})
+
+
+def values_in(model: type[SpecPart], data: Any) -> dict[str, Any]:
+    """Dotted name → value of every setting that stands in a spec of this type, or in its data."""
+    found = {}
+    for setting in settings(model):
+        try:
+            value = value_at(data, setting.name)
+        except KeyError:
+            continue
+        found[setting.name] = len(value) if setting.entry == "parts" and isinstance(value, tuple | list) else value
+    return found
+
+
+def values_of(spec: SpecPart) -> dict[str, Any]:
+    """Dotted name → value of every setting that the spec uses; of a list of groups their number."""
+    return values_in(type(spec), spec)
