@@ -1,4 +1,4 @@
-# make app: the dashboard on http://localhost:8501      make test: every test      make check: everything
+# make app: the dashboard on http://localhost:8501      make test: the tests      make check: all a change must pass
 PYTHON ?= python3
 PORT ?= 8501
 VENV := .venv
@@ -6,12 +6,13 @@ BIN := $(VENV)/bin
 APP := $(VENV)/.app-installed
 DEV := $(VENV)/.dev-installed
 
-.PHONY: help app test check static format gallery bench lowest newest locks audit licenses clean
+.PHONY: help app test slow check static format gallery bench lowest newest locks audit licenses clean
 
 help:
 	@echo "make app      start the dashboard on http://localhost:$(PORT)  (PORT=8502 make app: elsewhere)"
-	@echo "make test     run every test (those in a browser need Chromium, BROWSER_PATH=... to choose one)"
-	@echo "make check    format, lint, types, import contracts, Dockerfile, then every test"
+	@echo "make test     the tests, in a few minutes (one in a browser needs Chromium, BROWSER_PATH=... to choose one)"
+	@echo "make slow     the other tests: browsers, clusters, Postgres, kills, whole grids"
+	@echo "make check    what a change must pass: format, lint, types, import contracts, Dockerfile, then all tests"
 	@echo "make static   the same without the tests"
 	@echo "make format   rewrite the code in the house style"
 	@echo "make gallery  compute the figures that are shown before anything is run"
@@ -25,9 +26,15 @@ app: $(APP)
 	$(BIN)/python -m streamlit run app.py --server.port=$(PORT)
 
 test: $(DEV)
-	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 -m "not slow and not gpu" $(PYTEST_ARGS)
 
-check: static test
+slow: $(DEV)
+	$(BIN)/python -m pytest -n 2 -m "slow and not gpu" $(PYTEST_ARGS)
+
+# One after the other, so that the quick ones speak first.
+check: static
+	$(MAKE) test
+	$(MAKE) slow
 
 static: $(DEV)
 	$(BIN)/ruff format --check .

@@ -110,6 +110,12 @@ def _varied(case: Case, **settings) -> Case:
 OUTPUTS = ("linear", "softmax", "swish", "sigmoid", "leaky_softplus")
 PARAMETERIZATIONS = ("standard", "lecun", "ntk")
 TRAINED = ("first", "hidden", "last", "all")
+# Each architecture under two of the settings; counted by 5, 3 and 4, every two choices meet somewhere.
+SETTINGS_MET = [
+    _varied(case, output=OUTPUTS[k % 5], parameterization=PARAMETERIZATIONS[k % 3], trained=TRAINED[k % 4])
+    for start in (0, len(ARCHITECTURES))
+    for k, case in enumerate(ARCHITECTURES, start=start)
+]
 ACTIVATIONS = [
     _varied(ARCHITECTURES[0], activation=name)
     for name in ("relu", "leaky_relu", "erf", "sigmoid", "softplus", "swish", "gelu", "quadratic", "identity")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+import tests.typechecker  # noqa: F401  (found by its name, see pyproject.toml)
 from tests.compiler_flags import QUICK_FLAGS
 
 # No test is about speed, and a loaded machine would fail those that are drawn many times.

@@ -6,18 +6,13 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from dashboard.words.explanations import figure_words
-from dashboard.words.glossary import GLOSSARY
-
-SEE = "What should I see?"
-FINITE = "Why is finite width different?"
+from dashboard.words.glossary import glossary
+from dashboard.words.pages import FINITE, SEE, figure_words
 
 
 def explain(key: str) -> None:
-    """Formula and both answers of the figure with this key; nothing for a figure that has none."""
+    """Formula and both answers of the figure with this key."""
     words = figure_words(key)
-    if words is None:
-        return
     if words.formula:
         st.caption(words.formula)
     with st.container(horizontal=True, gap="small"):
@@ -32,5 +27,4 @@ def _look_up(terms: Sequence[str]) -> None:
     """Links to the glossary."""
     with st.container(horizontal=True, gap="small"):
         for name in terms:
-            entry = GLOSSARY[name]
-            st.page_link("pages/glossary.py", label=entry.title, query_params={"term": name})
+            st.page_link("pages/glossary.py", label=glossary()[name].title, query_params={"term": name})

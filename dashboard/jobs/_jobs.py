@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import collections
-import logging
+import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from dashboard.jobs._job import Job
-from dashboard.jobs._ledger import Entry, Ledger, ledger_directory
 from dashboard.jobs._limits import Limits, QueueFull
 from dashboard.jobs._pool import WorkerPool
 from dashboard.jobs._process import WorkerProcess
 from dashboard.jobs._queue import FairQueue, waits
-from dashboard.jobs._recall import recalled_by_id, recalled_entry, recalled_from
+from dashboard.jobs._recall import recalled_by_id, recalled_from, recalled_unfinished
 from dashboard.jobs._snapshot import Load, Snapshot
 from ntk_core.runs import Spec, digest, estimate
 from ntk_core.runs.events import Ended, PointFinished
-from ntk_core.runs.store import MIN_PREFIX, Store
+from ntk_core.runs.store import MIN_PREFIX, Store, UnfinishedJob
 
 MAX_WAITING = 32
 MAX_REMEMBERED = 64
@@ -26,7 +25,6 @@ GRACE_S = 0.15
 VIEWER_TIMEOUT_S = 5.0
 # Work is done in worker processes, so the end of a server is seldom the doing of a job.
 MAX_SERVERS = 20
-_LOG = logging.getLogger(__name__)
 
 
 class Jobs:
@@ -63,7 +61,7 @@ class Jobs:
         self._grace_s, self._max_waiting = grace_s, max_waiting
         self._limits = Limits(max_per_viewer, max_per_address)
         self._pool = WorkerPool(self._store.location, self._num_workers, num_spare)
-        self._ledger = Ledger(ledger_directory(self._store.location))
+        self._ledger = self._store.ledger()
         self._is_connected: Callable[[str], bool] | None = None
         self._starting = threading.Lock()
         self._changed = threading.Condition()  # guards everything below
@@ -94,7 +92,7 @@ class Jobs:
             job = self._jobs.get(job_id)
         recalled = job or recalled_from(self._store, spec)  # not under the lock: another process may be writing
         expected_s = estimate(spec, recalled.finished_keys()).seconds
-        with self._changed:
+        with self._recorded():
             job = self._jobs.get(job_id) or self._remember(recalled)
             if job.status == "running" and job.stopping:
                 job.run_again()
@@ -114,8 +112,7 @@ class Jobs:
         with self._changed:
             job = self._jobs.get(job_id)
         if job is None:
-            recalled = recalled_by_id(self._store, job_id)
-            if recalled is None:
+            if (recalled := recalled_by_id(self._store, job_id)) is None:
                 return None
             with self._changed:
                 job = self._jobs.get(job_id) or self._remember(recalled)
@@ -129,7 +126,7 @@ class Jobs:
         Args:
             wait_s: how long to wait for the job to end, in seconds.
         """
-        with self._changed:
+        with self._recorded():
             job = self._jobs.get(job_id)
             if job is None or not job.active:
                 return True
@@ -182,7 +179,7 @@ class Jobs:
 
     def shutdown(self) -> None:
         """End all workers; unfinished jobs go on from their finished points with the next server, or submit."""
-        with self._changed:
+        with self._recorded():
             self._closing = True
             for job in self._jobs.values():
                 if job.active:
@@ -222,8 +219,7 @@ class Jobs:
     def worker_pid(self, job_id: str) -> int | None:
         """Process id of the worker that computes this job now."""
         with self._changed:
-            job = self._jobs.get(job_id)
-            return job.worker.pid if job is not None and job.worker is not None else None
+            return worker.pid if (job := self._jobs.get(job_id)) is not None and (worker := job.worker) else None
 
     def _serve(self) -> None:
         """The life of one thread: wait for a job, lead it through a worker, again."""
@@ -250,11 +246,11 @@ class Jobs:
         try:
             worker = self._pool.take()
         except OSError as error:
-            with self._changed:
+            with self._recorded():
                 job.end("failed", f"no worker process could be started ({error.strerror})")
                 self._settle(job)
             return None
-        with self._changed:
+        with self._recorded():
             stopped = job.stopping or self._closing
             if stopped:
                 job.end("cancelled")
@@ -270,7 +266,7 @@ class Jobs:
     def _followed(self, job: Job, worker: WorkerProcess) -> bool:
         """Take note of all that the worker tells; whether it has come to an end of the job."""
         for event in worker.events():
-            with self._changed:
+            with self._recorded():
                 if job.worker is not worker:  # it has been killed and the job has ended, or begun elsewhere
                     continue
                 first_of_server = job.num_servers != 0
@@ -285,7 +281,7 @@ class Jobs:
     def _outlived(self, job: Job, worker: WorkerProcess) -> bool:
         """Whether a job whose worker has died begins again."""
         cause = worker.death()
-        with self._changed:
+        with self._recorded():
             if job.worker is not worker:  # it was stopped by killing
                 return False
             if job.stopping or self._closing:
@@ -300,7 +296,7 @@ class Jobs:
         worker.ask_to_stop()
 
         def kill_if_deaf() -> None:
-            with self._changed:
+            with self._recorded():
                 if job.worker is worker and job.stopping:
                     worker.kill()
                     job.end("cancelled")
@@ -315,7 +311,7 @@ class Jobs:
         if job.wants_again and not self._closing:
             self._enqueue(job)
         elif not self._closing:
-            self._ledger.strike(job.job_id)
+            self._ledger.strike(job.spec)
         self._forget()
         self._changed.notify_all()
 
@@ -378,20 +374,26 @@ class Jobs:
         for job_id in ended[: max(0, len(ended) - MAX_REMEMBERED)]:
             del self._jobs[job_id]
 
+    @contextlib.contextmanager
+    def _recorded(self) -> Iterator[None]:
+        """Under the lock; which jobs are unfinished is written to the store after it: that may wait for others."""
+        with self._changed:
+            yield
+        self._ledger.write()
+
     def _write_down(self, job: Job) -> None:
-        spec = job.spec.model_dump(mode="json")
-        self._ledger.note(job.job_id, Entry(spec, job.owner, job.submitted_s, job.num_servers + 1))
+        self._ledger.note(UnfinishedJob(job.spec, job.owner, job.submitted_s, job.num_servers + 1))
 
     def _inherit(self) -> None:
         """Go on with the jobs that an earlier server did not finish, unless several have ended over one point."""
-        for job_id, entry in self._ledger.inherit().items():
-            job = recalled_entry(self._store, entry, self._check)
-            with self._changed:
-                if job is None or job.status == "completed" or entry.num_servers > MAX_SERVERS:
-                    self._ledger.strike(job_id)
+        for left in self._ledger.inherit():
+            job = recalled_unfinished(self._store, left, self._check)
+            with self._recorded():
+                if job is None or job.status == "completed" or left.num_servers > MAX_SERVERS:
+                    self._ledger.strike(left.spec)
                     continue
                 self._remember(job)
                 self._enqueue(job)
-                job.num_servers = entry.num_servers
+                job.num_servers = left.num_servers
                 self._write_down(job)
                 job.leave_to_itself()

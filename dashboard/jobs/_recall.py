@@ -6,11 +6,9 @@ import logging
 from collections.abc import Callable
 
 from dashboard.jobs._job import Job
-from dashboard.jobs._ledger import Entry
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import Spec, digest, estimate, parse_spec
-from ntk_core.runs.store import MIN_PREFIX, Store
-from ntk_core.settings.grammar import InvalidSpec
+from ntk_core.runs import Spec, digest, estimate
+from ntk_core.runs.store import MIN_PREFIX, Store, UnfinishedJob
 
 INTERRUPTED = "stopped before it was finished; run it again to go on from its finished points"
 _LOG = logging.getLogger(__name__)
@@ -39,19 +37,19 @@ def recalled_by_id(store: Store, job_id: str) -> Job | None:
         return None
 
 
-def recalled_entry(store: Store, entry: Entry, check: Callable[[Spec], None] | None) -> Job | None:
+def recalled_unfinished(store: Store, left: UnfinishedJob, check: Callable[[Spec], None] | None) -> Job | None:
     """The job that an earlier server wrote down; None when it cannot go on, which is then logged.
 
     Args:
         check: raises ``InvalidInput`` for a spec that is beyond the limits of today.
     """
     try:
-        job = recalled_from(store, parse_spec(entry.spec))
+        job = recalled_from(store, left.spec)
         if check is not None:
             check(job.spec)
-    except (InvalidSpec, InvalidInput) as error:
+    except InvalidInput as error:
         _LOG.warning("An unfinished job cannot go on: %s", str(error).splitlines()[0])
         return None
-    job.owner, job.submitted_s = entry.owner, entry.submitted_s
+    job.owner, job.submitted_s = left.owner, left.submitted_s
     job.expected_s = estimate(job.spec, job.finished_keys()).seconds
     return job

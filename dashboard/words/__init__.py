@@ -1,1 +1,1 @@
-"""What is said: sentences, explanations, the glossary; free of Streamlit."""
+"""What is said: the Markdown of pages and glossary, read by name, and sentences; free of Streamlit."""

@@ -17,6 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Bool, Float, Key, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._norm import relative_tolerance
@@ -76,13 +78,13 @@ class PathSup:
 def ball_sup(
     net: Network,
     params: NetworkParams,
-    x: Array,
+    x: Shaped[Array, "n ..."],
     radius: float,
     quantity: str = "hessian",
     *,
     num_starts: int = 3,
     num_steps: int = 8,
-    key: Array | None = None,
+    key: Key[Array, ""] | None = None,
     output_index: int = 0,
     tolerance: float = 1e-3,
     max_matvecs: int = MAX_MATVECS,
@@ -119,13 +121,13 @@ def ball_sup(
 def ball_sups(
     net: Network,
     params: NetworkParams,
-    x: Array,
+    x: Shaped[Array, "n ..."],
     radii: Sequence[float],
     quantity: str = "hessian",
     *,
     num_starts: int = 3,
     num_steps: int = 8,
-    key: Array | None = None,
+    key: Key[Array, ""] | None = None,
     output_index: int = 0,
     tolerance: float = 1e-3,
     max_matvecs: int = MAX_MATVECS,
@@ -151,13 +153,13 @@ def ball_sups(
 def ball_sups_in_turn(
     net: Network,
     params: NetworkParams,
-    x: Array,
+    x: Shaped[Array, "n ..."],
     radii: Sequence[float],
     quantity: str = "hessian",
     *,
     num_starts: int = 3,
     num_steps: int = 8,
-    key: Array | None = None,
+    key: Key[Array, ""] | None = None,
     output_index: int = 0,
     tolerance: float = 1e-3,
     max_matvecs: int = MAX_MATVECS,
@@ -220,7 +222,7 @@ def ascend(
 def path_sup(
     net: Network,
     path: Iterable[NetworkParams],
-    x: Array,
+    x: Shaped[Array, "n ..."],
     quantity: str = "hessian",
     *,
     output_index: int = 0,
@@ -309,10 +311,10 @@ def _hessian_ascent(
     fixed: NetworkParams,
     x: Array,
     output_index: int | Array,
-    tolerance: float,
+    tolerance: float | Array,
     max_matvecs: int,
     with_direction: bool,
-) -> tuple[Array, NetworkParams | None, Array]:
+) -> tuple[Float[Array, ""], NetworkParams | None, Bool[Array, ""]]:
     scalar = output_scalar(net, output_index)
     params = merge(trained, fixed)
     hessian = restricted_operator(net, params, x, scalar)
@@ -340,8 +342,13 @@ def _hessian_ascent(
 
 @partial(jax.jit, static_argnums=(0, 5))
 def _kernel_ascent(
-    net: Network, trained: NetworkParams, fixed: NetworkParams, x: Array, kernel: Array, with_direction: bool
-) -> tuple[Array, NetworkParams | None]:
+    net: Network,
+    trained: NetworkParams,
+    fixed: NetworkParams,
+    x: Array,
+    kernel: Float[Array, "n n C C"],
+    with_direction: bool,
+) -> tuple[Float[Array, ""], NetworkParams | None]:
     def half_square(trained: NetworkParams) -> tuple[Array, Array]:
         now = empirical_ntk(net, merge(trained, fixed), x)
         return jnp.sum((now - kernel) ** 2) / 2, kernel_change(now, kernel)
@@ -360,7 +367,7 @@ def free(direction: NetworkParams, fixed: NetworkParams) -> NetworkParams:
     }
 
 
-def _norm(tree: Any) -> Array:
+def _norm(tree: Any) -> Float[Array, ""]:
     return jnp.sqrt(sum((jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(tree)), start=jnp.zeros(())))
 
 
@@ -370,7 +377,9 @@ def unit(tree: Any) -> Any:
 
 
 @jax.jit
-def sphere_point(center: NetworkParams, fixed: NetworkParams, key: Array, radius: Array) -> NetworkParams:
+def sphere_point(
+    center: NetworkParams, fixed: NetworkParams, key: Key[Array, ""], radius: Float[ArrayLike, ""]
+) -> NetworkParams:
     leaves, structure = jax.tree.flatten(center)
     keys = jax.random.split(key, len(leaves))
     draws = [jax.random.normal(k, leaf.shape, leaf.dtype) for k, leaf in zip(keys, leaves, strict=True)]

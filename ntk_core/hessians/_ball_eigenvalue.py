@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, Key, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._ball import Place, ascend, free, sphere_point, unit
@@ -40,12 +41,12 @@ class BallEigenvalue:
 def smallest_eigenvalue_in_ball(
     net: Network,
     params: NetworkParams,
-    x: Array,
+    x: Shaped[Array, "n ..."],
     radius: float,
     *,
     num_starts: int = 3,
     num_steps: int = 8,
-    key: Array | None = None,
+    key: Key[Array, ""] | None = None,
 ) -> BallEigenvalue:
     """The smallest λ_min(K(w)) that projected descent meets for ‖w − w0‖ <= radius; K over a batch ``x`` of inputs.
 
@@ -87,8 +88,8 @@ def smallest_eigenvalue_in_ball(
 @partial(jax.jit, static_argnums=0)
 def _minus_smallest(
     net: Network, trained: NetworkParams, fixed: NetworkParams, x: Array
-) -> tuple[Array, NetworkParams]:
-    def matrix(trained: NetworkParams) -> Array:
+) -> tuple[Float[Array, ""], NetworkParams]:
+    def matrix(trained: NetworkParams) -> Float[Array, "rows rows"]:
         kernel = empirical_ntk(net, merge(trained, fixed), x)
         rows = kernel.shape[0] * kernel.shape[2]
         return jnp.transpose(kernel, (0, 2, 1, 3)).reshape(rows, rows)

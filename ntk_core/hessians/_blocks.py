@@ -9,11 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Int, Key, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._lanczos import lanczos_extreme
 from ntk_core.hessians._norm import MAX_MATVECS, relative_tolerance
-from ntk_core.hessians._operator import Operator, check_request, operator
+from ntk_core.hessians._operator import Apply, Operator, check_request, operator
 from ntk_core.networks.architectures import Network, NetworkParams
 
 
@@ -37,14 +38,14 @@ class BlockNorms:
 
 
 def hessian_block_norms(
-    net: Network,
+    net: Network | Apply,
     params: NetworkParams,
-    x: Array,
+    x: Shaped[Array, "..."],
     output_index: int = 0,
     *,
     tolerance: float | None = None,
     max_matvecs: int = MAX_MATVECS,
-    key: Array | None = None,
+    key: Key[Array, ""] | None = None,
 ) -> BlockNorms:
     """‖H_{l,l'}‖ for every pair of trained layers of a network, for one input; arguments as for ``hessian_norm``.
 
@@ -68,7 +69,7 @@ def hessian_block_norms(
         )
     values, residuals, converged, steps = (np.asarray(part) for part in found)
 
-    def symmetric(entries: np.ndarray) -> np.ndarray:
+    def symmetric(entries: Shaped[np.ndarray, " pairs"]) -> Shaped[np.ndarray, "layers layers"]:
         square = np.zeros((len(layers), len(layers)), entries.dtype)
         square[rows, columns] = square[columns, rows] = entries
         return square
@@ -85,7 +86,7 @@ def _all_blocks(
     output_index: int | Array,
     layers: tuple[str, ...],
     pairs: Array,
-    tolerance: float,
+    tolerance: float | Array,
     max_matvecs: int,
     key: Array,
 ) -> tuple[Array, Array, Array, Array]:
@@ -120,7 +121,7 @@ def _all_blocks(
     return lax.map(norm, pairs)
 
 
-def layer_of_each_coordinate(hessian: Operator, layers: tuple[str, ...]) -> Array:
+def layer_of_each_coordinate(hessian: Operator, layers: tuple[str, ...]) -> Int[Array, " d"]:
     """Index into ``layers`` of the layer that owns each entry of a flat vector of the operator, (d,)."""
     tree = hessian.unravel(hessian.zero)
     labels = {

@@ -8,6 +8,8 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Bool, Float, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._norm import MAX_MATVECS, SpectralEstimate, hessian_norm, relative_tolerance
@@ -16,7 +18,9 @@ from ntk_core.kernels import pre_output_ntk
 from ntk_core.networks.architectures import FullyConnected, Network, NetworkParams, activation_function, output_function
 
 
-def shallow_hessian_blocks(net: FullyConnected, params: NetworkParams, x: Array, output_index: int = 0) -> Array:
+def shallow_hessian_blocks(
+    net: FullyConnected, params: NetworkParams, x: Shaped[Array, "..."], output_index: int = 0
+) -> Float[Array, " m"]:
     """Signed norms v_i σ''(z_i) (c²‖x‖² + β²) c_v of the neurons' blocks, (m,): the spectrum of a shallow Hessian.
 
     With one hidden layer and only that layer trained, neurons do not interact: H is block diagonal, and each block is a
@@ -50,7 +54,12 @@ def shallow_hessian_blocks(net: FullyConnected, params: NetworkParams, x: Array,
         return head.multiplier(params[output], weights.size) * weights * second * size
 
 
-def bottleneck_block_norm(w1: Array, w3: Array, v: Array, x: Array) -> Array:
+def bottleneck_block_norm(
+    w1: Float[Array, "*batch m"],
+    w3: Float[Array, "*batch m"],
+    v: Float[Array, "*batch m"],
+    x: Float[ArrayLike, "..."],
+) -> Float[Array, "*batch"]:
     """‖∂²f/∂w2²‖ = |m^(-1/2) Σ_i v_i w_{3,i}²| · ‖α⁽¹⁾‖²/m of the bottleneck network of Theorem 4.1, exactly.
 
     f = m^(-1/2) vᵀ σ(w3 · m^(-1/2) w2ᵀ σ(w1 x)) with σ(z) = z²/2 and a bottleneck of one linear neuron, all of w1, w2,
@@ -135,10 +144,10 @@ def _parts(
     params: NetworkParams,
     x: Array,
     output_index: int | Array,
-    tolerance: float,
+    tolerance: float | Array,
     max_matvecs: int,
     key: Array,
-) -> tuple[Array, Array, Array]:
+) -> tuple[Float[Array, ""], Float[Array, ""], Bool[Array, ""]]:
     phi = output_function(net.output)
 
     def output(f: Array) -> Array:

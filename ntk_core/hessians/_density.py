@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Float, Key, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._lanczos import lanczos_quadrature
@@ -40,7 +41,7 @@ class SpectralDensity:
         error = float(np.std(each, ddof=1) / math.sqrt(len(each))) if len(each) > 1 else math.inf
         return float(np.mean(each)), error
 
-    def density(self, grid: np.ndarray, bandwidth: float) -> np.ndarray:
+    def density(self, grid: Float[np.ndarray, " points"], bandwidth: float) -> Float[np.ndarray, " points"]:
         """Density at ``grid``, each node smoothed to a Gaussian of deviation ``bandwidth``; integrates to 1."""
         if not bandwidth > 0:
             raise InvalidInput("bandwidth", bandwidth, "a number above 0")
@@ -52,12 +53,12 @@ class SpectralDensity:
 def hessian_density(
     net: Network | Apply,
     params: Any,
-    x: Array,
+    x: Shaped[Array, "..."],
     output_index: int = 0,
     *,
     num_probes: int = 8,
     num_steps: int = 32,
-    key: Array | None = None,
+    key: Key[Array, ""] | None = None,
 ) -> SpectralDensity:
     """Spectral density of the Hessian of one model output for one input; arguments as for ``hessian_norm``.
 

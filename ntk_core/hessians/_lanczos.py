@@ -16,6 +16,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jaxtyping import Float, Int
 
 MatVec = Callable[[Array], Array]
 
@@ -68,11 +69,11 @@ class Extreme(NamedTuple):
 
 def lanczos_extreme(
     matvec: MatVec,
-    start: Array,
-    spare: Array,
+    start: Float[Array, " d"],
+    spare: Float[Array, " d"],
     *,
     max_steps: int,
-    tolerance: float,
+    tolerance: float | Array,
     num_wanted: int = 1,
     project: MatVec = lambda v: v,
 ) -> Extreme:
@@ -110,8 +111,13 @@ def lanczos_extreme(
 
 
 def lanczos_quadrature(
-    matvec: MatVec, start: Array, spare: Array, *, num_steps: int, project: MatVec = lambda v: v
-) -> tuple[Array, Array]:
+    matvec: MatVec,
+    start: Float[Array, " d"],
+    spare: Float[Array, " d"],
+    *,
+    num_steps: int,
+    project: MatVec = lambda v: v,
+) -> tuple[Float[Array, " steps"], Float[Array, " steps"]]:
     """(nodes θ, weights ω), both (num_steps,), with Σ_j ω_j θ_j^k = vᵀ A^k v, v = start/‖start‖, k < 2 · num_steps.
 
     Source: Golub & Meurant, Matrices, Moments and Quadrature, ch. 6.
@@ -123,7 +129,7 @@ def lanczos_quadrature(
     return nodes, vectors[0] ** 2
 
 
-def _beginning(start: Array, max_steps: int) -> Tridiagonal:
+def _beginning(start: Float[Array, " d"], max_steps: int) -> Tridiagonal:
     basis = jnp.zeros((max_steps + 1, start.size), start.dtype).at[0].set(start / jnp.linalg.norm(start))
     zeros = jnp.zeros(max_steps, start.dtype)
     return Tridiagonal(zeros, zeros, basis, jnp.asarray(0))
@@ -152,7 +158,7 @@ def _step(matvec: MatVec, project: MatVec, tridiagonal: Tridiagonal, spare: Arra
     return Tridiagonal(diagonal, off_diagonal, basis.at[step + 1].set(following), step + 1)
 
 
-def _orthogonal(w: Array, basis: Array, num_rows: Array) -> Array:
+def _orthogonal(w: Float[Array, " d"], basis: Float[Array, "k d"], num_rows: Int[Array, ""]) -> Float[Array, " d"]:
     """w without its part in the span of the first ``num_rows`` rows of the basis; twice is enough (Parlett, §6.9).
 
     On a CPU a few rows at a time, which stay in the cache between their two products with w; the rows behind, still
@@ -169,7 +175,7 @@ def _orthogonal(w: Array, basis: Array, num_rows: Array) -> Array:
     return lax.fori_loop(0, 2 * num_parts, without, w)
 
 
-def _dense(tridiagonal: Tridiagonal, size: int) -> Array:
+def _dense(tridiagonal: Tridiagonal, size: int) -> Float[Array, "size size"]:
     """T of this size; rows beyond the steps done are zero, and so are the eigenvalues that they add."""
     step = jnp.arange(size)
     beta = jnp.where(step[:-1] + 1 < tridiagonal.num_steps, tridiagonal.off_diagonal[: size - 1], 0)

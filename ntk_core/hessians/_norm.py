@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Key, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._lanczos import Extreme
@@ -69,12 +70,12 @@ class LeadingEigenpairs:
 def hessian_norm(
     net: Network | Apply,
     params: Any,
-    x: Array,
+    x: Shaped[Array, "..."],
     output_index: int = 0,
     *,
     tolerance: float | None = None,
     max_matvecs: int = MAX_MATVECS,
-    key: Array | None = None,
+    key: Key[Array, ""] | None = None,
 ) -> SpectralEstimate:
     """‖∂²φ_a(f(w; x))/∂w²‖: spectral norm of the p × p Hessian of one **model output** (not of a loss) for one input.
 
@@ -117,12 +118,12 @@ def hessian_norm(
 def hessian_norms(
     net: Network | Apply,
     params: Any,
-    x: Array,
+    x: Shaped[Array, "..."],
     output_index: int = 0,
     *,
     tolerance: float | None = None,
     max_matvecs: int = MAX_MATVECS,
-    key: Array | None = None,
+    key: Key[Array, ""] | None = None,
 ) -> SpectralEstimate:
     """:func:`hessian_norm` for each of n inputs, and for each seed.
 
@@ -150,14 +151,14 @@ def hessian_norms(
 def hessian_eigenpairs(
     net: Network | Apply,
     params: Any,
-    x: Array,
+    x: Shaped[Array, "..."],
     output_index: int = 0,
     *,
     num_wanted: int = 5,
     num_directions: int = 0,
     tolerance: float | None = None,
     max_matvecs: int = MAX_MATVECS,
-    key: Array | None = None,
+    key: Key[Array, ""] | None = None,
 ) -> LeadingEigenpairs:
     """The ``num_wanted`` eigenpairs of largest |λ| of the Hessian of one model output for one input.
 
@@ -229,7 +230,7 @@ def _leading(
     x: Array,
     output_index: int | Array,
     num_wanted: int,
-    tolerance: float,
+    tolerance: float | Array,
     max_matvecs: int,
     key: Array,
 ) -> Extreme:
@@ -245,7 +246,7 @@ def _mapped(
     params: Any,
     x: Array,
     output_index: int | Array,
-    tolerance: float,
+    tolerance: float | Array,
     max_matvecs: int,
     key: Array,
 ) -> tuple[Array, Array, Array, Array]:

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.flatten_util import ravel_pytree
+from jaxtyping import Float, Key, Shaped
 
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.hessians._lanczos import Extreme, lanczos_extreme
@@ -58,12 +59,12 @@ class Operator(NamedTuple):
     dimension: int
     restriction: Restriction | None
 
-    def random(self, key: Array) -> tuple[Array, Array]:
+    def random(self, key: Key[Array, ""]) -> tuple[Float[Array, " d"], Float[Array, " d"]]:
         """(a random direction to start from, a spare random vector)."""
         start, spare = jax.random.normal(key, (2, *self.zero.shape), self.zero.dtype)
         return self.project(start), spare
 
-    def leading(self, key: Array, max_matvecs: int, tolerance: float, num_wanted: int = 1) -> Extreme:
+    def leading(self, key: Array, max_matvecs: int, tolerance: float | Array, num_wanted: int = 1) -> Extreme:
         """Eigenpairs of largest |λ|; see ``lanczos_extreme``."""
         return lanczos_extreme(
             self.matvec,
@@ -81,7 +82,7 @@ def output_scalar(net: Network, output_index: int | Array) -> Scalar:
     return lambda f: phi(f[None])[0, output_index]
 
 
-def restricted_operator(net: Network, params: NetworkParams, x: Array, scalar: Scalar) -> Operator:
+def restricted_operator(net: Network, params: NetworkParams, x: Shaped[Array, "..."], scalar: Scalar) -> Operator:
     """Hessian of scalar(f(w; x)) at ``params`` on its small space, for one input ``x`` without batch axis.
 
     The gradient is linearized once: a product then reads each weight matrix twice (tangents forward and backward), and
@@ -101,7 +102,7 @@ def restricted_operator(net: Network, params: NetworkParams, x: Array, scalar: S
     return Operator(lambda v: project(tangent(v)), project, unravel, zero, dimension(small), small)
 
 
-def generic_operator(apply: Apply, params: Any, x: Array, output_index: int | Array) -> Operator:
+def generic_operator(apply: Apply, params: Any, x: Shaped[Array, "..."], output_index: int | Array) -> Operator:
     """Hessian of ``apply(params, x[None])[0, output_index]`` over all parameters, by Hessian-vector products."""
     moving, restore = split_inexact(params)
     flat_params, unravel = ravel_pytree(moving)

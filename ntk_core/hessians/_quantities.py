@@ -11,11 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Float, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._lanczos import lanczos_extreme
 from ntk_core.hessians._operator import check_request
-from ntk_core.networks.architectures import Bottleneck, FullyConnected, NetworkParams, activation_function
+from ntk_core.networks.architectures import Bottleneck, FullyConnected, Network, NetworkParams, activation_function
 
 NORM_STEPS = 64
 NORM_TOLERANCE = 1e-3
@@ -71,7 +72,7 @@ class _Measured(NamedTuple):
 
 
 def layer_quantities(
-    net: FullyConnected | Bottleneck, params: NetworkParams, x: Array, output_index: int = 0
+    net: Network, params: NetworkParams, x: Shaped[Array, "..."], output_index: int = 0
 ) -> LayerQuantities:
     """The quantities of Theorem 3.1 for output ``output_index`` at one input ``x``, and its bound with these constants.
 
@@ -118,7 +119,7 @@ def _q_221(measured: _Measured) -> float:
     return float(max([measured.second_weight.max(), *mixed, *inner]))
 
 
-def _block_bounds(measured: _Measured, output_multiplier: float) -> np.ndarray:
+def _block_bounds(measured: _Measured, output_multiplier: float) -> Float[np.ndarray, "layers layers"]:
     depth = len(measured.b_max)
     # reach[k, l] >= ‖∂α^(k)/∂w^(l)‖: down from k by Jacobians between neighboring layers
     reach = np.zeros((depth, depth))
@@ -184,7 +185,7 @@ def activation_of(net: FullyConnected | Bottleneck, index: int) -> Callable[[Arr
     return activation_function(net.activation)
 
 
-def scaled_norm(weight: Array, scale: Array) -> Array:
+def scaled_norm(weight: Float[Array, "rows d"], scale: Float[Array, " d"]) -> Float[Array, ""]:
     """‖W diag(scale)‖ from above: the Ritz value of its Gram operator plus its residual, under the root."""
     start, spare = jax.random.normal(jax.random.key(0), (2, scale.size), scale.dtype)
     found = lanczos_extreme(

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Shaped
 
 from ntk_core.networks.architectures import Layer, LayerViews, Network, NetworkParams, layer_views, whole
 from ntk_core.networks.architectures._layers import Params
@@ -83,8 +84,8 @@ def _zero_coordinates(layer: Layer, params: Params, bases: Bases | None) -> dict
 
 
 def displaced_pre_outputs(
-    net: Network, params: NetworkParams, small: Restriction, coordinates: Coordinates, x: Array
-) -> Array:
+    net: Network, params: NetworkParams, small: Restriction, coordinates: Coordinates, x: Shaped[Array, "n ..."]
+) -> Float[Array, "n C"]:
     """f(w0 + direction; x), (n, C), without forming a weight: each layer adds to its pre-activation its gain."""
     layers = net.layers
 

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Shaped
 
 View = Any  # what is kept of a block of rows, a tree of arrays
 
@@ -48,7 +49,7 @@ def in_blocks(
     return jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=0)[:n1, :n2], *rows_of)
 
 
-def _blocks(x: Array, size: int) -> list[Array]:
+def _blocks(x: Shaped[Array, "n ..."], size: int) -> list[Shaped[Array, "rows ..."]]:
     """Blocks of equal size; the last one repeats its final row as often as needed."""
     num_blocks = math.ceil(x.shape[0] / size)
     size = math.ceil(x.shape[0] / num_blocks)

@@ -15,12 +15,19 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Shaped
 
 from ntk_core.kernels._blocks import in_blocks, rows_within
 from ntk_core.kernels._generic import Apply, split_inexact
 
 
-def callable_ntk(apply: Apply, params: Any, x1: Array, x2: Array | None, memory_limit: float | None) -> Array:
+def callable_ntk(
+    apply: Apply,
+    params: Any,
+    x1: Shaped[Array, "n1 ..."],
+    x2: Shaped[Array, "n2 ..."] | None,
+    memory_limit: float | None,
+) -> Float[Array, "n1 n2 C C"]:
     """K[i, j, a, b] of ``apply``, shape (n1, n2, C, C), in rows of blocks where a limit in bytes asks for them."""
     function = _hashable(apply)
     moving, _ = split_inexact(params)
@@ -73,7 +80,7 @@ def _row_function(apply: Apply, params: Any) -> tuple[list[Array], Callable[[lis
 
 
 @partial(jax.jit, static_argnums=0)
-def _jacobian(apply: Apply, params: Any, x: Array) -> list[Array]:
+def _jacobian(apply: Apply, params: Any, x: Shaped[Array, "n ..."]) -> list[Float[Array, "n C _"]]:
     """∂apply/∂w of each leaf, (n, C, size), row by row: C backward passes a row, none over other rows."""
     moving, function = _row_function(apply, params)
     with jax.default_matmul_precision("highest"):
@@ -82,7 +89,9 @@ def _jacobian(apply: Apply, params: Any, x: Array) -> list[Array]:
 
 
 @jax.jit
-def _contract(left: list[Array], right: list[Array] | None) -> Array:
+def _contract(
+    left: list[Float[Array, "n1 C _"]], right: list[Float[Array, "n2 C _"]] | None
+) -> Float[Array, "n1 n2 C C"]:
     other = left if right is None else right
     with jax.default_matmul_precision("highest"):
         parts = [jnp.einsum("iap,jbp->ijab", u, v) for u, v in zip(left, other, strict=True)]
@@ -95,7 +104,9 @@ def _by_jacobians(apply: Apply, params: Any, x1: Array, x2: Array | None) -> Arr
 
 
 @partial(jax.jit, static_argnums=0)
-def _by_vector_products(apply: Apply, params: Any, x1: Array, x2: Array) -> Array:
+def _by_vector_products(
+    apply: Apply, params: Any, x1: Shaped[Array, "n1 ..."], x2: Shaped[Array, "n2 ..."]
+) -> Float[Array, "n1 n2 C C"]:
     """Column (j, b) of the kernel is ⟨∇f(x1), g⟩, g = ∇f_b(x2_j): a backward pass, then a forward derivative."""
     moving, function = _row_function(apply, params)
     with jax.default_matmul_precision("highest"):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float, Shaped
 
 
-def kernel_change(k: Array, k0: Array) -> Array:
+def kernel_change(k: Shaped[ArrayLike, "..."], k0: Shaped[ArrayLike, "..."]) -> Float[Array, ""]:
     """ΔK = ‖k − k0‖_F / ‖k0‖_F over all axes of two kernels of equal shape, a scalar.
 
     All (n, n', C, C) entries count: averaging over the outputs first would hide change between classes.
@@ -16,6 +18,7 @@ def kernel_change(k: Array, k0: Array) -> Array:
 
     Source: Liu, Zhu & Belkin 2020, §6.
     """
+    k, k0 = jnp.asarray(k), jnp.asarray(k0)
     if k.shape != k0.shape:
         raise ValueError(f"kernels of shapes {k.shape} and {k0.shape} cannot be compared; equal shapes are needed")
     return jnp.linalg.norm((k - k0).ravel()) / jnp.linalg.norm(k0.ravel())

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
+from jaxtyping import Float, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._blocks import in_blocks, rows_within
@@ -23,27 +24,30 @@ from ntk_core.networks.architectures import LayerViews, Network, NetworkParams, 
 from ntk_core.networks.architectures._contractions import in_stretches
 
 DEFAULT_MEMORY = 4 * 2**30  # by an estimate from above: about half of it is used
-LayerKernels = dict[str, Array]
+Inputs1 = Shaped[ArrayLike, "n1 ..."]
+Inputs2 = Shaped[ArrayLike, "n2 ..."]
+Kernel = Float[Array, "n1 n2 C C"]
+LayerKernels = dict[str, Kernel]
 
 
 @overload
 def empirical_ntk(
     net: Network | Apply,
     params: Any,
-    x1: ArrayLike,
-    x2: ArrayLike | None = None,
+    x1: Inputs1,
+    x2: Inputs2 | None = None,
     *,
     per_layer: Literal[False] = False,
     memory_limit: float | None = None,
-) -> Array: ...
+) -> Kernel: ...
 
 
 @overload
 def empirical_ntk(
     net: Network | Apply,
     params: Any,
-    x1: ArrayLike,
-    x2: ArrayLike | None = None,
+    x1: Inputs1,
+    x2: Inputs2 | None = None,
     *,
     per_layer: Literal[True],
     memory_limit: float | None = None,
@@ -53,12 +57,12 @@ def empirical_ntk(
 def empirical_ntk(
     net: Network | Apply,
     params: Any,
-    x1: ArrayLike,
-    x2: ArrayLike | None = None,
+    x1: Inputs1,
+    x2: Inputs2 | None = None,
     *,
     per_layer: bool = False,
     memory_limit: float | None = None,
-) -> Array | LayerKernels:
+) -> Kernel | LayerKernels:
     """K[i, j, a, b] = ⟨∇_w φ_a(f(x1_i)), ∇_w φ_b(f(x2_j))⟩, shape (n1, n2, C, C).
 
     >>> from ntk_core.networks.architectures import FullyConnected
@@ -101,8 +105,12 @@ def empirical_ntk(
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _structured(
-    net: Network, per_layer: bool, params: NetworkParams, x1: Array, x2: Array | None
-) -> Array | LayerKernels:
+    net: Network,
+    per_layer: bool,
+    params: NetworkParams,
+    x1: Shaped[Array, "n1 ..."],
+    x2: Shaped[Array, "n2 ..."] | None,
+) -> Kernel | LayerKernels:
     views1 = layer_views(net, params, x1)
     views2 = views1 if x2 is None else layer_views(net, params, x2)
     return kernels_of_views(net, per_layer, params, views1, views2)
@@ -116,13 +124,13 @@ def _views(net: Network, params: NetworkParams, x: Array) -> LayerViews:
 @partial(jax.jit, static_argnums=(0, 1))
 def _from_views(
     net: Network, per_layer: bool, params: NetworkParams, views1: LayerViews, views2: LayerViews | None
-) -> Array | LayerKernels:
+) -> Kernel | LayerKernels:
     return kernels_of_views(net, per_layer, params, views1, views1 if views2 is None else views2)
 
 
 def kernels_of_views(
     net: Network, per_layer: bool, params: NetworkParams, views1: LayerViews, views2: LayerViews
-) -> Array | LayerKernels:
+) -> Kernel | LayerKernels:
     """The kernel of φ(f), whole or layer by layer, as (n1, n2, C, C)."""
     parts = layer_kernels(net, params, views1, views2)
     if per_layer:
@@ -134,15 +142,17 @@ def kernels_of_views(
 
 
 def pre_output_ntk(
-    net: Network, params: NetworkParams, x1: Array, x2: Array | None = None
-) -> tuple[Array, Array, Array]:
+    net: Network, params: NetworkParams, x1: Shaped[Array, "n1 ..."], x2: Shaped[Array, "n2 ..."] | None = None
+) -> tuple[Kernel, Float[Array, "n1 C"], Float[Array, "n2 C"]]:
     """(kernel of the pre-outputs f, f(x1), f(x2)): shapes (n1, n2, C, C), (n1, C), (n2, C)."""
     views1 = layer_views(net, params, x1)
     views2 = views1 if x2 is None else layer_views(net, params, x2)
     return _total(layer_kernels(net, params, views1, views2)), views1.outputs, views2.outputs
 
 
-def layer_kernels(net: Network, params: NetworkParams, views1: LayerViews, views2: LayerViews) -> LayerKernels:
+def layer_kernels(
+    net: Network, params: NetworkParams, views1: LayerViews, views2: LayerViews
+) -> dict[str, Float[Array, "C n1 C n2"]]:
     """Each trained layer's part of the pre-output kernel, as (C, n1, C, n2)."""
     with jax.default_matmul_precision("highest"):
         return {
@@ -154,11 +164,11 @@ def layer_kernels(net: Network, params: NetworkParams, views1: LayerViews, views
         }
 
 
-def _total(parts: LayerKernels) -> Array:
+def _total(parts: dict[str, Float[Array, "C n1 C n2"]]) -> Kernel:
     return jnp.transpose(jnp.asarray(sum(parts.values())), (1, 3, 0, 2))
 
 
-def through_output(output: str, kernel: Array, f1: Array, f2: Array) -> Array:
+def through_output(output: str, kernel: Kernel, f1: Float[Array, "n1 C"], f2: Float[Array, "n2 C"]) -> Kernel:
     """Kernel of φ(f) from the kernel of f: J(x_i) K(x_i, x_j) J(x_j)ᵀ with J = ∂φ/∂f, all of shape (n1, n2, C, C).
 
     Networks that share parameters and differ only in φ (the linear and the softmax output of Liu et al., Fig. 1) thus

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float
 from scipy.special import roots_hermitenorm
 
 from ntk_core.networks.architectures import activation_function
@@ -22,7 +23,9 @@ NUM_NODES = 256
 _SLOPES = {"relu": 0.0, "leaky_relu": 0.01, "identity": 1.0}  # on the negative side; 1 on the positive
 
 
-def pair_expectations(name: str, cov: Array, variance1: Array, variance2: Array) -> tuple[Array, Array]:
+def pair_expectations(
+    name: str, cov: Float[Array, "..."], variance1: Float[Array, "..."], variance2: Float[Array, "..."]
+) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """(E[σ(u)σ(v)], E[σ'(u)σ'(v)]) for covariances and variances of shapes that broadcast to that of ``cov``."""
     if name in _SLOPES:
         return _leaky_relu(_SLOPES[name], cov, variance1, variance2)
@@ -85,7 +88,7 @@ def _coefficients(function, variance: Array) -> Array:  # type: ignore[no-untype
 
 
 @cache
-def _hermite() -> tuple[np.ndarray, np.ndarray]:
+def _hermite() -> tuple[Float[np.ndarray, " N"], Float[np.ndarray, "N N"]]:
     """Gauss–Hermite nodes x (N,) and weights · h_k(x), (N, N), k = 0 … N−1.
 
     With the weights' square roots inside the recursion h stays of order one, where h_k alone would overflow.

@@ -8,30 +8,34 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float, Shaped
 
 Apply = Callable[[Any, Array], Array]
 
 
-def split_inexact(params: Any) -> tuple[list[Array], Callable[[list[Array]], Any]]:
+def split_inexact(params: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
     """(floating-point leaves, a function that puts new ones in their place); masks and counters stay as they are."""
     leaves, structure = jax.tree.flatten(params)
     moves = [hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves]
 
-    def restore(moving: list[Array]) -> Any:
+    def restore(moving: list[Any]) -> Any:
         new = iter(moving)
         return jax.tree.unflatten(structure, [next(new) if m else leaf for m, leaf in zip(moves, leaves, strict=True)])
 
     return [leaf for m, leaf in zip(moves, leaves, strict=True) if m], restore
 
 
-def generic_ntk(apply: Apply, params: Any, x1: Array, x2: Array | None = None) -> Array:
+def generic_ntk(
+    apply: Apply, params: Any, x1: Shaped[ArrayLike, "n1 ..."], x2: Shaped[ArrayLike, "n2 ..."] | None = None
+) -> Float[Array, "n1 n2 C C"]:
     """K[i, j, a, b] = Σ_w (∂f_a(x1_i)/∂w)(∂f_b(x2_j)/∂w), shape (n1, n2, C, C), from explicit Jacobians.
 
     Needs memory for n·C·p numbers; it is the route for callables that are not a ``Network``, and the tests' oracle.
     """
     moving, restore = split_inexact(params)
 
-    def jacobian(x: Array) -> list[Array]:
+    def jacobian(x: Any) -> list[Float[Array, "n C size"]]:
         leaves = jax.jacrev(lambda w: apply(restore(w), x))(moving)
         return [leaf.reshape(*leaf.shape[:2], -1) for leaf in leaves]
 

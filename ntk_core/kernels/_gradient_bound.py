@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from jax.typing import ArrayLike
+from jaxtyping import Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import DAGNetwork
@@ -18,7 +19,7 @@ HOMOGENEOUS = {
 }
 
 
-def gradient_norm_bound(net: DAGNetwork, x: ArrayLike) -> float:
+def gradient_norm_bound(net: DAGNetwork, x: Shaped[ArrayLike, "..."]) -> float:
     """A lower bound of E_{w₀} ‖∇_w f_k(w₀; x)‖² for any output k, hence of E λ_min(K(w₀)) for a single input ``x``.
 
     ‖∇f_k‖² is at least the part of the output layer, the mean of α_u² over the neurons u that the output sees. With

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
+from jaxtyping import Float, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._gaussian import mean, pair_expectations
@@ -83,7 +84,9 @@ class Positions:
         return jnp.expand_dims(variance, tuple(range(variance.ndim - self.axes, variance.ndim)))
 
 
-def infinite_width_ntk(net: Network, x1: ArrayLike, x2: ArrayLike | None = None) -> Array:
+def infinite_width_ntk(
+    net: Network, x1: Shaped[ArrayLike, "n1 ..."], x2: Shaped[ArrayLike, "n2 ..."] | None = None
+) -> Float[Array, "n1 n2"]:
     """lim_{m→∞} of the tangent kernel of one output, shape (n1, n2); kernels between different outputs vanish.
 
     For :class:`FullyConnected`, :class:`ResNet` and convolutional networks with linear output in the NTK
@@ -139,7 +142,7 @@ def _needs_all_pairs(net: Network) -> bool:
 
 
 @partial(jax.jit, static_argnums=0)
-def _kernel(net: Stack, x1: Array, x2: Array) -> Array:
+def _kernel(net: Stack, x1: Shaped[Array, "n1 ..."], x2: Shaped[Array, "n2 ..."]) -> Float[Array, "n1 n2"]:
     if isinstance(net, Convolutional):
         positions = Positions(net.dimensions, _needs_all_pairs(net))
     else:

@@ -13,7 +13,7 @@ from dashboard.views.navigation import PAGES
 from tests.browser.conftest import READY
 from tests.browser.faults import faults
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 60_000
 # What Streamlit itself draws and no page can mend: (rule, part of the selector or of the HTML) → why.
 NOT_OURS: dict[tuple[str, str], str] = {}

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import wait_until
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 QUICK = "/architectures?widths=2,4&num_seeds=2&dataset.num_samples=6&training.max_steps=20"
 TIMEOUT_MS = 60_000
 SHOWN = """(() => {

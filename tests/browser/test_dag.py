@@ -10,7 +10,7 @@ from playwright.sync_api import TimeoutError, expect
 from ntk_core.networks.graphs import bottleneck_layer_graph, graph_data
 from tests.browser.conftest import READY
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 60_000
 NARROW = "All 1,024 neurons of group b have in-degree 4 (from a) at every width: not wide."
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.browser.conftest import wait_until
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 60_000
 MOVING = "Array.from(document.querySelectorAll('.js-plotly-plot')).find(chart => chart.layout?.sliders?.length)"
 SHOWN_STEP = f"{MOVING}.layout.sliders[0].active"

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import wait_until
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 # One point that takes long enough to be watched.
 SLOW = (
     "/early_time?preset=hu-fig2&values=512&dataset.num_samples=1000&training.max_steps=20000&training.learning_rate=0.5"

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import wait_until
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 QUICK = "/hessian?networks=linear,bottleneck&widths=4,8&num_seeds=2&num_trained=1&num_inputs=1&dataset.num_samples=6"
 TIMEOUT_MS = 90_000
 WIDTHS = """(() => {

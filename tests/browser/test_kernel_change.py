@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from dashboard.views.navigation import PAGES
 from tests.browser.conftest import READY, wait_until
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 # Three quick widths, then one that takes long enough to be stopped: no run reaches the threshold.
 SWEEP = "/kernel_change?widths=2,3,4,30000&training.max_steps=5000&training.loss_threshold=1e-9&outputs=linear,tanh"
 TIMEOUT_MS = 60_000

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from dashboard.views.lecture.steps import STEPS
 from tests.browser.conftest import READY, wait_until
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 30_000
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 90_000
 QUICK = {
     "/optimization?widths=8,9&num_seeds=1&rates=2,100000&outputs=leaky_softplus&dataset.num_samples=4": "2 widths",

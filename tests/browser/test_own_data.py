@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import READY, wait_until
 from tests.data.uploads.files import arrays, blobs, flowers, pets
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 60_000
 
 

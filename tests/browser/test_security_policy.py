@@ -9,7 +9,7 @@ import pytest
 
 from dashboard.views.navigation import PAGES
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 FIGURE = ".js-plotly-plot .main-svg"
 NO_PLOT = ("overview", "lecture", "glossary", "own_data", "results")  # at first: words, pictures, forms
 

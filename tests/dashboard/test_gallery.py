@@ -31,6 +31,7 @@ def test_a_gallery_result_is_that_of_its_preset_and_says_where_it_comes_from(nam
     assert result.provenance.data_sha256
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in KERNEL_CHANGES if name != "liu-fig1-right"])
 def test_one_point_of_the_gallery_is_found_again(name):
     """The smallest width and first seed, computed anew; liu-fig1-right has one large width, with the runs of left."""
@@ -102,6 +103,7 @@ def test_behind_a_linear_output_network_and_linear_model_approach_like_the_root_
     assert min(gap for _, gap in roots["swish"]) > 0.1
 
 
+@pytest.mark.slow
 def test_the_smallest_point_beside_its_linear_model_is_found_again():
     shown = gallery_result("liu-true-and-linearized")
     settings = {"widths": [shown.spec.widths[0]], "num_seeds": 1, "outputs": ["linear"]}

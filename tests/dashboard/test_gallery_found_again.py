@@ -80,6 +80,7 @@ def test_training_at_one_width_shows_the_runs_of_the_sweep_over_widths():
     assert sorted(point.runs, key=identity) == sorted(sweep[point.width].runs, key=identity)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BEGUN)
 def test_the_cheapest_point_begins_as_it_is_shown(name, quick_compilation):
     shown = gallery_result(name)

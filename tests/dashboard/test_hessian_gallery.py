@@ -25,12 +25,19 @@ def test_every_preset_of_hessians_has_a_small_figure(name):
     assert (GALLERY / f"{name}.json").stat().st_size < 300_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HESSIANS)
 def test_the_first_hessian_of_the_gallery_is_found_again(name):
     """The smallest width, first network and first seed, computed anew."""
     shown = gallery_result(name)
     changed = {"widths": [shown.spec.widths[0]], "num_seeds": 1}
-    quick = {"networks": [shown.spec.networks[0].model_dump()], "radii": [], "num_trained": 0, "bounds": False, "blocks": False}
+    quick = {
+        "networks": [shown.spec.networks[0].model_dump()],
+        "radii": [],
+        "num_trained": 0,
+        "bounds": False,
+        "blocks": False,
+    }
     *_, ended = experiments.run(with_settings(shown.spec, {**changed, **quick}))
     (again,), before = ended.result.points[0].runs, shown.points[0].runs[0]
     assert again.norm == pytest.approx(before.norm, rel=1e-3)

@@ -14,7 +14,7 @@ from dashboard.views.lecture import exact_figures as lecture_exact
 from dashboard.views.lecture.parts import ARROWS, CLICKER, PRESENT_KEY
 from dashboard.views.lecture.steps import STEPS, named_option, option_name, step_index
 from dashboard.views.navigation import PAGES
-from dashboard.words.explanations import VEILED_KEY
+from dashboard.words.pages import VEILED_KEY, figure_words
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import fit_power_law
 from ntk_core.runs import PRESETS, mean
@@ -84,7 +84,7 @@ def test_every_step_opens_by_its_link_and_shows_its_answer_only_when_asked(step)
     assert why in words(app)
     assert not app.get("button_group")[0].proto.disabled
     assert len(app.get("plotly_chart")) == 1
-    assert step.finite_width.replace("\\", "") in words(app)
+    assert figure_words(f"lecture.{step.name}").finite_width.replace("\\", "") in words(app)
 
 
 def test_a_wrong_prediction_is_told_with_the_right_answer():

@@ -48,18 +48,21 @@ def sup_changes(result, output):
     return [(point.width, run.sup_change) for point in result.points for run in point.of(output)]
 
 
+@pytest.mark.slow
 def test_kernel_of_the_linear_output_stops_moving_as_the_width_grows(figure):
     widths, changes = zip(*sup_changes(figure, "linear"), strict=True)
     fit = fit_power_law(widths, changes)
     assert fit.exponent + fit.interval < -0.4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["softmax", "swish"])
 def test_kernel_of_a_nonlinear_output_moves_at_every_width(figure, output):
     assert {width for width, _ in sup_changes(figure, output)} == {100, 1000, 10_000}
     assert all(change > 0.3 for _, change in sup_changes(figure, output))
 
 
+@pytest.mark.slow
 def test_linear_and_softmax_output_share_one_set_of_parameters(figure):
     for point in figure.points:
         for linear, softmax in zip(point.of("linear"), point.of("softmax"), strict=True):
@@ -71,6 +74,7 @@ def test_linear_and_softmax_output_share_one_set_of_parameters(figure):
             assert linear.change != softmax.change
 
 
+@pytest.mark.slow
 def test_converged_runs_are_below_the_threshold_and_others_are_marked(figure):
     for point in figure.points:
         for each in point.runs:
@@ -79,6 +83,7 @@ def test_converged_runs_are_below_the_threshold_and_others_are_marked(figure):
             assert each.change[0] == 0
 
 
+@pytest.mark.slow
 def test_numbers_equal_those_of_a_plain_script(figure):
     """The same science in plain JAX: Jacobian contraction, its own networks, losses and loop."""
     spec = with_settings(figure.spec, {"widths": [100]})

@@ -48,6 +48,7 @@ def test_points_are_pairs_of_width_and_scale():
     assert point.key == keys[0]
 
 
+@pytest.mark.slow
 def test_scale_makes_lazy_what_starts_at_zero_by_moving_the_weights_less(points):
     for of in (lambda run: run.kappa, lambda run: run.distance, lambda run: run.largest_distance):
         law = along_scales(points, "linear", "subtracted", of)
@@ -58,6 +59,7 @@ def test_scale_makes_lazy_what_starts_at_zero_by_moving_the_weights_less(points)
     assert change.exponent < -0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["kappa", "distance", "sup_change"])
 def test_scale_leaves_the_order_of_what_does_not_start_at_zero(points, name):
     """From |f(w₀) − y| it comes down to |f(w₀)|, once; with f(w₀) = 0 everything is divided by 32."""
@@ -68,6 +70,7 @@ def test_scale_leaves_the_order_of_what_does_not_start_at_zero(points, name):
             assert lowest < getattr(after, name) / getattr(before, name) < highest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["random", "subtracted"])
 def test_width_makes_linear_while_the_distance_stays(points, start):
     distance = along_widths(points, "linear", start, lambda run: run.distance)
@@ -130,6 +133,7 @@ def test_kappa_of_a_number_to_be_learned_is_that_of_full_hessians_and_gradients(
     assert laziness(net, params, data).kappa == pytest.approx(np.mean(kappas), rel=1e-7)
 
 
+@pytest.mark.slow
 def test_summary_tells_the_exponents_of_both_roads(points):
     words = summary(SPEC, points)
     assert "linear output, subtracted start, κ: ∝ α^(-1.0" in words

@@ -11,7 +11,7 @@ from benchmarks.drills.report import own_data, spread
 from benchmarks.drills.secrets import Secrets
 from benchmarks.drills.sweeps import growth
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")]
 
 
 def test_kills_of_server_and_workers_lose_no_point_and_every_job_goes_on():

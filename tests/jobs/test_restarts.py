@@ -20,6 +20,8 @@ import sys, time
 from dashboard.jobs import Jobs
 from ntk_core.runs import parse_spec
 from ntk_core.runs.store import Store
+
+pytestmark = pytest.mark.slow
 jobs = Jobs(Store(sys.argv[1]), num_workers=1, num_spare=0)
 ids = [jobs.submit(parse_spec(text)) for text in sys.argv[2:]]
 while not jobs.snapshot(ids[0]).points:

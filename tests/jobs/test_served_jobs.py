@@ -15,7 +15,11 @@ from benchmarks.drills.served_app import ServedApp, served_app
 
 PAGE = "kernel_change"
 QUICK = "widths=5,10&num_seeds=1&outputs=linear&training.max_steps=20"
-pytestmark = [pytest.mark.skipif(os.name != "posix", reason="signals of POSIX"), pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name != "posix", reason="signals of POSIX"),
+    pytest.mark.timeout(300),
+]
 
 
 def test_sessions_share_equal_sweeps_while_others_look_around():

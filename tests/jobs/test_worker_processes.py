@@ -48,6 +48,7 @@ def test_a_job_whose_worker_is_killed_says_why_and_goes_on_by_itself(jobs, long,
     assert wait_for(jobs, job_id, ended).points == kept
 
 
+@pytest.mark.slow
 @posix
 def test_a_crash_names_its_signal(jobs, long, wait_for):
     job_id = jobs.submit(long(seed=21))
@@ -58,6 +59,7 @@ def test_a_crash_names_its_signal(jobs, long, wait_for):
     wait_for(jobs, job_id, ended)
 
 
+@pytest.mark.slow
 @posix
 def test_a_job_that_kills_every_worker_at_one_point_fails_with_the_reason_and_its_points(jobs, long, tiny, wait_for):
     job_id = jobs.submit(long(seed=28))
@@ -76,6 +78,7 @@ def test_a_job_that_kills_every_worker_at_one_point_fails_with_the_reason_and_it
     assert wait_for(jobs, jobs.submit(tiny(seed=20)), ended).status == "completed"
 
 
+@pytest.mark.slow
 @posix
 def test_a_worker_that_does_not_listen_is_killed_after_the_grace(shared_store_file, long, tiny, wait_for):
     jobs = Jobs(Store(shared_store_file), num_workers=1, grace_s=0.5)
@@ -95,6 +98,7 @@ def test_a_worker_that_does_not_listen_is_killed_after_the_grace(shared_store_fi
         jobs.shutdown()
 
 
+@pytest.mark.slow
 @posix
 def test_workers_killed_while_idle_harm_no_job_and_are_replaced(jobs, tiny, wait_for):
     wait_for(jobs, jobs.submit(tiny(seed=23)), ended)
@@ -107,6 +111,7 @@ def test_workers_killed_while_idle_harm_no_job_and_are_replaced(jobs, tiny, wait
     assert set(jobs.worker_pids()).isdisjoint(before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bound", "value"), [("MAX_JOBS", 1), ("MAX_GROWN_BYTES", -1)])
 def test_a_worker_is_replaced_after_so_many_jobs_or_so_much_memory(jobs, tiny, wait_for, monkeypatch, bound, value):
     monkeypatch.setattr(f"dashboard.jobs._pool.{bound}", value)
@@ -127,6 +132,7 @@ def test_a_worker_is_replaced_after_so_many_jobs_or_so_much_memory(jobs, tiny, w
     assert wait_for(jobs, jobs.submit(tiny(seed=1_700 + value)), ended).status == "completed"
 
 
+@pytest.mark.slow
 @posix
 def test_workers_die_with_a_killed_server(tmp_path):
     script = (

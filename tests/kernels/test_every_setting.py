@@ -1,4 +1,9 @@
-"""Structured kernels against explicit Jacobians for every architecture × output × parameterization × trained subset."""
+"""Structured kernels against explicit Jacobians under every setting of a network.
+
+The settings are independent: an output function is applied after the layers, a trained subset keeps the parts of its
+layers, and a parameterization is a matter of each layer (tests/networks/architectures/test_layers.py). Each law is
+checked by itself, every architecture meets several settings, and the whole grid is a slow test.
+"""
 
 import functools
 import itertools
@@ -8,18 +13,67 @@ import jax
 import numpy as np
 import pytest
 
-from ntk_core.kernels import empirical_ntk
-from ntk_core.networks.architectures import merge
+from ntk_core.kernels import empirical_ntk, generic_ntk, pre_output_ntk
+from ntk_core.networks.architectures import merge, output_function
 from tests.cases import (
     ARCHITECTURES,
     FAST_COMPILE,
     OUTPUTS,
     PARAMETERIZATIONS,
+    SETTINGS_MET,
     TRAINED,
     Case,
     inputs,
     random_params,
 )
+
+WITH_SEVERAL_OUTPUTS = [case for case in ARCHITECTURES if case.name in ("deep", "conv-1d", "graph")]
+
+
+@pytest.mark.parametrize("case", SETTINGS_MET, ids=lambda case: case.name)
+def test_structured_kernel_is_that_of_explicit_jacobians_under_some_settings(case, x64):
+    params, x = random_params(case), inputs(case, 3)
+
+    @functools.partial(jax.jit, compiler_options=FAST_COMPILE)
+    def both(params):
+        trained, fixed = case.net.partition(params)
+        oracle = generic_ntk(lambda w, x: case.net.apply(merge(w, fixed), x), trained, x)
+        return empirical_ntk(case.net, params, x), oracle
+
+    _compare(*map(np.asarray, both(params)), constant=_is_constant(case.net, case.net.output))
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("case", WITH_SEVERAL_OUTPUTS, ids=lambda case: case.name)
+def test_an_output_function_is_a_map_after_the_layers(case, output, x64):
+    params, x = random_params(case), inputs(case, 3)
+
+    @functools.partial(jax.jit, compiler_options=FAST_COMPILE)
+    def both(params):
+        before, f, _ = pre_output_ntk(case.net, params, x)
+        slopes = jax.vmap(jax.jacfwd(output_function(output)))(f)
+        return empirical_ntk(replace(case.net, output=output), params, x), before, slopes
+
+    kernel, before, slopes = both(params)
+    expected = np.einsum("iac,ijcd,jbd->ijab", slopes, before, slopes)
+    np.testing.assert_allclose(kernel, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("case", ARCHITECTURES[::4], ids=lambda case: case.name)
+def test_a_trained_subset_keeps_the_parts_of_its_layers(case, x64):
+    params, x = random_params(case), inputs(case, 3)
+    nets = {subset: replace(case.net, trained=subset) for subset in TRAINED}
+
+    @functools.partial(jax.jit, compiler_options=FAST_COMPILE)
+    def kernels(params):
+        parts = empirical_ntk(nets["all"], params, x, per_layer=True)
+        return parts, {subset: empirical_ntk(net, params, x) for subset, net in nets.items()}
+
+    parts, found = kernels(params)
+    for subset in TRAINED:
+        expected = sum(np.asarray(parts[name]) for name in _trained(case, subset))
+        np.testing.assert_allclose(found[subset], expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
+
 
 CASES = [
     Case(f"{case.name}-{parameterization}", replace(case.net, parameterization=parameterization), case.input_shape)
@@ -64,18 +118,29 @@ def _gram(jacobian, names):
     return np.einsum("iap,jbp->ijab", rows, rows)
 
 
+def _is_constant(net, output):
+    """The softmax of one output is always 1."""
+    return output == "softmax" and net.num_outputs == 1
+
+
+def _compare(structured, oracle, constant):
+    """The same matrix, symmetric and without negative eigenvalues; only rounding where the output is constant."""
+    scale = np.abs(oracle).max()
+    if constant:
+        assert max(scale, np.abs(structured).max()) < 1e-12
+        return
+    assert scale > 0
+    # Float64 sums of at most a few hundred products: 1e-10 leaves five digits for the order of summation.
+    np.testing.assert_allclose(structured, oracle, rtol=1e-10, atol=1e-10 * scale)
+    num_inputs, _, num_outputs, _ = structured.shape
+    matrix = structured.transpose(0, 2, 1, 3).reshape([num_inputs * num_outputs] * 2)
+    np.testing.assert_allclose(matrix, matrix.T, rtol=0, atol=1e-12 * scale)
+    lowest = np.linalg.eigvalsh((matrix + matrix.T) / 2)[0]
+    assert lowest >= -1e-12 * scale * len(matrix)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_structured_kernel_is_that_of_explicit_jacobians_for_every_output_and_trained_subset(case, x64):
-    for setting, (structured, oracle) in _kernels(case).items():
-        scale = np.abs(oracle).max()
-        if setting[0] == "softmax" and case.net.num_outputs == 1:  # always 1, so its kernel is nothing but rounding
-            assert max(scale, np.abs(structured).max()) < 1e-12
-            continue
-        assert scale > 0, setting
-        # Float64 sums of at most a few hundred products: 1e-10 leaves five digits for the order of summation.
-        np.testing.assert_allclose(structured, oracle, rtol=1e-10, atol=1e-10 * scale, err_msg=str(setting))
-        num_inputs, _, num_outputs, _ = structured.shape
-        matrix = structured.transpose(0, 2, 1, 3).reshape([num_inputs * num_outputs] * 2)
-        np.testing.assert_allclose(matrix, matrix.T, rtol=0, atol=1e-12 * scale, err_msg=str(setting))
-        lowest = np.linalg.eigvalsh((matrix + matrix.T) / 2)[0]
-        assert lowest >= -1e-12 * scale * len(matrix), setting
+    for (output, _), (structured, oracle) in _kernels(case).items():
+        _compare(structured, oracle, constant=_is_constant(case.net, output))

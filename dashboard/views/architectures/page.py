@@ -13,7 +13,7 @@ from dashboard.views.architectures.comparison import check_both
 from dashboard.views.architectures.kernels import kernels
 from dashboard.views.architectures.networks import networks
 from dashboard.views.architectures.pair_panel import PairShown, attach_pair, job_query, live_pair, pair_bar
-from dashboard.words.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
+from dashboard.words.pages import CHANGES, SHOWS, says
 from dashboard.words.sentences import typeset
 from ntk_core.pairs import PAIRS, PARTS
 
@@ -48,8 +48,8 @@ def draw(shown: PairShown) -> None:
         with column:
             words = figures.takeaway(points, output, measure)
             chart(figure, f"{PAGE}.{measure.name}", words, rows, figures.caption(points, output, measure))
-    for column, answers in zip(st.columns(2, gap="medium"), (WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS), strict=True):
-        column.markdown(answers[PAGE])
+    for column, heading in zip(st.columns(2, gap="medium"), (SHOWS, CHANGES), strict=True):
+        column.markdown(says(PAGE, heading))
     kernels(PAGE, identity, points, output, styles, first.spec.dataset.num_samples)
 
 

@@ -10,7 +10,7 @@ from dashboard.components.run_panel import Shown
 from dashboard.views.dag import figures as figures
 from dashboard.views.dag.graph_editor import graph_editor
 from dashboard.views.dag.graph_view import graph_view
-from dashboard.words.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
+from dashboard.words.pages import CHANGES, SHOWS, says
 from ntk_core.experiments.dag.spec import DAGSpec
 
 PAGE = "dag"
@@ -46,8 +46,8 @@ def draw(shown: Shown) -> None:
         for column, each in zip(st.columns(2, gap="medium"), pictures[first : first + 2], strict=False):
             with column:
                 chart(each.figure, f"{PAGE}.{each.name}", each.words, figures.rows(points), each.caption)
-    for column, answers in zip(st.columns(2, gap="medium"), (WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS), strict=True):
-        column.markdown(answers[PAGE])
+    for column, heading in zip(st.columns(2, gap="medium"), (SHOWS, CHANGES), strict=True):
+        column.markdown(says(PAGE, heading))
 
 
 def editor(form: SpecForm[DAGSpec]) -> None:

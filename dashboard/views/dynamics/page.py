@@ -12,7 +12,7 @@ from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.views.dynamics import figures as figures
 from dashboard.views.dynamics.panels import Panel, panels
-from dashboard.words.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
+from dashboard.words.pages import CHANGES, SHOWS, says
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.settings.vocabulary import METHODS
 
@@ -50,8 +50,8 @@ def draw(shown: Shown) -> None:
         with column:
             st.subheader(panel.title, anchor=False)
             chart(panel.figure, f"{PAGE}.figure.{panel.name}", panel.alt, panel.rows, panel.caption)
-    for column, words in zip(columns[2:], (WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS), strict=True):
-        column.markdown(words[PAGE])
+    for column, heading in zip(columns[2:], (SHOWS, CHANGES), strict=True):
+        column.markdown(says(PAGE, heading))
 
 
 def show() -> None:

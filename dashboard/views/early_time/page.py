@@ -6,7 +6,7 @@ from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group
 from dashboard.components.run_panel import Shown
 from dashboard.views.early_time.parts import against, constants, kernels, training
-from dashboard.words.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
+from dashboard.words.pages import CHANGES, SHOWS, says
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 
 PAGE = "early_time"
@@ -34,10 +34,10 @@ def draw(shown: Shown) -> None:
             kernels(PAGE, shown)
         if any(point.runs for point in shown.points):
             against(PAGE, shown)
-        st.markdown(WHAT_TO_SEE[PAGE])
+        st.markdown(says(PAGE, SHOWS))
     with right:
         constants(PAGE, shown)
-        st.markdown(WHY_FINITE_WIDTH_DIFFERS[PAGE])
+        st.markdown(says(PAGE, CHANGES))
 
 
 def show() -> None:

@@ -14,22 +14,11 @@ from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.views.early_time import figures as early_time
 from dashboard.views.early_time import sweep_figures as early_sweep
+from dashboard.words.pages import prose
 from ntk_core.experiments.early_time.result import EarlyPoint
 from ntk_core.settings.vocabulary import ACTIVATIONS
 
 _WORDS = {"width": "m", "input_dim": "d"}
-_FORMULAS = r"""
-At rates $\eta_1$ and $\eta_2$ of the layers, with $s = \|x\|/\sqrt d - 1$, the network follows a linear function of
-
-1. the input, $\ \sqrt{\eta_1+\eta_2}\;\zeta\,x/\sqrt d$,
-2. a constant, $\ \sqrt{\eta_1+\eta_2/2}\;\nu/\sqrt d$,
-3. its norm, $\ \sqrt{\eta_2}\,(\vartheta_0+\vartheta_1 s+\vartheta_2 s^2)$.
-
-$\zeta = E[\varphi'(g)]$, $\nu = \vartheta_1\sqrt{\mathrm{Tr}[\Sigma^2]/d}$,
-$\vartheta_0 = E[\varphi(g)]$, $\vartheta_1 = E[g\varphi'(g)]$, $\vartheta_2 = E[(g^3/2-g)\varphi'(g)]$,
-$g \sim N(0,1)$.
-"""
-_DEEP = "With more hidden layers the weights come from derivatives of the kernel of infinite width instead."
 
 
 def training(page: str, shown: Shown, left: DeltaGenerator, right: DeltaGenerator) -> None:
@@ -91,7 +80,9 @@ def kernels(page: str, shown: Shown) -> None:
 def constants(page: str, shown: Shown) -> None:
     """The linear model with its formulas and numbers."""
     st.subheader("The linear model", anchor=False)
-    st.markdown(_FORMULAS + (_DEEP if shown.spec.network.num_hidden > 1 else ""))
+    st.markdown(prose(page, "The linear model"))
+    if shown.spec.network.num_hidden > 1:
+        st.markdown(prose(page, "More hidden layers"))
     rows = early_sweep.constant_rows(shown.points[0])
     st.dataframe(rows, hide_index=True, key=f"{page}.constants", alt="Moments of the activation, by name.")
 

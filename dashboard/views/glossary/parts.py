@@ -6,7 +6,7 @@ import streamlit as st
 
 from dashboard.components import session
 from dashboard.views.navigation import PAGES
-from dashboard.words.glossary import GLOSSARY, Entry, entry_of, search
+from dashboard.words.glossary import Entry, entry_of, search
 from dashboard.words.sentences import plain
 from ntk_core.errors import InvalidInput
 
@@ -32,7 +32,7 @@ def glossary(page: str) -> None:
     session.show_address(page, {**({"term": chosen} if chosen else {}), **({"search": text} if text else {})})
     if chosen:
         with st.container(border=True):
-            _show(page, GLOSSARY[chosen])
+            _show(page, entry_of(chosen))
     found = [entry for entry in search(text) if entry.name != chosen]
     st.caption(f"{len(found)} {'other ' * bool(chosen)}{'word' if len(found) == 1 else 'words'}")
     columns = st.columns(2, gap="large")

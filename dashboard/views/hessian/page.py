@@ -10,7 +10,7 @@ from dashboard.components.run_panel import Shown
 from dashboard.components.words_table import words_table
 from dashboard.views.hessian import figures as figures
 from dashboard.views.hessian.parts import balls, one_network, show_chart
-from dashboard.words.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
+from dashboard.words.pages import CHANGES, SHOWS, says
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.runs import PRESETS as PAPERS
 
@@ -36,7 +36,7 @@ def draw(shown: Shown) -> None:
     with left:
         norms = once(f"{PAGE}.norms", shown.identity, lambda view: figures.against_width(points, view), view)
         show_chart(PAGE, norms)
-        st.markdown(WHAT_TO_SEE[PAGE])
+        st.markdown(says(PAGE, SHOWS))
     trained = figures.trained_lines(points)
     if trained:
         with right:
@@ -44,7 +44,7 @@ def draw(shown: Shown) -> None:
             show_chart(PAGE, once(f"{PAGE}.changes", shown.identity, lambda: figures.change_against_width(points)))
     else:
         one_network(PAGE, shown, right)
-    right.markdown(WHY_FINITE_WIDTH_DIFFERS[PAGE])
+    right.markdown(says(PAGE, CHANGES))
     st.subheader("Table 1, measured", anchor=False)
     words_table(figures.table_rows(points), "With 95% intervals; the verdict is that of ‖H‖ / ‖∇f‖².")
     balls(PAGE, shown)

@@ -13,7 +13,7 @@ from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.views.hessian import figures as figures
 from dashboard.views.hessian import part_figures as parts
-from dashboard.words.explanations import INFINITY_AND_TWO_NORM
+from dashboard.words.pages import says
 from ntk_core.experiments.hessian.network import titles
 from ntk_core.experiments.hessian.result import HessianPoint
 
@@ -62,7 +62,7 @@ def one_network(page: str, shown: Shown, beside: DeltaGenerator | None = None) -
     if quantities is not None:
         with left if beside else right:
             show_chart(page, quantities)
-            st.markdown(INFINITY_AND_TWO_NORM)
+            st.markdown(says(page, "Why do Hessian and gradient scale differently?"))
     if blocks is not None:
         with right if beside or quantities is None else left:
             show_chart(page, blocks)

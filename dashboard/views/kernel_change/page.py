@@ -10,7 +10,7 @@ from dashboard.components.forms import Group
 from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.views.kernel_change import figures as figures
-from dashboard.words.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
+from dashboard.words.pages import CHANGES, SHOWS, says
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 
 PAGE = "kernel_change"
@@ -48,10 +48,10 @@ def draw(shown: Shown) -> None:
         st.subheader("Against width", anchor=False)
         rows = figures.width_rows(shown.points)
         chart(against_width, f"{PAGE}.against_width", words[0], rows, figures.caption(shown.points))
-        st.markdown(WHAT_TO_SEE[PAGE])
+        st.markdown(says(PAGE, SHOWS))
     with right:
         chart(against_time, f"{PAGE}.against_time", words[1], figures.time_rows(point), figures.caption([point]))
-        st.markdown(WHY_FINITE_WIDTH_DIFFERS[PAGE])
+        st.markdown(says(PAGE, CHANGES))
 
 
 def show() -> None:

@@ -12,7 +12,7 @@ from dashboard.components.forms import Group
 from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.views.lazy import figures as figures
-from dashboard.words.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
+from dashboard.words.pages import CHANGES, SHOWS, says
 from ntk_core.experiments.lazy.spec import LazySpec
 
 PAGE = "lazy"
@@ -53,7 +53,7 @@ def draw(shown: Shown) -> None:
             st.subheader(HEADINGS[index], anchor=False)
             chart(pictures[index], f"{PAGE}.figure{index + 1}", words[index], figures.rows(points), below[index])
             if index < 2:
-                st.markdown((WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS)[index][PAGE])
+                st.markdown(says(PAGE, (SHOWS, CHANGES)[index]))
 
 
 def show() -> None:

@@ -15,7 +15,7 @@ from dashboard.components.chart import chart, shown_charts
 from dashboard.components.gallery import gallery_result
 from dashboard.components.provenance import provenance_footer
 from dashboard.views.lecture.steps import STEPS, Step, named_option, option_name, step_index
-from dashboard.words.explanations import VEILED_KEY
+from dashboard.words.pages import VEILED_KEY
 from dashboard.words.sentences import plain
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS

@@ -12,7 +12,7 @@ from dashboard.components.forms import Group
 from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.views.optimization import figures as figures
-from dashboard.words.explanations import WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS
+from dashboard.words.pages import CHANGES, SHOWS, says
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 
 PAGE = "optimization"
@@ -57,7 +57,7 @@ def draw(shown: Shown) -> None:
             rows = by_run if index == 1 else by_step
             chart(pictures[index], f"{PAGE}.figure{index + 1}", words[index], rows, below[index])
             if index < 2:
-                st.markdown((WHAT_TO_SEE, WHY_FINITE_WIDTH_DIFFERS)[index][PAGE])
+                st.markdown(says(PAGE, (SHOWS, CHANGES)[index]))
 
 
 def show() -> None:

@@ -12,7 +12,7 @@ from dashboard.views.kernel_change import figures as kernel_change
 from dashboard.views.navigation import PAGES
 from dashboard.views.overview.living import living_picture
 from dashboard.views.overview.thumbnails import page_thumbnail
-from dashboard.words.figure_words import CHANGE_FORMULA
+from dashboard.words.pages import SHOWS, figure_words, prose
 
 TITLE = "When does a wide network become linear?"
 SHOWN = "liu-fig1-left"
@@ -31,18 +31,14 @@ def living(page: str) -> None:
     result = gallery_result(SHOWN)
     picture, words = st.columns([7, 5], gap="large", vertical_alignment="center")
     with words:
-        st.markdown(
-            "A network whose tangent kernel stays where it was while it learns is a linear model in its weights. "
-            "Behind a **linear output** wide networks come ever closer to that. Behind a softmax or swish they never "
-            "do."
-        )
+        st.markdown(prose(page, SHOWS))
         _questions()
     if result is None:
         return
     takeaway = kernel_change.takeaway(result.points)
     with picture:
         st.image(living_picture(result.points), width="stretch", alt=takeaway)
-        st.caption(CHANGE_FORMULA)
+        st.caption(figure_words("kernel_change.against_width").formula)
         with st.expander("The numbers", icon=":material/table:"):
             rows = kernel_change.width_rows(result.points)
             st.dataframe(rows, hide_index=True, alt=takeaway, key=f"{page}.numbers")

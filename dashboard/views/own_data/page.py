@@ -3,6 +3,7 @@
 import streamlit as st
 
 from dashboard.views.own_data.bring_data import bring_data, list_brought
+from dashboard.words.pages import SHOWS, prose
 
 PAGE = "own_data"
 
@@ -10,9 +11,6 @@ PAGE = "own_data"
 def show() -> None:
     """The page."""
     st.title("What about your own data?", anchor=False)
-    st.markdown(
-        "Bring a table, arrays or images; say what is to be learned; see what the network sees, and whether its kernel "
-        "stays. The file is read here and never run: pickles, links and archives inside archives are refused."
-    )
+    st.markdown(prose(PAGE, SHOWS))
     bring_data(PAGE)
     list_brought(PAGE)

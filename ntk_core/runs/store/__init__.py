@@ -6,6 +6,7 @@ grows beyond ``LINEARITY_LAB_STORE_BYTES``, the runs that were used longest ago 
 """
 
 from ntk_core.runs.store._database import VARIABLE
+from ntk_core.runs.store._ledger import Ledger, UnfinishedJob
 from ntk_core.runs.store._listing import MIN_PREFIX, STATUSES, RunList, StoredRun
 from ntk_core.runs.store._run_file import Imported, read_runs, write_runs
 from ntk_core.runs.store._store import LIMIT_VARIABLE, Store, StoredPoints
@@ -16,10 +17,12 @@ __all__ = [
     "STATUSES",
     "VARIABLE",
     "Imported",
+    "Ledger",
     "RunList",
     "Store",
     "StoredPoints",
     "StoredRun",
+    "UnfinishedJob",
     "read_runs",
     "write_runs",
 ]

@@ -14,7 +14,8 @@ from ntk_core.runs.store._tables import RUNS
 MIN_PREFIX = 16
 # Longer searches find nothing that shorter ones do not; databases refuse patterns and conditions without end.
 MAX_SEARCH, MAX_WORDS = 400, 12
-STATUSES = ("completed", "cancelled", "failed", "started", "damaged", "older")
+OLDER = "older"
+STATUSES = ("completed", "cancelled", "failed", "started", "damaged", OLDER)
 # All that a list shows, without what is large beside the settings.
 LISTED = tuple(column for column in RUNS.c if column.name not in ("ending", "sha"))
 
@@ -67,7 +68,7 @@ def conditions(
     wanted: list[sa.ColumnElement[bool]] = []
     if experiment:
         wanted.append(RUNS.c.experiment == experiment)
-    if status == "older":
+    if status == OLDER:
         wanted.append(RUNS.c.schema_version != SCHEMA_VERSION)
     elif status:
         wanted += [RUNS.c.status == status, RUNS.c.schema_version == SCHEMA_VERSION]
@@ -89,7 +90,7 @@ def stored_run(row: sa.Row[tuple[object, ...]]) -> StoredRun:
         spec=None if older else intact_spec(row.digest, row.spec),
         experiment=row.experiment,
         swept=row.swept,
-        status="older" if older else row.status,
+        status=OLDER if older else row.status,
         num_points=row.num_points,
         created=row.created,
         used=row.used,

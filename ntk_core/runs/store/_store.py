@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import time
 from collections.abc import Collection, Mapping
@@ -29,14 +30,15 @@ from ntk_core.runs.store._entries import (
     warn,
 )
 from ntk_core.runs.store._eviction import LEASE_S, LIMIT_VARIABLE, evict, limit_from_environment, total_bytes
-from ntk_core.runs.store._listing import LISTED, MIN_PREFIX, RunList, StoredRun, conditions, stored_run
-from ntk_core.runs.store._older import drop_older, read_older
+from ntk_core.runs.store._ledger import Ledger
+from ntk_core.runs.store._listing import LISTED, MIN_PREFIX, OLDER, RunList, StoredRun, conditions, stored_run
 from ntk_core.runs.store._tables import POINTS, RUNS, SET_ASIDE, insert_once
 
 __all__ = ["LIMIT_VARIABLE", "Store", "StoredPoints"]
 
 # A run that is looked at again and again is noted as used this often; more would make every look a write.
 TOUCH_S = 60.0
+_LOG = logging.getLogger(__name__)
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -57,13 +59,11 @@ class Store:
     ):
         self._max_bytes = limit_from_environment() if max_bytes is None else max_bytes
         self._database = Database(str(location or os.environ.get(VARIABLE) or ""), busy_timeout_s)
-        older = self._database.do(read_older)
-        for result in older.results:
-            self.save_result(result)
-        for spec, key, point in older.points:
-            StoredPoints(self, spec).save(key, point)
-        if older.found:
-            self._database.do(drop_older)
+        if num_older := self._database.do(_set_older_aside):
+            _LOG.warning(
+                "%d stored runs are of an older version of the lab; they stay listed as older and are not used.",
+                num_older,
+            )
 
     @property
     def location(self) -> str:
@@ -177,6 +177,10 @@ class Store:
         self._database.do(delete)
         self._database.give_back_space()
 
+    def ledger(self) -> Ledger:
+        """The unfinished jobs of one more server that computes for this store."""
+        return Ledger(self._database)
+
     def close(self) -> None:
         """Close the connections; the store opens new ones when it is used again."""
         self._database.close()
@@ -267,6 +271,14 @@ class StoredPoints:
         due = (RUNS.c.busy_until < now + self._lease_s / 2) | (RUNS.c.used < now - TOUCH_S)
         busy = {"used": now} if self._imported else {"used": now, "busy_until": now + self._lease_s}
         connection.execute(sa.update(RUNS).where(_of(self._run), RUNS.c.status != "completed", due).values(busy))
+
+
+def _set_older_aside(connection: sa.Connection) -> int:
+    """Mark the runs of earlier schema versions; how many were not marked before."""
+    older = (RUNS.c.schema_version < SCHEMA_VERSION) & (RUNS.c.status != OLDER)
+    if connection.scalar(sa.select(sa.exists().where(older))):  # looking takes no lock
+        return connection.execute(sa.update(RUNS).where(older).values(status=OLDER)).rowcount
+    return 0
 
 
 def _of(run: str) -> sa.ColumnElement[bool]:

@@ -48,6 +48,16 @@ SET_ASIDE = sa.Table(
     sa.Column("bytes", sa.BigInteger, nullable=False),
     sa.Column("json", sa.Text, nullable=False),
 )
+JOBS = sa.Table(
+    "lab_jobs",
+    TABLES,
+    sa.Column("server", sa.String(32), primary_key=True),
+    sa.Column("digest", sa.String(64), primary_key=True),
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("submitted", sa.Float, nullable=False),
+    sa.Column("num_servers", sa.Integer, nullable=False),
+    sa.Column("spec", sa.Text, nullable=False),
+)
 _LOCK = 7_224_711_036  # any number that other programs are unlikely to lock in the same database
 
 

@@ -12,7 +12,7 @@ from ntk_core.runs import run
 from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import with_settings
 
-pytestmark = pytest.mark.timeout(600)  # a worker process warms up
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # a worker process warms up
 SMALL = with_settings(
     KernelChangeSpec(),
     {

@@ -21,7 +21,7 @@ from ntk_core.runs.events import Ended, Estimated, PointFailed, PointFinished, P
 from ntk_core.settings.grammar import with_settings
 
 ROOT = Path(__file__).resolve().parents[3]
-pytestmark = [pytest.mark.usefixtures("quick_compilation"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_compilation"), pytest.mark.timeout(600)]
 
 TINY_SETTINGS = {
     "widths": [4, 8, 12],

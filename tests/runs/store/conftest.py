@@ -26,7 +26,7 @@ def postgres() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 def location(request, tmp_path) -> Iterator[str]:
     """Where an empty store can be: a path of a SQLite file, then the URL of a schema in Postgres."""
     if request.param == "sqlite":

@@ -9,9 +9,8 @@ import stat
 import pytest
 
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import SCHEMA_VERSION, canonical_json, digest
+from ntk_core.runs import digest
 from ntk_core.runs.store import Store
-from ntk_core.runs.store._entries import sha
 from tests.runs.store.made_runs import SPEC, point, result, spec
 
 
@@ -86,31 +85,6 @@ def test_a_url_opens_the_same_store_as_a_path(file):
     assert other.spec(digest(SPEC)) == SPEC
     store.close()
     other.close()
-
-
-def test_what_the_first_layout_kept_is_taken_over_once(file):
-    file.parent.mkdir()
-    with sqlite3.connect(file) as connection:
-        connection.execute(
-            "CREATE TABLE runs (digest, schema_version, spec, status, result, sha, created FLOAT, used FLOAT)"
-        )
-        connection.execute("CREATE TABLE points (digest, key, json, sha)")
-        whole = result().model_dump_json()
-        for each, status, text, sha_of in ((SPEC, "completed", whole, sha(whole)), (spec(7), "started", None, None),
-                                           (spec(8), "completed", whole, "0" * 64)):  # fmt: skip
-            row = (digest(each), SCHEMA_VERSION, canonical_json(each), status, text, sha_of, 1.0, 1.0)
-            connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
-        begun = point(10).model_dump_json()
-        connection.execute("INSERT INTO points VALUES (?, 'width=10', ?, ?)", (digest(spec(7)), begun, sha(begun)))
-    connection.close()
-    store = Store(file)
-    assert store.result(digest(SPEC)) == result()
-    assert store.points(spec(7)).finished() == {"width=10": point(10)}
-    assert store.result(digest(spec(8))) is None
-    assert store.runs().total == 2
-    store.delete(digest(SPEC))
-    store.close()
-    assert Store(file).runs().total == 1  # the older tables are gone, so what was deleted does not come back
 
 
 def test_another_programs_tables_of_the_same_names_are_left_alone(file):

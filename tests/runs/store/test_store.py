@@ -112,10 +112,16 @@ def test_a_damaged_spec_is_left_aside_and_repaired_with_its_points(store, change
     assert store.spec(digest(SPEC)) == SPEC
 
 
-def test_entries_of_another_schema_version_are_not_used_and_not_lost(store, change):
+def test_runs_of_an_older_version_are_set_aside_with_one_sentence(store, location, change, caplog):
     store.save_result(result("cancelled"))
-    change("UPDATE lab_runs SET schema_version = 0")
-    change("UPDATE lab_points SET schema_version = 0")
+    words = {"now": '"schema_version":2', "then": '"schema_version":1'}
+    change("UPDATE lab_runs SET schema_version = 1, spec = replace(spec, :now, :then)", **words)
+    change("UPDATE lab_points SET schema_version = 1")
+    for _ in range(2):
+        Store(location).close()
+    assert caplog.messages == [
+        "1 stored runs are of an older version of the lab; they stay listed as older and are not used."
+    ]
     assert store.result(digest(SPEC)) is None
     assert store.spec(digest(SPEC)) is None
     assert [run.status for run in store.runs().runs] == ["older"]

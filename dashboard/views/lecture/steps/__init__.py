@@ -8,14 +8,9 @@ from dashboard.views.lecture.steps._beyond import BEYOND
 from dashboard.views.lecture.steps._limits import LIMITS
 from dashboard.views.lecture.steps._linear import LINEAR
 from dashboard.views.lecture.steps._step import Control, Question, Step
-from dashboard.words.explanations import LECTURE, PREDICT, VEILED_KEY
-from dashboard.words.figure_words import FigureWords
 from ntk_core.errors import InvalidInput
 
 STEPS: tuple[Step, ...] = (*LINEAR, *LIMITS, *BEYOND)
-for _step in STEPS:  # the formula of a step stands above its figure
-    LECTURE[_step.name] = FigureWords("", _step.see, _step.finite_width, _step.terms)
-    LECTURE[_step.name + VEILED_KEY] = FigureWords("", PREDICT, _step.finite_width, _step.terms)
 
 __all__ = ["STEPS", "Control", "Question", "Step", "named_option", "option_name", "step_index"]
 

@@ -1,0 +1,95 @@
+"""Markdown whose parts have names: headings, and fields ``name: value`` in front matter or right below a heading."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_ROOT = Path(__file__).parents[2]
+_FRONT = re.compile(r"---\n(.*?\n)---\n", re.DOTALL)
+_FIELDS = re.compile(r"(?:[a-z][a-z ]*: .+\n)+(?=\n|\Z)")
+
+
+class WordsError(LookupError):
+    """Words that are missing, or that nothing shows; the sentence names the file and the section."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A file, or what stands below one of its headings.
+
+    Attributes:
+        place: the file and the headings that lead here, for errors.
+        fields: name → value.
+        text: the prose up to the next heading.
+        sections: heading, one level down → what stands below it.
+    """
+
+    place: str
+    fields: Mapping[str, str]
+    text: str
+    sections: Mapping[str, Section]
+
+    def field(self, name: str) -> str:
+        """The value of a field.
+
+        Raises:
+            WordsError: there is none.
+        """
+        if name not in self.fields:
+            raise WordsError(f"{self.place} has no field “{name}”.")
+        return self.fields[name]
+
+    def listed(self, name: str) -> tuple[str, ...]:
+        """The values of a field that holds several, separated by commas."""
+        return tuple(self.field(name).split(", "))
+
+    def prose(self, heading: str) -> str:
+        """The prose below a heading.
+
+        Raises:
+            WordsError: there is no such heading, or nothing below it.
+        """
+        if heading not in self.sections or not self.sections[heading].text:
+            raise WordsError(f"{self.place} has no text “{heading}”.")
+        return self.sections[heading].text
+
+    def holds_only(self, fields: Collection[str], headings: Collection[str] = ()) -> None:
+        """Check that everything in here is shown.
+
+        Raises:
+            WordsError: a field or a heading has another name.
+        """
+        for kind, names, known in (("field", self.fields, fields), ("heading", self.sections, headings)):
+            for name in names:
+                if name not in known:
+                    raise WordsError(f"{self.place}: nothing shows the {kind} “{name}”; it may be {', '.join(known)}.")
+
+
+def read(path: Path) -> Section:
+    """The file as sections.
+
+    Raises:
+        WordsError: there is no such file, or a heading occurs twice.
+    """
+    place = path.relative_to(_ROOT).as_posix() if path.is_relative_to(_ROOT) else str(path)
+    try:
+        return _parsed(place, path.read_text(encoding="utf-8"), 1)
+    except FileNotFoundError:
+        raise WordsError(f"{place} is missing.") from None
+
+
+def _parsed(place: str, text: str, level: int) -> Section:
+    head, *below = re.split(rf"^{'#' * level} (.+)$", text, flags=re.MULTILINE)
+    sections: dict[str, Section] = {}
+    for heading, part in zip(below[::2], below[1::2], strict=True):
+        if heading in sections:
+            raise WordsError(f"{place} has the heading “{heading}” twice.")
+        sections[heading] = _parsed(f"{place}, “{heading}”", part, level + 1)
+    head = head.lstrip("\n")
+    found = _FRONT.match(head) or _FIELDS.match(head)
+    lines = found[found.lastindex or 0].splitlines() if found else []
+    fields = {name: value.strip() for name, _, value in (line.partition(": ") for line in lines)}
+    return Section(place, fields, head[found.end() if found else 0 :].strip(), sections)

@@ -1,0 +1,40 @@
+"""One journey through the dashboard, as a newcomer makes it: overview, a page, Run on small settings, take it along."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import READY, wait_until
+
+pytestmark = pytest.mark.browser
+SMALL = {"widths": "2,4", "num_seeds": "2", "dataset.num_samples": "6", "training.max_steps": "20", "outputs": "linear"}
+TIMEOUT_MS = 90_000
+WIDTHS_SHOWN = """(() => {
+  const chart = document.querySelector('.js-plotly-plot');
+  const seeds = chart ? chart.data.filter(trace => trace.mode === 'markers') : [];
+  return seeds.length ? [...new Set(Array.from(seeds[0].x, Number))].join() : '';
+})()"""
+
+
+def test_from_the_overview_to_a_figure_of_ones_own_and_its_export(open_page, dashboard_url):
+    page = open_page("/")
+    expect(page.get_by_role("heading", name="When does a wide network become linear?")).to_be_visible()
+    page.get_by_test_id("stTopNavLink").filter(has_text="Kernel").first.click()
+    page.wait_for_url("**/kernel_change*", timeout=TIMEOUT_MS)
+    page.wait_for_selector(".js-plotly-plot .main-svg", timeout=TIMEOUT_MS)  # the gallery's, before anything is run
+
+    page.goto(f"{dashboard_url}/kernel_change?" + "&".join(f"{name}={value}" for name, value in SMALL.items()))
+    page.wait_for_selector(READY, timeout=TIMEOUT_MS)
+    page.get_by_role("button", name="Run", exact=False).click()
+    wait_until(page, f"{WIDTHS_SHOWN} === '2,4'", timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("stProgress")).to_have_count(0, timeout=TIMEOUT_MS)
+
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download() as numbers:
+        page.get_by_role("button", name="Result, JSON").click()
+    result = json.loads(Path(numbers.value.path()).read_text(encoding="utf-8"))
+    assert [point["width"] for point in result["points"]] == [2, 4]

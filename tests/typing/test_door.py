@@ -1,0 +1,45 @@
+"""What a type checker sees of ``import ntk_core``: every name with its signature, and no name that does not exist."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ntk_core
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = sorted(ntk_core.__all__)
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What mypy says of a program, a line of words for each of its own: a missing name, then every name of the door."""
+    program = ["import ntk_core", "ntk_core.nothing", *(f"reveal_type(ntk_core.{name})" for name in NAMES)]
+    cache = str(tmp_path_factory.mktemp("mypy"))
+    ended = subprocess.run(
+        [sys.executable, "-m", "mypy", "--cache-dir", cache, "-c", "\n".join(program)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1, ended.stderr
+    return re.findall(r"^<string>:\d+: (.*)$", ended.stdout, flags=re.MULTILINE)
+
+
+def test_a_name_that_does_not_exist_is_an_error(said):
+    assert [line for line in said if line.startswith("error")] == [
+        'error: Module has no attribute "nothing"  [attr-defined]'
+    ]
+
+
+def test_every_name_of_the_door_has_a_type(said):
+    revealed = [line.removeprefix("note: Revealed type is ") for line in said if line.startswith("note")]
+    assert len(revealed) == len(NAMES)
+    assert [name for name, kind in zip(NAMES, revealed, strict=True) if kind == '"Any"'] == []
+    kernel = revealed[NAMES.index("empirical_ntk")]
+    assert all(part in kernel for part in ("net: ntk_core.", "Network", "x1: ", "per_layer: Literal[True]", "Array"))
