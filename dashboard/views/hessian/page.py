@@ -9,6 +9,7 @@ from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.components.words_table import words_table
 from dashboard.views.hessian import figures as figures
+from dashboard.views.hessian.networks import NAMES, networks_form
 from dashboard.views.hessian.parts import balls, one_network, show_chart
 from dashboard.words.pages import CHANGES, SHOWS, says
 from ntk_core.experiments.hessian.spec import HessianSpec
@@ -18,7 +19,6 @@ PAGE = "hessian"
 TITLE = "Why does it become linear? The Hessian"
 PRESETS = tuple(name for name, found in PAPERS.items() if isinstance(found.spec, HessianSpec))
 GROUPS = (
-    Group("Networks", ("networks",)),
     Group("Widths and seeds", ("widths", "num_seeds", "seed", "num_inputs", "output_index")),
     Group("Balls and bounds", ("bounds", "blocks", "radii", "num_starts", "num_ball_seeds"), expanded=False),
     Group("Training", ("num_trained", "training."), expanded=False),
@@ -54,4 +54,4 @@ def draw(shown: Shown) -> None:
 
 def show() -> None:
     """The page."""
-    experiment_page(PAGE, TITLE, PRESETS, HessianSpec, GROUPS, draw)
+    experiment_page(PAGE, TITLE, PRESETS, HessianSpec, GROUPS, draw, elsewhere=NAMES, first=networks_form)

@@ -120,12 +120,12 @@ class ComparedNetwork(ArchitectureSpec):
     def with_shared(
         self, *, layers: int | None = None, bottleneck_width: int | None = None, output: str = "", **settings: Any
     ) -> ComparedNetwork:
-        """With what several networks share, as far as this one has it; a linear output stays linear.
+        """With what several networks share, as far as this one has it; nothing is checked.
 
         Args:
             layers: how many wide layers.
             bottleneck_width: neurons or channels of the narrow layer.
-            output: φ of the networks with a nonlinear output.
+            output: φ of the networks with a nonlinear output; a linear one stays linear.
             settings: by name; those with a closed form take no others than they can have.
         """
         changed = {name: value for name, value in settings.items() if self.uses(name)}
@@ -140,7 +140,7 @@ class ComparedNetwork(ArchitectureSpec):
                 changed[self.bottleneck[0]] = bottleneck_width
             if output and self.output != "linear":
                 changed["output"] = output
-        return type(self).model_validate({**self.model_dump(), **changed})
+        return self.model_copy(update=changed)
 
 
 def named(networks: tuple[ComparedNetwork, ...]) -> dict[str, ComparedNetwork]:
@@ -204,4 +204,5 @@ TEMPLATES = named(
 
 def templates(*names: str, **shared: Any) -> tuple[ComparedNetwork, ...]:
     """Some of :data:`TEMPLATES`, with settings that all of them share."""
-    return tuple(TEMPLATES[name].with_shared(**shared) for name in names)
+    changed = (TEMPLATES[name].with_shared(**shared) for name in names)
+    return tuple(ComparedNetwork.model_validate(network.model_dump()) for network in changed)

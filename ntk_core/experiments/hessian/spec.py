@@ -41,6 +41,7 @@ class HessianSpec(SweepSpec):
         max_length=12,
         title="Networks",
         description="Networks to compare.",
+        json_schema_extra={"each": "Network"},
     )
     num_inputs: int = Field(
         2, ge=1, le=32, title="Inputs", description="Training inputs whose Hessian is measured; ‖H‖ is their mean."
