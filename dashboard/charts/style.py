@@ -12,14 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ntk_core.experiments.dag.spec import DRAWN
+from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, network_title
 from ntk_core.networks.graphs import EXAMPLE_TITLES
-from ntk_core.settings.vocabulary import (
-    ACTIVATIONS,
-    ARCHITECTURES,
-    METHODS,
-    OUTPUTS,
-    network_title,
-)
+from ntk_core.settings.vocabulary import ARCHITECTURES, METHODS
 
 GUIDE_COLOR = "#7F8A99"  # contrast above 3:1 on the light and on the dark background
 BAND_OPACITY = 0.2

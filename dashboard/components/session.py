@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable, Mapping
 
 import streamlit as st
@@ -27,7 +28,20 @@ def network_address() -> str:
 
     Behind a proxy it is the browser's only where the server trusts the proxy, see docs/hosting.md.
     """
-    return st.context.ip_address or ""
+    return address_of_line(st.context.ip_address or "")
+
+
+def address_of_line(address: str) -> str:
+    """One name per line to the network: an IPv6 line has 2⁶⁴ addresses to choose from, so its /64 counts as one."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv4Address):
+        return address
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.ip_network((found, 64), strict=False))
 
 
 def new_address(page: str) -> dict[str, str] | None:

@@ -43,7 +43,7 @@ class CompressedScripts:
                 answer = headers, body
                 if status == 200 and _stays(headers) and self._room > 0:
                     answer = self._kept[scope["path"]] = await run_in_threadpool(_compressed, headers, body)
-                    self._room -= len(answer[1])
+                    self._room -= len(answer[1]) + len(scope["path"])
         headers, body = answer
         await send({"type": "http.response.start", "status": status, "headers": list(headers.raw)})
         await send({"type": "http.response.body", "body": body})

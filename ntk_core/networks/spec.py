@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, model_validator
 
 from ntk_core.errors import InvalidInput
+from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, PARAMETERIZATIONS
 from ntk_core.networks.compositions import (
     Composition,
     composition_data,
@@ -15,7 +16,7 @@ from ntk_core.networks.compositions import (
     parse_composition,
 )
 from ntk_core.settings.part import SpecPart, Width
-from ntk_core.settings.vocabulary import ACTIVATIONS, ARCHITECTURES, OUTPUTS, PARAMETERIZATIONS
+from ntk_core.settings.vocabulary import ARCHITECTURES
 
 if TYPE_CHECKING:  # type checkers want the names written out; at run time they come from the vocabulary
     ArchitectureName = str

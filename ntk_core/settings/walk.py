@@ -15,20 +15,10 @@ from pydantic.fields import FieldInfo
 from ntk_core.errors import InvalidInput
 from ntk_core.settings.part import SpecPart, chosen_among
 from ntk_core.settings.validation import allowed_values, bounds, holds_several, lengths, part_type
-from ntk_core.settings.vocabulary import (
-    ACTIVATIONS,
-    ARCHITECTURES,
-    DATASETS,
-    LOSSES,
-    METHODS,
-    OUTPUTS,
-    PARAMETERIZATIONS,
-    Term,
-)
+from ntk_core.settings.vocabulary import VOCABULARIES, Term
 
 Part = TypeVar("Part", bound=SpecPart)
 Entry = Literal["choice", "choices", "switch", "integer", "number", "list", "text", "upload", "composition", "parts"]
-_VOCABULARIES = (ACTIVATIONS, ARCHITECTURES, DATASETS, LOSSES, METHODS, OUTPUTS, PARAMETERIZATIONS)
 
 
 @dataclass(frozen=True)
@@ -77,7 +67,7 @@ class Setting:
 
     def term(self, option: Any) -> Term | None:
         """The vocabulary's entry for a choice."""
-        return next((table[option] for table in _VOCABULARIES if tuple(table) == self.options), None)
+        return next((table[option] for table in VOCABULARIES if tuple(table) == self.options), None)
 
     def label(self, option: Any) -> str:
         """A choice as people read it."""

@@ -12,9 +12,10 @@ from streamlit.testing.v1 import AppTest
 from dashboard.charts import style as module
 from dashboard.charts.style import graph_style, network_style, pair_styles
 from dashboard.views.lecture.steps import STEPS
+from ntk_core.networks.choices import OUTPUTS
 from ntk_core.pairs import PAIRS
 from ntk_core.runs import PRESETS
-from ntk_core.settings.vocabulary import ARCHITECTURES, OUTPUTS
+from ntk_core.settings.vocabulary import ARCHITECTURES
 from tests.dashboard.open_pages import checked, open_page
 
 OKABE_ITO = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"}

@@ -22,7 +22,7 @@ from ntk_core.early_time import (
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import FullyConnected, activation_function
-from ntk_core.settings.vocabulary import ACTIVATIONS
+from ntk_core.networks.choices import ACTIVATIONS
 
 ROOT_2PI = math.sqrt(2 * math.pi)
 # (ζ, ϑ₀, ϑ₁, ϑ₂) by hand. GELU is z Φ(z): E[φ((1 + s)g)] = v / √(2π(1 + v)) with v = (1 + s)².

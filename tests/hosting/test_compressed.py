@@ -82,6 +82,21 @@ def test_what_is_added_to_an_answer_on_its_way_out_is_not_kept():
     asyncio.run(story())
 
 
+def test_names_count_towards_what_is_kept():
+    """One file can be asked for in endlessly many ways, each of them as long as a request may be."""
+
+    async def story():
+        files = Files()
+        app = CompressedScripts(files, most_bytes=100_000)
+        names = ["/static/" + "./" * 30_000 + f"{number}/a.js" for number in range(9)]
+        for name in names * 2:
+            await answer(app, name)
+        assert sum(map(len, app._kept)) < 200_000
+        assert files.asked == 2 * len(names) - 2  # two names are kept, and the second time only they are known
+
+    asyncio.run(story())
+
+
 def test_what_is_kept_is_bounded_and_beyond_that_files_come_as_they_are():
     async def story():
         files = Files()

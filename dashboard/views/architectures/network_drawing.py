@@ -9,11 +9,12 @@ from typing import Any
 import plotly.graph_objects as go
 
 from dashboard.charts.style import GUIDE_COLOR, Style, network_style, width_label
+from ntk_core.networks.choices import ACTIVATIONS, PARAMETERIZATIONS
 from ntk_core.networks.compositions import nestings
 from ntk_core.networks.sizes import LayerSize, min_width
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.pairs import PARTS, ArchitecturePair
-from ntk_core.settings.vocabulary import ACTIVATIONS, ARCHITECTURES, PARAMETERIZATIONS
+from ntk_core.settings.vocabulary import ARCHITECTURES
 
 Skip = tuple[int, int, str]  # from box, to box, "residual" or "concat"
 DRAWING_HEIGHT = 190

@@ -14,9 +14,9 @@ from dashboard.charts.sweep import Measure, add_guides, add_sweep, finish_sweep,
 from ntk_core.experiments.hessian.network import ComparedNetwork, titles
 from ntk_core.experiments.hessian.result import HessianPoint, HessianRun
 from ntk_core.fits import LINEARITY_LIMIT, PowerLaw, becomes_linear
+from ntk_core.networks.choices import PARAMETERIZATIONS
 from ntk_core.networks.spec import COMPOSED
 from ntk_core.runs import OUTCOME_WORDS, Mean, mean
-from ntk_core.settings.vocabulary import PARAMETERIZATIONS
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, field_
 
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
+from ntk_core.networks.choices import ACTIVATIONS
 from ntk_core.networks.graphs import EXAMPLE_TITLES, Graph, dense_graph, example_graphs, graph_data, parse_graph
 from ntk_core.networks.spec import ActivationName, OutputName
 from ntk_core.runs import SweepSpec
 from ntk_core.settings.part import Width
-from ntk_core.settings.vocabulary import ACTIVATIONS
 
 if TYPE_CHECKING:
     ExampleName = str

@@ -8,15 +8,15 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.spec import COMPOSED, ActivationName, ArchitectureSpec, OutputName
-from ntk_core.settings.fields import text_of
-from ntk_core.settings.vocabulary import (
+from ntk_core.networks.choices import (
     ACTIVATIONS,
     OUTPUTS,
     PARAMETERIZATIONS,
     check_second_derivative,
     network_title,
 )
+from ntk_core.networks.spec import COMPOSED, ActivationName, ArchitectureSpec, OutputName
+from ntk_core.settings.fields import text_of
 
 CONVOLUTIONAL = ("convnet", "mixed")
 

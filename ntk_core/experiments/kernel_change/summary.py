@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.fits import fit_power_law
+from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import OUTCOME_WORDS, aligned, mean, num_runs
-from ntk_core.settings.vocabulary import OUTPUTS
 
 
 def kernel_change_summary(spec: KernelChangeSpec, points: Sequence[KernelChangePoint]) -> str:

@@ -9,10 +9,10 @@ from pydantic import Field, field_validator, model_validator
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
+from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import SweepSpec
 from ntk_core.settings.part import Width
-from ntk_core.settings.vocabulary import ACTIVATIONS, OUTPUTS
 
 StartName = Literal["random", "subtracted", "symmetric"]
 
