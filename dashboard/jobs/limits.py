@@ -88,7 +88,7 @@ def is_width(name: str, value: object) -> bool:
 
 def _is_width_name(name: str) -> bool:
     last = name.rpartition(".")[2]
-    return last in _WIDTHS or last in ("hidden_width", "bottleneck_width", "teacher_width")
+    return last in _WIDTHS or last in ("hidden_width", "bottleneck_width", "narrow_width", "teacher_width")
 
 
 def _check_most(name: str, value: Any, most: int) -> None:
