@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import streamlit as st
@@ -11,24 +12,22 @@ from dashboard.components.forms import SpecForm
 from dashboard.words.sentences import plain
 from ntk_core.experiments.hessian.network import TEMPLATES, ComparedNetwork, named, titles
 from ntk_core.experiments.hessian.spec import HessianSpec
-from ntk_core.settings.walk import Setting, settings
+from ntk_core.settings.walk import settings
 
 KEY = "hessian.networks"
-NAMES = tuple(setting.name for setting in settings(HessianSpec) if setting.name.startswith("networks"))
-_FIELDS = {setting.name: setting for setting in settings(HessianSpec) if setting.name.startswith("networks.0.")}
-SHARED = ("activation", "output", "use_bias", "parameterization")
+SETTINGS = {each.name: each for each in settings(HessianSpec) if each.name.startswith("networks")}
 
 
 def networks_form(form: SpecForm[HessianSpec]) -> None:
     """Two headings of the sidebar: the networks with what they share, and the settings of one of them."""
-    networks = _given(form)
-    chosen = named(tuple(networks))
+    given: dict[str, dict[str, Any]] = {}
+    for setting, value in form.used("networks.").items():
+        _, index, field = setting.name.split(".")
+        given.setdefault(index, {})[field] = value
+    networks = [ComparedNetwork.model_construct(**fields) for fields in given.values()]  # right or wrong
+    chosen = named(networks)
     known = {**{name: network.title for name, network in TEMPLATES.items()}, **titles(chosen)}
     key = f"{KEY}.chosen"
-
-    def choose() -> None:
-        _put(form, [chosen.get(name) or TEMPLATES[name] for name in st.session_state[key]])
-
     with st.expander("Networks", expanded=True):
         st.session_state[key] = list(chosen)
         st.multiselect(
@@ -36,85 +35,58 @@ def networks_form(form: SpecForm[HessianSpec]) -> None:
             list(known),
             format_func=known.__getitem__,
             key=key,
-            on_change=choose,
+            on_change=lambda: _put(form, [(TEMPLATES | chosen)[name] for name in st.session_state[key]]),
             help="Networks to compare; each can be changed below, under One network.",
         )
-        _say(form, lambda field: field not in SHARED)
-        for field in SHARED:
-            _shared(form, field, networks)
-        _counts(form, networks)
+        for field, values in _shared(networks).items():
+            if values:
+                st.session_state[f"{KEY}.all.{field}"] = values[0]
+                _shared_widget(form, networks, field)
+        wrong = [sentence for name, sentence in form.sentences.items() if name in SETTINGS]
+        if wrong:  # the others say the same of further networks, or come after it
+            st.error(plain(wrong[0]))
     if networks:
         with st.expander("One network"):
-            letters = [setting.place for setting in form.used("networks.") if setting.name.endswith(".kind")]
-            index = st.selectbox(
-                "Network",
-                range(len(networks)),
-                format_func=lambda index: f"{letters[index]}: {known[list(chosen)[index]]}",
-                key=f"{KEY}.one",
-            )
-            form.entries(list(form.used(f"networks.{index}.")))
+            labels = [f"{SETTINGS[f'networks.{at}.kind'].place}: {known[name]}" for at, name in enumerate(chosen)]
+            one = st.selectbox("Network", range(len(labels)), format_func=labels.__getitem__, key=f"{KEY}.one")
+            form.entries(list(form.used(f"networks.{one}.")))
 
 
-def _given(form: SpecForm[HessianSpec]) -> list[ComparedNetwork]:
-    """The networks as they are given, right or wrong."""
-    found: dict[str, dict[str, Any]] = {}
-    for setting, value in form.used("networks.").items():
-        _, index, field = setting.name.split(".")
-        found.setdefault(index, {})[field] = value
-    return [ComparedNetwork.model_construct(**fields) for fields in found.values()]
+def _shared(networks: Sequence[ComparedNetwork]) -> dict[str, list[Any]]:
+    """What can be changed in all networks at once → its values in those that have it."""
+    free = [network for network in networks if not network.closed_form]
+    return {
+        "layers": [network.depth - (network.bottleneck is not None) for network in free if network.uses("depth")],
+        "activation": [network.activation for network in free if network.uses("activation")],
+        "output": [network.output for network in free if network.output != "linear"],
+        "bottleneck_width": [network.bottleneck[1] for network in free if network.bottleneck],
+        "use_bias": [network.use_bias for network in free if network.uses("use_bias")],
+        "parameterization": [network.parameterization for network in free],
+    }
 
 
-def _put(form: SpecForm[HessianSpec], networks: list[ComparedNetwork]) -> None:
-    values: dict[str, Any] = {"networks": len(networks)}
-    for index, network in enumerate(networks):
-        values |= {f"networks.{index}.{field}": getattr(network, field) for field in type(network).model_fields}
-    form.put(values)
-
-
-def _shared(form: SpecForm[HessianSpec], field: str, networks: list[ComparedNetwork]) -> None:
-    """One setting of all networks that have it: choosing a value writes it into each."""
-    own = [getattr(network, field) for network in networks if network.uses(field)]
-    if field == "output":
-        own = [output for output in own if output != "linear"]
-    if not own:
-        return
-    setting: Setting = _FIELDS[f"networks.0.{field}"]
+def _shared_widget(form: SpecForm[HessianSpec], networks: Sequence[ComparedNetwork], field: str) -> None:
+    setting = SETTINGS["networks.0." + ("depth" if field == "layers" else field)]
+    title = "Wide layers L" if field == "layers" else setting.title
     key = f"{KEY}.all.{field}"
-    st.session_state[key] = own[0]
 
     def write() -> None:
         _put(form, [network.with_shared(**{field: st.session_state[key]}) for network in networks])
 
-    said: dict[str, Any] = {"key": key, "on_change": write, "help": setting.help}
-    if setting.entry == "switch":
-        st.toggle(setting.title, **said)
-    else:
-        options = [option for option in setting.options if (field, option) != ("output", "linear")]
-        st.selectbox(setting.title, options, format_func=setting.label, **said)
-    _say(form, lambda name: name == field)
+    draw: dict[str, Callable[..., Any]] = {
+        "integer": functools.partial(st.number_input, min_value=1, step=1),
+        "switch": st.toggle,
+        "choice": functools.partial(
+            st.selectbox,
+            options=[option for option in setting.options if (field, option) != ("output", "linear")],
+            format_func=setting.label,
+        ),
+    }
+    draw[setting.entry](title, key=key, on_change=write, help=setting.help)
 
 
-def _counts(form: SpecForm[HessianSpec], networks: list[ComparedNetwork]) -> None:
-    """How many wide layers there are, and how wide a bottleneck is, in all networks."""
-    wide = [network.depth - (network.bottleneck is not None) for network in networks if not network.closed_form]
-    narrow = [network.bottleneck[1] for network in networks if network.bottleneck and not network.closed_form]
-    for name, title, values in (
-        ("layers", "Wide layers L", wide),
-        ("bottleneck_width", "Bottleneck width m_b", narrow),
-    ):
-        key = f"{KEY}.all.{name}"
-        if values:
-            st.session_state[key] = values[0]
-
-            def write(name: str = name, key: str = key) -> None:
-                _put(form, [network.with_shared(**{name: st.session_state[key]}) for network in networks])
-
-            st.number_input(title, min_value=1, step=1, key=key, on_change=write)
-
-
-def _say(form: SpecForm[HessianSpec], belongs: Callable[[str], bool]) -> None:
-    """The first sentence about a setting of some network; the others say the same of further ones."""
-    for name, sentence in form.sentences.items():
-        if name.startswith("networks") and belongs(name.rpartition(".")[2]):
-            st.error(plain(sentence))
-            return
+def _put(form: SpecForm[HessianSpec], networks: Sequence[ComparedNetwork]) -> None:
+    values: dict[str, Any] = {"networks": len(networks)}
+    for index, network in enumerate(networks):
+        values |= {f"networks.{index}.{field}": getattr(network, field) for field in type(network).model_fields}
+    form.put(values)

@@ -9,7 +9,7 @@ from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.components.words_table import words_table
 from dashboard.views.hessian import figures as figures
-from dashboard.views.hessian.networks import NAMES, networks_form
+from dashboard.views.hessian.networks import SETTINGS, networks_form
 from dashboard.views.hessian.parts import balls, one_network, show_chart
 from dashboard.words.pages import CHANGES, SHOWS, says
 from ntk_core.experiments.hessian.spec import HessianSpec
@@ -54,4 +54,4 @@ def draw(shown: Shown) -> None:
 
 def show() -> None:
     """The page."""
-    experiment_page(PAGE, TITLE, PRESETS, HessianSpec, GROUPS, draw, elsewhere=NAMES, first=networks_form)
+    experiment_page(PAGE, TITLE, PRESETS, HessianSpec, GROUPS, draw, elsewhere=tuple(SETTINGS), first=networks_form)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -122,28 +122,27 @@ class ComparedNetwork(ArchitectureSpec):
     ) -> ComparedNetwork:
         """With what several networks share, as far as this one has it; nothing is checked.
 
+        Those with a closed form stay as they are.
+
         Args:
             layers: how many wide layers.
             bottleneck_width: neurons or channels of the narrow layer.
             output: φ of the networks with a nonlinear output; a linear one stays linear.
-            settings: by name; those with a closed form take no others than they can have.
         """
-        changed = {name: value for name, value in settings.items() if self.uses(name)}
         if self.closed_form:
-            given = ("parameterization", "activation") if self.closed_form == "shallow" else ("parameterization",)
-            changed = {name: value for name, value in changed.items() if name in given}
-        else:
-            if layers is not None and self.uses("depth"):
-                least = 2 if self.bottleneck or self.kind in ("resnet", "mixed") else 1
-                changed["depth"] = max(layers, least) + (self.bottleneck is not None)
-            if bottleneck_width is not None and self.bottleneck:
-                changed[self.bottleneck[0]] = bottleneck_width
-            if output and self.output != "linear":
-                changed["output"] = output
+            return self
+        changed = {name: value for name, value in settings.items() if self.uses(name)}
+        if layers is not None and self.uses("depth"):
+            least = 2 if self.bottleneck or self.kind in ("resnet", "mixed") else 1
+            changed["depth"] = max(layers, least) + (self.bottleneck is not None)
+        if bottleneck_width is not None and self.bottleneck:
+            changed[self.bottleneck[0]] = bottleneck_width
+        if output and self.output != "linear":
+            changed["output"] = output
         return self.model_copy(update=changed)
 
 
-def named(networks: tuple[ComparedNetwork, ...]) -> dict[str, ComparedNetwork]:
+def named(networks: Iterable[ComparedNetwork]) -> dict[str, ComparedNetwork]:
     """Name → network; the second of two of one name is ``resnet-2``."""
     found: dict[str, ComparedNetwork] = {}
     for network in networks:
