@@ -1,8 +1,8 @@
 """How much of what the machine can do we use: times against ceilings measured in the same run.
 
-Two ceilings: operations a second of a large product in float32, and bytes a second of a = b + s c. Each work needs at
-least so many operations and so many bytes; the larger of the two times that follow is the least time, and its share of
-the measured one is what the table shows. What is counted is what the mathematics needs, not what the code does: values
+Two ceilings: operations per second of a large product in float32, and bytes per second of a = b + s c. Each work needs
+at least so many operations and so many bytes; the larger of the two times that follow is the least time, and its share
+of the measured one is what the table shows. Counted is what the mathematics needs, not what the code does: values
 between two operations are free, and the symmetric half of a kernel is counted once.
 """
 
@@ -52,14 +52,14 @@ QUICK = Machine(64, 2**12, {name: (Size(8, n=3),) for name in WORKS})
 
 
 def product_ceiling(size: int) -> float:
-    """Operations a second of a size³ product in single precision."""
+    """Operations per second of a size³ product in single precision."""
     a = jax.random.normal(jax.random.key(0), (size, size), jnp.float32)
     product = jax.jit(lambda a, b: jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST))
     return 2 * size**3 / alternate({"": own(lambda: product(a, a))}, repeats=9)[""]["min_s"]
 
 
 def stream_ceiling(size: int) -> float:
-    """Bytes a second of a = b + s c: two arrays read, one written into memory that is there already."""
+    """Bytes per second of a = b + s c: two arrays read, one written into memory that is there already."""
     stream = jax.jit(lambda a, b, c, s: b + s * c, donate_argnums=0)
     arrays = [jnp.full((size,), float(k), jnp.float32) for k in range(3)]
 

@@ -36,7 +36,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
 WARM_UP_S = 15
 TIMEOUT_MS = 180_000
 REPEATS = 4
-# 10 Mbit/s both ways in bytes a second, and 40 ms.
+# 10 Mbit/s both ways in bytes per second, and 40 ms.
 LINE = {"offline": False, "latency": 40, "downloadThroughput": 10e6 / 8, "uploadThroughput": 10e6 / 8}
 PRESET = "liu-fig1-left"
 # Finished widths in the progress line, and distinct widths in the figure; a point counts when both show it.
@@ -81,7 +81,7 @@ def changed_setting(page: Page, widths: str) -> float:
 
     def work() -> None:
         field.press("Enter")
-        page.get_by_text("The figure belongs to other settings").wait_for(timeout=TIMEOUT_MS)
+        page.get_by_text("This figure shows earlier settings").wait_for(timeout=TIMEOUT_MS)
 
     return seconds(work)
 

@@ -17,7 +17,7 @@ def _mark(x: float, row: Data, units: int = 1) -> Mark:
 
 
 def _lines(cases: Iterable[Data], axis: str, names: list[str]) -> tuple[Line, ...]:
-    """One line a competitor over the cases that it took part in."""
+    """One line per competitor over the cases that it took part in."""
     rows = list(cases)
     lines = [
         Line(name, tuple(_mark(row[axis], row["times"][name]) for row in rows if name in row["times"]), style)

@@ -152,7 +152,7 @@ def _symbol(symbol: str, x: float, y: float, color: str) -> str:
 
 
 def _legend(names: dict[str, int], width: int) -> tuple[str, int]:
-    """One entry a name, in as many rows as they need."""
+    """One entry per name, in as many rows as they need."""
     parts, x, row = [], 16, 0
     for name, style in names.items():
         needed = 52 + 7 * len(name)

@@ -354,7 +354,7 @@ def _shares(data: Data) -> list[str]:
     peaks = [row["device_peak_bytes"] for row in data["rows"] if row["device_peak_bytes"]]
     return [
         f"Ceilings measured in the same run on {data['device']}: {limits['operations'] / 1e9:,.0f}·10⁹ float32 "
-        f"operations a second in a large product, {limits['bytes'] / 1e9:,.1f}·10⁹ bytes a second in a = b + s c. "
+        f"operations per second in a large product, {limits['bytes'] / 1e9:,.1f}·10⁹ bytes per second in a = b + s c. "
         "Counted is what the mathematics needs at least, not what the code does: intermediate values are free and each "
         "pair of inputs counts once. What is only read, or still lies in a cache, may come faster than the ceiling of "
         f"bytes, which also writes. n = 60, C = 3. {stamp(data)}",

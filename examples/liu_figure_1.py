@@ -2,7 +2,7 @@
 
     PYTHONPATH=. python examples/liu_figure_1.py
 
-The kernel of the linear output moves less and less; behind softmax and swish it moves at every width. Writes
+The kernel of the linear output moves less and less; with softmax and swish it moves at every width. Writes
 liu_figure_1.html, a page that needs no network.
 """
 

@@ -21,7 +21,7 @@ Measured = list[tuple[int, float, float]]  # smallest in-degree, ΔK, ‖H‖
 
 
 def main(settings: dict[str, Any] | None = None) -> Measured:
-    """One entry a seed and width."""
+    """One entry per seed and width."""
     spec = with_settings(ntk_core.presets()["zhu-fig2"], settings or {"widths": [32, 64, 128, 256]})
     for event in ntk_core.run(spec):
         if isinstance(event, PointFinished):
@@ -33,7 +33,7 @@ def main(settings: dict[str, Any] | None = None) -> Measured:
 
 
 def figure(measured: Measured) -> go.Figure:
-    """Logarithmic axes, one marker a run, with the slope −1/2 through the first."""
+    """Logarithmic axes, one marker per run, with the slope −1/2 through the first."""
     degrees, changes, norms = (np.array(column) for column in zip(*measured, strict=True))
     chart = go.Figure()
     chart.add_scatter(x=degrees, y=changes, name="kernel change ΔK", mode="markers")

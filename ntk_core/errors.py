@@ -6,7 +6,8 @@ from __future__ import annotations
 class InvalidInput(ValueError):
     """A value from outside (widget, URL, file, command line) that cannot be used.
 
-    ``str(error)`` is one sentence: ``width: 0 is not allowed; allowed: an integer from 1 to 10,000,000``.
+    ``str(error)`` is one sentence by the ``template`` of the class: ``width: 0 cannot be used; use an integer from 1 to
+    10,000,000``.
 
     Attributes:
         field: the name of the setting, as the person sees it in the specification (``"width"``, ``"dataset.name"``).
@@ -14,11 +15,13 @@ class InvalidInput(ValueError):
         allowed: the allowed range or choices, in words.
     """
 
+    template = "{}: {} cannot be used; use {}"
+
     def __init__(self, field: str, given: object, allowed: str):
         self.field = _shorten(field, 120)
         self.given = _shorten(given)
         self.allowed = allowed
-        super().__init__(f"{self.field}: {self.given} is not allowed; allowed: {allowed}")
+        super().__init__(self.template.format(self.field, self.given, allowed))
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.field, self.given, self.allowed))

@@ -22,7 +22,7 @@ class PowerLaw:
         exponent: slope of log value against log width by least squares.
         interval: half-width of its confidence interval, from Student's t with num_values − 2 degrees of freedom.
         confidence: level of the interval.
-        num_values: values used (one a width and seed).
+        num_values: values used (one per width and seed).
         num_excluded: values left out because they were not finite, not positive, or marked unusable.
     """
 

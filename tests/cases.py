@@ -130,7 +130,7 @@ CASES = ARCHITECTURES + ACTIVATIONS + SIGNS + MIRRORED + SUBTRACTED + SCALED
 
 
 def random_layer(layer: Any, input_shape: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Normal parameters of a layer (by NumPy: nothing to compile), and masks that leave at least one edge a neuron."""
+    """Normal parameters of a layer (by NumPy: nothing to compile), and masks that leave one edge per neuron or more."""
     shapes = jax.eval_shape(lambda key: layer.init(key, input_shape), jax.random.key(0))
     params = {}
     for name, array in shapes.items():

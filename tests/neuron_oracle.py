@@ -70,7 +70,7 @@ def evaluate(graph: Neurons, weights, x):
 
 
 def gradient(graph: Neurons, weights, x, output):
-    """∂f_output/∂w, a number an edge."""
+    """∂f_output/∂w, a number per edge."""
     alpha, z = evaluate(graph, weights, x)
     back = [0.0] * len(alpha)
     back[graph.outputs[output]] = 1.0

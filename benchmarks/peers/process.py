@@ -1,7 +1,7 @@
 """An environment of its own for each peer, and one warm process in it for each comparison.
 
 The peers do not share an environment with this project: neural-tangents needs a JAX of 2023, and PyTorch would be a
-large requirement for a comparison alone. A process reads one JSON request a line and answers one JSON line.
+large requirement for a comparison alone. A process reads one JSON request per line and answers one JSON line.
 """
 
 from __future__ import annotations

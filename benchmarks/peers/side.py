@@ -1,4 +1,4 @@
-"""What the peers' side scripts share, and we with them: one request a line, time and memory of a call. Plain Python."""
+"""What the peers' side scripts share, and we with them: one request per line, time and memory of a call."""
 
 import contextlib
 import ctypes

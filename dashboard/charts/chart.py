@@ -69,7 +69,7 @@ def _without_far_points(trace: go.Scatter, inside: Sequence[bool]) -> go.Scatter
 
 
 def drawn_rows(figure: go.Figure) -> list[dict[str, object]]:
-    """One row a point that the figure shows, where it has no table of its own."""
+    """One row per point that the figure shows, where it has no table of its own."""
     return [
         {"line": trace.name or "", "x": x, "y": y}
         for trace in figure.data

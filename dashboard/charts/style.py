@@ -1,7 +1,7 @@
 """What everything looks like, on every page and in both themes: one color, dash and symbol each (Okabe & Ito 2008).
 
-A network, known by its architecture and its output nonlinearity, looks the same wherever it is drawn. Behind a linear
-output the color is that of its family; behind a nonlinear one it is that of the output. Dash and symbol tell the
+A network, known by its architecture and its output nonlinearity, looks the same wherever it is drawn. With a linear
+output the color is that of its family; with a nonlinear one it is that of the output. Dash and symbol tell the
 members of a family apart, so that no color needs to be seen.
 """
 
@@ -11,10 +11,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dag.spec import DRAWN
 from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, network_title
 from ntk_core.networks.graphs import EXAMPLE_TITLES
-from ntk_core.settings.vocabulary import ARCHITECTURES, METHODS
+from ntk_core.settings.vocabulary import ARCHITECTURES
 
 GUIDE_COLOR = "#7F8A99"  # contrast above 3:1 on the light and on the dark background
 BAND_OPACITY = 0.2
@@ -66,8 +67,8 @@ class Style:
         return f"rgba({red}, {green}, {blue}, {BAND_OPACITY})"
 
 
-# Color, dash and symbol behind a linear output, by family: plain networks blue, with skips sky blue, with a bottleneck
-# purple, with convolutions orange. Behind other outputs the place in the table counts, so new kinds belong at the end.
+# Color, dash and symbol with a linear output, by family: plain networks blue, with skips sky blue, with a bottleneck
+# purple, with convolutions orange. With other outputs the place in the table counts, so new kinds belong at the end.
 _KINDS = {
     "fully-connected": (BLUE, "solid", "circle"),
     "resnet": (SKY, "dash", "square"),
@@ -134,16 +135,14 @@ def graph_style(graph: str, output: str = "linear", title: str = "") -> Style:
     return network_style(_KIND_OF_GRAPH.get(graph, graph), output, found)
 
 
-def pair_styles(kinds: Mapping[str, str], output: str) -> dict[str, Style]:
-    """Networks ``"a"`` and ``"b"`` of these kinds behind one output; the second of two of a kind is a variant."""
+def compared_styles(kinds: Mapping[str, str], output: str) -> dict[str, Style]:
+    """Letter → style of networks of these kinds with one output; another of a kind is a variant of it."""
+    before = list(kinds.values())
     return {
-        part: network_style(
-            kind,
-            output,
-            f"{part.upper()}: {ARCHITECTURES[kind].title}",
-            variant=int(part == "b" and kind == kinds.get("a")),
+        letter: network_style(
+            kind, output, f"{letter}: {ARCHITECTURES[kind].title}", variant=before[:index].count(kind)
         )
-        for part, kind in kinds.items()
+        for index, (letter, kind) in enumerate(kinds.items())
     }
 
 

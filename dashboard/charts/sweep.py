@@ -1,4 +1,4 @@
-"""One number a run against width, log–log: seeds, means, bands, fitted exponents and guide slopes."""
+"""One number per run against width, log–log: seeds, means, bands, fitted exponents and guide slopes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GUIDE_SLOPES = {-0.5: "m<sup>−1/2</sup>", -1.0: "m<sup>−1</sup>"}
 
 @dataclass(frozen=True)
 class Measure:
-    """One number a run, drawn against width.
+    """One number per run, drawn against width.
 
     Attributes:
         name: for keys and files.
@@ -47,7 +47,7 @@ class Measure:
 
 
 class SweepPoint(Protocol):
-    """A point of one width, and its runs behind one output (or of one line of another kind)."""
+    """A point of one width, and its runs with one output (or of one line of another kind)."""
 
     @property
     def width(self) -> int: ...
@@ -173,7 +173,7 @@ def finish_sweep(
         ticktext=[width_label(width) for width in ticks],
         range=_log_range(widths),
     )
-    # One tick a decade, more where the values span less than a decade and a half.
+    # One tick per decade, more where the values span less than a decade and a half.
     dtick = 1 if values and max(values) / min(values) > 30 else "D2"
     figure.update_yaxes(type="log", title=y_title, dtick=dtick, tickformat=".4~g")
     return finish(figure)

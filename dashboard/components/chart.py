@@ -10,6 +10,7 @@ from typing import TypeVar
 import plotly.graph_objects as go
 import streamlit as st
 
+from dashboard.charts.readable import readable
 from dashboard.charts.style import CHART_CONFIG
 from dashboard.components.explain import explain
 from dashboard.words.sentences import typeset
@@ -22,7 +23,7 @@ _SHOWN: ContextVar[dict[str, go.Figure] | None] = ContextVar("shown", default=No
 
 @contextmanager
 def shown_charts() -> Iterator[dict[str, go.Figure]]:
-    """Takeaway → figure of every chart that is drawn inside, in order: what an export takes along."""
+    """Takeaway → figure of every chart that is drawn inside, in order: what an export holds."""
     figures: dict[str, go.Figure] = {}
     token = _SHOWN.set(figures)
     try:
@@ -34,7 +35,7 @@ def shown_charts() -> Iterator[dict[str, go.Figure]]:
 def chart(
     figure: go.Figure, key: str, alt: str, rows: Sequence[dict[str, object]], caption: Sequence[str] = ()
 ) -> None:
-    """The figure, its caption, one sentence an entry, and its numbers as a table that opens on a click.
+    """The figure, its caption, one sentence per entry, and its numbers as a table that opens on a click.
 
     Args:
         key: name of the chart in the session and of the files it saves.
@@ -49,7 +50,7 @@ def chart(
         st.caption(typeset(sentence))
     explain(key)
     with st.expander("The numbers", icon=":material/table:"):
-        st.dataframe(list(rows), hide_index=True, alt=alt)
+        st.dataframe(readable(rows), hide_index=True, alt=alt)
 
 
 def chooser(

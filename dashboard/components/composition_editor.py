@@ -68,7 +68,7 @@ def _verdict(composition: object) -> CompositionVerdict | None:
 
 
 def _laid_out(text: str) -> str:
-    """One layer a line, if it can be read; text that is being written stays as it is."""
+    """One layer per line, if it can be read; text that is being written stays as it is."""
     if "\n" in text:
         return text
     try:

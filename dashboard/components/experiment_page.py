@@ -30,7 +30,7 @@ def experiment_page(
 
     Args:
         presets: names of the figures of papers that this page shows, the first one at first.
-        kind: the spec that the page edits; a job of another kind in the address is not followed.
+        kind: the spec that the page edits; a job of another kind in the URL is not followed.
         draw: draws what is there of a result.
         elsewhere: settings that have no widget among the groups.
         first: draws what stands above the groups in the sidebar.

@@ -1,4 +1,4 @@
-"""What can be taken along: figures, numbers, settings, and what computes them again; one menu for every page."""
+"""What can be exported: figures, numbers, settings, and what computes them again; one menu for every page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ntk_core.runs.citation import bibtex, cite_run
 
 @dataclass(frozen=True)
 class Taken:
-    """One run whose numbers can be taken along.
+    """One run whose numbers can be exported.
 
     Attributes:
         name: begins the files' names.
@@ -49,7 +49,7 @@ def export_several(name: str, title: str, runs: Sequence[Taken], figures: Mappin
         image_format_chooser()
         results = [run.result for run in runs if run.result is not None]
         if len(results) < len(runs):
-            st.caption("Numbers can be taken once the run has ended.")
+            st.caption("Numbers can be exported once the run has ended.")
         elif figures:
             _download("Figures, HTML", lambda: page_html(title, figures, results), f"{name}.html", "text/html")
         tabs = st.tabs([run.label for run in runs]) if len(runs) > 1 else [st.container()]

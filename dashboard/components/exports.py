@@ -1,4 +1,4 @@
-"""What can be taken along of a run, as text: the command and the program that compute it again, one page of HTML."""
+"""What can be exported of a run, as text: the command and the program that compute it again, one page of HTML."""
 
 from __future__ import annotations
 

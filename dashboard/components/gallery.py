@@ -1,4 +1,4 @@
-"""Results computed beforehand, one JSON file a preset, shown at once while nothing else has been asked for."""
+"""Results computed beforehand, one JSON file per preset, shown at once while nothing else has been asked for."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from ntk_core.gallery import GALLERY, pair_name
 from ntk_core.runs import Result
-
-__all__ = ["GALLERY", "gallery_result", "pair_name"]
+from ntk_core.runs.gallery import GALLERY
 
 MAX_BYTES = 20_000_000
 _RESULT: TypeAdapter[Any] = TypeAdapter(Result)

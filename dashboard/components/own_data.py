@@ -95,7 +95,7 @@ def title_of(digest: str) -> str:
     known = _known().get(digest)
     if known is not None:
         return known.title
-    return f"from the link ({digest[:8]}…)" if digest else "none brought yet"
+    return f"from the link ({digest[:8]}…)" if digest else "none uploaded yet"
 
 
 def upload_limits() -> Limits:

@@ -1,4 +1,4 @@
-"""What one browser session remembers: who is looking, the address it was given, the job it follows."""
+"""What one browser session remembers: who is looking, the URL it was given, the job it follows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_connected(viewer: str) -> bool:
 def network_address() -> str:
     """Where this browser session comes from; empty for the machine that the server runs on.
 
-    Behind a proxy it is the browser's only where the server trusts the proxy, see docs/hosting.md.
+    With a proxy in front it is the browser's only where the server trusts the proxy, see docs/hosting.md.
     """
     return address_of_line(st.context.ip_address or "")
 

@@ -12,7 +12,7 @@ from ntk_core.networks.graphs import Verdict
 _LOOKS: dict[str, tuple[str, Literal["green", "orange", "red"], str]] = {
     "wide": ("Wide: becomes linear", "green", ":material/check_circle:"),
     "wide but for a few": ("Wide but for a few neurons: becomes linear", "green", ":material/check_circle:"),
-    "not wide": ("Not wide: no promise of linearity", "red", ":material/cancel:"),
+    "not wide": ("Not wide: linearity is not guaranteed", "red", ":material/cancel:"),
     "nonlinear output": ("Nonlinear output: does not become linear", "red", ":material/cancel:"),
 }
 

@@ -18,7 +18,7 @@ MAX_LOST = 20
 
 
 class Job:
-    """A spec on its way to its result.
+    """A spec that becomes a result.
 
     Args:
         result: from the store, when the spec has been computed before.
@@ -168,11 +168,11 @@ class Job:
         self._num_lost += 1
         self.num_starts -= at_start
         if self.num_starts >= MAX_STARTS or self._num_lost >= MAX_LOST:
-            advice = "choose smaller widths or fewer seeds, or run it again to go on from the finished points"
+            advice = "choose smaller widths or fewer seeds, or run it again to continue from the finished points"
             self.end("failed", f"{cause}; this happened {self._num_lost} times{at} without a new point, so {advice}")
             return False
         done = f"{len(self._points)} of {len(self.spec.point_keys())}"
-        self._interruption = f"{cause}{at}; another one went on from the finished points ({done})"
+        self._interruption = f"{cause}{at}; another one continued from the finished points ({done})"
         self.worker = self._remaining_s = None
         self._growing = {}
         self.begin()

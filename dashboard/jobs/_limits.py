@@ -12,14 +12,16 @@ from ntk_core.errors import InvalidInput
 class QueueFull(InvalidInput):
     """Too many jobs wait already."""
 
+    template = "{}: {} cannot be taken; try again {}"
+
     def __init__(self, waiting: int):
-        super().__init__(
-            "run", f"one more than {waiting} waiting jobs", "when one of them has begun; try again in a moment"
-        )
+        super().__init__("run", f"one more than {waiting} waiting jobs", "in a moment, when one of them has begun")
 
 
 class TooManyJobs(InvalidInput):
     """One viewer or one network address has too many unfinished jobs."""
+
+    template = QueueFull.template
 
     def __init__(self, unfinished: int, whose: str):
         runs = "unfinished run" if unfinished == 1 else "unfinished runs"

@@ -10,7 +10,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.runs import Spec, digest, estimate
 from ntk_core.runs.store import MIN_PREFIX, Store, UnfinishedJob
 
-INTERRUPTED = "stopped before it was finished; run it again to go on from its finished points"
+INTERRUPTED = "stopped before it was finished; run it again to continue from its finished points"
 _LOG = logging.getLogger(__name__)
 
 

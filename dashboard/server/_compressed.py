@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 MOST_BYTES = 16 * 2**20  # all that Streamlit ships has 7 MB
 _FOLDER = "/static/"
 _SUFFIXES = (".js", ".css")
-# Who asks so wants less than the whole file, or knows it already.
+# Such a request asks for less than the whole file, or knows it already.
 _PARTLY = ("range", "if-none-match", "if-modified-since")
 
 

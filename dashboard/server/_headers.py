@@ -84,7 +84,7 @@ def security_headers(frames: tuple[str, ...] = ()) -> Mapping[str, str]:
     headers = {
         "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in policy.items()),
         "X-Content-Type-Options": "nosniff",
-        "Referrer-Policy": "same-origin",  # the address holds settings
+        "Referrer-Policy": "same-origin",  # the URL holds settings
         "Permissions-Policy": ", ".join(f"{name}=()" for name in _UNUSED),
     }
     return headers if frames else {**headers, "X-Frame-Options": "SAMEORIGIN"}

@@ -1,4 +1,4 @@
-"""Logs as one JSON object a line, without anything that tells who used the server or what for."""
+"""Logs as one JSON object per line, without anything that tells who used the server or what for."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""One folder a page: its form, its figures, its words."""
+"""One folder per page: its form, its figures, its words."""

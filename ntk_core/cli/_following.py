@@ -22,7 +22,7 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
     """``--json`` and ``--no-json``; without them, what stdout is decides."""
     parser.add_argument(
         "--json", action=argparse.BooleanOptionalAction, default=None,
-        help="print one JSON event a line; by default when stdout is no terminal",
+        help="print one JSON event per line; by default when stdout is no terminal",
     )  # fmt: skip
 
 

@@ -16,17 +16,17 @@ from ntk_core.runs.store import STATUSES, Store, StoredRun
 
 def add(commands: Any) -> None:
     """The command's options."""
-    parser = commands.add_parser("list", help="list the runs in the store, those used last first")
+    parser = commands.add_parser("list", help="list the runs in the store, most recently used first")
     parser.add_argument("--experiment", choices=tuple(EXPERIMENTS), default="")
     parser.add_argument("--status", choices=STATUSES, default="")
     parser.add_argument("--search", metavar="WORDS", default="", help="words that occur in settings or digest")
     parser.add_argument("--limit", metavar="N", default="50", help="at most this many (default 50)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object a line")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
     parser.set_defaults(command=list_runs)
 
 
 def list_runs(options: argparse.Namespace) -> int:
-    """One line a run."""
+    """One line per run."""
     if not (options.limit.isascii() and options.limit.isdigit() and 1 <= int(options.limit[:9]) <= 100_000):
         raise InvalidInput("--limit", options.limit, "an integer from 1 to 100,000")
     store = Store()

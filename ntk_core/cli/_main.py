@@ -15,7 +15,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.runs.compiled_code import keep_compiled_code
 from ntk_core.settings.grammar import InvalidSpec
 
-# One module a command, in the order of the help.
+# One module per command, in the order of the help.
 _COMMANDS = (_presets, _run, _resume, _list, _show, _export, _import, _delete, _data, _own, _gallery)
 
 

@@ -30,7 +30,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--dataset", default="gaussian-mixture", metavar="NAME", help="any data set by its name")
     parser.add_argument("--digest", metavar="SHA256", help="data of your own, as the command data says it")
     parser.add_argument("--num-samples", type=int, default=40, metavar="N", help="training points n (40)")
-    parser.add_argument("--num-seeds", type=int, default=3, metavar="N", help="initializations a width (3)")
+    parser.add_argument("--num-seeds", type=int, default=3, metavar="N", help="initializations per width (3)")
     parser.add_argument("--seed", type=int, default=0, help="first seed (0)")
     parser.add_argument("--loss", choices=("square", "cross-entropy"), default="square")
     parser.add_argument("--max-steps", type=int, default=1000, metavar="N")
@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
 
 
 def own(options: argparse.Namespace) -> int:
-    """One line a run, then the exponents with their intervals."""
+    """One line per run, then the exponents with their intervals."""
     widths = _widths(options.widths)
     chosen = {"digest": options.digest} if options.digest else {}
     name = "upload" if options.digest else options.dataset

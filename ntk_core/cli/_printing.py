@@ -8,7 +8,7 @@ from ntk_core.errors import InvalidInput
 
 
 def complain(*problems: InvalidInput | str) -> None:
-    """One line a problem, on stderr."""
+    """One line per problem, on stderr."""
     for problem in problems:
         print(printable(str(problem)), file=sys.stderr)
 

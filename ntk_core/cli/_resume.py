@@ -11,7 +11,7 @@ from ntk_core.cli._targets import kept_run
 
 def add(commands: Any) -> None:
     """The command's options."""
-    parser = commands.add_parser("resume", help="go on with a run from its finished points")
+    parser = commands.add_parser("resume", help="continue a run from its finished points")
     parser.add_argument("target", metavar="DIR_OR_DIGEST", help="directory of run --out, or a run's first digits")
     add_json_option(parser)
     parser.set_defaults(command=resume)

@@ -20,7 +20,7 @@ def add(commands: Any) -> None:
         "--set", dest="settings", action="extend", nargs="+", default=[], metavar="NAME=VALUE",
         help="change settings: widths=30,100,1000 training.learning_rate=0.5",
     )  # fmt: skip
-    parser.add_argument("--paper", action="store_true", help="take the preset in the paper's sizes")
+    parser.add_argument("--paper", action="store_true", help="use the paper's sizes")
     parser.add_argument(
         "--out", metavar="DIR",
         help="write spec.json, result.json, points.csv and points/ there, and resume from them; by default the run is "

@@ -28,7 +28,7 @@ class Dataset:
         y: targets, ``(n, num_outputs)`` float32.
         labels: class indices, ``(n,)`` int64.
         x_test, y_test, labels_test: the same for the test set.
-        class_names: one name a class.
+        class_names: one name per class.
         provenance: origin, licence, citation, and what is our choice.
 
     Raises:

@@ -92,7 +92,7 @@ class ClosedForm:
         """From the part of each eigen-direction that is left, the part that is gone, and gone / λ at λ = 0."""
         values, vectors = self.eigen
         size = len(values)
-        modes = vectors.T @ (self.start - self.targets).reshape(size, -1)  # one column an output, or one in all
+        modes = vectors.T @ (self.start - self.targets).reshape(size, -1)  # one column per output, or one in all
         with np.errstate(invalid="ignore", over="ignore"):
             residuals = np.einsum("nk,tkc->tnc", vectors, left[:, :, None] * modes, optimize=True)
             train = self.targets + residuals.reshape(len(left), *self.start.shape)

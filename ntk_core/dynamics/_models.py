@@ -167,7 +167,7 @@ class KernelModel(Model):
 
     A step of gradient descent, w ← w − η ∇F(w₀)ᵀ g with g = ∂L/∂F, is exactly c ← c − η g, whatever the loss; the same
     holds for batches and for momentum, not for Adam, whose steps are not linear in the gradient. ``fixed`` is a
-    KernelAndStart; with the kernel of infinite width this is the infinite-width prediction.
+    KernelAndStart; with the infinite-width kernel this is the infinite-width prediction.
 
     Source: Lee et al. 2019, §2.2; docs/math/linearized-training.md.
     """

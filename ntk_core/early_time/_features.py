@@ -70,7 +70,7 @@ def two_layer_features(
     Args:
         covariance_ratio: Tr[Σ²]/d for inputs of covariance Σ with Tr Σ = d.
 
-    Source: Hu, Xiao, Adlam & Pennington 2020, Eqs. 5, 9 and 11, and the remark behind Eq. 11.
+    Source: Hu, Xiao, Adlam & Pennington 2020, Eqs. 5, 9 and 11, and the remark after Eq. 11.
     """
     _check_rates(rate_first, rate_second)
     nu = constants.nu(covariance_ratio)
@@ -85,7 +85,7 @@ def two_layer_features(
 def deep_features(
     activation: str, depth: int, d: int, covariance_ratio: float, rate_hidden: float, rate_output: float
 ) -> LinearFeatures:
-    """ψ of a fully connected network with ``depth`` hidden layers, from its kernel of infinite width.
+    """ψ of a fully connected network with ``depth`` hidden layers, from its infinite-width kernel.
 
     That kernel is h(s, ρ, s') with ρ = x·x'/d and s = ‖x‖/√d − 1. For almost orthogonal inputs of almost equal norms
 
@@ -112,7 +112,7 @@ def deep_features(
 
 
 def _expansion(net: FullyConnected) -> NDArray[np.float64]:
-    """(h, ∂h/∂ρ, ∂²h/∂ρ², ∂h/∂s, ½ ∂²h/∂s²) of the kernel of infinite width at s = s' = ρ = 0."""
+    """(h, ∂h/∂ρ, ∂²h/∂ρ², ∂h/∂s, ½ ∂²h/∂s²) of the infinite-width kernel at s = s' = ρ = 0."""
     grid = _REACH * np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
     ones, zeros = np.ones_like(grid), np.zeros_like(grid)
     turned = np.stack([grid, np.sqrt(1 - grid**2)], axis=1)

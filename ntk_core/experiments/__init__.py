@@ -1,8 +1,9 @@
-"""One folder an experiment: spec, result, costs, computation, summary, presets, tied together in its ``__init__``."""
+"""One folder per experiment: spec, result, costs, computation, summary, presets, tied together in its ``__init__``."""
 
-# One line an experiment, in the order of the papers.
+# One line per experiment, in the order of the papers.
 EXPERIMENTS = (
     "kernel_change",
+    "architectures",
     "hessian",
     "dynamics",
     "optimization",

@@ -103,7 +103,7 @@ def nonlinear_output_hessian(
     max_matvecs: int = MAX_MATVECS,
     key: Array | None = None,
 ) -> NonlinearOutputHessian:
-    """Both parts of the Hessian behind an output function, next to the measured norm; arguments as ``hessian_norm``.
+    """Both parts of the Hessian with an output function, next to the measured norm; arguments as ``hessian_norm``.
 
     ``linear_part`` comes from Lanczos within its tolerance; softmax couples the outputs, so that Φ'' = ∂²φ_a/∂f² is a
     full C × C matrix, and the norm of Gᵀ Φ'' G is that of K^½ Φ'' K^½ with the kernel K = G Gᵀ of the pre-outputs.

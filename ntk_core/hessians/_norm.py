@@ -128,7 +128,7 @@ def hessian_norms(
     """:func:`hessian_norm` for each of n inputs, and for each seed.
 
     Args:
-        params: parameters, or a list of them (one a seed).
+        params: parameters, or a list of them (one per seed).
         x: inputs with the batch axis, (n, *input_shape).
 
     Returns:

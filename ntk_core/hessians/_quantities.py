@@ -27,7 +27,7 @@ class LayerQuantities:
     """Measured layer quantities of a fully connected network with linear output, at one input.
 
     With α^(l) the activations of hidden layer l = 1 … L, w^(l) its weights and biases, f the output that is meant;
-    arrays have one entry a hidden layer, (L,). ‖T‖_{2,2,1} = sup over unit x, z of Σ_k |Σ_ij T_ijk x_i z_j|.
+    arrays have one entry per hidden layer, (L,). ‖T‖_{2,2,1} = sup over unit x, z of Σ_k |Σ_ij T_ijk x_i z_j|.
 
     Attributes:
         layers: names of the hidden layers.

@@ -182,7 +182,7 @@ def through_output(output: str, kernel: Kernel, f1: Float[Array, "n1 C"], f2: Fl
 
 @lru_cache(maxsize=256)  # traced anew it would cost more than a small kernel
 def view_bytes(net: Network, input_shape: tuple[int, ...], itemsize: int) -> int:
-    """Estimated bytes a row of inputs takes while its layer views are made and contracted, from shapes alone.
+    """Estimated bytes that a row of inputs takes while its layer views are made and contracted, from shapes alone.
 
     At each layer: input, pre-activation and activation of the forward pass, and C cotangents of pre-activation and
     activation; convolutions also extract patches. Where cotangents are taken in stretches, a layer that is read

@@ -1,7 +1,7 @@
 """The tangent kernel of infinitely wide networks, layer by layer (docs/math/infinite_width.md).
 
 Three families of pairs are carried along: every x1 with every x2 (with its tangent kernel), and every input with itself
-(variances). For convolutions each pair has one entry a position, or one a pair of positions where pooling mixes them.
+(variances). For convolutions each pair has one entry per position, or per pair of positions where pooling mixes them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ntk_core.networks.architectures import (
     Stack,
 )
 
-BLOCK_ENTRIES = 2**24  # pairs of inputs and positions at a time: 128 MiB an array in float64
+BLOCK_ENTRIES = 2**24  # pairs of inputs and positions at a time: 128 MiB per array in float64
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _check(net: Network) -> None:
             "parameterization", net.parameterization, "ntk: the kernels of the others grow with the width"
         )
     if net.output != "linear":
-        raise InvalidInput("output", net.output, "linear: behind another output the kernel does not become constant")
+        raise InvalidInput("output", net.output, "linear: with another output the kernel does not become constant")
 
 
 def _needs_all_pairs(net: Network) -> bool:

@@ -37,7 +37,7 @@ _LAYERED = tuple(name for name in ARCHITECTURES if name != COMPOSED)
 
 
 def _composition(data: Any) -> Any:
-    """A composition from JSON; what is wrong inside it is named behind the name of the setting."""
+    """A composition from JSON; what is wrong inside it is named after the name of the setting."""
     try:
         return parse_composition(data)
     except InvalidInput as error:
@@ -79,7 +79,7 @@ class ArchitectureSpec(SpecPart):
         title="Layers with biases",
         description="Which hidden layers have biases, counted from 1; all when empty.",
     )
-    relative_widths: tuple[Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)], ...] | None = Field(
+    relative_widths: tuple[Annotated[float, Field(gt=0, le=100)], ...] | None = Field(
         None,
         min_length=1,
         max_length=16,
@@ -96,7 +96,7 @@ class ArchitectureSpec(SpecPart):
         "ntk", title="Parameterization", description="How weights are drawn and scaled with the width."
     )
     trained: Literal["all", "first", "hidden", "last"] = Field(
-        "all", title="Trained layers", description="Which layers move, and so have a part in the kernel K."
+        "all", title="Trained layers", description="Which layers are trained, and so contribute to the kernel K."
     )
     output_weights: Literal["normal", "signs"] = Field(
         "normal",
@@ -106,7 +106,7 @@ class ArchitectureSpec(SpecPart):
     initial_output: Literal["random", "symmetric", "subtracted"] = Field(
         "random",
         title="Output at w₀",
-        description="f(w₀) as drawn; 0 by two mirrored copies, (f − f')/√2; or 0 by subtraction, f − f(w₀).",
+        description="random f(w₀); 0 by two mirrored copies, (f − f')/√2; or 0 by subtraction, f − f(w₀).",
     )
     bottleneck_width: Width = Field(3, title="Bottleneck width m_b", description="Neurons m_b of the narrow layer.")
     bottleneck_layer: int = Field(
@@ -122,7 +122,6 @@ class ArchitectureSpec(SpecPart):
         0.0,
         ge=0,
         le=0.99,
-        allow_inf_nan=False,
         title="Drop probability",
         description="Probability that an edge is removed before training; it stays removed.",
     )
@@ -150,7 +149,7 @@ class ArchitectureSpec(SpecPart):
         if self.relative_widths is not None and len(self.relative_widths) != self.depth:
             raise InvalidInput("relative_widths", self.relative_widths, counted)
         if self.bias_layers is not None and not self.use_bias:
-            raise InvalidInput("bias_layers", self.bias_layers, "empty without biases")
+            raise InvalidInput("bias_layers", self.bias_layers, "no layers without biases")
         if self.bias_layers is not None and max(self.bias_layers) > self.depth:
             raise InvalidInput("bias_layers", self.bias_layers, f"numbers from 1 to {self.depth}, the hidden layers")
         if self.output_weights == "signs" and self.uses("drop_probability") and self.drop_probability:
@@ -207,7 +206,7 @@ class ArchitectureSpec(SpecPart):
         if not self.num_convolutions:
             return
         if len(input_shape) != 3:
-            raise InvalidInput(f"{field}.kind", self.kind, "with images only, for example dataset mnist")
+            raise InvalidInput(f"{field}.kind", self.kind, "this kind only with images, for example dataset mnist")
         sides: tuple[int, ...] = input_shape[:2]
         image = " × ".join(str(side) for side in sides)
         for layer in range(1, self.num_convolutions + 1):

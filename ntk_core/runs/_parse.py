@@ -18,7 +18,7 @@ def parse_spec(data: Any) -> Spec:
     """A spec from JSON text or from a mapping as JSON gives it.
 
     Raises:
-        InvalidSpec: with one sentence a setting: its dotted name, what was given, what is allowed.
+        InvalidSpec: with one sentence per setting: its dotted name, what was given, what is allowed.
     """
     if isinstance(data, str | bytes):
         if len(data) > MAX_JSON_BYTES:

@@ -102,13 +102,13 @@ class PointValue(Value):
     """What one point of an experiment gave; a subclass states its ``kind``, the experiment's name, and its values.
 
     Attributes:
-        runtime_s: wall time of the computation, in seconds.
+        runtime_s: wall time of the computation, in seconds; set by the run.
         provenance: of the run that computed it, which may be an earlier one than the result's; None in results that
             were written before it was kept: then the result's.
     """
 
     kind: str
-    runtime_s: float
+    runtime_s: float = 0.0
     provenance: Provenance | None = None
 
     @property
@@ -143,7 +143,7 @@ class ResultValue(Value):
     runtime_s: float
 
     def rows(self) -> list[dict[str, object]]:
-        """The numbers, one row a line of ``points.csv``; all rows have the same columns."""
+        """The numbers, one row per line of ``points.csv``; all rows have the same columns."""
         raise NotImplementedError
 
     @property

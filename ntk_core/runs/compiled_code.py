@@ -41,7 +41,7 @@ def keep_compiled_code() -> None:
     """From now on JAX looks on disk before it compiles, and keeps there what it has compiled.
 
     Where ``JAX_COMPILATION_CACHE_DIR`` is set, somebody has decided already, and nothing is done; nor is it with a
-    ``jaxlib`` before ``FIRST_JAXLIB``, whose compiled programs do not come back in peace. A directory that
+    ``jaxlib`` before ``FIRST_JAXLIB``, whose compiled programs cannot be loaded again safely. A directory that
     cannot be used costs one line in the log; later trouble with it (a full disk, a damaged file) costs the time of
     compiling and nothing else.
     """

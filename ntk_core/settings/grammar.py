@@ -52,7 +52,7 @@ def validated(model: type[Part], data: dict[str, Any]) -> Part:
     """A part of a spec from its data.
 
     Raises:
-        InvalidSpec: with one sentence a setting.
+        InvalidSpec: with one sentence per setting.
     """
     try:
         return model.model_validate(data)

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 from ntk_core.errors import InvalidInput
 from ntk_core.settings.part import SpecPart, chosen_among
-from ntk_core.settings.validation import allowed_values, bounds, holds_several, lengths, part_type
+from ntk_core.settings.validation import allowed_values, bounds, counts_neurons, holds_several, lengths, part_type
 from ntk_core.settings.vocabulary import VOCABULARIES, Term
 
 Part = TypeVar("Part", bound=SpecPart)
@@ -65,6 +65,11 @@ class Setting:
         low, high = bounds(self.info)
         return 1 if self.entry == "integer" else 0.01 if (high or 1) <= 10 and not low else 0.1
 
+    @property
+    def counts_neurons(self) -> bool:
+        """Whether it gives widths, or values that are swept in their place."""
+        return counts_neurons(self.info)
+
     def term(self, option: Any) -> Term | None:
         """The vocabulary's entry for a choice."""
         return next((table[option] for table in VOCABULARIES if tuple(table) == self.options), None)
@@ -91,7 +96,7 @@ class Setting:
 
     def sentence(self, problem: InvalidInput) -> str:
         """What is wrong, naming the setting by its title."""
-        return f"{self.full_title}: {problem.given} is not allowed; allowed: {problem.allowed}."
+        return f"{problem.template.format(self.full_title, problem.given, problem.allowed)}."
 
 
 def settings(model: type[SpecPart]) -> tuple[Setting, ...]:

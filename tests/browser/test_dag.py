@@ -55,7 +55,7 @@ def test_a_typed_cell_an_imported_file_and_a_wrong_file_change_the_drawing_or_sa
     upload(page, good)
     expect(page.get_by_text("neurons of group c have in-degree 2 (from b)")).to_be_visible(timeout=TIMEOUT_MS)
     upload(page, bad)
-    expect(page.get_by_text("graph: { is not allowed; allowed: JSON text with groups and edges.")).to_be_visible(
+    expect(page.get_by_text("graph: { cannot be used; use JSON text with groups and edges.")).to_be_visible(
         timeout=TIMEOUT_MS
     )
     expect(page.get_by_text("neurons of group c have in-degree 2 (from b)")).to_have_count(1)

@@ -91,6 +91,6 @@ def test_value_out_of_range_is_explained_beside_its_field_and_run_waits(open_pag
     page = open_page("/kernel_change")
     page.get_by_role("textbox", name="Widths m").fill("0, 100")
     page.get_by_role("textbox", name="Widths m").press("Enter")
-    sentence = "Widths m: 0 is not allowed"
+    sentence = "Widths m: 0 cannot be used"
     expect(page.get_by_test_id("stSidebar").get_by_text(sentence)).to_be_visible(timeout=TIMEOUT_MS)
     expect(page.get_by_role("button", name="Run", exact=False)).to_be_disabled()

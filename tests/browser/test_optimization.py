@@ -1,4 +1,4 @@
-"""Convergence without linearity and the two roads to linearity, computed for a person who waits."""
+"""Convergence without linearity and the two routes to linearity, computed for a person who waits."""
 
 from __future__ import annotations
 

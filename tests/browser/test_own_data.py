@@ -35,7 +35,7 @@ def test_each_kind_of_file_is_read_and_a_bad_one_is_refused_in_one_sentence(open
         "flowers.csv": (flowers(), "60 rows, 4 columns"),
         "blobs.npz": (blobs(), "6 × 6 × 1"),
         "pets.zip": (pets(), "12 images of 10 × 10 pixels"),
-        "bad.npz": (arrays(x=np.array([{}], object)), "file: array x, of Python objects (a pickle), is not allowed"),
+        "bad.npz": (arrays(x=np.array([{}], object)), "file: array x, of Python objects (a pickle), cannot be used"),
     }
     page = open_page("/own_data")
     expect(page.get_by_text("three spirals")).to_be_visible(timeout=TIMEOUT_MS)

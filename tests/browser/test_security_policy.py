@@ -1,4 +1,4 @@
-"""Every page draws its figures, and everything can be taken along, under the security policy of the server.
+"""Every page draws its figures, and everything can be exported, under the security policy of the server.
 
 That no message of the browser speaks of the policy is checked wherever a page is opened.
 """

@@ -70,13 +70,13 @@ def test_choices_are_options_of_the_command(tmp_path, capsys, data, options, sha
     [
         (["data", "{folder}/none.csv"], "FILE: "),
         (["data", "{folder}/model.py"], "file: "),
-        (["own", "{folder}/model.py:nothing", "--widths", "4"], "FILE.py:NAME: nothing is not allowed"),
+        (["own", "{folder}/model.py:nothing", "--widths", "4"], "FILE.py:NAME: nothing cannot be used"),
         (["own", "{folder}/none.py:network", "--widths", "4"], "FILE.py:NAME: "),
-        (["own", "{folder}/model.py:network", "--widths", "four"], "--widths: four is not allowed"),
-        (["own", "{folder}/model.py:network", "--widths", "0"], "widths: 0 is not allowed"),
+        (["own", "{folder}/model.py:network", "--widths", "four"], "--widths: four cannot be used"),
+        (["own", "{folder}/model.py:network", "--widths", "0"], "widths: 0 cannot be used"),
         (["own", "{folder}/model.py:network", "--widths", "4", "--dataset", "imagenet"], "name: imagenet"),
         (["own", "{folder}/model.py:network", "--widths", "4", "--digest", "0" * 64], "digest: 0000"),
-        (["own", "{folder}/model.py:wrong_shape", "--widths", "4"], "model: outputs of shape (40, 2) is not allowed"),
+        (["own", "{folder}/model.py:wrong_shape", "--widths", "4"], "model: outputs of shape (40, 2) cannot be used"),
         (["own", "{folder}/model.py:broken", "--widths", "4"], "model.py, line 9: TypeError: "),
     ],
 )

@@ -44,6 +44,7 @@ def test_every_preset_of_the_paper_has_a_precomputed_figure(name):
     assert RESULTS[name] is not None
 
 
+@pytest.mark.slow
 def test_one_run_of_fig_2_is_found_again():
     """The smallest width and first seed, computed anew."""
     shown = RESULTS["zhu-fig2"]
@@ -157,7 +158,7 @@ def test_rows_that_are_not_filled_in_do_not_count_and_wrong_ones_are_kept_for_th
     groups.iloc[0, groups.columns.get_loc("size")] = -3
     graph, sentence = graph_or_sentence(text_of_tables(groups, edges))
     assert graph is None
-    assert sentence == "groups.a.size: -3 is not allowed; allowed: an integer from 1 to 10,000,000."
+    assert sentence == "groups.a.size: -3 cannot be used; use an integer from 1 to 10,000,000."
 
 
 def test_figures_take_the_in_degree_where_it_grows_and_the_width_where_it_does_not():
@@ -213,7 +214,7 @@ def test_a_graph_that_cannot_be_is_one_sentence_and_the_last_one_stays_drawn(pag
     data["edges"].append({"source": "b", "target": "a"})
     app.session_state["dag.graph"] = json.dumps(data)
     checked(app.run())
-    assert "Graph: edges: a → b → a is not allowed; allowed: a graph without cycles." in words(app)
+    assert "Graph: edges: a → b → a cannot be used; use a graph without cycles." in words(app)
     assert app.button(key="dag.run").disabled
     assert len(app.get("plotly_chart")) == 3
 
@@ -222,7 +223,7 @@ def test_a_nonlinear_output_alone_is_a_verdict_and_beside_a_linear_one_a_remark(
     assert "Nonlinear output: does not become linear" in words(page("dag", outputs="softmax"))
     both = words(page("dag", outputs="linear,softmax"))
     assert "Wide: becomes linear" in both
-    assert "Behind softmax outputs no graph becomes linear" in both
+    assert "With softmax outputs no graph becomes linear" in both
 
 
 def test_a_graph_in_the_url_that_cannot_be_is_said_and_replaced(page):

@@ -166,4 +166,4 @@ def test_settings_that_do_not_suit_a_curve_are_explained_beside_their_field():
     app = open_page(PAGE, preset="curves-in-one-dimension")
     app.multiselect(key=f"{PAGE}.outputs").set_value(["softmax"])
     sentences = [element.value.replace("\\", "") for element in checked(app.run()).sidebar.error]
-    assert sentences == ["Outputs φ: softmax is not allowed; allowed: other outputs, for data without classes."]
+    assert sentences == ["Outputs φ: softmax cannot be used; use other outputs, for data without classes."]

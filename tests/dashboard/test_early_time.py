@@ -141,7 +141,7 @@ def test_the_page_draws_a_point_that_grows(jobs):
     job = jobs.add(spec, points=(), growing=(make_early_point(25),), message="input dim 25: erf, step 100")
     app = open_page("early_time", job=job)
     assert len(app.get("plotly_chart")) == 2
-    assert "The first point is on its way." not in words(app)
+    assert "Computing the first point…" not in words(app)
 
 
 @pytest.mark.parametrize("name", [name for name in PRESETS if name.startswith("hu-")])

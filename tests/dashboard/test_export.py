@@ -1,4 +1,4 @@
-"""What can be taken along works without the dashboard and without a network."""
+"""What is exported works without the dashboard and without a network."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.views.navigation import PAGES
-from ntk_core.pairs import PAIRS
 from ntk_core.runs import PRESETS
 from ntk_core.settings.fields import settings
 from tests.dashboard.open_pages import open_page, words
@@ -62,7 +61,6 @@ WILD = (
     "%s%n%d",
 )
 SPECS: dict[str, type] = {preset.spec.experiment: type(preset.spec) for preset in PRESETS.values()}
-SPECS["architectures"] = type(PAIRS["bottleneck"].spec)
 NAMES = tuple(entry.name for entry in PAGES)
 
 
@@ -120,5 +118,5 @@ def test_what_cannot_be_used_is_named_in_one_sentence(page, apps):
     app.query_params = {"num_seeds": "-3", "nothing": "1", "job": "no such run"}
     app.run()
     said = [element.value.replace("\\", "") for element in app.warning]
-    for begin in ("In the address, Seeds: -3 is not allowed", "In the address, nothing: ", "In the address, job: "):
+    for begin in ("In the URL, Seeds: -3 cannot be used", "In the URL, nothing: ", "In the URL, job: "):
         assert sum(sentence.startswith(begin) for sentence in said) == 1, said

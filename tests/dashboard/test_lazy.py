@@ -1,4 +1,4 @@
-"""The page of the two roads to linearity: its figures, its gallery, its way through app.py."""
+"""The page of the two routes to linearity: its figures, its gallery, its way through app.py."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_figure_has_seeds_and_a_mean_for_each_start_with_the_exponent_in_the_l
     drawn = figures.against(made_points(), "scale", "linear", figures.KAPPA)
     lines = [trace for trace in drawn.data if trace.mode == "lines+markers"]
     assert [line.name for line in lines] == [
-        "f(w₀) as drawn ∝ α<sup>0.00 ± 0.00</sup>",
+        "random f(w₀) ∝ α<sup>0.00 ± 0.00</sup>",
         "f(w₀) = 0 ∝ α<sup>−1.00 ± 0.00</sup>",
     ]
     assert list(lines[1].y) == pytest.approx([0.1, 0.01, 0.001])

@@ -15,7 +15,7 @@ def _hosted(monkeypatch, jobs, gallery, through_the_menu):
 
 def test_the_limit_stands_beside_its_field_and_run_waits(jobs):
     app = open_page("kernel_change", widths="30,10001")
-    sentence = "Widths m: 10001 is not allowed; allowed: at most 10,000 on this server."
+    sentence = "Widths m: 10001 cannot be used; use at most 10,000 on this server."
     assert [element.value.replace("\\", "") for element in app.sidebar.error] == [sentence]
     assert app.button("kernel_change.run").disabled
     assert "On this server: at most 10,000." in app.text_input("kernel_change.widths").help
@@ -25,7 +25,7 @@ def test_the_paper_switch_offers_the_largest_size_that_the_server_allows():
     app = open_page("kernel_change")
     switch = app.button("kernel_change.paper_size")
     assert switch.label == "Largest size here"
-    assert "1000000 is not allowed" in switch.help.replace("\\", "")
+    assert "1000000 cannot be used" in switch.help.replace("\\", "")
     app = checked(switch.click().run())
     assert app.text_input("kernel_change.widths").value == "30,100,1000,10000"
     assert not app.button("kernel_change.run").disabled
@@ -35,5 +35,5 @@ def test_the_paper_switch_offers_the_largest_size_that_the_server_allows():
 def test_a_wrong_profile_is_named_on_every_page(monkeypatch):
     monkeypatch.setenv("LINEARITY_LAB_PROFILE", "public")
     app = checked(AppTest.from_file(ROOT / "app.py", default_timeout=30).run())
-    assert "LINEARITY_LAB_PROFILE: public is not allowed" in words(app)
+    assert "LINEARITY_LAB_PROFILE: public cannot be used" in words(app)
     assert "one of local, classroom, hosted" in words(app)

@@ -69,10 +69,10 @@ def test_every_kind_of_file_shows_what_the_network_will_see(data, name, expected
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (arrays(x=np.array([{}], object)), "file: array x, of Python objects (a pickle), is not allowed"),
-        (b"", "file: an empty file is not allowed"),
-        (b"a,b,kind\n1,2,x\nNA,3,y\n3,4,x\n4,1,y\n", "features: a (1 missing, the first in row 2) is not allowed"),
-        (b"a,b,kind\n1,2,x\n2,3,x\n", "target: one class only (x) is not allowed"),
+        (arrays(x=np.array([{}], object)), "file: array x, of Python objects (a pickle), cannot be used"),
+        (b"", "file: an empty file cannot be used"),
+        (b"a,b,kind\n1,2,x\nNA,3,y\n3,4,x\n4,1,y\n", "features: a (1 missing, the first in row 2) cannot be used"),
+        (b"a,b,kind\n1,2,x\n2,3,x\n", "target: one class only (x) cannot be used"),
         (pets(**{"pets/ape/1.png": b"no image"}), "file: pets/ape/1.png, which cannot be read as an image"),
     ],
 )

@@ -56,7 +56,7 @@ def test_every_page_opens_without_a_gallery_and_draws_at_once_with_the_one_that_
 def test_a_run_of_another_page_in_the_address_is_named_and_not_followed(jobs, page, other):
     job_id = jobs.add(PRESETS[other].spec, status="completed")
     app = opened(page, job=job_id)
-    assert f"job: {job_id} is not allowed" in words(app)
+    assert f"job: {job_id} cannot be used" in words(app)
     assert "job" not in query(app)
 
 
@@ -72,7 +72,7 @@ def test_first_visit_shows_the_precomputed_figure_with_its_origin_and_learning_r
     assert "Learning rate η used: linear output and softmax output 0.5." in words(app)
     assert "jax 0.10.2" in words(app)
     assert any(block.value.startswith("Linearity Lab, run ") for block in app.code)
-    assert "Press Run for yours" in words(app)  # the made result has other widths than the preset
+    assert "Run to update" in words(app)  # the made result has other widths than the preset
 
 
 def test_gallery_file_that_is_no_result_is_not_shown(tmp_path):
@@ -112,8 +112,8 @@ def test_settings_of_the_url_fill_the_form_and_stay_in_the_url():
 def test_nonsense_in_the_url_falls_back_to_the_default_and_is_named_beside_its_field(name, text):
     app = opened(**{name.replace(".", "__"): text})
     (sentence,) = sidebar_sentences(app)
-    assert sentence.startswith("In the address, ")
-    assert "is not allowed; allowed: " in sentence
+    assert sentence.startswith("In the URL, ")
+    assert "cannot be used; use " in sentence
     assert sentence.endswith(" is used instead.")
     assert query(app) == {}
     assert not app.button(key=PREFIX + "run").disabled
@@ -125,7 +125,7 @@ def test_nonsense_in_the_url_falls_back_to_the_default_and_is_named_beside_its_f
 def test_unknown_parts_of_the_url_are_named_above_the_figure(extra):
     app = opened(**extra)
     (name,) = extra
-    assert any(element.value.replace("\\", "").startswith(f"In the address, {name}: ") for element in app.main.warning)
+    assert any(element.value.replace("\\", "").startswith(f"In the URL, {name}: ") for element in app.main.warning)
     assert query(app) == {}
 
 
@@ -145,19 +145,19 @@ def test_a_sentence_about_the_url_goes_when_its_field_changes():
 @pytest.mark.parametrize(
     ("kind", "name", "value", "part"),
     [
-        ("text_input", "widths", "0, 100", "Widths m: 0 is not allowed; allowed: "),
-        ("text_input", "widths", "abc", "Widths m: abc is not allowed; allowed: "),
-        ("text_input", "widths", "1e9", "Widths m: 1000000000 is not allowed; allowed: "),
-        ("text_input", "training.learning_rate", "fast", "Learning rate η: fast is not allowed; allowed: "),
+        ("text_input", "widths", "0, 100", "Widths m: 0 cannot be used; use "),
+        ("text_input", "widths", "abc", "Widths m: abc cannot be used; use "),
+        ("text_input", "widths", "1e9", "Widths m: 1000000000 cannot be used; use "),
+        ("text_input", "training.learning_rate", "fast", "Learning rate η: fast cannot be used; use "),
         (
             "number_input",
             "architecture.depth",
             0,
-            "Hidden layers L: 0 is not allowed; allowed: an integer from 1 to 16.",
+            "Hidden layers L: 0 cannot be used; use an integer from 1 to 16.",
         ),
-        ("number_input", "num_seeds", 10**12, "Seeds: 1000000000000 is not allowed; allowed: "),
-        ("number_input", "dataset.noise", -1.0, "Noise s: -1.0 is not allowed; allowed: "),
-        ("multiselect", "outputs", [], "Outputs φ: [] is not allowed; allowed: "),
+        ("number_input", "num_seeds", 10**12, "Seeds: 1000000000000 cannot be used; use "),
+        ("number_input", "dataset.noise", -1.0, "Noise s: -1.0 cannot be used; use "),
+        ("multiselect", "outputs", [], "Outputs φ: [] cannot be used; use "),
     ],
 )
 def test_value_that_is_not_allowed_is_explained_beside_its_field_and_run_waits(kind, name, value, part):
@@ -172,7 +172,7 @@ def test_value_that_is_not_allowed_is_explained_beside_its_field_and_run_waits(k
 def test_sweep_too_large_for_memory_is_refused_beside_the_widths_with_the_largest_that_fits():
     app = opened(widths="10000000", dataset__num_samples="1000")
     (sentence,) = sidebar_sentences(app)
-    assert sentence.startswith("Widths m: 10000000 is not allowed; allowed: at most ")
+    assert sentence.startswith("Widths m: 10000000 cannot be used; use at most ")
     assert "GiB" in sentence
     assert app.button(key=PREFIX + "run").disabled
 
@@ -212,7 +212,7 @@ def test_kind_that_the_depth_does_not_fit_is_explained_beside_the_depth():
     app = opened()
     app.selectbox(key=PREFIX + "architecture.kind").set_value("bottleneck")
     (sentence,) = sidebar_sentences(checked(app.run()))
-    assert sentence == "Hidden layers L: 1 is not allowed; allowed: 2 to 16 with a bottleneck."
+    assert sentence == "Hidden layers L: 1 cannot be used; use 2 to 16 with a bottleneck."
 
 
 def test_run_submits_the_settings_and_puts_the_job_into_the_url(jobs):
@@ -222,7 +222,7 @@ def test_run_submits_the_settings_and_puts_the_job_into_the_url(jobs):
     assert jobs.submitted == [KernelChangeSpec(widths=(30, 100))]
     assert query(app)["job"] in jobs.snapshots
     assert app.button(key=PREFIX + "run").disabled
-    assert "The first point is on its way." in words(app)
+    assert "Computing the first point…" in words(app)
 
 
 def test_full_queue_is_told_in_a_sentence(jobs):
@@ -258,7 +258,7 @@ def test_stop_of_a_job_that_others_follow_only_ends_the_following(jobs):
     jobs.others = True
     app = opened(job=jobs.add(KernelChangeSpec(widths=(30, 100))))
     app.button(key=PREFIX + "stop").click()
-    assert "Somebody else follows this run too, so it goes on." in words(checked(app.run()))
+    assert "Someone else is following this run too, so it continues." in words(checked(app.run()))
     assert not app.button(key=PREFIX + "run").disabled
 
 
@@ -279,9 +279,9 @@ def test_waiting_failed_and_partly_failed_jobs_say_so(jobs):
 def test_figure_of_other_settings_than_the_form_says_which(jobs):
     result = make_result(make_points())
     app = opened(job=jobs.add(result.spec, status="completed", points=result.points, result=result, fraction=1.0))
-    assert "The figure belongs to other settings" not in words(app)
+    assert "This figure shows earlier settings" not in words(app)
     app.number_input(key=PREFIX + "num_seeds").set_value(9)
-    assert "The figure belongs to other settings than the form (Seeds)." in words(checked(app.run()))
+    assert "This figure shows earlier settings (Seeds changed)." in words(checked(app.run()))
 
 
 def test_runs_that_did_not_converge_are_named_below_the_figure(jobs):
@@ -320,7 +320,7 @@ def test_server_whose_settings_cannot_be_used_says_so(monkeypatch):
         raise InvalidInput("LINEARITY_LAB_STORE", "/nowhere", "a folder that can be written")
 
     monkeypatch.setattr("dashboard.jobs.shared_jobs", refuse)
-    assert "The dashboard cannot compute: LINEARITY_LAB_STORE: /nowhere is not allowed" in words(opened())
+    assert "The dashboard cannot compute: LINEARITY_LAB_STORE: /nowhere cannot be used" in words(opened())
 
 
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=list(PRESETS))
@@ -331,4 +331,4 @@ def test_presets_and_their_paper_sizes_come_from_the_url(preset):
         assert app.text_input(key=PREFIX + "widths").value == text_of(preset.paper_spec.widths)
         assert sidebar_sentences(app) == []
     else:
-        assert "is not allowed; allowed: one of liu-fig1-left" in words(app)
+        assert "cannot be used; use one of liu-fig1-left" in words(app)

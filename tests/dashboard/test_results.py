@@ -1,4 +1,4 @@
-"""The results page: what is kept is found, opened, compared, taken along, brought back and deleted."""
+"""The results page: what is kept is found, opened, compared, exported, imported and deleted."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def texts(app: AppTest) -> str:
 def test_an_empty_store_says_so(store):
     app = open_page("results")
     assert "Nothing has been computed yet." in words(app)
-    assert "Begin with the kernel" in [link.proto.label for link in app.get("page_link")]
+    assert "Start with the kernel" in [link.proto.label for link in app.get("page_link")]
 
 
 def test_runs_are_listed_in_words_with_their_status(store):
@@ -75,7 +75,7 @@ def test_filters_leave_what_fits_and_stand_in_the_url(store):
     assert len(app.checkbox) == 1
     assert query(app) == {"experiment": "dag"}
     app.text_input(key="results.text").set_value("nowhere")
-    assert "No run fits." in words(checked(app.run()))
+    assert "No matching runs." in words(checked(app.run()))
     assert len(open_page("results", text="softmax", status="completed").checkbox) == 1
 
 
@@ -146,7 +146,7 @@ def test_a_run_that_is_going_on_is_not_deleted(store, jobs):
     jobs.add(spec)
     app = tick(open_page("results"), digest(spec))
     app.button(key="results.delete").click()
-    assert "is going on; stop it first." in words(checked(app.run()))
+    assert "is still running; stop it first." in words(checked(app.run()))
     assert store.runs().total == 1
 
 

@@ -68,7 +68,7 @@ def test_constants_are_the_taylor_coefficients_of_the_mean_activation(name):
 
 @pytest.mark.parametrize("name", ["erf", "softplus", "relu", "gelu"])
 def test_expansion_of_the_infinite_kernel_gives_the_two_layer_model(name):
-    """Two independent routes to ψ: Gaussian moments, and derivatives of the kernel of infinite width."""
+    """Two independent routes to ψ: Gaussian moments, and derivatives of the infinite-width kernel."""
     for rates in ((1.0, 1.0), (0.7, 0.0), (0.0, 0.3)):
         moments = two_layer_features(activation_constants(name), 40, 1.5, *rates)
         expansion = deep_features(name, 1, 40, 1.5, *rates)
@@ -84,6 +84,7 @@ def test_deep_linear_network_has_the_data_kernel_of_all_its_layers():
     assert features.norm == (0, 0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("activation", "with_norm", "naive"), [("softplus", 0.0036, 0.0287), ("relu", 0.0090, 0.1080)])
 def test_second_layer_kernel_is_that_of_the_norm_dependent_model(activation, with_norm, naive):
     """‖K₂ − ψψᵀ‖ / ‖K₂‖ at n = 600, d = 50, over 5 draws; sampling 60,000 neurons makes most of the first number."""

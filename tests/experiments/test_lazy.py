@@ -1,4 +1,4 @@
-"""Two roads to linearity: scale and width (Chizat, Oyallon & Bach 2019; Liu, Zhu & Belkin 2020, §1.1)."""
+"""Two routes to linearity: scale and width (Chizat, Oyallon & Bach 2019; Liu, Zhu & Belkin 2020, §1.1)."""
 
 from __future__ import annotations
 

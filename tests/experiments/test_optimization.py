@@ -114,7 +114,7 @@ def test_a_number_to_be_learned_keeps_below_the_bound_too():
 
 
 def test_softmax_is_refused_for_numbers_to_be_learned():
-    with pytest.raises(InvalidSpec, match="outputs: softmax is not allowed; allowed: other outputs, for data without"):
+    with pytest.raises(InvalidSpec, match="outputs: softmax cannot be used; use other outputs, for data without"):
         with_settings(OptimizationSpec(), {"dataset.name": "sine"})
 
 
@@ -127,7 +127,7 @@ def test_softmax_has_no_guarantee_and_a_kernel_with_a_zero_eigenvalue():
 
 
 def test_a_kernel_with_too_many_rows_is_refused_beside_the_number_of_samples():
-    with pytest.raises(InvalidSpec, match=r"dataset\.num_samples: 301 is not allowed; allowed: at most 300"):
+    with pytest.raises(InvalidSpec, match=r"dataset\.num_samples: 301 cannot be used; use at most 300"):
         with_settings(OptimizationSpec(), {"dataset.num_samples": 301})
 
 

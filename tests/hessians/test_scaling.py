@@ -1,4 +1,4 @@
-"""How the Hessian norm scales with the width: it falls, but not behind nonlinear outputs and bottlenecks."""
+"""How the Hessian norm scales with the width: it falls, but not with nonlinear outputs and bottlenecks."""
 
 import jax
 import jax.numpy as jnp

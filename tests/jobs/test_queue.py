@@ -87,7 +87,7 @@ def test_a_job_waits_for_what_is_ahead_of_it(running_s, num_workers, ahead_s, ex
 def test_a_limit_counts_unfinished_jobs_of_the_viewer_and_of_the_address(make_job):
     unfinished = [make_job("ann", 0), make_job("ann", 1), make_job("bob", 0)]
     limits = Limits(per_viewer=2, per_address=None)
-    with pytest.raises(TooManyJobs, match="2 unfinished runs of yours is not allowed"):
+    with pytest.raises(TooManyJobs, match="2 unfinished runs of yours cannot be taken; try again when one has ended"):
         limits.check(unfinished, "ann", "elsewhere")
     limits.check(unfinished, "bob", "ann")
     limits.check(unfinished, "", "")

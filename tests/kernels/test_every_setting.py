@@ -87,7 +87,7 @@ SETTINGS = list(itertools.product(OUTPUTS, TRAINED))
 def _kernels(case):
     """(output, trained subset) → (structured kernel, Gram matrix of the explicit Jacobians of that subset).
 
-    One Jacobian of all parameters an output, of the network as people call it; a subset is a part of its columns.
+    One Jacobian of all parameters per output, of the network as people call it; a subset is a part of its columns.
     """
     params, x = random_params(case), inputs(case, 3)
     trained, fixed = case.net.partition(params)

@@ -22,7 +22,7 @@ AXIS_TITLES: dict[Axis, str] = {"in-degree": "smallest in-degree, realized", "wi
 
 @dataclass(frozen=True)
 class Line:
-    """One number a run of one graph and output.
+    """One number per run of one graph and output.
 
     Attributes:
         of: the number; NaN where a run has none.
@@ -149,7 +149,7 @@ def fitted(points: Sequence[DAGPoint], line: Line, axis: Axis) -> PowerLaw | Non
 
 
 def rows(points: Sequence[DAGPoint]) -> list[dict[str, object]]:
-    """One row a width, graph and output: what the mean lines show."""
+    """One row per width, graph and output: what the mean lines show."""
     found = []
     for point in sorted(points, key=lambda point: point.width):
         for change, norm in zip(change_lines(points), _all_hessian_lines(points), strict=True):
@@ -173,12 +173,12 @@ def rows(points: Sequence[DAGPoint]) -> list[dict[str, object]]:
 
 
 def takeaway(points: Sequence[DAGPoint], lines: Sequence[Line], axis: Axis, what: str) -> str:
-    """What a figure says, one sentence a line, for those who do not see it."""
+    """What a figure says, one sentence per line, for those who do not see it."""
     sentences = []
     for line in lines:
         law, means = fitted(points, line, axis), _means(points, line, axis)
         if not means:
-            sentences.append(f"{line.style.title}: no run that counts.")
+            sentences.append(f"{line.style.title}: no usable run.")
             continue
         ends = f"from {means[0][1].value:.2g} to {means[-1][1].value:.2g}"
         slope = f", fitted exponent {signed(law.exponent)} ± {law.interval:.2f}" if law and line.fit else ""

@@ -84,7 +84,7 @@ def drawing_words(graph: Graph, width: int, found: Verdict) -> str:
 
 
 def group_rows(graph: Graph, width: int, input_shape: tuple[int, ...], num_outputs: int) -> list[dict[str, object]]:
-    """One row a group and the output, in the order of evaluation."""
+    """One row per group and the output, in the order of evaluation."""
     return [
         {
             "group": name,

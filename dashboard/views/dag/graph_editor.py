@@ -66,7 +66,7 @@ def _editor(page: str) -> tuple[_Editor, str]:
     text: str = st.session_state[_key(page)]
     editor: _Editor | None = st.session_state.get(f"{page}.editor")
     graph, sentence = graph_or_sentence(text)
-    if editor is None or text != editor.text:  # a preset, the gallery, a file or an address
+    if editor is None or text != editor.text:  # a preset, the gallery, a file or a URL
         last = editor.usable if editor else next(iter(example_graphs().values()))
         editor = _Editor(editor.version + 1 if editor else 0, text, graph or last, graph or last)
         st.session_state[f"{page}.editor"] = editor
@@ -155,8 +155,8 @@ def _edge_table(key: str, table: pd.DataFrame, groups: pd.DataFrame) -> pd.DataF
             "target": columns.SelectboxColumn("To", options=[*names, OUTPUT], required=True),
             "kind": columns.SelectboxColumn("Kind", options=list(EDGE_KINDS), help=kinds, default="dense"),
             "drop_probability": columns.NumberColumn(
-                "Dropped", help="Probability that an edge is removed, once and for all.", step=0.05, default=0.0
+                "Dropped", help="Probability that an edge is removed, permanently.", step=0.05, default=0.0
             ),
-            "kernel_size": columns.NumberColumn("Filter", help="Of shared weights, a side.", step=1, default=3),
+            "kernel_size": columns.NumberColumn("Filter", help="Of shared weights, per side.", step=1, default=3),
         },
     )

@@ -23,7 +23,7 @@ _DEFAULTS = {"kind": "dense", "drop_probability": 0.0, "kernel_size": 3, "factor
 
 
 def tables(graph: Graph) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """One row a group, one row an edge; settings at their defaults are filled in."""
+    """One row per group, one row per edge; settings at their defaults are filled in."""
     data = graph_data(graph)
     return _table(data["groups"], GROUP_COLUMNS), _table(data["edges"], EDGE_COLUMNS)
 

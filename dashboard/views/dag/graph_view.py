@@ -29,4 +29,4 @@ def graph_view(page: str, graph: Graph, spec: DAGSpec) -> None:
         other = verdict(example_graphs()[name], width, shapes.input_shape)
         st.caption(f"Beside it, {EXAMPLE_TITLES[name]}: {other.outcome}. {plain(other.reasons[0].words)}")
     if nonlinear and judged == "linear":
-        st.caption("Behind " + ", ".join(nonlinear) + " outputs no graph becomes linear: ‖H‖ stays of order 1.")
+        st.caption("With " + ", ".join(nonlinear) + " outputs no graph becomes linear: ‖H‖ stays of order 1.")

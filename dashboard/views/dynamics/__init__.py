@@ -1,4 +1,4 @@
-"""A network and its linear model, trained side by side: where they move as one, and where they part."""
+"""A network and its linear model, trained side by side: where they move as one, and where they drift apart."""
 
 from dashboard.views.entry import Page
 

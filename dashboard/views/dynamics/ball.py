@@ -21,8 +21,8 @@ from dashboard.charts.style import (
 from dashboard.charts.sweep import finish
 from dashboard.views.dynamics.figures import factor, methods_of
 from dashboard.views.kernel_change.figures import AXIS_TITLES, TimeAxis, rate_words
+from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics.result import DynamicsPoint, DynamicsRun
-from ntk_core.settings.vocabulary import METHODS
 
 REFERENCE = "gradient-descent"
 OUTSIDE = 1.5  # our choice: a method has left the ball when it is this many times farther out
@@ -98,7 +98,7 @@ def leaving_caption(point: DynamicsPoint, output: str) -> list[str]:
 
 
 def divergence_caption(points: Sequence[DynamicsPoint]) -> list[str]:
-    """One sentence a method with runs that diverged: what did, from which step, and which rate would be stable."""
+    """One sentence per method with runs that diverged: what did, from which step, and which rate would be stable."""
     sentences = []
     for method in methods_of(points):
         runs = [(point.width, run) for point in points for run in point.runs if run.method == method]
@@ -128,7 +128,7 @@ def ball_takeaway(point: DynamicsPoint, output: str) -> str:
 
 
 def ball_rows(point: DynamicsPoint, output: str) -> list[dict[str, object]]:
-    """One row a method, seed and recorded step: distances, the kernel's movement, its spectrum and its layers."""
+    """One row per method, seed and recorded step: distances, the kernel's movement, its spectrum and its layers."""
     return [
         {
             "method": METHODS[run.method].title,
@@ -177,6 +177,6 @@ def _add_layers(figure: go.Figure, run: DynamicsRun, axis: TimeAxis) -> None:
 
 
 def _decades(values: Sequence[float]) -> float | str:
-    """One tick a decade, more where the values span less than a decade and a half."""
+    """One tick per decade, more where the values span less than a decade and a half."""
     positive = [value for value in values if value > 0 and math.isfinite(value)]
     return 1 if positive and max(positive) / min(positive) > 30 else "D2"

@@ -1,4 +1,4 @@
-"""A network beside its linear model: outputs along training, how far the two part, and how far the weights move."""
+"""A network beside its linear model: outputs along training, how far they drift apart, and how far the weights move."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def trajectory_takeaway(point: DynamicsPoint, output: str, method: str, points: 
 
 
 def difference_rows(points: Sequence[DynamicsPoint], method: str) -> list[dict[str, object]]:
-    """One row a run: when and how far it parted from its linear model."""
+    """One row per run: when and how far it departed from its linear model."""
     return [
         {
             "width m": point.width,
@@ -174,7 +174,7 @@ def difference_rows(points: Sequence[DynamicsPoint], method: str) -> list[dict[s
             "seed": run.seed,
             "sup difference": run.sup_difference,
             "sup test difference": max(filter(math.isfinite, run.test_difference), default=math.nan),
-            "parted at step": run.departure_step,
+            "departed at step": run.departure_step,
             "loss": run.network.loss[-1],
             "loss, linear model": run.linearized.loss[-1],
             "learning rate η": run.learning_rate,
@@ -190,7 +190,7 @@ def difference_rows(points: Sequence[DynamicsPoint], method: str) -> list[dict[s
 
 
 def trajectory_rows(point: DynamicsPoint, output: str, method: str, points: Points) -> list[dict[str, object]]:
-    """One row a recorded step and followed point, with the output of its class under every model."""
+    """One row per recorded step and followed point, with the output of its class under every model."""
     run = first_run(point, output, method)
     targets = point.y if points == "training points" else point.y_test
     return [
@@ -229,7 +229,7 @@ def _add_difference(
 
 
 def _unconverged(points: Sequence[DynamicsPoint], method: str, model: str) -> list[str]:
-    """One sentence an outcome other than converged: how many runs at which widths."""
+    """One sentence per outcome other than converged: how many runs at which widths."""
     sentences = []
     for outcome, words in OUTCOME_WORDS.items():
         found = [

@@ -1,4 +1,4 @@
-"""The network and its linear model in motion: one frame a recorded step, with a slider and play."""
+"""The network and its linear model in motion: one frame per recorded step, with a slider and play."""
 
 from __future__ import annotations
 

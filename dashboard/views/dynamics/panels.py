@@ -52,7 +52,7 @@ def panels(
         ),
         Panel(
             "difference",
-            "How far the two part",
+            "How far they drift apart",
             figures.difference_against_time(points, method, axis, kind),
             figures.takeaway(points, method),
             figures.difference_rows(points, method),

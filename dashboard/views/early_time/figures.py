@@ -52,7 +52,7 @@ def along_training(runs: Sequence[EarlyRun], view: View) -> go.Figure:
 
 
 def single_outputs(run: EarlyRun) -> go.Figure:
-    """Outputs on a few test inputs against the step: solid the network, dashed the linear model; a color an input."""
+    """Outputs on a few test inputs against the step: solid the network, dashed the linear model; a color per input."""
     figure = go.Figure()
     for title, dash in (("network", "solid"), ("linear model ψ", "dash")):
         line = {"color": GUIDE_COLOR, "dash": dash, "width": 2.5}
@@ -75,7 +75,7 @@ def single_outputs(run: EarlyRun) -> go.Figure:
 
 
 def training_rows(runs: Sequence[EarlyRun]) -> list[dict[str, object]]:
-    """One row a run and recorded step."""
+    """One row per run and recorded step."""
     return [
         {
             "activation": _title(run.activation),
@@ -96,7 +96,7 @@ def training_rows(runs: Sequence[EarlyRun]) -> list[dict[str, object]]:
 
 
 def output_rows(run: EarlyRun) -> list[dict[str, object]]:
-    """One row a single test input and recorded step."""
+    """One row per single test input and recorded step."""
     return [
         {
             "test input": index + 1,

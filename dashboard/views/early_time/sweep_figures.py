@@ -76,7 +76,7 @@ def measured(points: Sequence[EarlyPoint], activation: str, quantity: Quantity) 
 
 
 def sweep_rows(points: Sequence[EarlyPoint]) -> list[dict[str, object]]:
-    """One row a point, activation and seed."""
+    """One row per point, activation and seed."""
     return [
         {
             SWEPT_TITLES[point.swept]: point.value,
@@ -97,7 +97,7 @@ def sweep_rows(points: Sequence[EarlyPoint]) -> list[dict[str, object]]:
 
 
 def comparison_rows(points: Sequence[EarlyPoint]) -> list[dict[str, object]]:
-    """One row a compared kernel."""
+    """One row per compared kernel."""
     return [
         {
             "m": point.width,
@@ -117,7 +117,7 @@ def comparison_rows(points: Sequence[EarlyPoint]) -> list[dict[str, object]]:
 
 
 def constant_rows(point: EarlyPoint) -> list[dict[str, object]]:
-    """One row an activation: its moments, then the weights of x/√d and of the constant feature at rate 1."""
+    """One row per activation: its moments, then the weights of x/√d and of the constant feature at rate 1."""
     return [
         {
             "activation": ACTIVATIONS[name].title,
@@ -134,7 +134,7 @@ def constant_rows(point: EarlyPoint) -> list[dict[str, object]]:
 
 
 def sweep_takeaway(points: Sequence[EarlyPoint], quantity: Quantity) -> str:
-    """The fitted exponents, one sentence an activation."""
+    """The fitted exponents, one sentence per activation."""
     if not points:
         return "No point yet."
     sentences = []

@@ -1,4 +1,4 @@
-"""The glossary as a page shows it: the word that the address names first, then those that are searched for."""
+"""The glossary as a page shows it: the word that the URL names first, then those that are searched for."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _read(page: str, address: dict[str, str]) -> None:
             elif name != "search":
                 raise InvalidInput(name, text, "only term and search")
         except InvalidInput as error:
-            notes.append(f"In the address, {error}.")
+            notes.append(f"In the URL, {error}.")
     st.session_state[f"{page}.notes"] = notes
 
 
@@ -75,7 +75,7 @@ def _show(page: str, entry: Entry) -> None:
                 key=f"{page}.link.{entry.name}",
                 type="tertiary",
                 icon=":material/link:",
-                help="Put this word into the address, to share it.",
+                help="Put this word into the URL, to share it.",
                 on_click=_choose,
                 args=(page, entry.name),
             )

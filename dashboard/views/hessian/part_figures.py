@@ -71,11 +71,11 @@ BOUNDS = {
 QUANTITIES = {
     "b_max": Part(
         lambda _, run: max(run.bound.b_max) if run.bound else math.nan,
-        Style(BLUE, "solid", "circle", "‖∂f/∂α‖<sub>∞</sub>, weighs the Hessian"),
+        Style(BLUE, "solid", "circle", "‖∂f/∂α‖<sub>∞</sub>, scales the Hessian"),
     ),
     "b_norm": Part(
         lambda _, run: max(run.bound.b_norm) if run.bound else math.nan,
-        Style(VERMILION, "dash", "square", "‖∂f/∂α‖<sub>2</sub>, weighs the gradient"),
+        Style(VERMILION, "dash", "square", "‖∂f/∂α‖<sub>2</sub>, scales the gradient"),
     ),
     "q_l": Part(
         lambda _, run: run.bound.q_l if run.bound else math.nan,
@@ -246,7 +246,7 @@ def ball_takeaway(points: Sequence[HessianPoint], radius: float, quantity: str) 
             trend = "" if law is None else f", fitted exponent {signed(law.exponent)}"
             sentences.append(f"{title}: from {ends[0]:.2g} to {ends[1]:.2g}{trend}.")
     what = "Hessian norm" if quantity == "hessian" else "relative kernel change"
-    return f"Largest {what} met in the ball of radius {radius:g}, against width. {' '.join(sentences)}"
+    return f"Largest {what} found in the ball of radius {radius:g}, against width. {' '.join(sentences)}"
 
 
 def ball_words(points: Sequence[HessianPoint], radius: float, num_starts: int) -> str:
@@ -254,7 +254,7 @@ def ball_words(points: Sequence[HessianPoint], radius: float, num_starts: int) -
     seeds = max((sum(bool(run.balls) for run in point.runs) for point in points), default=0)
     return (
         f"Ball of radius R = {radius:g} around w₀: the largest values that projected ascent from {num_starts} starts "
-        f"has met, lower bounds of the sup, for {seeds} seeds; dotted, the largest in as many random directions."
+        f"found, lower bounds on the supremum, for {seeds} seeds; dotted, the largest in as many random directions."
     )
 
 

@@ -12,7 +12,7 @@ from plotly.subplots import make_subplots
 from dashboard.charts.style import FONT_SIZE, GUIDE_COLOR, RUN_OPACITY, network_style, output_title, signed, width_label
 from dashboard.charts.sweep import add_guides, add_sweep, finish, finish_sweep, fitted, mean_change, mean_line
 from ntk_core.experiments.dynamics.result import DynamicsRun
-from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun
+from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun, KernelChanges
 from ntk_core.runs import OUTCOME_WORDS
 
 SWEPT_TITLES = {"width": "width m", "bottleneck_width": "bottleneck width m<sub>b</sub>"}
@@ -20,7 +20,7 @@ TimeAxis = Literal["step", "time"]
 AXIS_TITLES: dict[TimeAxis, str] = {"step": "step", "time": "time = learning rate × step"}
 
 
-def outputs_of(points: Sequence[KernelChangePoint]) -> tuple[str, ...]:
+def outputs_of(points: Sequence[KernelChanges]) -> tuple[str, ...]:
     """Outputs that occur, in the order of the runs."""
     return tuple(dict.fromkeys(run.output for point in points for run in point.runs))
 
@@ -88,7 +88,7 @@ def change_against_time(
 
 
 def width_rows(points: Sequence[KernelChangePoint]) -> list[dict[str, object]]:
-    """One row a width and output: what the mean line shows."""
+    """One row per width and output: what the mean line shows."""
     return [
         {
             "width m": point.width,
@@ -106,7 +106,7 @@ def width_rows(points: Sequence[KernelChangePoint]) -> list[dict[str, object]]:
 
 
 def time_rows(point: KernelChangePoint) -> list[dict[str, object]]:
-    """One row a run and recorded step of one width."""
+    """One row per run and recorded step of one width."""
     return [
         {
             "output": output_title(run.output),
@@ -122,7 +122,7 @@ def time_rows(point: KernelChangePoint) -> list[dict[str, object]]:
 
 
 def takeaway(points: Sequence[KernelChangePoint]) -> str:
-    """What the figure against width says, in one sentence an output, for those who do not see it."""
+    """What the figure against width says, in one sentence per output, for those who do not see it."""
     if not points:
         return "Kernel change against width: no point yet."
     low, high = min(point.width for point in points), max(point.width for point in points)
@@ -161,8 +161,8 @@ def caption(points: Sequence[KernelChangePoint]) -> list[str]:
     return [f"Learning rate η used: {listed}.", *unconverged_sentences(points)]
 
 
-def unconverged_sentences(points: Sequence[KernelChangePoint]) -> list[str]:
-    """One sentence an output and outcome other than converged: at which widths, which seeds."""
+def unconverged_sentences(points: Sequence[KernelChanges]) -> list[str]:
+    """One sentence per output and outcome other than converged: at which widths, which seeds."""
     sentences = []
     for output in outputs_of(points):
         for outcome, words in OUTCOME_WORDS.items():

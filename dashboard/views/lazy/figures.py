@@ -1,4 +1,4 @@
-"""Two roads to linearity: κ, kernel change and distances against the scale α and against the width m."""
+"""Two routes to linearity: κ, kernel change and distances against the scale α and against the width m."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from ntk_core.runs import OUTCOME_WORDS, Mean, mean
 Road = Literal["scale", "width"]
 AXIS_TITLES: dict[Road, str] = {"scale": "scale α", "width": "width m"}
 LETTERS: dict[Road, str] = {"scale": "α", "width": "m"}
-START_TITLES = {"random": "f(w₀) as drawn", "subtracted": "f(w₀) = 0", "symmetric": "f(w₀) = 0, mirrored"}
+START_TITLES = {"random": "random f(w₀)", "subtracted": "f(w₀) = 0", "symmetric": "f(w₀) = 0, mirrored"}
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One number a run; ``before_training`` where it does not matter how the run ended."""
+    """One number per run; ``before_training`` where it does not matter how the run ended."""
 
     title: str
     symbol: str
@@ -99,7 +99,7 @@ def fitted(points: Sequence[LazyPoint], road: Road, output: str, start: str, mea
 
 
 def against(points: Sequence[LazyPoint], road: Road, output: str, measure: Measure) -> go.Figure:
-    """A measure along one road behind one output, a line for each start: seeds, means, fitted exponents, log–log."""
+    """A measure along one road with one output, a line for each start: seeds, means, fitted exponents, log–log."""
     figure = go.Figure()
     for start in starts_of(points):
         style = nth_style(list(START_TITLES).index(start), START_TITLES[start])
@@ -173,8 +173,8 @@ def takeaway(points: Sequence[LazyPoint], road: Road, output: str, measure: Meas
             parts.append(
                 f"{START_TITLES[start]} {first.value:.2g} at {low:g} to {last.value:.2g} at {high:g}{exponent}"
             )
-    shown = "; ".join(parts) or "no run counts"
-    return f"{measure.title} against the {road} behind {output_title(output)}: {shown}."
+    shown = "; ".join(parts) or "no usable run"
+    return f"{measure.title} against the {road} with {output_title(output)}: {shown}."
 
 
 def width_takeaway(points: Sequence[LazyPoint], output: str, start: str, measures: Sequence[Measure]) -> str:
@@ -186,7 +186,7 @@ def width_takeaway(points: Sequence[LazyPoint], output: str, start: str, measure
         if ends:
             exponent = f", fitted exponent {signed(law.exponent)}" if law else ""
             parts.append(f"{_plain(measure.symbol)} from {ends[0]:.2g} to {ends[-1]:.2g}{exponent}")
-    return f"Against width behind {output_title(output)}, {START_TITLES[start]}: " + "; ".join(parts) + "."
+    return f"Against width with {output_title(output)}, {START_TITLES[start]}: " + "; ".join(parts) + "."
 
 
 def caption(points: Sequence[LazyPoint], road: Road, output: str, measure: Measure) -> list[str]:
@@ -199,7 +199,7 @@ def caption(points: Sequence[LazyPoint], road: Road, output: str, measure: Measu
 
 
 def unconverged(points: Sequence[LazyPoint], road: Road, outputs: Sequence[str]) -> list[str]:
-    """One sentence an output and outcome other than converged."""
+    """One sentence per output and outcome other than converged."""
     sentences = []
     for output in outputs:
         for outcome, words in OUTCOME_WORDS.items():
@@ -215,7 +215,7 @@ def unconverged(points: Sequence[LazyPoint], road: Road, outputs: Sequence[str])
 
 
 def rows(points: Sequence[LazyPoint]) -> list[dict[str, object]]:
-    """One row a run."""
+    """One row per run."""
     return [
         {
             "width m": point.width,

@@ -18,7 +18,7 @@ from ntk_core.experiments.lazy.spec import LazySpec
 PAGE = "lazy"
 TITLE = "Lazy by scale or linear by width?"
 GROUPS = (
-    Group("Roads", ("scales", "widths", "num_seeds", "seed")),
+    Group("Scale vs. width", ("scales", "widths", "num_seeds", "seed")),
     Group("Network", ("outputs", "starts", "architecture.")),
     Group("Training", ("training.",), expanded=False),
     Group("Data", ("dataset.",), expanded=False),
@@ -38,7 +38,7 @@ def drawn(shown: Shown, measure: str, output: str, start: str) -> tuple[go.Figur
 
 
 def draw(shown: Shown) -> None:
-    """One measure along both roads, then what the weights do along the width."""
+    """One measure along both routes, then what the weights do along the width."""
     points = shown.points
     with st.container(horizontal=True, vertical_alignment="center"):
         measure = chooser("Measure", list(figures.MEASURES), str, key=f"{PAGE}.measure", pixels=260, last=False)

@@ -100,7 +100,7 @@ def curve_and_change(points: Sequence[DynamicsPoint], width: int, *, with_change
         }
         for each in ordered
     ]
-    return Chart(finish(figure), alt, rows, ["One seed a width, square loss, gradient descent."])
+    return Chart(finish(figure), alt, rows, ["One seed per width, square loss, gradient descent."])
 
 
 def loss_and_change(point: OptimizationPoint, output: str, *, with_loss: bool) -> Chart:
@@ -143,7 +143,7 @@ def loss_and_change(point: OptimizationPoint, output: str, *, with_loss: bool) -
     figure.update_yaxes(rangemode="tozero", row=1, col=1)
     figure.update_xaxes(title="step", row=2 if with_loss else 1, col=1)
     changes = ", ".join(f"{run.sup_change:.2g}" for run in runs)
-    alt = f"Kernel change behind {style.title} at width {point.width:,}: {changes}."
+    alt = f"Kernel change with {style.title} at width {point.width:,}: {changes}."
     if with_loss:
         ends = ", ".join(f"{run.loss[0]:.2g} to {run.loss[-1]:.1g} in {run.num_steps:,} steps" for run in runs)
         alt += f" Loss from {ends}."
@@ -159,7 +159,7 @@ def loss_and_change(point: OptimizationPoint, output: str, *, with_loss: bool) -
         }
         for run in runs
     ]
-    said = [] if is_promised else ["No ρ > 0 here: no bound is promised."]
+    said = [] if is_promised else ["No ρ > 0 here: no bound is guaranteed."]
     caption = [f"Width {width_label(point.width)}, the smallest of three rates, {len(runs)} seeds.", *said]
     return Chart(finish(figure), alt, rows, caption)
 
@@ -231,7 +231,7 @@ def methods_in_the_plane(point: DynamicsPoint, output: str, methods: Sequence[st
     )
     figure.update_yaxes(type="log", title="kernel change ΔK", dtick=1, tickformat=".4~g", range=_room(changes))
     alt = f"Distance of the weights and kernel change at width {point.width:,}: {'; '.join(listed)}."
-    return Chart(finish(figure), alt, rows, [f"Width {width_label(point.width)}, linear output, one seed a method."])
+    return Chart(finish(figure), alt, rows, [f"Width {width_label(point.width)}, linear output, one seed per method."])
 
 
 def _room(values: Sequence[float]) -> list[float]:

@@ -1,4 +1,4 @@
-"""The lecture as a page shows it: one step at a time, by buttons, keys or address, also large for a projector."""
+"""The lecture as a page shows it: one step at a time, by buttons, keys or URL, also large for a projector."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _State:
     Attributes:
         answers: name of a step → index of the predicted choice, or None where the answer was asked for.
         shown: name of a step → option of its figure, which waits for the answer.
-        notes: what was wrong with the address.
+        notes: what was wrong with the URL.
     """
 
     index: int = 0
@@ -65,7 +65,7 @@ class _State:
         return self.step.name in self.answers
 
     def query(self, index: int) -> dict[str, str]:
-        """The address of a step, in letters as large as now, with the option of its figure."""
+        """The URL of a step, in letters as large as now, with the option of its figure."""
         step = STEPS[index]
         option = self.shown.get(step.name, step.control.start)
         return {
@@ -76,7 +76,7 @@ class _State:
 
 
 def lecture(page: str) -> None:
-    """The step that the address or this session is at."""
+    """The step that the URL or this session is at."""
     state: _State = st.session_state.setdefault(f"{page}.state", _State())
     address = session.new_address(page)
     if address is not None:
@@ -102,7 +102,7 @@ def lecture(page: str) -> None:
 
 
 def _read(page: str, state: _State, address: dict[str, str]) -> None:
-    """Take step, size and option over from an address; what cannot be used is told in one sentence each."""
+    """Take step, size and option over from a URL; what cannot be used is told in one sentence each."""
     state.notes, state.index, state.presenting = [], 0, False
     for name, text in address.items():
         try:
@@ -116,7 +116,7 @@ def _read(page: str, state: _State, address: dict[str, str]) -> None:
                 raise InvalidInput(name, text, "only step, present and show")
         except InvalidInput as error:
             instead = " This is the first step." if name == "step" else ""
-            state.notes.append(f"In the address, {error}.{instead}")
+            state.notes.append(f"In the URL, {error}.{instead}")
     step = state.step
     state.shown.pop(step.name, None)
     st.session_state.pop(_control_key(page, step), None)
@@ -124,7 +124,7 @@ def _read(page: str, state: _State, address: dict[str, str]) -> None:
         try:
             state.shown[step.name] = named_option(step, address["show"])
         except InvalidInput as error:
-            state.notes.append(f"In the address, {error}.")
+            state.notes.append(f"In the URL, {error}.")
 
 
 def _move(state: _State, by: int) -> None:

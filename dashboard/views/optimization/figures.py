@@ -163,13 +163,13 @@ def takeaway(point: OptimizationPoint, output: str) -> str:
         for rate in rates_of([point])
         if (runs := point.of(output, rate))
     ]
-    return f"Loss behind {output_title(output)} at width {point.width:,}: " + "; ".join(parts) + "."
+    return f"Loss with {output_title(output)} at width {point.width:,}: " + "; ".join(parts) + "."
 
 
 def takeaways(points: Sequence[OptimizationPoint], point: OptimizationPoint, output: str) -> tuple[str, ...]:
     """The four figures of one point and output in words."""
     run = point.of(output, min(rates_of([point])))[0]
-    along = f"along training behind {output_title(output)} at width {point.width:,}, at {run.rate:g} η"
+    along = f"along training with {output_title(output)} at width {point.width:,}, at {run.rate:g} η"
     return (
         takeaway(point, output),
         change_takeaway(points),
@@ -209,7 +209,7 @@ def change_caption(points: Sequence[OptimizationPoint]) -> list[str]:
 
 
 def run_rows(points: Sequence[OptimizationPoint]) -> list[dict[str, object]]:
-    """One row a run."""
+    """One row per run."""
     return [
         {
             "width m": point.width,
@@ -233,7 +233,7 @@ def run_rows(points: Sequence[OptimizationPoint]) -> list[dict[str, object]]:
 
 
 def step_rows(point: OptimizationPoint, output: str) -> list[dict[str, object]]:
-    """One row a run and recorded step of one width and output."""
+    """One row per run and recorded step of one width and output."""
     return [
         {
             "rate": f"{run.rate:g} η",
@@ -264,7 +264,7 @@ def _add_runs(
     ceiling: float = math.inf,
     start: int = 1,
 ) -> None:
-    """One line a run, colored by its rate; the first seed is bold, a cross is the last sight of one that diverged."""
+    """One line per run, colored by its rate; the first seed is bold, a cross is the last sight of one that diverged."""
     place = {} if row is None else {"row": row, "col": 1}
     for index, rate in enumerate(rates_of([point])):
         runs = point.of(output, rate)

@@ -84,7 +84,7 @@ def list_brought(page: str) -> None:
     """What this session has brought, each with a way to forget it."""
     if not brought():
         return
-    st.subheader("Brought in this session", anchor=False)
+    st.subheader("Uploaded in this session", anchor=False)
     for data in brought():
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(plain(data.title), width="stretch")
@@ -106,7 +106,7 @@ def example_file() -> bytes:
 def _chosen_file(page: str) -> _File:
     limits = upload_limits()
     upload = st.file_uploader(
-        "A CSV file, an npz file, or a zip of image folders (a folder a class)",
+        "A CSV file, an npz file, or a zip of image folders (a folder per class)",
         key=f"{page}.upload",
         max_upload_size=max(1, limits.max_bytes // 2**20),
         help=f"At most {limits.max_bytes // 2**20} MiB, {limits.max_rows:,} samples, {limits.max_classes} classes; "
@@ -150,7 +150,7 @@ def _ways_on(page: str, file: _File, num_samples: int, standardize: Standardize,
     with st.container(horizontal=True):
         runs = st.button(words, key=f"{page}.run", type="primary", icon=":material/play_arrow:",
                          help="Keeps the data and runs a shallow network on them at several widths.")  # fmt: skip
-        keeps = st.button("Offer it on all pages", key=f"{page}.keep", icon=":material/bookmark:",
+        keeps = st.button("Use on other pages", key=f"{page}.keep", icon=":material/bookmark:",
                           help="Keeps the data; Dataset then has them as “your data” in this session.")  # fmt: skip
     if not (runs or keeps):
         return

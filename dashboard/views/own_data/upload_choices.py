@@ -63,13 +63,13 @@ def _of_table(page: str, table: Table, first: Choices, sentence: InvalidInput | 
         columns,
         default=[name for name in first.features if name != target],
         key=f"{page}.features",
-        help="The columns that go in: numbers, not constant.",
+        help="The input columns: numbers, not constant.",
     )
     say(sentence, "features")
     column = kinds[target]
     classes = _classes(page, column.texts, sentence) if task == "classes" and column.kind == "text" else ()
     drop = st.toggle(
-        "Leave out rows with gaps",
+        "Drop rows with missing values",
         key=f"{page}.drop_missing",
         help="Rows with a missing value in a chosen column; otherwise they are refused.",
     )
@@ -127,7 +127,7 @@ def _task(page: str, first: Task) -> Task:
         required=True,
         format_func=TASK_TITLES.__getitem__,
         key=f"{page}.task",
-        help="A class for each sample (one output a class), or a number.",
+        help="A class for each sample (one output per class), or a number.",
     )
 
 

@@ -12,7 +12,7 @@ from dashboard.words.sentences import plain
 from ntk_core.data.uploads import Arrays, Candidate, Cleaned, Table
 
 STANDARDIZED = {
-    "raw": "Inputs go in as they are.",
+    "raw": "Inputs are used as they are.",
     "unit-norm": "Each input is scaled to norm √d.",
     "standard": "Every entry gets mean 0 and variance 1 over the training points.",
 }
@@ -24,8 +24,8 @@ def file_preview(candidate: Candidate) -> None:
         st.caption(f"{candidate.num_rows:,} rows, {len(candidate.columns):,} columns, the first rows:")
         rows = [dict(zip(candidate.names, row, strict=True)) for row in candidate.preview]
         st.dataframe(rows, hide_index=True, alt="The first rows of the file")
-        with st.expander("Columns: types and gaps", icon=":material/view_column:"):
-            st.dataframe(column_rows(candidate), hide_index=True, alt="Type, gaps and values of every column")
+        with st.expander("Columns: types and missing values", icon=":material/view_column:"):
+            st.dataframe(column_rows(candidate), hide_index=True, alt="Type, missing values and values of every column")
     elif isinstance(candidate, Arrays):
         rows = [{"array": n, "shape": str(a.shape), "type": str(a.dtype)} for n, a in candidate.arrays.items()]
         st.dataframe(rows, hide_index=True, alt="Shape and type of every array of the file")
@@ -41,7 +41,7 @@ def file_preview(candidate: Candidate) -> None:
 
 
 def column_rows(table: Table) -> list[dict[str, object]]:
-    """One row a column: type, gaps, different values, an example."""
+    """One row per column: type, gaps, different values, an example."""
     return [
         {
             "column": column.name,
@@ -60,14 +60,14 @@ def sizes(data: Cleaned, num_samples: int) -> None:
     with st.container(horizontal=True):
         shape = " × ".join(map(str, data.input_shape))
         st.metric("Input x", shape, help="Shape of one input; d is the product.", width="content")
-        st.metric("Outputs C", data.num_outputs, help="One a class, or one a target column.", width="content")
+        st.metric("Outputs C", data.num_outputs, help="One per class, or one per target column.", width="content")
         st.metric("Training points n", f"{num_samples:,}", help=f"Of {len(data.x):,} samples.", width="content")
 
 
 def samples(page: str, data: Cleaned, standardize: str) -> None:
     """Thumbnails, the samples in the plane of largest variance, counts, and what is done to the inputs."""
     counts = ", ".join(f"{name} {count:,}" for name, count in data.counts.items())
-    sentences = [f"Samples of each class: {counts}." if counts else "No classes: a number is learned."]
+    sentences = [f"Samples per class: {counts}." if counts else "No classes: a number is learned."]
     sentences.append(STANDARDIZED[standardize])
     thumbnails = figures.images(data)
     if thumbnails:

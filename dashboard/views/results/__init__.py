@@ -1,4 +1,4 @@
-"""What has been computed: find it, open it, compare it, take it along."""
+"""What has been computed: find it, open it, compare it, export it."""
 
 from dashboard.views.entry import Page
 

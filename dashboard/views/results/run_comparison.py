@@ -72,9 +72,11 @@ _KERNELS = {
     "frobenius_difference": "the same in Frobenius norm",
     "kernel": "‖K‖",
 }
+_KERNEL_CHANGE = {**_CHANGE, "final_loss": "final loss", "steps": "steps"}
 _EARLY_LINES = ("activation", "width", "input_dim")
 COMPARISONS: dict[str, Comparison] = {
-    "kernel_change": Comparison((_WIDTH,), {**_CHANGE, "final_loss": "final loss", "steps": "steps"}, ("output",)),
+    "kernel_change": Comparison((_WIDTH,), _KERNEL_CHANGE, ("output",)),
+    "architectures": Comparison((_WIDTH,), _KERNEL_CHANGE, ("network", "output")),
     "dynamics": Comparison(
         (_WIDTH,),
         {"sup_relative_difference": "difference to the linear model", **_CHANGE, "sup_distance": "sup ‖w − w₀‖"},
@@ -175,7 +177,7 @@ def overlay(runs: Runs, axis: Axis, measure: str, line: tuple[Any, ...]) -> go.F
 
 
 def table(runs: Runs, axis: Axis, measure: str, line: tuple[Any, ...]) -> list[dict[str, object]]:
-    """The numbers of :func:`overlay`, one row a run and position."""
+    """The numbers of :func:`overlay`, one row per run and position."""
     how = comparison_of(runs[0][1])
     found: list[dict[str, object]] = []
     for label, result in runs:

@@ -96,12 +96,12 @@ def actions() -> None:
 
 
 def rows(found: RunList) -> None:
-    """One row a run, and the way to the next page."""
+    """One row per run, and the way to the next page."""
     if not found.runs:
         searched = any(st.session_state[_key(name)] for name in ("text", "experiment", "status"))
-        st.info("No run fits." if searched else "Nothing has been computed yet. Press Run on any page.")
+        st.info("No matching runs." if searched else "Nothing has been computed yet. Press Run on any page.")
         if not searched:
-            st.page_link("pages/kernel_change.py", label="Begin with the kernel", icon=":material/play_arrow:")
+            st.page_link("pages/kernel_change.py", label="Start with the kernel", icon=":material/play_arrow:")
         return
     for run in found.runs:
         _row(run)
@@ -167,7 +167,7 @@ def _delete() -> None:
             problems.append(f"{run[:8]} stays: on a shared server only runs on your own data can be deleted.")
             kept.append(run)
         elif not shared_jobs().forget(run[:MIN_PREFIX]):
-            problems.append(f"{run[:8]} is going on; stop it first.")
+            problems.append(f"{run[:8]} is still running; stop it first.")
             kept.append(run)
         else:
             store.delete(run)

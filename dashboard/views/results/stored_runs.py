@@ -1,4 +1,4 @@
-"""The runs that are kept, as the results page lists, takes along and brings back; free of Streamlit."""
+"""The runs that are kept, as the results page lists, exports and imports; free of Streamlit."""
 
 from __future__ import annotations
 

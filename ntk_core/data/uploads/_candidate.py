@@ -93,7 +93,7 @@ class ImageEntry:
 
 @dataclass(frozen=True, eq=False)
 class ImageFolders:
-    """A zip of images in folders, one folder a class."""
+    """A zip of images in folders, one folder per class."""
 
     archive: Archive
     entries: tuple[ImageEntry, ...]

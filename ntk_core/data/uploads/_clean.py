@@ -122,12 +122,12 @@ def _kept_rows(table: Table, choices: Choices, target: Column, features: list[Co
     if incomplete and not choices.drop_missing:
         counted = [f"{c.name} ({c.num_missing:,} missing, the first in row {c.first_missing:,})" for c in incomplete]
         field = "target" if incomplete[0] is target else "features"
-        raise InvalidInput(field, named(counted), "columns without gaps, or rows with gaps left out")
+        raise InvalidInput(field, named(counted), "columns without missing values, or rows with missing values dropped")
     is_kept = np.ones(table.num_rows, bool)
     for column in incomplete:
         is_kept &= ~np.isnan(column.numbers) if column.kind == "number" else column.codes >= 0
     if not is_kept.any():
-        raise InvalidInput("features", "a gap in every row", "columns with fewer gaps")
+        raise InvalidInput("features", "a missing value in every row", "columns with fewer missing values")
     for column in used:
         infinite = int(np.isinf(column.numbers[is_kept]).sum()) if column.kind == "number" else 0
         if infinite:

@@ -24,7 +24,7 @@ class Cleaned:
         x: inputs (n, *input_shape) float32; images channels last, from 0 to 1.
         labels: (n,) int64 positions in ``class_names``; empty for regression.
         targets: (n, k) float32 for regression; (n, 0) for classes.
-        class_names: one a class; none for regression.
+        class_names: one per class; none for regression.
     """
 
     x: NDArray[np.float32]

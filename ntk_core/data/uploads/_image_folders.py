@@ -73,7 +73,7 @@ def _opened(archive: Archive, name: str, limits: Limits) -> Image:
         raise _broken(name) from None
     if image.width * image.height > limits.max_pixels:
         given = f"{name}, {image.width:,} × {image.height:,} pixels"
-        raise InvalidInput("file", given, f"at most {limits.max_pixels:,} pixels an image")
+        raise InvalidInput("file", given, f"at most {limits.max_pixels:,} pixels per image")
     return image
 
 

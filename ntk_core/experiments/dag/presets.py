@@ -103,7 +103,7 @@ PRESETS: tuple[Preset[Spec], ...] = (
     _preset(
         "zhu-nonlinear-output",
         "Nonlinear outputs",
-        "Behind a nonlinear output the same graph does not become linear: ΔK and ‖H‖ stay up at every width.",
+        "With a nonlinear output the same graph does not become linear: ΔK and ‖H‖ stay large at every width.",
         "Zhu, Liu & Belkin 2022, §3 and §4",
         _GRAPH_CHOICES,
         _settings(

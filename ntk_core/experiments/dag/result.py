@@ -26,7 +26,7 @@ class LayerLinearity(Value):
 
 
 class DAGRun(RecordedTraining):
-    """One training run of one graph behind one output.
+    """One training run of one graph with one output.
 
     Attributes:
         graph: ``"drawn"``, or the name of a graph of the gallery.
@@ -77,7 +77,7 @@ class DAGPoint(WidthPoint):
     runs: tuple[DAGRun, ...]
 
     def of(self, graph: str, output: str) -> tuple[DAGRun, ...]:
-        """The runs of this graph behind this output."""
+        """The runs of this graph with this output."""
         return tuple(run for run in self.runs if (run.graph, run.output) == (graph, output))
 
 
@@ -88,7 +88,7 @@ class DAGResult(ResultValue):
     points: tuple[DAGPoint, ...]
 
     def rows(self) -> list[dict[str, object]]:
-        """One row a width, graph, output and seed, as in ``points.csv``."""
+        """One row per width, graph, output and seed, as in ``points.csv``."""
         return [
             {
                 "width": point.width,

@@ -30,8 +30,8 @@ PRESETS: tuple[Preset[Spec], ...] = (
     Preset(
         "liu-true-and-linearized",
         "True and linearized outputs",
-        "Behind a linear output the wide network and its linear model move as one; behind a swish output they part at "
-        "every width.",
+        "With a linear output the wide network and its linear model move as one; with a swish output they drift apart "
+        "at every width.",
         "Liu, Zhu & Belkin 2020, §2 and §4",
         _CHOICES,
         DynamicsSpec(widths=(30, 300, 3000)),
@@ -51,7 +51,7 @@ PRESETS: tuple[Preset[Spec], ...] = (
         "beyond-gradient-descent",
         "SGD, momentum, Adam, large rates",
         "Whatever the method, the wide network follows its linear model under the same method, as long as that model "
-        "is stable. Adam walks farther than gradient descent, yet its kernel hardly moves; beyond the stable rate the "
+        "is stable. Adam moves farther than gradient descent, yet its kernel hardly moves; beyond the stable rate the "
         "network survives, but its weights leave the ball and its kernel moves.",
         "Liu, Zhu & Belkin 2020, §2: the ball B(w₀, R)",
         _CHOICES

@@ -10,7 +10,7 @@ from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPo
 
 DEPARTURE_LEVEL = 0.01  # our choice of the relative mean-squared difference from which on two models have parted
 
-Rows = tuple[tuple[float, ...], ...]  # one row a followed point, one entry an output
+Rows = tuple[tuple[float, ...], ...]  # one row per followed point, one entry per output
 
 
 class ModelPath(Value):
@@ -41,7 +41,7 @@ class DynamicsRun(RecordedTraining):
 
     Attributes:
         output: output nonlinearity φ.
-        method: how it was trained, one of ``ntk_core.settings.vocabulary.METHODS``.
+        method: how it was trained, one of ``ntk_core.dynamics.choices.METHODS``.
         seed: seed of the initialization w₀.
         learning_rate: η, as used.
         stable_rate: the rate above which the linear model diverges; None for Adam.
@@ -116,7 +116,7 @@ class DynamicsPoint(WidthPoint):
         num_params: p, number of trained parameters.
         x, y: the followed training inputs (flat) and targets.
         x_test, y_test: the same for the followed test points.
-        runs: one entry an output, method and seed.
+        runs: one entry per output, method and seed.
     """
 
     kind: Literal["dynamics"] = "dynamics"
@@ -139,7 +139,7 @@ class DynamicsResult(ResultValue):
     points: tuple[DynamicsPoint, ...]
 
     def rows(self) -> list[dict[str, object]]:
-        """One row a width, output, method and seed."""
+        """One row per width, output, method and seed."""
         return [
             {
                 "width": point.width,

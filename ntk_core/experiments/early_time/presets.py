@@ -37,7 +37,7 @@ PRESETS = (
         "Early in training a two-layer network and its linear model have the same losses and the same output on every "
         "single input; the higher the dimension, the less they differ.",
         f"{_PAPER}, Fig. 1",
-        _CHOICES + " m grows like d^(3/2), as the theorem wants it to grow faster than d.",
+        _CHOICES + " m grows like d^(3/2), since the theorem needs it to grow faster than d.",
         EarlyTimeSpec(
             swept="input_dim",
             values=(25, 50, 100),

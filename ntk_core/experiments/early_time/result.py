@@ -177,7 +177,7 @@ class EarlyResult(ResultValue):
     points: tuple[EarlyPoint, ...]
 
     def rows(self) -> list[dict[str, object]]:
-        """One row a point, activation, seed and recorded step; or, without training, one a compared kernel."""
+        """One row per point, activation, seed and recorded step; or, without training, one per compared kernel."""
         if self.spec.training.max_steps == 0:
             return [row for point in self.points for row in kernel_rows(point)]
         return [row for point in self.points for run in point.runs for row in _run_rows(point, run)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -17,6 +17,7 @@ from ntk_core.networks.choices import (
 )
 from ntk_core.networks.spec import COMPOSED, ActivationName, ArchitectureSpec, OutputName
 from ntk_core.settings.fields import text_of
+from ntk_core.settings.part import CountsNeurons
 
 CONVOLUTIONAL = ("convnet", "mixed")
 
@@ -38,12 +39,11 @@ class ComparedNetwork(ArchitectureSpec):
         1.0,
         gt=0,
         le=1,
-        allow_inf_nan=False,
         title="Width of its wide layers, in m",
         description="Neurons, or channels, of the wide layers as a share of m. A channel costs much more than a "
         "neuron: 1/12 of them take about as long.",
     )
-    narrow_width: int = Field(
+    narrow_width: Annotated[int, CountsNeurons()] = Field(
         0,
         ge=0,
         le=10_000_000,

@@ -32,8 +32,8 @@ PRESETS: tuple[Preset[Spec], ...] = (
     Preset(
         "liu-table1",
         "Table 1: Hessian norm, kernel, linearity",
-        "Behind a linear output the Hessian vanishes like m^(-1/2) while the kernel does not, so the network becomes "
-        "linear; behind a nonlinear output, or with a bottleneck, the Hessian stays.",
+        "With a linear output the Hessian vanishes like m^(-1/2) while the kernel does not, so the network becomes "
+        "linear; with a nonlinear output, or with a bottleneck, the Hessian stays.",
         "Liu, Zhu & Belkin 2020, Table 1",
         _CHOICES + " A bottleneck in a ResNet is left out: a skip connection needs equal widths.",
         HessianSpec(widths=(100, 300, 1000), num_seeds=12, num_trained=2, **_TABLE),
@@ -55,7 +55,7 @@ PRESETS: tuple[Preset[Spec], ...] = (
         "liu-theorem31",
         "Theorem 3.1: the bound above the norm",
         "The Hessian norm stays below the theorem's bound with measured constants, and both fall: the Hessian is "
-        "weighted by the ∞-norm of ∂f/∂α, which vanishes, the gradient by its 2-norm, which does not.",
+        "scaled by the ∞-norm of ∂f/∂α, which vanishes, and the gradient by its 2-norm, which does not.",
         "Liu, Zhu & Belkin 2020, Theorem 3.1",
         _CHOICES,
         HessianSpec(widths=(100, 300, 1000, 3000), num_seeds=5, **_ONE),
@@ -110,7 +110,7 @@ PRESETS: tuple[Preset[Spec], ...] = (
     Preset(
         "liu-nonlinear-output",
         "Why a nonlinear output is not linear",
-        "Behind φ the Hessian gains φ''∇f∇fᵀ, of order 1 at every width: the measured norm stays above "
+        "With φ the Hessian gains φ''∇f∇fᵀ, of order 1 at every width: the measured norm stays above "
         "|φ''| ‖∇f‖² − |φ'| ‖H‖.",
         "Liu, Zhu & Belkin 2020, §4, Eq. 28 and 29",
         _CHOICES,

@@ -31,7 +31,7 @@ class LayerBound(Value):
 
 
 class NonlinearParts(Value):
-    """H̃ = φ''∇f∇fᵀ + φ'H behind a nonlinear output, means over the inputs.
+    """H̃ = φ''∇f∇fᵀ + φ'H with a nonlinear output, means over the inputs.
 
     Attributes:
         gradient_part: |φ''| ‖∇f‖², of order 1 at any width.

@@ -13,7 +13,7 @@ from ntk_core.experiments.hessian.network import ComparedNetwork, named, templat
 from ntk_core.runs import SweepSpec
 from ntk_core.settings.part import Width
 
-Radius = Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]
+Radius = Annotated[float, Field(gt=0, le=1000)]
 
 
 class HessianSpec(SweepSpec):
@@ -33,7 +33,7 @@ class HessianSpec(SweepSpec):
         title="Widths m",
         description="Widths m of the wide hidden layers.",
     )
-    num_seeds: int = Field(10, ge=1, le=500, title="Seeds", description="Independent initializations w₀ a width.")
+    num_seeds: int = Field(10, ge=1, le=500, title="Seeds", description="Independent initializations w₀ per width.")
 
     networks: tuple[ComparedNetwork, ...] = Field(
         templates("fully-connected", "fully-connected-swish", "bottleneck", "convnet", "resnet", "densenet"),
@@ -61,7 +61,7 @@ class HessianSpec(SweepSpec):
         True,
         title="Bounds",
         description="Layer quantities and the bound of Theorem 3.1 (fully connected, linear output), and the lower "
-        "bound behind a nonlinear output.",
+        "bound with a nonlinear output.",
     )
     blocks: bool = Field(
         True, title="Blocks", description="Norms of the layer × layer blocks of the Hessian of the first seed."

@@ -39,7 +39,7 @@ class KernelSnapshot(Value):
         final: the same at the end of training.
         initial_eigenvalues: all n·C eigenvalues of K(w₀), descending.
         final_eigenvalues: the same at the end of training.
-        infinite: (n, n) kernel of infinite width, where the spec asks for it.
+        infinite: (n, n) infinite-width kernel, where the spec asks for it.
     """
 
     output: str
@@ -51,18 +51,17 @@ class KernelSnapshot(Value):
     infinite: tuple[tuple[float, ...], ...] | None = None
 
 
-class KernelChangePoint(WidthPoint):
-    """All runs of one width.
+class KernelChanges(WidthPoint):
+    """All runs of one network of one width.
 
     Attributes:
         width: m.
         num_params: p, number of trained parameters.
-        runs: one entry an output and seed.
+        runs: one entry per output and seed.
         runtime_s: wall time of the computation, in seconds.
-        snapshots: kernels of the first seed, one an output, where the spec asks for them.
+        snapshots: kernels of the first seed, one per output, where the spec asks for them.
     """
 
-    kind: Literal["kernel_change"] = "kernel_change"
     num_params: int
     runs: tuple[KernelChangeRun, ...]
     snapshots: tuple[KernelSnapshot, ...] = ()
@@ -70,6 +69,31 @@ class KernelChangePoint(WidthPoint):
     def of(self, output: str) -> tuple[KernelChangeRun, ...]:
         """The runs seen through this output."""
         return tuple(run for run in self.runs if run.output == output)
+
+    def rows(self, *, infinite_width: bool) -> list[dict[str, object]]:
+        """One row per output and seed, as in ``points.csv``; with the distance to infinite width where asked for."""
+        return [
+            {
+                "width": self.width,
+                "num_params": self.num_params,
+                "output": run.output,
+                "seed": run.seed,
+                "sup_kernel_change": run.sup_change,
+                "final_kernel_change": run.change[-1],
+                "final_loss": run.loss[-1],
+                "steps": run.num_steps,
+                "learning_rate": run.learning_rate,
+                "outcome": run.outcome,
+                **({"distance_to_infinite_width": run.infinite_distance} if infinite_width else {}),
+            }
+            for run in self.runs
+        ]
+
+
+class KernelChangePoint(KernelChanges):
+    """A point of ``kernel_change``."""
+
+    kind: Literal["kernel_change"] = "kernel_change"
 
 
 class KernelChangeResult(ResultValue):
@@ -79,21 +103,5 @@ class KernelChangeResult(ResultValue):
     points: tuple[KernelChangePoint, ...]
 
     def rows(self) -> list[dict[str, object]]:
-        """One row a width, output and seed, as in ``points.csv``."""
-        return [
-            {
-                "width": point.width,
-                "num_params": point.num_params,
-                "output": run.output,
-                "seed": run.seed,
-                "sup_kernel_change": run.sup_change,
-                "final_kernel_change": run.change[-1],
-                "final_loss": run.loss[-1],
-                "steps": run.num_steps,
-                "learning_rate": run.learning_rate,
-                "outcome": run.outcome,
-                **({"distance_to_infinite_width": run.infinite_distance} if self.spec.infinite_width else {}),
-            }
-            for point in self.points
-            for run in point.runs
-        ]
+        """One row per width, output and seed, as in ``points.csv``."""
+        return [row for point in self.points for row in point.rows(infinite_width=self.spec.infinite_width)]

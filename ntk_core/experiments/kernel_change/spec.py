@@ -51,7 +51,7 @@ class KernelChangeSpec(SweepSpec):
 
     infinite_width: bool = Field(
         False,
-        title="Kernel of infinite width",
+        title="Infinite-width kernel",
         description="Measure the distance of K(w₀) to the kernel K_∞ of infinite width (linear output).",
     )
 
@@ -81,7 +81,7 @@ class KernelChangeSpec(SweepSpec):
 
 
 def has_infinite_width(architecture: ArchitectureSpec) -> bool:
-    """Whether the kernel of infinite width of this architecture is known."""
+    """Whether the infinite-width kernel of this architecture is known."""
     return architecture.kind in INFINITE_WIDTH_KINDS and architecture.parameterization == "ntk"
 
 

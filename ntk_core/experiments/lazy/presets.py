@@ -8,7 +8,7 @@ from ntk_core.runs import Preset, Spec
 PRESETS: tuple[Preset[Spec], ...] = (
     Preset(
         "liu-lazy",
-        "Two roads to linearity",
+        "Two routes to linearity",
         "A large scale α makes a network lazy only where its output at w₀ is 0, by moving the weights less; width "
         "makes it linear while ‖w − w₀‖ stays Θ(1).",
         "Liu, Zhu & Belkin 2020, §1.1, after Chizat, Oyallon & Bach 2019, §1",

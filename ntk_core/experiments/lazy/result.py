@@ -54,7 +54,7 @@ class LazyPoint(PointValue):
     Attributes:
         width, scale: m and α.
         num_params: p, number of trained parameters of f.
-        runs: one entry an output, start and seed.
+        runs: one entry per output, start and seed.
     """
 
     kind: Literal["lazy"] = "lazy"
@@ -79,7 +79,7 @@ class LazyResult(ResultValue):
     points: tuple[LazyPoint, ...]
 
     def rows(self) -> list[dict[str, object]]:
-        """One row a width, scale, output, start and seed."""
+        """One row per width, scale, output, start and seed."""
         return [
             {"width": point.width, "scale": point.scale, "num_params": point.num_params, **run.model_dump()}
             for point in self.points

@@ -9,7 +9,7 @@ PRESETS: tuple[Preset[Spec], ...] = (
     Preset(
         "liu-section5",
         "Optimization without linearity",
-        "Behind an output whose slope is nowhere below ρ > 0, gradient descent converges exponentially, below "
+        "With an output whose slope is nowhere below ρ > 0, gradient descent converges exponentially, below "
         "(1 − ημρ²/n)ᵗ L₀, while the kernel keeps moving at every width.",
         "Liu, Zhu & Belkin 2020, §5, Theorem 5.1",
         "The output 0.2 f + 0.8 log(1 + e^f) with ρ = 0.2, data, activation, widths, rates, threshold and number of "

@@ -92,7 +92,7 @@ class OptimizationPoint(WidthPoint):
     Attributes:
         num_params: p, number of trained parameters.
         num_samples: n.
-        runs: one entry an output, rate and seed.
+        runs: one entry per output, rate and seed.
     """
 
     kind: Literal["optimization"] = "optimization"
@@ -112,7 +112,7 @@ class OptimizationResult(ResultValue):
     points: tuple[OptimizationPoint, ...]
 
     def rows(self) -> list[dict[str, object]]:
-        """One row a width, output, rate and seed."""
+        """One row per width, output, rate and seed."""
         return [
             {
                 "width": point.width,

@@ -176,7 +176,7 @@ def jacobian_contraction(features1: Array, d1: Array, features2: Array, d2: Arra
     stretch = min(num_features, max(1, BLOCK_ENTRIES // (rows * fan_in)))
 
     def jacobian(features: Array, d: Array) -> Array:
-        """(n·C, stretch · fan_in), from cotangents (n, P, C · stretch): one product an input, rows already in order."""
+        """(n·C, stretch · fan_in), from cotangents (n, P, C · stretch): one product per input, rows in order."""
         return jnp.einsum("ipk,ipg->igk", features, d).reshape(features.shape[0] * num_outputs, -1)
 
     def add(total: Array, parts: tuple[Array, Array]) -> tuple[Array, None]:
@@ -195,7 +195,7 @@ def jacobian_contraction(features1: Array, d1: Array, features2: Array, d2: Arra
 
 
 def _stretches(d: Array, stretch: int) -> Array:
-    """(C, n, P, num_features) as (num_stretches, n, P, C · stretch), with zeros behind the last feature."""
+    """(C, n, P, num_features) as (num_stretches, n, P, C · stretch), with zeros after the last feature."""
     num_outputs, n, positions, num_features = d.shape
     num_stretches = math.ceil(num_features / stretch)
     padded = jnp.pad(d, [(0, 0)] * 3 + [(0, num_stretches * stretch - num_features)])

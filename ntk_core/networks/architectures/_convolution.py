@@ -122,7 +122,7 @@ class Convolution(Layer):
         return jnp.pad(a, widths, mode="wrap" if self.padding == "circular" else "constant")
 
     def windows(self, sizes: Shape) -> list[tuple[slice, ...]]:
-        """For each offset o of the kernel: the padded pixels that meet W[o], one slice a spatial axis."""
+        """For each offset o of the kernel: the padded pixels that meet W[o], one slice per spatial axis."""
         return [
             tuple(slice(o, o + size, self.stride) for o, size in zip(offset, sizes, strict=True))
             for offset in itertools.product(range(self.kernel_size), repeat=self.dimensions)

@@ -1,4 +1,4 @@
-"""Convolutional networks, and networks of convolutions with dense layers behind them."""
+"""Convolutional networks, and networks of convolutions with dense layers after them."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class ConvNet(Convolutional):
 
 @dataclass(frozen=True)
 class MixedNet(Convolutional):
-    """Convolutions first, dense hidden layers behind them (Liu, Zhu & Belkin 2020, App. G.3).
+    """Convolutions first, dense hidden layers after them (Liu, Zhu & Belkin 2020, App. G.3).
 
     Attributes:
         num_conv: how many of the ``depth`` hidden layers are convolutions.

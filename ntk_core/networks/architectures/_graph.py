@@ -37,7 +37,7 @@ class DAGNetwork(Network):
 
     Groups are evaluated layer by layer, where the layer of a group is the length of the longest path to it from the
     input. in(v) is the actual in-degree: edges that are removed when the parameters are drawn do not count. u⇢v are
-    fixed skips of weight 1. Behind shared edges a group has neurons at every position of the input, its channels, and
+    fixed skips of weight 1. After shared edges a group has neurons at every position of the input, its channels, and
     the same weights at each of them (a convolution with circular padding).
     Source: Zhu, Liu & Belkin 2022, Eq. 2 and §2.2, App. A, D and E.
 
@@ -95,7 +95,7 @@ class DAGNetwork(Network):
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        """Number of neurons (channels, behind shared edges) of each hidden group."""
+        """Number of neurons (channels, after shared edges) of each hidden group."""
         return self.graph.sizes(self.width)
 
     @cached_property

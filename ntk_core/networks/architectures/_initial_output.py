@@ -76,7 +76,7 @@ class Mirrored(Paired):
 
     Exactly 0 operation by operation; a compiler that fuses the copies differently leaves rounding (10⁻⁸ in float32).
     The kernel is the mean of the two kernels, so at initialization it is that of ``net``, for any depth and
-    architecture; the copies part as soon as they are trained. With one hidden layer this is the symmetric
+    architecture; the copies drift apart as soon as they are trained. With one hidden layer this is the symmetric
     initialization of Hu, Xiao, Adlam & Pennington 2020, §3, with 2 · width neurons.
 
     >>> import jax, jax.numpy as jnp

@@ -60,7 +60,7 @@ class Scaling:
             raise InvalidInput("bias_std", self.bias_std, "a finite number, at least 0")
 
     def weight(self, fan_in: Any) -> tuple[Any, Any]:
-        """(multiplier, standard deviation) of weights with this fan-in: a number, or an array with one a neuron."""
+        """(multiplier, standard deviation) of weights with this fan-in: a number, or an array with one per neuron."""
         if self.kind == "ntk":
             return self.gain / fan_in**0.5, 1.0
         if self.kind == "standard":
@@ -111,7 +111,7 @@ class Layer(abc.ABC):
 
     @abc.abstractmethod
     def multiplier(self, params: Params, fan_in: int) -> Array | float:
-        """The factor in front of the weights: a number, or one a feature, (num_features,)."""
+        """The factor in front of the weights: a number, or one per feature, (num_features,)."""
 
     @abc.abstractmethod
     def bias_multiplier(self) -> float:
@@ -256,7 +256,7 @@ def dense_kernel(scaling: Scaling, params: Params, a1: Array, d1: Cotangents, a2
 def draw(
     scaling: Scaling, key: Array, shape: Shape, use_bias: bool, signs: bool = False, paired: bool = False
 ) -> Params:
-    """Weights of ``shape`` (*fan-in axes, num_features) and, where asked for, one bias a feature.
+    """Weights of ``shape`` (*fan-in axes, num_features) and, where asked for, one bias per feature.
 
     ``paired`` draws the first half of the features and repeats it.
     """

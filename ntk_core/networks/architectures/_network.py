@@ -148,7 +148,7 @@ class Network(abc.ABC):
         return min(low for low, _ in ranges), max(high for _, high in ranges)
 
     def with_output(self, output: str) -> Network:
-        """The same network behind another output function; it takes the same parameters."""
+        """The same network with another output function; it takes the same parameters."""
         return self if output == self.output else replace(self, output=output)  # type: ignore[call-arg]
 
     def partition(self, params: NetworkParams) -> tuple[NetworkParams, NetworkParams]:

@@ -31,7 +31,7 @@ class PreActivations(Network):
     Attributes:
         net: the network; its parameters serve, and those above the layer are left alone.
         layer: name of one of its layers.
-        units: which neurons, by their index; behind a convolution in the order (position, channel).
+        units: which neurons, by their index; after a convolution in the order (position, channel).
 
     Raises:
         InvalidInput: for a layer that the network does not have, or no units.

@@ -30,7 +30,7 @@ def check_switch(field: str, given: object) -> None:
 
 
 def hidden_widths(width: int | tuple[int, ...], depth: int) -> tuple[int, ...]:
-    """One width a hidden layer, from a single number or a tuple of ``depth`` numbers."""
+    """One width per hidden layer, from a single number or a tuple of ``depth`` numbers."""
     if isinstance(width, tuple):
         if len(width) != depth:
             raise InvalidInput("width", width, f"one integer, or a tuple of {depth} integers (one a hidden layer)")

@@ -22,7 +22,7 @@ from ntk_core.networks.graphs import check_drop_probability
 class ResNet(Stack):
     """α^(1) = σ(z^(1)), α^(l) = σ(z^(l)) + α^(l-1) for l ≥ 2, then a linear output layer.
 
-    Liu, Zhu & Belkin 2020, App. G.2, Eq. 97, and with ``skip_every=2`` the remark behind it: behind the first layer,
+    Liu, Zhu & Belkin 2020, App. G.2, Eq. 97, and with ``skip_every=2`` the remark after it: after the first layer,
     every ``skip_every`` layers the activation of as many layers below is added.
 
     Attributes:

@@ -37,13 +37,13 @@ class Stack(Network):
     """Abstract: ``depth`` hidden layers and a linear output layer, with the settings that all such networks take.
 
     Attributes:
-        width: neurons (or channels) of every hidden layer, or one number a layer.
+        width: neurons (or channels) of every hidden layer, or one number per layer.
         depth: number of hidden layers.
         num_outputs: C.
         activation: σ, one of ``ntk_core.networks.choices.ACTIVATIONS``.
         output: φ, one of ``ntk_core.networks.choices.OUTPUTS``; the network returns φ(f).
         parameterization: ``"ntk"``, ``"standard"`` or ``"lecun"``, see :class:`Scaling`.
-        use_bias: biases of the hidden layers, one switch for all or one a layer; the output layer never has one.
+        use_bias: biases of the hidden layers, one switch for all or one per layer; the output layer never has one.
         gain: factor in front of hidden weights (√2 keeps the variance of ReLU layers).
         trained: ``"all"``, or ``"first"``, ``"hidden"``, ``"last"``: which layers have a part in training and kernel.
         output_signs: draw the output weights as ±1 (Liu, Zhu & Belkin 2020, §3.1).

@@ -97,7 +97,7 @@ def positions(layers: tuple[Block, ...], prefix: str = "layers") -> Iterator[tup
 
 @dataclass(frozen=True)
 class Nesting:
-    """A residual or concat block: its way around leads from behind layer ``start`` to layer ``end``, counted from 1.
+    """A residual or concat block: its way around leads from after layer ``start`` to layer ``end``, counted from 1.
 
     Layers are those with weights; 0 is the input.
     """
@@ -124,7 +124,7 @@ def _nestings(blocks: tuple[Block, ...], below: int) -> Iterator[Nesting]:
 
 
 def _first(blocks: tuple[Block, ...], count: Iterator[int], is_raw: bool) -> tuple[list[int], bool]:
-    """(layers that see nothing but the input, whether what is behind these blocks does so too)."""
+    """(layers that see nothing but the input, whether what is after these blocks does so too)."""
     found: list[int] = []
     for block in blocks:
         if isinstance(block, Trained):

@@ -68,7 +68,7 @@ class _Walk:
         self.layers: list[PlacedLayer] = []
 
     def through(self, blocks: tuple[Block, ...], prefix: str, shape: Shape, around: int) -> Shape:
-        """The shape behind these blocks."""
+        """The shape after these blocks."""
         for index, block in enumerate(blocks, start=1):
             place = f"{prefix}.{index}"
             if isinstance(block, Trained):
@@ -122,7 +122,7 @@ def _joined(block: ResidualBlock | ConcatBlock, place: str, shape: Shape, inner:
 def _check_image(place: str, kind: str, shape: Shape) -> None:
     if len(shape) != 3:
         given = f"{kind}, where {_words(shape)}"
-        raise InvalidInput(f"{place}.kind", given, "on images (height, width, channels) only")
+        raise InvalidInput(f"{place}.kind", given, "this layer only on images (height, width, channels)")
 
 
 def _words(shape: Shape) -> str:

@@ -1,4 +1,4 @@
-"""What the theorems say of a composition behind a linear output."""
+"""What the theorems say of a composition with a linear output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Outcome = Literal["wide", "not wide", "undecided"]
 
 @dataclass(frozen=True)
 class CompositionVerdict:
-    """What happens as m grows, and why, one sentence a reason."""
+    """What happens as m grows, and why, one sentence per reason."""
 
     outcome: Outcome
     reasons: tuple[str, ...]
@@ -32,9 +32,7 @@ def composition_verdict(
     """
     layout = lay_out(composition, width, input_shape)
     if output != "linear":
-        return CompositionVerdict(
-            "not wide", ("Behind a nonlinear output the Hessian keeps its size (Liu et al., §5).",)
-        )
+        return CompositionVerdict("not wide", ("With a nonlinear output the Hessian keeps its size (Liu et al., §5).",))
     smooth = any(
         isinstance(block, ActivationBlock) and block.function != "identity"
         for _, block in positions(composition.layers)
@@ -44,7 +42,7 @@ def composition_verdict(
     around = [layer for layer in fixed if layer.num_ways_around]
     if narrow:
         words = ", ".join(f"{layer.name} has {layer.output_shape[-1]:,}" for layer in narrow)
-        reason = f"All must pass layers that stay as they are while m grows: {words} (Liu et al., §4)."
+        reason = f"Everything must pass layers that stay as they are while m grows: {words} (Liu et al., §4)."
         return CompositionVerdict("not wide", (reason,))
     if around:
         words = ", ".join(f"{layer.name} has {layer.output_shape[-1]:,}" for layer in around)
@@ -52,7 +50,7 @@ def composition_verdict(
         return CompositionVerdict("undecided", (reason,))
     reasons = ["Every layer with weights grows with m (Liu et al., Theorem 3.1 and App. G; Zhu et al., Theorem 3.6)."]
     if not smooth:
-        reasons.append("Without an activation it is a product of matrices; its kernel stops moving all the same.")
+        reasons.append("Without an activation it is a product of matrices; its kernel stops moving anyway.")
     if any(name in ("relu", "leaky_relu") for name in composition.functions()):
         reasons.append("The theorems ask for smooth activations; with ReLU the kernel is seen to behave alike.")
     return CompositionVerdict("wide", tuple(reasons))

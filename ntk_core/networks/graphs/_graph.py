@@ -94,11 +94,11 @@ class Graph:
 
     @cached_property
     def positioned(self) -> frozenset[str]:
-        """The groups with neurons at every position of the input: those behind shared edges."""
+        """The groups with neurons at every position of the input: those after shared edges."""
         return frozenset(name for name, edges in self.parents.items() if any(edge.kind == "shared" for edge in edges))
 
     def sizes(self, width: int) -> dict[str, int]:
-        """Number of neurons (channels, behind shared edges) of each hidden group at this width."""
+        """Number of neurons (channels, after shared edges) of each hidden group at this width."""
         return {group.name: group.size_at(width) for group in self.groups}
 
     def _cycle(self, waiting: list[str]) -> list[str]:
@@ -159,7 +159,7 @@ class Graph:
                     raise InvalidInput(f"edges.{name}.kernel_size", "several", f"one kernel size for group {name!r}")
                 for edge in edges:
                     if edge.source != INPUT and edge.source not in self.positioned:
-                        allowed = "sources with positions: the input, or a group behind shared edges"
+                        allowed = "sources with positions: the input, or a group after shared edges"
                         raise InvalidInput(f"edges.{edge.source}-{name}.kind", "shared", allowed)
             unknown = [edge for edge in edges if edge.source == INPUT or edge.source in self.positioned]
             if len(unknown) > 1 and any(edge.drop_probability for edge in edges):

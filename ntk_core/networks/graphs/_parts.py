@@ -18,7 +18,7 @@ EDGE_KINDS = {
     for term in (
         Term("dense", "dense", "a weight of its own for each pair of neurons; some edges may be removed"),
         Term("shared", "shared weights", "the same weights at every position: a convolution with circular padding"),
-        Term("skip", "fixed skip", "weight 1, never trained: the source is added behind the activation"),
+        Term("skip", "fixed skip", "weight 1, never trained: the source is added after the activation"),
     )
 }
 
@@ -57,7 +57,7 @@ class Group:
         check_number(f"{field}.power", self.power, 3)
 
     def size_at(self, width: int) -> int:
-        """Number of neurons (channels, behind shared edges) at this width."""
+        """Number of neurons (channels, after shared edges) at this width."""
         return self.size if self.size is not None else max(1, round(self.factor * width**self.power))
 
     @property
@@ -73,9 +73,9 @@ class Edge:
     Attributes:
         source: the group, or ``"input"``, where they start.
         target: the group, or ``"output"``, where they end.
-        drop_probability: with which each dense edge is removed, once and for all.
+        drop_probability: with which each dense edge is removed, permanently.
         kind: ``"dense"``; ``"shared"``, weights shared by all positions of the input (a convolution, App. E of Zhu et
-            al.); or ``"skip"``, fixed weights of 1 that add the source behind the activation (App. D).
+            al.); or ``"skip"``, fixed weights of 1 that add the source after the activation (App. D).
         kernel_size: of shared weights, along each axis of positions.
     """
 

@@ -140,7 +140,7 @@ def _engine(url: sa.URL, busy_timeout_s: float) -> sa.Engine:
 
 def _give_back_pages(connection: sa.Connection) -> None:
     raw: Any = connection.connection.driver_connection
-    raw.executescript("PRAGMA incremental_vacuum")  # one page a step: execute() would take a single one
+    raw.executescript("PRAGMA incremental_vacuum")  # one page per step: execute() would take a single one
 
 
 def _use_wal(connection: sqlite3.Connection, busy_timeout_s: float) -> None:

@@ -1,4 +1,4 @@
-"""Runs as one file, to take along and to bring back: JSON lines, a header and then one run a line.
+"""Runs as one file, to export and to import: JSON lines, a header and then one run per line.
 
 Plain text on purpose: nothing unpacks to more than it is, names no path and runs no code, and a damaged line costs no
 other. Every run carries the SHA-256 of its own line and is named by the digest of its spec; both are computed again.
@@ -33,7 +33,7 @@ class Imported:
 
     Attributes:
         digests: of the runs that were good, those included that were here already.
-        left_aside: one sentence a run that was not, twenty at most.
+        left_aside: one sentence per run that was not, twenty at most.
         num_left_aside: how many were not.
     """
 

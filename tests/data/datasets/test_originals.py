@@ -25,7 +25,7 @@ def idx_bytes(array):
 
 @pytest.fixture
 def tiny():
-    """Arrays of a ten-class set in the MNIST layout: 4 + 2 images a class, every image different."""
+    """Arrays of a ten-class set in the MNIST layout: 4 + 2 images per class, every image different."""
     rng = np.random.default_rng(0)
     images = [rng.integers(0, 256, (n, 28, 28), dtype=np.uint8) for n in (TRAIN, TEST)]
     labels = [np.arange(n, dtype=np.uint8) % 10 for n in (TRAIN, TEST)]

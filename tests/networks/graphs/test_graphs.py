@@ -71,8 +71,8 @@ EDGES = [{"source": "input", "target": "a"}, {"source": "a", "target": "output"}
     [
         ("{", "graph", "JSON"),
         ("[" * 100_000, "graph", "JSON"),
-        (b"\xff{", "graph", "\ufffd{ is not allowed"),
-        (b"", "graph", "nothing is not allowed"),
+        (b"\xff{", "graph", "\ufffd{ cannot be used"),
+        (b"", "graph", "nothing cannot be used"),
         ("[1]", "graph", "groups and edges"),
         ("x" * 300_000, "graph", "bytes"),
         ({}, "groups", "a list"),

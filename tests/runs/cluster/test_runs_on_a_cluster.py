@@ -102,7 +102,7 @@ def test_several_points_are_under_way_and_each_tells_in_order(there):
     assert [point.key for point in there[-1].result.points] == list(TINY.point_keys())
     begun = [event.key for event in there if isinstance(event, PointStarted)]
     first_finished = next(index for index, event in enumerate(there) if isinstance(event, PointFinished))
-    assert sum(isinstance(event, PointStarted) for event in there[:first_finished]) == 2  # one a worker
+    assert sum(isinstance(event, PointStarted) for event in there[:first_finished]) == 2  # one per worker
     assert sorted(begun) == sorted(TINY.point_keys())
     for key in TINY.point_keys():
         kinds = [type(event) for event in there if getattr(event, "key", None) == key]
@@ -192,7 +192,7 @@ def test_a_scheduler_of_another_version_is_named(cluster, monkeypatch):
     ["localhost", "tcp://", "tcp://host", "http://host:8786", "tcp://host:99999", "tcp://ho st:1", "tcp://a:1/x"],
 )
 def test_what_is_no_address_is_refused_before_anything_begins(address, monkeypatch):
-    with pytest.raises(InvalidInput, match=r"scheduler: .* is not allowed; allowed: the address of a dask scheduler"):
+    with pytest.raises(InvalidInput, match=r"scheduler: .* cannot be used; use the address of a dask scheduler"):
         run(TINY, scheduler=address)
     monkeypatch.setenv("LINEARITY_LAB_SCHEDULER", address)
     with pytest.raises(InvalidInput, match="LINEARITY_LAB_SCHEDULER"):

@@ -16,7 +16,7 @@ __all__ = ["STEPS", "Control", "Question", "Step", "named_option", "option_name"
 
 
 def step_index(text: str) -> int:
-    """Index of the step that an address names, by its number from 1 or by its name.
+    """Index of the step that a URL names, by its number from 1 or by its name.
 
     Raises:
         InvalidInput: for any other text.
@@ -30,12 +30,12 @@ def step_index(text: str) -> int:
 
 
 def option_name(option: Any) -> str:
-    """What the address calls an option of a figure: ``0.5``, ``4``, ``bound``."""
+    """What the URL calls an option of a figure: ``0.5``, ``4``, ``bound``."""
     return f"{option:g}" if isinstance(option, float) else str(option)
 
 
 def named_option(step: Step, text: str) -> Any:
-    """The option of the step's figure that an address names.
+    """The option of the step's figure that a URL names.
 
     Raises:
         InvalidInput: for any other text.

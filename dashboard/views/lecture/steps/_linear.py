@@ -1,4 +1,4 @@
-"""Steps 1 to 5: what linearity is, and why wide networks behind a linear output come to it."""
+"""Steps 1 to 5: what linearity is, and why wide networks with a linear output come to it."""
 
 from __future__ import annotations
 
