@@ -1,4 +1,4 @@
-"""Data that somebody brought, from where they are kept to a data set: subset, test points, targets."""
+"""Uploaded data, from where they are kept to a data set: subset, test points, targets."""
 
 from __future__ import annotations
 

@@ -43,11 +43,7 @@ class Option:
 
     def field(self, **changes: Any) -> Any:
         """The option as a field of a spec, whose annotation states the type; with ``changes`` to pydantic's field."""
-        bounds: dict[str, Any] = {}
-        if self.kind in ("integer", "number"):
-            bounds = {"ge": self.minimum, "le": self.maximum}
-        if self.kind == "number":
-            bounds["allow_inf_nan"] = False
+        bounds = {"ge": self.minimum, "le": self.maximum} if self.kind in ("integer", "number") else {}
         return Field(**{"default": self.default, "title": self.title, "description": self.help, **bounds, **changes})
 
     def check(self, value: object) -> object:
@@ -159,7 +155,7 @@ OPTIONS = {
             "choice",
             "one-hot",
             "Targets y",
-            "One column for each class, or a single column −1 / +1 for two classes.",
+            "One column per class, or a single column −1 / +1 for two classes.",
             choices=("one-hot", "plus-minus"),
         ),
         Option("num_classes", "integer", 3, "Classes C", "Number C of classes of the mixture.", 2, 100),
@@ -183,7 +179,7 @@ OPTIONS = {
             "Those that come with the program, or the full set from a copy on this computer.",
             choices=("shipped", "full"),
         ),
-        Option("flatten", "flag", False, "Flatten", "One vector for each image instead of (height, width, channels)."),
+        Option("flatten", "flag", False, "Flatten", "One vector per image instead of (height, width, channels)."),
         Option("resolution", "choice", 8, "Resolution", "Pixels along each side of an image.", choices=(8, 32)),
         Option(
             "digest",

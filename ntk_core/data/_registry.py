@@ -97,7 +97,7 @@ DATASETS: dict[str, DatasetInfo] = table(
     Kept(
         "upload",
         "your data",
-        "A table, arrays or images that you brought on the page Your data, by the SHA-256 of what was kept of them.",
+        "A table, arrays or images that you uploaded on the page Your data, by the SHA-256 of what was kept.",
         uses=(*_LABELED, "digest"),
         defaults={"num_test": 0},
     ),

@@ -17,7 +17,7 @@ def _jax() -> Any:
     return jax
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Function(Term):
     """A function σ of pre-activations z of any shape, or φ from pre-outputs f to outputs, both of shape (n, C).
 
@@ -39,61 +39,33 @@ class Function(Term):
 
 ACTIVATIONS = table(
     Function(
-        "relu",
-        "ReLU",
-        "max(z, 0)",
-        apply=lambda z: _jax().numpy.maximum(z, 0),
-        min_slope=0.0,
-        max_slope=1.0,
-        smooth=False,
-        negative_slope=0.0,
+        "relu", "ReLU", "max(z, 0)", lambda z: _jax().numpy.maximum(z, 0), 0.0, 1.0, smooth=False, negative_slope=0.0
     ),
     Function(
         "leaky_relu",
         "leaky ReLU",
         "max(z, 0.01 z)",
-        apply=lambda z: _jax().numpy.where(z > 0, z, 0.01 * z),
+        lambda z: _jax().numpy.where(z > 0, z, 0.01 * z),
         min_slope=0.01,
         max_slope=1.0,
         smooth=False,
         negative_slope=0.01,
     ),
-    Function("tanh", "tanh", "tanh z", apply=lambda z: _jax().numpy.tanh(z), min_slope=0.0, max_slope=1.0),
-    Function(
-        "erf",
-        "erf",
-        "erf z",
-        apply=lambda z: _jax().scipy.special.erf(z),
-        min_slope=0.0,
-        max_slope=2 / math.sqrt(math.pi),
-    ),
-    Function(
-        "sigmoid",
-        "sigmoid",
-        "1 / (1 + e⁻ᶻ)",
-        apply=lambda z: _jax().nn.sigmoid(z),
-        min_slope=0.0,
-        max_slope=0.25,
-    ),
-    Function(
-        "softplus",
-        "softplus",
-        "log(1 + eᶻ)",
-        apply=lambda z: _jax().nn.softplus(z),
-        min_slope=0.0,
-        max_slope=1.0,
-    ),
-    Function("swish", "swish", "z · sigmoid(z)", apply=lambda z: _jax().nn.silu(z), min_slope=0.0, max_slope=1.0998),
+    Function("tanh", "tanh", "tanh z", lambda z: _jax().numpy.tanh(z), 0.0, 1.0),
+    Function("erf", "erf", "erf z", lambda z: _jax().scipy.special.erf(z), 0.0, 2 / math.sqrt(math.pi)),
+    Function("sigmoid", "sigmoid", "1 / (1 + e⁻ᶻ)", lambda z: _jax().nn.sigmoid(z), 0.0, 0.25),
+    Function("softplus", "softplus", "log(1 + eᶻ)", lambda z: _jax().nn.softplus(z), 0.0, 1.0),
+    Function("swish", "swish", "z · sigmoid(z)", lambda z: _jax().nn.silu(z), 0.0, 1.0998),
     Function(
         "gelu",
         "GELU",
         "z · Φ(z), Φ the normal distribution function",
-        apply=lambda z: _jax().nn.gelu(z, approximate=False),
+        lambda z: _jax().nn.gelu(z, approximate=False),
         min_slope=0.0,
         max_slope=1.129,
     ),
-    Function("quadratic", "quadratic", "z² / 2", apply=lambda z: 0.5 * z * z, min_slope=0.0, max_slope=math.inf),
-    Function("identity", "identity", "z", apply=lambda z: z, min_slope=1.0, max_slope=1.0, negative_slope=1.0),
+    Function("quadratic", "quadratic", "z² / 2", lambda z: 0.5 * z * z, 0.0, math.inf),
+    Function("identity", "identity", "z", lambda z: z, 1.0, 1.0, negative_slope=1.0),
 )
 
 
@@ -105,20 +77,13 @@ def _as_output(name: str) -> Function:
 # Every activation is an output too, the identity under another name.
 _FIRST = (
     replace(ACTIVATIONS["identity"], name="linear", title="linear output", formula="f"),
-    Function(
-        "softmax",
-        "softmax output",
-        "e^{f_c} / Σ e^{f_k}",
-        apply=lambda f: _jax().nn.softmax(f),
-        min_slope=0.0,
-        max_slope=0.5,
-    ),
+    Function("softmax", "softmax output", "e^{f_c} / Σ e^{f_k}", lambda f: _jax().nn.softmax(f), 0.0, 0.5),
     _as_output("swish"),
     Function(
         "leaky_softplus",
         "0.2 f + 0.8 softplus(f)",
         "0.2 f + 0.8 log(1 + e^f), slope at least 0.2 everywhere",
-        apply=lambda f: 0.2 * f + 0.8 * _jax().nn.softplus(f),
+        lambda f: 0.2 * f + 0.8 * _jax().nn.softplus(f),
         min_slope=0.2,
         max_slope=1.0,
     ),

@@ -79,7 +79,7 @@ class ArchitectureSpec(SpecPart):
         title="Layers with biases",
         description="Which hidden layers have biases, counted from 1; all when empty.",
     )
-    relative_widths: tuple[Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)], ...] | None = Field(
+    relative_widths: tuple[Annotated[float, Field(gt=0, le=100)], ...] | None = Field(
         None,
         min_length=1,
         max_length=16,
@@ -122,7 +122,6 @@ class ArchitectureSpec(SpecPart):
         0.0,
         ge=0,
         le=0.99,
-        allow_inf_nan=False,
         title="Drop probability",
         description="Probability that an edge is removed before training; it stays removed.",
     )

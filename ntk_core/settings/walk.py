@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 from ntk_core.errors import InvalidInput
 from ntk_core.settings.part import SpecPart, chosen_among
-from ntk_core.settings.validation import allowed_values, bounds, holds_several, lengths, part_type
+from ntk_core.settings.validation import allowed_values, bounds, counts_neurons, holds_several, lengths, part_type
 from ntk_core.settings.vocabulary import VOCABULARIES, Term
 
 Part = TypeVar("Part", bound=SpecPart)
@@ -64,6 +64,11 @@ class Setting:
         """How far one press of + or − goes."""
         low, high = bounds(self.info)
         return 1 if self.entry == "integer" else 0.01 if (high or 1) <= 10 and not low else 0.1
+
+    @property
+    def counts_neurons(self) -> bool:
+        """Whether it gives widths, or values that are swept in their place."""
+        return counts_neurons(self.info)
 
     def term(self, option: Any) -> Term | None:
         """The vocabulary's entry for a choice."""

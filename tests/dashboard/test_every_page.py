@@ -35,7 +35,6 @@ def page(request, exported, opening_through_the_menu) -> Iterator[tuple[str, App
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(export, "export_several", spied)
-        patch.setattr("dashboard.views.architectures.pair_panel.export_several", spied)
         app = open_page(request.param)
         exported.clear()  # of the overview, through which every page is opened
         yield request.param, checked(app.run())

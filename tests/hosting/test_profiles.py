@@ -7,16 +7,15 @@ from dataclasses import fields, replace
 
 import pytest
 
-from dashboard.jobs.limits import OverLimit, check_limits, is_width, largest_fit, limit_words
+from dashboard.jobs.limits import OverLimit, check_limits, largest_fit, limit_words
 from dashboard.jobs.profile import OVERRIDES, PROFILES, Profile, profile
-from dashboard.views.architectures.comparison import check_both
 from ntk_core.errors import InvalidInput, TooLarge
+from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.graphs import parse_graph
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.pairs import ArchitecturePair
 from ntk_core.runs import EXPERIMENTS, PRESETS, capped, estimate
 from ntk_core.runs.events import Estimated
 from ntk_core.settings.fields import settings
@@ -169,10 +168,11 @@ def test_what_is_free_now_counts_beside_the_profile(costs, monkeypatch):
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_setting_that_counts_neurons_is_held_to_the_width(experiment):
     """By the type that all widths share, so that a new setting cannot be forgotten."""
-    named = {setting.name for setting in settings(EXPERIMENTS[experiment].spec) if "le=10000000" in repr(setting.info)}
-    counting_neurons = named - {"training.max_steps"}
-    assert counting_neurons
-    assert [name for name in counting_neurons if not is_width(name, 1)] == []
+    every = settings(EXPERIMENTS[experiment].spec)
+    wide = [each for each in every if each.name != "training.max_steps" and "le=10000000" in repr(each.info)]
+    wide += [each for each in every if each.entry == "integer" and each.name.endswith("width")]
+    assert wide
+    assert {limit_words(each, PROFILES["hosted"]) for each in wide} == {"On this server: at most 10,000."}
 
 
 @pytest.mark.parametrize(
@@ -238,11 +238,11 @@ def test_all_presets_run_in_a_classroom_and_all_but_two_on_a_host():
     assert refused(PROFILES["hosted"]) == {"liu-theorem41", "hu-prop41"}
 
 
-def test_a_pair_of_networks_is_refused_by_the_name_of_its_setting(costs, monkeypatch):
+def test_one_of_several_networks_is_refused_by_the_name_of_its_setting(costs, monkeypatch):
     monkeypatch.setenv("LINEARITY_LAB_MAX_WIDTH", "100")
     bottleneck = ArchitectureSpec(kind="bottleneck", depth=3, bottleneck_width=101)
-    with pytest.raises(OverLimit, match=r"^b\.bottleneck_width: 101"):
-        check_both(ArchitecturePair(widths=(100,), b=bottleneck))
+    with pytest.raises(OverLimit, match=r"^architectures\.1\.bottleneck_width: 101"):
+        check_limits(ArchitecturesSpec(widths=(100,), architectures=(ArchitectureSpec(), bottleneck)))
 
 
 def test_the_limits_stand_beside_the_fields_of_a_shared_server_only():

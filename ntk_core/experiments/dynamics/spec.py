@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from ntk_core.data import DatasetShapes
+from ntk_core.dynamics.choices import LOSSES, METHODS
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import INFINITE_WIDTH_KINDS, has_infinite_width
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import SweepSpec
 from ntk_core.settings.part import Width
-from ntk_core.settings.vocabulary import LOSSES, METHODS
 
 if TYPE_CHECKING:  # as in ntk_core.networks.spec
     LossName = str
@@ -34,14 +34,8 @@ class DynamicsSpec(SweepSpec):
 
     experiment: Literal["dynamics"] = "dynamics"
     architecture: ArchitectureSpec = ArchitectureSpec()
-    widths: tuple[Width, ...] = Field(
-        (30, 300, 3000),
-        min_length=1,
-        max_length=24,
-        title="Widths m",
-        description="Widths m of the hidden layers, one network each.",
-    )
-    num_seeds: int = Field(3, ge=1, le=100, title="Seeds", description="Independent initializations w₀ for each width.")
+    widths: tuple[Width, ...] = SweepSpec.field("widths", (30, 300, 3000))
+    num_seeds: int = SweepSpec.field("num_seeds", 3)
     outputs: tuple[OutputName, ...] = Field(
         ("linear", "swish"),
         min_length=1,
@@ -53,7 +47,7 @@ class DynamicsSpec(SweepSpec):
     methods: tuple[MethodName, ...] = Field(
         ("gradient-descent",),
         min_length=1,
-        max_length=6,
+        max_length=len(METHODS),
         title="Methods",
         description="How the loss is minimized, each method from the same initializations.",
     )
@@ -61,12 +55,7 @@ class DynamicsSpec(SweepSpec):
         10, ge=1, le=10_000, title="Batch size", description="Samples of one step of SGD; other methods take all."
     )
     momentum: float = Field(
-        0.9,
-        ge=0,
-        lt=1,
-        allow_inf_nan=False,
-        title="Momentum μ",
-        description="Fraction μ of the last step that momentum keeps.",
+        0.9, ge=0, lt=1, title="Momentum μ", description="Fraction μ of the last step that momentum keeps."
     )
     num_test: int = Field(
         20,
@@ -98,7 +87,10 @@ class DynamicsSpec(SweepSpec):
             raise InvalidInput(
                 "infinite_width", True, "false, except for NTK parameterization and " + ", ".join(INFINITE_WIDTH_KINDS)
             )
-        if "sgd" in self.methods and self.batch_size > self.dataset.num_samples:
+        if (
+            any(METHODS[name].batches == "always" for name in self.methods)
+            and self.batch_size > self.dataset.num_samples
+        ):
             raise InvalidInput(
                 "batch_size", self.batch_size, f"at most {self.dataset.num_samples:,}, the number of training points"
             )

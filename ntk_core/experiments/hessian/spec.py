@@ -29,7 +29,7 @@ else:
     NetworkName = Literal[tuple(HESSIAN_NETWORKS)]
 
 MAX_SERIES = 12
-Radius = Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]
+Radius = Annotated[float, Field(gt=0, le=1000)]
 
 
 @dataclass(frozen=True)

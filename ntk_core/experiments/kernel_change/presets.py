@@ -25,6 +25,16 @@ _BOTTLENECK = ArchitectureSpec(kind="bottleneck", depth=3, use_bias=False)
 _BOTTLENECK_WIDTHS = (3, 5, 10, 50, 100, 500, 1000)
 _FIG2: dict[str, Any] = {"swept": "bottleneck_width", "outputs": ("linear",)}
 
+KERNEL_CONVERGENCE: Preset[Spec] = Preset(
+    "kernel-convergence",
+    "Kernel at initialization against infinite width",
+    "The kernel at initialization approaches the deterministic infinite-width kernel, its distance "
+    "falling as m^(-1/2).",
+    "Jacot, Gabriel & Hongler 2018, Theorem 1",
+    _LIU_CHOICES,
+    KernelChangeSpec(outputs=("linear",), infinite_width=True, widths=(30, 100, 300, 1000, 3000, 10_000)),
+    KernelChangeSpec(outputs=("linear",), infinite_width=True, widths=(30, 100, 1000, 10_000, 100_000)),
+)
 
 PRESETS: tuple[Preset[Spec], ...] = (
     Preset(
@@ -99,14 +109,5 @@ PRESETS: tuple[Preset[Spec], ...] = (
             ),
         )
     ),
-    Preset(
-        "kernel-convergence",
-        "Kernel at initialization against infinite width",
-        "The kernel at initialization approaches the deterministic infinite-width kernel, its distance "
-        "falling as m^(-1/2).",
-        "Jacot, Gabriel & Hongler 2018, Theorem 1",
-        _LIU_CHOICES,
-        KernelChangeSpec(outputs=("linear",), infinite_width=True, widths=(30, 100, 300, 1000, 3000, 10_000)),
-        KernelChangeSpec(outputs=("linear",), infinite_width=True, widths=(30, 100, 1000, 10_000, 100_000)),
-    ),
+    KERNEL_CONVERGENCE,
 )
