@@ -108,7 +108,7 @@ def test_balls_show_the_bound_of_the_sup_above_random_directions_for_the_radius_
         assert "at least" in line(drawn, LINEAR)["name"]
     assert np.all(numbers(line(large, LINEAR)["y"]) > numbers(line(small, LINEAR)["y"]))
     (sentence,) = large.caption
-    assert "lower bounds of the sup" in sentence
+    assert "lower bounds on the supremum" in sentence
     assert "4 starts" in sentence
 
 
