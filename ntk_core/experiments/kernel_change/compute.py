@@ -62,12 +62,12 @@ def _trained(
     params = jax.vmap(lambda key: net.init(key, data.input_shape))(jax.vmap(jax.random.key)(jnp.asarray(seeds)))
     infinite = None
     if spec.infinite_width and group.trained_output == "linear":
-        infinite = np.asarray(infinite_width_ntk(net, data.x), np.float64)
+        infinite = np.asarray(infinite_width_ntk(net, data.x))
     kept: list[dict[str, np.ndarray]] = []  # kernels of the first seed, at w₀ and at the last record
 
     def watch(_: NetworkParams, kernels: dict[str, Array]) -> None:
         if spec.keep_kernels and spec.seed in seeds:
-            kept[1:] = [{output: np.asarray(kernel[0], np.float64) for output, kernel in kernels.items()}]
+            kept[1:] = [{output: np.asarray(kernel[0]) for output, kernel in kernels.items()}]
 
     loss = Loss(group.loss_output)
     training = KernelTraining(
@@ -93,7 +93,7 @@ def _distance(training: KernelTraining, index: int, infinite: np.ndarray | None)
     if infinite is None:
         return None
     kernel = np.asarray(training.kernel[index], np.float64)
-    limit = infinite[:, :, None, None] * np.eye(kernel.shape[-1])
+    limit = np.asarray(infinite, np.float64)[:, :, None, None] * np.eye(kernel.shape[-1])
     return float(np.linalg.norm(kernel - limit) / np.linalg.norm(limit))
 
 
@@ -104,7 +104,8 @@ def _snapshots(
     order = np.argsort(data.labels, kind="stable")
 
     def drawn(kernel: np.ndarray) -> tuple[tuple[float, ...], ...]:
-        return tuple(map(tuple, kernel[np.ix_(order, order)].tolist()))
+        # All digits that its type has, and no more: the shortest numbers that read back as the same.
+        return tuple(tuple(float(str(entry)) for entry in row) for row in kernel[np.ix_(order, order)])
 
     def mean_over_outputs(kernel: np.ndarray) -> np.ndarray:
         return np.einsum("ijaa->ij", kernel) / kernel.shape[-1]

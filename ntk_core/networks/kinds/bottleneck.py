@@ -33,7 +33,7 @@ def check(architecture: ArchitectureSpec) -> None:
 
 KIND = Kind(
     "bottleneck",
-    "with a bottleneck",
+    "bottleneck",
     "fully connected, one hidden layer narrow",
     write_out=write_out,
     settings=(*LAYERED, "bottleneck_width", "bottleneck_layer", "bottleneck_activation"),

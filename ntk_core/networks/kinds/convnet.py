@@ -38,7 +38,7 @@ def convolutions_first(settings: Any, hidden: Hidden, count: int) -> Composition
 
 KIND = Kind(
     "convnet",
-    "ConvNet",
+    "CNN",
     "convolutions, then a readout; the width is the number of channels",
     write_out=write_out,
     settings=SETTINGS,

@@ -26,8 +26,8 @@ def check(architecture: ArchitectureSpec) -> None:
 
 KIND = Kind(
     "mixed",
-    "convolution, then dense",
-    "one convolution, then dense layers",
+    "mixed",
+    "one convolution, then dense layers; the width counts channels and neurons",
     write_out=write_out,
     settings=SETTINGS,
     check=check,
