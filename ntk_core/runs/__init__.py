@@ -12,7 +12,7 @@ from ntk_core.runs._estimate import (
     setting_of,
 )
 from ntk_core.runs._parse import MAX_JSON_BYTES, canonical_json, digest, parse_spec
-from ntk_core.runs._preset import Preset
+from ntk_core.runs._preset import Preset, presets_beside
 from ntk_core.runs._rates import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, STEP_OVERHEAD_SECONDS, TYPICAL_STEPS
 from ntk_core.runs._rounding import rounded
 from ntk_core.runs._run import Points, run
@@ -101,6 +101,7 @@ __all__ = [
     "parse_spec",
     "preset",
     "presets",
+    "presets_beside",
     "rounded",
     "run",
     "setting_of",
