@@ -346,7 +346,7 @@ def test_what_is_wrong_with_a_network_names_it(page):
     app = opened()
     checked(app.number_input(key=KEY + "b.depth").set_value(99).run())
     assert "Network B, Hidden layers L: 99 cannot be used" in words(app)
-    assert "Network A" not in words(app).split("Run waits")[1].split("\n")[0]
+    assert "Network A" not in words(app).split("Fix these settings")[1].split("\n")[0]
 
 
 def test_many_samples_are_not_drawn_and_the_page_says_so(page, points):

@@ -227,5 +227,5 @@ def test_a_nonlinear_output_alone_is_a_verdict_and_beside_a_linear_one_a_remark(
 
 def test_a_graph_in_the_url_that_cannot_be_is_said_and_replaced(page):
     app = page("dag", graph="{")
-    assert "In the address" in words(app)
+    assert "In the URL" in words(app)
     assert "Wide: becomes linear" in words(app)

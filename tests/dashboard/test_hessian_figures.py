@@ -108,7 +108,7 @@ def test_balls_show_the_bound_of_the_sup_above_random_directions_for_the_radius_
         assert np.all(at_least > random)
         assert "at least" in line(figure, LINEAR)["name"]
     assert np.all(numbers(line(large, LINEAR)["y"]) > numbers(line(small, LINEAR)["y"]))
-    assert "lower bounds of the sup" in parts.ball_words(points, 2.0, 4)
+    assert "lower bounds on the supremum" in parts.ball_words(points, 2.0, 4)
     assert "4 starts" in parts.ball_words(points, 2.0, 4)
 
 
