@@ -26,10 +26,10 @@ app: $(APP)
 	$(BIN)/python -m streamlit run app.py --server.port=$(PORT)
 
 test: $(DEV)
-	$(BIN)/python -m pytest -n 2 -m "not slow and not gpu" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not gpu" $(PYTEST_ARGS)
 
 slow: $(DEV)
-	$(BIN)/python -m pytest -n 2 -m "slow and not gpu" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "slow and not gpu" $(PYTEST_ARGS)
 
 # One after the other, so that the quick ones speak first.
 check: static

@@ -24,6 +24,8 @@ from .early_time import deep_features as deep_features
 from .early_time import two_layer_features as two_layer_features
 from .errors import InvalidInput as InvalidInput
 from .errors import TooLarge as TooLarge
+from .experiments.architectures.result import ArchitecturesResult as ArchitecturesResult
+from .experiments.architectures.spec import ArchitecturesSpec as ArchitecturesSpec
 from .experiments.dag.result import DAGResult as DAGResult
 from .experiments.dag.spec import DAGSpec as DAGSpec
 from .experiments.dynamics.result import DynamicsResult as DynamicsResult

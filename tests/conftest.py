@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -18,10 +19,10 @@ settings.register_profile("house", deadline=None)
 settings.load_profile("house")
 
 # What is compared there with an oracle or with itself, in this process; nothing there is about speed.
-QUICK_FOLDERS = frozenset({
-    "architectures", "compositions", "core", "datasets", "dynamics", "early_time", "experiments", "graphs", "hessians",
-    "kernels", "own_models",
+QUICK_ROOMS = frozenset({
+    "data", "dynamics", "early_time", "experiments", "hessians", "kernels", "networks", "own_models",
 })  # fmt: skip
+TESTS = Path(__file__).resolve().parent
 
 # Read once, when JAX starts, so before any test module is imported.
 os.environ["XLA_FLAGS"] = " ".join([*QUICK_FLAGS, os.environ.get("XLA_FLAGS", "")])
@@ -62,7 +63,7 @@ def _own_compiled_code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 @pytest.fixture(autouse=True, scope="module")
 def _quickly(request: pytest.FixtureRequest) -> None:
-    if request.path.parent.name in QUICK_FOLDERS:
+    if request.path.relative_to(TESTS).parts[0] in QUICK_ROOMS:
         request.getfixturevalue("quick_compilation")
 
 

@@ -33,6 +33,15 @@ def named(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+def run_in(folder: Path, command: list[str], environment: dict[str, str]) -> str:
+    """What a command prints that leaves nothing outside the folder."""
+    places = {"PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(folder / "data"), "XDG_CACHE_HOME": str(folder / "cache")}
+    environment = {**os.environ, **places, **environment}
+    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
 DOCUMENTS = [path for path in [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))] if blocks(path, "python")]
 # What a newcomer tries first is tried every time.
 IN_TIERS = [path if path.name == "README.md" else pytest.param(path, marks=pytest.mark.slow) for path in DOCUMENTS]
@@ -52,20 +61,17 @@ def test_code_in_documents_runs(path: Path, tmp_path: Path) -> None:
     (tmp_path / "flowers.csv").write_bytes(flowers())
     for text in blocks(path, "json")[:1]:
         (tmp_path / "layers.json").write_text(text, encoding="utf-8")
-    places = {
-        "PYTHONPATH": str(ROOT),
-        "XDG_DATA_HOME": str(tmp_path / "data"),
-        "XDG_CACHE_HOME": str(tmp_path / "cache"),
-    }
-    ended = subprocess.run(
-        [sys.executable, "-W", "error::DeprecationWarning", "-c", "\n".join(blocks(path, "python"))],
-        cwd=tmp_path,
-        env={**os.environ, **places, **SETTINGS.get(named(path), {})},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
+    program = "\n".join(blocks(path, "python"))
+    run_in(tmp_path, [sys.executable, "-W", "error::DeprecationWarning", "-c", program], SETTINGS.get(named(path), {}))
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_readme_compute_and_show_a_result(tmp_path: Path) -> None:
+    (commands,) = [block for block in blocks(ROOT / "README.md", "sh") if block.startswith("python -m ntk_core ")]
+    own_python_first = {"PATH": os.pathsep.join((os.path.dirname(sys.executable), os.environ["PATH"]))}
+    said = run_in(tmp_path, ["bash", "-ec", commands], own_python_first)
+    assert "liu-fig1-left" in said
+    assert list((tmp_path / "results").iterdir())
 
 
 def test_the_documents_that_show_code_are_found() -> None:

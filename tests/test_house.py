@@ -194,8 +194,33 @@ def test_continuous_integration_runs_the_commands_of_the_readme() -> None:
 def test_every_test_runs_in_one_of_the_tiers() -> None:
     """And none in both: what ``make test`` leaves out, ``make slow`` runs; but for those that need an accelerator."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    tiers = re.findall(r"pytest -n 2 -m \"([^\"]+)\"", makefile)
+    tiers = re.findall(r"pytest -n 2 .*-m \"([^\"]+)\"", makefile)
     assert tiers == ["not slow and not gpu", "slow and not gpu"]
+
+
+def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function, without those of functions and classes inside it."""
+    for child in ast.iter_child_nodes(function):
+        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            yield child
+            yield from own_nodes(child)
+
+
+def test_no_test_returns_before_its_end() -> None:
+    """It would pass without having asserted anything; which cases there are is chosen where tests are collected."""
+
+    def returning(path: Path) -> Iterator[str]:
+        functions = [node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef)]
+        for test in (each for each in functions if each.name.startswith("test_")):
+            yield from (f"line {node.lineno}" for node in own_nodes(test) if isinstance(node, ast.Return))
+
+    assert violations(python_files("tests"), returning) == []
+
+
+def test_one_journey_through_the_browser_is_not_slow() -> None:
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "browser").glob("test_*.py")}
+    assert len(texts) > 10
+    assert [name for name, text in texts.items() if "pytest.mark.slow" not in text] == ["test_journey"]
 
 
 def test_every_streamlit_setting_exists_and_charts_have_enough_colors() -> None:

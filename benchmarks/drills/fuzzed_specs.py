@@ -27,11 +27,9 @@ from unittest import mock
 from benchmarks.drills.report import conclude
 from dashboard.jobs.limits import check_limits
 from dashboard.jobs.profile import PROFILES
-from dashboard.views.architectures.comparison import ArchitecturePair, check_both
 from ntk_core.cli import main
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.graphs import example_graphs, graph_data
-from ntk_core.pairs import PAIRS
 from ntk_core.runs import PRESETS, canonical_json, check_size, estimate, parse_spec
 from ntk_core.runs._table import Experiment
 from ntk_core.settings.fields import Setting, settings, spec_from_texts, text_of, values_of
@@ -147,8 +145,8 @@ class Fuzzer:
         return ["run", target, *flags, *(["--set", *given] if self._random.random() < 0.8 else [])]
 
     def base(self) -> Any:
-        """What a page starts from: a preset, or a pair of networks."""
-        return self._random.choice([*self._specs, *(pair.spec for pair in PAIRS.values())])
+        """What a page starts from: a preset."""
+        return self._random.choice(self._specs)
 
     def _text(self, held: Any) -> str:
         odd = self._random.random() < 0.5
@@ -256,12 +254,6 @@ def _by_address(base: Any, texts: dict[str, str]) -> str:
     spec, problems = spec_from_texts(texts, base)
     if problems:
         _check_sentences(problems)
-    if isinstance(spec, ArchitecturePair):
-        try:
-            check_both(spec)
-        except InvalidInput:
-            return "too large"
-        spec = spec.spec("a")
     return _estimated(spec)
 
 

@@ -13,8 +13,7 @@ from typing import Any
 
 from benchmarks.drills.report import conclude
 from dashboard.components.gallery import gallery_result
-from ntk_core.gallery import gallery_specs
-from ntk_core.runs import run
+from ntk_core.runs import PRESETS, run
 from ntk_core.runs.events import PointFinished
 
 # Times and origins differ from run to run; they are no result.
@@ -47,7 +46,7 @@ def again(name: str) -> dict[str, Any]:
     """Compute the cheapest point of this entry; how many of its numbers are as shown."""
     shown = gallery_result(name).points[0]
     began = time.monotonic()
-    for event in run(gallery_specs()[name]):
+    for event in run(PRESETS[name].spec):
         if isinstance(event, PointFinished):
             break
     else:
@@ -68,7 +67,7 @@ def again(name: str) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="One point of every figure in the gallery, computed anew.")
-    parser.add_argument("names", nargs="*", default=list(gallery_specs()), metavar="NAME")
+    parser.add_argument("names", nargs="*", default=list(PRESETS), metavar="NAME")
     rows = {}
     for name in parser.parse_args().names:
         rows[name] = again(name)

@@ -13,15 +13,9 @@ from dataclasses import dataclass, replace
 
 from ntk_core.experiments.dag.spec import DRAWN
 from ntk_core.experiments.hessian.spec import HESSIAN_NETWORK_PARTS
+from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, PARAMETERIZATIONS
 from ntk_core.networks.graphs import EXAMPLE_TITLES
-from ntk_core.settings.vocabulary import (
-    ACTIVATIONS,
-    ARCHITECTURES,
-    HESSIAN_NETWORKS,
-    METHODS,
-    OUTPUTS,
-    PARAMETERIZATIONS,
-)
+from ntk_core.settings.vocabulary import ARCHITECTURES, HESSIAN_NETWORKS, METHODS
 
 GUIDE_COLOR = "#7F8A99"  # contrast above 3:1 on the light and on the dark background
 BAND_OPACITY = 0.2
@@ -163,16 +157,14 @@ def hessian_style(network: str, parameterization: str = "ntk", output: str = "sw
     return replace(found, title=f"{found.title}, {PARAMETERIZATIONS[parameterization].title.partition(' (')[0]}")
 
 
-def pair_styles(kinds: Mapping[str, str], output: str) -> dict[str, Style]:
-    """Networks ``"a"`` and ``"b"`` of these kinds with one output; the second of two of a kind is a variant."""
+def compared_styles(kinds: Mapping[str, str], output: str) -> dict[str, Style]:
+    """Letter → style of networks of these kinds with one output; another of a kind is a variant of it."""
+    before = list(kinds.values())
     return {
-        part: network_style(
-            kind,
-            output,
-            f"{part.upper()}: {ARCHITECTURES[kind].title}",
-            variant=int(part == "b" and kind == kinds.get("a")),
+        letter: network_style(
+            kind, output, f"{letter}: {ARCHITECTURES[kind].title}", variant=before[:index].count(kind)
         )
-        for part, kind in kinds.items()
+        for index, (letter, kind) in enumerate(kinds.items())
     }
 
 

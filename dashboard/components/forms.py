@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic
+from typing import Any, Generic, TypeVar, cast
 
 import streamlit as st
 
@@ -14,11 +14,12 @@ from dashboard.components.upload_chooser import upload_chooser
 from dashboard.jobs.limits import check_limits, largest_fit, limit_words
 from dashboard.words.sentences import plain
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import PRESETS, Preset
-from ntk_core.settings.fields import Part, Setting, differences, settings, spec_from_texts, text_of, value_of, values_of
+from ntk_core.runs import PRESETS, Preset, Spec
+from ntk_core.settings.fields import Setting, differences, settings, spec_from_texts, text_of, value_of, values_of
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 from ntk_core.settings.part import SpecPart
 
+AnySpec = TypeVar("AnySpec", bound=Spec)
 MAX_SHOWN = 60  # characters of a setting inside a sentence
 
 
@@ -45,7 +46,7 @@ class _FormState:
     notes: dict[str, tuple[Any, str]] = field(default_factory=dict)
 
 
-class SpecForm(Generic[Part]):
+class SpecForm(Generic[AnySpec]):
     """The settings of one page, in the session and in the URL.
 
     Attributes:
@@ -58,21 +59,12 @@ class SpecForm(Generic[Part]):
         page: str,
         preset_names: Sequence[str],
         address: Mapping[str, str] | None,
-        job_spec: Part | None = None,
-        *,
-        presets: Mapping[str, Preset[Any]] = PRESETS,
-        check: Callable[[Any], None] = check_limits,
+        job_spec: AnySpec | None = None,
     ):
-        """Read the URL when ``address`` is given, then the widgets; ``job_spec`` is that of the job in the URL.
-
-        Args:
-            presets: where ``preset_names`` are found.
-            check: refuses a spec that is too large for this server.
-        """
-        self._presets, self._check = presets, check
+        """Read the URL when ``address`` is given, then the widgets; ``job_spec`` is that of the job in the URL."""
         self._elsewhere: tuple[str, ...] = ()
         self._page, self._preset_names = page, tuple(preset_names)
-        self._settings = settings(type(presets[preset_names[0]].spec))
+        self._settings = settings(type(PRESETS[preset_names[0]].spec))
         key = f"{page}.form"
         if key not in st.session_state:
             st.session_state[key] = _FormState(self._preset_names[0])
@@ -84,9 +76,9 @@ class SpecForm(Generic[Part]):
         self.spec, self.sentences = self._validate()
 
     @property
-    def preset(self) -> Preset[Part]:
+    def preset(self) -> Preset[AnySpec]:
         """The preset chosen last."""
-        return self._presets[self._state.preset]
+        return cast(Preset[AnySpec], PRESETS[self._state.preset])
 
     def query(self) -> dict[str, str]:
         """What the URL has to say so that the form comes out as it is."""
@@ -100,7 +92,7 @@ class SpecForm(Generic[Part]):
         st.selectbox(
             "Paper figure",
             self._preset_names,
-            format_func=lambda name: self._presets[name].title,
+            format_func=lambda name: PRESETS[name].title,
             key=self._key("preset"),
             on_change=self._choose_preset,
             help="Fills in the settings of a published figure, sized for two cores.",
@@ -110,10 +102,12 @@ class SpecForm(Generic[Part]):
     def paper_size(self) -> None:
         """One click to the sizes that the paper has."""
         paper: Any = self.preset.paper_spec
+        if paper == self.preset.spec:
+            return
         swept = type(paper).model_fields[paper.swept_field].title.lower()
         explained = f"{self.preset.source}: {swept} up to {max(getattr(paper, paper.swept_field)):,}."
         try:
-            self._check(paper)
+            check_limits(paper)
             title, largest = "Paper size", paper
         except InvalidInput as refusal:
             title, largest = "Largest size here", largest_fit(paper)
@@ -166,7 +160,7 @@ class SpecForm(Generic[Part]):
         """Say something about a part of the URL until its widget changes or another URL is opened."""
         self._state.notes[name] = (self._state.raw.get(name), sentence)
 
-    def _read(self, address: Mapping[str, str], job_spec: Part | None) -> None:
+    def _read(self, address: Mapping[str, str], job_spec: AnySpec | None) -> None:
         texts = {name: text for name, text in address.items() if name not in ("preset", "job")}
         name = address.get("preset", self._preset_names[0])
         self._state.notes = {}
@@ -219,11 +213,11 @@ class SpecForm(Generic[Part]):
         given = {setting.name: _given(setting, self._state.raw[setting.name]) for setting in self._settings}
         return {setting.name: given[setting.name] for setting in self._settings if setting.is_used(given)}
 
-    def _validate(self) -> tuple[Part | None, dict[str, str]]:
+    def _validate(self) -> tuple[AnySpec | None, dict[str, str]]:
         titled = {setting.name: setting for setting in self._settings}
         try:
-            spec = with_settings(type(self.preset.spec)(), self._values())
-            self._check(spec)
+            spec = with_settings(self.preset.spec, self._values())
+            check_limits(spec)
         except (InvalidSpec, InvalidInput) as error:
             found = error.problems if isinstance(error, InvalidSpec) else (error,)
             return None, {p.field: titled[p.field].sentence(p) if p.field in titled else f"{p}." for p in found}

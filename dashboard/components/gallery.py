@@ -9,10 +9,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from ntk_core.gallery import GALLERY, pair_name
 from ntk_core.runs import Result
-
-__all__ = ["GALLERY", "gallery_result", "pair_name"]
+from ntk_core.runs.gallery import GALLERY
 
 MAX_BYTES = 20_000_000
 _RESULT: TypeAdapter[Any] = TypeAdapter(Result)

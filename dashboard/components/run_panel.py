@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -72,32 +72,27 @@ def attach(page: str, address: Mapping[str, str] | None, kind: type[Part]) -> Pa
 
 def run_bar(page: str, form: SpecForm[Any]) -> None:
     """Presets, Run and what the run will cost."""
-    snapshot = snapshot_of(page)
+    snapshot = _snapshot_of(page)
     runs_already = (
         snapshot is not None and snapshot.active and snapshot.spec == form.spec and not session.is_detached(page)
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         form.preset_chooser()
         form.paper_size()
-        pressed = run_button(page, disabled=form.spec is None or runs_already)
-        st.caption(cost_words([form.spec] if form.spec else []), width="content")
+        pressed = st.button(
+            "Run",
+            key=f"{page}.run",
+            type="primary",
+            icon=":material/play_arrow:",
+            disabled=form.spec is None or runs_already,
+            shortcut="ctrl+enter",
+            help="Compute these settings; settings that were computed before are shown at once.",
+        )
+        st.caption(_cost_words(form.spec) if form.spec else "", width="content")
     if form.spec is None:
         st.error("Fix these settings to run: " + plain(" ".join(form.sentences.values())))
     elif pressed and submit(page, form.spec):
         st.rerun()
-
-
-def run_button(page: str, *, disabled: bool) -> bool:
-    """Run; whether it was pressed."""
-    return st.button(
-        "Run",
-        key=f"{page}.run",
-        type="primary",
-        icon=":material/play_arrow:",
-        disabled=disabled,
-        shortcut="ctrl+enter",
-        help="Compute these settings; settings that were computed before are shown at once.",
-    )
 
 
 def live_panel(page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown], None]) -> None:
@@ -105,21 +100,21 @@ def live_panel(page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown
 
     Above the figures stands what can be exported of them, below them where they come from.
     """
-    first = snapshot_of(page)
+    first = _snapshot_of(page)
     live = first is not None and first.active and not session.is_detached(page)
-    every_s = refresh_s([first]) if first is not None and live else None
+    every_s = refresh_s(first) if first is not None and live else None
 
     @st.fragment(run_every=every_s)
     def panel() -> None:
-        now = snapshot_of(page)
-        if live and (now is None or not now.active or session.is_detached(page) or refresh_s([now]) != every_s):
+        now = _snapshot_of(page)
+        if live and (now is None or not now.active or session.is_detached(page) or refresh_s(now) != every_s):
             st.rerun()
         shown = _precomputed(form) if now is None else _followed(page, now)
         if shown is None:
             return
         if not live:
-            say_if_stale(form.spec, shown.spec)
-        above = heading(shown)
+            _say_if_stale(form.spec, shown.spec)
+        above = _heading(shown)
         with shown_charts() as figures:
             draw(shown)
         with above:
@@ -130,16 +125,15 @@ def live_panel(page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown
     panel()
 
 
-def refresh_s(snapshots: Iterable[Snapshot]) -> float:
-    """How often to look at jobs that are under way, in seconds: the more look, the less often each of them."""
-    waiting = all(now.status == "queued" for now in snapshots)
+def refresh_s(now: Snapshot) -> float:
+    """How often to look at a job that is under way, in seconds: the more look, the less often each of them."""
     rarer = 1
     while shared_jobs().num_viewers() > CROWD * rarer:  # in steps, since a page that changes its pace is run anew
         rarer *= 2
-    return rarer * (WAITING_REFRESH_S if waiting else REFRESH_S)
+    return rarer * (WAITING_REFRESH_S if now.status == "queued" else REFRESH_S)
 
 
-def heading(shown: Shown) -> DeltaGenerator:
+def _heading(shown: Shown) -> DeltaGenerator:
     """A row above the figures, for the export; it says when they were computed beforehand."""
     row = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
     with row:
@@ -148,7 +142,7 @@ def heading(shown: Shown) -> DeltaGenerator:
     return row
 
 
-def snapshot_of(page: str) -> Snapshot | None:
+def _snapshot_of(page: str) -> Snapshot | None:
     """The job that the page follows, as it is now."""
     job_id = session.followed_job(page)
     if job_id is None:
@@ -156,16 +150,13 @@ def snapshot_of(page: str) -> Snapshot | None:
     return shared_jobs().snapshot(job_id, "" if session.is_detached(page) else session.viewer())
 
 
-def cost_words(specs: Sequence[Spec]) -> str:
-    """What computing these specs will take; they share their points' keys."""
-    if not specs:
-        return ""
-    costs = [estimate(spec) for spec in specs]
-    seconds, peak = sum(cost.seconds for cost in costs), max(cost.peak_bytes for cost in costs)
-    return f"{count_points(specs[0])}, about {duration(seconds)} here, {amount(peak)} of memory"
+def _cost_words(spec: Spec) -> str:
+    """What computing it will take."""
+    cost = estimate(spec)
+    return f"{_count_points(spec)}, about {duration(cost.seconds)} here, {amount(cost.peak_bytes)} of memory"
 
 
-def count_points(spec: Spec) -> str:
+def _count_points(spec: Spec) -> str:
     """``1 width``, ``6 widths``."""
     count = len(spec.point_keys())
     return f"{count} {spec.point_words[count != 1]}"
@@ -200,7 +191,7 @@ def _precomputed(form: SpecForm[Any]) -> Shown | None:
 
 def _followed(page: str, now: Snapshot) -> Shown | None:
     _progress(page, now)
-    say_trouble(now)
+    _say_trouble(now)
     if not now.points and not now.growing:
         if now.active:
             st.info("Computing the first point…")
@@ -208,15 +199,15 @@ def _followed(page: str, now: Snapshot) -> Shown | None:
     return Shown(now.spec, (*now.points, *now.growing), now.result, "job", now.version if now.growing else 0)
 
 
-def say_trouble(now: Snapshot, prefix: str = "") -> None:
+def _say_trouble(now: Snapshot) -> None:
     """What a worker died of, and one sentence per point that could not be computed."""
     if now.interruption:
-        st.warning(plain(f"{prefix}{now.interruption}."))
+        st.warning(plain(f"{now.interruption}."))
     for failure in now.failures:
-        st.warning(plain(f"{prefix}{failure.key.replace('=', ' ')}: {failure.reason}."))
+        st.warning(plain(f"{failure.key.replace('=', ' ')}: {failure.reason}."))
 
 
-def say_if_stale(wanted: SpecPart | None, shown: SpecPart) -> None:
+def _say_if_stale(wanted: SpecPart | None, shown: SpecPart) -> None:
     """Name the settings in which the form differs from the figure."""
     if wanted is None or wanted == shown:
         return
@@ -232,18 +223,18 @@ def _progress(page: str, now: Snapshot) -> None:
     if now.active:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.progress(now.fraction, plain(progress_words(now)))
-            st.button("Stop", key=f"{page}.stop", icon=":material/stop:", on_click=stop, args=(page,))
+            st.button("Stop", key=f"{page}.stop", icon=":material/stop:", on_click=_stop, args=(page,))
     else:
-        say_end(now)
+        _say_end(now)
 
 
-def say_end(now: Snapshot, prefix: str = "") -> None:
+def _say_end(now: Snapshot) -> None:
     """Why a job ended before it was done, and what can be done."""
     if now.status == "failed":
-        st.error(plain(f"{prefix}{now.reason}."))
+        st.error(plain(f"{now.reason}."))
     elif now.status == "cancelled":
-        done = f"{len(now.points)} of {count_points(now.spec)} are done"
-        st.info(f"{prefix}Stopped: {done}. Run continues from there.", icon=":material/stop_circle:")
+        done = f"{len(now.points)} of {_count_points(now.spec)} are done"
+        st.info(f"Stopped: {done}. Run continues from there.", icon=":material/stop_circle:")
 
 
 def progress_words(now: Snapshot) -> str:
@@ -252,13 +243,13 @@ def progress_words(now: Snapshot) -> str:
         begins = "" if now.starts_in_s is None else f", begins in about {duration(now.starts_in_s)}"
         left = "" if now.remaining_s is None else f", done in about {duration(now.remaining_s)}"
         return f"Waiting, place {now.position} in the queue{begins}{left}"
-    done = f"{len(now.points)} of {count_points(now.spec)}"
+    done = f"{len(now.points)} of {_count_points(now.spec)}"
     left = "" if now.remaining_s is None else f", {duration(now.remaining_s)} left"
     return f"{done}{left} · {now.message}"
 
 
-def stop(page: str, wait_s: float = STOP_S) -> None:
+def _stop(page: str) -> None:
     """Stop the followed job, or only look away when somebody else follows it."""
     job_id = session.followed_job(page)
-    if job_id is not None and not shared_jobs().stop(job_id, session.viewer(), wait_s):
+    if job_id is not None and not shared_jobs().stop(job_id, session.viewer(), STOP_S):
         session.detach(page)

@@ -8,11 +8,8 @@ from typing import Any
 from dashboard.jobs.profile import Profile, profile
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.runs import Spec, capped, check_size, check_time, largest_fitting, setting_of
-from ntk_core.settings.fields import Setting, values_of
 from ntk_core.settings.grammar import InvalidSpec, with_settings
-from ntk_core.settings.walk import value_at
-
-_WIDTHS = ("width", "widths", "values")
+from ntk_core.settings.walk import Setting, settings, value_at, values_of
 
 
 class OverLimit(InvalidInput):
@@ -39,11 +36,11 @@ def check_limits(spec: Spec, limits: Profile | None = None) -> None:
         InvalidInput: when a limit of the environment is not a number.
     """
     limits = limits or profile()
-    for name, value in values_of(spec).items():
-        if is_width(name, value):
-            _check_most(name, value, limits.max_width)
-        elif name == "num_seeds":
-            _check_most(name, value, limits.max_seeds)
+    values = values_of(spec)
+    for setting in settings(type(spec)):
+        most = _most(setting, limits)
+        if most is not None and setting.name in values:
+            _check_most(setting.name, values[setting.name], most)
     _check_derived_widths(spec, limits.max_width)
     check_size(spec, limits.max_memory_bytes)
     if limits.max_seconds < math.inf:
@@ -73,22 +70,13 @@ def largest_fit(spec: Spec, limits: Profile | None = None) -> Spec | None:
 def limit_words(setting: Setting, limits: Profile | None = None) -> str:
     """What the profile adds to the bounds of a setting, for its help; empty where that is nothing."""
     limits = limits or profile()
-    if not limits.is_shared:
-        return ""
-    if setting.entry in ("integer", "list") and _is_width_name(setting.name):
-        return f"On this server: at most {limits.max_width:,}."
-    return f"On this server: at most {limits.max_seeds:,}." if setting.name == "num_seeds" else ""
+    most = _most(setting, limits)
+    return f"On this server: at most {most:,}." if limits.is_shared and most is not None else ""
 
 
-def is_width(name: str, value: object) -> bool:
-    """Whether a setting counts neurons, or values that are swept in their place."""
-    counts = value if isinstance(value, tuple) else (value,)
-    return _is_width_name(name) and all(isinstance(count, int) and not isinstance(count, bool) for count in counts)
-
-
-def _is_width_name(name: str) -> bool:
-    last = name.rpartition(".")[2]
-    return last in _WIDTHS or last in ("hidden_width", "bottleneck_width", "teacher_width")
+def _most(setting: Setting, limits: Profile) -> int | None:
+    """The largest value that the profile allows; None where it says nothing."""
+    return limits.max_width if setting.counts_neurons else limits.max_seeds if setting.name == "num_seeds" else None
 
 
 def _check_most(name: str, value: Any, most: int) -> None:

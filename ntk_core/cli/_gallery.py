@@ -11,13 +11,14 @@ from ntk_core.cli._following import add_json_option, conclude, follow, wants_jso
 from ntk_core.cli._interruption import interruptible
 from ntk_core.cli._printing import complain
 from ntk_core.errors import InvalidInput
-from ntk_core.gallery import GALLERY, gallery_spec, gallery_specs, rebuild
+from ntk_core.runs import PRESETS, preset
+from ntk_core.runs.gallery import GALLERY, rebuild
 
 
 def add(commands: Any) -> None:
     """The command's options."""
     parser = commands.add_parser("gallery", help="compute the results that the dashboard shows at first")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="presets and networks of pairs; all by default")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="presets; all by default")
     parser.add_argument("--out", metavar="DIR", default=str(GALLERY), help="where they are stored (default: gallery/)")
     add_json_option(parser)
     parser.set_defaults(command=gallery)
@@ -25,9 +26,9 @@ def add(commands: Any) -> None:
 
 def gallery(options: argparse.Namespace) -> int:
     """Each in turn; interrupted, the same command resumes."""
-    names, folder = options.names or list(gallery_specs()), Path(options.out)
+    names, folder = options.names or list(PRESETS), Path(options.out)
     for name in names:
-        gallery_spec(name)  # all are known before the first one is computed
+        preset(name, "NAME")  # all are known before the first one is computed
     for name in names:
         with interruptible("Stopped; the same command resumes the gallery.") as interruption:
             try:

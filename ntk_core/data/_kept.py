@@ -1,4 +1,4 @@
-"""Data that somebody brought, from where they are kept to a data set: subset, test points, targets."""
+"""Uploaded data, from where they are kept to a data set: subset, test points, targets."""
 
 from __future__ import annotations
 
@@ -9,39 +9,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ntk_core.data._dataset import Dataset
-from ntk_core.data._transforms import balanced_subset, encode_targets, standardize_inputs
-from ntk_core.data.uploads import Cleaned, read_upload
+from ntk_core.data._info import DatasetInfo, DatasetShapes, labeled, shapes_of
+from ntk_core.data._transforms import balanced_subset, standardize_inputs
+from ntk_core.data.uploads import Cleaned, read_upload, upload_shapes
 
 _TRAIN, _TEST = range(2)
 
 
-def kept_dataset(checked: Mapping[str, Any]) -> Dataset:
-    """Training points drawn by the seed, as many of each class as there are, and test points from the others.
+class Kept(DatasetInfo):
+    """Data by their SHA-256; test points are those that are not trained on."""
 
-    Raises:
-        MissingUpload: the data are not, or no longer, kept here.
-    """
-    kept = read_upload(checked["digest"])
-    train, test = _split(kept, checked["num_samples"], checked["num_test"], checked["seed"])
-    x, x_test = standardize_inputs(kept.x[train], kept.x[test], checked["standardize"])
-    if kept.class_names:
-        labels, labels_test = kept.labels[train], kept.labels[test]
-        num_classes, coding = len(kept.class_names), checked["targets"]
-        y, y_test = (encode_targets(each, num_classes, coding) for each in (labels, labels_test))
-    else:
-        labels = labels_test = np.zeros(0, np.int64)
-        y, y_test = kept.targets[train], kept.targets[test]
-    return Dataset(
-        name="upload",
-        x=x,
-        y=y,
-        labels=labels,
-        x_test=x_test,
-        y_test=y_test,
-        labels_test=labels_test,
-        class_names=kept.class_names,
-        provenance=f"Uploaded data, SHA-256 {checked['digest']}; origin and licence are for the owner to state.",
-    )
+    def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
+        """Sizes for checked options.
+
+        Raises:
+            MissingUpload: the data are not, or no longer, kept here.
+        """
+        kept = upload_shapes(options["digest"])
+        available = (kept.num_samples, max(0, kept.num_samples - options["num_samples"]))
+        return shapes_of(options, kept.input_shape, kept.class_names, available, kept.num_targets)
+
+    def load(self, options: Mapping[str, Any]) -> Dataset:
+        """Training points drawn by the seed, as many of each class as there are, and test points from the others.
+
+        Raises:
+            MissingUpload: the data are not, or no longer, kept here.
+        """
+        kept = read_upload(options["digest"])
+        train, test = _split(kept, options["num_samples"], options["num_test"], options["seed"])
+        x, x_test = kept.x[train], kept.x[test]
+        origin = f"Uploaded data, SHA-256 {options['digest']}; origin and licence are for the owner to state."
+        if kept.class_names:
+            return labeled(
+                self.name, options, kept.class_names, (x, kept.labels[train], x_test, kept.labels[test]), origin
+            )
+        none = np.zeros(0, np.int64)
+        x, x_test = standardize_inputs(x, x_test, options["standardize"])
+        return Dataset(self.name, x, kept.targets[train], none, x_test, kept.targets[test], none, (), origin)
 
 
 def _split(kept: Cleaned, num_samples: int, num_test: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

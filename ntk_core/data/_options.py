@@ -1,4 +1,4 @@
-"""Options of a data set: kind, bounds, default and help, for forms and for the checks alike."""
+"""Every option of a data set, stated once: for the checks of ``load_dataset`` and for the settings of a spec."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import math
 import numbers
 import operator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic import Field
 
 from ntk_core.data.uploads import DIGEST, HOW_TO_BRING
 from ntk_core.errors import InvalidInput
 
 OptionKind = Literal["integer", "number", "flag", "choice", "classes", "digest"]
+MAX_SEED = 2**32 - 1
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,7 @@ class Option:
         kind: ``"integer"``, ``"number"``, ``"flag"``, ``"choice"`` (one of ``choices``) or ``"classes"`` (at least two
             of ``choices``, by name or index; ``None`` means all), ``"digest"`` (64 hexadecimal digits).
         default: the value when it is not given.
+        title: a few words with the symbol.
         help: one sentence for a person.
         minimum, maximum: inclusive bounds of integers and numbers.
         choices: what a choice or the classes are taken from.
@@ -31,10 +35,16 @@ class Option:
     name: str
     kind: OptionKind
     default: object
+    title: str
     help: str
     minimum: float = -math.inf
     maximum: float = math.inf
     choices: tuple[str | int, ...] = ()
+
+    def field(self, **changes: Any) -> Any:
+        """The option as a field of a spec, whose annotation states the type; with ``changes`` to pydantic's field."""
+        bounds = {"ge": self.minimum, "le": self.maximum} if self.kind in ("integer", "number") else {}
+        return Field(**{"default": self.default, "title": self.title, "description": self.help, **bounds, **changes})
 
     def check(self, value: object) -> object:
         """The value in canonical form (Python int, float, bool, str, or a tuple of class names).
@@ -107,3 +117,76 @@ def _number(value: object) -> float | None:
         return float(value)
     except OverflowError:  # an integer beyond float64
         return None
+
+
+OPTIONS = {
+    option.name: option
+    for option in (
+        Option(
+            "num_samples",
+            "integer",
+            60,
+            "Training points n",
+            "Number n of training inputs, balanced over the classes of images and of your data.",
+            1,
+            100_000,
+        ),
+        Option("num_test", "integer", 60, "Test points", "Number of test inputs; 0 for none.", 0, 100_000),
+        Option(
+            "seed",
+            "integer",
+            0,
+            "Data seed",
+            "Seed of the data's law and of the subset drawn; equal seeds give equal data.",
+            0,
+            MAX_SEED,
+        ),
+        Option(
+            "standardize",
+            "choice",
+            "raw",
+            "Standardize",
+            "Inputs as they are (pixels from 0 to 1); each scaled to norm √d; or every entry to mean 0 and variance 1 "
+            "on the training set.",
+            choices=("raw", "unit-norm", "standard"),
+        ),
+        Option(
+            "targets",
+            "choice",
+            "one-hot",
+            "Targets y",
+            "One column per class, or a single column −1 / +1 for two classes.",
+            choices=("one-hot", "plus-minus"),
+        ),
+        Option("num_classes", "integer", 3, "Classes C", "Number C of classes of the mixture.", 2, 100),
+        Option("input_dim", "integer", 10, "Input dimension d", "Dimension d of the mixture's inputs.", 1, 10_000),
+        Option(
+            "noise",
+            "number",
+            0.3,
+            "Noise s",
+            "Standard deviation s of x around its class center μ, with |μ| = 2 (centers lie about 2√2 apart, so "
+            "classes overlap when s is near 1 or above); of y around the sine.",
+            0.0,
+            1000.0,
+        ),
+        Option("classes", "classes", None, "Classes", "Which classes to keep, in which order; all when empty."),
+        Option(
+            "source",
+            "choice",
+            "shipped",
+            "Images from",
+            "Those that come with the program, or the full set from a copy on this computer.",
+            choices=("shipped", "full"),
+        ),
+        Option("flatten", "flag", False, "Flatten", "One vector per image instead of (height, width, channels)."),
+        Option("resolution", "choice", 8, "Resolution", "Pixels along each side of an image.", choices=(8, 32)),
+        Option(
+            "digest",
+            "digest",
+            None,
+            "Your data",
+            "Data that you uploaded on the page Your data, identified by their SHA-256.",
+        ),
+    )
+}

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ntk_core.data import DatasetShapes, dataset_options, dataset_shapes
+from ntk_core.data import DATASETS, OPTIONS, DatasetShapes, dataset_options, dataset_shapes
 from ntk_core.data.uploads import DIGEST, HOW_TO_BRING, MissingUpload
 from ntk_core.errors import InvalidInput
 from ntk_core.settings.part import SpecPart
-from ntk_core.settings.vocabulary import DATASETS
 
-if TYPE_CHECKING:  # type checkers want the names written out; at run time they come from the vocabulary
+if TYPE_CHECKING:  # type checkers want the names written out; at run time they come from the table
     DatasetName = str
 else:
     DatasetName = Literal[tuple(DATASETS)]
@@ -33,58 +32,20 @@ class DatasetSpec(SpecPart):
 
     selector: ClassVar[str] = "name"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {
-        "num_classes": ("gaussian-mixture",),
-        "input_dim": ("gaussian-mixture",),
-        "noise": ("gaussian-mixture", "sine"),
-        "classes": ("mnist", "fashion-mnist", "digits"),
-        "resolution": ("cifar2",),
-        "standardize": ("mnist", "fashion-mnist", "cifar2", "digits", "upload"),
-        "digest": ("upload",),
+        option: tuple(name for name, info in DATASETS.items() if option in info.uses)
+        for option in ("standardize", "num_classes", "input_dim", "noise", "classes", "resolution", "digest")
     }
 
     name: DatasetName = Field("gaussian-mixture", title="Dataset", description="Where the inputs x come from.")
-    num_samples: int = Field(
-        60,
-        ge=2,
-        le=10_000,
-        title="Training points n",
-        description="Number n of training inputs, balanced over the classes.",
-    )
-    num_classes: int = Field(3, ge=2, le=20, title="Classes C", description="Number C of classes of the mixture.")
-    input_dim: int = Field(
-        10, ge=1, le=10_000, title="Input dimension d", description="Dimension d of the mixture's inputs."
-    )
-    noise: float = Field(
-        0.3,
-        ge=0,
-        le=100,
-        allow_inf_nan=False,
-        title="Noise s",
-        description="Standard deviation s of x around its class center μ, with |μ| = 2; of y around the sine.",
-    )
-    classes: tuple[int, ...] | None = Field(
-        None,
-        min_length=2,
-        max_length=10,
-        title="Classes",
-        description="Which classes to keep, by their numbers; all when empty.",
-    )
-    standardize: Literal["raw", "unit-norm", "standard"] = Field(
-        "raw",
-        title="Standardize",
-        description="Inputs as they are (pixels from 0 to 1); each scaled to norm √d; or every entry to mean 0, "
-        "variance 1.",
-    )
-    resolution: Literal[8, 32] = Field(8, title="Resolution", description="Pixels along each side of an image.")
-    digest: UploadDigest | None = Field(
-        None,
-        title="Your data",
-        description="Data that you uploaded on the page Your data, identified by their SHA-256.",
-        json_schema_extra={"entry": "upload"},
-    )
-    seed: int = Field(
-        0, ge=0, le=2**31 - 1, title="Data seed", description="Seed of the data's law and of the subset drawn."
-    )
+    num_samples: int = OPTIONS["num_samples"].field()
+    num_classes: int = OPTIONS["num_classes"].field()
+    input_dim: int = OPTIONS["input_dim"].field()
+    noise: float = OPTIONS["noise"].field()
+    classes: tuple[int, ...] | None = OPTIONS["classes"].field(min_length=2, max_length=10)
+    standardize: Literal["raw", "unit-norm", "standard"] = OPTIONS["standardize"].field()
+    resolution: Literal[8, 32] = OPTIONS["resolution"].field()
+    digest: UploadDigest | None = OPTIONS["digest"].field(json_schema_extra={"entry": "upload"})
+    seed: int = OPTIONS["seed"].field()
 
     @model_validator(mode="after")
     def _available(self) -> Self:

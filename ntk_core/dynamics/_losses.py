@@ -11,10 +11,9 @@ from jax import Array
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import output_function
+from ntk_core.networks.choices import OUTPUTS
 from ntk_core.settings.vocabulary import LOSSES
 
-# max |φ'| where it is not 1: swish and GELU overshoot, erf has slope 2/√π at 0.
-_MAX_SLOPES = {"sigmoid": 0.25, "erf": 2 / math.sqrt(math.pi), "swish": 1.0998, "gelu": 1.129}
 # max of the second derivative of one sample's loss in the model's outputs F.
 _CURVATURES = {"square": 1.0, "cross-entropy": 0.5, "logistic": 0.25}
 
@@ -80,4 +79,5 @@ class Loss:
 
         For the unbounded slope of a quadratic output this is the curvature at |φ'| = 1, an assumption.
         """
-        return self.model_curvature * _MAX_SLOPES.get(self.model_output, 1.0) ** 2
+        slope = OUTPUTS[self.model_output].max_slope
+        return self.model_curvature * (slope**2 if math.isfinite(slope) else 1.0)

@@ -12,7 +12,7 @@ from ntk_core.settings.part import SpecPart
 class TrainingSpec(SpecPart):
     """Gradient descent to a loss threshold."""
 
-    learning_rate: Literal["auto"] | Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] = Field(
+    learning_rate: Literal["auto"] | Annotated[float, Field(gt=0, le=1e6)] = Field(
         "auto",
         title="Learning rate η",
         description="Step size η; auto: from the largest eigenvalue of the kernel at w₀, shown with the result.",
@@ -21,7 +21,6 @@ class TrainingSpec(SpecPart):
         0.01,
         gt=0,
         le=10,
-        allow_inf_nan=False,
         title="Loss threshold",
         description="Training stops when the mean loss L falls below it.",
     )

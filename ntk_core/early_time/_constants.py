@@ -12,7 +12,7 @@ from numpy.polynomial.legendre import leggauss
 from scipy.special import roots_hermitenorm
 
 from ntk_core.networks.architectures import activation_function
-from ntk_core.settings.vocabulary import ACTIVATIONS
+from ntk_core.networks.choices import ACTIVATIONS
 
 NUM_NODES = 256
 # Beyond |g| = 14 the normal density is below 1e-43: no activation of ours grows fast enough to be heard from there.

@@ -3,6 +3,7 @@
 # One line per experiment, in the order of the papers.
 EXPERIMENTS = (
     "kernel_change",
+    "architectures",
     "hessian",
     "dynamics",
     "optimization",

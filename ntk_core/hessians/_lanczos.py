@@ -98,7 +98,10 @@ def lanczos_extreme(
         )
 
     def converged(ritz: _Ritz) -> Array:
-        return jnp.all(ritz.residuals <= tolerance * jnp.abs(ritz.values[0]))
+        # What is not 0 and too small for the format may be anything: no residual speaks for it.
+        size = jnp.abs(ritz.values[0])
+        lost = (size > 0) & (size * jnp.finfo(size.dtype).eps < jnp.finfo(size.dtype).tiny)
+        return jnp.all(ritz.residuals <= tolerance * size) & ~lost
 
     def goes_on(state: tuple[Tridiagonal, _Ritz]) -> Array:
         return (state[0].num_steps < max_steps) & ~converged(state[1])
@@ -142,20 +145,27 @@ def _step(matvec: MatVec, project: MatVec, tridiagonal: Tridiagonal, spare: Arra
     w = matvec(q)
     diagonal = diagonal.at[step].set(jnp.vdot(q, w))
     w = _orthogonal(w, basis, step + 1)
-    beta = jnp.linalg.norm(w)
+    beta = _length(w)
     scale = jnp.maximum(jnp.max(jnp.abs(diagonal)), jnp.max(off_diagonal))
     invariant = beta <= 100 * jnp.finfo(w.dtype).eps * scale  # what remains is rounding
 
     def fresh(_: Array) -> Array:
         random = project(jnp.roll(spare, step))  # another vector at each step, without a generator to compile
         rest = _orthogonal(random, basis, step + 1)
-        size = jnp.linalg.norm(rest)
+        size = _length(rest)
         exhausted = size <= 100 * jnp.finfo(w.dtype).eps * jnp.linalg.norm(random)  # the basis spans the whole space
         return jnp.where(exhausted, 0, rest / jnp.where(exhausted, 1, size))
 
     following = lax.cond(invariant, fresh, lambda w: w / beta, w)
     off_diagonal = off_diagonal.at[step].set(jnp.where(invariant, 0, beta))
     return Tridiagonal(diagonal, off_diagonal, basis.at[step + 1].set(following), step + 1)
+
+
+def _length(w: Float[Array, " d"]) -> Float[Array, ""]:
+    """‖w‖₂, also where the squares of its entries are too small for the format (below 1e−38 in float32)."""
+    largest = jnp.max(jnp.abs(w))
+    scale = jnp.where(largest > 0, largest, 1)
+    return scale * jnp.linalg.norm(w / scale)
 
 
 def _orthogonal(w: Float[Array, " d"], basis: Float[Array, "k d"], num_rows: Int[Array, ""]) -> Float[Array, " d"]:

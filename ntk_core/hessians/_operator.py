@@ -35,7 +35,7 @@ from ntk_core.networks.architectures import (
     Stack,
     output_function,
 )
-from ntk_core.settings.vocabulary import ACTIVATIONS, OUTPUTS, check_second_derivative
+from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, check_second_derivative
 
 Apply = Callable[[Any, Array], Array]
 

@@ -18,17 +18,17 @@ from jaxtyping import Float
 from scipy.special import roots_hermitenorm
 
 from ntk_core.networks.architectures import activation_function
+from ntk_core.networks.choices import ACTIVATIONS
 
 NUM_NODES = 256
-_SLOPES = {"relu": 0.0, "leaky_relu": 0.01, "identity": 1.0}  # on the negative side; 1 on the positive
 
 
 def pair_expectations(
     name: str, cov: Float[Array, "..."], variance1: Float[Array, "..."], variance2: Float[Array, "..."]
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """(E[σ(u)σ(v)], E[σ'(u)σ'(v)]) for covariances and variances of shapes that broadcast to that of ``cov``."""
-    if name in _SLOPES:
-        return _leaky_relu(_SLOPES[name], cov, variance1, variance2)
+    if (slope := ACTIVATIONS[name].negative_slope) is not None:
+        return _leaky_relu(slope, cov, variance1, variance2)
     if name == "erf":
         return _erf(cov, variance1, variance2)
     return _by_quadrature(name, cov, variance1, variance2)
@@ -36,8 +36,8 @@ def pair_expectations(
 
 def mean(name: str, variance: Array) -> Array:
     """E[σ(u)] for u ~ N(0, variance)."""
-    if name in _SLOPES:
-        return (1 - _SLOPES[name]) * jnp.sqrt(variance / (2 * math.pi))
+    if (slope := ACTIVATIONS[name].negative_slope) is not None:
+        return (1 - slope) * jnp.sqrt(variance / (2 * math.pi))
     return _coefficients(activation_function(name), variance)[..., 0]
 
 

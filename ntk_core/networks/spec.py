@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, model_validator
 
 from ntk_core.errors import InvalidInput
+from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, PARAMETERIZATIONS
 from ntk_core.networks.compositions import (
     Composition,
     composition_data,
@@ -15,7 +16,7 @@ from ntk_core.networks.compositions import (
     parse_composition,
 )
 from ntk_core.settings.part import SpecPart, Width
-from ntk_core.settings.vocabulary import ACTIVATIONS, ARCHITECTURES, OUTPUTS, PARAMETERIZATIONS
+from ntk_core.settings.vocabulary import ARCHITECTURES
 
 if TYPE_CHECKING:  # type checkers want the names written out; at run time they come from the vocabulary
     ArchitectureName = str
@@ -78,7 +79,7 @@ class ArchitectureSpec(SpecPart):
         title="Layers with biases",
         description="Which hidden layers have biases, counted from 1; all when empty.",
     )
-    relative_widths: tuple[Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)], ...] | None = Field(
+    relative_widths: tuple[Annotated[float, Field(gt=0, le=100)], ...] | None = Field(
         None,
         min_length=1,
         max_length=16,
@@ -121,7 +122,6 @@ class ArchitectureSpec(SpecPart):
         0.0,
         ge=0,
         le=0.99,
-        allow_inf_nan=False,
         title="Drop probability",
         description="Probability that an edge is removed before training; it stays removed.",
     )

@@ -26,7 +26,11 @@ def _count(given: Any) -> Any:
     return int(number) if number is not None and number.is_integer() else given
 
 
-Width = Annotated[int, BeforeValidator(_count), Field(ge=1, le=10_000_000)]
+class CountsNeurons:
+    """Marks the fields of specs that give widths, or values that are swept in their place."""
+
+
+Width = Annotated[int, BeforeValidator(_count), Field(ge=1, le=10_000_000), CountsNeurons()]
 
 
 class SpecPart(BaseModel):
@@ -36,7 +40,7 @@ class SpecPart(BaseModel):
     and left out of the JSON, so that equal work has equal digests.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings", use_attribute_docstrings=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     selector: ClassVar[str] = ""
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {}
 
@@ -52,6 +56,14 @@ class SpecPart(BaseModel):
     @model_serializer(mode="wrap")
     def _serialize(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {name: value for name, value in handler(self).items() if self.uses(name)}
+
+    @classmethod
+    def field(cls, name: str, default: Any, description: str = "") -> Any:
+        """The field of that name for another type of spec: its bounds and title, its own default and words."""
+        info = cls.model_fields[name]
+        made: Any = Field(default, title=info.title, description=description or info.description)
+        made.metadata = list(info.metadata)
+        return made
 
     def uses(self, name: str) -> bool:
         """Whether this kind, or one of the kinds where several are chosen, uses the setting of that name."""

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from ntk_core.errors import InvalidInput
-from ntk_core.settings.part import SpecPart
+from ntk_core.settings.part import CountsNeurons, SpecPart
 
 
 def problems(model: type[SpecPart], error: ValidationError) -> tuple[InvalidInput, ...]:
@@ -54,12 +54,13 @@ def allowed_values(info: FieldInfo) -> str:
 
 def bounds(info: FieldInfo) -> tuple[float | None, float | None]:
     """(lowest, highest) of a number or of the numbers in a list, None where there is no bound."""
-    lowest, highest = _limits(_flatten(info.metadata))
-    if lowest is None and highest is None:
-        for argument in typing.get_args(info.annotation):
-            if typing.get_origin(argument) is Annotated:
-                return _limits(_flatten(argument.__metadata__))
-    return lowest, highest
+    own = _limits(_flatten(info.metadata))
+    return own if own != (None, None) else _limits(_of_entries(info))
+
+
+def counts_neurons(info: FieldInfo) -> bool:
+    """Whether a field gives widths: one, or a list of them."""
+    return any(isinstance(mark, CountsNeurons) for mark in [*info.metadata, *_of_entries(info)])
 
 
 def lengths(info: FieldInfo) -> tuple[int, int | None]:
@@ -69,6 +70,12 @@ def lengths(info: FieldInfo) -> tuple[int, int | None]:
 
 def _is_part(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, SpecPart)
+
+
+def _of_entries(info: FieldInfo) -> list[Any]:
+    """What is noted of the entries of a list."""
+    arguments = typing.get_args(info.annotation)
+    return next((_flatten(each.__metadata__) for each in arguments if typing.get_origin(each) is Annotated), [])
 
 
 def _flatten(metadata: typing.Iterable[Any]) -> list[Any]:

@@ -14,22 +14,11 @@ from pydantic.fields import FieldInfo
 
 from ntk_core.errors import InvalidInput
 from ntk_core.settings.part import SpecPart, chosen_among
-from ntk_core.settings.validation import allowed_values, bounds, holds_several, lengths, part_type
-from ntk_core.settings.vocabulary import (
-    ACTIVATIONS,
-    ARCHITECTURES,
-    DATASETS,
-    HESSIAN_NETWORKS,
-    LOSSES,
-    METHODS,
-    OUTPUTS,
-    PARAMETERIZATIONS,
-    Term,
-)
+from ntk_core.settings.validation import allowed_values, bounds, counts_neurons, holds_several, lengths, part_type
+from ntk_core.settings.vocabulary import VOCABULARIES, Term
 
 Part = TypeVar("Part", bound=SpecPart)
 Entry = Literal["choice", "choices", "switch", "integer", "number", "list", "text", "upload", "composition", "parts"]
-_VOCABULARIES = (ACTIVATIONS, ARCHITECTURES, DATASETS, HESSIAN_NETWORKS, LOSSES, METHODS, OUTPUTS, PARAMETERIZATIONS)
 
 
 @dataclass(frozen=True)
@@ -76,9 +65,14 @@ class Setting:
         low, high = bounds(self.info)
         return 1 if self.entry == "integer" else 0.01 if (high or 1) <= 10 and not low else 0.1
 
+    @property
+    def counts_neurons(self) -> bool:
+        """Whether it gives widths, or values that are swept in their place."""
+        return counts_neurons(self.info)
+
     def term(self, option: Any) -> Term | None:
         """The vocabulary's entry for a choice."""
-        return next((table[option] for table in _VOCABULARIES if tuple(table) == self.options), None)
+        return next((table[option] for table in VOCABULARIES if tuple(table) == self.options), None)
 
     def label(self, option: Any) -> str:
         """A choice as people read it."""

@@ -22,6 +22,7 @@ def measured(name: str) -> dict[str, Any]:
     return importlib.import_module(f"benchmarks.{name}").measure(Settings(quick=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PARTS)
 def test_part_runs_and_its_numbers_can_be_shown(quick_compilation, name):
     data = {"environment": environment(), "load": NOTE, **measured(name)}

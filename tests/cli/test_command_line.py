@@ -131,6 +131,7 @@ def test_without_json_the_table_is_printed_and_progress_goes_to_stderr(finished,
     assert "\r" not in printed.err  # not a terminal
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_ctrl_c_leaves_a_run_that_resumes(tmp_path):
     spec, out = tmp_path / "spec.json", tmp_path / "out"

@@ -16,7 +16,7 @@ from ntk_core.runs import canonical_json, digest
 from ntk_core.runs.store import Store
 from tests.cli.test_command_line import ROOT, SLOW, command
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")]
 # Work in C that hears no signal, as compiling does, for minutes.
 DEAF = (
     "import hashlib, sys\n"

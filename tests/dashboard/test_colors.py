@@ -10,18 +10,16 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.charts import style as module
-from dashboard.charts.style import graph_style, hessian_style, network_style, pair_styles
+from dashboard.charts.style import compared_styles, graph_style, hessian_style, network_style
 from dashboard.views.lecture.steps import STEPS
-from ntk_core.pairs import PAIRS
+from ntk_core.networks.choices import OUTPUTS, PARAMETERIZATIONS
 from ntk_core.runs import PRESETS
-from ntk_core.settings.vocabulary import ARCHITECTURES, HESSIAN_NETWORKS, OUTPUTS, PARAMETERIZATIONS
+from ntk_core.settings.vocabulary import ARCHITECTURES, HESSIAN_NETWORKS
 from tests.dashboard.open_pages import checked, open_page
 
 OKABE_ITO = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"}
-SHOWN = [(spec.experiment, name) for name, preset in PRESETS.items() if (spec := preset.spec)] + [
-    ("architectures", name) for name in PAIRS
-]
-SHOWN.remove(("kernel_change", "kernel-convergence"))  # a pair of networks
+SHOWN = [(spec.experiment, name) for name, preset in PRESETS.items() if (spec := preset.spec)]
+SHOWN.remove(("kernel_change", "kernel-convergence"))  # on no page
 
 
 @pytest.fixture(scope="module")
@@ -97,10 +95,10 @@ def test_a_network_looks_the_same_where_hessians_graphs_and_pairs_are_shown():
             network_style(kind).dash,
             network_style(kind).symbol,
         )
-    pair = pair_styles({"a": "resnet", "b": "resnet"}, "linear")
-    assert pair["a"].color == pair["b"].color == network_style("resnet").color
-    assert pair["a"].dash != pair["b"].dash
-    assert pair["a"].symbol != pair["b"].symbol
+    pair = compared_styles({"A": "resnet", "B": "resnet"}, "linear")
+    assert pair["A"].color == pair["B"].color == network_style("resnet").color
+    assert pair["A"].dash != pair["B"].dash
+    assert pair["A"].symbol != pair["B"].symbol
 
 
 @pytest.mark.parametrize("scaling", PARAMETERIZATIONS)

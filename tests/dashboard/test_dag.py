@@ -44,6 +44,7 @@ def test_every_preset_of_the_paper_has_a_precomputed_figure(name):
     assert RESULTS[name] is not None
 
 
+@pytest.mark.slow
 def test_one_run_of_fig_2_is_found_again():
     """The smallest width and first seed, computed anew."""
     shown = RESULTS["zhu-fig2"]

@@ -82,6 +82,7 @@ def test_activations_akin_to_the_teacher_depart_sooner_the_wider_and_the_others_
     assert departs == {"erf": {True}, "tanh": {True}, "softplus": {False}, "relu": {False}}
 
 
+@pytest.mark.slow
 def test_one_point_of_each_kind_is_found_again():
     """The smallest point of a trained network and of a compared kernel, computed anew."""
     for name in ("hu-fig1", "hu-fig5"):

@@ -12,12 +12,11 @@ from dashboard.views.navigation import PAGES
 from dashboard.words.glossary import glossary, search
 from dashboard.words.markdown import read
 from dashboard.words.pages import CHANGES, CHART, FINITE, SEE, SHOWS, VEILED_KEY, VIEWS, charts_in, figure_words
-from ntk_core.pairs import ArchitecturePair
 from ntk_core.runs import EXPERIMENTS
 from ntk_core.settings.fields import settings
 from tests.dashboard.open_pages import open_page, words
 
-SPECS: tuple[type[BaseModel], ...] = (*(each.spec for each in EXPERIMENTS.values()), ArchitecturePair)
+SPECS: tuple[type[BaseModel], ...] = tuple(each.spec for each in EXPERIMENTS.values())
 SETTINGS = {f"{spec.__name__}.{setting.name}": setting for spec in SPECS for setting in settings(spec)}
 # Settings that have a symbol in the papers.
 SYMBOLS = {
@@ -50,7 +49,7 @@ FULLEST = [  # presets whose pages show figures that the first preset does not
     ("hessian", "liu-ball"),
     ("hessian", "liu-theorem31"),
     ("hessian", "liu-theorem41"),
-    ("architectures", "kernel-convergence"),
+    ("architectures", "kernel-convergence-pair"),
     ("early_time", "hu-fig5"),
     ("dag", "zhu-preactivations"),
     ("dag", "zhu-pl"),
@@ -132,8 +131,11 @@ def test_every_figure_says_what_to_see_and_why_finite_width_differs_and_no_words
     shown = set()
     for page, query in [*((entry.name, {}) for entry in PAGES), *((page, {"preset": name}) for page, name in FULLEST)]:
         shown |= explained(open_page(page, **query))
-    # Figures of uploads and of stored runs are opened by the tests of their pages, the lecture's steps by its tests.
-    others = {"own_data.scatter", "results.compared"} | {key for key in CHARTS if key.startswith("lecture.")}
+    shown |= explained(open_page("architectures", architectures="4"))
+    # Figures of uploads and of stored runs are opened by the tests of their pages, the lecture's steps by its tests; no
+    # result of the gallery has a third and a fourth network.
+    others = {"own_data.scatter", "results.compared", "architectures.kernel_c", "architectures.kernel_d"}
+    others |= {key for key in CHARTS if key.startswith("lecture.")}
     assert shown | others == set(CHARTS)
 
 

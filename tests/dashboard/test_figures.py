@@ -12,7 +12,7 @@ import pytest
 from dashboard.charts.style import network_style, width_label
 from dashboard.views.kernel_change import figures as figures
 from ntk_core.experiments.kernel_change.result import KernelChangePoint
-from ntk_core.settings.vocabulary import OUTPUTS
+from ntk_core.networks.choices import OUTPUTS
 from tests.dashboard.contrast import contrast
 from tests.dashboard.made_results import make_points, make_run
 

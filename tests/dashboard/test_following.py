@@ -31,15 +31,15 @@ def test_the_reason_why_a_worker_was_replaced_is_shown(jobs):
 
 def test_jobs_that_wait_are_looked_at_less_often(running):
     waiting = replace(running, status="queued")
-    assert refresh_s([running]) == refresh_s([running, waiting]) == REFRESH_S
-    assert refresh_s([waiting]) == WAITING_REFRESH_S
+    assert refresh_s(running) == REFRESH_S
+    assert refresh_s(waiting) == WAITING_REFRESH_S
 
 
 @pytest.mark.parametrize("viewers", [1, CROWD, CROWD + 1, 30, 64, 300])
 def test_all_viewers_together_look_no_more_often_than_a_small_crowd(jobs, running, viewers):
     jobs.viewers = viewers
-    assert viewers / refresh_s([running]) <= CROWD / REFRESH_S
-    assert viewers <= CROWD or viewers / refresh_s([running]) > CROWD / REFRESH_S / 2
+    assert viewers / refresh_s(running) <= CROWD / REFRESH_S
+    assert viewers <= CROWD or viewers / refresh_s(running) > CROWD / REFRESH_S / 2
 
 
 def test_another_job_in_its_place_is_followed_instead_of_the_first(jobs):

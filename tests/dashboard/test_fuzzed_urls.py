@@ -9,7 +9,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.views.navigation import PAGES
-from ntk_core.pairs import PAIRS
 from ntk_core.runs import PRESETS
 from ntk_core.settings.fields import settings
 from tests.dashboard.open_pages import open_page, words
@@ -62,7 +61,6 @@ WILD = (
     "%s%n%d",
 )
 SPECS: dict[str, type] = {preset.spec.experiment: type(preset.spec) for preset in PRESETS.values()}
-SPECS["architectures"] = type(PAIRS["bottleneck"].spec)
 NAMES = tuple(entry.name for entry in PAGES)
 
 

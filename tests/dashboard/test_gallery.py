@@ -7,17 +7,16 @@ import pytest
 from dashboard.components.gallery import GALLERY, gallery_result
 from ntk_core.cli import main
 from ntk_core.fits import fit_power_law
-from ntk_core.gallery import gallery_specs
-from ntk_core.runs import run
+from ntk_core.runs import presets, run
 from ntk_core.settings.grammar import with_settings
 
-SPECS = gallery_specs()
+SPECS = presets()
 NAMES = sorted(path.relative_to(GALLERY).with_suffix("").as_posix() for path in GALLERY.glob("**/[!.]*.json"))
 NAMES = [name for name in NAMES if not name.startswith(".")]
-KERNEL_CHANGES = [name for name in NAMES if SPECS[name].experiment == "kernel_change"]
+KERNEL_CHANGES = [name for name in NAMES if SPECS[name].experiment in ("kernel_change", "architectures")]
 
 
-def test_every_preset_and_every_pair_is_there():
+def test_every_preset_is_there():
     assert set(NAMES) == set(SPECS)
 
 
@@ -39,12 +38,13 @@ def test_one_point_of_the_gallery_is_found_again(name):
     spec = with_settings(shown.spec, {"widths": [shown.spec.widths[0]], "num_seeds": 1})
     *_, ended = run(spec)
     for output in spec.outputs:
-        (again,) = ended.result.points[0].of(output)
-        before = shown.points[0].of(output)[0]
-        assert (again.outcome, again.seed) == (before.outcome, before.seed)
-        # Hundreds of float32 steps on another processor; narrow networks amplify rounding.
-        assert again.sup_change == pytest.approx(before.sup_change, rel=0.05)
-        assert again.learning_rate == pytest.approx(before.learning_rate, rel=1e-4)
+        for point, kept in zip(ended.result.points, shown.points, strict=False):
+            (again,), before = point.of(output), kept.of(output)[0]
+            assert point.key == kept.key
+            assert (again.outcome, again.seed) == (before.outcome, before.seed)
+            # Hundreds of float32 steps on another processor; narrow networks amplify rounding.
+            assert again.sup_change == pytest.approx(before.sup_change, rel=0.05)
+            assert again.learning_rate == pytest.approx(before.learning_rate, rel=1e-4)
 
 
 CLAIMS = [
@@ -74,14 +74,14 @@ def test_the_distance_to_the_kernel_of_infinite_width_falls_like_one_over_the_ro
 
 
 def test_a_bottleneck_keeps_the_kernel_moving_where_the_wide_network_has_stopped():
-    wide, narrow = (gallery_result(f"pairs/bottleneck-{part}").points[-1].of("linear") for part in ("a", "b"))
+    wide, narrow = (point.of("linear") for point in gallery_result("bottleneck").points[-2:])
     changes = [[run.sup_change for run in runs if run.outcome == "converged"] for runs in (wide, narrow)]
     assert max(changes[0]) < min(changes[1])
 
 
-@pytest.mark.parametrize("part", ["a", "b"])
-def test_both_networks_of_the_convergence_pair_approach_infinite_width(part):
-    points = gallery_result(f"pairs/kernel-convergence-{part}").points
+@pytest.mark.parametrize("network", ["A", "B"])
+def test_both_networks_of_the_convergence_pair_approach_infinite_width(network):
+    points = [point for point in gallery_result("kernel-convergence-pair").points if point.network == network]
     rows = [(point.width, each.infinite_distance) for point in points for each in point.of("linear")]
     fit = fit_power_law(*zip(*rows, strict=True))
     assert abs(fit.exponent + 0.5) < 2 * fit.interval

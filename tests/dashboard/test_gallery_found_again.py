@@ -1,6 +1,6 @@
 """The beginning of one point of every preset is computed anew: the cheapest point, its first seed, its first steps.
 
-Presets of kernel change and of Hessians, and the pairs, are computed anew to their end in test_gallery.py and
+Presets of kernel change, of architectures and of Hessians are computed anew to their end in test_gallery.py and
 test_hessian_gallery.py. The others would take minutes to their end: here they go three steps, which needs the same
 data, networks, kernels and rates, and what is measured once (Hessians of graphs, balls, other outputs) is left out.
 """
@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from dashboard.components.gallery import gallery_result
-from ntk_core.gallery import gallery_specs
 from ntk_core.runs import PRESETS, run
 from ntk_core.settings.grammar import with_settings
 
@@ -33,7 +32,9 @@ FIRST = {"dag": ("outputs",), "dynamics": ("outputs", "methods"), "optimization"
 CURVES = ("change", "loss", "difference", "smallest", "test_loss", "train_loss")
 AT_START = ("learning_rate", "kappa", "hessian", "first_loss", "min_in_degree", "infinite_distance")
 KERNELS = ("kernel", "difference", "frobenius_difference")
-TO_THE_END = {name for name, spec in gallery_specs().items() if spec.experiment in ("kernel_change", "hessian")}
+TO_THE_END = {
+    name for name, preset in PRESETS.items() if preset.spec.experiment in ("kernel_change", "architectures", "hessian")
+}
 BEGUN = [name for name, preset in PRESETS.items() if preset.spec.experiment in LESS]
 
 
@@ -70,7 +71,7 @@ def compare(again: Any, before: Any) -> int:
 
 
 def test_every_entry_of_the_gallery_is_computed_anew_in_some_test():
-    assert set(BEGUN) | TO_THE_END == set(gallery_specs())
+    assert set(BEGUN) | TO_THE_END == set(PRESETS)
 
 
 def test_training_at_one_width_shows_the_runs_of_the_sweep_over_widths():

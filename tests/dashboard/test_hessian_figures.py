@@ -10,7 +10,8 @@ from dashboard.views.hessian import figures as figures
 from dashboard.views.hessian import part_figures as parts
 from ntk_core.experiments.hessian.spec import Series
 from ntk_core.fits import PowerLaw, becomes_linear
-from ntk_core.settings.vocabulary import HESSIAN_NETWORKS, PARAMETERIZATIONS
+from ntk_core.networks.choices import PARAMETERIZATIONS
+from ntk_core.settings.vocabulary import HESSIAN_NETWORKS
 from tests.dashboard.made_hessians import make_hessian_points, make_point
 from tests.dashboard.test_figures import numbers, one, traces
 

@@ -14,7 +14,6 @@ from streamlit.testing.v1 import AppTest
 from dashboard.components import gallery
 from dashboard.jobs import Jobs
 from dashboard.views.navigation import PAGES
-from ntk_core.pairs import PAIRS, PARTS
 from ntk_core.runs import EXPERIMENTS, PRESETS, Spec, digest
 from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import with_settings
@@ -26,6 +25,7 @@ from tests.dashboard.open_pages import open_page, words
 WITHOUT_RUNS = {"overview", "lecture", "glossary", "own_data", "results"}
 PRESET_OF = {
     "kernel_change": "liu-fig2",
+    "architectures": "bottleneck",
     "hessian": "liu-nonlinear-output",
     "dynamics": "liu-true-and-linearized",
     "optimization": "liu-section5",
@@ -82,7 +82,7 @@ def assert_shows(app: AppTest, spec: Spec) -> None:
 
 
 def test_every_page_is_shared_here():
-    assert {entry.name for entry in PAGES} - WITHOUT_RUNS <= {*PRESET_OF, "architectures"}
+    assert {entry.name for entry in PAGES} - WITHOUT_RUNS <= set(PRESET_OF)
     assert set(PRESET_OF) == set(EXPERIMENTS)
 
 
@@ -97,19 +97,6 @@ def test_an_address_with_a_job_shows_it_in_another_browser_and_after_a_restart(p
     again = open_page(page, **copied)
     assert_shows(again, spec)
     assert address(again) == copied
-
-
-def test_an_address_with_two_jobs_shows_both_networks(server):
-    store = server()
-    name = next(iter(PAIRS))
-    specs = {part: changed_copy(store, gallery.pair_name(name, part)) for part in PARTS}
-    first = open_page("architectures", **{f"{part}__job": digest(spec)[:16] for part, spec in specs.items()})
-    copied = address(first)
-    server()
-    again = open_page("architectures", **copied)
-    assert address(again) == copied
-    for part in PARTS:
-        assert_shows(again, specs[part])
 
 
 @pytest.mark.parametrize("page", ["kernel_change", "early_time"])

@@ -22,7 +22,7 @@ from ntk_core.early_time import (
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import FullyConnected, activation_function
-from ntk_core.settings.vocabulary import ACTIVATIONS
+from ntk_core.networks.choices import ACTIVATIONS
 
 ROOT_2PI = math.sqrt(2 * math.pi)
 # (ζ, ϑ₀, ϑ₁, ϑ₂) by hand. GELU is z Φ(z): E[φ((1 + s)g)] = v / √(2π(1 + v)) with v = (1 + s)².
@@ -84,6 +84,7 @@ def test_deep_linear_network_has_the_data_kernel_of_all_its_layers():
     assert features.norm == (0, 0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("activation", "with_norm", "naive"), [("softplus", 0.0036, 0.0287), ("relu", 0.0090, 0.1080)])
 def test_second_layer_kernel_is_that_of_the_norm_dependent_model(activation, with_norm, naive):
     """‖K₂ − ψψᵀ‖ / ‖K₂‖ at n = 600, d = 50, over 5 draws; sampling 60,000 neurons makes most of the first number."""

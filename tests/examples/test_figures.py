@@ -29,6 +29,7 @@ def test_the_kernel_of_the_linear_output_moves_less_the_wider_the_network():
     assert names == ["linear output", "m<sup>−1/2</sup>"]
 
 
+@pytest.mark.slow
 def test_kernel_change_is_drawn_against_the_in_degree():
     script = example("zhu_figure_2")
     small = {"num_seeds": 1, "outputs": ["linear"], "dataset.name": "gaussian-mixture", "dataset.num_samples": 8}

@@ -46,6 +46,7 @@ def test_kernel_of_a_flax_model_is_that_of_explicit_jacobians():
     np.testing.assert_allclose(empirical_ntk(model.apply, params, x), expected, rtol=0, atol=1e-5 * expected.max())
 
 
+@pytest.mark.slow
 def test_the_wider_network_is_closer_to_its_linear_model_and_the_closed_form_is_its_training():
     example = _example("true_and_linearized")
     (narrow, _), (wide, error) = (example.main(width, num_steps=100) for width in (30, 3000))

@@ -13,9 +13,9 @@ from ntk_core.dynamics import Loss, eigenvalues
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected, output_function
+from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import check_size, estimate, run, summary
 from ntk_core.settings.grammar import InvalidSpec, with_settings
-from ntk_core.settings.vocabulary import OUTPUTS
 
 SMALL = with_settings(
     OptimizationSpec(),

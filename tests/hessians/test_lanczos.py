@@ -34,6 +34,15 @@ def largest(spectrum, k=1):
     return spectrum[np.argsort(-np.abs(spectrum), kind="stable")][:k]
 
 
+def extreme_of_scaled(scale: float):
+    """The leading eigenvalue of ``scale`` times a matrix of norm 2, in float32."""
+    rng = np.random.default_rng(0)
+    basis, _ = np.linalg.qr(rng.normal(size=(40, 40)))
+    matrix = jnp.asarray((basis * np.linspace(-1, 2, 40)) @ basis.T, jnp.float32)
+    start, spare = jax.random.normal(jax.random.key(0), (2, 40), jnp.float32)
+    return lanczos_extreme(lambda v: jnp.float32(scale) * (matrix @ v), start, spare, max_steps=40, tolerance=1e-3)
+
+
 @pytest.mark.parametrize(("rows", "num_rows"), [(5, 5), (19, 1), (19, 8), (19, 9), (19, 17), (19, 19)])
 def test_a_vector_loses_its_part_in_the_rows_that_are_there(rows, num_rows, x64):
     """In parts of eight rows: none of them whole, one, one and a bit, and a last one that would reach too far."""
@@ -88,6 +97,20 @@ def test_zero_matrix_has_norm_zero_and_says_converged(x64):
     assert found.converged
     assert found.values[0] == 0
     assert np.all(np.isfinite(found.vectors))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-18, 1e-20, 1e-30])
+def test_small_matrices_keep_their_norm_in_single_precision(scale):
+    """Squares of entries below 1e-19 vanish in float32, the entries themselves do not."""
+    found = extreme_of_scaled(scale)
+    assert found.converged
+    assert abs(float(found.values[0]) / scale - 2) < 1e-3
+
+
+def test_what_is_too_small_for_the_format_is_never_said_to_be_converged():
+    found = extreme_of_scaled(1e-36)
+    assert float(found.values[0]) != 0
+    assert not found.converged
 
 
 def test_too_few_steps_are_said_to_be_unconverged(x64):

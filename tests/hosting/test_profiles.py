@@ -7,16 +7,15 @@ from dataclasses import fields, replace
 
 import pytest
 
-from dashboard.jobs.limits import OverLimit, check_limits, is_width, largest_fit, limit_words
+from dashboard.jobs.limits import OverLimit, check_limits, largest_fit, limit_words
 from dashboard.jobs.profile import OVERRIDES, PROFILES, Profile, profile
-from dashboard.views.architectures.comparison import check_both
 from ntk_core.errors import InvalidInput, TooLarge
+from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.graphs import parse_graph
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.pairs import ArchitecturePair
 from ntk_core.runs import EXPERIMENTS, PRESETS, capped, estimate
 from ntk_core.runs.events import Estimated
 from ntk_core.settings.fields import settings
@@ -32,6 +31,9 @@ FIXED = parse_graph(
     }
 )
 EVERY = pytest.mark.parametrize("limits", PROFILES.values(), ids=PROFILES.keys())
+SHARED = [limits for limits in PROFILES.values() if limits.is_shared]
+# Too large for a shared server at every width: the kernel of n inputs is.
+TOO_MANY_INPUTS = ("hu-fig5", "hu-prop41")
 
 
 @pytest.fixture(autouse=True)
@@ -131,12 +133,13 @@ def test_seeds_at_the_limit_pass_and_one_more_is_refused(costs, limits):
         check_limits(HessianSpec(num_seeds=limits.max_seeds), above)
 
 
-@EVERY
+def test_a_computer_of_ones_own_may_take_any_time_and_memory(costs):
+    costs(seconds=1e12, peak_bytes=2.0**60)
+    check_limits(NARROW, PROFILES["local"])
+
+
+@pytest.mark.parametrize("limits", SHARED, ids=lambda limits: limits.name)
 def test_time_at_the_limit_passes_and_any_more_is_refused(costs, limits):
-    if limits.max_seconds == math.inf:
-        costs(seconds=1e12)
-        check_limits(NARROW, limits)
-        return
     costs(seconds=limits.max_seconds)
     check_limits(NARROW, limits)
     costs(seconds=math.nextafter(limits.max_seconds, math.inf))
@@ -145,12 +148,8 @@ def test_time_at_the_limit_passes_and_any_more_is_refused(costs, limits):
     assert refused.value.unit == "seconds"
 
 
-@EVERY
+@pytest.mark.parametrize("limits", SHARED, ids=lambda limits: limits.name)
 def test_memory_at_the_limit_passes_and_one_byte_more_is_refused(costs, limits):
-    if limits.max_memory_bytes == math.inf:
-        costs(peak_bytes=2.0**60)
-        check_limits(NARROW, limits)
-        return
     costs(peak_bytes=limits.max_memory_bytes)
     check_limits(NARROW, limits)
     costs(peak_bytes=limits.max_memory_bytes + 1)
@@ -169,11 +168,11 @@ def test_what_is_free_now_counts_beside_the_profile(costs, monkeypatch):
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_setting_that_counts_neurons_is_held_to_the_width(experiment):
     """By the type that all widths share, so that a new setting cannot be forgotten."""
-    model = EXPERIMENTS[experiment].spec
-    for setting in settings(model):
-        counts_neurons = setting.name != "training.max_steps" and "le=10000000" in repr(setting.info)
-        if counts_neurons:
-            assert is_width(setting.name, 1), setting.name
+    every = settings(EXPERIMENTS[experiment].spec)
+    wide = [each for each in every if each.name != "training.max_steps" and "le=10000000" in repr(each.info)]
+    wide += [each for each in every if each.entry == "integer" and each.name.endswith("width")]
+    assert wide
+    assert {limit_words(each, PROFILES["hosted"]) for each in wide} == {"On this server: at most 10,000."}
 
 
 @pytest.mark.parametrize(
@@ -216,16 +215,13 @@ def test_the_value_named_in_a_refusal_fits_and_a_larger_one_does_not(name):
         check_limits(capped(spec, field, 2 * nearest + 10), limits)
 
 
-@pytest.mark.parametrize("name", PRESETS)
 @EVERY
-def test_the_largest_size_here_is_a_spec_that_every_limit_lets_pass(name, limits):
-    largest = largest_fit(PRESETS[name].paper_spec, limits)
-    if largest is None:  # the kernel of n inputs is too large, not the width
-        assert name in ("hu-fig5", "hu-prop41")
-        assert limits.is_shared
-        return
-    check_limits(largest, limits)
-    assert type(largest)(**largest.model_dump()) == largest
+def test_the_largest_size_here_is_a_spec_that_every_limit_lets_pass(limits):
+    largest = {name: largest_fit(preset.paper_spec, limits) for name, preset in PRESETS.items()}
+    assert {name for name, spec in largest.items() if spec is None} <= set(TOO_MANY_INPUTS if limits.is_shared else ())
+    for spec in filter(None, largest.values()):
+        check_limits(spec, limits)
+        assert type(spec)(**spec.model_dump()) == spec
 
 
 def test_all_presets_run_in_a_classroom_and_all_but_two_on_a_host():
@@ -242,11 +238,11 @@ def test_all_presets_run_in_a_classroom_and_all_but_two_on_a_host():
     assert refused(PROFILES["hosted"]) == {"liu-theorem41", "hu-prop41"}
 
 
-def test_a_pair_of_networks_is_refused_by_the_name_of_its_setting(costs, monkeypatch):
+def test_one_of_several_networks_is_refused_by_the_name_of_its_setting(costs, monkeypatch):
     monkeypatch.setenv("LINEARITY_LAB_MAX_WIDTH", "100")
     bottleneck = ArchitectureSpec(kind="bottleneck", depth=3, bottleneck_width=101)
-    with pytest.raises(OverLimit, match=r"^b\.bottleneck_width: 101"):
-        check_both(ArchitecturePair(widths=(100,), b=bottleneck))
+    with pytest.raises(OverLimit, match=r"^architectures\.1\.bottleneck_width: 101"):
+        check_limits(ArchitecturesSpec(widths=(100,), architectures=(ArchitectureSpec(), bottleneck)))
 
 
 def test_the_limits_stand_beside_the_fields_of_a_shared_server_only():

@@ -14,6 +14,7 @@ from dashboard.jobs import Jobs
 from ntk_core.runs import canonical_json, digest
 from ntk_core.runs.store import Store
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = """
 import sys, time
@@ -21,7 +22,6 @@ from dashboard.jobs import Jobs
 from ntk_core.runs import parse_spec
 from ntk_core.runs.store import Store
 
-pytestmark = pytest.mark.slow
 jobs = Jobs(Store(sys.argv[1]), num_workers=1, num_spare=0)
 ids = [jobs.submit(parse_spec(text)) for text in sys.argv[2:]]
 while not jobs.snapshot(ids[0]).points:

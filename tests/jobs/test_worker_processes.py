@@ -31,6 +31,7 @@ def has_a_point(snapshot):
     return len(snapshot.points) > 0 and snapshot.status == "running"
 
 
+@pytest.mark.slow
 @posix
 def test_a_job_whose_worker_is_killed_says_why_and_goes_on_by_itself(jobs, long, wait_for):
     job_id = jobs.submit(long(seed=20))

@@ -109,11 +109,16 @@ LIMITS = [
     (FullyConnected(depth=2, activation="relu", use_bias=(True, False)), X),
     (FullyConnected(depth=2, activation="softplus", gain=1.3), X),
     (ResNet(depth=3, activation="softplus"), X),
-    (ResNet(depth=3, activation="relu", skip_every=2, use_bias=True), X),
     (ConvNet(depth=2, activation="erf", use_bias=True), IMAGES),
-    (ConvNet(depth=1, activation="relu", readout="global-average"), IMAGES),
-    (MixedNet(depth=2, activation="relu", pool_size=2, padding="zero"), IMAGES),
-    (Mirrored(FullyConnected(depth=2, activation="erf")), X),
+    *(
+        pytest.param(*slow, marks=pytest.mark.slow)
+        for slow in (
+            (ResNet(depth=3, activation="relu", skip_every=2, use_bias=True), X),
+            (ConvNet(depth=1, activation="relu", readout="global-average"), IMAGES),
+            (MixedNet(depth=2, activation="relu", pool_size=2, padding="zero"), IMAGES),
+            (Mirrored(FullyConnected(depth=2, activation="erf")), X),
+        )
+    ),
 ]
 WIDTHS, NUM_SEEDS = (32, 512), 24
 

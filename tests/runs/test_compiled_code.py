@@ -98,6 +98,7 @@ def filled(tmp_path_factory) -> tuple[Path, dict]:
     return place, plain
 
 
+@pytest.mark.slow
 def test_code_from_the_disk_computes_the_same_to_the_bit(filled):
     place, plain = filled
     files = {path: path.stat().st_mtime_ns for path in entries(place)}
@@ -107,6 +108,7 @@ def test_code_from_the_disk_computes_the_same_to_the_bit(filled):
     assert {path: path.stat().st_mtime_ns for path in entries(place)} == files
 
 
+@pytest.mark.slow
 def test_damaged_files_are_compiled_anew_and_replaced(filled):
     place, plain = filled
     damages = [lambda entry: entry[: len(entry) // 2], lambda entry: b"", lambda entry: os.urandom(len(entry))]
@@ -117,6 +119,7 @@ def test_damaged_files_are_compiled_anew_and_replaced(filled):
     assert all(zlib.decompress(path.read_bytes()) for path in entries(place))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
 def test_a_disk_that_is_full_fails_no_run_and_leaves_nothing_broken(tmp_path, filled):
     _, plain = filled

@@ -12,7 +12,7 @@ import pytest
 import ntk_core
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = sorted(ntk_core.__all__)
+NAMES = [name for name in dir(ntk_core) if not name.startswith("_")]
 
 
 @pytest.fixture(scope="module")

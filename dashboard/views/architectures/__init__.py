@@ -1,4 +1,4 @@
-"""Two networks side by side: what they look like, how far their kernels move, and towards what."""
+"""Networks side by side: what they look like, how far their kernels move, and towards what."""
 
 from dashboard.views.entry import Page
 

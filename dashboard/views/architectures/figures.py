@@ -1,4 +1,4 @@
-"""Two networks side by side: kernel change, distance to infinite width, kernels and their spectra."""
+"""Networks side by side: kernel change, distance to infinite width, kernels and their spectra."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from dashboard.charts.chart import Chart
 from dashboard.charts.style import FONT_SIZE, GUIDE_COLOR, SEED_OPACITY, Style, signed
 from dashboard.charts.sweep import (
     CHANGE,
@@ -22,9 +23,9 @@ from dashboard.charts.sweep import (
     mean_line,
 )
 from dashboard.views.kernel_change.figures import unconverged_sentences
-from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun, KernelSnapshot
+from ntk_core.experiments.kernel_change.result import KernelChangeRun, KernelChanges, KernelSnapshot
 
-Points = Mapping[str, Sequence[KernelChangePoint]]
+Points = Mapping[str, Sequence[KernelChanges]]  # by the networks' letters
 Snapshots = Mapping[str, KernelSnapshot]
 Styles = Mapping[str, Style]
 HEATMAP_HEIGHT = 300
@@ -44,20 +45,27 @@ NAMES = {CHANGE: "Kernel change", DISTANCE: "Distance of the kernel at initializ
 
 def against_width(
     points: Points, output: str, widths: Sequence[int], styles: Styles, measure: Measure = CHANGE
-) -> go.Figure:
-    """A measure of both networks against width, log–log, with fitted exponents and dashed guide slopes."""
+) -> Chart:
+    """A measure of every network against width, log–log, with fitted exponents and dashed guide slopes."""
     figure = go.Figure()
     lines = {}
-    for part, found in points.items():
+    for letter, found in points.items():
         ordered = sorted(found, key=lambda point: point.width)
-        add_sweep(figure, ordered, output, styles[part], measure, group=part)
-        lines[part] = mean_line(ordered, output, measure)
+        add_sweep(figure, ordered, output, styles[letter], measure, group=letter)
+        lines[letter] = mean_line(ordered, output, measure)
     shown = sorted({*widths, *(point.width for found in points.values() for point in found)})
-    laws = {part: law for part in lines if lines[part] and (law := fitted(points[part], output, measure)) is not None}
+    laws = {each: law for each in lines if lines[each] and (law := fitted(points[each], output, measure)) is not None}
     if laws:  # from the first mean of the network that falls fastest
-        add_guides(figure, lines[min(laws, key=lambda part: laws[part].exponent)], shown[-1], SLOPES[measure])
+        add_guides(figure, lines[min(laws, key=lambda letter: laws[letter].exponent)], shown[-1], SLOPES[measure])
     values = [measure.of(run) for found in points.values() for point in found for run in point.of(output)]
-    return finish_sweep(figure, shown, "width m", TITLES[measure], [value for value in values if value > 0])
+    finish_sweep(figure, shown, "width m", TITLES[measure], [value for value in values if value > 0])
+    return Chart(
+        figure,
+        _takeaway(points, output, measure),
+        _width_rows(points, output),
+        _caption(points, output, measure),
+        measure.name,
+    )
 
 
 def measures(points: Points, output: str) -> tuple[Measure, ...]:
@@ -66,23 +74,23 @@ def measures(points: Points, output: str) -> tuple[Measure, ...]:
     return (CHANGE, DISTANCE) if any(run.infinite_distance is not None for run in runs) else (CHANGE,)
 
 
-def caption(points: Points, output: str, measure: Measure) -> list[str]:
+def _caption(points: Points, output: str, measure: Measure) -> list[str]:
     """Which runs did not converge, where that matters, and which networks have no infinite-width kernel."""
     if measure is CHANGE:
         return [
-            f"Network {part.upper()}: {sentence}"
-            for part, found in points.items()
+            f"Network {letter}: {sentence}"
+            for letter, found in points.items()
             for sentence in unconverged_sentences([_only(point, output) for point in found])
         ]
-    missing = [part.upper() for part, found in points.items() if measure not in measures({part: found}, output)]
-    return [f"Network {part}: no infinite-width kernel is known or asked for." for part in missing]
+    missing = [letter for letter, found in points.items() if measure not in measures({letter: found}, output)]
+    return [f"Network {letter}: no infinite-width kernel is known or asked for." for letter in missing]
 
 
-def against_width_rows(points: Points, output: str) -> list[dict[str, object]]:
+def _width_rows(points: Points, output: str) -> list[dict[str, object]]:
     """One row per network and width: means of both measures with their standard errors."""
     return [
         {
-            "network": part.upper(),
+            "network": letter,
             "width m": point.width,
             "trained parameters p": point.num_params,
             "mean ΔK": change.value,
@@ -92,24 +100,24 @@ def against_width_rows(points: Points, output: str) -> list[dict[str, object]]:
             "mean distance to K∞": distance.value,
             "standard error of the distance": distance.standard_error,
         }
-        for part, found in points.items()
+        for letter, found in points.items()
         for point in sorted(found, key=lambda point: point.width)
         for change in [mean_change(point, output)]
         for distance in [mean_change(point, output, DISTANCE)]
     ]
 
 
-def takeaway(points: Points, output: str, measure: Measure = CHANGE) -> str:
+def _takeaway(points: Points, output: str, measure: Measure) -> str:
     """What the figure against width says, for those who do not see it."""
     sentences = []
-    for part, found in points.items():
+    for letter, found in points.items():
         law = fitted(found, output, measure)
         if law is None:
-            sentences.append(f"Network {part.upper()}: too few usable runs for a trend.")
+            sentences.append(f"Network {letter}: too few usable runs for a trend.")
             continue
         line = mean_line(sorted(found, key=lambda point: point.width), output, measure)
         sentences.append(
-            f"Network {part.upper()}: from {line[0][1].value:.2g} at width {line[0][0]:,} to {line[-1][1].value:.2g} "
+            f"Network {letter}: from {line[0][1].value:.2g} at width {line[0][0]:,} to {line[-1][1].value:.2g} "
             f"at {line[-1][0]:,}, fitted exponent {signed(law.exponent)} ± {law.interval:.2f}."
         )
     return f"{NAMES[measure]} against width. " + " ".join(sentences)
@@ -118,15 +126,15 @@ def takeaway(points: Points, output: str, measure: Measure = CHANGE) -> str:
 def kept_at(points: Points, output: str) -> dict[int, dict[str, KernelSnapshot]]:
     """Width → network → kernel of this output, ascending, of the widths at which every network has kept one."""
     kept: dict[int, dict[str, KernelSnapshot]] = {}
-    for part, found in points.items():
+    for letter, found in points.items():
         for point in found:
             for snapshot in point.snapshots:
                 if snapshot.output == output:
-                    kept.setdefault(point.width, {})[part] = snapshot
+                    kept.setdefault(point.width, {})[letter] = snapshot
     return {width: kept[width] for width in sorted(kept) if len(kept[width]) == len(points)}
 
 
-def heatmaps(snapshot: KernelSnapshot, part: str) -> go.Figure:
+def heatmaps(snapshot: KernelSnapshot, letter: str, width: int) -> Chart:
     """K before and after training, and of infinite width where it is known, each divided by its mean diagonal entry.
 
     Training changes the size of a kernel and its shape: the size is told as a number, the shape by one color scale.
@@ -136,7 +144,7 @@ def heatmaps(snapshot: KernelSnapshot, part: str) -> go.Figure:
         kernels[INFINITE] = snapshot.infinite
     matrices = {name: np.asarray(kernel) for name, kernel in kernels.items()}
     scales = {name: max(float(np.trace(matrix)) / len(matrix), 1e-30) for name, matrix in matrices.items()}
-    titles = [f"{part.upper()} {name}<br>× {scale:.2g}" for name, scale in scales.items()]
+    titles = [f"{letter} {name}<br>× {scale:.2g}" for name, scale in scales.items()]
     figure = make_subplots(rows=1, cols=len(kernels), subplot_titles=titles, horizontal_spacing=0.03)
     for column, (name, matrix) in enumerate(matrices.items(), start=1):
         figure.add_heatmap(
@@ -155,7 +163,7 @@ def heatmaps(snapshot: KernelSnapshot, part: str) -> go.Figure:
     figure.update_annotations(font_size=FONT_SIZE - 1)
     scaled = np.concatenate([(matrix / scales[name]).ravel() for name, matrix in matrices.items()])
     bar = {"thickness": 10, "tickfont": {"size": 11}, "nticks": 4, "tickformat": ".2~g"}
-    return figure.update_layout(
+    figure.update_layout(
         height=HEATMAP_HEIGHT,
         modebar={"color": GUIDE_COLOR},
         margin={"l": 4, "r": 4, "t": 76, "b": 4},
@@ -167,14 +175,16 @@ def heatmaps(snapshot: KernelSnapshot, part: str) -> go.Figure:
             "cmax": float(np.percentile(scaled, 99)),
         },
     )
+    words = _heatmap_words(snapshot, letter, width)
+    return Chart(figure, words, _kernel_rows(snapshot), [words], f"kernel_{letter.lower()}")
 
 
-def heatmap_words(snapshot: KernelSnapshot, part: str, width: int) -> str:
+def _heatmap_words(snapshot: KernelSnapshot, letter: str, width: int) -> str:
     """What the heatmaps show, for those who do not see them."""
     before, after = np.asarray(snapshot.initial), np.asarray(snapshot.final)
     change = float(np.linalg.norm(after - before) / np.linalg.norm(before))
     sentence = (
-        f"Tangent kernel of network {part.upper()} at width {width:,} before and after training: mean over the "
+        f"Tangent kernel of network {letter} at width {width:,} before and after training: mean over the "
         "outputs, samples in the order of their classes, divided by the mean diagonal entry that stands above it. "
         f"Undivided, it changed by {change:.2g} of its norm."
     )
@@ -185,7 +195,7 @@ def heatmap_words(snapshot: KernelSnapshot, part: str, width: int) -> str:
     return f"{sentence} Before training it is {distance:.2g} from the infinite-width kernel, relative to its norm."
 
 
-def kernel_rows(snapshot: KernelSnapshot) -> list[dict[str, object]]:
+def _kernel_rows(snapshot: KernelSnapshot) -> list[dict[str, object]]:
     """Mean entries of the kernels on and off the diagonal."""
     kernels = {"before": snapshot.initial, "after": snapshot.final, "infinite width": snapshot.infinite}
     return [
@@ -210,14 +220,14 @@ def infinite_eigenvalues(snapshot: KernelSnapshot) -> np.ndarray | None:
     return np.repeat(np.linalg.eigvalsh((matrix + matrix.T) / 2)[::-1], num_outputs)
 
 
-def spectra(snapshots: Snapshots, styles: Styles) -> go.Figure:
+def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
     """Eigenvalues of K before (open, faint) and after training (filled), and of infinite width (dashed), descending.
 
     Eigenvalues at rounding level, below 10⁻⁷ of the largest in single precision, are left out.
     """
     figure = go.Figure()
-    for part, snapshot in snapshots.items():
-        style = styles[part]
+    for letter, snapshot in snapshots.items():
+        style = styles[letter]
         for name, values, symbol, opacity in (
             ("before", snapshot.initial_eigenvalues, style.symbol + "-open", SEED_OPACITY + 0.2),
             ("after", snapshot.final_eigenvalues, style.symbol, 1.0),
@@ -246,32 +256,32 @@ def spectra(snapshots: Snapshots, styles: Styles) -> go.Figure:
             )
     figure.update_xaxes(type="log", title="eigenvalue index", dtick=1, tickformat=",~g")
     figure.update_yaxes(type="log", title="eigenvalue of K", dtick=1, exponentformat="power")
-    return finish(figure)
+    return Chart(finish(figure), _spectra_words(snapshots), _spectra_rows(snapshots), name="spectra")
 
 
-def spectra_rows(snapshots: Snapshots) -> list[dict[str, object]]:
+def _spectra_rows(snapshots: Snapshots) -> list[dict[str, object]]:
     """One row per network and eigenvalue."""
     rows = []
-    for part, snapshot in snapshots.items():
+    for letter, snapshot in snapshots.items():
         limit = infinite_eigenvalues(snapshot)
         pairs = zip(snapshot.initial_eigenvalues, snapshot.final_eigenvalues, strict=True)
         for rank, (before, after) in enumerate(pairs):
-            row: dict[str, object] = {"network": part.upper(), "number": rank + 1, "before": before, "after": after}
+            row: dict[str, object] = {"network": letter, "index": rank + 1, "before": before, "after": after}
             rows.append({**row, "infinite width": None if limit is None else float(limit[rank])})
     return rows
 
 
-def spectra_words(snapshots: Snapshots) -> str:
+def _spectra_words(snapshots: Snapshots) -> str:
     """What the spectra say, for those who do not see them."""
     sentences = [
-        f"Network {part.upper()}: largest {kept.initial_eigenvalues[0]:.3g} before and {kept.final_eigenvalues[0]:.3g} "
+        f"Network {letter}: largest {kept.initial_eigenvalues[0]:.3g} before and {kept.final_eigenvalues[0]:.3g} "
         f"after, smallest {kept.initial_eigenvalues[-1]:.2g} and {kept.final_eigenvalues[-1]:.2g}."
-        for part, kept in snapshots.items()
+        for letter, kept in snapshots.items()
     ]
     return "Eigenvalues of the tangent kernel before and after training. " + " ".join(sentences)
 
 
-def _only(point: KernelChangePoint, output: str) -> KernelChangePoint:
+def _only(point: KernelChanges, output: str) -> KernelChanges:
     return point.model_copy(update={"runs": point.of(output)})
 
 

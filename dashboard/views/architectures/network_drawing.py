@@ -8,12 +8,14 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from dashboard.charts.chart import Chart
 from dashboard.charts.style import GUIDE_COLOR, Style, network_style, width_label
+from ntk_core.experiments.architectures.spec import ArchitecturesSpec
+from ntk_core.networks.choices import ACTIVATIONS, PARAMETERIZATIONS
 from ntk_core.networks.compositions import nestings
 from ntk_core.networks.sizes import LayerSize, min_width
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.pairs import PARTS, ArchitecturePair
-from ntk_core.settings.vocabulary import ACTIVATIONS, ARCHITECTURES, PARAMETERIZATIONS
+from ntk_core.settings.vocabulary import ARCHITECTURES
 
 Skip = tuple[int, int, str]  # from box, to box, "residual" or "concat"
 DRAWING_HEIGHT = 190
@@ -69,28 +71,25 @@ def drawing(
     return figure.update_layout(height=DRAWING_HEIGHT, margin={"l": 4, "r": 4, "t": 4, "b": 4}, dragmode=False)
 
 
-def drawn(pair: ArchitecturePair, part: str, width: int) -> tuple[go.Figure, str, list[dict[str, object]]]:
-    """The drawing of one network of the pair, its words and its rows."""
-    architecture, sizes = getattr(pair, part), pair.layers(part, width)
-    figure = drawing(architecture, sizes, pair.shapes.input_shape, width)
-    return figure, drawing_words(architecture, sizes, width), layer_rows(architecture, sizes)
+def drawn(spec: ArchitecturesSpec, letter: str) -> Chart:
+    """One of the networks at the largest width."""
+    architecture, width = spec.networks[letter], max(spec.widths)
+    sizes = spec.layers(letter, width)
+    figure = drawing(architecture, sizes, spec.shapes.input_shape, width)
+    words, rows = drawing_words(architecture, sizes, width), layer_rows(architecture, sizes)
+    return Chart(figure, words, rows, name=f"drawing_{letter.lower()}")
 
 
-def short_title(pair: ArchitecturePair, part: str) -> str:
-    """The kind of network, for a heading."""
-    return ARCHITECTURES[getattr(pair, part).kind].title
-
-
-def size_rows(pair: ArchitecturePair) -> list[dict[str, object]]:
-    """One row per width: parameters, edges that a mask removes included, and smallest width or in-degree of both."""
+def size_rows(spec: ArchitecturesSpec) -> list[dict[str, object]]:
+    """One row per width: parameters, edges that a mask removes included, and smallest width or in-degree of each."""
     rows = []
-    for width in sorted(set(pair.widths)):
+    for width in spec.widths:
         row: dict[str, object] = {"width m": width}
-        for part in PARTS:
-            architecture, sizes = getattr(pair, part), pair.layers(part, width)
+        for letter, architecture in spec.networks.items():
+            sizes = spec.layers(letter, width)
             smallest = "in-degree" if architecture.kind == "densenet" else "width"
-            row[f"{part.upper()}: parameters"] = sum(size.num_params for size in sizes)
-            row[f"{part.upper()}: smallest {smallest}"] = min_width(architecture, sizes)
+            row[f"{letter}: parameters"] = sum(size.num_params for size in sizes)
+            row[f"{letter}: smallest {smallest}"] = min_width(architecture, sizes)
         rows.append(row)
     return rows
 

@@ -1,69 +1,108 @@
-"""Two networks side by side: what they look like, how far their kernels move, and towards what."""
+"""Networks side by side: what they look like, how far their kernels move, and towards what."""
 
-import plotly.graph_objects as go
+import itertools
+from collections.abc import Sequence
+from functools import partial
+
 import streamlit as st
 
-from dashboard.charts.style import output_title, pair_styles
-from dashboard.components import session
+from dashboard.charts.chart import Chart
+from dashboard.charts.style import compared_styles, output_title, width_label
 from dashboard.components.chart import chart, chooser
+from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group, SpecForm
 from dashboard.components.once import once
+from dashboard.components.run_panel import Shown
 from dashboard.views.architectures import figures as figures
-from dashboard.views.architectures.comparison import check_both
-from dashboard.views.architectures.kernels import kernels
-from dashboard.views.architectures.networks import networks
-from dashboard.views.architectures.pair_panel import PairShown, attach_pair, job_query, live_pair, pair_bar
+from dashboard.views.architectures.network_drawing import drawn, size_rows
 from dashboard.words.pages import CHANGES, SHOWS, says
-from dashboard.words.sentences import typeset
-from ntk_core.pairs import PAIRS, PARTS
+from ntk_core.experiments.architectures import EXPERIMENT
+from ntk_core.experiments.architectures.spec import LETTERS, MAX_KEPT_SAMPLES, ArchitecturesSpec
+from ntk_core.settings.vocabulary import ARCHITECTURES
 
 PAGE = "architectures"
 TITLE = "Which architectures become linear?"
-SHARED = ("widths", "outputs", "num_seeds", "seed", "infinite_width")
 GROUPS = (
-    *(Group(f"Network {part.upper()}", (f"{part}.",)) for part in PARTS),
-    Group("Widths and seeds", SHARED, expanded=False),
+    *(Group(f"Network {letter}", (f"architectures.{index}.",)) for index, letter in enumerate(LETTERS)),
+    Group(
+        "Widths and seeds",
+        ("architectures", "widths", "outputs", "num_seeds", "seed", "infinite_width"),
+        expanded=False,
+    ),
     Group("Training", ("training.",), expanded=False),
     Group("Data", ("dataset.",), expanded=False),
 )
 
 
-def draw(shown: PairShown) -> None:
-    """Sweeps, kernels and spectra of both networks, each with its words and numbers."""
-    points = {part: of_part.points for part, of_part in shown.items()}
-    first = next(iter(shown.values()))
+def draw(shown: Shown) -> None:
+    """Sweeps, kernels and spectra of the networks, each with its words and numbers."""
+    spec: ArchitecturesSpec = shown.spec
+    points = {each: found for each in spec.networks if (found := [p for p in shown.points if p.network == each])}
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader("Against width, with the", anchor=False, width="content")
-        output = chooser("Output φ", first.spec.outputs, output_title, key=f"{PAGE}.output", pixels=160, last=False)
-    kinds = {part: of_part.spec.architecture.kind for part, of_part in shown.items()}
-    identity = tuple(of_part.identity for of_part in shown.values())
-    measures, rows = figures.measures(points, output), figures.against_width_rows(points, output)
-    styles = pair_styles(kinds, output)
+        output = chooser("Output φ", spec.outputs, output_title, key=f"{PAGE}.output", pixels=160, last=False)
+    measures = figures.measures(points, output)
+    styles = compared_styles({letter: network.kind for letter, network in spec.networks.items()}, output)
 
-    def sweeps(output: str) -> list[go.Figure]:
-        return [figures.against_width(points, output, first.spec.widths, styles, each) for each in measures]
+    def sweeps(output: str) -> list[Chart]:
+        return [figures.against_width(points, output, spec.widths, styles, each) for each in measures]
 
-    drawings = once(f"{PAGE}.sweeps", identity, sweeps, output)
-    for column, measure, figure in zip(st.columns(2, gap="medium"), measures, drawings, strict=False):
-        with column:
-            words = figures.takeaway(points, output, measure)
-            chart(figure, f"{PAGE}.{measure.name}", words, rows, figures.caption(points, output, measure))
+    _side_by_side(once(f"{PAGE}.sweeps", shown.identity, sweeps, output))
     for column, heading in zip(st.columns(2, gap="medium"), (SHOWS, CHANGES), strict=True):
         column.markdown(says(PAGE, heading))
-    kernels(PAGE, identity, points, output, styles, first.spec.dataset.num_samples)
+    _kernels(shown, figures.kept_at(points, output), styles, output)
+
+
+def networks(form: SpecForm[ArchitecturesSpec]) -> None:
+    """The networks as boxes, and how large they are at each width."""
+    spec = form.spec
+    if spec is None:
+        return
+    titles = [f"{letter}: {ARCHITECTURES[network.kind].title}" for letter, network in spec.networks.items()]
+    _side_by_side([once(f"{PAGE}.drawing", spec, partial(drawn, spec), letter) for letter in spec.networks], titles)
+    rows = size_rows(spec)
+    in_thousands = {name: st.column_config.NumberColumn(format="localized") for row in rows[:1] for name in row}
+    words = "Parameters and smallest width of the networks, at each width"
+    st.dataframe(rows, hide_index=True, column_config=in_thousands, alt=words)
+
+
+def _kernels(
+    shown: Shown, kept: dict[int, dict[str, figures.KernelSnapshot]], styles: figures.Styles, output: str
+) -> None:
+    """Heatmaps before and after training, and spectra, at a width to choose."""
+    if not kept:
+        if shown.spec.dataset.num_samples > MAX_KEPT_SAMPLES:
+            st.caption(f"Kernels are kept and drawn for up to {MAX_KEPT_SAMPLES} training points.")
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.subheader("Kernels K at width", anchor=False, width="content")
+        width = chooser("Width m", list(kept), width_label, key=f"{PAGE}.shown_width", pixels=110)
+
+    def at(width: int) -> list[Chart]:
+        heatmaps = [figures.heatmaps(snapshot, letter, width) for letter, snapshot in kept[width].items()]
+        return [*heatmaps, figures.spectra(kept[width], styles)]
+
+    *heatmaps, spectra = once(f"{PAGE}.kernels", (shown.identity, output), at, width)
+    _side_by_side(heatmaps)
+    _chart(spectra)
+
+
+def _side_by_side(charts: Sequence[Chart], titles: Sequence[str] = ()) -> None:
+    """Two charts in a row."""
+    for start in range(0, len(charts), 2):
+        row = itertools.zip_longest(charts[start : start + 2], titles[start : start + 2])
+        for column, (each, title) in zip(st.columns(2, gap="medium"), row, strict=False):
+            with column:
+                if title:
+                    st.subheader(title, anchor=False)
+                _chart(each)
+
+
+def _chart(each: Chart) -> None:
+    chart(each.figure, f"{PAGE}.{each.name}", each.takeaway, each.rows, each.caption)
 
 
 def show() -> None:
     """The page."""
-    address, job_pair = attach_pair(PAGE, session.new_address(PAGE))
-    form = SpecForm(PAGE, tuple(PAIRS), address, job_pair, presets=PAIRS, check=check_both)
-    with st.sidebar:
-        form.widgets(GROUPS)
-    st.title(TITLE, anchor=False)
-    st.markdown(f"{typeset(form.preset.claim)} *{form.preset.source}.*", help=form.preset.our_choice)
-    form.notes_elsewhere()
-    pair_bar(PAGE, form)
-    session.show_address(PAGE, {**form.query(), **job_query(PAGE)})
-    if form.spec is not None:
-        networks(PAGE, form.spec)
-    live_pair(PAGE, TITLE, form, draw)
+    names = [preset.name for preset in EXPERIMENT.presets]
+    experiment_page(PAGE, TITLE, names, ArchitecturesSpec, GROUPS, draw, between=networks)

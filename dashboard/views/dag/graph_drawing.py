@@ -8,8 +8,8 @@ from typing import Any
 import plotly.graph_objects as go
 
 from dashboard.charts.style import BLUE, GUIDE_COLOR, network_style
+from ntk_core.networks.choices import ACTIVATIONS
 from ntk_core.networks.graphs import INPUT, OUTPUT, Edge, Graph, Group, InDegree, Verdict, in_degrees
-from ntk_core.settings.vocabulary import ACTIVATIONS
 
 _HALF = 0.3  # half the width of a box, of the distance between two layers
 _GAP = 1.25  # between boxes of one layer

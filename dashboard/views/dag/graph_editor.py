@@ -10,8 +10,8 @@ import streamlit as st
 
 from dashboard.views.dag.graph_tables import graph_or_sentence, tables, text_of_tables
 from dashboard.words.sentences import plain
+from ntk_core.networks.choices import ACTIVATIONS
 from ntk_core.networks.graphs import EDGE_KINDS, EXAMPLE_TITLES, INPUT, OUTPUT, Graph, example_graphs, graph_data
-from ntk_core.settings.vocabulary import ACTIVATIONS
 
 
 @dataclass

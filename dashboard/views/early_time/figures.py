@@ -19,7 +19,7 @@ from ntk_core.experiments.early_time.result import (
     EarlyRun,
     ModelCurve,
 )
-from ntk_core.settings.vocabulary import ACTIVATIONS
+from ntk_core.networks.choices import ACTIVATIONS
 
 View = Literal["test loss", "training loss", "residual", "relative error"]
 VIEWS: tuple[View, ...] = ("test loss", "training loss", "residual", "relative error")

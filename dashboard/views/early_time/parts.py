@@ -16,7 +16,7 @@ from dashboard.views.early_time import figures as early_time
 from dashboard.views.early_time import sweep_figures as early_sweep
 from dashboard.words.pages import prose
 from ntk_core.experiments.early_time.result import EarlyPoint
-from ntk_core.settings.vocabulary import ACTIVATIONS
+from ntk_core.networks.choices import ACTIVATIONS
 
 _WORDS = {"width": "m", "input_dim": "d"}
 

@@ -12,8 +12,8 @@ from dashboard.charts.style import FONT_SIZE, GUIDE_COLOR, SEED_OPACITY, Style, 
 from dashboard.charts.sweep import finish
 from ntk_core.experiments.early_time.result import EarlyPoint, EarlyRun, KernelComparison
 from ntk_core.fits import PowerLaw, fit_power_law
+from ntk_core.networks.choices import ACTIVATIONS
 from ntk_core.runs import mean
-from ntk_core.settings.vocabulary import ACTIVATIONS
 
 Quantity = Literal["discrepancy", "departure time"]
 QUANTITIES: tuple[Quantity, ...] = ("discrepancy", "departure time")

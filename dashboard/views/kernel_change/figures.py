@@ -12,7 +12,7 @@ from plotly.subplots import make_subplots
 from dashboard.charts.style import FONT_SIZE, GUIDE_COLOR, RUN_OPACITY, network_style, output_title, signed, width_label
 from dashboard.charts.sweep import add_guides, add_sweep, finish, finish_sweep, fitted, mean_change, mean_line
 from ntk_core.experiments.dynamics.result import DynamicsRun
-from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun
+from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun, KernelChanges
 from ntk_core.runs import OUTCOME_WORDS
 
 SWEPT_TITLES = {"width": "width m", "bottleneck_width": "bottleneck width m<sub>b</sub>"}
@@ -20,7 +20,7 @@ TimeAxis = Literal["step", "time"]
 AXIS_TITLES: dict[TimeAxis, str] = {"step": "step", "time": "time = learning rate × step"}
 
 
-def outputs_of(points: Sequence[KernelChangePoint]) -> tuple[str, ...]:
+def outputs_of(points: Sequence[KernelChanges]) -> tuple[str, ...]:
     """Outputs that occur, in the order of the runs."""
     return tuple(dict.fromkeys(run.output for point in points for run in point.runs))
 
@@ -161,7 +161,7 @@ def caption(points: Sequence[KernelChangePoint]) -> list[str]:
     return [f"Learning rate η used: {listed}.", *unconverged_sentences(points)]
 
 
-def unconverged_sentences(points: Sequence[KernelChangePoint]) -> list[str]:
+def unconverged_sentences(points: Sequence[KernelChanges]) -> list[str]:
     """One sentence per output and outcome other than converged: at which widths, which seeds."""
     sentences = []
     for output in outputs_of(points):

@@ -29,8 +29,8 @@ from ntk_core.experiments.dag.result import DAGPoint
 from ntk_core.experiments.dag.spec import DRAWN
 from ntk_core.experiments.dynamics.result import DynamicsPoint
 from ntk_core.experiments.optimization.result import OptimizationPoint
+from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import OUTCOME_WORDS
-from ntk_core.settings.vocabulary import OUTPUTS
 
 GRAPH_TITLES = {
     DRAWN: "two neurons of in-degree 1",

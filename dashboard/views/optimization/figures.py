@@ -12,8 +12,8 @@ from plotly.subplots import make_subplots
 from dashboard.charts.style import GUIDE_COLOR, SEED_OPACITY, network_style, nth_style, output_title
 from dashboard.charts.sweep import add_sweep, finish, finish_sweep, fitted, mean_change
 from ntk_core.experiments.optimization.result import OptimizationPoint, OptimizationRun
+from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import OUTCOME_WORDS
-from ntk_core.settings.vocabulary import OUTPUTS
 
 StepAxis = Literal["linear", "log"]
 STEP_AXES: tuple[StepAxis, ...] = ("linear", "log")

@@ -50,7 +50,7 @@ def _hessian(result: Any) -> str:
 
 
 def _architectures(result: Any) -> str:
-    kernel = result.points[-1].snapshots[0].initial
+    kernel = [point for point in result.points if point.network == "A"][-1].snapshots[0].initial
     step = max(1, len(kernel) // CELLS)
     return cells([row[: CELLS * step : step] for row in kernel[: CELLS * step : step]])
 
@@ -135,7 +135,7 @@ _PICTURES: dict[str, tuple[str, Callable[[Any], str]]] = {
     "lecture": ("", _lecture),
     "kernel_change": ("liu-fig1-left", _kernel),
     "hessian": ("liu-table1", _hessian),
-    "architectures": ("pairs/bottleneck-a", _architectures),
+    "architectures": ("bottleneck", _architectures),
     "dynamics": ("curves-in-one-dimension", _dynamics),
     "optimization": ("liu-section5", _optimization),
     "lazy": ("liu-lazy", _lazy),

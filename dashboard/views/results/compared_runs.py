@@ -15,8 +15,8 @@ from dashboard.views.results.run_list import title_of
 from dashboard.views.results.stored_runs import shared_store
 from dashboard.words.run_words import LETTERS, labels
 from dashboard.words.sentences import plain
+from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import ResultValue
-from ntk_core.settings.vocabulary import OUTPUTS
 
 
 def compared_runs(page: str, digests: Sequence[str]) -> None:

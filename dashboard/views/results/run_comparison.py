@@ -72,9 +72,11 @@ _KERNELS = {
     "frobenius_difference": "the same in Frobenius norm",
     "kernel": "‖K‖",
 }
+_KERNEL_CHANGE = {**_CHANGE, "final_loss": "final loss", "steps": "steps"}
 _EARLY_LINES = ("activation", "width", "input_dim")
 COMPARISONS: dict[str, Comparison] = {
-    "kernel_change": Comparison((_WIDTH,), {**_CHANGE, "final_loss": "final loss", "steps": "steps"}, ("output",)),
+    "kernel_change": Comparison((_WIDTH,), _KERNEL_CHANGE, ("output",)),
+    "architectures": Comparison((_WIDTH,), _KERNEL_CHANGE, ("network", "output")),
     "dynamics": Comparison(
         (_WIDTH,),
         {"sup_relative_difference": "difference to the linear model", **_CHANGE, "sup_distance": "sup ‖w − w₀‖"},

@@ -8,11 +8,11 @@ from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, field_
 
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
+from ntk_core.networks.choices import ACTIVATIONS
 from ntk_core.networks.graphs import EXAMPLE_TITLES, Graph, dense_graph, example_graphs, graph_data, parse_graph
 from ntk_core.networks.spec import ActivationName, OutputName
 from ntk_core.runs import SweepSpec
 from ntk_core.settings.part import Width
-from ntk_core.settings.vocabulary import ACTIVATIONS
 
 if TYPE_CHECKING:
     ExampleName = str
@@ -45,10 +45,7 @@ class DAGSpec(SweepSpec):
         dense_graph(3, 0.5), title="Graph", description="Groups of neurons and the edges between them."
     )
     compared: tuple[ExampleName, ...] = Field(
-        (),
-        max_length=3,
-        title="Compared with",
-        description="Graphs of the gallery to draw beside yours.",
+        (), max_length=3, title="Compared with", description="Graphs of the gallery to draw beside yours."
     )
     activation: ActivationName = Field(
         "tanh", title="Activation σ", description="Nonlinearity σ of the groups that state none."
@@ -57,14 +54,12 @@ class DAGSpec(SweepSpec):
         ("linear",), min_length=1, max_length=3, title="Outputs φ", description="Output nonlinearities φ to compare."
     )
     use_bias: bool = Field(False, title="Biases b", description="Biases b in the hidden groups.")
-    widths: tuple[Width, ...] = Field(
+    widths: tuple[Width, ...] = SweepSpec.field(
+        "widths",
         (32, 64, 128, 256, 512),
-        min_length=1,
-        max_length=24,
-        title="Widths m",
-        description="Widths m: a group without a size has m neurons, or factor · m^power of them.",
+        "Widths m: a group without a size has m neurons, or factor · m^power of them.",
     )
-    num_seeds: int = Field(3, ge=1, le=100, title="Seeds", description="Independent initializations w₀ for each width.")
+    num_seeds: int = SweepSpec.field("num_seeds", 3)
     training: TrainingSpec = TrainingSpec()
     num_hessians: int = Field(
         2, ge=0, le=16, title="Inputs for ‖H‖", description="Inputs over which ‖H‖ at w₀ is averaged; 0 for none."
@@ -78,7 +73,6 @@ class DAGSpec(SweepSpec):
         0.0,
         ge=0,
         le=100,
-        allow_inf_nan=False,
         title="Radius R for λ_min",
         description="Look for the smallest λ_min of the kernel within distance R of w₀; 0 to leave it out.",
     )

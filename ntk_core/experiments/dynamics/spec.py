@@ -34,14 +34,8 @@ class DynamicsSpec(SweepSpec):
 
     experiment: Literal["dynamics"] = "dynamics"
     architecture: ArchitectureSpec = ArchitectureSpec()
-    widths: tuple[Width, ...] = Field(
-        (30, 300, 3000),
-        min_length=1,
-        max_length=24,
-        title="Widths m",
-        description="Widths m of the hidden layers, one network each.",
-    )
-    num_seeds: int = Field(3, ge=1, le=100, title="Seeds", description="Independent initializations w₀ for each width.")
+    widths: tuple[Width, ...] = SweepSpec.field("widths", (30, 300, 3000))
+    num_seeds: int = SweepSpec.field("num_seeds", 3)
     outputs: tuple[OutputName, ...] = Field(
         ("linear", "swish"),
         min_length=1,
@@ -61,12 +55,7 @@ class DynamicsSpec(SweepSpec):
         10, ge=1, le=10_000, title="Batch size", description="Samples of one step of SGD; other methods take all."
     )
     momentum: float = Field(
-        0.9,
-        ge=0,
-        lt=1,
-        allow_inf_nan=False,
-        title="Momentum μ",
-        description="Fraction μ of the last step that momentum keeps.",
+        0.9, ge=0, lt=1, title="Momentum μ", description="Fraction μ of the last step that momentum keeps."
     )
     num_test: int = Field(
         20,

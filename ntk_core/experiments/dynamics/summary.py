@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from ntk_core.experiments.dynamics.result import DEPARTURE_LEVEL, DynamicsPoint, DynamicsRun
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.fits import fit_power_law
+from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import OUTCOME_WORDS, aligned, mean, num_runs
-from ntk_core.settings.vocabulary import METHODS, OUTPUTS
+from ntk_core.settings.vocabulary import METHODS
 
 
 def dynamics_summary(spec: DynamicsSpec, points: Sequence[DynamicsPoint]) -> str:

@@ -6,11 +6,11 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from ntk_core.data import dataset_options
+from ntk_core.data import OPTIONS, dataset_options
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.spec import ActivationName
 from ntk_core.runs import ExperimentSpec
-from ntk_core.settings.part import SpecPart, Width
+from ntk_core.settings.part import CountsNeurons, SpecPart, Width
 
 SYNTHETIC = ("gaussian", "rademacher", "uniform")
 IMAGES = ("cifar2", "mnist", "fashion-mnist")
@@ -40,7 +40,7 @@ class EarlyDataSpec(SpecPart):
     input_dim: int = Field(
         50, ge=2, le=10_000, title="Input dimension d", description="Dimension d of the inputs, where d is not swept."
     )
-    spectrum: tuple[Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)], ...] = Field(
+    spectrum: tuple[Annotated[float, Field(gt=0, le=1e6)], ...] = Field(
         (1.0,),
         min_length=1,
         max_length=64,
@@ -52,27 +52,22 @@ class EarlyDataSpec(SpecPart):
         title="Target y",
         description="What y is: a small two-layer erf network; ‖x‖/√d; the sign of u·x; or u·x/√d plus noise.",
     )
-    teacher_width: int = Field(
+    teacher_width: Annotated[int, CountsNeurons()] = Field(
         5, ge=1, le=1000, title="Width of the teacher", description="Hidden neurons of the teacher network."
     )
     noise: float = Field(
         0.0,
         ge=0,
         le=100,
-        allow_inf_nan=False,
         title="Noise of the linear target",
         description="Standard deviation of what is added to u·x/√d.",
     )
     classes: tuple[int, ...] = Field(
         (0, 1), min_length=2, max_length=2, title="Two classes", description="Which two classes, by their numbers."
     )
-    resolution: Literal[8, 32] = Field(8, title="Resolution", description="Pixels along each side of an image.")
-    source: Literal["shipped", "full"] = Field(
-        "shipped",
-        title="Images from",
-        description="Those that come with the program, or the full set from a copy on this computer.",
-    )
-    seed: int = Field(0, ge=0, le=2**31 - 1, title="Data seed", description="Seed of inputs, targets and subsets.")
+    resolution: Literal[8, 32] = OPTIONS["resolution"].field()
+    source: Literal["shipped", "full"] = OPTIONS["source"].field()
+    seed: int = OPTIONS["seed"].field(description="Seed of inputs, targets and subsets.")
 
     @model_validator(mode="after")
     def _available(self) -> Self:
@@ -127,7 +122,6 @@ class EarlyNetworkSpec(SpecPart):
         0.75,
         ge=0,
         le=1,
-        allow_inf_nan=False,
         title="Filter exponent",
         description="The filter has d to this power entries; Prop. 4.1 needs more than ½.",
     )
@@ -155,7 +149,7 @@ class EarlyNetworkSpec(SpecPart):
 class EarlyTrainingSpec(SpecPart):
     """Descent of network and linear model on (1/2n) Σ (f − y)², with the same rates."""
 
-    learning_rate: Literal["auto"] | Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] = Field(
+    learning_rate: Literal["auto"] | Annotated[float, Field(gt=0, le=1e6)] = Field(
         "auto",
         title="Learning rate η",
         description="Step size η; auto: a tenth of the largest rate at which the linear model does not diverge.",
@@ -164,7 +158,6 @@ class EarlyTrainingSpec(SpecPart):
         1.0,
         ge=0,
         le=1e6,
-        allow_inf_nan=False,
         title="Factor of hidden layers",
         description="Hidden layers are trained at η times this; 0 keeps them.",
     )
@@ -172,7 +165,6 @@ class EarlyTrainingSpec(SpecPart):
         1.0,
         ge=0,
         le=1e6,
-        allow_inf_nan=False,
         title="Factor of the output layer",
         description="The output layer is trained at η times this; 0 keeps it.",
     )
@@ -183,11 +175,7 @@ class EarlyTrainingSpec(SpecPart):
         300, ge=0, le=1_000_000, title="Steps", description="Steps of descent; 0 to compare kernels only."
     )
     num_records: int = Field(
-        40,
-        ge=2,
-        le=200,
-        title="Records",
-        description="Steps, logarithmically spaced, at which values are kept.",
+        40, ge=2, le=200, title="Records", description="Steps, logarithmically spaced, at which values are kept."
     )
 
     @model_validator(mode="after")
@@ -220,7 +208,6 @@ class EarlyTimeSpec(ExperimentSpec):
         1.5,
         ge=0,
         le=4,
-        allow_inf_nan=False,
         title="Width exponent",
         description="m grows like d to this power: at a fixed width the kernel's own noise, √(d/m), grows with d.",
     )
@@ -234,9 +221,7 @@ class EarlyTimeSpec(ExperimentSpec):
         description="On how many inputs the kernel at w₀ is compared with that of the linear model; 0: not at all.",
     )
     infinite_width: bool = Field(
-        False,
-        title="Infinite-width kernel",
-        description="Compare the infinite-width kernel, not that at w₀.",
+        False, title="Infinite-width kernel", description="Compare the infinite-width kernel, not that at w₀."
     )
 
     @field_validator("values")

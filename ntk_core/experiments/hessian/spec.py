@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
+from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, check_second_derivative
 from ntk_core.networks.spec import (
     COMPOSED,
     ActivationName,
@@ -20,7 +21,7 @@ from ntk_core.networks.spec import (
 )
 from ntk_core.runs import SweepSpec
 from ntk_core.settings.part import Width
-from ntk_core.settings.vocabulary import ACTIVATIONS, HESSIAN_NETWORKS, OUTPUTS, check_second_derivative
+from ntk_core.settings.vocabulary import HESSIAN_NETWORKS
 
 if TYPE_CHECKING:
     NetworkName = str
@@ -28,7 +29,7 @@ else:
     NetworkName = Literal[tuple(HESSIAN_NETWORKS)]
 
 MAX_SERIES = 12
-Radius = Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]
+Radius = Annotated[float, Field(gt=0, le=1000)]
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from ntk_core.experiments.hessian.result import HessianPoint
 from ntk_core.experiments.hessian.spec import HessianSpec, Series
 from ntk_core.fits import PowerLaw, becomes_linear, fit_power_law
+from ntk_core.networks.choices import PARAMETERIZATIONS
 from ntk_core.runs import Mean, aligned, mean
-from ntk_core.settings.vocabulary import HESSIAN_NETWORKS, PARAMETERIZATIONS
+from ntk_core.settings.vocabulary import HESSIAN_NETWORKS
 
 
 def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:

@@ -30,11 +30,12 @@ def fingerprint(data: Dataset) -> str:
 
 
 def compute(
-    spec: KernelChangeSpec, data: Dataset, key: str, *, seeds_together: int | None = None
+    spec: KernelChangeSpec, data: Dataset, key: str, *, seeds_together: int | None = None, name: str = ""
 ) -> Generator[Progress, None, KernelChangePoint]:
     """All seeds and outputs of one width; yields (fraction, message) between stretches of work.
 
     ``seeds_together`` seeds share one compiled call (``vmap``); by default as many as :func:`seeds_at_once` finds.
+    ``name`` says of which network the messages are, where there are several.
     """
     began = time.monotonic()
     groups = training_groups(spec.outputs)
@@ -52,14 +53,15 @@ def compute(
             jax.vmap(jax.random.key)(jnp.asarray(batch))
         )
         num_params = sum(leaf.size for leaf in jax.tree.leaves(net.partition(params)[0])) // len(batch)
-        yield index / len(batches), f"width {width:,}: {group.trained_output} output, first kernel"
+        now = f"{name}width {width:,}: {group.trained_output} output"
+        yield index / len(batches), f"{now}, first kernel"
         training = KernelChangeTraining(
             spec.training, data, net, group, params, batch, infinite_width=spec.infinite_width
         )
         del params
         for step in training.stretches():
             share = math.log1p(step) / math.log1p(spec.training.max_steps)
-            yield (index + share) / len(batches), f"width {width:,}: {group.trained_output} output, step {step:,}"
+            yield (index + share) / len(batches), f"{now}, step {step:,}"
         runs += training.runs()
         if spec.keep_kernels and spec.seed in batch:
             snapshots += training.snapshots()

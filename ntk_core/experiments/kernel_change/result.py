@@ -51,8 +51,8 @@ class KernelSnapshot(Value):
     infinite: tuple[tuple[float, ...], ...] | None = None
 
 
-class KernelChangePoint(WidthPoint):
-    """All runs of one width.
+class KernelChanges(WidthPoint):
+    """All runs of one network of one width.
 
     Attributes:
         width: m.
@@ -62,7 +62,6 @@ class KernelChangePoint(WidthPoint):
         snapshots: kernels of the first seed, one per output, where the spec asks for them.
     """
 
-    kind: Literal["kernel_change"] = "kernel_change"
     num_params: int
     runs: tuple[KernelChangeRun, ...]
     snapshots: tuple[KernelSnapshot, ...] = ()
@@ -70,6 +69,31 @@ class KernelChangePoint(WidthPoint):
     def of(self, output: str) -> tuple[KernelChangeRun, ...]:
         """The runs seen through this output."""
         return tuple(run for run in self.runs if run.output == output)
+
+    def rows(self, *, infinite_width: bool) -> list[dict[str, object]]:
+        """One row per output and seed, as in ``points.csv``; with the distance to infinite width where asked for."""
+        return [
+            {
+                "width": self.width,
+                "num_params": self.num_params,
+                "output": run.output,
+                "seed": run.seed,
+                "sup_kernel_change": run.sup_change,
+                "final_kernel_change": run.change[-1],
+                "final_loss": run.loss[-1],
+                "steps": run.num_steps,
+                "learning_rate": run.learning_rate,
+                "outcome": run.outcome,
+                **({"distance_to_infinite_width": run.infinite_distance} if infinite_width else {}),
+            }
+            for run in self.runs
+        ]
+
+
+class KernelChangePoint(KernelChanges):
+    """A point of ``kernel_change``."""
+
+    kind: Literal["kernel_change"] = "kernel_change"
 
 
 class KernelChangeResult(ResultValue):
@@ -80,20 +104,4 @@ class KernelChangeResult(ResultValue):
 
     def rows(self) -> list[dict[str, object]]:
         """One row per width, output and seed, as in ``points.csv``."""
-        return [
-            {
-                "width": point.width,
-                "num_params": point.num_params,
-                "output": run.output,
-                "seed": run.seed,
-                "sup_kernel_change": run.sup_change,
-                "final_kernel_change": run.change[-1],
-                "final_loss": run.loss[-1],
-                "steps": run.num_steps,
-                "learning_rate": run.learning_rate,
-                "outcome": run.outcome,
-                **({"distance_to_infinite_width": run.infinite_distance} if self.spec.infinite_width else {}),
-            }
-            for point in self.points
-            for run in point.runs
-        ]
+        return [row for point in self.points for row in point.rows(infinite_width=self.spec.infinite_width)]

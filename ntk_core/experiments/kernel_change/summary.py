@@ -6,14 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun
+from ntk_core.experiments.kernel_change.result import KernelChangeRun, KernelChanges
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.fits import fit_power_law
+from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import OUTCOME_WORDS, aligned, mean, num_runs
-from ntk_core.settings.vocabulary import OUTPUTS
 
 
-def kernel_change_summary(spec: KernelChangeSpec, points: Sequence[KernelChangePoint]) -> str:
+def kernel_change_summary(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> str:
     """A table of ΔK, mean ± standard error over the converged seeds, and the fitted exponents with their intervals."""
     outputs = [output for output in spec.outputs if any(point.of(output) for point in points)]
     lines = aligned(
@@ -27,7 +27,7 @@ def kernel_change_summary(spec: KernelChangeSpec, points: Sequence[KernelChangeP
     return "\n".join([*lines, "", *(exponent(output, points) for output in outputs)])
 
 
-def exponent(output: str, points: Sequence[KernelChangePoint]) -> str:
+def exponent(output: str, points: Sequence[KernelChanges]) -> str:
     """The exponent of ΔK against width over the converged runs, with its interval and the runs left out."""
     runs = [(point.width, run) for point in points for run in point.of(output)]
     law = fit_power_law(
@@ -47,7 +47,7 @@ def exponent(output: str, points: Sequence[KernelChangePoint]) -> str:
     )
 
 
-def _row(point: KernelChangePoint, output: str) -> tuple[str, ...]:
+def _row(point: KernelChanges, output: str) -> tuple[str, ...]:
     runs = point.of(output)
     average = mean([run.sup_change for run in runs if run.outcome == "converged"])
     error = f" ± {average.standard_error:.1g}" if math.isfinite(average.standard_error) else ""

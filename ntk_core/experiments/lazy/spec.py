@@ -9,10 +9,10 @@ from pydantic import Field, field_validator, model_validator
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
+from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import SweepSpec
 from ntk_core.settings.part import Width
-from ntk_core.settings.vocabulary import ACTIVATIONS, OUTPUTS
 
 StartName = Literal["random", "subtracted", "symmetric"]
 
@@ -31,21 +31,17 @@ class LazySpec(SweepSpec):
     dataset: DatasetSpec = DatasetSpec(num_samples=12, num_classes=2, noise=0.5)
     # Output weights ±1, not trained: with normal ones the largest of m adds a slowly growing factor. Our choice.
     architecture: ArchitectureSpec = ArchitectureSpec(activation="tanh", output_weights="signs", trained="hidden")
-    widths: tuple[Width, ...] = Field(
-        (100, 1000, 10_000),
-        min_length=1,
-        max_length=24,
-        title="Widths m",
-        description="Widths m of the hidden layers, each at scale α = 1.",
+    widths: tuple[Width, ...] = SweepSpec.field(
+        "widths", (100, 1000, 10_000), "Widths m of the hidden layers, each at scale α = 1."
     )
-    scales: tuple[Annotated[float, Field(ge=1e-3, le=1e4, allow_inf_nan=False)], ...] = Field(
+    scales: tuple[Annotated[float, Field(ge=1e-3, le=1e4)], ...] = Field(
         (1.0, 5.0, 25.0),
         min_length=1,
         max_length=12,
         title="Scales α",
         description="Factors α in front of f, each at the smallest width.",
     )
-    num_seeds: int = Field(3, ge=1, le=100, title="Seeds", description="Independent initializations w₀ for each pair.")
+    num_seeds: int = SweepSpec.field("num_seeds", 3, "Independent initializations w₀ for each pair.")
     starts: tuple[StartName, ...] = Field(
         ("random", "subtracted"),
         min_length=1,

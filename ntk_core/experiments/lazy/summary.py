@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
 from ntk_core.experiments.lazy.spec import LazySpec
 from ntk_core.fits import PowerLaw, fit_power_law
+from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import OUTCOME_WORDS, aligned, mean, num_runs
-from ntk_core.settings.vocabulary import OUTPUTS
 
 _COLUMNS: dict[str, Callable[[LazyRun], float]] = {
     "κ": lambda run: run.kappa,

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Literal
 
 from ntk_core.experiments.optimization.spec import OptimizationSpec
+from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import Outcome, RecordedTraining, ResultValue, WidthPoint
-from ntk_core.settings.vocabulary import OUTPUTS
 
 
 class OptimizationRun(RecordedTraining):

@@ -29,14 +29,8 @@ class OptimizationSpec(SweepSpec):
     # Well separated inputs, many dimensions: a kernel whose condition number lets the bound be seen. Our choice.
     dataset: DatasetSpec = DatasetSpec(num_samples=18, input_dim=50, noise=1.0)
     architecture: ArchitectureSpec = ArchitectureSpec(activation="tanh")
-    widths: tuple[Width, ...] = Field(
-        (100, 1000, 10_000),
-        min_length=1,
-        max_length=24,
-        title="Widths m",
-        description="Widths m of the hidden layers, one network each.",
-    )
-    num_seeds: int = Field(2, ge=1, le=100, title="Seeds", description="Independent initializations w₀ for each width.")
+    widths: tuple[Width, ...] = SweepSpec.field("widths", (100, 1000, 10_000))
+    num_seeds: int = SweepSpec.field("num_seeds", 2)
     outputs: tuple[OutputName, ...] = Field(
         ("leaky_softplus", "swish", "softmax"),
         min_length=1,
@@ -44,7 +38,7 @@ class OptimizationSpec(SweepSpec):
         title="Outputs φ",
         description="Output nonlinearities φ to compare, each trained with the square loss of φ(f).",
     )
-    rates: tuple[Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)], ...] = Field(
+    rates: tuple[Annotated[float, Field(gt=0, le=1e6)], ...] = Field(
         (2.0, 20.0, 60.0),
         min_length=1,
         max_length=6,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from ntk_core.experiments.optimization.result import OptimizationPoint
 from ntk_core.experiments.optimization.spec import OptimizationSpec
+from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import OUTCOME_WORDS, aligned, mean
-from ntk_core.settings.vocabulary import OUTPUTS
 
 
 def optimization_summary(spec: OptimizationSpec, points: Sequence[OptimizationPoint]) -> str:

@@ -18,7 +18,7 @@ from jax import Array
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures._contractions import Cotangents, cotangent_products, gram
-from ntk_core.settings.vocabulary import PARAMETERIZATIONS
+from ntk_core.networks.choices import PARAMETERIZATIONS
 
 Params = dict[str, Array]
 Shape = tuple[int, ...]

@@ -63,7 +63,7 @@ class Network(abc.ABC):
     @property
     @abc.abstractmethod
     def output(self) -> str:
-        """Name of the output function φ, one of ``ntk_core.settings.vocabulary.OUTPUTS``."""
+        """Name of the output function φ, one of ``ntk_core.networks.choices.OUTPUTS``."""
 
     def init(self, key: Array, input_shape: Shape) -> NetworkParams:
         """Draw all parameters for inputs of shape ``input_shape`` (one input, without the batch axis).

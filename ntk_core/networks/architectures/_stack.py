@@ -40,8 +40,8 @@ class Stack(Network):
         width: neurons (or channels) of every hidden layer, or one number per layer.
         depth: number of hidden layers.
         num_outputs: C.
-        activation: σ, one of ``ntk_core.settings.vocabulary.ACTIVATIONS``.
-        output: φ, one of ``ntk_core.settings.vocabulary.OUTPUTS``; the network returns φ(f).
+        activation: σ, one of ``ntk_core.networks.choices.ACTIVATIONS``.
+        output: φ, one of ``ntk_core.networks.choices.OUTPUTS``; the network returns φ(f).
         parameterization: ``"ntk"``, ``"standard"`` or ``"lecun"``, see :class:`Scaling`.
         use_bias: biases of the hidden layers, one switch for all or one per layer; the output layer never has one.
         gain: factor in front of hidden weights (√2 keeps the variance of ReLU layers).

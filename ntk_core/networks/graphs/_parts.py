@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 
 from ntk_core.errors import InvalidInput
-from ntk_core.settings.vocabulary import ACTIVATIONS, Term
+from ntk_core.networks.choices import ACTIVATIONS
+from ntk_core.settings.vocabulary import Term
 
 INPUT, OUTPUT = "input", "output"
 MAX_NAME = 40
@@ -30,7 +31,7 @@ class Group:
         name: of the group; ``"input"`` and ``"output"`` are taken.
         size: number of neurons, the same at every width; None for ``factor · width^power``, rounded. Behind shared
             edges: the number of channels at each position.
-        activation: one of ``ntk_core.settings.vocabulary.ACTIVATIONS``; None for that of the network.
+        activation: one of ``ntk_core.networks.choices.ACTIVATIONS``; None for that of the network.
         factor: of the width m.
         power: of the width m; other than 1, in-degrees grow at different rates (Zhu et al., Assumption 3.5).
     """

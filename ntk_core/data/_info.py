@@ -1,0 +1,128 @@
+"""What every data set has: a name, options, sizes that are known before anything is read, and a way to load it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from ntk_core.data._dataset import Dataset, FloatArray, IntArray
+from ntk_core.data._options import OPTIONS, Option
+from ntk_core.data._transforms import encode_targets, standardize_inputs
+from ntk_core.errors import InvalidInput
+from ntk_core.settings.vocabulary import Term
+
+Samples = tuple[FloatArray, IntArray, FloatArray, IntArray]  # x (n, …), labels (n,), the same two for the test set
+
+
+@dataclass(frozen=True)
+class DatasetShapes:
+    """Sizes that ``load_dataset`` with the same options will give, known beforehand.
+
+    ``available_train`` and ``available_test`` are the largest ``num_samples`` and ``num_test`` for this choice.
+    """
+
+    num_samples: int
+    num_test: int
+    input_shape: tuple[int, ...]
+    num_outputs: int
+    class_names: tuple[str, ...]
+    available_train: int
+    available_test: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetInfo(Term, ABC):
+    """One data set: all that a form, a check and ``load_dataset`` know of it.
+
+    Attributes:
+        name: the name that ``load_dataset`` takes.
+        title: the name for people.
+        formula: one sentence on what the inputs and classes are.
+        uses: names of its options.
+        defaults: of those options whose default is another one here.
+        class_names: all classes; empty where an option sets their number.
+    """
+
+    uses: tuple[str, ...]
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    class_names: tuple[str, ...] = ()
+
+    @cached_property
+    def options(self) -> tuple[Option, ...]:
+        """Every option with kind, bounds, default and help."""
+        found = (OPTIONS[name] for name in self.uses)
+        return tuple(
+            replace(
+                option,
+                default=self.defaults.get(option.name, option.default),
+                choices=self.class_names if option.kind == "classes" else option.choices,
+            )
+            for option in found
+        )
+
+    def option(self, name: str) -> Option:
+        """The option called ``name``.
+
+        Raises:
+            InvalidInput: there is none; the names are listed.
+        """
+        for option in self.options:
+            if option.name == name:
+                return option
+        raise InvalidInput("options", name, ", ".join(self.uses))
+
+    @abstractmethod
+    def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
+        """Sizes for checked options."""
+
+    @abstractmethod
+    def load(self, options: Mapping[str, Any]) -> Dataset:
+        """The data for checked options."""
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Refuse checked options that contradict each other.
+
+        Raises:
+            InvalidInput: for more samples than there are, or one column for more than two classes.
+        """
+        shapes = self.shapes(options)
+        if options.get("targets") == "plus-minus" and len(shapes.class_names) != 2:
+            raise InvalidInput("targets", "plus-minus", f"one-hot, as there are {len(shapes.class_names)} classes")
+        for key, available in (("num_samples", shapes.available_train), ("num_test", shapes.available_test)):
+            if options[key] > available:
+                raise InvalidInput(
+                    key, options[key], f"at most {available:,}, all that there are for the chosen options"
+                )
+
+
+def shapes_of(
+    options: Mapping[str, Any],
+    input_shape: tuple[int, ...],
+    class_names: tuple[str, ...],
+    available: tuple[int, int] = (int(OPTIONS["num_samples"].maximum), int(OPTIONS["num_test"].maximum)),
+    num_targets: int = 1,
+) -> DatasetShapes:
+    """Sizes of a data set with these inputs and classes; without classes y has ``num_targets`` columns."""
+    one_hot = class_names and options.get("targets") == "one-hot"
+    return DatasetShapes(
+        num_samples=options["num_samples"],
+        num_test=options["num_test"],
+        input_shape=input_shape,
+        num_outputs=len(class_names) if one_hot else num_targets,
+        class_names=class_names,
+        available_train=available[0],
+        available_test=available[1],
+    )
+
+
+def labeled(
+    name: str, options: Mapping[str, Any], class_names: tuple[str, ...], samples: Samples, provenance: str
+) -> Dataset:
+    """Samples with their classes as a data set: inputs standardized, labels coded as targets."""
+    x, labels, x_test, labels_test = samples
+    x, x_test = standardize_inputs(x, x_test, options["standardize"])
+    y, y_test = (encode_targets(each, len(class_names), options["targets"]) for each in (labels, labels_test))
+    return Dataset(name, x, y, labels, x_test, y_test, labels_test, class_names, provenance)

@@ -1,0 +1,113 @@
+"""Several networks side by side, on the same data, widths, seeds and training."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from ntk_core.data import DatasetShapes, dataset_shapes
+from ntk_core.data.spec import DatasetSpec
+from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, has_infinite_width
+from ntk_core.networks.sizes import LayerSize, layer_sizes
+from ntk_core.networks.spec import ArchitectureSpec, OutputName
+from ntk_core.runs import SweepSpec
+from ntk_core.settings.part import Width
+
+LETTERS = "ABCD"  # names of the networks
+# A kernel has n² entries and is kept at every width: beyond this it is not kept, and no heatmap is drawn.
+MAX_KEPT_SAMPLES = 200
+
+
+class ArchitecturesSpec(SweepSpec):
+    """Kernel change of up to four networks that differ in nothing but the architecture.
+
+    Each is computed as a :class:`KernelChangeSpec` of its own; a point is one network of one width.
+    """
+
+    point_words: ClassVar[tuple[str, str]] = ("point", "points")
+
+    experiment: Literal["architectures"] = "architectures"
+    architectures: tuple[ArchitectureSpec, ...] = Field(
+        (ArchitectureSpec(depth=3), ArchitectureSpec(kind="bottleneck", depth=3)),
+        min_length=1,
+        max_length=len(LETTERS),
+        title="Networks",
+        description="How many networks stand side by side.",
+        json_schema_extra={"each": "Network"},
+    )
+    dataset: DatasetSpec = DatasetSpec(name="digits", classes=(0, 1, 2), standardize="standard")
+    widths: tuple[Width, ...] = Field(
+        (30, 100, 300),
+        min_length=1,
+        max_length=24,
+        title="Widths m",
+        description="Widths m of the hidden layers, one network each.",
+    )
+    outputs: tuple[OutputName, ...] = Field(
+        ("linear",), min_length=1, max_length=4, title="Outputs φ", description="Output nonlinearities φ to compare."
+    )
+    training: TrainingSpec = TrainingSpec(loss_threshold=0.03)
+    infinite_width: bool = Field(
+        True,
+        title="Infinite-width kernel",
+        description="Measure the distance of K(w₀) to the kernel K_∞ of infinite width, for each network where K_∞ is "
+        "known (linear output).",
+    )
+
+    @model_validator(mode="after")
+    def _takes_inputs(self) -> Self:
+        shapes = self.dataset.known_shapes()
+        if shapes is not None:
+            for index, architecture in enumerate(self.architectures):
+                architecture.check_inputs(shapes.input_shape, f"architectures.{index}", widths=self.widths)
+        return self
+
+    @field_validator("outputs")
+    @classmethod
+    def _once(cls, outputs: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(outputs))
+
+    @property
+    def networks(self) -> dict[str, ArchitectureSpec]:
+        """Letter → network."""
+        return dict(zip(LETTERS, self.architectures, strict=False))
+
+    def of_network(self, letter: str) -> KernelChangeSpec:
+        """What is computed for one of the networks."""
+        architecture = self.networks[letter]
+        return KernelChangeSpec(
+            architecture=architecture,
+            dataset=self.dataset,
+            widths=self.widths,
+            outputs=self.outputs,
+            num_seeds=self.num_seeds,
+            seed=self.seed,
+            training=self.training,
+            keep_kernels=self.dataset.num_samples <= MAX_KEPT_SAMPLES,
+            infinite_width=self.infinite_width and has_infinite_width(architecture),
+        )
+
+    @property
+    def shapes(self) -> DatasetShapes:
+        """Of the data that all networks learn."""
+        return dataset_shapes(self.dataset.name, **self.dataset.options())
+
+    def layers(self, letter: str, width: int) -> list[LayerSize]:
+        """The layers of one of the networks at this width."""
+        return layer_sizes(self.networks[letter], width, self.shapes.input_shape, self.shapes.num_outputs)
+
+    def point_keys(self) -> tuple[str, ...]:
+        """``network=A,width=100``: every network at the smallest width, then at the next."""
+        return tuple(network_key(letter, width) for width in self.widths for letter in self.networks)
+
+    def value_of(self, key: str) -> tuple[str, int]:
+        """(letter, width) of a key."""
+        letter, _, width = key.removeprefix("network=").partition(",width=")
+        return letter, int(width)
+
+
+def network_key(letter: str, width: int) -> str:
+    """The key of one network of one width."""
+    return f"network={letter},width={width}"

@@ -1,0 +1,113 @@
+"""Several networks side by side: each is what ``kernel_change`` gives of it alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ntk_core.experiments.architectures.presets import PRESETS
+
+from ntk_core.experiments.architectures import EXPERIMENT, costs
+from ntk_core.experiments.architectures.spec import ArchitecturesSpec
+from ntk_core.experiments.kernel_change import costs as costs_of_one
+from ntk_core.experiments.kernel_change.spec import INFINITE_WIDTH_KINDS
+from ntk_core.networks.spec import ArchitectureSpec
+from ntk_core.runs import PRESETS as ALL_PRESETS
+from ntk_core.runs import estimate, parse_spec, run, summary
+from ntk_core.settings.grammar import InvalidSpec, with_settings
+from ntk_core.settings.vocabulary import ARCHITECTURES
+
+FEW = {"widths": [4, 6], "num_seeds": 2, "dataset.num_samples": 6, "training.max_steps": 20}
+SMALL = with_settings(ArchitecturesSpec(), {**FEW, "outputs": ["linear", "tanh"]})
+SPECS: dict[str, Any] = {preset.name: preset.spec for preset in PRESETS}
+
+
+@pytest.fixture(scope="module")
+def results():
+    """Letter → the network alone by ``kernel_change``, and all of them under an empty letter."""
+    specs = {"": SMALL, **{letter: SMALL.of_network(letter) for letter in SMALL.networks}}
+    return {letter: list(run(spec))[-1].result for letter, spec in specs.items()}
+
+
+@pytest.mark.parametrize("letter", ["A", "B"])
+def test_each_network_has_the_numbers_that_it_has_alone(results, letter):
+    together = [point for point in results[""].points if point.network == letter]
+    alone = results[letter].points
+    assert len(together) == len(alone) == 2
+    for one, other in zip(together, alone, strict=True):
+        assert (one.width, one.num_params) == (other.width, other.num_params)
+        assert one.runs == other.runs
+        assert one.snapshots == other.snapshots
+
+
+def test_points_come_width_by_width_under_keys_that_are_read_back(results):
+    assert SMALL.point_keys() == tuple(f"network={letter},width={width}" for width in (4, 6) for letter in "AB")
+    assert [SMALL.value_of(key) for key in SMALL.point_keys()] == [("A", 4), ("B", 4), ("A", 6), ("B", 6)]
+    assert tuple(point.key for point in results[""].points) == SMALL.point_keys()
+
+
+def test_rows_are_those_of_each_network_behind_its_letter(results):
+    rows = results[""].rows()
+    distance = "distance_to_infinite_width"  # not known of a bottleneck
+    for letter in "AB":
+        alone = [{"network": letter, **row, distance: row.get(distance)} for row in results[letter].rows()]
+        assert [row for row in rows if row["network"] == letter] == alone
+    assert len(rows) == 16
+
+
+def test_the_summary_has_a_table_for_each_network(results):
+    text = summary(SMALL, results[""].points)
+    for letter, architecture in SMALL.networks.items():
+        alone = summary(SMALL.of_network(letter), results[letter].points)
+        assert f"Network {letter}: {ARCHITECTURES[architecture.kind].title}\n{alone}" in text
+
+
+def test_a_point_costs_what_its_network_costs_alone():
+    for key in SMALL.point_keys():
+        letter, width = SMALL.value_of(key)
+        one, key_of_one = SMALL.of_network(letter), f"width={width}"
+        assert costs.seconds(SMALL, key) == costs_of_one.seconds(one, key_of_one)
+        assert costs.peak_bytes(SMALL, key) == costs_of_one.peak_bytes(one, key_of_one)
+    assert estimate(SMALL).num_points == 4
+
+
+def test_specs_of_the_networks_differ_in_the_architecture_alone():
+    for spec in SPECS.values():
+        a, b = (spec.of_network(letter) for letter in "AB")
+        assert (a.architecture, b.architecture) == spec.architectures
+        assert a.model_copy(update={"architecture": b.architecture, "infinite_width": b.infinite_width}) == b
+
+
+@pytest.mark.parametrize("kind", list(ARCHITECTURES))
+def test_infinite_width_is_asked_for_only_where_it_is_known(kind):
+    depth = {} if kind == "composed" else {"depth": 3}
+    one = ArchitecturesSpec(architectures=(ArchitectureSpec(kind=kind, **depth),))
+    assert one.of_network("A").infinite_width == (kind in INFINITE_WIDTH_KINDS)
+    standard = ArchitecturesSpec(architectures=(ArchitectureSpec(kind=kind, parameterization="standard", **depth),))
+    assert not standard.of_network("A").infinite_width
+
+
+def test_the_convergence_preset_is_a_shallow_network_beside_a_residual_one():
+    spec = SPECS["kernel-convergence-pair"]
+    first, second = spec.architectures
+    assert (first.kind, first.depth, second.kind) == ("fully-connected", 1, "resnet")
+    assert all(spec.of_network(letter).infinite_width for letter in "AB")
+    assert ALL_PRESETS["kernel-convergence-pair"].claim == ALL_PRESETS["kernel-convergence"].claim
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_network_that_is_impossible_on_these_data_is_named_by_its_own_setting(index):
+    name = f"architectures.{index}.kind"
+    with pytest.raises(InvalidSpec, match=rf"^{name}: convnet cannot be used; use this kind only with images"):
+        with_settings(ArchitecturesSpec(), {name: "convnet", "dataset.name": "gaussian-mixture"})
+
+
+def test_up_to_four_networks_are_compared_and_read_back():
+    four = with_settings(ArchitecturesSpec(), {"architectures": 4, "architectures.3.kind": "resnet"})
+    assert list(four.networks) == list("ABCD")
+    assert four.networks["D"].kind == "resnet"
+    assert parse_spec(four.model_dump_json()) == four
+    assert EXPERIMENT.spec is type(four)
+    for count in (0, 5):
+        with pytest.raises(InvalidSpec, match="1 to 4 groups of settings"):
+            with_settings(four, {"architectures": count})

@@ -1,0 +1,71 @@
+"""Every activation and output is one entry that holds all that is known of it, and what it says is true."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ntk_core.dynamics import Loss
+from ntk_core.kernels._gaussian import pair_expectations
+from ntk_core.networks.architectures import FullyConnected, output_jacobian
+from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, Function
+
+GRID = np.concatenate([np.linspace(-30, 30, 60_001), np.linspace(-1e4, 1e4, 2_000)])
+POINTWISE = {**ACTIVATIONS, **{name: term for name, term in OUTPUTS.items() if name != "softmax"}}
+
+
+@pytest.mark.parametrize("function", POINTWISE.values(), ids=POINTWISE)
+def test_slopes_are_those_of_the_function(x64, function):
+    slopes = np.abs(jax.vmap(jax.grad(function.apply))(jnp.asarray(GRID)))
+    assert slopes.min() == pytest.approx(function.min_slope, abs=1e-4)
+    if math.isinf(function.max_slope):
+        assert slopes.max() > 1e3
+    else:
+        assert slopes.max() == pytest.approx(function.max_slope, rel=1e-4)
+
+
+def test_the_slope_of_the_softmax_bounds_its_jacobian_and_is_reached_by_two_classes(x64):
+    f = 3 * jax.random.normal(jax.random.key(0), (2_000, 3))
+    norms = jnp.linalg.norm(output_jacobian("softmax", f), ord=2, axis=(1, 2))
+    slope = OUTPUTS["softmax"].max_slope
+    assert norms.max() <= slope * (1 + 1e-12)
+    assert jnp.linalg.norm(output_jacobian("softmax", jnp.zeros((1, 2)))[0], ord=2) == pytest.approx(slope, rel=1e-12)
+
+
+@pytest.mark.parametrize("function", POINTWISE.values(), ids=POINTWISE)
+def test_what_is_smooth_has_a_second_derivative_that_says_something(x64, function):
+    second = np.abs(jax.vmap(jax.grad(jax.grad(function.apply)))(jnp.asarray(GRID)))
+    assert (second.max() > 0.05) == (function.negative_slope is None)
+    assert function.smooth == (function.negative_slope in (None, 1.0))
+
+
+@pytest.mark.parametrize("function", POINTWISE.values(), ids=POINTWISE)
+def test_a_negative_slope_says_the_whole_function(x64, function):
+    pieces = function.negative_slope
+    straight = jnp.where(GRID > 0, GRID, (0.5 if pieces is None else pieces) * GRID)
+    same = bool(jnp.allclose(function.apply(jnp.asarray(GRID)), straight, rtol=1e-12, atol=0))
+    assert same == (pieces is not None)
+
+
+def test_an_entry_without_its_slopes_is_refused():
+    with pytest.raises(TypeError, match="max_slope"):
+        Function("cube", "cube", "z³", apply=lambda z: z**3, min_slope=0.0)
+
+
+def test_one_entry_is_all_that_a_new_function_needs(x64, monkeypatch):
+    double = Function("double", "double", "2 z", apply=lambda z: 2 * z, min_slope=2.0, max_slope=2.0)
+    monkeypatch.setitem(ACTIVATIONS, "double", double)
+    monkeypatch.setitem(OUTPUTS, "double", double)
+    x = jnp.ones((2, 3))
+    net = FullyConnected(width=4, num_outputs=1, activation="double", output="double")
+    plain = FullyConnected(width=4, num_outputs=1, activation="identity")
+    params = net.init(jax.random.key(0), (3,))
+    # 2 (v · 2 (W x + b)), but the biases of the plain network are the same
+    np.testing.assert_allclose(net.apply(params, x), 4 * plain.apply(params, x), rtol=1e-12)
+    assert Loss("double").curvature == 4.0
+    values, slopes = pair_expectations("double", *(jnp.asarray(c) for c in (0.5, 1.0, 1.0)))
+    np.testing.assert_allclose((values, slopes), (2.0, 4.0), rtol=1e-10)
