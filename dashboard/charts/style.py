@@ -11,11 +11,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dag.spec import DRAWN
 from ntk_core.experiments.hessian.spec import HESSIAN_NETWORK_PARTS
 from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, PARAMETERIZATIONS
 from ntk_core.networks.graphs import EXAMPLE_TITLES
-from ntk_core.settings.vocabulary import ARCHITECTURES, HESSIAN_NETWORKS, METHODS
+from ntk_core.settings.vocabulary import ARCHITECTURES, HESSIAN_NETWORKS
 
 GUIDE_COLOR = "#7F8A99"  # contrast above 3:1 on the light and on the dark background
 BAND_OPACITY = 0.2

@@ -10,6 +10,7 @@ from typing import TypeVar
 import plotly.graph_objects as go
 import streamlit as st
 
+from dashboard.charts.readable import readable
 from dashboard.charts.style import CHART_CONFIG
 from dashboard.components.explain import explain
 from dashboard.words.sentences import typeset
@@ -49,7 +50,7 @@ def chart(
         st.caption(typeset(sentence))
     explain(key)
     with st.expander("The numbers", icon=":material/table:"):
-        st.dataframe(list(rows), hide_index=True, alt=alt)
+        st.dataframe(readable(rows), hide_index=True, alt=alt)
 
 
 def chooser(

@@ -102,13 +102,13 @@ class PointValue(Value):
     """What one point of an experiment gave; a subclass states its ``kind``, the experiment's name, and its values.
 
     Attributes:
-        runtime_s: wall time of the computation, in seconds.
+        runtime_s: wall time of the computation, in seconds; set by the run.
         provenance: of the run that computed it, which may be an earlier one than the result's; None in results that
             were written before it was kept: then the result's.
     """
 
     kind: str
-    runtime_s: float
+    runtime_s: float = 0.0
     provenance: Provenance | None = None
 
     @property

@@ -27,28 +27,6 @@ def table(*terms: AnyTerm) -> dict[str, AnyTerm]:
     return made
 
 
-LOSSES = table(
-    Term("square", "square loss", "(1/2n) Σ ‖φ(f) − y‖²"),
-    Term("cross-entropy", "cross-entropy", "−(1/n) Σ log softmax(f) · y"),
-    Term("logistic", "logistic loss", "(1/n) Σ log(1 + e^(−y f)), y = ±1"),
-)
-
-OPTIMIZERS = table(
-    Term("gradient-descent", "gradient descent", "w ← w − η ∇L(w), all samples in each step"),
-    Term("sgd", "SGD", "w ← w − η ∇L_B(w), B a batch; every sample once per epoch"),
-    Term("momentum", "momentum", "v ← μ v + ∇L(w), w ← w − η v"),
-    Term("adam", "Adam", "steps of about η for each weight, whatever its gradient"),
-)
-
-METHODS = table(
-    OPTIMIZERS["gradient-descent"],
-    Term("large-rate", "large rate", "gradient descent, η at 3.6 times: 0.9 of the stable rate when η is auto"),
-    Term("beyond-stable", "beyond the stable rate", "gradient descent, η at 6 times: 1.5 of the stable rate"),
-    OPTIMIZERS["sgd"],
-    OPTIMIZERS["momentum"],
-    OPTIMIZERS["adam"],
-)
-
 ARCHITECTURES = table(
     Term("fully-connected", "fully connected", "α⁽ˡ⁾ = σ(W α⁽ˡ⁻¹⁾ / √m + b)"),
     Term("bottleneck", "with a bottleneck", "fully connected, one hidden layer narrow"),

@@ -3,6 +3,7 @@
 import functools
 import math
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -105,7 +106,7 @@ def test_slopes_are_the_derivative_of_the_values_with_respect_to_the_covariance(
         assert float((high - low) / (2 * step)) == pytest.approx(float(slopes), abs=1e-8)
 
 
-LIMITS = [
+LIMITS: list[Any] = [
     (FullyConnected(depth=2, activation="relu", use_bias=(True, False)), X),
     (FullyConnected(depth=2, activation="softplus", gain=1.3), X),
     (ResNet(depth=3, activation="softplus"), X),

@@ -21,8 +21,8 @@ from dashboard.charts.style import (
 from dashboard.charts.sweep import finish
 from dashboard.views.dynamics.figures import factor, methods_of
 from dashboard.views.kernel_change.figures import AXIS_TITLES, TimeAxis, rate_words
+from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics.result import DynamicsPoint, DynamicsRun
-from ntk_core.settings.vocabulary import METHODS
 
 REFERENCE = "gradient-descent"
 OUTSIDE = 1.5  # our choice: a method has left the ball when it is this many times farther out

@@ -13,8 +13,8 @@ from dashboard.components.run_panel import Shown
 from dashboard.views.dynamics import figures as figures
 from dashboard.views.dynamics.panels import Panel, panels
 from dashboard.words.pages import CHANGES, SHOWS, says
+from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
-from ntk_core.settings.vocabulary import METHODS
 
 PAGE = "dynamics"
 TITLE = "Does the network move like its linear model?"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from dashboard.charts.readable import readable
 from dashboard.charts.vector import letters
 from dashboard.components.export import export_menu
 from dashboard.components.gallery import gallery_result
@@ -40,7 +41,7 @@ def living(page: str) -> None:
         st.image(living_picture(result.points), width="stretch", alt=takeaway)
         st.caption(figure_words("kernel_change.against_width").formula)
         with st.expander("The numbers", icon=":material/table:"):
-            rows = kernel_change.width_rows(result.points)
+            rows = readable(kernel_change.width_rows(result.points))
             st.dataframe(rows, hide_index=True, alt=takeaway, key=f"{page}.numbers")
         figures = {takeaway: kernel_change.change_against_width(result.points, result.spec.widths)}
         export_menu(page, TITLE, result.spec, result, figures)

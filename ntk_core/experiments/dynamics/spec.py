@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from ntk_core.data import DatasetShapes
+from ntk_core.dynamics.choices import LOSSES, METHODS
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import INFINITE_WIDTH_KINDS, has_infinite_width
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import SweepSpec
 from ntk_core.settings.part import Width
-from ntk_core.settings.vocabulary import LOSSES, METHODS
 
 if TYPE_CHECKING:  # as in ntk_core.networks.spec
     LossName = str
@@ -47,7 +47,7 @@ class DynamicsSpec(SweepSpec):
     methods: tuple[MethodName, ...] = Field(
         ("gradient-descent",),
         min_length=1,
-        max_length=6,
+        max_length=len(METHODS),
         title="Methods",
         description="How the loss is minimized, each method from the same initializations.",
     )
@@ -87,7 +87,10 @@ class DynamicsSpec(SweepSpec):
             raise InvalidInput(
                 "infinite_width", True, "false, except for NTK parameterization and " + ", ".join(INFINITE_WIDTH_KINDS)
             )
-        if "sgd" in self.methods and self.batch_size > self.dataset.num_samples:
+        if (
+            any(METHODS[name].batches == "always" for name in self.methods)
+            and self.batch_size > self.dataset.num_samples
+        ):
             raise InvalidInput(
                 "batch_size", self.batch_size, f"at most {self.dataset.num_samples:,}, the number of training points"
             )

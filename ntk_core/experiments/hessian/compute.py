@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Generator
 from functools import partial
 
@@ -12,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ntk_core.data import Dataset, data_fingerprint, load_dataset
+from ntk_core.data import Dataset
+from ntk_core.dynamics import KernelTraining, Loss
 from ntk_core.experiments.hessian.costs import hidden_and_output
 from ntk_core.experiments.hessian.result import (
     BallBound,
@@ -25,7 +24,6 @@ from ntk_core.experiments.hessian.result import (
 )
 from ntk_core.experiments.hessian.spec import HESSIAN_NETWORK_PARTS, HessianSpec, Series, has_bound
 from ntk_core.experiments.kernel_change.spec import training_groups
-from ntk_core.experiments.kernel_change.training import KernelChangeTraining
 from ntk_core.hessians import (
     ball_sups_in_turn,
     bottleneck_block_norm,
@@ -39,27 +37,15 @@ from ntk_core.kernels import pre_output_ntk, through_output
 from ntk_core.networks.architectures import Bottleneck, FullyConnected, Network, NetworkParams
 from ntk_core.networks.build import build_network
 from ntk_core.networks.sizes import min_width
-from ntk_core.runs import Progress
+from ntk_core.runs import Progress, finite_sup
 from ntk_core.settings.vocabulary import HESSIAN_NETWORKS
 
 TOLERANCE = 1e-3  # relative residual; the error of an isolated eigenvalue is of the order of its square
 MAX_MATVECS = 128
-DIGITS = 6
-
-
-def load(spec: HessianSpec) -> Dataset:
-    """The data of the spec."""
-    return load_dataset(spec.dataset.name, **spec.dataset.options())
-
-
-def fingerprint(data: Dataset) -> str:
-    """SHA-256 of the data, for the provenance."""
-    return data_fingerprint(data)
 
 
 def compute(spec: HessianSpec, data: Dataset, key: str) -> Generator[Progress, None, HessianPoint]:
     """All seeds of one network at one width; yields (fraction, message) between stretches of work."""
-    began = time.monotonic()
     width, series = spec.at_key(key)
     title = f"width {width:,}: {HESSIAN_NETWORKS[series.network].title}"
     net, seen, output_index = _network(spec, data, width, series)
@@ -67,7 +53,7 @@ def compute(spec: HessianSpec, data: Dataset, key: str) -> Generator[Progress, N
     draw = jax.jit(net.init, static_argnums=1)
     runs: list[HessianRun] = []
     blocks: HessianBlocks | None = None
-    for index, seed in enumerate(range(spec.seed, spec.seed + spec.num_seeds)):
+    for index, seed in enumerate(spec.seeds):
         yield index / spec.num_seeds, f"{title}, seed {seed}"
         params = draw(jax.random.key(seed), x.shape[1:])
         measured = _measured(spec, series, net, params, seen, output_index, seed)
@@ -81,7 +67,7 @@ def compute(spec: HessianSpec, data: Dataset, key: str) -> Generator[Progress, N
                 yield index / spec.num_seeds, f"{title}, seed {seed}, ball of radius {ball.radius:g}"
             measured = measured.model_copy(update={"balls": tuple(balls)})
         if index < spec.num_trained and not HESSIAN_NETWORK_PARTS[series.network].scalar:
-            training = _training(spec, data, series.network, net, params, seed)
+            training = _training(spec, data, series.network, net, params)
             del params
             for step in training.stretches():
                 yield (index + 0.5) / spec.num_seeds, f"{title}, seed {seed}, step {step:,}"
@@ -97,7 +83,6 @@ def compute(spec: HessianSpec, data: Dataset, key: str) -> Generator[Progress, N
         num_params=net.num_params(x.shape[1:], only_trained=True),
         runs=tuple(runs),
         blocks=blocks,
-        runtime_s=time.monotonic() - began,
     )
 
 
@@ -122,12 +107,12 @@ def _measured(
         converged = converged and known
     return HessianRun(
         seed=seed,
-        norm=_rounded(np.mean(found.value)),
-        largest_norm=_rounded(np.max(found.value)),
-        residual=_rounded(np.max(found.residual)),
+        norm=float(np.mean(found.value)),
+        largest_norm=float(np.max(found.value)),
+        residual=float(np.max(found.residual)),
         converged=converged,
         num_matvecs=int(np.sum(found.num_matvecs)),
-        kernel=_rounded(_kernel(net, params, seen)),
+        kernel=float(_kernel(net, params, seen)),
         exact=_exact(series, net, params, x),
         bound=_layer_bound(net, params, x, output_index) if spec.bounds and has_bound(series.network) else None,
         parts=parts,
@@ -144,10 +129,10 @@ def _kernel(net: Network, params: NetworkParams, x: Array) -> Array:
 def _exact(series: Series, net: Network, params: NetworkParams, x: Array) -> float | None:
     """The closed form, for the networks that have one in NTK parameterization."""
     if series.network == "shallow" and isinstance(net, FullyConnected):
-        return _rounded(jnp.max(jnp.abs(shallow_hessian_blocks(net, params, x[0]))))
+        return float(jnp.max(jnp.abs(shallow_hessian_blocks(net, params, x[0]))))
     if series == ("quadratic-bottleneck", "ntk"):
         w1, w3, v = params["hidden1"]["weight"][0], params["hidden3"]["weight"][0], params["output"]["weight"][:, 0]
-        return _rounded(bottleneck_block_norm(w1, w3, v, x[0, 0]))
+        return float(bottleneck_block_norm(w1, w3, v, x[0, 0]))
     return None
 
 
@@ -179,7 +164,7 @@ def _blocks(net: Network, params: NetworkParams, x: Array, output_index: int, se
     return HessianBlocks(
         seed=seed,
         layers=found.layers,
-        norms=tuple(tuple(map(_rounded, row)) for row in found.values),
+        norms=tuple(tuple(map(float, row)) for row in found.values),
         converged=bool(np.all(found.converged)),
     )
 
@@ -195,38 +180,32 @@ def _balls(
     for hessian, kernel in zip(hessians, kernels, strict=True):
         yield BallBound(
             radius=hessian.radius,
-            hessian=_rounded(hessian.value),
-            hessian_random=_rounded(hessian.random.max()),
-            kernel_change=_rounded(kernel.value),
-            kernel_change_random=_rounded(kernel.random.max()),
+            hessian=float(hessian.value),
+            hessian_random=float(hessian.random.max()),
+            kernel_change=float(kernel.value),
+            kernel_change_random=float(kernel.random.max()),
             converged=hessian.converged,
         )
 
 
-def _training(
-    spec: HessianSpec, data: Dataset, network: str, net: Network, params: NetworkParams, seed: int
-) -> KernelChangeTraining:
+def _training(spec: HessianSpec, data: Dataset, network: str, net: Network, params: NetworkParams) -> KernelTraining:
     (group,) = training_groups((spec.output_of(network),))
     together = jax.tree.map(lambda leaf: leaf[None], params)
-    return KernelChangeTraining(spec.training, data, net, group, together, range(seed, seed + 1))
+    loss = Loss(group.loss_output)
+    return KernelTraining(net, together, data.x, data.y, loss, group.observed, **spec.training.model_dump())
 
 
-def _trained(training: KernelChangeTraining) -> TrainedChange:
-    (run,) = training.runs()
+def _trained(training: KernelTraining) -> TrainedChange:
+    (output,) = training.observed
+    found = training.recorded(0, output)
     return TrainedChange(
-        sup_change=_rounded(run.sup_change),
-        outcome=run.outcome,
-        learning_rate=_rounded(run.learning_rate),
-        num_steps=run.num_steps,
-        final_loss=_rounded(run.loss[-1]),
+        sup_change=finite_sup(found["change"]),
+        outcome=found["outcome"],
+        learning_rate=found["learning_rate"],
+        num_steps=found["steps"][-1],
+        final_loss=found["loss"][-1],
     )
 
 
 def _mean(values: object) -> float:
-    return _rounded(np.mean(np.asarray(values, float)))
-
-
-def _rounded(value: object) -> float:
-    """Six digits, as many as float32 has."""
-    number = float(np.asarray(value))
-    return float(f"{number:.{DIGITS}g}") if math.isfinite(number) else number
+    return float(np.mean(np.asarray(values, float)))

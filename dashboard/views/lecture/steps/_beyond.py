@@ -11,10 +11,10 @@ from dashboard.views.dag import figures as dag
 from dashboard.views.early_time import figures as early_time
 from dashboard.views.lecture import figures as lecture
 from dashboard.views.lecture.steps._step import Control, Results, step
+from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dag.spec import DRAWN
 from ntk_core.experiments.early_time.result import LINEAR_PHASE_SHARE
 from ntk_core.runs import mean
-from ntk_core.settings.vocabulary import METHODS
 
 GRAPHS = (DRAWN, "bottleneck-layer", "bottleneck-repaired")
 PLAIN = "gradient-descent"
