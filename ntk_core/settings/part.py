@@ -10,6 +10,7 @@ from pydantic import (
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
+    field_validator,
     model_serializer,
     model_validator,
 )
@@ -43,6 +44,13 @@ class SpecPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     selector: ClassVar[str] = ""
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {}
+
+    @field_validator("*")
+    @classmethod
+    def _once(cls, value: Any) -> Any:
+        """What is chosen twice counts once."""
+        names = isinstance(value, tuple) and all(isinstance(each, str) for each in value)
+        return tuple(dict.fromkeys(value)) if names else value
 
     @model_validator(mode="after")
     def _only_relevant(self) -> Self:

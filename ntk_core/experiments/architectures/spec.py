@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.data.spec import DatasetSpec
@@ -38,13 +38,7 @@ class ArchitecturesSpec(SweepSpec):
         json_schema_extra={"each": "Network"},
     )
     dataset: DatasetSpec = DatasetSpec(name="digits", classes=(0, 1, 2), standardize="standard")
-    widths: tuple[Width, ...] = Field(
-        (30, 100, 300),
-        min_length=1,
-        max_length=24,
-        title="Widths m",
-        description="Widths m of the hidden layers, one network each.",
-    )
+    widths: tuple[Width, ...] = SweepSpec.field("widths", (30, 100, 300))
     outputs: tuple[OutputName, ...] = Field(
         ("linear",), min_length=1, max_length=4, title="Outputs φ", description="Output nonlinearities φ to compare."
     )
@@ -63,11 +57,6 @@ class ArchitecturesSpec(SweepSpec):
             for index, architecture in enumerate(self.architectures):
                 architecture.check_inputs(shapes.input_shape, f"architectures.{index}", widths=self.widths)
         return self
-
-    @field_validator("outputs")
-    @classmethod
-    def _once(cls, outputs: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(outputs))
 
     @property
     def networks(self) -> dict[str, ArchitectureSpec]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, field_validator, model_validator
+from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, model_validator
 
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
@@ -76,11 +76,6 @@ class DAGSpec(SweepSpec):
         title="Radius R for λ_min",
         description="Look for the smallest λ_min of the kernel within distance R of w₀; 0 to leave it out.",
     )
-
-    @field_validator("outputs", "compared")
-    @classmethod
-    def _once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(names))
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from ntk_core.data import DatasetShapes
 from ntk_core.dynamics.spec import TrainingSpec
@@ -106,8 +106,3 @@ class DynamicsSpec(SweepSpec):
     def is_curve(self) -> bool:
         """Whether the network is a curve: one input, one output."""
         return self.dataset.name == "sine"
-
-    @field_validator("outputs", "methods")
-    @classmethod
-    def _once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(names))

@@ -126,11 +126,6 @@ class EarlyNetworkSpec(SpecPart):
         description="The filter has d to this power entries; Prop. 4.1 needs more than ½.",
     )
 
-    @field_validator("activations")
-    @classmethod
-    def _once(cls, activations: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(activations))
-
     @property
     def num_hidden(self) -> int:
         """Number of hidden layers."""

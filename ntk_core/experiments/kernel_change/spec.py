@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
@@ -73,11 +73,6 @@ class KernelChangeSpec(SweepSpec):
         if self.swept == "width":
             return self.architecture, value
         return self.architecture.model_copy(update={"bottleneck_width": value}), self.hidden_width
-
-    @field_validator("outputs")
-    @classmethod
-    def _once(cls, outputs: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(outputs))
 
 
 def has_infinite_width(architecture: ArchitectureSpec) -> bool:

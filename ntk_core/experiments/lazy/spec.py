@@ -84,11 +84,6 @@ class LazySpec(SweepSpec):
     def _ascending_scales(cls, scales: tuple[float, ...]) -> tuple[float, ...]:
         return tuple(sorted(set(scales)))
 
-    @field_validator("starts", "outputs")
-    @classmethod
-    def _once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(names))
-
     def point_keys(self) -> tuple[str, ...]:
         """``width=100,scale=10``: the smallest width at every scale, then the other widths at scale 1."""
         narrow = [(self.widths[0], scale) for scale in sorted({1.0, *self.scales})]

@@ -60,11 +60,6 @@ class OptimizationSpec(SweepSpec):
             )
         return self
 
-    @field_validator("outputs")
-    @classmethod
-    def _once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(names))
-
     @field_validator("rates")
     @classmethod
     def _ascending_rates(cls, rates: tuple[float, ...]) -> tuple[float, ...]:
