@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from benchmarks.measure import Settings, alternate, fitted, own
 from ntk_core import FullyConnected, empirical_ntk, hessian_norm
-from ntk_core.dynamics import Loss, descend, start
+from ntk_core.dynamics import Loss, NetworkModel, Optimizer, advance, start
 
 INPUT_DIM, TOLERANCE, RATE, STEPS = 10, 1e-2, 1e-4, 10
 
@@ -64,11 +64,13 @@ def training_step(size: Size) -> Work:
     net, params, x = size.network("relu")
     y = jax.nn.one_hot(jnp.arange(size.n) % size.C, size.C)
     trained, fixed = net.partition(params)
-    state = [start(trained)]
+    model, optimizer = NetworkModel(net, Loss("linear")), Optimizer()
+    state = [start(model, optimizer, trained, size.n)]
 
     def call() -> Any:
         # The weights are handed over and come back: the next call goes on from there.
-        state[0] = descend(net, Loss("linear"), start(state[0].trained), fixed, x, y, RATE, STEPS, 0.0)
+        first = start(model, optimizer, state[0].trained, size.n)
+        state[0] = advance(model, optimizer, first, fixed, x, y, RATE, STEPS, 0.0)
         return state[0].trained
 
     return Work(call, lambda: STEPS)

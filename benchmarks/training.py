@@ -10,7 +10,7 @@ from jax import Array
 
 from benchmarks.measure import Settings, alternate, own, ratio
 from ntk_core import FullyConnected
-from ntk_core.dynamics import Loss, descend, start
+from ntk_core.dynamics import Loss, NetworkModel, Optimizer, advance, start
 
 NUM_SAMPLES, INPUT_DIM, NUM_OUTPUTS = 60, 10, 3
 RATE, STEPS = 1e-3, 100
@@ -25,6 +25,7 @@ def compare(width: int, depth: int) -> dict[str, Any]:
     x = jax.random.normal(jax.random.key(1), (NUM_SAMPLES, INPUT_DIM))
     y = jax.nn.one_hot(jnp.arange(NUM_SAMPLES) % NUM_OUTPUTS, NUM_OUTPUTS)
     loss = Loss("linear")
+    model, optimizer = NetworkModel(net, loss), Optimizer()
     steps = STEPS if width <= 10_000 and depth == 1 else STEPS // 5
 
     @jax.jit
@@ -37,7 +38,8 @@ def compare(width: int, depth: int) -> dict[str, Any]:
 
     def ours(copy: Any) -> Any:
         trained, fixed = net.partition(copy)
-        return descend(net, loss, start(trained), fixed, x, y, RATE, steps, 0.0).trained
+        first = start(model, optimizer, trained, NUM_SAMPLES)
+        return advance(model, optimizer, first, fixed, x, y, RATE, steps, 0.0).trained
 
     # What is handed over is used up: each call gets a copy, made before the clock starts.
     copies = [jax.tree.map(jnp.copy, params) for _ in range(12)]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -24,6 +26,7 @@ class Chart:
         caption: sentences below it.
         name: the last part of its key: ``against_width`` on the page ``kernel_change`` has the words of
             ``kernel_change.against_width``.
+        heading: what stands above it, if anything.
     """
 
     figure: go.Figure
@@ -31,6 +34,12 @@ class Chart:
     rows: Sequence[dict[str, object]]
     caption: Sequence[str] = ()
     name: str = ""
+    heading: str = ""
+
+
+def occurring(points: Iterable[Any], *names: str) -> list[Any]:
+    """What the runs of some points have under this name (tuples of several names), in the order of the runs."""
+    return list(dict.fromkeys(operator.attrgetter(*names)(run) for point in points for run in point.runs))
 
 
 def veiled(figure: go.Figure, up_to: float = -math.inf, keep: Sequence[str] = ()) -> go.Figure:

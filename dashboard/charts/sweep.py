@@ -1,25 +1,360 @@
-"""One number per run against width, log–log: seeds, means, bands, fitted exponents and guide slopes."""
+"""One number per run against what is swept: seeds, means, bands, fitted exponents and guides, and the same in words."""
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import plotly.graph_objects as go
 
-from dashboard.charts.style import FIGURE_HEIGHT, FONT_SIZE, GUIDE_COLOR, SEED_OPACITY, Style, signed, width_label
-from ntk_core.experiments.kernel_change.result import KernelChangeRun
+from dashboard.charts.axes import add_guide, drawn_values, finish, log_ticks
+from dashboard.charts.chart import Chart
+from dashboard.charts.numbers import beginning, exponent_words, number, plain_symbols, signed, width_label
+from dashboard.charts.style import SEED_OPACITY, Style
 from ntk_core.fits import PowerLaw, fit_power_law
 from ntk_core.runs import OUTCOME_WORDS, Mean, mean
 
+FRACTIONS = {-0.5: "−1/2", -1.0: "−1"}
+# So that a flat line looks flat, the vertical axis is at least this long.
+LEAST_DECADES = 1.5
+NO_STYLE = Style("#000000", "solid", "circle", "")
 
-def _change_note(run: KernelChangeRun) -> str:
-    return f"η = {run.learning_rate:.3g}<br>{OUTCOME_WORDS[run.outcome]}"
+
+@dataclass(frozen=True)
+class Dot:
+    """The number of one run.
+
+    Attributes:
+        at: value of what is swept; runs that share it have one mean.
+        value: NaN where the run has no number; it is then not drawn, but named where it is left out.
+        why: why the run is in no mean and no exponent (its marker is open); empty where it counts.
+        note: what its hover says below the number; the reason where it is empty.
+        x: where it is drawn, if not at ``at``.
+    """
+
+    at: float
+    value: float
+    seed: int
+    why: str = ""
+    note: str = ""
+    x: float | None = None
+
+    @property
+    def place(self) -> float:
+        """Where it is drawn."""
+        return self.at if self.x is None else self.x
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is part of means and exponents."""
+        return not self.why and math.isfinite(self.value)
 
 
-GUIDE_SLOPES = {-0.5: "m<sup>−1/2</sup>", -1.0: "m<sup>−1</sup>"}
+@dataclass(frozen=True)
+class Line:
+    """The numbers of one network, output or other thing that has a style.
+
+    Attributes:
+        fit: whether its exponent is fitted and shown.
+        more: value of what is swept → further columns of its row in the table.
+        group: of its traces in the legend; the title when empty.
+    """
+
+    style: Style
+    dots: Sequence[Dot]
+    fit: bool = True
+    more: Mapping[float, Mapping[str, object]] = field(default_factory=dict)
+    group: str = ""
+
+    @functools.cached_property
+    def by_value(self) -> dict[float, list[Dot]]:
+        """Value of what is swept → its dots, ascending."""
+        found: dict[float, list[Dot]] = {}
+        for dot in sorted(self.dots, key=lambda dot: dot.at):
+            found.setdefault(dot.at, []).append(dot)
+        return found
+
+    @property
+    def places(self) -> list[float]:
+        """Where the axis has its ticks: at the values that are swept, or near the means of dots with other places."""
+        moved = any(dot.x is not None for dot in self.dots)
+        return [round(place) for place, _ in self.means] if moved else list(self.by_value)
+
+    @functools.cached_property
+    def means(self) -> list[tuple[float, Mean]]:
+        """(place, mean) at every value at which runs count, ascending."""
+        counted = [[dot for dot in dots if dot.counts] for dots in self.by_value.values()]
+        return [
+            (mean([dot.place for dot in dots]).value, mean([dot.value for dot in dots])) for dots in counted if dots
+        ]
+
+    @functools.cached_property
+    def law(self) -> PowerLaw | None:
+        """The power law through every run that counts."""
+        return fit_power_law(
+            [dot.place for dot in self.dots],
+            [dot.value for dot in self.dots],
+            usable=[dot.counts for dot in self.dots],
+        )
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What is swept.
+
+    Attributes:
+        letter: of it, in fitted exponents, guides and sentences.
+        values: of the whole sweep, so that the axis stays while points arrive.
+        symbol: of the place of a dot, in hovers and sentences, where it is not the letter.
+        column: name of what is swept in the table, where it is not the title.
+    """
+
+    title: str
+    letter: str = "m"
+    values: Sequence[float] = ()
+    symbol: str = ""
+    column: str = ""
+
+    @property
+    def word(self) -> str:
+        """What stands before a value."""
+        return self.symbol or self.letter
+
+
+def width_axis(widths: Sequence[int] = (), title: str = "width m") -> Axis:
+    """The widths of a sweep."""
+    return Axis(title, values=widths)
+
+
+def sweep(
+    lines: Sequence[Line],
+    axis: Axis,
+    title: str,
+    symbol: str = "",
+    *,
+    slopes: Sequence[float] = (),
+    is_log: bool = True,
+    of: str = "line",
+    name: str = "",
+    heading: str = "",
+    caption: Sequence[str] = (),
+    is_said: bool = False,
+    rows: Sequence[dict[str, object]] | None = None,
+) -> Chart:
+    """All lines against what is swept, log–log, with words and numbers.
+
+    Seeds are faint, those left out of means and exponents open; the line is the mean, with a band of one standard
+    error; the fitted exponent with its 95% interval is in the legend.
+
+    Args:
+        title: of the vertical axis.
+        symbol: of the number, in hovers and in the table; the title where it has none.
+        slopes: of dashed guides from the first mean of the line that falls fastest.
+        is_log: whether the vertical axis is logarithmic, else it begins at 0.
+        of: what tells the lines apart, as a column of the table.
+        name, heading: of the chart.
+        caption: sentences before those about the runs left out.
+        is_said: whether the caption begins with the takeaway.
+        rows: a table of its own; by default one row per value and line.
+    """
+    symbol = symbol or title
+    figure = go.Figure()
+    for line in lines:
+        add_line(figure, line, axis, symbol, is_log=is_log)
+    shown = sorted({*axis.values, *(place for line in lines for place in line.places)})
+    falling = [line for line in lines if line.means]
+    if slopes and falling and shown:
+        line = min(falling, key=lambda line: math.inf if line.law is None else line.law.exponent)
+        add_slopes(figure, line.means[0], shown[-1], slopes, axis.letter)
+    _finish(figure, shown, axis, title, is_log=is_log)
+    table = mean_rows(lines, axis, symbol, of) if rows is None else rows
+    words = takeaway(lines, axis, title)
+    below = [*([words] if is_said else []), *caption, *left_out(lines, axis)]
+    return Chart(figure, words, table, below, name, heading)
+
+
+def takeaway(lines: Sequence[Line], axis: Axis, title: str) -> str:
+    """What the figure says, one sentence per line, for those who do not see it."""
+    what = f"{beginning(plain_symbols(title))} against {plain_symbols(axis.title)}"
+    if not any(line.dots for line in lines):
+        return f"{what}: no point yet."
+    sentences = []
+    for line in lines:
+        said = "no usable run"
+        if line.means:
+            (first, start), (last, end) = line.means[0], line.means[-1]
+            said = f"{number(start.value)} at {axis.word} = {_value(first)}"
+            if last > first:
+                law = f", fitted exponent {exponent_words(line.law)}" if line.fit and line.law else ""
+                said = f"from {said} to {number(end.value)} at {_value(last)}{law}"
+        sentences.append(f"{plain_symbols(line.style.title)}: {said}.")
+    return f"{what}. " + " ".join(sentences)
+
+
+def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:
+    """One sentence per line and reason: which runs are in no mean and no exponent."""
+    sentences = []
+    for line in lines:
+        for why in dict.fromkeys(dot.why for dot in line.dots if dot.why):
+            seeds = {at: [str(dot.seed) for dot in dots if dot.why == why] for at, dots in line.by_value.items()}
+            listed = [f"{_value(at)} (seed {', '.join(found)})" for at, found in seeds.items() if found]
+            where = f"{axis.letter} = {', '.join(listed)}"
+            sentences.append(f"Open markers, in no mean: {plain_symbols(line.style.title)} {why} at {where}.")
+    return sentences
+
+
+def add_line(figure: go.Figure, line: Line, axis: Axis, symbol: str, *, is_log: bool = True) -> None:
+    """Band of one standard error, seeds, and the mean with the fitted exponent in its name."""
+    style = line.style
+    group: dict[str, Any] = {"legendgroup": line.group or style.title}
+    around = [(x, a.value, a.standard_error) for x, a in line.means if math.isfinite(a.standard_error)]
+    if around:
+        upper = [(x, value + error) for x, value, error in around]
+        lower = [(x, max(value - error, 1e-3 * value) if is_log else value - error) for x, value, error in around]
+        figure.add_scatter(
+            x=[x for x, _ in upper + lower[::-1]],
+            y=[y for _, y in upper + lower[::-1]],
+            fill="toself",
+            fillcolor=style.band,
+            line={"width": 0},
+            mode="lines",
+            hoverinfo="skip",
+            showlegend=False,
+            name=f"{style.title}, ± standard error",
+            **group,
+        )
+    dots = [dot for dot in line.dots if math.isfinite(dot.value) and (dot.value > 0 or not is_log)]
+    if dots:
+        figure.add_scatter(
+            x=[dot.place for dot in dots],
+            y=[dot.value for dot in dots],
+            mode="markers",
+            marker={
+                "color": style.color,
+                "size": 7,
+                "opacity": [0.9 if dot.why else SEED_OPACITY for dot in dots],
+                "symbol": [style.symbol + "-open" * bool(dot.why) for dot in dots],
+            },
+            customdata=[[dot.seed, dot.note or dot.why] for dot in dots],
+            hovertemplate=f"{style.title}, seed %{{customdata[0]}}<br>{axis.word} = %{{x:,}}<br>{symbol} = %{{y:.3g}}"
+            "<br>%{customdata[1]}<extra></extra>",
+            showlegend=not line.means,
+            name=f"{style.title}, single seeds",
+            **group,
+        )
+    if line.means:
+        law = line.law if line.fit else None
+        figure.add_scatter(
+            x=[x for x, _ in line.means],
+            y=[average.value for _, average in line.means],
+            mode="lines+markers",
+            line={"color": style.color, "dash": style.dash, "width": 2.5},
+            marker={"color": style.color, "symbol": style.symbol, "size": 9},
+            customdata=[
+                [
+                    _value(x),
+                    f" ± {number(each.standard_error)}" if math.isfinite(each.standard_error) else "",
+                    f"{each.count} seed{'s' * (each.count != 1)}",
+                ]
+                for x, each in line.means
+            ],
+            hovertemplate=f"{style.title}<br>{axis.word} = %{{customdata[0]}}<br>{symbol} = %{{y:.3g}}"
+            "%{customdata[1]}<br>mean of %{customdata[2]}<extra></extra>",
+            name=style.title + (f" ∝ {axis.letter}<sup>{exponent_words(law)}</sup>" if law else ""),
+            **group,
+        )
+
+
+def add_slopes(
+    figure: go.Figure, start: tuple[float, Mean], last: float, slopes: Sequence[float], letter: str = "m"
+) -> None:
+    """Dashed lines of these slopes from a mean to the value ``last``."""
+    first, average = start
+    for slope in slopes if last > first else ():
+        ends = [average.value, average.value * (last / first) ** slope]
+        add_guide(figure, [first, last], ends, f"{letter}<sup>{FRACTIONS[slope]}</sup>", f"slope {signed(slope, 1)}")
+
+
+def _finish(figure: go.Figure, shown: Sequence[float], axis: Axis, title: str, *, is_log: bool) -> go.Figure:
+    """Ticks at the values that are swept, and a vertical axis long enough for a flat line to look flat."""
+    ticks = _spaced(shown)
+    labels = [width_label(value) for value in ticks]
+    figure.update_xaxes(type="log", title=axis.title, tickvals=ticks, ticktext=labels, range=_log_range(shown))
+    figure.update_yaxes(title=title)
+    values = [value for value in drawn_values(figure) if value > 0]
+    if not is_log:
+        figure.update_yaxes(rangemode="tozero")
+    elif values:
+        low, high = math.log10(min(values)), math.log10(max(values))
+        spare = max(0.0, LEAST_DECADES - (high - low)) / 2 + 0.08
+        figure.update_yaxes(**log_ticks(values, 100), range=[low - spare, high + spare])
+    else:
+        figure.update_yaxes(type="log")
+    return finish(figure)
+
+
+def mean_rows(lines: Sequence[Line], axis: Axis, symbol: str, of: str) -> list[dict[str, object]]:
+    """One row per value and line: what the mean lines show."""
+    found: list[tuple[float, dict[str, object]]] = []
+    for line in lines:
+        for at, dots in line.by_value.items():
+            average = mean([dot.value for dot in dots if dot.counts])
+            found.append(
+                (
+                    at,
+                    {
+                        axis.column or plain_symbols(axis.title): at,
+                        of: plain_symbols(line.style.title),
+                        f"mean {plain_symbols(symbol)}": average.value,
+                        "standard error": average.standard_error,
+                        "runs in the mean": average.count,
+                        "all runs": len(dots),
+                        **line.more.get(at, {}),
+                    },
+                )
+            )
+    return [row for _, row in sorted(found, key=lambda each: each[0])]
+
+
+def _value(value: float) -> str:
+    return width_label(value) if value < 10_000 else f"{value:,.0f}"
+
+
+def _spaced(values: Sequence[float], most: int = 9) -> list[float]:
+    """The values, thinned where their labels would overlap on a logarithmic axis."""
+    if not values:
+        return []
+    gap = math.log(values[-1] / values[0]) / most
+    kept: list[float] = []
+    for value in values:
+        if not kept or math.log(value / kept[-1]) >= gap:
+            kept.append(value)
+    return kept
+
+
+def _log_range(values: Sequence[float]) -> list[float] | None:
+    if not values:
+        return None
+    low, high = math.log10(values[0]), math.log10(values[-1])
+    margin = 0.06 * (high - low) or 0.3
+    return [low - margin, high + 3 * margin]  # the guides' labels stand at the right
+
+
+def trained_dot(at: float, value: float, run: Any, note: str = "", *, converged_only: bool = True) -> Dot:
+    """The number of a run with an outcome, which counts if it converged, or if training is no part of it."""
+    words = OUTCOME_WORDS[run.outcome]
+    why = words if converged_only and run.outcome != "converged" else ""
+    return Dot(at, value, run.seed, why, f"{note}<br>{words}" if note else words)
+
+
+# Below, what is left of an older way to say what is drawn: by a measure of the runs of points.
+
+
+def _change_note(run: Any) -> str:
+    return f"η = {number(run.learning_rate, 3)}<br>{OUTCOME_WORDS[run.outcome]}"
 
 
 @dataclass(frozen=True)
@@ -41,13 +376,9 @@ class Measure:
     note: Callable[[Any], str] = _change_note
     converged: Callable[[Any], bool] = lambda run: run.outcome == "converged"
 
-    def counts(self, run: Any) -> bool:
-        """Whether this run is part of means and exponents."""
-        return self.of(run) > 0 and (self.converged(run) or not self.converged_only)
-
 
 class SweepPoint(Protocol):
-    """A point of one width, and its runs with one output (or of one line of another kind)."""
+    """A point of one width, and its runs of one output (or of one line of another kind)."""
 
     @property
     def width(self) -> int: ...
@@ -58,24 +389,32 @@ class SweepPoint(Protocol):
 CHANGE = Measure("change", "ΔK", lambda run: run.sup_change)
 
 
+def line_of(
+    points: Sequence[SweepPoint], output: str, measure: Measure = CHANGE, style: Style = NO_STYLE, group: str = ""
+) -> Line:
+    """A measure of the runs of one output."""
+    dots = [
+        Dot(point.width, measure.of(run), run.seed, "" if counts else "did not converge", measure.note(run))
+        for point in points
+        for run in point.of(output)
+        for counts in [measure.converged(run) or not measure.converged_only]
+    ]
+    return Line(style, dots, group=group)
+
+
 def mean_change(point: SweepPoint, output: str, measure: Measure = CHANGE) -> Mean:
     """Mean over the seeds of ΔK = sup over t of ΔK(t), of the converged runs only, or of another measure."""
-    return mean([measure.of(run) for run in point.of(output) if measure.counts(run)])
+    return mean([dot.value for dot in line_of([point], output, measure).dots if dot.counts])
 
 
 def fitted(points: Sequence[SweepPoint], output: str, measure: Measure = CHANGE) -> PowerLaw | None:
     """The power law ΔK ∝ m^exponent through every run of this output that counts."""
-    runs = [(point.width, run) for point in points for run in point.of(output)]
-    return fit_power_law(
-        [width for width, _ in runs],
-        [measure.of(run) for _, run in runs],
-        usable=[measure.counts(run) for _, run in runs],
-    )
+    return line_of(points, output, measure).law
 
 
 def mean_line(points: Sequence[SweepPoint], output: str, measure: Measure = CHANGE) -> list[tuple[int, Mean]]:
     """(width, mean) of every point with runs that count."""
-    return [(point.width, average) for point in points if (average := mean_change(point, output, measure)).count]
+    return [(round(width), average) for width, average in line_of(points, output, measure).means]
 
 
 def add_sweep(
@@ -86,148 +425,19 @@ def add_sweep(
     measure: Measure = CHANGE,
     group: str = "",
 ) -> None:
-    """Seeds, mean, band of one standard error and fitted exponent of one output, in this style.
-
-    ``group`` ties them together in the legend; the output when empty.
-    """
-    line = mean_line(points, output, measure)
-    lower = [(m, max(a.value - a.standard_error, a.value * 1e-3)) for m, a in line if math.isfinite(a.standard_error)]
-    upper = [(m, a.value + a.standard_error) for m, a in line if math.isfinite(a.standard_error)]
-    if lower:
-        around = upper + lower[::-1]
-        figure.add_scatter(
-            x=[m for m, _ in around],
-            y=[value for _, value in around],
-            fill="toself",
-            fillcolor=style.band,
-            line={"width": 0},
-            mode="lines",
-            hoverinfo="skip",
-            legendgroup=group or output,
-            showlegend=False,
-            name=f"{style.title}, ± standard error",
-        )
-    runs = [(point.width, run) for point in points for run in point.of(output) if measure.of(run) > 0]
-    figure.add_scatter(
-        x=[width for width, _ in runs],
-        y=[measure.of(run) for _, run in runs],
-        mode="markers",
-        marker={
-            "color": style.color,
-            "size": 7,
-            "opacity": [SEED_OPACITY if measure.counts(run) else 0.9 for _, run in runs],
-            "symbol": [style.symbol if measure.counts(run) else style.symbol + "-open" for _, run in runs],
-        },
-        customdata=[[run.seed, measure.note(run)] for _, run in runs],
-        hovertemplate=f"{style.title}, seed %{{customdata[0]}}<br>m = %{{x:,}}<br>{measure.symbol} = %{{y:.3g}}<br>"
-        "%{customdata[1]}<extra></extra>",
-        legendgroup=group or output,
-        showlegend=not line,
-        name=f"{style.title}, single seeds",
-    )
-    if line:
-        figure.add_scatter(
-            x=[width for width, _ in line],
-            y=[average.value for _, average in line],
-            mode="lines+markers",
-            line={"color": style.color, "dash": style.dash, "width": 2.5},
-            marker={"color": style.color, "symbol": style.symbol, "size": 9},
-            customdata=[[_plus_minus(average), average.count] for _, average in line],
-            hovertemplate=f"{style.title}<br>m = %{{x:,}}<br>{measure.symbol} = %{{y:.3g}}%{{customdata[0]}}<br>"
-            f"mean of %{{customdata[1]}} {'converged ' * measure.converged_only}seeds<extra></extra>",
-            legendgroup=group or output,
-            name=_legend(style.title, fitted(points, output, measure)),
-        )
+    """Seeds, mean, band and fitted exponent of one output, in this style."""
+    add_line(figure, line_of(points, output, measure, style, group or output), Axis(""), measure.symbol)
 
 
 def add_guides(
-    figure: go.Figure, line: Sequence[tuple[int, Mean]], last: int, slopes: Sequence[float] = tuple(GUIDE_SLOPES)
+    figure: go.Figure, line: Sequence[tuple[int, Mean]], last: int, slopes: Sequence[float] = (-0.5, -1.0)
 ) -> None:
     """Dashed lines of these slopes from the first mean of a line to the width ``last``."""
-    first, start = line[0][0], line[0][1].value
-    for slope in slopes:
-        end = start * (last / first) ** slope
-        figure.add_scatter(
-            x=[first, last],
-            y=[start, end],
-            mode="lines+text",
-            text=["", "\u2002" + GUIDE_SLOPES[slope]],
-            textposition="middle right",
-            textfont={"color": GUIDE_COLOR, "size": FONT_SIZE},
-            line={"color": GUIDE_COLOR, "dash": "dash", "width": 1.3},
-            hoverinfo="skip",
-            showlegend=False,
-            name=f"slope {signed(slope, 1)}",
-        )
+    add_slopes(figure, line[0], last, slopes)
 
 
 def finish_sweep(
-    figure: go.Figure, widths: Sequence[int], x_title: str, y_title: str, values: Sequence[float]
+    figure: go.Figure, widths: Sequence[int], x_title: str, y_title: str, values: Sequence[float] = ()
 ) -> go.Figure:
-    """Log–log axes with ticks at the widths, for ``values``."""
-    ticks = _spaced(widths)
-    figure.update_xaxes(
-        type="log",
-        title=x_title,
-        tickvals=ticks,
-        ticktext=[width_label(width) for width in ticks],
-        range=_log_range(widths),
-    )
-    # One tick per decade, more where the values span less than a decade and a half.
-    dtick = 1 if values and max(values) / min(values) > 30 else "D2"
-    figure.update_yaxes(type="log", title=y_title, dtick=dtick, tickformat=".4~g")
-    return finish(figure)
-
-
-def finish(figure: go.Figure) -> go.Figure:
-    """Fonts, legend and height that all figures share."""
-    # uirevision keeps a zoom while points arrive; the legend below leaves the width to the data, also on a phone.
-    font = {"size": FONT_SIZE}
-    figure.update_xaxes(tickfont=font, title_font=font)
-    figure.update_yaxes(tickfont=font, title_font=font)
-    return figure.update_layout(
-        height=FIGURE_HEIGHT,
-        uirevision="keep",
-        hovermode="closest",
-        modebar={"color": GUIDE_COLOR},  # what is drawn by default is too pale to be seen on a projector
-        margin={"l": 8, "r": 8, "t": 28, "b": 8},
-        legend={
-            "orientation": "h",
-            # At the foot of the figure, however many rows it has: the axis and its title keep clear of it.
-            "yref": "container",
-            "yanchor": "bottom",
-            "y": 0,
-            "maxheight": 0.6,  # beyond, it scrolls
-            "x": 0,
-            "xanchor": "left",
-            "font": font,
-        },
-    )
-
-
-def _legend(title: str, law: PowerLaw | None) -> str:
-    return title if law is None else f"{title} ∝ m<sup>{signed(law.exponent)} ± {law.interval:.2f}</sup>"
-
-
-def _plus_minus(average: Mean) -> str:
-    return f" ± {average.standard_error:.2g}" if math.isfinite(average.standard_error) else ""
-
-
-def _spaced(widths: Sequence[int], most: int = 9) -> list[int]:
-    """The widths, thinned where their labels would overlap on a logarithmic axis."""
-    if not widths:
-        return []
-    gap = math.log(widths[-1] / widths[0]) / most
-    kept: list[int] = []
-    for width in widths:
-        if not kept or math.log(width / kept[-1]) >= gap:
-            kept.append(width)
-    return kept
-
-
-def _log_range(widths: Sequence[int]) -> list[float] | None:
-    if not widths:
-        return None
-    low, high = math.log10(widths[0]), math.log10(widths[-1])
-    margin = 0.06 * (high - low) or 0.3
-    return [low - margin, high + 3 * margin]  # the guides' labels stand at the right
+    """Log–log axes with ticks at the widths."""
+    return _finish(figure, widths, Axis(x_title), y_title, is_log=True)

@@ -1,17 +1,21 @@
-"""A figure as every page shows it: with its takeaway in words, a caption and the numbers behind it."""
+"""A chart as every page shows it: its figure, its words, a caption, its numbers, and what chooses between charts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import plotly.graph_objects as go
 import streamlit as st
 
-from dashboard.charts.style import CHART_CONFIG
-from dashboard.components.explain import explain
+from dashboard.charts.chart import Chart
+from dashboard.charts.numbers import width_label
+from dashboard.charts.readable import readable
+from dashboard.charts.style import CHART_CONFIG, output_title
+from dashboard.components.explain import explain, page_answers
 from dashboard.words.sentences import typeset
 
 T = TypeVar("T")
@@ -31,25 +35,86 @@ def shown_charts() -> Iterator[dict[str, go.Figure]]:
         _SHOWN.reset(token)
 
 
-def chart(
-    figure: go.Figure, key: str, alt: str, rows: Sequence[dict[str, object]], caption: Sequence[str] = ()
-) -> None:
-    """The figure, its caption, one sentence per entry, and its numbers as a table that opens on a click.
+def show_chart(page: str, chart: Chart) -> None:
+    """The heading, the figure, its caption, and its numbers as a table that opens on a click.
 
-    Args:
-        key: name of the chart in the session and of the files it saves.
-        alt: what the figure shows, as a sentence.
+    ``page.name`` is the key of the figure in the session, of its words, and of the files that it saves.
     """
+    key = f"{page}.{chart.name}"
+    if chart.heading:
+        st.subheader(chart.heading, anchor=False)
     shown = _SHOWN.get()
     if shown is not None:
-        shown[alt] = figure
+        shown[chart.takeaway] = chart.figure
     image = {"format": image_format(), "scale": 2, "filename": key.replace(".", "-")}
-    st.plotly_chart(figure, key=key, alt=alt, config={**CHART_CONFIG, "toImageButtonOptions": image})
-    for sentence in caption:
+    config = {**CHART_CONFIG, "toImageButtonOptions": image}
+    st.plotly_chart(chart.figure, key=key, alt=chart.takeaway, config=config)
+    for sentence in chart.caption:
         st.caption(typeset(sentence))
     explain(key)
     with st.expander("The numbers", icon=":material/table:"):
-        st.dataframe(list(rows), hide_index=True, alt=alt)
+        st.dataframe(readable(chart.rows), hide_index=True, alt=chart.takeaway)
+
+
+def show_in_pairs(page: str, charts: Sequence[Chart], *, with_answers: bool = True) -> None:
+    """Two charts per row, so that a phone shows them in their order; below the first two what the page shows."""
+    for first in range(0, len(charts), 2):
+        for column, each in zip(st.columns(2, gap="medium"), charts[first : first + 2], strict=False):
+            with column:
+                show_chart(page, each)
+        if first == 0 and with_answers:
+            page_answers(page)
+
+
+def chart(
+    figure: go.Figure, key: str, alt: str, rows: Sequence[dict[str, object]], caption: Sequence[str] = ()
+) -> None:
+    """The parts of a chart, for pages that do not yet put them together."""
+    page, _, name = key.partition(".")
+    show_chart(page, Chart(figure, alt, rows, caption, name))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of some options, to be chosen above the charts.
+
+    Attributes:
+        name: ``page.name`` is its key in the session.
+        words: an option as people read it.
+        pixels: width of the widget.
+        last: whether the last option is shown until a person chooses, else the first.
+    """
+
+    name: str
+    label: str
+    options: Sequence[Any]
+    words: Callable[[Any], str] = str
+    pixels: int = 130
+    last: bool = False
+
+
+def width_choice(points: Sequence[Any]) -> Choice:
+    """One of the widths that are finished, the largest at first."""
+    return Choice("width", "Width m", [point.width for point in points], lambda m: f"m = {width_label(m)}", last=True)
+
+
+def output_choice(outputs: Sequence[str], pixels: int = 190) -> Choice:
+    """One of the outputs that occur."""
+    return Choice("output", "Output φ", outputs, output_title, pixels)
+
+
+def choose(page: str, *parts: str | Choice) -> tuple[Any, ...]:
+    """What is chosen, in a row of choices with words between them."""
+    chosen = []
+    with st.container(horizontal=True, vertical_alignment="center"):
+        for part in parts:
+            if isinstance(part, str):
+                st.subheader(part, anchor=False, width="content")
+            else:
+                key = f"{page}.{part.name}"
+                found = chooser(part.label, part.options, part.words, key=key, pixels=part.pixels, last=part.last)
+                chosen.append(found)
+    return tuple(chosen)
 
 
 def chooser(

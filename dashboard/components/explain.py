@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from dashboard.words.glossary import glossary
-from dashboard.words.pages import FINITE, SEE, figure_words
+from dashboard.words.pages import CHANGES, FINITE, SEE, SHOWS, figure_words, says
 
 
 def explain(key: str) -> None:
@@ -21,6 +21,12 @@ def explain(key: str) -> None:
                 st.markdown(text)
                 if title == SEE:
                     _look_up(words.terms)
+
+
+def page_answers(page: str) -> None:
+    """What the page shows, beside what finite width changes."""
+    for column, heading in zip(st.columns(2, gap="medium"), (SHOWS, CHANGES), strict=True):
+        column.markdown(says(page, heading))
 
 
 def _look_up(terms: Sequence[str]) -> None:

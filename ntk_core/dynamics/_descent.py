@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import NDArray
 
-from ntk_core.dynamics._losses import Loss
-from ntk_core.dynamics._models import Model, NetworkModel
-from ntk_core.dynamics._optimizers import Optimizer
-from ntk_core.networks.architectures import Network, NetworkParams
+from ntk_core.dynamics._models import Model
+from ntk_core.dynamics._optimizers import Optimizer, Rate
 
-GRADIENT_DESCENT = Optimizer()
+LONGEST_STRETCH_S = 0.3  # between two looks at whether to stop
+Outcome = Literal["converged", "over-budget", "diverged", "finished"]
 
 
 class DescentState(NamedTuple):
@@ -24,7 +27,7 @@ class DescentState(NamedTuple):
     Attributes:
         trained: trained parameters w_t.
         step: t.
-        loss: the loss at w_{t-1} that the last step has seen, on its batch; infinite before the first step.
+        loss: the loss at w_{t-1} that the last step has seen, on its batch; the largest number before the first step.
         memory: what the optimizer remembers; empty for plain descent.
         order: of the samples in this epoch, (n,); empty for full batches.
     """
@@ -36,20 +39,19 @@ class DescentState(NamedTuple):
     order: Any = ()
 
 
-def start(trained: Any) -> DescentState:
-    """The state of plain descent before the first step; ``trained`` is handed over (its buffers are reused)."""
+def start(model: Model, optimizer: Optimizer, trained: Any, num_samples: int) -> DescentState:
+    """The state before the first step; ``trained`` is handed over (its buffers are reused)."""
     # Full types from the start, the same as those that a step gives back, so that one compilation serves all stretches.
-    return DescentState(trained, jnp.zeros((), jnp.int32), jnp.full((), jnp.inf, jnp.result_type(float)))
-
-
-def start_with(model: Model, optimizer: Optimizer, trained: Any, num_samples: int) -> DescentState:
-    """The state before the first step of any optimizer; ``trained`` is handed over."""
-    memory = optimizer.memory(model.pack(trained))
     order = () if optimizer.batch_size is None else jnp.arange(num_samples, dtype=jnp.int32)
-    return start(trained)._replace(memory=memory, order=order)
+    dtype = jnp.result_type(float)
+    largest = jnp.full((), jnp.finfo(dtype).max, dtype)
+    memory = jax.eval_shape(lambda w: optimizer.memory(model.pack(w)), trained)
+    if jax.tree.leaves(memory):  # else nothing is packed for it
+        memory = optimizer.memory(model.pack(trained))
+    return DescentState(trained, jnp.zeros((), jnp.int32), largest, memory, order)
 
 
-@partial(jax.jit, static_argnums=(0, 1), donate_argnums=(2,))
+@partial(jax.jit, static_argnums=(0, 1), static_argnames="together", donate_argnums=2)
 def advance(
     model: Model,
     optimizer: Optimizer,
@@ -57,26 +59,50 @@ def advance(
     fixed: Any,
     x: Array,
     y: Array,
-    key: Array,
-    rate: Array | float,
+    rate: Rate,
     until_step: Array | int,
     threshold: Array | float = -jnp.inf,
+    *,
+    key: Array | None = None,
+    batches: Array | None = None,
+    together: bool = False,
 ) -> DescentState:
     """Steps of ``optimizer`` until ``until_step``, or until the loss is at most ``threshold`` or not finite.
 
     The stretch has a dynamic length, so that one compilation serves all of a run. ``state`` is donated. Batches depend
-    on ``key`` and the step alone: models that are trained side by side see the same ones.
+    on ``key`` and the step alone, or are the rows of ``batches``, one for each step: models that are trained side by
+    side see the same ones. ``together``: ``state``, ``fixed``, ``rate`` and ``threshold`` have a leading axis of seeds.
     """
+
+    def one(state: DescentState, fixed: Any, rate: Rate, threshold: Array | float) -> DescentState:
+        return _steps(model, optimizer, state, fixed, x, y, rate, until_step, threshold, key, batches)
+
+    return over_seeds(one, state, fixed, rate, threshold) if together else one(state, fixed, rate, threshold)
+
+
+def _steps(
+    model: Model,
+    optimizer: Optimizer,
+    state: DescentState,
+    fixed: Any,
+    x: Array,
+    y: Array,
+    rate: Rate,
+    until_step: Array | int,
+    threshold: Array | float,
+    key: Array | None,
+    batches: Array | None,
+) -> DescentState:
     num_samples, batch = x.shape[0], optimizer.batch_size
     loss_and_gradient = model.loss_and_gradient(fixed, x, y)
 
     def goes_on(state: DescentState) -> Array:
-        first = state.step == 0
-        return (state.step < until_step) & (first | ((state.loss > threshold) & jnp.isfinite(state.loss)))
+        return (state.step < until_step) & (state.loss > threshold) & jnp.isfinite(state.loss)
 
     def step(state: DescentState) -> DescentState:
-        order, rows = state.order, None
+        order, rows = state.order, None if batches is None else batches[state.step]
         if batch is not None and batch < num_samples:
+            assert key is not None
             per_epoch = num_samples // batch
             position = state.step % per_epoch
             order = jax.lax.cond(
@@ -93,24 +119,119 @@ def advance(
     return last._replace(trained=model.unpack(last.trained))
 
 
-def descend(
-    net: Network,
-    loss: Loss,
-    state: DescentState,
-    fixed: NetworkParams,
-    x: Array,
-    y: Array,
-    rate: Array | float,
-    until_step: Array | int,
-    threshold: Array | float,
-) -> DescentState:
-    """w_{t+1} = w_t − η ∇L(w_t) until ``until_step``, or until the loss is at most ``threshold`` or not finite."""
-    return advance(
-        NetworkModel(net, loss), GRADIENT_DESCENT, state, fixed, x, y, jax.random.key(0), rate, until_step, threshold
-    )
+def over_seeds(one: Callable[..., Any], *batched: Any) -> Any:
+    """``one`` for each seed; a single one goes without ``vmap``, whose batch of one some operations pay for."""
+    if jax.tree.leaves(batched)[0].shape[0] > 1:
+        return jax.vmap(one)(*batched)
+    return jax.tree.map(lambda leaf: leaf[None], one(*jax.tree.map(lambda leaf: leaf[0], batched)))
 
 
 def record_steps(max_steps: int, num_records: int) -> list[int]:
     """Increasing steps at which to look, from 1 to ``max_steps``, evenly spaced on a logarithmic axis."""
     grid = np.geomspace(1, max_steps, min(num_records, max_steps))
     return sorted({round(step) for step in grid} | {max_steps})
+
+
+class Descent:
+    """A model on its way down: where it is, and what its losses were when somebody looked.
+
+    Args:
+        trained: w₀, handed over.
+        fixed: what training does not move, see :class:`Model`.
+        rate: η; one for all weights, for each layer by its name, or (together) for each seed.
+        threshold: the loss at which the model has converged; none for None.
+        key, batches: see :func:`advance`.
+        together: the seeds of one network at once: ``trained``, ``fixed`` and ``rate`` have a leading axis.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        optimizer: Optimizer,
+        trained: Any,
+        fixed: Any,
+        x: Array,
+        y: Array,
+        rate: Rate,
+        *,
+        threshold: float | None = None,
+        key: Array | None = None,
+        batches: Array | None = None,
+        together: bool = False,
+    ):
+        self.model, self.optimizer, self.fixed, self.x, self.y = model, optimizer, fixed, x, y
+        self.rate, self.threshold, self._together = rate, threshold, together
+        self._order = {"key": key if optimizer.batch_size else None, "batches": batches}
+        first = partial(start, model, optimizer, num_samples=len(x))
+        self.state: DescentState = (jax.vmap(first) if together else first)(trained)
+        self._losses: list[NDArray[np.float64]] = []
+
+    @property
+    def steps(self) -> NDArray[np.int64]:
+        """t of each seed, (S,)."""
+        return np.asarray(self.state.step, np.int64).reshape(-1)
+
+    @property
+    def is_done(self) -> NDArray[np.bool_]:
+        """Whether there is nothing left to train when last looked, for each seed: diverged, or at the threshold."""
+        losses = self._losses[-1]
+        return ~np.isfinite(losses) | (losses <= (-math.inf if self.threshold is None else self.threshold))
+
+    def note(self, losses: Array) -> None:
+        """The losses at w_t, a scalar, or (S,) together."""
+        # The loop goes on from these: where the step just taken rose above the threshold again, it is not the end.
+        self.state = self.state._replace(loss=losses)
+        self._losses.append(np.asarray(losses, np.float64).reshape(-1))
+
+    def advance(self, until: int, *, to_threshold: bool) -> None:
+        """Steps up to ``until`` or, where asked for, to the threshold; returns before the device has finished."""
+        threshold: Any = self.threshold if to_threshold and self.threshold is not None else -math.inf
+        if self._together:
+            threshold = np.where(self.is_done, math.inf, threshold).astype(self.state.loss.dtype)
+        self.state = advance(
+            self.model, self.optimizer, self.state, self.fixed, self.x, self.y, self.rate, until, threshold,
+            together=self._together, **self._order,
+        )  # fmt: skip
+
+    def outcomes(self) -> list[Outcome]:
+        """How it ended for each seed, by the losses when first and last looked."""
+        return [_outcome(*ends, self.threshold) for ends in zip(self._losses[0], self._losses[-1], strict=True)]
+
+
+def _outcome(first: float, last: float, threshold: float | None) -> Outcome:
+    if threshold is not None and last <= threshold:
+        return "converged"
+    if not (math.isfinite(last) and last <= first):
+        return "diverged"
+    return "finished" if threshold is None else "over-budget"
+
+
+def stretches(
+    descents: Sequence[Descent], record: Callable[[int], None], records: Sequence[int], *, to_threshold: bool = False
+) -> Iterator[int]:
+    """Trains all side by side, and yields the step reached, several times a second; stop by leaving the loop.
+
+    ``record`` looks at the models and notes their losses: before this is begun, and here at every step of ``records``
+    until all are done. With ``to_threshold`` models stop at the step whose loss has crossed their threshold, and are
+    looked at there; where it rises again with the next step, they go on to the next of ``records``.
+    """
+    step, pace = 0, 1
+    for until in records:
+        if all(each.is_done.all() for each in descents):
+            return
+        stops = to_threshold
+        while step < until:
+            began, goal = time.monotonic(), min(until, step + pace)
+            for each in descents:
+                each.advance(goal, to_threshold=stops)
+            reached = max(int(each.steps.max()) for each in descents)  # waits for the device
+            spent = max(time.monotonic() - began, 1e-4)
+            # The first stretch compiles: it says nothing about the pace.
+            pace = min(2 * pace, 1 + int((goal - step) * LONGEST_STRETCH_S / spent)) if step else 8
+            step = goal if reached == goal else until
+            if step == until:
+                record(step)
+                behind = [each.steps[~each.is_done & (each.steps < until)] for each in descents]
+                if stops and (left := np.concatenate(behind)).size:
+                    step, stops = int(left.min()), False
+            yield step

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ntk_core.dynamics._descent import Outcome
+
 FloatArray = NDArray[np.float64]
-Outcome = Literal["converged", "over-budget", "diverged", "finished"]
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -18,17 +19,6 @@ from ntk_core.networks.architectures import merge
 TrainedModel = NetworkModel | CallableModel
 
 
-class _Row(NamedTuple):
-    """One record; the fields are those of KernelPath."""
-
-    change: float
-    smallest: float
-    largest: float
-    pre_output_smallest: float
-    pre_output_change: float
-    layer_change: dict[str, float]
-
-
 class FollowedKernel:
     """Kernels of the net's output φ on ``x`` at each record, compared with the first one."""
 
@@ -36,7 +26,7 @@ class FollowedKernel:
         self.model, self.fixed, self.x = model, fixed, x
         self._first: dict[str, FloatArray] = {}
         self._first_pre: FloatArray | None = None
-        self._rows: list[_Row] = []
+        self._rows: list[dict[str, Any]] = []
 
     def record(self, trained: Any) -> None:
         """Note the kernel at these parameters."""
@@ -49,38 +39,35 @@ class FollowedKernel:
         now = {name: np.asarray(part, np.float64) for name, part in parts.items()}
         self._first = self._first or now
         first, total = (np.asarray(sum(each.values())) for each in (self._first, now))
-        norm = float(np.linalg.norm(first))
         spectrum = eigenvalues(total)
         pre = total if output == "linear" else np.asarray(sum(pre_parts.values()), np.float64)
         self._first_pre = pre if self._first_pre is None else self._first_pre
         pre_spectrum = spectrum if output == "linear" else eigenvalues(pre)
-        self._rows.append(
-            _Row(
-                change=float(np.linalg.norm(total - first)) / norm,
-                smallest=float(spectrum[-1]),
-                largest=float(spectrum[0]),
-                pre_output_smallest=float(pre_spectrum[-1]),
-                pre_output_change=float(np.linalg.norm(pre - self._first_pre) / np.linalg.norm(self._first_pre)),
-                layer_change={
-                    name: float(np.linalg.norm(part - self._first[name])) / norm
-                    for name, part in now.items()
-                    if isinstance(self.model, NetworkModel)
-                },
-            )
-        )
+        moved = {name: _share(part - self._first[name], first) for name, part in now.items()}
+        self._rows.append({
+            "change": _share(total - first, first),
+            "smallest": spectrum[-1],
+            "largest": spectrum[0],
+            "pre_output_smallest": pre_spectrum[-1],
+            "pre_output_change": _share(pre - self._first_pre, self._first_pre),
+            "layer_change": moved if isinstance(self.model, NetworkModel) else {},
+        })  # fmt: skip
 
     def path(self) -> KernelPath:
         """All records so far."""
-        change, smallest, largest, pre_output_smallest, pre_output_change, layers = zip(*self._rows, strict=True)
+        columns: dict[str, Any] = {name: [row[name] for row in self._rows] for name in self._rows[0]}
+        layers = columns.pop("layer_change")
         return KernelPath(
-            change=np.array(change),
-            smallest=np.array(smallest),
-            largest=np.array(largest),
-            pre_output_smallest=np.array(pre_output_smallest),
-            pre_output_change=np.array(pre_output_change),
+            **{name: np.asarray(column) for name, column in columns.items()},
             layer_change={name: np.array([row[name] for row in layers]) for name in layers[0]},
             num_points=len(self.x),
         )
+
+
+def _share(part: FloatArray, whole: FloatArray) -> float:
+    """‖part‖_F / ‖whole‖_F; NaN where there is no kernel at all."""
+    norm = float(np.linalg.norm(whole))
+    return float(np.linalg.norm(part)) / norm if norm else math.nan
 
 
 def pre_output_kernel(model: TrainedModel, trained: Any, fixed: Any, x1: Array, x2: Array) -> Array:

@@ -5,17 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import jax
-import jax.numpy as jnp
 from jax import Array
 
+from ntk_core.dynamics.choices import LOSSES
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import output_function
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.settings.vocabulary import LOSSES
-
-# max of the second derivative of one sample's loss in the model's outputs F.
-_CURVATURES = {"square": 1.0, "cross-entropy": 0.5, "logistic": 0.25}
 
 
 @dataclass(frozen=True)
@@ -34,7 +29,7 @@ class Loss:
     linear output that shares its parameters (Liu, Zhu & Belkin 2020, Eq. 46), and square for any other φ (Eq. 47).
 
     Raises:
-        InvalidInput: for a kind that is not in ``ntk_core.settings.vocabulary.LOSSES``.
+        InvalidInput: for a kind that is not in ``ntk_core.dynamics.choices.LOSSES``.
     """
 
     output: str
@@ -62,16 +57,13 @@ class Loss:
 
     def of_model(self, outputs: Array, y: Array) -> Array:
         """The mean loss, a scalar, as a function of F, (n, C)."""
-        if self.kind == "cross-entropy":
-            return -jnp.mean(jnp.sum(jax.nn.log_softmax(outputs) * y, axis=-1))
-        if self.kind == "logistic":
-            return jnp.mean(jnp.sum(jax.nn.softplus(-y * outputs), axis=-1))
-        return 0.5 * jnp.mean(jnp.sum((outputs - y) ** 2, axis=-1))
+        loss: Array = LOSSES[self.kind].mean(outputs, y)
+        return loss
 
     @property
     def model_curvature(self) -> float:
         """Bound of the second derivative of one sample's loss in F: 1, ½ (cross-entropy) or ¼ (logistic)."""
-        return _CURVATURES[self.kind]
+        return LOSSES[self.kind].curvature
 
     @property
     def curvature(self) -> float:

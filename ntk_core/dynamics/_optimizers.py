@@ -1,27 +1,29 @@
-"""Update rules by name, with the largest rate at which a linear model stays stable under them."""
+"""How a gradient becomes a step, with the largest rate at which a linear model stays stable under it."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import optax
 from jax import Array
 
+from ntk_core.dynamics.choices import METHODS, Method
 from ntk_core.errors import InvalidInput
-from ntk_core.settings.vocabulary import OPTIMIZERS
 
 MAX_RATE = 1e6
+Rate: TypeAlias = Array | float | dict[str, Array]  # one for all weights, or one for each layer
 
 
 @dataclass(frozen=True)
 class Optimizer:
-    """How a gradient becomes a step; the rate η is given apart, so that one compilation serves all rates.
+    """w ← w − η d with a direction d made of the gradients; η is given apart, so that one compilation serves all rates.
 
     Attributes:
-        name: ``"gradient-descent"``, ``"sgd"``, ``"momentum"`` or ``"adam"``.
+        name: one of ``ntk_core.dynamics.choices.METHODS``, or any ``optax.GradientTransformation``, whose updates,
+            its own rate included, are then multiplied by η.
         momentum: μ of ``momentum``: v ← μ v + ∇L, w ← w − η v.
         batch_size: samples of a step, drawn without replacement within an epoch; all of them where left out.
             ``sgd`` needs it, ``gradient-descent`` refuses it.
@@ -30,42 +32,52 @@ class Optimizer:
         InvalidInput: for an unknown name, a momentum outside [0, 1), or a batch size that does not suit the name.
     """
 
-    name: str = "gradient-descent"
+    name: str | optax.GradientTransformation = "gradient-descent"
     momentum: float = 0.9
     batch_size: int | None = None
 
     def __post_init__(self) -> None:
-        if self.name not in OPTIMIZERS:
-            raise InvalidInput("optimizer", self.name, "one of " + ", ".join(OPTIMIZERS))
+        if not (isinstance(self.name, optax.GradientTransformation) or self.name in METHODS):
+            allowed = "one of " + ", ".join(METHODS) + ", or an optax.GradientTransformation"
+            raise InvalidInput("optimizer", self.name, allowed)
         if not 0 <= self.momentum < 1:
             raise InvalidInput("momentum", self.momentum, "a number from 0 to below 1")
-        if self.name == "gradient-descent" and self.batch_size is not None:
-            raise InvalidInput("batch_size", self.batch_size, "none with gradient-descent, which takes all samples")
-        if self.name == "sgd" and self.batch_size is None:
-            raise InvalidInput("batch_size", None, "a number of samples with sgd")
+        if self._method.batches == "never" and self.batch_size is not None:
+            raise InvalidInput("batch_size", self.batch_size, f"none with {self.name}, which takes all samples")
+        if self._method.batches == "always" and self.batch_size is None:
+            raise InvalidInput("batch_size", None, f"a number of samples with {self.name}")
         if self.batch_size is not None and self.batch_size < 1:
             raise InvalidInput("batch_size", self.batch_size, "an integer, at least 1")
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether a step is −η times the gradient, and nothing is remembered."""
-        return self.name in ("gradient-descent", "sgd")
+    @classmethod
+    def of(cls, given: Optimizer | str | optax.GradientTransformation) -> Optimizer:
+        """The optimizer itself, or the one of this name or transformation."""
+        return given if isinstance(given, cls) else cls(given)
 
     @property
     def is_linear(self) -> bool:
         """Whether steps are linear in the gradients, so that a linear model can be followed through its kernel."""
-        return self.name != "adam"
+        return self._method.is_linear
+
+    @property
+    def has_own_rate(self) -> bool:
+        """Whether the steps of a transformation have a rate already, which is then multiplied."""
+        return not isinstance(self.name, str)
 
     def memory(self, trained: Any) -> Any:
         """What the optimizer remembers before the first step."""
-        return () if self.is_plain else self._transformation(1.0).init(trained)
+        return self._direction.init(trained)
 
-    def move(self, trained: Any, gradient: Any, memory: Any, rate: Array | float) -> tuple[Any, Any]:
+    def move(self, trained: Any, gradient: Any, memory: Any, rate: Rate) -> tuple[Any, Any]:
         """(parameters after one step, what is remembered then)."""
-        if self.is_plain:
-            return jax.tree.map(lambda w, g: w - rate * g, trained, gradient), memory
-        updates, memory = self._transformation(rate).update(gradient, memory, trained)
-        return jax.tree.map(lambda w, u: w + u, trained, updates), memory
+        direction, memory = self._direction.update(gradient, memory, trained)
+        if not isinstance(rate, dict):
+            return jax.tree.map(lambda w, d: w - rate * d, trained, direction), memory
+        moved = {
+            name: jax.tree.map(lambda w, d, name=name: w - rate[name] * d, trained[name], direction[name])
+            for name in trained
+        }
+        return moved, memory
 
     def stable_rate(self, largest_eigenvalue: float, num_samples: int, curvature: float) -> float | None:
         """2n / (β λ_max), and (1 + μ) times that with momentum: the linear model diverges above; None for Adam.
@@ -74,14 +86,19 @@ class Optimizer:
         """
         if not self.is_linear:
             return None
-        factor = 1 + self.momentum if self.name == "momentum" else 1.0
         scale = curvature * largest_eigenvalue
-        return factor * 2 * num_samples / scale if scale > 0 else math.inf
+        return self._method.stable_factor(self.momentum) * 2 * num_samples / scale if scale > 0 else math.inf
 
-    def _transformation(self, rate: Array | float) -> optax.GradientTransformation:
-        if self.name == "momentum":
-            return optax.sgd(rate, momentum=self.momentum)
-        return optax.adam(rate)
+    @property
+    def _method(self) -> Method:
+        if isinstance(self.name, str):
+            return METHODS[self.name]
+        steps = optax.chain(self.name, optax.scale(-1.0))
+        return Method("", "", "", direction=lambda _: steps, is_linear=False, batches="if asked")
+
+    @property
+    def _direction(self) -> optax.GradientTransformation:
+        return self._method.direction(self.momentum)
 
 
 def check_rate(rate: float, field: str = "learning_rate") -> float:

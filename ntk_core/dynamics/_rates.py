@@ -37,7 +37,7 @@ def largest_eigenvalue(kernel: Array | np.ndarray) -> float:
     matrix = kernel_matrix(kernel)
     if not np.isfinite(matrix).all():
         return math.nan
-    if len(matrix) < 3:
+    if len(matrix) < 3 or not matrix.any():  # Lanczos iterations need a direction to start from
         return float(np.linalg.eigvalsh(matrix)[-1])
     return float(eigsh(matrix, k=1, which="LA", v0=np.ones(len(matrix)), return_eigenvectors=False)[0])
 
@@ -46,9 +46,10 @@ def auto_learning_rate(kernel: Array, loss: Loss) -> float:
     """η = ¼ · 2n / (β λ_max(K)): a quarter of the largest rate at which the linearized model does not diverge.
 
     ``kernel`` is the kernel of the pre-outputs f at w₀, (n, n, C, C); β bounds the curvature of one sample's loss in f.
-    The quarter is our choice: it leaves room for kernels that grow during training.
+    The quarter is our choice: it leaves room for kernels that grow during training. Infinite where K is 0.
     """
-    return AUTO_RATE_SHARE * 2 * kernel.shape[0] / (loss.curvature * largest_eigenvalue(kernel))
+    scale = loss.curvature * largest_eigenvalue(kernel)
+    return AUTO_RATE_SHARE * 2 * kernel.shape[0] / scale if scale else math.inf
 
 
 def adam_rate(model: Model, origin: Origin, x: Array) -> float:

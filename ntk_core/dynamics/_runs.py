@@ -1,4 +1,4 @@
-"""One model in training: its state, and what is noted of it at each record."""
+"""What is noted of a model at each record of its training, and the points at which it is looked at."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from jax import Array
 from jax.typing import ArrayLike
 from numpy.typing import NDArray
 
-from ntk_core.dynamics._descent import advance, start_with
-from ntk_core.dynamics._history import FloatArray, Outcome, Path
+from ntk_core.dynamics._descent import Descent
+from ntk_core.dynamics._history import FloatArray, Path
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._models import KernelModel, Model, Origin
-from ntk_core.dynamics._optimizers import Optimizer
 from ntk_core.errors import InvalidInput
 
 
@@ -89,115 +88,56 @@ class _Look(NamedTuple):
     gradient_norm: Array
 
 
-class _Row(NamedTuple):
-    """One record; the fields are those of Path."""
-
-    outputs: FloatArray
-    test_outputs: FloatArray
-    loss: float
-    test_loss: float
-    accuracy: float
-    test_accuracy: float
-    distance: float
-    largest_distance: float
-    gradient_norm: float
-
-
 class Run:
-    """A model, its state and its records. ``tangent`` is the model that a :class:`KernelModel` is the linear model of,
-    if it is one of finite width."""
+    """A model on its way, and what is noted of it at each record.
 
-    def __init__(
-        self,
-        model: Model,
-        optimizer: Optimizer,
-        trained: Any,
-        fixed: Any,
-        points: Points,
-        origin: Origin | None,
-        tangent: Model | None = None,
-    ):
-        self.model, self.optimizer, self.fixed, self.points = model, optimizer, fixed, points
-        self.origin, self.tangent = origin, tangent
-        self.state = start_with(model, optimizer, trained, len(points.x))
-        self.last_finite_step: int | None = None  # known once the run has diverged
+    ``tangent`` is the model that a :class:`KernelModel` is the linear model of, if it is one of finite width.
+    """
+
+    def __init__(self, descent: Descent, points: Points, origin: Origin | None, tangent: Model | None = None):
+        self.descent, self.points, self.origin, self.tangent = descent, points, origin, tangent
         self.last_outputs: dict[str, FloatArray] = {}
-        self._rows: list[_Row] = []
-
-    @property
-    def is_finite(self) -> bool:
-        """Whether every loss so far was a finite number."""
-        return self.last_finite_step is None
-
-    def done(self, threshold: float | None) -> bool:
-        """Whether nothing is left to train: diverged, or down to the threshold at the last record."""
-        return not self.is_finite or (threshold is not None and self._rows[-1].loss <= threshold)
-
-    def advance(self, until: int, key: Array, rate: float) -> None:
-        """Steps up to ``until``, unless the run has diverged; returns before the device has finished."""
-        if self.is_finite:
-            self.state = advance(
-                self.model, self.optimizer, self.state, self.fixed, self.points.x, self.points.y, key, rate, until
-            )
-
-    def wait(self) -> None:
-        """Until the steps are taken; notes a divergence."""
-        if self.is_finite and int(self.state.step) and not math.isfinite(float(self.state.loss)):
-            # The last step saw the loss at the parameters before it, and that was not finite.
-            self.last_finite_step = max(0, int(self.state.step) - 2)
+        self._last_finite_step: int | None = None  # known once the run has diverged
+        self._rows: list[dict[str, Any]] = []
 
     def record(self) -> None:
         """Note outputs, losses, accuracies and distances now."""
-        look = self._look()
+        look, points, loss_of = self._look(), self.points, self.descent.model.loss
         outputs, test_outputs = np.asarray(look.outputs, np.float64), np.asarray(look.test_outputs, np.float64)
-        loss = float(_loss(self.model.loss, look.outputs, self.points.y))
-        if self.is_finite and not math.isfinite(loss):
-            self.last_finite_step = max(0, int(self.state.step) - 1)
-        if not self.is_finite:
-            outputs, test_outputs, loss = np.full_like(outputs, np.nan), np.full_like(test_outputs, np.nan), math.nan
-        has_test = len(test_outputs) > 0
+        loss = _loss(loss_of, look.outputs, points.y)
+        step, seen = int(self.descent.steps[0]), float(self.descent.state.loss)
+        if self._last_finite_step is None and not (math.isfinite(loss) and math.isfinite(seen)):
+            # The last step saw the loss at the parameters before it.
+            self._last_finite_step = max(0, step - (1 if math.isfinite(seen) else 2))
+        if self._last_finite_step is not None:
+            outputs, test_outputs = np.full_like(outputs, np.nan), np.full_like(test_outputs, np.nan)
+            loss = jnp.full_like(loss, jnp.nan)
+        self.descent.note(loss)
         self.last_outputs = {"train": outputs, "test": test_outputs}
-        self._rows.append(
-            _Row(
-                outputs[self.points.followed],
-                test_outputs[self.points.followed_test],
-                loss,
-                float(_loss(self.model.loss, look.test_outputs, self.points.y_test)) if has_test else math.nan,
-                _accuracy(outputs, np.asarray(self.points.y)),
-                _accuracy(test_outputs, np.asarray(self.points.y_test)),
-                float(look.distance),
-                float(look.largest_distance),
-                float(look.gradient_norm),
-            )
-        )
+        self._rows.append({
+            "outputs": outputs[points.followed],
+            "test_outputs": test_outputs[points.followed_test],
+            "loss": float(loss),
+            "test_loss": float(_loss(loss_of, look.test_outputs, points.y_test)) if len(test_outputs) else math.nan,
+            "accuracy": _accuracy(outputs, np.asarray(points.y)),
+            "test_accuracy": _accuracy(test_outputs, np.asarray(points.y_test)),
+            "distance": float(look.distance),
+            "largest_distance": float(look.largest_distance),
+            "gradient_norm": float(look.gradient_norm),
+        })  # fmt: skip
 
-    def path(self, steps: Sequence[int], threshold: float | None) -> Path:
+    def path(self, last_step: int) -> Path:
         """All records so far."""
-        columns: dict[str, Any] = {
-            name: np.asarray(column, np.float64)
-            for name, column in zip(_Row._fields, zip(*self._rows, strict=True), strict=True)
-        }
-        return Path(**columns, outcome=self._outcome(threshold), last_finite_step=self._last_finite(steps))
-
-    def _last_finite(self, steps: Sequence[int]) -> int:
-        return steps[-1] if self.last_finite_step is None else self.last_finite_step
-
-    def _outcome(self, threshold: float | None) -> Outcome:
-        first, last = self._rows[0].loss, self._rows[-1].loss
-        if threshold is not None and last <= threshold:
-            return "converged"
-        if not (self.is_finite and last <= first):
-            return "diverged"
-        return "finished" if threshold is None else "over-budget"
+        columns: dict[str, Any] = {name: np.asarray([row[name] for row in self._rows]) for name in self._rows[0]}
+        last_finite = last_step if self._last_finite_step is None else self._last_finite_step
+        return Path(**columns, outcome=self.descent.outcomes()[0], last_finite_step=last_finite)
 
     def _look(self) -> _Look:
-        if isinstance(self.model, KernelModel):
-            return _look_through_kernel(
-                self.model, self.tangent, self.state.trained, self.fixed, self.origin, self.points.x, self.points.y
-            )
-        return _look_at_weights(
-            self.model, self.state.trained, self.fixed, self.origin, self.points.x, self.points.y, self.points.x_test
-        )
+        model, points = self.descent.model, self.points
+        of, where = (self.descent.state.trained, self.descent.fixed, self.origin), (points.x, points.y)
+        if isinstance(model, KernelModel):
+            return _look_through_kernel(model, self.tangent, *of, *where)
+        return _look_at_weights(model, *of, *where, points.x_test)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jax import Array
 from jax.typing import ArrayLike
 
-from ntk_core.dynamics._descent import record_steps
-from ntk_core.dynamics._history import Difference, Path, TrainingHistory
+from ntk_core.dynamics._descent import Descent, record_steps, stretches
+from ntk_core.dynamics._history import Difference, TrainingHistory
 from ntk_core.dynamics._kernel_path import FollowedKernel, pre_output_kernel, pre_outputs
 from ntk_core.dynamics._linearize import Apply
 from ntk_core.dynamics._losses import Loss
@@ -21,6 +21,7 @@ from ntk_core.dynamics._models import (
     CallableModel,
     KernelAndStart,
     KernelModel,
+    Model,
     NetworkModel,
     Origin,
     TangentModel,
@@ -32,7 +33,6 @@ from ntk_core.errors import InvalidInput
 from ntk_core.kernels import infinite_width_ntk, split_inexact, through_output
 from ntk_core.networks.architectures import Network
 
-LONGEST_STRETCH_S = 0.3  # between two looks at whether to stop
 MAX_KERNEL_ROWS = 900  # n·C of a kernel whose spectrum is taken at every record
 MAX_KERNEL_MODEL_ROWS = 3000  # n·C up to which the linear model is followed through its kernel
 LINEAR_ROUTES = ("auto", "kernel", "weights")
@@ -49,9 +49,9 @@ class Training:
         x, y: training inputs (n, *input_shape) and targets (n, C).
         loss: a :class:`Loss`, or the name of one, of the network's output; by default cross-entropy for softmax and
             square for any other output.
-        optimizer: an :class:`Optimizer` or the name of one.
+        optimizer: an :class:`Optimizer`, the name of one, or any ``optax.GradientTransformation``.
         learning_rate: η, or ``"auto"``: a quarter of the stable rate; for Adam the rate whose first step moves no
-            output by more than 0.05.
+            output by more than 0.05; 1 for a transformation, which has a rate of its own.
         rate_factor: multiplies the learning rate, given or automatic.
         max_steps, num_records: records are taken at w₀ and on a logarithmic grid of steps.
         loss_threshold: training ends at the record where every model has come down to it, or diverged.
@@ -77,7 +77,7 @@ class Training:
         y: ArrayLike,
         *,
         loss: Loss | str | None = None,
-        optimizer: Optimizer | str = "gradient-descent",
+        optimizer: Optimizer | str | optax.GradientTransformation = "gradient-descent",
         learning_rate: float | str = "auto",
         rate_factor: float = 1.0,
         max_steps: int = 1000,
@@ -96,7 +96,7 @@ class Training:
     ):
         self.points = Points.of(x, y, x_test, y_test, followed, followed_test)
         n, num_outputs = self.points.y.shape
-        self.optimizer = Optimizer(optimizer) if isinstance(optimizer, str) else optimizer
+        self.optimizer = Optimizer.of(optimizer)
         if self.optimizer.batch_size is not None and self.optimizer.batch_size > n:
             raise InvalidInput("batch_size", self.optimizer.batch_size, f"at most {n}, the number of samples")
         if max_steps < 1:
@@ -105,6 +105,7 @@ class Training:
             raise InvalidInput("linear_route", linear_route, "one of " + ", ".join(LINEAR_ROUTES))
         self.threshold = loss_threshold
         self.records = record_steps(max_steps, num_records)
+        self.steps: list[int] = []
         self.key = jax.random.key(0) if key is None else key
         self.net = net
         output = net.output if isinstance(net, Network) else "linear"
@@ -121,41 +122,23 @@ class Training:
         )
         self.learning_rate = check_rate(rate_factor, "rate_factor") * self._rate(learning_rate, pre_kernel[:n])
 
-        trained = jax.tree.map(jnp.copy, self.origin.trained)
-        self.runs = {"network": Run(self.model, self.optimizer, trained, self.origin.fixed, self.points, self.origin)}
+        self.runs = {"network": self._run(self.model, self._copy(), self.origin.fixed, self.origin)}
         if linearized:
             self.runs["linearized"] = self._linear_run(linear_route, at_start)
         if infinite_width:
             self.runs["infinite"] = self._infinite_run(at_start.start)
         rows = min(n, num_kernel_points or max(1, MAX_KERNEL_ROWS // num_outputs))
         self.kernel = FollowedKernel(self.model, self.origin.fixed, self.points.x[:rows]) if kernels else None
-        self.steps: list[int] = []
         self._differences: dict[str, list[tuple[float, float]]] = {"train": [], "test": []}
         self._record(0)
 
     def stretches(self) -> Iterator[int]:
         """Trains, and yields the step reached, several times a second; stop by leaving the loop."""
-        step, pace = 0, 1
-        for until in self.records:
-            if all(run.done(self.threshold) for run in self.runs.values()):
-                return
-            while step < until:
-                began, goal = time.monotonic(), min(until, step + pace)
-                for run in self.runs.values():
-                    run.advance(goal, self.key, self.learning_rate)
-                for run in self.runs.values():
-                    run.wait()
-                spent = max(time.monotonic() - began, 1e-4)
-                # The first stretch compiles: it says nothing about the pace.
-                pace = min(2 * pace, 1 + int((goal - step) * LONGEST_STRETCH_S / spent)) if step else 8
-                step = goal
-                if step == until:
-                    self._record(step)
-                yield step
+        return stretches([run.descent for run in self.runs.values()], self._record, self.records)
 
     def history(self) -> TrainingHistory:
         """What was recorded so far."""
-        paths: dict[str, Path] = {name: run.path(self.steps, self.threshold) for name, run in self.runs.items()}
+        paths = {name: run.path(self.steps[-1]) for name, run in self.runs.items()}
         differences = {
             name: Difference(*np.asarray(rows, np.float64).T) if rows else None
             for name, rows in self._differences.items()
@@ -177,29 +160,42 @@ class Training:
     def _rate(self, given: float | str, pre_kernel: Array) -> float:
         if given != "auto":
             return check_rate(given)  # type: ignore[arg-type]  # any other string is refused there
-        if self.optimizer.name == "adam":
-            return adam_rate(self.model, self.origin, self.points.x)
-        return auto_learning_rate(pre_kernel, self.loss)
+        if self.optimizer.has_own_rate:
+            return 1.0
+        if self.optimizer.is_linear:
+            return auto_learning_rate(pre_kernel, self.loss)
+        return adam_rate(self.model, self.origin, self.points.x)
+
+    def _run(self, model: Model, trained: Any, fixed: Any, origin: Origin | None, tangent: Model | None = None) -> Run:
+        points = self.points
+        descent = Descent(
+            model, self.optimizer, trained, fixed, points.x, points.y, self.learning_rate,
+            threshold=self.threshold, key=self.key,
+        )  # fmt: skip
+        return Run(descent, points, origin, tangent)
+
+    def _copy(self) -> Any:
+        """w₀, to be handed over."""
+        return jax.tree.map(jnp.copy, self.origin.trained)
 
     def _linear_run(self, route: str, at_start: KernelAndStart) -> Run:
         by_kernel = self.optimizer.is_linear and self.points.y.size <= MAX_KERNEL_MODEL_ROWS
         if route == "kernel" and not self.optimizer.is_linear:
-            raise InvalidInput("linear_route", route, "weights with adam, whose steps are not linear in the gradient")
+            raise InvalidInput("linear_route", route, "weights with steps that are not linear in the gradient")
         if route == "kernel" or (route == "auto" and by_kernel):
             zero = jnp.zeros_like(self.points.y)
-            return Run(KernelModel(self.loss), self.optimizer, zero, at_start, self.points, self.origin, self.model)
-        trained = jax.tree.map(jnp.copy, self.origin.trained)
-        return Run(TangentModel(self.model), self.optimizer, trained, self.origin, self.points, self.origin)
+            return self._run(KernelModel(self.loss), zero, at_start, self.origin, self.model)
+        return self._run(TangentModel(self.model), self._copy(), self.origin, self.origin)
 
     def _infinite_run(self, start: Array) -> Run:
         if not isinstance(self.net, Network) or self.loss.model_output != "linear":
             raise InvalidInput("infinite_width", True, "false, except for a network with linear outputs")
         if not self.optimizer.is_linear:
-            raise InvalidInput("infinite_width", True, "false with adam, which has no kernel limit")
+            raise InvalidInput("infinite_width", True, "false with steps that are not linear in the gradient")
         limit = infinite_width_ntk(self.net.with_output("linear"), self.points.all_x, self.points.x)
         kernel = limit[:, :, None, None] * jnp.eye(start.shape[-1], dtype=start.dtype)
         zero = jnp.zeros_like(self.points.y)
-        return Run(KernelModel(self.loss), self.optimizer, zero, KernelAndStart(kernel, start), self.points, None)
+        return self._run(KernelModel(self.loss), zero, KernelAndStart(kernel, start), None)
 
     def _record(self, step: int) -> None:
         self.steps.append(step)
@@ -214,7 +210,7 @@ class Training:
                     (square, square / scale if scale > 0 else 0.0 if square == 0 else np.inf)
                 )
         if self.kernel is not None:
-            self.kernel.record(self.runs["network"].state.trained)
+            self.kernel.record(self.runs["network"].descent.state.trained)
 
 
 def train(

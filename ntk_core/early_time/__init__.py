@@ -13,11 +13,10 @@ from ntk_core.early_time._inputs import (
 from ntk_core.early_time._kernel_norms import KernelNorms, kernel_norms, spectral_norm, weighted_kernel
 from ntk_core.early_time._linear_model import LinearModel
 from ntk_core.early_time._residual import InputSpan
-from ntk_core.early_time._training import EarlyTraining, batch_order
+from ntk_core.early_time._training import batch_order, early_descent, outputs_in_blocks
 
 __all__ = [
     "ActivationConstants",
-    "EarlyTraining",
     "InputSpan",
     "KernelNorms",
     "LinearFeatures",
@@ -28,8 +27,10 @@ __all__ = [
     "covariance_spectrum",
     "deep_features",
     "draw_inputs",
+    "early_descent",
     "image_pair",
     "kernel_norms",
+    "outputs_in_blocks",
     "spectral_norm",
     "standardized_images",
     "synthetic_data",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +13,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
 
-from ntk_core.dynamics import Loss, Optimizer, advance, auto_learning_rate, record_steps, start
-from ntk_core.dynamics._models import CallableModel
+from ntk_core.dynamics import CallableModel, Descent, Loss, Optimizer, auto_learning_rate, record_steps, stretches
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import PowerLaw, fit_power_law
 from ntk_core.hessians import hessian_norms
@@ -131,7 +130,7 @@ def sweep_widths(
         raise InvalidInput("output_index", output_index, f"0 to {targets.shape[1] - 1}, one of the outputs")
     if learning_rate != "auto" and not (isinstance(learning_rate, int | float) and 0 < learning_rate < math.inf):
         raise InvalidInput("learning_rate", learning_rate, "auto, or a number above 0")
-    settings = _Settings(Loss("linear", loss), learning_rate, max_steps, loss_threshold, num_records)
+    settings = _Settings(Loss("linear", loss), learning_rate, loss_threshold, record_steps(max_steps, num_records))
     runs = []
     for width in chosen:
         program: _Program | None = None
@@ -150,9 +149,8 @@ def sweep_widths(
 class _Settings:
     loss: Loss
     learning_rate: float | str
-    max_steps: int
     loss_threshold: float
-    num_records: int
+    records: list[int]
 
 
 class _Program:
@@ -182,51 +180,37 @@ def _one(
     given = settings.learning_rate
     rate = auto_learning_rate(before, settings.loss) if given == "auto" else float(given)
     norm, is_known = _hessian(apply, params, x[:num_inputs], output_index) if num_inputs else (None, True)
-    history = list(_trained(program, params, settings, rate, before))
+    descent = Descent(
+        program.model,
+        Optimizer(),
+        [jnp.array(leaf) for leaf in split_inexact(params)[0]],  # copies: a stretch overwrites them
+        (),
+        x,
+        program.y,
+        rate,
+        threshold=settings.loss_threshold,
+    )
+    history: list[tuple[int, float, float]] = []
+
+    def record(_: int) -> None:
+        leaves = descent.state.trained
+        loss = program.loss_of(leaves)
+        change = float(kernel_change(empirical_ntk(apply, program.restore(leaves), x), before)) if history else 0.0
+        history.append((int(descent.steps[0]), change, float(loss)))
+        descent.note(loss if math.isfinite(rate) else jnp.full_like(loss, jnp.nan))
+
+    record(0)
+    for _ in stretches([descent], record, settings.records, to_threshold=True):
+        pass
     steps, change, loss = zip(*history, strict=True)
-    last = loss[-1]
-    outcome: Outcome = "over-budget"
-    if not (math.isfinite(last) and math.isfinite(rate)) or (last > 2 * loss[0] and last > settings.loss_threshold):
-        outcome = "diverged"
-    elif last <= settings.loss_threshold:
-        outcome = "converged"
-    num_params = sum(leaf.size for leaf in split_inexact(params)[0])
+    num_params = sum(leaf.size for leaf in descent.state.trained)
+    outcome = cast(Outcome, descent.outcomes()[0])
     return OwnRun(width, seed, num_params, rate, outcome, steps, change, loss, norm, is_known)
 
 
 def _hessian(apply: Apply, params: Any, x: Array, output_index: int) -> tuple[float, bool]:
     found = hessian_norms(apply, params, x, output_index, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS)
     return float(np.mean(found.value)), bool(np.all(found.converged))
-
-
-def _trained(
-    program: _Program, params: Any, settings: _Settings, rate: float, before: Array
-) -> Iterator[tuple[int, float, float]]:
-    """(step, ΔK, loss) at the beginning and at every record."""
-    moving, _ = split_inexact(params)
-    state = start([jnp.array(leaf) for leaf in moving])  # copies: a stretch overwrites them
-    yield 0, 0.0, float(program.loss_of(moving))
-    if not math.isfinite(rate):
-        return
-    for until in record_steps(settings.max_steps, settings.num_records):
-        state = advance(
-            program.model,
-            Optimizer(),
-            state,
-            (),
-            program.x,
-            program.y,
-            jax.random.key(0),
-            rate,
-            until,
-            settings.loss_threshold,
-        )
-        loss = float(program.loss_of(state.trained))
-        now = empirical_ntk(program.apply, program.restore(state.trained), program.x)
-        change = float(kernel_change(now, before))
-        yield int(state.step), change, loss
-        if not math.isfinite(loss) or loss <= settings.loss_threshold:
-            return
 
 
 def _checked_data(x: ArrayLike, y: ArrayLike, loss: str) -> tuple[Array, Array]:

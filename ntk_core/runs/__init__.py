@@ -1,5 +1,13 @@
 """Runs: a spec in, a stream of events out; here or on a cluster, resumed and kept. Free of JAX until it computes."""
 
+from ntk_core.runs._costs import (
+    BYTES,
+    COMPILE_SECONDS,
+    FLOPS_PER_SECOND,
+    STEP_OVERHEAD_SECONDS,
+    TYPICAL_STEPS,
+    Counted,
+)
 from ntk_core.runs._devices import accelerator_bytes
 from ntk_core.runs._estimate import (
     capped,
@@ -13,8 +21,7 @@ from ntk_core.runs._estimate import (
 )
 from ntk_core.runs._parse import MAX_JSON_BYTES, canonical_json, digest, parse_spec
 from ntk_core.runs._preset import Preset
-from ntk_core.runs._rates import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, STEP_OVERHEAD_SECONDS, TYPICAL_STEPS
-from ntk_core.runs._rounding import rounded
+from ntk_core.runs._progress import by_steps, in_turn
 from ntk_core.runs._run import Points, run
 from ntk_core.runs._spec import SCHEMA_VERSION, UPLOAD, ExperimentSpec, Spec, SweepSpec
 from ntk_core.runs._table import (
@@ -29,11 +36,12 @@ from ntk_core.runs._table import (
     Result,
     costs_of,
     experiment_of,
+    load_data,
     preset,
     presets,
     summary,
 )
-from ntk_core.runs._text_tables import aligned, num_runs
+from ntk_core.runs._text_tables import aligned, between, law_words, marks, num_runs, outcome_notes, with_error
 from ntk_core.runs._values import (
     OUTCOME_WORDS,
     Mean,
@@ -63,6 +71,7 @@ __all__ = [
     "UPLOAD",
     "Computation",
     "Costs",
+    "Counted",
     "Experiment",
     "ExperimentSpec",
     "Growth",
@@ -83,6 +92,8 @@ __all__ = [
     "WidthPoint",
     "accelerator_bytes",
     "aligned",
+    "between",
+    "by_steps",
     "canonical_json",
     "capped",
     "check_data",
@@ -94,15 +105,20 @@ __all__ = [
     "estimate",
     "experiment_of",
     "finite_sup",
+    "in_turn",
     "largest_fitting",
+    "law_words",
+    "load_data",
+    "marks",
     "mean",
     "memory_limit",
     "num_runs",
+    "outcome_notes",
     "parse_spec",
     "preset",
     "presets",
-    "rounded",
     "run",
     "setting_of",
     "summary",
+    "with_error",
 ]

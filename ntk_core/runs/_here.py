@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import time
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
@@ -46,12 +47,14 @@ class Here:
             raise SiteFailure(str(error)) from None
         for key in keys:
             yield Started(key)
+            began = time.monotonic()
             try:
                 point = yield from self._advances(key, data, parts[key])
             except (MemoryError, RuntimeError) as error:
                 yield Failed(key, sentence(error))
             else:
-                yield Finished(key, point.model_copy(update={"provenance": self.provenance()}))
+                runtime = time.monotonic() - began
+                yield Finished(key, point.model_copy(update={"provenance": self.provenance(), "runtime_s": runtime}))
 
     def _advances(self, key: str, data: Any, num_devices: int) -> Generator[Advanced, None, PointValue]:
         """What a computation tells between its stretches of work; the point."""

@@ -67,6 +67,15 @@ class SweepSpec(ExperimentSpec):
         0, ge=0, le=2**31 - 1, title="First seed", description="The runs use this seed and the following ones."
     )
 
+    @property
+    def seeds(self) -> range:
+        """The seeds of all initializations w₀."""
+        return range(self.seed, self.seed + self.num_seeds)
+
+    def data_options(self) -> dict[str, Any]:
+        """The options of ``load_dataset``."""
+        return self.dataset.options()
+
     @model_validator(mode="after")
     def _suits_data(self) -> Self:
         shapes = self.dataset.known_shapes()

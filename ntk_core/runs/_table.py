@@ -10,6 +10,7 @@ from typing import Annotated, Any, Protocol, cast
 
 from pydantic import BeforeValidator, SerializeAsAny
 
+from ntk_core.data import Dataset, data_fingerprint, load_dataset
 from ntk_core.errors import InvalidInput
 from ntk_core.runs._preset import Preset
 from ntk_core.runs._spec import Spec
@@ -30,17 +31,22 @@ class Costs(Protocol):
         """Expected peak memory."""
 
 
-class Computation(Protocol):
-    """What computes a point."""
+@dataclass(frozen=True)
+class Computation:
+    """What computes a point: the function ``compute`` of the module beside the spec.
 
-    def load(self, spec: Any, /) -> Any:
-        """The data of the spec; raises ``InvalidInput`` when they cannot be had."""
+    The module may also have functions ``load`` and ``fingerprint`` of its own, where its data are not one data set.
 
-    def fingerprint(self, data: Any, /) -> str:
-        """SHA-256 of the data, for the provenance."""
+    Attributes:
+        compute: (spec, data, key) → the point of this key; yields :data:`Progress` or :data:`Growth` between stretches
+            of work.
+        load: spec → its data; raises ``InvalidInput`` when they cannot be had.
+        fingerprint: data → SHA-256, for the provenance.
+    """
 
-    def compute(self, spec: Any, data: Any, key: str, /) -> Generator[Progress | Growth, None, PointValue]:
-        """The point of this key; yields :data:`Progress` or :data:`Growth` between stretches of work."""
+    compute: Callable[[Any, Any, str], Generator[Progress | Growth, None, PointValue]]
+    load: Callable[[Any], Any]
+    fingerprint: Callable[[Any], str]
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,14 @@ class Experiment:
 
     def computation(self) -> Computation:
         """The module ``compute`` beside the spec; importing it starts JAX."""
-        return cast(Computation, importlib.import_module(self.spec.__module__.rpartition(".")[0] + ".compute"))
+        module = importlib.import_module(self.spec.__module__.rpartition(".")[0] + ".compute")
+        load, fingerprint = getattr(module, "load", load_data), getattr(module, "fingerprint", data_fingerprint)
+        return Computation(module.compute, load, fingerprint)
+
+
+def load_data(spec: Any) -> Dataset:
+    """The data set of a spec; raises ``InvalidInput`` when it cannot be had."""
+    return load_dataset(spec.dataset.name, **spec.data_options())
 
 
 class _Experiments(Mapping[str, Experiment]):

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from ntk_core.fits import PowerLaw
+from ntk_core.runs._values import OUTCOME_WORDS, mean
+
+
+class Ended(Protocol):
+    """A run that knows how it ended."""
+
+    @property
+    def outcome(self) -> str: ...
+
+    @property
+    def seed(self) -> int: ...
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
@@ -14,3 +29,41 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 def num_runs(count: int) -> str:
     """``1 run``, ``5 runs``."""
     return f"{count} run" if count == 1 else f"{count} runs"
+
+
+def with_error(values: Sequence[float], digits: int = 3) -> str:
+    """Mean ± standard error of those that are finite, ``0.123 ± 0.004``; a dash for none."""
+    found = mean([value for value in values if math.isfinite(value)])
+    error = f" ± {found.standard_error:.1g}" if math.isfinite(found.standard_error) else ""
+    return f"{found.value:.{digits}g}{error}" if found.count else "–"
+
+
+def between(values: Sequence[float], spec: str) -> str:
+    """``0.1``, ``0.1–0.2``, or a dash for nothing finite, each number formatted by ``spec``."""
+    finite = sorted(filter(math.isfinite, values))
+    if not finite:
+        return "–"
+    low, high = format(finite[0], spec), format(finite[-1], spec)
+    return low if low == high else f"{low}–{high}"
+
+
+def law_words(law: PowerLaw, name: str) -> str:
+    """``m^(-0.500 ± 0.030), 95% interval, 12 runs, 1 excluded``, with ``name`` for m."""
+    interval = f" ± {law.interval:.3f}" if math.isfinite(law.interval) else ""
+    return (
+        f"{name}^({law.exponent:.3f}{interval}), {law.confidence:.0%} interval, {num_runs(law.num_values)}, "
+        f"{law.num_excluded} excluded"
+    )
+
+
+def outcome_notes(
+    points: Iterable[Any], words: Mapping[str, str] = OUTCOME_WORDS, good: str = "converged", then: str = ""
+) -> list[str]:
+    """One line for each outcome other than ``good`` among the runs of the points."""
+    seen = {run.outcome for point in points for run in point.runs} - {good}
+    return [f"! {outcome}: {words[outcome]}{then}" for outcome in sorted(seen)]
+
+
+def marks(runs: Sequence[Ended]) -> str:
+    """The runs that did not converge: ``! diverged (seed 3)``."""
+    return ", ".join(f"! {run.outcome} (seed {run.seed})" for run in runs if run.outcome != "converged")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
-    field_validator,
     model_serializer,
     model_validator,
 )
@@ -25,6 +25,10 @@ def _count(given: Any) -> Any:
     except ValueError:
         return given
     return int(number) if number is not None and number.is_integer() else given
+
+
+Once = AfterValidator(lambda names: tuple(dict.fromkeys(names)))  # of a list: what is chosen twice counts once
+Ascending = AfterValidator(lambda numbers: tuple(sorted(set(numbers))))
 
 
 class CountsNeurons:
@@ -44,13 +48,6 @@ class SpecPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     selector: ClassVar[str] = ""
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {}
-
-    @field_validator("*")
-    @classmethod
-    def _once(cls, value: Any) -> Any:
-        """What is chosen twice counts once."""
-        names = isinstance(value, tuple) and all(isinstance(each, str) for each in value)
-        return tuple(dict.fromkeys(value)) if names else value
 
     @model_validator(mode="after")
     def _only_relevant(self) -> Self:

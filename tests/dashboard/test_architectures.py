@@ -186,22 +186,22 @@ def test_skips_are_drawn_as_the_network_has_them(settings, arcs):
     assert sum(shape.type == "path" for shape in figure.layout.shapes) == arcs
 
 
-def test_sweep_has_one_color_and_one_fitted_exponent_a_network(points):
+def test_sweep_has_one_color_and_one_fitted_exponent_per_network(points):
     chart = figures.against_width(points, "linear", (30, 100, 1000), STYLES)
     figure = chart.figure
-    lines = {trace.legendgroup: trace for trace in figure.data if "∝" in (trace.name or "")}
+    lines = {trace.legendgroup[0]: trace for trace in figure.data if "∝" in (trace.name or "")}
     assert {letter: lines[letter].line.color for letter in "AB"} == {each: STYLES[each].color for each in "AB"}
     assert "m<sup>−1.00 ± " in lines["A"].name
     assert "m<sup>0.00 ± " in lines["B"].name
     assert lines["A"].line.dash != lines["B"].line.dash
     assert lines["A"].marker.symbol != lines["B"].marker.symbol
-    assert "Network A: from 0.033 at width 30" in chart.takeaway
+    assert ": from 0.033 at m = 30 to" in chart.takeaway
 
 
 def test_distance_to_infinite_width_is_drawn_with_its_guide_where_it_was_measured(points):
-    assert figures.measures(points, "linear") == (figures.CHANGE, figures.DISTANCE)
-    assert figures.measures({"B": points["B"]}, "linear") == (figures.CHANGE,)
-    chart = figures.against_width(points, "linear", (), STYLES, figures.DISTANCE)
+    assert figures.measures(points, "linear") == ("change", "distance")
+    assert figures.measures({"B": points["B"]}, "linear") == ("change",)
+    chart = figures.against_width(points, "linear", (), STYLES, "distance")
     (line,) = [trace for trace in chart.figure.data if "∝" in (trace.name or "")]
     assert np.allclose(line.y, 3.0 * np.array([30, 100, 1000]) ** -0.5)
     guides = [trace for trace in chart.figure.data if trace.name and trace.name.startswith("slope")]
@@ -336,7 +336,7 @@ def test_the_export_has_all_networks_and_the_figures_of_the_page(page, points, m
     opened(job=page.add(MADE, points=of_a_run(points), status="completed"))
     assert [run.spec for run in exported["runs"]] == [MADE]
     sweep, _, kernel_a, kernel_b, spectra = exported["figures"]
-    assert sweep.startswith("Kernel change against width")
+    assert sweep.startswith("Kernel change ΔK against width")
     assert "network A at width 1,000" in kernel_a
     assert "network B at width 1,000" in kernel_b
     assert spectra.startswith("Eigenvalues")

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from dashboard.components.gallery import gallery_result
-from dashboard.views.dag import figures as figures
-from dashboard.views.dag.graph_drawing import drawing_words, edge_words, graph_drawing, group_rows
+from dashboard.views.dag import figures
+from dashboard.views.dag.graph_drawing import edge_words, graph_drawing
 from dashboard.views.dag.graph_tables import graph_or_sentence, tables, text_of_tables
 from ntk_core import runs as experiments
 from ntk_core.fits import fit_power_law
@@ -128,17 +128,18 @@ def test_gradients_and_eigenvalues_stay_away_from_zero_and_the_ball_costs_less_a
 def test_drawings_have_a_box_for_every_group_and_a_line_for_every_edge(name):
     graph = EXAMPLES[name]
     found = verdict(graph, 100, (8, 8, 3))
-    figure = graph_drawing(graph, 100, (8, 8, 3), 2, found)
+    chart = graph_drawing(graph, 100, (8, 8, 3), 2, found)
+    figure = chart.figure
     boxes = [shape for shape in figure.layout.shapes if shape.type == "rect"]
     assert len(boxes) == len(graph.groups) + 2
     assert len(figure.layout.annotations) == len(graph.edges)
-    assert found.outcome in drawing_words(graph, 100, found)
-    assert [row["group"] for row in group_rows(graph, 100, (8, 8, 3), 2)] == list(graph.depths)
+    assert found.outcome in chart.takeaway
+    assert [row["group"] for row in chart.rows] == list(graph.depths)
 
 
 def test_drawings_mark_what_speaks_against_and_explain_their_lines():
     graph = EXAMPLES["bottleneck-layer"]
-    figure = graph_drawing(graph, 100, (3,), 1, verdict(graph, 100, (3,)))
+    figure = graph_drawing(graph, 100, (3,), 1, verdict(graph, 100, (3,))).figure
     colors = [shape.line.color for shape in figure.layout.shapes if shape.type == "rect"]
     assert len(set(colors)) == 3  # the input, the groups, the harmful one
     assert edge_words(dense_graph(2, 0.5)) == "dotted: edges removed at random"
@@ -169,16 +170,17 @@ def test_figures_take_the_in_degree_where_it_grows_and_the_width_where_it_does_n
 @pytest.mark.parametrize("name", GALLERY)
 def test_figures_of_every_preset_have_guides_words_and_finite_numbers(name):
     shown = RESULTS[name]
-    found = figures.pictures(shown.points, shown.spec.widths, figures.axes_of(shown.points)[0])
+    found = figures.charts(shown.points, shown.spec.widths, figures.axes_of(shown.points)[0])
     expected = {"zhu-preactivations": 4, "zhu-pl": 3}.get(name, 2)
     assert len(found) == expected
-    for picture in found:
-        means = [trace for trace in picture.figure.data if trace.mode == "lines+markers"]
+    for chart in found:
+        means = [trace for trace in chart.figure.data if trace.mode == "lines+markers"]
         assert means
         assert all(math.isfinite(value) for trace in means for value in trace.y)
-        assert "against" in picture.words
+        assert "against" in chart.takeaway
     assert any("m<sup>−1/2</sup>" in str(trace.text) for trace in found[0].figure.data)
-    assert len(figures.rows(shown.points)) == len(shown.points) * len(figures.series_of(shown.points))
+    assert len(found[0].rows) == len(shown.points) * len(figures.change_lines(shown.points))
+    assert all("smallest in-degree" in row for chart in found for row in chart.rows)
 
 
 @pytest.fixture
@@ -228,5 +230,5 @@ def test_a_nonlinear_output_alone_is_a_verdict_and_beside_a_linear_one_a_remark(
 
 def test_a_graph_in_the_url_that_cannot_be_is_said_and_replaced(page):
     app = page("dag", graph="{")
-    assert "In the address" in words(app)
+    assert "In the URL" in words(app)
     assert "Wide: becomes linear" in words(app)

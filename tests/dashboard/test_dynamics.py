@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dashboard.views.dynamics import ball as dynamics_ball
-from dashboard.views.dynamics import figures as figures
+from dashboard.components.run_panel import Shown
+from dashboard.views.dynamics import figures
+from dashboard.views.dynamics.ball import ball, divergence_caption, leaving_caption
 from dashboard.views.dynamics.frames import moving
-from dashboard.views.dynamics.panels import panels
+from dashboard.views.dynamics.page import charts
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from tests.dashboard.made_dynamics import STEPS, make_dynamics_points, make_dynamics_result
 from tests.dashboard.open_pages import checked, open_page, words
@@ -23,7 +24,7 @@ def lines(figure, dash=None):
 
 def test_trajectories_are_solid_for_the_network_dashed_for_its_linear_model_and_dotted_for_infinite_width():
     point = POINTS[0]
-    figure = figures.trajectories(point, "linear", "gradient-descent", "step", "training points")
+    figure = figures.trajectories(point, "linear", "gradient-descent", "step", "training points").figure
     run = point.of("linear", "gradient-descent")[0]
     for dash, path in (("solid", run.network), ("dash", run.linearized), ("dot", run.infinite)):
         legend, *drawn = lines(figure, dash)
@@ -31,20 +32,22 @@ def test_trajectories_are_solid_for_the_network_dashed_for_its_linear_model_and_
         for row, (trace, own_class) in enumerate(zip(drawn, (1, 0), strict=True)):
             assert list(trace.x) == [1, 10, 100]
             np.testing.assert_allclose(trace.y, [block[row][own_class] for block in path.outputs[1:]])
-    swish = figures.trajectories(point, "swish", "gradient-descent", "time", "test points")
+    swish = figures.trajectories(point, "swish", "gradient-descent", "time", "test points").figure
     assert not lines(swish, "dot")
     assert list(lines(swish, "solid")[1].x) == [0.5, 5, 50]
 
 
 def test_the_moment_of_departure_is_marked_on_every_line_that_leaves_for_good():
-    figure = figures.difference_against_time(POINTS, "gradient-descent", "step")
+    figure = figures.difference_against_time(POINTS, "gradient-descent", "step").figure
     runs = [
         run for point in POINTS for run in (*point.of("linear", "gradient-descent"), *point.of("swish", METHODS[0]))
     ]
-    assert len(figure.data) == len(runs)
-    for trace, run in zip(figure.data, runs, strict=True):
+    drawn = [trace for trace in figure.data if trace.x[0] is not None]
+    assert len(drawn) == len(runs)
+    for trace, run in zip(drawn, runs, strict=True):
         np.testing.assert_allclose(trace.y, run.difference[1:])
-        marked = [step for step, size in zip(trace.x, trace.marker.size, strict=True) if size]
+        sizes = trace.marker.size or [0] * len(trace.x)
+        marked = [step for step, size in zip(trace.x, sizes, strict=True) if size]
         assert marked == ([] if run.departure_step is None else [run.departure_step])
     assert any(run.departure_step for run in runs)
     assert any(run.departure_step is None for run in runs)
@@ -52,9 +55,9 @@ def test_the_moment_of_departure_is_marked_on_every_line_that_leaves_for_good():
 
 
 @pytest.mark.parametrize("curve", [True, False])
-def test_motion_has_a_frame_a_record_with_play_and_a_slider(curve):
+def test_motion_has_a_frame_for_each_record_with_play_and_a_slider(curve):
     point = make_dynamics_points(curve=curve)[0]
-    figure = moving(point, "linear", "gradient-descent")
+    figure = moving(point, "linear", "gradient-descent").figure
     run = point.of("linear")[0]
     assert [frame.name for frame in figure.frames] == [f"{step:,}" for step in STEPS]
     (slider,) = figure.layout.sliders
@@ -75,55 +78,59 @@ def test_motion_has_a_frame_a_record_with_play_and_a_slider(curve):
 
 
 def test_every_method_has_its_distance_and_its_kernel_change():
-    figure = dynamics_ball.ball(POINTS[0], "linear", "step")
+    chart = ball(POINTS, POINTS[0], "linear", "step")
+    figure = chart.figure
     assert {trace.name for trace in figure.data} == {"gradient descent", "beyond the stable rate", "Adam"}
     assert len(figure.data) == 2 * len(POINTS[0].of("linear"))
     np.testing.assert_allclose(figure.data[0].y, [0.5, 2.0, 5.0])
-    (ball,) = figure.layout.shapes
-    assert (ball.yref, ball.y0) == ("y", 5.0)  # as far as gradient descent gets
-    rows = dynamics_ball.ball_rows(POINTS[0], "linear")
-    assert {"λ_min", "condition number", "ΔK of hidden1"} <= set(rows[0])
-    assert [row["condition number"] for row in rows[:4]] == [100, 100, np.inf, 100]
+    (level,) = figure.layout.shapes
+    assert (level.yref, level.y0) == ("y", 5.0)  # as far as gradient descent gets
+    assert {"λ_min", "condition number", "ΔK of hidden1"} <= set(chart.rows[0])
+    assert [row["condition number"] for row in chart.rows[:4]] == [100, 100, np.inf, 100]
 
 
 def test_one_method_shows_its_layers_instead_of_other_methods():
     (point,) = make_dynamics_points(widths=(30,), seeds=1)
-    names = [trace.name for trace in dynamics_ball.ball(point, "linear", "time").data]
+    names = [trace.name for trace in ball([point], point, "linear", "time").figure.data]
     assert names == ["gradient descent"] * 2 + ["part of hidden1", "part of output"]
-    assert dynamics_ball.leaving_caption(point, "linear") == []
+    assert leaving_caption(point, "linear") == []
 
 
 def test_methods_that_leave_the_ball_are_named_with_the_step():
     point = POINTS[1]
-    (sentence,) = dynamics_ball.leaving_caption(point, "linear")
+    (sentence,) = leaving_caption(point, "linear")
     assert sentence == "Gradient descent stays within 5 of w₀ at m = 3,000; farther than 1.5 times that: no method."
     runs = list(point.runs)
     index = next(i for i, run in enumerate(runs) if run.method == "adam")
     far = runs[index].network.model_copy(update={"distance": (0.0, 1.0, 8.0, 10.0)})
     runs[index] = runs[index].model_copy(update={"network": far})
-    (sentence,) = dynamics_ball.leaving_caption(point.model_copy(update={"runs": tuple(runs)}), "linear")
+    (sentence,) = leaving_caption(point.model_copy(update={"runs": tuple(runs)}), "linear")
     assert "Adam from step 10 (2.0 times as far, ΔK up to " in sentence
 
 
 def test_words_state_the_fitted_rate_and_the_rate_that_would_be_stable():
     points = make_dynamics_points(widths=(30, 300, 3000), methods=METHODS)
-    (linear, swish) = figures.caption(points, "gradient-descent")
+    chart = figures.difference_against_time(points, "gradient-descent", "step")
+    linear, swish = chart.caption
     assert "∝ m^(−0.50 ± " in linear  # the made gaps fall as m^(-1/2)
     assert "∝ m^(0.00 ± " in swish
-    (diverged,) = dynamics_ball.divergence_caption(points)
+    (diverged,) = divergence_caption(points)
     assert diverged.startswith(
         "Diverged with beyond the stable rate at η = 3: linear model at m = 30 (last finite step 37)"
     )
     assert diverged.endswith("Linear models are stable below η = 2.")
-    assert "at width 3,000" in figures.takeaway(points, "gradient-descent")
+    assert "at width 3,000" in chart.takeaway
 
 
-def test_panels_have_figures_words_and_numbers_for_every_choice():
+def test_charts_have_figures_words_and_numbers_for_every_choice():
+    shown = Shown(make_dynamics_result(methods=METHODS).spec, POINTS, None, "job")
     for output in ("linear", "swish"):
         for method in METHODS:
-            found = panels(POINTS, POINTS[0], output, method, "time", "test points")
-            assert [panel.name for panel in found] == ["outputs", "difference", "motion", "ball"]
-            assert all(panel.alt.endswith(".") and panel.rows and panel.figure.data for panel in found)
+            found = charts(shown, POINTS[0].width, output, method, "time", "test points")
+            assert [each.name for each in found] == [
+                f"figure.{name}" for name in ("outputs", "difference", "motion", "ball")
+            ]
+            assert all(each.takeaway.endswith(".") and each.rows and each.figure.data for each in found)
 
 
 PAGE = "dynamics"

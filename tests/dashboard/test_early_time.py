@@ -22,6 +22,10 @@ def _no_workers_and_an_empty_gallery(jobs, gallery, through_the_menu):
     return
 
 
+def along(runs, view):
+    return early_time.along_steps(POINTS[0], runs, view).figure
+
+
 def named(figure) -> dict[str, list]:
     found: dict[str, list] = {}
     for trace in figure.data:
@@ -31,7 +35,7 @@ def named(figure) -> dict[str, list]:
 
 @pytest.mark.parametrize("view", early_time.VIEWS)
 def test_every_view_draws_each_model_of_each_seed_from_the_first_step_on(view):
-    traces = named(early_time.along_training(RUNS, view))
+    traces = named(along(RUNS, view))
     assert all(tuple(trace.x) == STEPS[1:] for group in traces.values() for trace in group)
     assert all(len(group) == len(RUNS) * (2 if view == "residual" else 1) for group in traces.values())
     if view == "test loss":
@@ -42,7 +46,7 @@ def test_every_view_draws_each_model_of_each_seed_from_the_first_step_on(view):
 
 
 def test_departure_and_the_best_linear_model_are_marked():
-    figure = early_time.along_training(RUNS, "test loss")
+    figure = along(RUNS, "test loss")
     assert [shape.x0 for shape in figure.layout.shapes if shape.x0 == shape.x1] == [100, 1000]
     assert [shape.y0 for shape in figure.layout.shapes if shape.y0 == shape.y1] == [0.1]
     texts = [note.text for note in figure.layout.annotations]
@@ -51,22 +55,22 @@ def test_departure_and_the_best_linear_model_are_marked():
     assert low <= 0
     assert 10**high >= STEPS[-1]
     assert [note.x for note in figure.layout.annotations] == pytest.approx([2, 3])  # logarithms
-    stays = early_time.along_training([make_early_run(departs=False)], "test loss")
+    stays = along([make_early_run(departs=False)], "test loss")
     assert not any("departs" in note.text for note in stays.layout.annotations)
 
 
 def test_a_model_without_norm_feature_is_drawn_once():
     same = RUNS[0].model_copy(update={"naive": RUNS[0].linear, "naive_distance": RUNS[0].distance})
-    assert set(named(early_time.along_training([same], "test loss"))) == {"network", "linear model ψ"}
-    assert set(named(early_time.along_training([same], "relative error"))) == {"linear model ψ"}
+    assert set(named(along([same], "test loss"))) == {"network", "linear model ψ"}
+    assert set(named(along([same], "relative error"))) == {"linear model ψ"}
 
 
-def test_single_outputs_have_one_color_an_input_and_one_dash_a_model():
-    traces = [trace for trace in early_time.single_outputs(RUNS[0]).data if trace.x[0] is not None]
+def test_single_outputs_have_one_color_per_input_and_one_dash_per_model():
+    traces = [trace for trace in early_time.single_outputs(RUNS[0]).figure.data if trace.x[0] is not None]
     assert len(traces) == 4
     assert len({trace.line.color for trace in traces}) == 2
     assert {trace.line.dash for trace in traces} == {"solid", "dash"}
-    assert len(early_time.output_rows(RUNS[0])) == 2 * len(STEPS)
+    assert len(early_time.single_outputs(RUNS[0]).rows) == 2 * len(STEPS)
 
 
 def test_a_growing_run_with_one_record_is_drawn():
@@ -80,40 +84,43 @@ def test_a_growing_run_with_one_record_is_drawn():
     }
     first = run.model_copy(update={**cut, **curves})
     for view in early_time.VIEWS:
-        assert early_time.along_training([first], view).data
-    assert early_time.single_outputs(first).data
-    assert "does not depart" in early_time.takeaway([first])
+        assert along([first], view).data
+    assert early_time.single_outputs(first).figure.data
+    assert "does not depart" in early_time.along_steps(POINTS[0], [first], "residual").takeaway
 
 
 def test_discrepancy_is_drawn_with_its_exponent():
-    figure = early_sweep.against_swept(POINTS, "discrepancy")
-    line = figure.data[-1]
+    chart = early_sweep.against_swept(POINTS, "discrepancy")
+    line = chart.figure.data[-1]
     assert line.name.startswith("erf ∝ d<sup>−1.00")
     np.testing.assert_allclose(line.y, [1.05 / 25, 1.05 / 50, 1.05 / 100])
-    assert "d to the power −1.00" in early_sweep.sweep_takeaway(POINTS, "discrepancy")
-    assert len(early_sweep.sweep_rows(POINTS)) == 6
+    assert "fitted exponent −1.00" in chart.takeaway
+    assert len(chart.rows) == 6
 
 
 def test_networks_that_never_depart_have_no_departure_time():
     stays = [make_early_point(value, departs=False) for value in (25, 50)]
-    assert early_sweep.measured(stays, "erf", "departure time") == []
-    assert early_sweep.measured(POINTS, "erf", "departure time")[0] == (25, 500.0)
-    assert not early_sweep.against_swept(stays, "departure time").data
+    chart = early_sweep.against_swept(stays, "departure time")
+    assert not chart.figure.data
+    assert "erf: no departure time in 4 runs." in chart.caption
+    seeds = early_sweep.against_swept(POINTS, "departure time").figure.data[1]
+    assert (seeds.x[0], seeds.y[0]) == (25, 500.0)
 
 
 def test_three_values_are_too_few_for_an_exponent():
     points = [make_early_point(value, trained=False) for value in (10, 20, 40)]
-    assert {trace.name for trace in early_sweep.kernel_distance(points).data} >= {"erf, spectral norm"}
-    assert "power" not in early_sweep.kernel_takeaway(points)
+    chart = early_sweep.kernel_distance(points)
+    assert {trace.name for trace in chart.figure.data} >= {"erf, spectral norm"}
+    assert "exponent" not in chart.takeaway
 
 
 def test_both_norms_of_the_kernels_stand_beside_the_guide():
-    points = [make_early_point(value, trained=False) for value in (10, 20, 40, 80)]
-    traces = named(early_sweep.kernel_distance(points))
+    chart = early_sweep.kernel_distance([make_early_point(value, trained=False) for value in (10, 20, 40, 80)])
+    traces = named(chart.figure)
     assert any(name.startswith("erf, spectral norm ∝ d<sup>−1.50") for name in traces)
     assert any(name.startswith("erf, Frobenius norm ∝ d<sup>−0.50") for name in traces)
-    np.testing.assert_allclose(traces["1/d"][0].y, [1, 0.125])
-    assert len(early_sweep.comparison_rows(points)) == 4
+    np.testing.assert_allclose(traces["slope −1.0"][0].y, [1, 0.125])
+    assert len(chart.rows) == 4
 
 
 def test_the_page_shows_curves_outputs_sweep_and_constants(gallery):
@@ -133,7 +140,7 @@ def test_the_page_shows_kernels_without_training(gallery):
     gallery("hu-fig5", make_early_result(PRESETS["hu-fig5"].spec, trained=False))
     app = open_page("early_time", preset="hu-fig5")
     assert len(app.get("plotly_chart")) == 1
-    assert "spectral norm of K − ψψᵀ: like d to the power −1.50" in words(app)
+    assert "erf, spectral norm: from 1 at d = " in words(app)
 
 
 def test_the_page_draws_a_point_that_grows(jobs):

@@ -25,8 +25,8 @@ from tests.dashboard.open_pages import ROOT
 def test_html_page_brings_its_figures_and_needs_no_network():
     result = make_result(make_points())
     drawn = {
-        "left <b>": figures.change_against_width(result.points),
-        "right": figures.change_against_time(result.points[0]),
+        "left <b>": figures.change_against_width(result.points).figure,
+        "right": figures.change_against_time(result.points[0]).figure,
     }
     page = page_html("Kernel & change", drawn, [result])
     assert page.count("Plotly.newPlot(") == 2

@@ -9,7 +9,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dashboard.charts.style import network_style, width_label
+from dashboard.charts.numbers import width_label
+from dashboard.charts.style import network_style
 from dashboard.views.kernel_change import figures as figures
 from ntk_core.experiments.kernel_change.result import KernelChangePoint
 from ntk_core.networks.choices import OUTPUTS
@@ -34,17 +35,25 @@ def one(figure, **wanted) -> dict:
     return found[0]
 
 
+def against_width(*arguments, **named):
+    return figures.change_against_width(*arguments, **named).figure
+
+
+def against_time(*arguments):
+    return figures.change_against_time(*arguments).figure
+
+
 def mean_line(figure, output: str) -> dict:
-    return one(figure, legendgroup=output, mode="lines+markers")
+    return one(figure, legendgroup=f"{output} output", mode="lines+markers")
 
 
 def seeds(figure, output: str) -> dict:
-    return one(figure, legendgroup=output, mode="markers")
+    return one(figure, legendgroup=f"{output} output", mode="markers")
 
 
 def test_mean_line_runs_through_the_mean_of_the_seeds():
     points = make_points()
-    line = mean_line(figures.change_against_width(points), "linear")
+    line = mean_line(against_width(points), "linear")
     expected = [np.mean([run.sup_change for run in point.of("linear")]) for point in points]
     np.testing.assert_allclose(numbers(line["y"]), expected, rtol=1e-14)
     np.testing.assert_array_equal(numbers(line["x"]), [30, 100, 1000])
@@ -52,8 +61,8 @@ def test_mean_line_runs_through_the_mean_of_the_seeds():
 
 def test_band_is_one_standard_error_around_the_mean_at_a_fifth_of_the_opacity():
     points = make_points()
-    figure = figures.change_against_width(points)
-    band = one(figure, legendgroup="linear", fill="toself")
+    figure = against_width(points)
+    band = one(figure, legendgroup="linear output", fill="toself")
     values = np.array([[run.sup_change for run in point.of("linear")] for point in points])
     mean, error = values.mean(1), values.std(1, ddof=1) / np.sqrt(values.shape[1])
     np.testing.assert_allclose(numbers(band["y"]), [*(mean + error), *(mean - error)[::-1]], rtol=1e-12)
@@ -61,22 +70,20 @@ def test_band_is_one_standard_error_around_the_mean_at_a_fifth_of_the_opacity():
 
 
 def test_a_single_seed_has_no_band():
-    figure = figures.change_against_width(make_points(seeds=1))
+    figure = against_width(make_points(seeds=1))
     assert [trace for trace in traces(figure) if trace.get("fill")] == []
 
 
 def test_legend_tells_the_fitted_exponent_with_its_interval():
     points = make_points(spread=0.0)
-    assert (
-        mean_line(figures.change_against_width(points), "linear")["name"] == "linear output ∝ m<sup>−1.00 ± 0.00</sup>"
-    )
-    law = figures.fitted(points, "softmax")
+    assert mean_line(against_width(points), "linear")["name"] == "linear output ∝ m<sup>−1.00 ± 0.00</sup>"
+    law = figures.change_lines(points)["softmax"].law
     assert law is not None
     assert abs(law.exponent) < 1e-12
 
 
 def test_guides_are_dashed_lines_of_slope_one_half_and_one_from_the_first_mean():
-    figure = figures.change_against_width(make_points())
+    figure = against_width(make_points())
     guides = [trace for trace in traces(figure) if trace["mode"] == "lines+text"]
     slopes = []
     for guide in guides:
@@ -98,11 +105,11 @@ def test_runs_that_did_not_converge_are_open_markers_named_in_the_caption_and_in
         *make_points((30, 100), exponents={"linear": -1.0}),
         KernelChangePoint(width=1000, num_params=1, runs=bad, runtime_s=1),
     )
-    figure = figures.change_against_width(points)
+    figure = against_width(points)
     assert seeds(figure, "linear")["marker"]["symbol"][-3:] == ["circle", "circle-open", "circle-open"]
     assert numbers(mean_line(figure, "linear")["y"])[-1] == 0.5
-    over_budget, diverged = figures.unconverged_sentences(points)
-    assert over_budget.startswith("Open markers: linear output did not reach the loss threshold")
+    _, over_budget, diverged = figures.change_against_width(points).caption
+    assert over_budget.startswith("Open markers, in no mean: linear output did not reach the loss threshold")
     assert over_budget.endswith("at m = 1,000 (seed 1).")
     assert "diverged" in diverged
     assert "seed 2" in diverged
@@ -110,13 +117,13 @@ def test_runs_that_did_not_converge_are_open_markers_named_in_the_caption_and_in
 
 def test_width_without_a_converged_run_has_seeds_and_no_mean():
     lost = KernelChangePoint(width=1000, num_params=1, runs=(make_run("linear", 0, 9.0, "over-budget"),), runtime_s=1)
-    figure = figures.change_against_width((*make_points((30, 100), exponents={"linear": -1.0}), lost))
+    figure = against_width((*make_points((30, 100), exponents={"linear": -1.0}), lost))
     assert 1000 not in numbers(mean_line(figure, "linear")["x"])
     assert 1000 in numbers(seeds(figure, "linear")["x"])
 
 
 def test_axes_are_logarithmic_with_ticks_at_the_widths_of_the_whole_sweep():
-    figure = figures.change_against_width(make_points((30, 100)), widths=(30, 100, 3000, 10_000))
+    figure = against_width(make_points((30, 100)), widths=(30, 100, 3000, 10_000))
     assert (figure.layout.xaxis.type, figure.layout.yaxis.type) == ("log", "log")
     assert figure.layout.xaxis.tickvals == (30, 100, 3000, 10_000)
     assert figure.layout.xaxis.ticktext == ("30", "100", "3,000", "10⁴")
@@ -127,28 +134,29 @@ def test_axes_are_logarithmic_with_ticks_at_the_widths_of_the_whole_sweep():
 
 def test_axis_says_what_was_swept():
     points = make_points((3, 10))
-    assert figures.change_against_width(points).layout.xaxis.title.text == "width m"
-    swept = figures.change_against_width(points, swept="bottleneck_width")
+    assert against_width(points).layout.xaxis.title.text == "width m"
+    swept = against_width(points, swept="bottleneck_width")
     assert swept.layout.xaxis.title.text == "bottleneck width m<sub>b</sub>"
 
 
 def test_ticks_of_many_widths_keep_their_distance():
     widths = tuple(range(100, 124))
-    ticks = figures.change_against_width(make_points((100, 123)), widths=widths).layout.xaxis.tickvals
+    ticks = against_width(make_points((100, 123)), widths=widths).layout.xaxis.tickvals
     assert 5 <= len(ticks) <= 10
     assert set(ticks) <= set(widths)
 
 
 @pytest.mark.parametrize("points", [(), make_points((30,), seeds=1)])
 def test_figure_of_no_or_one_point_can_be_drawn(points):
-    assert figures.change_against_width(points, (30, 100)).layout.xaxis.tickvals == (30, 100)
-    assert figures.takeaway(points).startswith("Kernel change against width")
+    chart = figures.change_against_width(points, (30, 100))
+    assert chart.figure.layout.xaxis.tickvals == (30, 100)
+    assert chart.takeaway.startswith("Kernel change ΔK against width m")
 
 
 @pytest.mark.parametrize(("axis", "factor"), [("step", 1), ("time", 0.5)])
 def test_training_figure_follows_every_run_by_step_or_by_rate_times_step(axis, factor):
     point = make_points((100,), seeds=2)[0]
-    every = traces(figures.change_against_time(point, axis))
+    every = traces(against_time(point, axis))
     legend = [t for t in every if t.get("showlegend", True)]
     drawn = [t for t in every if t not in legend]
     change = [t for t in drawn if t["yaxis"] == "y"]
@@ -165,8 +173,8 @@ def test_an_output_has_one_color_dash_and_symbol_in_every_figure():
     points = make_points()
     for output in ("linear", "softmax"):
         style = network_style("fully-connected", output)
-        drawn = [mean_line(figures.change_against_width(points), output)]
-        drawn += [t for t in traces(figures.change_against_time(points[0])) if t["legendgroup"] == output]
+        drawn = [mean_line(against_width(points), output)]
+        drawn += [t for t in traces(against_time(points[0])) if t["legendgroup"] == f"{output} output"]
         assert {(t["line"]["color"], t["line"]["dash"], t["marker"]["symbol"]) for t in drawn} == {
             (style.color, style.dash, style.symbol)
         }
@@ -187,21 +195,25 @@ def test_the_outputs_of_the_paper_stand_out_in_both_themes(output, background):
 
 
 def test_takeaway_tells_the_trend_of_each_output_in_words():
-    words = figures.takeaway(make_points(spread=0.0))
-    assert "from 30 to 1,000" in words
-    assert "linear output: from 0.033 to 0.001, fitted exponent −1.00." in words
+    words = figures.change_against_width(make_points(spread=0.0)).takeaway
+    assert "linear output: from 0.033 at m = 30 to 0.001 at 1,000, fitted exponent −1.00 ± 0.00." in words
 
 
 def test_learning_rates_used_are_told_once_for_outputs_that_share_them():
-    assert figures.caption(make_points())[0] == "Learning rate η used: linear output and softmax output 0.5."
+    caption = figures.change_against_width(make_points()).caption
+    assert caption == ["Learning rate η used: linear output and softmax output 0.5."]
+    assert figures.change_against_width(make_points(), with_rates=False).caption == []
 
 
 def test_tables_hold_what_the_figures_show():
     points = make_points()
-    rows = figures.width_rows(points)
+    rows = figures.change_against_width(points).rows
     assert len(rows) == 3 * 2
-    assert rows[0]["converged runs"] == rows[0]["all runs"] == 3
-    assert len(figures.time_rows(points[0])) == len(points[0].runs) * 4
+    assert rows[0]["width m"] == 30
+    assert rows[0]["mean ΔK"] == pytest.approx(30**-1.0)
+    assert rows[0]["runs in the mean"] == rows[0]["all runs"] == 3
+    assert rows[0]["learning rate η"] == "0.5"
+    assert len(figures.change_against_time(points[0]).rows) == len(points[0].runs) * 4
 
 
 @pytest.mark.parametrize(

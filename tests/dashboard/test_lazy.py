@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from dashboard.components.gallery import gallery_result
-from dashboard.views.lazy import figures as figures
+from dashboard.components.run_panel import Shown
+from dashboard.views.lazy import figures
+from dashboard.views.lazy.page import charts
 from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
+from ntk_core.runs import PRESETS
 from tests.dashboard.open_pages import open_page, words
 
 
@@ -69,12 +72,12 @@ def test_each_road_has_its_own_points_and_exponent(road, start, measure, exponen
     assert [value for value, _ in figures.along(points, road)] == (
         [1, 10, 100] if road == "scale" else [100, 1000, 10_000]
     )
-    law = figures.fitted(points, road, "linear", start, measure)
+    law = figures.line(points, road, "linear", start, measure).law
     assert law.exponent == pytest.approx(exponent, abs=1e-9)
 
 
 def test_a_figure_has_seeds_and_a_mean_for_each_start_with_the_exponent_in_the_legend():
-    drawn = figures.against(made_points(), "scale", "linear", figures.KAPPA)
+    drawn = figures.against(made_points(), "scale", "linear", figures.KAPPA).figure
     lines = [trace for trace in drawn.data if trace.mode == "lines+markers"]
     assert [line.name for line in lines] == [
         "random f(w₀) ∝ α<sup>0.00 ± 0.00</sup>",
@@ -90,17 +93,17 @@ def test_runs_that_did_not_converge_are_open_and_in_no_mean_of_what_training_did
     runs = (*good.runs, made_run(100, 1.0, "random", 7, "over-budget"))
     points = (good.model_copy(update={"runs": runs}), *made_points()[1:])
     drawn = figures.against(points, "width", "linear", figures.CHANGE)
-    seeds = next(trace for trace in drawn.data if trace.mode == "markers")
+    seeds = next(trace for trace in drawn.figure.data if trace.mode == "markers")
     assert [symbol for symbol in seeds.marker.symbol if symbol.endswith("-open")] == ["circle-open"]
-    (place, sentence) = figures.caption(points, "width", "linear", figures.CHANGE)
-    assert place == "At scale α = 1."
-    assert sentence.startswith("Open markers, in no mean: linear output did not reach")
+    place, sentence = drawn.caption
+    assert place == "Linear output, at scale α = 1."
+    assert sentence.startswith("Open markers, in no mean: random f(w₀) did not reach")
     assert "seed 7" in sentence
-    assert figures.caption(points, "width", "linear", figures.KAPPA) == ["At scale α = 1."]
+    assert figures.against(points, "width", "linear", figures.KAPPA).caption == [place]
 
 
 def test_same_weights_show_the_kernels_of_f_and_of_its_output():
-    drawn = figures.same_parameters(made_points(), "swish", "random")
+    drawn = figures.same_parameters(made_points(), "swish", "random").figure
     lines = [trace for trace in drawn.data if trace.mode == "lines+markers"]
     assert [list(line.y) for line in lines] == [pytest.approx([1e-2, 1e-3, 1e-4]), pytest.approx([1.5, 1.5, 1.5])]
     assert lines[0].name.startswith("kernel of α f")
@@ -108,11 +111,12 @@ def test_same_weights_show_the_kernels_of_f_and_of_its_output():
 
 def test_every_figure_has_words_and_numbers():
     points = made_points()
-    assert len(figures.rows(points)) == 5 * 8
-    found = figures.takeaways(points, "linear", "random", figures.KAPPA.title)
-    assert len(found) == len(figures.captions(points, "linear", figures.KAPPA.title)) == 4
-    assert "fitted exponent −0.50" in found[2]
-    assert figures.distances(points, "linear", "random").data[-1].line.dash == "dash"
+    shown = Shown(PRESETS["liu-lazy"].spec, points, None, "job")
+    found = charts(shown, figures.KAPPA.title, "linear", "random")
+    assert [each.name for each in found] == ["figure1", "figure2", "figure3", "figure4"]
+    assert all(len(each.rows) == 5 * 8 for each in found)
+    assert "fitted exponent −0.50" in found[2].takeaway
+    assert found[2].figure.data[-1].line.dash == "dash"
 
 
 @pytest.fixture(scope="module")
@@ -122,14 +126,14 @@ def points():
 
 @pytest.mark.parametrize("measure", [figures.KAPPA, figures.CHANGE, figures.DISTANCE, figures.LARGEST])
 def test_the_gallery_has_scale_moving_the_weights_less_where_the_output_starts_at_zero(points, measure):
-    law = figures.fitted(points, "scale", "linear", "subtracted", measure)
+    law = figures.line(points, "scale", "linear", "subtracted", measure).law
     assert abs(law.exponent + 1) < max(law.interval, 0.02)
     assert law.interval < 0.3
 
 
 @pytest.mark.parametrize("measure", [figures.CHANGE, figures.DISTANCE])
 def test_the_gallery_has_scale_doing_nothing_where_the_output_does_not_start_at_zero(points, measure):
-    law = figures.fitted(points, "scale", "linear", "random", measure)
+    law = figures.line(points, "scale", "linear", "random", measure).law
     assert abs(law.exponent) < 0.2
     assert law.interval < 0.3
 
@@ -137,19 +141,19 @@ def test_the_gallery_has_scale_doing_nothing_where_the_output_does_not_start_at_
 @pytest.mark.parametrize("start", ["random", "subtracted"])
 def test_the_gallery_has_width_shrinking_the_largest_move_and_not_the_distance(points, start):
     distance, largest = (
-        figures.fitted(points, "width", "linear", start, each) for each in (figures.DISTANCE, figures.LARGEST)
+        figures.line(points, "width", "linear", start, each).law for each in (figures.DISTANCE, figures.LARGEST)
     )
     assert abs(distance.exponent) < 0.1
     assert distance.interval < 0.15
     assert -0.6 < largest.exponent < largest.exponent + largest.interval < -0.25
-    change = figures.fitted(points, "width", "linear", start, figures.CHANGE)
+    change = figures.line(points, "width", "linear", start, figures.CHANGE).law
     assert change.exponent + change.interval < -0.5
 
 
 def test_the_gallery_has_the_largest_move_coming_closer_to_one_over_the_root_of_the_width(points):
     """The largest of m moves still grows towards its limit at these widths, so it falls a little slower at first."""
     early, late = (
-        figures.fitted([p for p in points if p.width in pair], "width", "linear", "subtracted", figures.LARGEST)
+        figures.line([p for p in points if p.width in pair], "width", "linear", "subtracted", figures.LARGEST).law
         for pair in ((100, 1000), (1000, 10_000))
     )
     assert late.exponent + late.interval < early.exponent - early.interval
@@ -157,7 +161,7 @@ def test_the_gallery_has_the_largest_move_coming_closer_to_one_over_the_root_of_
 
 
 def test_the_gallery_has_curvature_falling_like_one_over_the_root_of_the_width(points):
-    law = figures.fitted(points, "width", "linear", "subtracted", figures.KAPPA)
+    law = figures.line(points, "width", "linear", "subtracted", figures.KAPPA).law
     assert abs(law.exponent + 0.5) < max(law.interval, 0.05)
 
 
@@ -172,7 +176,7 @@ def test_the_gallery_has_the_kernel_of_f_staying_where_that_behind_swish_moves(p
 def test_the_page_opens_with_its_four_figures_of_any_measure():
     app = open_page("lazy")
     assert len(app.get("plotly_chart")) == 4
-    assert "At scale α = 1." in words(app)
+    assert "at scale α = 1." in words(app)
     app.selectbox(key="lazy.measure").set_value(figures.CHANGE.title)
     app.selectbox(key="lazy.output").set_value("swish")
     app.run()

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from dashboard.components.gallery import gallery_result
-from dashboard.views.optimization import figures as figures
+from dashboard.views.optimization import figures
 from ntk_core.experiments.optimization.result import OptimizationPoint, OptimizationRun
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.fits import fit_power_law
@@ -48,62 +48,70 @@ def made_point(width=100) -> OptimizationPoint:
     return OptimizationPoint(width=width, num_params=9, num_samples=4, runs=runs, runtime_s=1.0)
 
 
+def caption(point, output) -> list[str]:
+    return list(figures.loss_against_step(point, output).caption)
+
+
 def named(figure, start: str) -> list:
-    return [trace for trace in figure.data if trace.name.startswith(start)]
+    return [trace for trace in figure.data if trace.name.startswith(start) and trace.x[0] is not None]
 
 
 def test_the_bound_is_that_of_the_theorem_with_the_least_eigenvalue_and_slope():
     point = made_point()
     first = point.of("leaky_softplus")[0]
-    (bound,) = named(figures.loss_against_step(point, "leaky_softplus"), "bound")
+    (bound,) = named(figures.loss_against_step(point, "leaky_softplus").figure, "bound")
     assert list(bound.x) == [0, 1, 2, 3]
     assert list(bound.y) == pytest.approx([(1 - 0.2 * 1.8 * 0.2**2 / 4) ** step for step in range(4)])
-    (later,) = named(figures.loss_against_step(point, "leaky_softplus", "log"), "bound")
+    (later,) = named(figures.loss_against_step(point, "leaky_softplus", "log").figure, "bound")
     assert list(later.x) == [1, 2, 3]  # step 0 has no place there
     assert list(first.pl_bound()) == pytest.approx([(1 - 0.2 * 0.8) ** step for step in range(4)])
-    (level,) = named(figures.pl_against_step(point, "leaky_softplus"), "μρ²/n")
+    (level,) = named(figures.pl_against_step(point, "leaky_softplus").figure, "μρ²/n")
     assert level.y[0] == pytest.approx(1.8 * 0.2**2 / 4)
 
 
 @pytest.mark.parametrize("draw", [figures.loss_against_step, figures.pl_against_step])
 def test_an_output_without_a_guarantee_has_no_bound(draw):
-    drawn = draw(made_point(), "swish")
+    drawn = draw(made_point(), "swish").figure
     assert [trace.name for trace in drawn.data if "η," not in trace.name] == []
-    assert "The theorem says nothing here" in figures.caption(made_point(), "swish")[0]
-    assert "-1.28" in figures.caption(made_point(), "swish")[0].replace("−", "-")
+    said = caption(made_point(), "swish")[0]
+    assert "The theorem says nothing here" in said
+    assert "f = −1.28" in said
 
 
 def test_a_divergent_run_is_named_with_its_last_step_and_the_stable_rate_and_leaves_the_axis():
     point = made_point()
-    (sentence,) = [each for each in figures.caption(point, "leaky_softplus") if "diverged" in each]
+    (sentence,) = [each for each in caption(point, "leaky_softplus") if "diverged" in each]
     assert "last finite step 2 (seed 0)" in sentence
     assert "below 1," in sentence
-    drawn = figures.loss_against_step(point, "leaky_softplus")
+    drawn = figures.loss_against_step(point, "leaky_softplus").figure
     assert drawn.layout.yaxis.range[1] == pytest.approx(math.log10(30))
     (lost,) = named(drawn, "60 η")
     assert "x" in lost.marker.symbol
     still = made_run("swish", 60.0, outcome="over-budget", loss=(1.0, 2.0, 0.5, 0.5), pl_ratio=(1.0, 0.1, 1e-4, 1e-8))
-    stuck = figures.caption(point.model_copy(update={"runs": (still,)}), "swish")
-    assert "stuck, its PL* ratio is 1e-08 of what it was" in stuck[-1]
-    assert any(each.startswith("Catapult: at 20 η") for each in figures.caption(point, "leaky_softplus"))
+    stuck = caption(point.model_copy(update={"runs": (still,)}), "swish")
+    assert "stuck, its PL* ratio is 10⁻⁸ of what it was" in stuck[-1]
+    assert any(each.startswith("Catapult: at 20 η") for each in caption(point, "leaky_softplus"))
 
 
 def test_change_against_width_shows_the_least_rate_alone():
     points = [made_point(100), made_point(1000)]
-    assert {run.rate for point in figures.at_smallest_rate(points) for run in point.runs} == {2.0}
+    assert {run.rate for run in figures.slow_runs(points[0], "leaky_softplus")} == {2.0}
     drawn = figures.change_against_width(points)
-    markers = [trace for trace in drawn.data if trace.mode == "markers"]
+    markers = [trace for trace in drawn.figure.data if trace.mode == "markers"]
     assert sum(len(trace.x) for trace in markers) == 2 * 3
-    assert "0.4 at width 100" in figures.change_takeaway(points)
+    assert "from 0.4 at m = 100" in drawn.takeaway
 
 
 def test_tables_hold_every_run_and_step():
     point = made_point()
-    assert len(figures.run_rows([point])) == len(point.runs)
+    assert len(figures.change_against_width([point]).rows) == len(point.runs)
     assert len(figures.step_rows(point, "leaky_softplus")) == 4 * 4
     assert figures.step_rows(point, "leaky_softplus")[0]["condition number"] == 10
-    assert len(figures.spectrum_against_step(point, "leaky_softplus").data) == 3 * 4
-    assert all(figures.takeaways([point], point, "leaky_softplus"))
+    spectrum = figures.spectrum_against_step(point, "leaky_softplus")
+    assert len([trace for trace in spectrum.figure.data if trace.x[0] is not None]) == 3 * 4
+    assert spectrum.rows == figures.step_rows(point, "leaky_softplus")
+    assert "the largest from 5 to 3" in spectrum.takeaway
+    assert "from 1 to 0.8, at least 0.8" in figures.pl_against_step(point, "leaky_softplus").takeaway
 
 
 def test_the_gallery_shows_losses_below_the_bound_while_the_kernel_moves_at_every_width():

@@ -9,9 +9,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from dashboard.charts.sweep import mean_line
 from dashboard.charts.vector import Scale, Stroke, cells, thumbnail
 from dashboard.components.gallery import gallery_result
+from dashboard.views.kernel_change.figures import change_lines
 from dashboard.views.lecture.steps import step_index
 from dashboard.views.navigation import PAGES
 from dashboard.views.overview import thumbnails
@@ -54,7 +54,7 @@ def pictures(app) -> list[tuple[str, str]]:
 def test_the_overview_shows_the_phenomenon_in_motion_with_its_numbers():
     app = open_page("overview")
     alt, svg = pictures(app)[0]
-    assert "linear output: from 1.5 to 0.0098" in alt
+    assert "linear output: from 1.5 at m = 30 to 0.0098 at 10,000" in alt
     assert "@keyframes living-linear" in svg
     assert [expander.label for expander in app.expander] == ["The numbers"]
     assert len(app.expander[0].dataframe[0].value) == 18  # six widths, three outputs
@@ -63,9 +63,10 @@ def test_the_overview_shows_the_phenomenon_in_motion_with_its_numbers():
 
 def test_the_motion_ends_at_the_means_of_the_gallery_and_never_falls():
     points = gallery_result("liu-fig1-left").points
+    lines = change_lines(points)
     for output in ("linear", "softmax", "swish"):
         ends = moments(points, output, 1.0)
-        assert ends == [(width, pytest.approx(average.value)) for width, average in mean_line(points, output)]
+        assert ends == [(width, pytest.approx(average.value)) for width, average in lines[output].means]
         for width, _ in ends:
             along = [dict(moments(points, output, index / (FRAMES - 1)))[width] for index in range(FRAMES)]
             assert along == sorted(along)

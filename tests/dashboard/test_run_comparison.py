@@ -8,15 +8,7 @@ from typing import Any
 import pytest
 
 from dashboard.components.gallery import gallery_result
-from dashboard.views.results.run_comparison import (
-    COMPARISONS,
-    comparison_of,
-    lines_of,
-    measures_of,
-    overlay,
-    table,
-    takeaway,
-)
+from dashboard.views.results.run_comparison import COMPARISONS, comparison_of, lines_of, measures_of, overlay
 from dashboard.words.run_words import labels, variation
 from ntk_core.runs import EXPERIMENTS, PRESETS
 from ntk_core.settings.grammar import with_settings
@@ -43,11 +35,11 @@ def test_runs_of_every_preset_are_drawn_on_every_axis_measure_and_line(name):
     assert lines
     for axis in how.axes:
         for measure in measures:
-            figure = overlay(runs, axis, measure, lines[0])
-            assert takeaway(runs, axis, measure, lines[0])
-        drawn = [trace for trace in figure.data if trace.name.startswith("B: First seed") and len(trace.x)]
-        assert bool(drawn) == bool(table(runs, axis, measure, lines[0]))
-    assert any(table(runs, axis, measures[0], lines[0]) for axis in how.axes)
+            chart = overlay(runs, axis, measure, lines[0])
+            assert chart.takeaway
+        drawn = [trace for trace in chart.figure.data if trace.name.startswith("B: First seed") and len(trace.x)]
+        assert bool(drawn) == bool(chart.rows)
+    assert any(overlay(runs, axis, measures[0], lines[0]).rows for axis in how.axes)
 
 
 def test_means_are_over_converged_runs_and_the_others_are_marked():
@@ -55,23 +47,24 @@ def test_means_are_over_converged_runs_and_the_others_are_marked():
     bad = make_run("linear", 7, 9.0, "over-budget")
     result = make_result((point.model_copy(update={"runs": (*point.runs, bad)}),))
     runs = list(zip(labels([result.spec] * 2), (result, result), strict=True))
-    axis = comparison_of(result).axes[0]
-    (row, _) = table(runs, axis, "sup_kernel_change", ("linear",))
-    assert math.isclose(row["sup_kernel_change"], 1.0)
-    assert (row["seeds"], row["did not converge"]) == (2, 1)
-    assert takeaway(runs, axis, "sup_kernel_change", ("linear",)).startswith(
-        "Kernel change ΔK against width m. A: 1 at 30"
-    )
-    first, marked, *_ = overlay(runs, axis, "sup_kernel_change", ("linear",)).data
+    chart = overlay(runs, comparison_of(result).axes[0], "sup_kernel_change", ("linear",))
+    row, _ = chart.rows
+    assert math.isclose(row["mean sup_kernel_change"], 1.0)
+    assert (row["runs in the mean"], row["all runs"]) == (2, 3)
+    assert chart.takeaway.startswith("Kernel change ΔK against width m. A: 1 at m = 30")
+    assert "Open markers, in no mean: A did not converge at m = 30 (seed 7)." in chart.caption
+    _, marked, first, *_ = chart.figure.data
     assert list(first.y) == [1.0]
-    assert (list(marked.y), marked.marker.symbol) == ([9.0], "circle-open")
+    assert list(marked.y) == [1.0, 1.0, 9.0]
+    assert list(marked.marker.symbol) == ["circle", "circle", "circle-open"]
 
 
 def test_runs_are_told_apart_without_color():
     result = make_result(make_points())
     four = [(f"{letter}", result) for letter in "ABCD"]
     axis = comparison_of(result).axes[0]
-    lines = [trace for trace in overlay(four, axis, "sup_kernel_change", ("linear",)).data if trace.mode != "markers"]
+    figure = overlay(four, axis, "sup_kernel_change", ("linear",)).figure
+    lines = [trace for trace in figure.data if trace.mode == "lines+markers"]
     for looks in (lambda t: t.line.color, lambda t: t.line.dash, lambda t: t.marker.symbol):
         assert len({looks(trace) for trace in lines}) == 4
 

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 from ntk_core import linearize
-from ntk_core.dynamics import Loss, auto_learning_rate, descend, eigenvalues, largest_eigenvalue, record_steps, start
+from ntk_core.dynamics import (
+    Loss,
+    NetworkModel,
+    Optimizer,
+    advance,
+    auto_learning_rate,
+    eigenvalues,
+    largest_eigenvalue,
+    record_steps,
+    start,
+)
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import DenseNet, FullyConnected, merge
 
@@ -20,6 +30,12 @@ def problem(net, n=7, d=3):
     params = net.init(jax.random.key(0), (d,))
     x = jax.random.normal(jax.random.key(1), (n, d))
     return params, x, jax.nn.one_hot(np.arange(n) % net.num_outputs, net.num_outputs)
+
+
+def descended(net, loss, trained, fixed, x, y, *rate_until_threshold):
+    model, optimizer = NetworkModel(net, loss), Optimizer()
+    first = start(model, optimizer, trained, len(x))
+    return advance(model, optimizer, first, fixed, x, y, *rate_until_threshold)
 
 
 @pytest.mark.usefixtures("x64")
@@ -70,10 +86,11 @@ def test_descent_is_that_of_a_plain_loop_and_stops_at_the_threshold(output):
         w = jax.tree.map(lambda a, g: a - rate * g, w, jax.grad(value)(w))
         steps += 1
     trained, fixed = net.partition(jax.tree.map(jnp.copy, params))
-    state = descend(net, loss, start(trained), fixed, x, y, rate, 10_000, threshold)
+    state = descended(net, loss, trained, fixed, x, y, rate, 10_000, threshold)
     # The loop sees the loss of a step when it takes the next one, so it may take one more.
     assert int(state.step) - steps in (0, 1)
-    state = descend(net, loss, start(jax.tree.map(jnp.copy, net.partition(params)[0])), fixed, x, y, rate, steps, 0.0)
+    trained = jax.tree.map(jnp.copy, net.partition(params)[0])
+    state = descended(net, loss, trained, fixed, x, y, rate, steps, 0.0)
     for found, expected in zip(jax.tree.leaves(state.trained), jax.tree.leaves(net.partition(w)[0]), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
@@ -87,7 +104,7 @@ def test_rates_above_the_stability_limit_diverge_on_the_linear_model_and_those_b
     first = float(loss(net.pre_outputs(params, x), y))
     for factor, diverges in ((0.98, False), (1.02, True)):
         trained, fixed = net.partition(jax.tree.map(jnp.copy, params))
-        state = descend(net, loss, start(trained), fixed, x, y, factor * limit, 2000, 0.0)
+        state = descended(net, loss, trained, fixed, x, y, factor * limit, 2000, 0.0)
         assert bool(state.loss > first) == diverges
 
 

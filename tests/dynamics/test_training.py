@@ -8,6 +8,7 @@ import pytest
 
 from ntk_core import Optimizer, empirical_ntk, kernel_change, linearize, train
 from ntk_core.dynamics import Loss
+from ntk_core.dynamics.choices import METHODS, Method
 from ntk_core.networks.architectures import ConvNet, DenseNet, FullyConnected, Mirrored, merge
 from tests.dynamics.problems import NET, problem
 
@@ -208,3 +209,29 @@ def test_convolutions_train_beside_their_linear_model():
     history = train(net, net.init(jax.random.key(0), (4, 4, 1)), x, y, learning_rate=0.1, max_steps=5, num_records=3)
     assert 0 < history.difference.relative[-1] < 0.1
     assert set(history.kernel.layer_change) == set(net.layers)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("linear_route", ["auto", "weights"])
+def test_any_optax_transformation_can_be_given_and_its_steps_are_multiplied_by_the_rate(linear_route):
+    params, x, y, _, _ = problem()
+    given = optax.chain(optax.clip_by_global_norm(0.1), optax.rmsprop(0.02))
+    settings = {"max_steps": 7, "num_records": 3, "kernels": False, "linear_route": linear_route}
+    history = train(NET, params, x, y, optimizer=given, **settings)
+    assert (history.learning_rate, history.stable_rate) == (1.0, None)
+    for apply, path in ((NET.apply, history.network), (linearize(NET, params), history.linearized)):
+        last = plain_loop(apply, params, Loss("linear"), x, y, given, batches(None, len(x), 7))
+        np.testing.assert_allclose(path.outputs[-1], apply(last, x), rtol=1e-9, atol=1e-11)
+    double = train(NET, params, x, y, optimizer=Optimizer(optax.sgd(0.05)), learning_rate=2.0, **settings)
+    plain = train(NET, params, x, y, learning_rate=0.1, **settings)
+    np.testing.assert_allclose(double.network.outputs, plain.network.outputs, rtol=1e-9)
+
+
+@pytest.mark.usefixtures("x64")
+def test_a_method_is_one_entry(monkeypatch):
+    lion = Method("lion", "Lion", "steps of ±η", direction=lambda momentum: optax.scale_by_lion(), is_linear=False)
+    monkeypatch.setitem(METHODS, "lion", lion)
+    params, x, y, _, _ = problem()
+    history = train(NET, params, x, y, optimizer="lion", learning_rate=0.01, max_steps=5, num_records=2, kernels=False)
+    last = plain_loop(NET.apply, params, Loss("linear"), x, y, optax.lion(0.01, weight_decay=0), batches(None, 8, 5))
+    np.testing.assert_allclose(history.network.outputs[-1], NET.apply(last, x), rtol=1e-9, atol=1e-11)

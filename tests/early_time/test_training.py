@@ -5,14 +5,15 @@ import numpy as np
 import pytest
 
 from ntk_core.early_time import (
-    EarlyTraining,
     InputSpan,
     LinearModel,
     activation_constants,
     batch_order,
     covariance_spectrum,
     draw_inputs,
+    early_descent,
     image_pair,
+    outputs_in_blocks,
     standardized_images,
     synthetic_data,
     two_layer_features,
@@ -20,7 +21,7 @@ from ntk_core.early_time import (
 )
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import empirical_ntk, infinite_width_ntk
-from ntk_core.networks.architectures import ConvNet, FullyConnected, Mirrored
+from ntk_core.networks.architectures import ConvNet, FullyConnected, Mirrored, merge
 
 
 @pytest.mark.parametrize("entries", ["gaussian", "rademacher", "uniform"])
@@ -108,11 +109,9 @@ NETS = [
 def test_training_is_that_of_a_plain_loop_with_a_rate_a_layer(net, input_shape, batch_size):
     params, x, y = problem(net, input_shape)
     batches = None if batch_size is None else batch_order(len(x), batch_size, 5, 0)
-    training = EarlyTraining(net, params, x, y, rate_hidden=0.2, rate_output=0.05, batches=batches)
-    initial = training.initial_outputs(x)
-    np.testing.assert_allclose(training.outputs(x, initial), 0, atol=1e-14)
-    training.advance(2)
-    training.advance(3)
+    descent = early_descent(net, params, x, y, rate_hidden=0.2, rate_output=0.05, batches=batches)
+    for until in (2, 5):
+        descent.advance(until, to_threshold=False)
 
     f0 = net.apply(params, x)[:, 0]
 
@@ -124,8 +123,9 @@ def test_training_is_that_of_a_plain_loop_with_a_rate_a_layer(net, input_shape, 
         gradient = jax.grad(loss)(w, np.arange(len(x)) if batches is None else batches[step])
         rates = {name: 0.05 if name.endswith("output") else 0.2 for name in w}
         w = {name: jax.tree.map(lambda a, g, r=rates[name]: a - r * g, w[name], gradient[name]) for name in w}
-    np.testing.assert_allclose(training.outputs(x, initial), net.apply(w, x)[:, 0] - f0, atol=1e-12)
-    assert training.step == 5
+    found = merge(descent.state.trained, descent.fixed)
+    np.testing.assert_allclose(outputs_in_blocks(net, found, x), net.apply(w, x)[:, 0], atol=1e-12)
+    assert descent.steps.tolist() == [5]
 
 
 def test_a_wide_network_takes_the_first_steps_of_its_linear_model_and_not_of_the_naive_one():
@@ -133,9 +133,11 @@ def test_a_wide_network_takes_the_first_steps_of_its_linear_model_and_not_of_the
     d, rate = 20, 0.3
     data = synthetic_data("gaussian", np.ones(d), "norm", num_samples=600, num_test=200, seed=0)
     net = FullyConnected(width=4096, activation="softplus", symmetric=True, output_signs=True)
-    training = EarlyTraining(net, net.init(jax.random.key(0), (d,)), data.x, data.y, rate_hidden=rate, rate_output=rate)
-    training.advance(40)
-    found = training.outputs(data.x_test, training.initial_outputs(data.x_test))
+    params = net.init(jax.random.key(0), (d,))
+    descent = early_descent(net, params, data.x, data.y, rate_hidden=rate, rate_output=rate)
+    descent.advance(40, to_threshold=False)
+    last = merge(descent.state.trained, descent.fixed)
+    found = outputs_in_blocks(net, last, data.x_test) - outputs_in_blocks(net, params, data.x_test)
     features = two_layer_features(activation_constants("softplus"), d, 1.0, rate, rate)
     away = []
     for chosen in (features, features.naive()):

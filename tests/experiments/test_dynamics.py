@@ -5,16 +5,16 @@ import math
 import numpy as np
 import pytest
 
+from ntk_core.dynamics.choices import METHODS
 from ntk_core.errors import TooLarge
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.experiments.dynamics import compute as _dynamics
-from ntk_core.experiments.dynamics.compute import RATE_FACTORS
 from ntk_core.experiments.dynamics.result import DynamicsResult
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.fits import fit_power_law
-from ntk_core.runs import EXPERIMENTS, digest, estimate, parse_spec, run, summary
+from ntk_core.runs import EXPERIMENTS, digest, estimate, load_data, parse_spec, run, summary
 from ntk_core.runs.events import Ended, PointProgress
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
@@ -93,7 +93,7 @@ def test_beyond_the_stable_rate_the_linear_model_diverges_and_the_network_need_n
     plain, large, beyond = result_of(spec).points[0].runs
     # Auto is a quarter of the stable rate of a linear output under square loss.
     assert plain.learning_rate == pytest.approx(plain.stable_rate / 4, rel=1e-3)
-    assert large.learning_rate == pytest.approx(RATE_FACTORS["large-rate"] * plain.learning_rate)
+    assert large.learning_rate == pytest.approx(METHODS["large-rate"].rate_factor * plain.learning_rate)
     assert plain.linearized.outcome != "diverged" != large.linearized.outcome
     assert beyond.learning_rate > beyond.stable_rate
     assert beyond.linearized.outcome == "diverged"
@@ -130,7 +130,7 @@ def test_the_logistic_loss_takes_signs_as_targets():
 
 def test_followed_points_take_turns_among_the_classes():
     spec = DynamicsSpec(num_followed=5)
-    data = _dynamics.load(spec)
+    data = load_data(spec)
     found = _dynamics._followed(data.labels, len(data.x), spec)
     assert [int(data.labels[index]) for index in found] == [0, 1, 2, 0, 1]
 

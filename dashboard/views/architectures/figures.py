@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from dashboard.charts.axes import drawn_values, finish, log_ticks
 from dashboard.charts.chart import Chart
-from dashboard.charts.style import FONT_SIZE, GUIDE_COLOR, SEED_OPACITY, Style, signed
-from dashboard.charts.sweep import (
-    CHANGE,
-    Measure,
-    add_guides,
-    add_sweep,
-    finish,
-    finish_sweep,
-    fitted,
-    mean_change,
-    mean_line,
-)
-from dashboard.views.kernel_change.figures import unconverged_sentences
+from dashboard.charts.numbers import number
+from dashboard.charts.style import FONT_SIZE, GUIDE_COLOR, SEED_OPACITY, Style
+from dashboard.charts.sweep import Line, sweep, trained_dot, width_axis
 from ntk_core.experiments.kernel_change.result import KernelChangeRun, KernelChanges, KernelSnapshot
 
 Points = Mapping[str, Sequence[KernelChanges]]  # by the networks' letters
@@ -32,95 +23,66 @@ HEATMAP_HEIGHT = 300
 INFINITE = "infinite"
 
 
-def _infinite_distance(run: KernelChangeRun) -> float:
-    return math.nan if run.infinite_distance is None else run.infinite_distance
+@dataclass(frozen=True)
+class Measure:
+    """One number per run; ``before_training`` where it does not matter how the run ended."""
+
+    title: str
+    symbol: str
+    of: Callable[[KernelChangeRun], float | None]
+    slopes: tuple[float, ...]
+    before_training: bool = False
 
 
-# At w₀, so whether the training then converged does not matter.
-DISTANCE = Measure("distance", "‖K(w₀) − K∞‖ / ‖K∞‖", _infinite_distance, converged_only=False)
-TITLES = {CHANGE: "kernel change ΔK", DISTANCE: "‖K(w<sub>0</sub>) − K<sub>∞</sub>‖ / ‖K<sub>∞</sub>‖"}
-SLOPES = {CHANGE: (-0.5, -1.0), DISTANCE: (-0.5,)}
-NAMES = {CHANGE: "Kernel change", DISTANCE: "Distance of the kernel at initialization to that of infinite width"}
+MEASURES = {
+    "change": Measure("kernel change ΔK", "ΔK", lambda run: run.sup_change, (-0.5, -1.0)),
+    "distance": Measure(
+        "‖K(w<sub>0</sub>) − K<sub>∞</sub>‖ / ‖K<sub>∞</sub>‖",
+        "distance to K∞",
+        lambda run: run.infinite_distance,
+        (-0.5,),
+        before_training=True,
+    ),
+}
 
 
-def against_width(
-    points: Points, output: str, widths: Sequence[int], styles: Styles, measure: Measure = CHANGE
-) -> Chart:
-    """A measure of every network against width, log–log, with fitted exponents and dashed guide slopes."""
-    figure = go.Figure()
-    lines = {}
+def against_width(points: Points, output: str, widths: Sequence[int], styles: Styles, measure: str = "change") -> Chart:
+    """A measure of every network against width, log–log; a network that was not measured is named below."""
+    wanted, lines = MEASURES[measure], []
     for letter, found in points.items():
-        ordered = sorted(found, key=lambda point: point.width)
-        add_sweep(figure, ordered, output, styles[letter], measure, group=letter)
-        lines[letter] = mean_line(ordered, output, measure)
-    shown = sorted({*widths, *(point.width for found in points.values() for point in found)})
-    laws = {each: law for each in lines if lines[each] and (law := fitted(points[each], output, measure)) is not None}
-    if laws:  # from the first mean of the network that falls fastest
-        add_guides(figure, lines[min(laws, key=lambda letter: laws[letter].exponent)], shown[-1], SLOPES[measure])
-    values = [measure.of(run) for found in points.values() for point in found for run in point.of(output)]
-    finish_sweep(figure, shown, "width m", TITLES[measure], [value for value in values if value > 0])
-    return Chart(
-        figure,
-        _takeaway(points, output, measure),
-        _width_rows(points, output),
-        _caption(points, output, measure),
-        measure.name,
+        runs = [(point, value, run) for point in found for run in point.of(output)
+                if (value := wanted.of(run)) is not None]  # fmt: skip
+        dots = [
+            trained_dot(
+                point.width,
+                value,
+                run,
+                f"η = {number(run.learning_rate, 3)}",
+                converged_only=not wanted.before_training,
+            )
+            for point, value, run in runs
+        ]
+        parameters: dict[float, dict[str, object]] = {
+            point.width: {"trained parameters p": point.num_params} for point in found
+        }
+        lines.append(Line(styles[letter], dots, more=parameters))
+    missing = [letter for letter, found in points.items() if measure not in measures({letter: found}, output)]
+    return sweep(
+        lines,
+        width_axis(widths),
+        wanted.title,
+        wanted.symbol,
+        slopes=wanted.slopes,
+        of="network",
+        name=measure,
+        caption=[f"Network {letter}: no infinite-width kernel is known or asked for." for letter in missing],
     )
 
 
-def measures(points: Points, output: str) -> tuple[Measure, ...]:
+def measures(points: Points, output: str) -> tuple[str, ...]:
     """What there is to draw against width: the distance only where it was measured."""
     runs = [run for found in points.values() for point in found for run in point.of(output)]
-    return (CHANGE, DISTANCE) if any(run.infinite_distance is not None for run in runs) else (CHANGE,)
-
-
-def _caption(points: Points, output: str, measure: Measure) -> list[str]:
-    """Which runs did not converge, where that matters, and which networks have no infinite-width kernel."""
-    if measure is CHANGE:
-        return [
-            f"Network {letter}: {sentence}"
-            for letter, found in points.items()
-            for sentence in unconverged_sentences([_only(point, output) for point in found])
-        ]
-    missing = [letter for letter, found in points.items() if measure not in measures({letter: found}, output)]
-    return [f"Network {letter}: no infinite-width kernel is known or asked for." for letter in missing]
-
-
-def _width_rows(points: Points, output: str) -> list[dict[str, object]]:
-    """One row per network and width: means of both measures with their standard errors."""
-    return [
-        {
-            "network": letter,
-            "width m": point.width,
-            "trained parameters p": point.num_params,
-            "mean ΔK": change.value,
-            "standard error of ΔK": change.standard_error,
-            "converged runs": change.count,
-            "all runs": len(point.of(output)),
-            "mean distance to K∞": distance.value,
-            "standard error of the distance": distance.standard_error,
-        }
-        for letter, found in points.items()
-        for point in sorted(found, key=lambda point: point.width)
-        for change in [mean_change(point, output)]
-        for distance in [mean_change(point, output, DISTANCE)]
-    ]
-
-
-def _takeaway(points: Points, output: str, measure: Measure) -> str:
-    """What the figure against width says, for those who do not see it."""
-    sentences = []
-    for letter, found in points.items():
-        law = fitted(found, output, measure)
-        if law is None:
-            sentences.append(f"Network {letter}: too few usable runs for a trend.")
-            continue
-        line = mean_line(sorted(found, key=lambda point: point.width), output, measure)
-        sentences.append(
-            f"Network {letter}: from {line[0][1].value:.2g} at width {line[0][0]:,} to {line[-1][1].value:.2g} "
-            f"at {line[-1][0]:,}, fitted exponent {signed(law.exponent)} ± {law.interval:.2f}."
-        )
-    return f"{NAMES[measure]} against width. " + " ".join(sentences)
+    return ("change", "distance") if any(run.infinite_distance is not None for run in runs) else ("change",)
 
 
 def kept_at(points: Points, output: str) -> dict[int, dict[str, KernelSnapshot]]:
@@ -144,7 +106,7 @@ def heatmaps(snapshot: KernelSnapshot, letter: str, width: int) -> Chart:
         kernels[INFINITE] = snapshot.infinite
     matrices = {name: np.asarray(kernel) for name, kernel in kernels.items()}
     scales = {name: max(float(np.trace(matrix)) / len(matrix), 1e-30) for name, matrix in matrices.items()}
-    titles = [f"{letter} {name}<br>× {scale:.2g}" for name, scale in scales.items()]
+    titles = [f"{letter} {name}<br>× {number(scale)}" for name, scale in scales.items()]
     figure = make_subplots(rows=1, cols=len(kernels), subplot_titles=titles, horizontal_spacing=0.03)
     for column, (name, matrix) in enumerate(matrices.items(), start=1):
         figure.add_heatmap(
@@ -186,13 +148,13 @@ def _heatmap_words(snapshot: KernelSnapshot, letter: str, width: int) -> str:
     sentence = (
         f"Tangent kernel of network {letter} at width {width:,} before and after training: mean over the "
         "outputs, samples in the order of their classes, divided by the mean diagonal entry that stands above it. "
-        f"Undivided, it changed by {change:.2g} of its norm."
+        f"Undivided, it changed by {number(change)} of its norm."
     )
     if snapshot.infinite is None:
         return sentence
     limit = np.asarray(snapshot.infinite)
     distance = float(np.linalg.norm(before - limit) / np.linalg.norm(limit))
-    return f"{sentence} Before training it is {distance:.2g} from the infinite-width kernel, relative to its norm."
+    return f"{sentence} Before training it is {number(distance)} from the infinite-width kernel, relative to its norm."
 
 
 def _kernel_rows(snapshot: KernelSnapshot) -> list[dict[str, object]]:
@@ -255,7 +217,7 @@ def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
                 hovertemplate=f"{style.title} infinite width<br>eigenvalue %{{x}}: %{{y:.3g}}<extra></extra>",
             )
     figure.update_xaxes(type="log", title="eigenvalue index", dtick=1, tickformat=",~g")
-    figure.update_yaxes(type="log", title="eigenvalue of K", dtick=1, exponentformat="power")
+    figure.update_yaxes(title="eigenvalue of K", **log_ticks(drawn_values(figure)))
     return Chart(finish(figure), _spectra_words(snapshots), _spectra_rows(snapshots), name="spectra")
 
 
@@ -274,15 +236,12 @@ def _spectra_rows(snapshots: Snapshots) -> list[dict[str, object]]:
 def _spectra_words(snapshots: Snapshots) -> str:
     """What the spectra say, for those who do not see them."""
     sentences = [
-        f"Network {letter}: largest {kept.initial_eigenvalues[0]:.3g} before and {kept.final_eigenvalues[0]:.3g} "
-        f"after, smallest {kept.initial_eigenvalues[-1]:.2g} and {kept.final_eigenvalues[-1]:.2g}."
+        f"Network {letter}: largest {number(kept.initial_eigenvalues[0], 3)} before and "
+        f"{number(kept.final_eigenvalues[0], 3)} after, smallest {number(kept.initial_eigenvalues[-1])} and "
+        f"{number(kept.final_eigenvalues[-1])}."
         for letter, kept in snapshots.items()
     ]
     return "Eigenvalues of the tangent kernel before and after training. " + " ".join(sentences)
-
-
-def _only(point: KernelChanges, output: str) -> KernelChanges:
-    return point.model_copy(update={"runs": point.of(output)})
 
 
 def _above_rounding(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

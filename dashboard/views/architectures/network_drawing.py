@@ -77,7 +77,8 @@ def drawn(spec: ArchitecturesSpec, letter: str) -> Chart:
     sizes = spec.layers(letter, width)
     figure = drawing(architecture, sizes, spec.shapes.input_shape, width)
     words, rows = drawing_words(architecture, sizes, width), layer_rows(architecture, sizes)
-    return Chart(figure, words, rows, name=f"drawing_{letter.lower()}")
+    title = f"{letter}: {ARCHITECTURES[architecture.kind].title}"
+    return Chart(figure, words, rows, name=f"drawing_{letter.lower()}", heading=title)
 
 
 def size_rows(spec: ArchitecturesSpec) -> list[dict[str, object]]:

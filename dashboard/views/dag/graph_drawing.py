@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import plotly.graph_objects as go
 
+from dashboard.charts.chart import Chart
 from dashboard.charts.style import BLUE, GUIDE_COLOR, network_style
 from ntk_core.networks.choices import ACTIVATIONS
 from ntk_core.networks.graphs import INPUT, OUTPUT, Edge, Graph, Group, InDegree, Verdict, in_degrees
@@ -17,9 +19,7 @@ _DASHES = {"dense": "solid", "shared": "solid", "skip": "dash"}
 Place = tuple[float, float]
 
 
-def graph_drawing(
-    graph: Graph, width: int, input_shape: tuple[int, ...], num_outputs: int, found: Verdict
-) -> go.Figure:
+def graph_drawing(graph: Graph, width: int, input_shape: tuple[int, ...], num_outputs: int, found: Verdict) -> Chart:
     """Boxes for the input, every group and the outputs; heights are logarithmic in the number of neurons.
 
     Groups that speak against transition to linearity are vermilion. Dotted edges are removed in part, thick ones share
@@ -53,9 +53,9 @@ def graph_drawing(
     figure.update_xaxes(visible=False, range=[-_HALF - 0.1, last + _HALF + 0.1], fixedrange=True)
     figure.update_yaxes(visible=False, range=[-most - 0.15, most + 0.15 + 0.78 * bend], fixedrange=True)
     height = round(60 + 85 * (2 * most + 0.78 * bend))
-    return figure.update_layout(
-        height=min(max(height, 190), 520), margin={"l": 4, "r": 4, "t": 4, "b": 4}, dragmode=False
-    )
+    figure.update_layout(height=min(max(height, 190), 520), margin={"l": 4, "r": 4, "t": 4, "b": 4}, dragmode=False)
+    caption = [words] if (words := edge_words(graph)) else []
+    return Chart(figure, _words(graph, width, found), _rows(graph, degrees), caption, "drawing")
 
 
 def edge_words(graph: Graph) -> str:
@@ -70,7 +70,7 @@ def edge_words(graph: Graph) -> str:
     return "; ".join(words)
 
 
-def drawing_words(graph: Graph, width: int, found: Verdict) -> str:
+def _words(graph: Graph, width: int, found: Verdict) -> str:
     """The drawing for those who do not see it."""
     layers: dict[int, list[str]] = {}
     for name, depth in graph.depths.items():
@@ -83,8 +83,8 @@ def drawing_words(graph: Graph, width: int, found: Verdict) -> str:
     )
 
 
-def group_rows(graph: Graph, width: int, input_shape: tuple[int, ...], num_outputs: int) -> list[dict[str, object]]:
-    """One row per group and the output, in the order of evaluation."""
+def _rows(graph: Graph, degrees: Mapping[str, InDegree]) -> list[dict[str, object]]:
+    """One row per group and for the output, in the order of evaluation."""
     return [
         {
             "group": name,
@@ -94,7 +94,7 @@ def group_rows(graph: Graph, width: int, input_shape: tuple[int, ...], num_outpu
             "from": ", ".join(degree.sources),
             "in-degree grows as": f"m^{degree.growth:g}" if degree.growth else "stays the same",
         }
-        for name, degree in in_degrees(graph, width, input_shape, num_outputs).items()
+        for name, degree in degrees.items()
     ]
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dashboard.components.chart import chart
+from dashboard.components.chart import show_chart
 from dashboard.components.once import once
 from dashboard.components.verdict import verdict_panel
-from dashboard.views.dag.graph_drawing import drawing_words, edge_words, graph_drawing, group_rows
+from dashboard.views.dag.graph_drawing import graph_drawing
 from dashboard.words.sentences import plain
 from ntk_core.data import dataset_shapes
 from ntk_core.experiments.dag.spec import DAGSpec
@@ -21,9 +21,7 @@ def graph_view(page: str, graph: Graph, spec: DAGSpec) -> None:
     nonlinear = [output for output in spec.outputs if output != "linear"]
     judged = spec.outputs[0] if len(nonlinear) == len(spec.outputs) else "linear"
     found = verdict(graph, width, shapes.input_shape, output=judged, num_outputs=shapes.num_outputs)
-    figure = once(f"{page}.drawing", (sizes, judged), lambda: graph_drawing(*sizes, found))
-    words = [each for each in [edge_words(graph)] if each]
-    chart(figure, f"{page}.drawing", drawing_words(graph, width, found), group_rows(*sizes), words)
+    show_chart(page, once(f"{page}.drawing", (sizes, judged), lambda: graph_drawing(*sizes, found)))
     verdict_panel(found, width)
     for name in spec.compared:
         other = verdict(example_graphs()[name], width, shapes.input_shape)

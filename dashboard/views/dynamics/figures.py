@@ -1,27 +1,16 @@
-"""A network beside its linear model: outputs along training, how far they drift apart, and how far the weights move."""
+"""A network beside its linear model: outputs along training, and how far they drift apart."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
-import plotly.graph_objects as go
-
-from dashboard.charts.style import (
-    FONT_SIZE,
-    GUIDE_COLOR,
-    MODEL_TITLES,
-    SEED_OPACITY,
-    Style,
-    network_style,
-    nth_style,
-    output_title,
-    signed,
-    width_label,
-)
-from dashboard.charts.sweep import finish
-from dashboard.views.kernel_change.figures import AXIS_TITLES, TimeAxis
+from dashboard.charts.axes import add_level
+from dashboard.charts.chart import Chart, occurring
+from dashboard.charts.numbers import exponent_words, number, width_label
+from dashboard.charts.style import MODEL_TITLES, Style, network_style, nth_style, output_title
+from dashboard.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, dash_key, times
 from ntk_core.experiments.dynamics.result import DEPARTURE_LEVEL, DynamicsPoint, DynamicsRun, ModelPath
 from ntk_core.fits import PowerLaw, fit_power_law
 from ntk_core.runs import OUTCOME_WORDS
@@ -34,82 +23,79 @@ DASH_WORDS = {"solid": "solid", "dash": "dashed", "dot": "dotted"}
 MOST_TRAJECTORIES = 6
 
 
-def trajectories(point: DynamicsPoint, output: str, method: str, axis: TimeAxis, points: Points) -> go.Figure:
+def trajectories(point: DynamicsPoint, output: str, method: str, axis: TimeAxis, points: Points) -> Chart:
     """Outputs at followed points against time: network solid, linear model dashed, infinite width dotted.
 
-    With classes, the output of the point's own class. Step 0 has no place on the logarithmic axis.
+    With classes, the output of the point's own class.
     """
-    figure = go.Figure()
     run = first_run(point, output, method)
     targets = point.y if points == "training points" else point.y_test
-    shown = range(0, len(targets), math.ceil(len(targets) / MOST_TRAJECTORIES))
-    for name, dash, width in MODELS:
-        path = getattr(run, name)
-        if path is None:
-            continue
-        figure.add_scatter(
-            x=[None], y=[None], mode="lines", line={"color": GUIDE_COLOR, "dash": dash, "width": width},
-            name=f"{MODEL_TITLES[name]}: {DASH_WORDS[dash]}",
-        )  # fmt: skip
-        for index, row in enumerate(shown):
-            component = _own_class(targets[row])
-            figure.add_scatter(
-                x=[step * factor(run, axis) for step in run.steps[1:]],
-                y=[block[row][component] for block in _outputs(path, points)[1:]],
-                mode="lines",
-                line={"color": nth_style(index, "").color, "dash": dash, "width": width},
-                hovertemplate=f"{MODEL_TITLES[name]}, point {row + 1}<br>{axis} %{{x:.3g}}<br>output %{{y:.3g}}"
-                "<extra></extra>",
-                showlegend=False,
-            )
-    figure.update_xaxes(type="log", dtick=1, tickformat=",~g", title=AXIS_TITLES[axis])
-    figure.update_yaxes(title="output of the point's class" if len(targets[0]) > 1 else "output")
-    return finish(figure)
+    paths = [(*model, path) for model in MODELS if (path := getattr(run, model[0])) is not None]
+    curves = []
+    for name, dash, width, path in paths:
+        curves.append(dash_key(f"{MODEL_TITLES[name]}: {DASH_WORDS[dash]}", dash, width))
+        for index, row in enumerate(range(0, len(targets), math.ceil(len(targets) / MOST_TRAJECTORIES))):
+            style = Style(nth_style(index, "").color, dash, "", f"{MODEL_TITLES[name]}, point {row + 1}")
+            y = [block[row][_own_class(targets[row])] for block in _outputs(path, points)]
+            x = times(run.steps, run.learning_rate, axis)
+            curves.append(Curve(style, x, y, "output", width=width, in_legend=False, unit=axis))
+    y_title = "output of the point's class" if len(targets[0]) > 1 else "output"
+    shown = _outputs(run.network, points), _outputs(run.linearized, points)
+    gaps = [abs(a - b) for blocks in zip(*shown, strict=True) for rows in zip(*blocks, strict=True)
+            for a, b in zip(*rows, strict=True)]  # fmt: skip
+    apart = max(filter(math.isfinite, gaps), default=math.nan)
+    return Chart(
+        along_training(curves, (Row(y_title, "linear"),), AXIS_TITLES[axis]),
+        f"Outputs at followed {points} along training, width {point.width:,}: at most {number(apart)} from the linear "
+        "model.",
+        trajectory_rows(point, output, method, points),
+        name="figure.outputs",
+        heading="Outputs along training",
+    )
 
 
 def difference_against_time(
     points: Sequence[DynamicsPoint], method: str, axis: TimeAxis, kind: str = "fully-connected"
-) -> go.Figure:
+) -> Chart:
     """Relative mean-squared difference of network and linear model on the training points, every width, output, seed.
 
     Color and dash are those of the output; the wider the network, the stronger the line. A marker is the moment of
     departure: from there on the difference stays above one percent.
     """
-    figure = go.Figure()
-    for index, point in enumerate(sorted(points, key=lambda point: point.width)):
+    points = sorted(points, key=lambda point: point.width)
+    curves, parts = [], []
+    for index, point in enumerate(points):
         strength = 0.5 + 0.5 * (index + 1) / len(points)
-        for output in outputs_of(points):
+        for output in occurring(points, "output"):
             style = network_style(kind, output, f"m = {width_label(point.width)}, {output_title(output)}")
-            for number, run in enumerate(point.of(output, method)):
-                _add_difference(figure, run, axis, style, strength, is_first=number == 0)
-    figure.add_shape(
-        type="line",
-        xref="x domain",
-        x0=0,
-        x1=1,
-        y0=DEPARTURE_LEVEL,
-        y1=DEPARTURE_LEVEL,
-        line={"color": GUIDE_COLOR, "dash": "dash", "width": 1.3},
-        label={
-            "text": f"{DEPARTURE_LEVEL:.0%}",
-            "font": {"color": GUIDE_COLOR, "size": FONT_SIZE},
-            "textposition": "start",
-            "yanchor": "top",
-        },
-    )
-    figure.update_xaxes(type="log", dtick=1, tickformat=",~g", title=AXIS_TITLES[axis])
-    figure.update_yaxes(type="log", dtick=1, exponentformat="power", title="relative mean-squared difference")
-    return finish(figure)
-
-
-def outputs_of(points: Iterable[DynamicsPoint]) -> tuple[str, ...]:
-    """Outputs that occur, in the order of the runs."""
-    return tuple(dict.fromkeys(run.output for point in points for run in point.runs))
-
-
-def methods_of(points: Iterable[DynamicsPoint]) -> tuple[str, ...]:
-    """Methods that occur, in the order of the runs."""
-    return tuple(dict.fromkeys(run.method for point in points for run in point.runs))
+            for index_of_seed, run in enumerate(point.of(output, method)):
+                departs = None if run.departure_step is None else run.steps.index(run.departure_step)
+                curves.append(
+                    Curve(
+                        style,
+                        times(run.steps, run.learning_rate, axis),
+                        run.difference,
+                        "difference",
+                        run.seed,
+                        width=3.5 * strength,
+                        opacity=strength,
+                        marked=departs,
+                        unit=axis,
+                        is_first=index_of_seed == 0,
+                    )
+                )
+    figure = along_training(curves, (Row("relative mean-squared difference"),), AXIS_TITLES[axis])
+    add_level(figure, DEPARTURE_LEVEL, f"{DEPARTURE_LEVEL:.0%}", above=False)
+    for output in occurring(points, "output"):
+        ends = [
+            f"{number(max(values))} at width {point.width:,}"
+            for point in points
+            if (values := [v for run in point.of(output, method) if math.isfinite(v := run.sup_difference)])
+        ]
+        parts.append(f"{output_title(output)} {', '.join(ends) or 'none'}")
+    words = f"Largest relative mean-squared difference of network and linear model: {'; '.join(parts)}."
+    name, heading = "figure.difference", "How far they drift apart"
+    return Chart(figure, words, difference_rows(points, method), _caption(points, method), name, heading)
 
 
 def first_run(point: DynamicsPoint, output: str, method: str) -> DynamicsRun:
@@ -127,46 +113,8 @@ def fitted(points: Sequence[DynamicsPoint], output: str, method: str) -> PowerLa
     )
 
 
-def caption(points: Sequence[DynamicsPoint], method: str) -> list[str]:
-    """The fitted rates of approach, then the runs that did not converge."""
-    sentences = []
-    for output in outputs_of(points):
-        law = fitted(points, output, method)
-        if law is not None and math.isfinite(law.interval):
-            sentences.append(
-                f"{output_title(output)}: largest relative difference to the linear model "
-                f"∝ m^({signed(law.exponent)} ± {law.interval:.2f}), 95% interval, {law.num_values} runs."
-            )
-    sentences += [*_unconverged(points, method, "network"), *_unconverged(points, method, "linearized")]
-    return sentences
-
-
-def takeaway(points: Sequence[DynamicsPoint], method: str) -> str:
-    """What the figure of differences says, for those who do not see it."""
-    parts = []
-    for output in outputs_of(points):
-        ends = [
-            f"{max(values):.2g} at width {point.width:,}"
-            for point in sorted(points, key=lambda point: point.width)
-            if (values := [v for run in point.of(output, method) if math.isfinite(v := run.sup_difference)])
-        ]
-        parts.append(f"{output_title(output)} {', '.join(ends)}" if ends else f"{output_title(output)} none")
-    return "Largest relative mean-squared difference of network and linear model: " + "; ".join(parts) + "."
-
-
-def trajectory_takeaway(point: DynamicsPoint, output: str, method: str, points: Points) -> str:
-    """What the figure of outputs says, for those who do not see it."""
-    run = first_run(point, output, method)
-    shown = _outputs(run.network, points), _outputs(run.linearized, points)
-    gaps = [abs(a - b) for blocks in zip(*shown, strict=True) for rows in zip(*blocks, strict=True)
-            for a, b in zip(*rows, strict=True)]  # fmt: skip
-    apart = max(filter(math.isfinite, gaps), default=math.nan)
-    where = f"Outputs at followed {points} along training, width {point.width:,}"
-    return f"{where}: at most {apart:.2g} from the linear model."
-
-
 def difference_rows(points: Sequence[DynamicsPoint], method: str) -> list[dict[str, object]]:
-    """One row per run: when and how far it departed from its linear model."""
+    """One row per run: when and how far it left its linear model."""
     return [
         {
             "width m": point.width,
@@ -183,7 +131,7 @@ def difference_rows(points: Sequence[DynamicsPoint], method: str) -> list[dict[s
             "linear model": OUTCOME_WORDS[run.linearized.outcome],
             "last finite step": run.network.last_finite_step,
         }
-        for point in sorted(points, key=lambda point: point.width)
+        for point in points
         for run in point.runs
         if run.method == method
     ]
@@ -209,38 +157,26 @@ def trajectory_rows(point: DynamicsPoint, output: str, method: str, points: Poin
     ]
 
 
-def _add_difference(
-    figure: go.Figure, run: DynamicsRun, axis: TimeAxis, style: Style, strength: float, *, is_first: bool
-) -> None:
-    records = [(step * factor(run, axis), value) for step, value in zip(run.steps, run.difference, strict=True) if step]
-    size = [10 if step == run.departure_step else 0 for step in run.steps if step]
-    figure.add_scatter(
-        x=[time for time, _ in records],
-        y=[value if value > 0 else math.nan for _, value in records],
-        mode="lines+markers",
-        line={"color": style.color, "dash": style.dash, "width": 3.5 * strength if is_first else 1.2},
-        marker={"symbol": style.symbol, "size": size, "color": style.color, "opacity": 1},
-        opacity=strength if is_first else SEED_OPACITY * strength,
-        name=style.title,
-        legendgroup=style.title,
-        showlegend=is_first,
-        hovertemplate=f"{style.title}, seed {run.seed}<br>{axis} %{{x:.3g}}<br>difference %{{y:.3g}}<extra></extra>",
-    )
-
-
-def _unconverged(points: Sequence[DynamicsPoint], method: str, model: str) -> list[str]:
-    """One sentence per outcome other than converged: how many runs at which widths."""
+def _caption(points: Sequence[DynamicsPoint], method: str) -> list[str]:
+    """The fitted rates of approach, then the networks and the linear models that did not converge."""
     sentences = []
-    for outcome, words in OUTCOME_WORDS.items():
-        found = [
-            (width_label(point.width), output_title(run.output))
-            for point in sorted(points, key=lambda point: point.width)
+    for output in occurring(points, "output"):
+        law = fitted(points, output, method)
+        if law is not None and math.isfinite(law.interval):
+            sentences.append(
+                f"{output_title(output)}: largest relative difference to the linear model "
+                f"∝ m^({exponent_words(law)}), 95% interval, {law.num_values} runs."
+            )
+    for model in ("network", "linearized"):
+        found = dict.fromkeys(
+            f"m = {width_label(point.width)} ({output_title(run.output)})"
+            for point in points
             for run in point.runs
-            if run.method == method and getattr(run, model).outcome == outcome
-        ]
-        if outcome == "over-budget" and found:
-            listed = ", ".join(dict.fromkeys(f"m = {width} ({output})" for width, output in found))
-            sentences.append(f"{MODEL_TITLES[model]} {words}: {listed}.".capitalize())
+            if run.method == method and getattr(run, model).outcome == "over-budget"
+        )
+        if found:
+            words = f"{MODEL_TITLES[model]} {OUTCOME_WORDS['over-budget']}"
+            sentences.append(f"{words.capitalize()}: {', '.join(found)}.")
     return sentences
 
 
@@ -250,7 +186,3 @@ def _outputs(path: ModelPath, points: Points) -> tuple[tuple[tuple[float, ...], 
 
 def _own_class(target: Sequence[float]) -> int:
     return max(range(len(target)), key=lambda index: target[index])
-
-
-def factor(run: DynamicsRun, axis: TimeAxis) -> float:
-    return run.learning_rate if axis == "time" else 1.0

@@ -8,25 +8,27 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from dashboard.charts.axes import GUIDE_LINE, finish
+from dashboard.charts.chart import Chart
+from dashboard.charts.numbers import number
 from dashboard.charts.style import FIGURE_HEIGHT, FONT_SIZE, GUIDE_COLOR, model_style, nth_style
-from dashboard.charts.sweep import finish
-from dashboard.views.dynamics.figures import MODELS, first_run
+from dashboard.views.dynamics.figures import MODELS, first_run, trajectory_rows
 from ntk_core.experiments.dynamics.result import DynamicsPoint, DynamicsRun
 
 FRAME_MS = 250
 
 
-def moving(point: DynamicsPoint, output: str, method: str) -> go.Figure:
+def moving(point: DynamicsPoint, output: str, method: str) -> Chart:
     """Curves over the input where it has one dimension; else each output of the network against its linear model."""
     run = first_run(point, output, method)
-    return _curves(point, run) if point.x_test else _against_linear(run)
-
-
-def moving_takeaway(point: DynamicsPoint, output: str, method: str) -> str:
-    """What the moving figure says, for those who do not see it."""
-    run = first_run(point, output, method)
     shown = "The function of the network, its linear model" if point.x_test else "Outputs against the linear model"
-    return f"{shown} at width {point.width:,}, step by step; relative difference at the end {run.difference[-1]:.2g}."
+    return Chart(
+        _curves(point, run) if point.x_test else _against_linear(run),
+        f"{shown} at width {point.width:,}, step by step; relative difference at the end {number(run.difference[-1])}.",
+        trajectory_rows(point, output, method, "test points"),
+        name="figure.motion",
+        heading="In motion",
+    )
 
 
 def _curves(point: DynamicsPoint, run: DynamicsRun) -> go.Figure:
@@ -70,7 +72,7 @@ def _against_linear(run: DynamicsRun) -> go.Figure:
         x=[low, high],
         y=[low, high],
         mode="lines",
-        line={"color": GUIDE_COLOR, "dash": "dash", "width": 1.3},
+        line=GUIDE_LINE,
         name="equal",
         hoverinfo="skip",
     )

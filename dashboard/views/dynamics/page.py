@@ -2,19 +2,18 @@
 
 from functools import partial
 
-import streamlit as st
-
-from dashboard.charts.style import output_title, width_label
-from dashboard.components.chart import chart, chooser
+from dashboard.charts.chart import Chart, occurring
+from dashboard.charts.training import AXIS_TITLES, TimeAxis
+from dashboard.components.chart import Choice, choose, output_choice, show_in_pairs, width_choice
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group
 from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
-from dashboard.views.dynamics import figures as figures
-from dashboard.views.dynamics.panels import Panel, panels
-from dashboard.words.pages import CHANGES, SHOWS, says
+from dashboard.views.dynamics import figures
+from dashboard.views.dynamics.ball import ball
+from dashboard.views.dynamics.frames import moving
+from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
-from ntk_core.settings.vocabulary import METHODS
 
 PAGE = "dynamics"
 TITLE = "Does the network move like its linear model?"
@@ -27,31 +26,28 @@ GROUPS = (
 )
 
 
-def drawn(
-    shown: Shown, width: int, output: str, method: str, axis: figures.TimeAxis, of: figures.Points
-) -> tuple[Panel, ...]:
-    """All panels."""
-    return panels(shown.points, shown.point(width), output, method, axis, of, shown.spec.architecture.kind)
+def charts(shown: Shown, width: int, output: str, method: str, axis: TimeAxis, of: figures.Points) -> tuple[Chart, ...]:
+    """Of one width, output and method; the second one of all widths and outputs, the fourth one of all methods."""
+    points, point = shown.points, shown.point(width)
+    return (
+        figures.trajectories(point, output, method, axis, of),
+        figures.difference_against_time(points, method, axis, shown.spec.architecture.kind),
+        moving(point, output, method),
+        ball(points, point, output, axis),
+    )
 
 
 def draw(shown: Shown) -> None:
-    """Four figures of one width, output and method; the second one of all widths."""
-    with st.container(horizontal=True, vertical_alignment="center"):
-        widths, outputs = [point.width for point in shown.points], list(figures.outputs_of(shown.points))
-        methods, axes = list(figures.methods_of(shown.points)), list(figures.AXIS_TITLES)
-        width = chooser("Width m", widths, lambda m: f"m = {width_label(m)}", key=f"{PAGE}.width", pixels=130)
-        output = chooser("Output φ", outputs, output_title, key=f"{PAGE}.output", pixels=190, last=False)
-        method = chooser("Method", methods, lambda m: METHODS[m].title, key=f"{PAGE}.method", pixels=210, last=False)
-        axis = chooser("Axis", axes, lambda a: f"by {a}", key=f"{PAGE}.axis", pixels=110, last=False)
-        of = chooser("Points", figures.POINT_SETS, str, key=f"{PAGE}.points", pixels=160, last=False)
-        found = once(PAGE, shown.identity, partial(drawn, shown), width, output, method, axis, of)
-    columns = (*st.columns(2, gap="medium"), *st.columns(2, gap="medium"))
-    for column, panel in zip(columns, found, strict=True):
-        with column:
-            st.subheader(panel.title, anchor=False)
-            chart(panel.figure, f"{PAGE}.figure.{panel.name}", panel.alt, panel.rows, panel.caption)
-    for column, heading in zip(columns[2:], (SHOWS, CHANGES), strict=True):
-        column.markdown(says(PAGE, heading))
+    """Four charts."""
+    chosen = choose(
+        PAGE,
+        width_choice(shown.points),
+        output_choice(occurring(shown.points, "output")),
+        Choice("method", "Method", occurring(shown.points, "method"), lambda method: METHODS[method].title, 210),
+        Choice("axis", "Axis", list(AXIS_TITLES), "by {}".format, 110),
+        Choice("points", "Points", figures.POINT_SETS, pixels=160),
+    )
+    show_in_pairs(PAGE, once(PAGE, shown.identity, partial(charts, shown), *chosen))
 
 
 def show() -> None:

@@ -1,16 +1,17 @@
 """Kernel change against width and along training (Liu, Zhu & Belkin 2020, Fig. 1)."""
 
-import plotly.graph_objects as go
 import streamlit as st
 
-from dashboard.charts.style import width_label
-from dashboard.components.chart import chart, chooser
+from dashboard.charts.chart import Chart
+from dashboard.charts.numbers import width_label
+from dashboard.charts.training import AXIS_TITLES, TimeAxis
+from dashboard.components.chart import Choice, choose, show_chart
 from dashboard.components.experiment_page import experiment_page
+from dashboard.components.explain import page_answers
 from dashboard.components.forms import Group
 from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
-from dashboard.views.kernel_change import figures as figures
-from dashboard.words.pages import CHANGES, SHOWS, says
+from dashboard.views.kernel_change import figures
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 
 PAGE = "kernel_change"
@@ -25,33 +26,25 @@ GROUPS = (
 
 
 def draw(shown: Shown) -> None:
-    """Both figures side by side, each with its words and numbers, and where they come from."""
+    """Both charts side by side; the second one is of a width to choose."""
+    spec, kind = shown.spec, shown.spec.architecture.kind
     left, right = st.columns(2, gap="medium")
-    with right, st.container(horizontal=True, vertical_alignment="center"):
-        st.subheader("Training at width", anchor=False, width="content")
-        widths = [point.width for point in shown.points]
-        width = chooser("Width m", widths, width_label, key=f"{PAGE}.shown_width", pixels=100)
-        st.subheader("by", anchor=False, width="content")
-        axis = chooser("Horizontal axis", list(figures.AXIS_TITLES), str, key=f"{PAGE}.axis", pixels=90, last=False)
-    point, kind = shown.point(width), shown.spec.architecture.kind
-
-    def over_widths() -> go.Figure:
-        return figures.change_against_width(shown.points, shown.spec.widths, shown.spec.swept, kind)
-
-    def over_time(width: int, axis: figures.TimeAxis) -> go.Figure:
-        return figures.change_against_time(shown.point(width), axis, shown.spec.training.loss_threshold, kind)
-
-    against_width = once(f"{PAGE}.against_width", shown.identity, over_widths)
-    against_time = once(f"{PAGE}.against_time", shown.identity, over_time, width, axis)
-    words = figures.takeaway(shown.points), figures.time_takeaway(point)
-    with left:
-        st.subheader("Against width", anchor=False)
-        rows = figures.width_rows(shown.points)
-        chart(against_width, f"{PAGE}.against_width", words[0], rows, figures.caption(shown.points))
-        st.markdown(says(PAGE, SHOWS))
     with right:
-        chart(against_time, f"{PAGE}.against_time", words[1], figures.time_rows(point), figures.caption([point]))
-        st.markdown(says(PAGE, CHANGES))
+        widths = Choice("shown_width", "Width m", [p.width for p in shown.points], width_label, 100, last=True)
+        axes = Choice("axis", "Horizontal axis", list(AXIS_TITLES), pixels=90)
+        width, axis = choose(PAGE, "Training at width", widths, "by", axes)
+
+    def over_widths() -> Chart:
+        return figures.change_against_width(shown.points, spec.widths, spec.swept, kind)
+
+    def over_time(width: int, axis: TimeAxis) -> Chart:
+        return figures.change_against_time(shown.point(width), axis, spec.training.loss_threshold, kind)
+
+    with left:
+        show_chart(PAGE, once(f"{PAGE}.against_width", shown.identity, over_widths))
+    with right:
+        show_chart(PAGE, once(f"{PAGE}.against_time", shown.identity, over_time, width, axis))
+    page_answers(PAGE)
 
 
 def show() -> None:

@@ -2,17 +2,13 @@
 
 from functools import partial
 
-import plotly.graph_objects as go
-import streamlit as st
-
-from dashboard.charts.style import output_title
-from dashboard.components.chart import chart, chooser
+from dashboard.charts.chart import Chart, occurring
+from dashboard.components.chart import Choice, choose, output_choice, show_in_pairs
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group
 from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
-from dashboard.views.lazy import figures as figures
-from dashboard.words.pages import CHANGES, SHOWS, says
+from dashboard.views.lazy import figures
 from ntk_core.experiments.lazy.spec import LazySpec
 
 PAGE = "lazy"
@@ -23,11 +19,10 @@ GROUPS = (
     Group("Training", ("training.",), expanded=False),
     Group("Data", ("dataset.",), expanded=False),
 )
-HEADINGS = ("Along the scale", "Along the width", "How far the weights move", "Same weights, two outputs")
 
 
-def drawn(shown: Shown, measure: str, output: str, start: str) -> tuple[go.Figure, ...]:
-    """All figures."""
+def charts(shown: Shown, measure: str, output: str, start: str) -> tuple[Chart, ...]:
+    """One measure along the scale and along the width, then what the weights do along the width."""
     points, wanted = shown.points, figures.MEASURES[measure]
     return (
         figures.against(points, "scale", output, wanted),
@@ -38,22 +33,14 @@ def drawn(shown: Shown, measure: str, output: str, start: str) -> tuple[go.Figur
 
 
 def draw(shown: Shown) -> None:
-    """One measure along both routes, then what the weights do along the width."""
-    points = shown.points
-    with st.container(horizontal=True, vertical_alignment="center"):
-        measure = chooser("Measure", list(figures.MEASURES), str, key=f"{PAGE}.measure", pixels=260, last=False)
-        outputs, starts = figures.outputs_of(points), figures.starts_of(points)
-        output = chooser("Output φ", outputs, output_title, key=f"{PAGE}.output", pixels=190, last=False)
-        start = chooser("Start", starts, figures.start_title, key=f"{PAGE}.start", pixels=200, last=False)
-        words = figures.takeaways(points, output, start, measure)
-        pictures = once(PAGE, shown.identity, partial(drawn, shown), measure, output, start)
-    below = figures.captions(points, output, measure)
-    for index, column in enumerate((*st.columns(2, gap="medium"), *st.columns(2, gap="medium"))):
-        with column:
-            st.subheader(HEADINGS[index], anchor=False)
-            chart(pictures[index], f"{PAGE}.figure{index + 1}", words[index], figures.rows(points), below[index])
-            if index < 2:
-                st.markdown(says(PAGE, (SHOWS, CHANGES)[index]))
+    """Four charts."""
+    chosen = choose(
+        PAGE,
+        Choice("measure", "Measure", list(figures.MEASURES), pixels=260),
+        output_choice(occurring(shown.points, "output")),
+        Choice("start", "Start", occurring(shown.points, "start"), figures.START_TITLES.__getitem__, 200),
+    )
+    show_in_pairs(PAGE, once(PAGE, shown.identity, partial(charts, shown), *chosen))
 
 
 def show() -> None:

@@ -9,13 +9,12 @@ from typing import Literal
 import numpy as np
 import plotly.graph_objects as go
 
+from dashboard.charts.axes import finish
 from dashboard.charts.chart import Chart
-from dashboard.charts.style import FONT_SIZE, GUIDE_COLOR, Style, network_style, signed, width_label
-from dashboard.charts.sweep import finish, fitted
-from dashboard.views.hessian.figures import Seen, SeenPoint, finished, seen_measure
+from dashboard.charts.numbers import number
+from dashboard.charts.style import FONT_SIZE, GUIDE_COLOR, network_style
+from dashboard.charts.sweep import Dot, Line, sweep, width_axis
 from dashboard.views.hessian.part_figures import QUANTITIES
-from ntk_core.experiments.hessian.spec import Series
-from ntk_core.runs import mean
 
 Law = Literal["signs", "normal"]
 LAW_TITLES: dict[Law, str] = {"signs": "v = ±1", "normal": "v normal"}
@@ -25,7 +24,6 @@ TANH_SMOOTHNESS = 4 / (3 * math.sqrt(3))
 MOST_DRAWN = 2000
 NORM_WIDTHS = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
 NORM_SEEDS = 5
-MEASURE = seen_measure("norm")
 
 
 def diagonal_entries(width: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -77,63 +75,38 @@ def diagonal(width: int, narrowest: int) -> Chart:
     top = TANH_SMOOTHNESS * INPUT**2 / math.sqrt(narrowest) * 1.4  # the words stand above the dots
     figure.update_xaxes(title="weight w<sub>i</sub> of a neuron", range=[-4, 4])
     figure.update_yaxes(title="its entry H<sub>ii</sub>", range=[-top, top])
-    words = f"‖H‖ = {norm:.3g},  K(x, x) = {kernel:.2f}"
+    words = f"‖H‖ = {number(norm, 3)},  K(x, x) = {kernel:.2f}"
     font = {"size": FONT_SIZE + 4}
     figure.add_annotation(text=words, xref="paper", yref="paper", x=0.5, y=0.99, showarrow=False, font=font)
     rows: list[dict[str, object]] = [{"width m": width, "‖H‖ = max |H_ii|": norm, "β x²/√m": bound, "K(x, x)": kernel}]
     alt = (
-        f"Diagonal entries of the Hessian of {width:,} neurons: the largest is {norm:.3g}, below {bound:.3g}; "
-        f"the kernel K(x, x) is {kernel:.2f}."
+        f"Diagonal entries of the Hessian of {width:,} neurons: the largest is {number(norm, 3)}, below "
+        f"{number(bound, 3)}; the kernel K(x, x) is {kernel:.2f}."
     )
     drawn = [f"The first {MOST_DRAWN:,} of {width:,} neurons are drawn."] if width > MOST_DRAWN else []
     return Chart(finish(figure), alt, rows, ["Computed on this page: σ = tanh, x = 1, one seed.", *drawn])
 
 
 @functools.lru_cache(maxsize=4)
-def norm_points(law: Law) -> dict[str, list[SeenPoint]]:
+def norm_dots(law: Law) -> dict[str, list[Dot]]:
     """‖b‖_∞ and ‖b‖₂ of b = ∂f/∂α = v/√m, with the output weights v of this law, at every width and seed."""
-    found: dict[str, list[SeenPoint]] = {"b_max": [], "b_norm": []}
+    found: dict[str, list[Dot]] = {"b_max": [], "b_norm": []}
     for width in NORM_WIDTHS:
-        norms: dict[str, list[Seen]] = {"b_max": [], "b_norm": []}
         for seed in range(NORM_SEEDS):
             draw = np.random.default_rng(seed)
             v = draw.choice((-1.0, 1.0), width) if law == "signs" else draw.standard_normal(width)
             b = v / math.sqrt(width)
-            norms["b_max"].append(Seen(seed, float(abs(b).max()), True, "drawn on this page"))
-            norms["b_norm"].append(Seen(seed, float(np.linalg.norm(b)), True, "drawn on this page"))
-        for name, runs in norms.items():
-            found[name].append(SeenPoint(width, str(Series(name, "ntk")), tuple(runs)))
+            found["b_max"].append(Dot(width, float(abs(b).max()), seed, note="drawn on this page"))
+            found["b_norm"].append(Dot(width, float(np.linalg.norm(b)), seed, note="drawn on this page"))
     return found
 
 
 def two_norms(law: Law) -> Chart:
     """‖b‖_∞ falls like m^(-1/2), up to a logarithm for normal v; ‖b‖₂ stays at 1."""
-    return drawn_norms(norm_points(law), f"Drawn on this page: {LAW_TITLES[law]}, {NORM_SEEDS} seeds")
+    return drawn_norms(norm_dots(law), f"Drawn on this page: {LAW_TITLES[law]}, {NORM_SEEDS} seeds")
 
 
-def drawn_norms(points: dict[str, list[SeenPoint]], origin: str) -> Chart:
+def drawn_norms(dots: dict[str, list[Dot]], origin: str) -> Chart:
     """Both norms against width, with their fitted exponents."""
-    lines = {Series(name, "ntk"): found for name, found in points.items()}
-
-    def style(line: Series) -> Style:
-        return QUANTITIES[line.network].style
-
-    figure = finished(go.Figure(), lines, "‖∂f/∂α‖", MEASURE, (-0.5,), style)
-    laws = {line.network: law for line, found in lines.items() if (law := fitted(found, str(line), MEASURE))}
-    said = ", ".join(
-        f"{words} with exponent {signed(laws[name].exponent)}"
-        for name, words in (("b_max", "the largest entry"), ("b_norm", "the length"))
-        if name in laws
-    )
-    rows: list[dict[str, object]] = [
-        {
-            "width m": largest.width,
-            "mean ‖∂f/∂α‖_∞": mean([run.value for run in largest.runs]).value,
-            "mean ‖∂f/∂α‖₂": mean([run.value for run in length.runs]).value,
-            "seeds": len(largest.runs),
-        }
-        for largest, length in zip(points["b_max"], points["b_norm"], strict=True)
-    ]
-    first, last = (width_label(points["b_max"][index].width) for index in (0, -1))
-    alt = f"Norms of ∂f/∂α against width from {first} to {last}: {said}."
-    return Chart(figure, alt, rows, [f"{origin}."])
+    lines = [Line(QUANTITIES[name].style, found) for name, found in dots.items()]
+    return sweep(lines, width_axis(), "‖∂f/∂α‖", slopes=(-0.5,), of="norm", caption=[f"{origin}."])

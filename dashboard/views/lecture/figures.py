@@ -9,27 +9,18 @@ from dataclasses import replace
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from dashboard.charts.axes import GUIDE_FONT, GUIDE_LINE, drawn_values, finish, log_ticks
 from dashboard.charts.chart import Chart
-from dashboard.charts.style import (
-    FONT_SIZE,
-    GUIDE_COLOR,
-    MODEL_TITLES,
-    SEED_OPACITY,
-    method_style,
-    model_style,
-    network_style,
-    nth_style,
-    width_label,
-)
-from dashboard.charts.sweep import finish
+from dashboard.charts.numbers import number, width_label
+from dashboard.charts.style import GUIDE_COLOR, MODEL_TITLES, method_style, model_style, network_style, nth_style
+from dashboard.charts.training import Curve, Row, along_training
 from dashboard.views.dag import figures as dag
 from dashboard.views.dynamics.ball import OUTSIDE, ball_radius
-from dashboard.views.optimization.figures import BOUND_TITLE, PL_BOUND_TITLE, rates_of
+from dashboard.views.optimization.figures import bound_curves, slow_runs
 from ntk_core.experiments.dag.result import DAGPoint
 from ntk_core.experiments.dag.spec import DRAWN
 from ntk_core.experiments.dynamics.result import DynamicsPoint
 from ntk_core.experiments.optimization.result import OptimizationPoint
-from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import OUTCOME_WORDS
 
 GRAPH_TITLES = {
@@ -86,8 +77,8 @@ def curve_and_change(points: Sequence[DynamicsPoint], width: int, *, with_change
                 col=1,
             )
         figure.update_xaxes(type="log", title="step", dtick=1, tickformat=",~g", row=2, col=1)
-        figure.update_yaxes(type="log", title="ΔK(t)", dtick=1, tickformat=".4~g", row=2, col=1)
-    changes = ", ".join(f"{each.runs[0].sup_change:.2g} at width {each.width:,}" for each in ordered)
+        figure.update_yaxes(title="ΔK(t)", **log_ticks(drawn_values(figure, 2)), row=2, col=1)
+    changes = ", ".join(f"{number(each.runs[0].sup_change)} at width {each.width:,}" for each in ordered)
     alt = f"Network and linear model after training at width {width:,}." + (
         f" Largest kernel change: {changes}." if with_change else ""
     )
@@ -105,49 +96,22 @@ def curve_and_change(points: Sequence[DynamicsPoint], width: int, *, with_change
 
 def loss_and_change(point: OptimizationPoint, output: str, *, with_loss: bool) -> Chart:
     """ΔK(t) of φ(f) and, below it, the loss with the bound of the theorem, at the smallest rate."""
-    runs = point.of(output, min(rates_of([point])))
+    runs = slow_runs(point, output)
     style = network_style("fully-connected", output)
-    figure = make_subplots(rows=2 if with_loss else 1, cols=1, shared_xaxes=True, vertical_spacing=0.07)
-    panels = [("ΔK(t)", [run.change for run in runs]), ("loss L", [run.loss for run in runs])]
-    for row, (title, series) in enumerate(panels[: 1 + with_loss], start=1):
-        for number, (run, values) in enumerate(zip(runs, series, strict=True)):
-            figure.add_scatter(
-                x=run.steps,
-                y=values,
-                mode="lines",
-                line={"color": style.color, "dash": style.dash, "width": 3 if number == 0 else 1.5},
-                opacity=1 if number == 0 else SEED_OPACITY,
-                name=style.title,
-                showlegend=row == 1 and number == 0,
-                hovertemplate=f"seed {run.seed}<br>step %{{x:,}}<br>{title} %{{y:.3g}}<extra></extra>",
-                row=row,
-                col=1,
-            )
-        figure.update_yaxes(title=title, row=row, col=1)
-    is_promised = OUTPUTS[output].min_slope > 0
-    if with_loss:
-        figure.update_yaxes(type="log", dtick=1, exponentformat="power", row=2, col=1)
-    bounds = ((runs[0].bound(point.num_samples), BOUND_TITLE, "dash"), (runs[0].pl_bound(), PL_BOUND_TITLE, "dot"))
-    for bound, title, dash in bounds if with_loss and is_promised else ():
-        if bound is not None:
-            figure.add_scatter(
-                x=runs[0].steps,
-                y=bound,
-                mode="lines",
-                line={"color": GUIDE_COLOR, "dash": dash, "width": 2.5},
-                name=title,
-                hoverinfo="skip",
-                row=2,
-                col=1,
-            )
-    figure.update_yaxes(rangemode="tozero", row=1, col=1)
-    figure.update_xaxes(title="step", row=2 if with_loss else 1, col=1)
-    changes = ", ".join(f"{run.sup_change:.2g}" for run in runs)
+    curves = [
+        Curve(style, run.steps, values, what, run.seed, row, width=3, is_first=index == 0)
+        for index, run in enumerate(runs)
+        for row, what, values in ((1, "ΔK(t)", run.change), (2, "loss", run.loss))[: 1 + with_loss]
+    ]
+    rows = (Row("ΔK(t)", "from 0"), Row("loss L"))[: 1 + with_loss]
+    bounds = bound_curves(point, output, row=2)
+    figure = along_training([*curves, *(bounds if with_loss else ())], rows, log_x=False)
+    changes = ", ".join(number(run.sup_change) for run in runs)
     alt = f"Kernel change with {style.title} at width {point.width:,}: {changes}."
     if with_loss:
-        ends = ", ".join(f"{run.loss[0]:.2g} to {run.loss[-1]:.1g} in {run.num_steps:,} steps" for run in runs)
-        alt += f" Loss from {ends}."
-    rows: list[dict[str, object]] = [
+        ends = [f"{number(run.loss[0])} to {number(run.loss[-1], 1)} in {run.num_steps:,} steps" for run in runs]
+        alt += f" Loss from {', '.join(ends)}."
+    table: list[dict[str, object]] = [
         {
             "seed": run.seed,
             "ΔK": run.sup_change,
@@ -159,23 +123,21 @@ def loss_and_change(point: OptimizationPoint, output: str, *, with_loss: bool) -
         }
         for run in runs
     ]
-    said = [] if is_promised else ["No ρ > 0 here: no bound is guaranteed."]
+    said = [] if bounds else ["No ρ > 0 here: no bound is guaranteed."]
     caption = [f"Width {width_label(point.width)}, the smallest of three rates, {len(runs)} seeds.", *said]
-    return Chart(finish(figure), alt, rows, caption)
+    return Chart(figure, alt, table, caption)
 
 
 def graphs_against_width(points: Sequence[DAGPoint], graphs: Sequence[str], measure: str) -> Chart:
     """ΔK (``"change"``) or ‖H‖ (``"hessian"``) of some of three graphs against width."""
     lines = dag.change_lines(points) if measure == "change" else dag.hessian_lines(points)
     shown = [
-        replace(line, style=replace(line.style, title=GRAPH_TITLES[line.graph]))
-        for line in lines
-        if line.graph in graphs
+        replace(line, style=replace(line.style, title=GRAPH_TITLES[graph]))
+        for (graph, _), line in lines.items()
+        if graph in graphs
     ]
     title = "kernel change ΔK" if measure == "change" else "Hessian norm ‖H‖"
-    widths = [point.width for point in points]
-    figure = dag.against(points, shown, widths, "width", title)
-    return Chart(figure, dag.takeaway(points, shown, "width", title), dag.rows(points), dag.caption(points, shown))
+    return dag.against(shown, [point.width for point in points], "width", title)
 
 
 def methods_in_the_plane(point: DynamicsPoint, output: str, methods: Sequence[str] = ()) -> Chart:
@@ -198,7 +160,7 @@ def methods_in_the_plane(point: DynamicsPoint, output: str, methods: Sequence[st
         ]
         if methods and method not in methods:
             continue
-        listed.append(f"{style.title} {runs[0].sup_distance:.2g} and {runs[0].sup_change:.2g}")
+        listed.append(f"{style.title} {number(runs[0].sup_distance)} and {number(runs[0].sup_change)}")
         figure.add_scatter(
             x=[run.sup_distance for run in runs],
             y=[run.sup_change for run in runs],
@@ -211,15 +173,14 @@ def methods_in_the_plane(point: DynamicsPoint, output: str, methods: Sequence[st
     if radius is not None:
         label = {
             "text": f"{OUTSIDE:g} × as far as gradient descent",
-            "font": {"color": GUIDE_COLOR, "size": FONT_SIZE},
+            "font": GUIDE_FONT,
             "textposition": "start",
             "xanchor": "left",
             "yanchor": "bottom",
             "textangle": 0,
         }
-        line = {"color": GUIDE_COLOR, "dash": "dash", "width": 1.5}
         at = OUTSIDE * radius
-        figure.add_shape(type="line", yref="y domain", x0=at, x1=at, y0=0, y1=1, line=line, label=label)
+        figure.add_shape(type="line", yref="y domain", x0=at, x1=at, y0=0, y1=1, line=GUIDE_LINE, label=label)
     distances = [run.sup_distance for run in point.of(output)]
     changes = [run.sup_change for run in point.of(output)]
     figure.update_xaxes(
@@ -229,7 +190,7 @@ def methods_in_the_plane(point: DynamicsPoint, output: str, methods: Sequence[st
         ticktext=[f"{value:g}" for value in DISTANCE_TICKS],
         range=_room(distances),
     )
-    figure.update_yaxes(type="log", title="kernel change ΔK", dtick=1, tickformat=".4~g", range=_room(changes))
+    figure.update_yaxes(title="kernel change ΔK", **log_ticks(changes), range=_room(changes))
     alt = f"Distance of the weights and kernel change at width {point.width:,}: {'; '.join(listed)}."
     return Chart(finish(figure), alt, rows, [f"Width {width_label(point.width)}, linear output, one seed per method."])
 

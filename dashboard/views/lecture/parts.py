@@ -11,7 +11,7 @@ import streamlit as st
 
 from dashboard.charts.chart import Chart, drawn_rows, enlarged
 from dashboard.components import export, session
-from dashboard.components.chart import chart, shown_charts
+from dashboard.components.chart import show_chart, shown_charts
 from dashboard.components.gallery import gallery_result
 from dashboard.components.provenance import provenance_footer
 from dashboard.views.lecture.steps import STEPS, Step, named_option, option_name, step_index
@@ -272,8 +272,8 @@ def _figure(page: str, state: _State) -> None:
     if state.presenting:
         drawn = replace(drawn, figure=enlarged(drawn.figure, LARGER, PRESENTED_HEIGHT))
     # Another key for another figure: a zoom belongs to one of them.
-    name = f"{page}.{step.name}" + ("" if known else VEILED_KEY)
-    chart(drawn.figure, name, drawn.takeaway, drawn.rows, drawn.caption)
+    name = step.name + ("" if known else VEILED_KEY)
+    show_chart(page, replace(drawn, name=name, heading=""))
 
 
 def _control_key(page: str, step: Step) -> str:

@@ -2,17 +2,13 @@
 
 from functools import partial
 
-import plotly.graph_objects as go
-import streamlit as st
-
-from dashboard.charts.style import output_title, width_label
-from dashboard.components.chart import chart, chooser
+from dashboard.charts.chart import Chart, occurring
+from dashboard.components.chart import Choice, choose, output_choice, show_in_pairs, width_choice
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group
 from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
-from dashboard.views.optimization import figures as figures
-from dashboard.words.pages import CHANGES, SHOWS, says
+from dashboard.views.optimization import figures
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 
 PAGE = "optimization"
@@ -23,11 +19,10 @@ GROUPS = (
     Group("Training", ("rates", "training.")),
     Group("Data", ("dataset.",), expanded=False),
 )
-HEADINGS = ("The loss and its bound", "The kernel keeps moving", "Its spectrum along the path", "PL* along the path")
 
 
-def drawn(shown: Shown, width: int, output: str, axis: figures.StepAxis) -> tuple[go.Figure, ...]:
-    """All figures."""
+def charts(shown: Shown, output: str, width: int, axis: figures.StepAxis) -> tuple[Chart, ...]:
+    """Of one width and output; the second one of all."""
     point = shown.point(width)
     return (
         figures.loss_against_step(point, output, axis),
@@ -38,26 +33,14 @@ def drawn(shown: Shown, width: int, output: str, axis: figures.StepAxis) -> tupl
 
 
 def draw(shown: Shown) -> None:
-    """Four figures of one width and output; the second one of all."""
-    with st.container(horizontal=True, vertical_alignment="center"):
-        outputs = figures.outputs_of(shown.points)
-        output = chooser("Output φ", outputs, output_title, key=f"{PAGE}.output", pixels=230, last=False)
-        widths = [point.width for point in shown.points]
-        width = chooser("Width m", widths, lambda m: f"m = {width_label(m)}", key=f"{PAGE}.width", pixels=130)
-        axis = chooser("Steps", figures.STEP_AXES, "{} axis".format, key=f"{PAGE}.axis", pixels=130, last=False)
-        pictures = once(PAGE, shown.identity, partial(drawn, shown), width, output, axis)
-        point = shown.point(width)
-        words = figures.takeaways(shown.points, point, output)
-    by_run, by_step = figures.run_rows(shown.points), figures.step_rows(point, output)
-    below: tuple[list[str], ...] = (figures.caption(point, output), figures.change_caption(shown.points), [], [])
-    columns = (*st.columns(2, gap="medium"), *st.columns(2, gap="medium"))
-    for index, column in enumerate(columns):
-        with column:
-            st.subheader(HEADINGS[index], anchor=False)
-            rows = by_run if index == 1 else by_step
-            chart(pictures[index], f"{PAGE}.figure{index + 1}", words[index], rows, below[index])
-            if index < 2:
-                st.markdown(says(PAGE, (SHOWS, CHANGES)[index]))
+    """Four charts."""
+    chosen = choose(
+        PAGE,
+        output_choice(occurring(shown.points, "output"), 230),
+        width_choice(shown.points),
+        Choice("axis", "Steps", figures.STEP_AXES, "{} axis".format),
+    )
+    show_in_pairs(PAGE, once(PAGE, shown.identity, partial(charts, shown), *chosen))
 
 
 def show() -> None:

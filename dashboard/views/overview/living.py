@@ -6,9 +6,10 @@ import html
 import math
 from collections.abc import Sequence
 
-from dashboard.charts.style import network_style, output_title, width_label
+from dashboard.charts.chart import occurring
+from dashboard.charts.numbers import width_label
+from dashboard.charts.style import network_style, output_title
 from dashboard.charts.vector import DASHES, INK, SCHEME_INK, Scale, path
-from dashboard.views.kernel_change.figures import outputs_of
 from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun
 from ntk_core.runs import mean
 
@@ -48,8 +49,8 @@ def living_picture(points: Sequence[KernelChangePoint]) -> str:
     x = Scale(widths[0], widths[-1], LEFT, WIDTH - RIGHT, log=True)
     y = Scale(FLOOR, CEILING, HEIGHT - BOTTOM, TOP, log=True)
     lines, rules = [], []
-    ends = {output: moments(points, output, 1.0)[-1][1] for output in outputs_of(points)}
-    for output in outputs_of(points):
+    ends = {output: moments(points, output, 1.0)[-1][1] for output in occurring(points, "output")}
+    for output in occurring(points, "output"):
         style = network_style("fully-connected", output)
         frames = [path(moments(points, output, index / (FRAMES - 1)), x, y) for index in range(FRAMES)]
         dash = f' stroke-dasharray="{DASHES[style.dash]}"' if DASHES[style.dash] else ""
@@ -71,7 +72,7 @@ def living_picture(points: Sequence[KernelChangePoint]) -> str:
         f"{{ 0% {{ transform: scaleX(0) }} {100 * MOVING_SHARE:g}%, 100% {{ transform: none }} }} "
         f".living-time {{ animation: living-time {SECONDS}s linear infinite; transform-origin: {LEFT}px 0 }}"
     )
-    still = ", ".join(f".living-{output}" for output in outputs_of(points)) + ", .living-time"
+    still = ", ".join(f".living-{output}" for output in occurring(points, "output")) + ", .living-time"
     rules += [f"@media (prefers-color-scheme: {name}) {{ svg {{ color: {ink} }} }}" for name, ink in SCHEME_INK.items()]
     css = " ".join(rules) + f" @media (prefers-reduced-motion: reduce) {{ {still} {{ animation: none }} }}"
     return _picture("".join(lines), x, y, widths, css)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from dashboard.charts.readable import readable
 from dashboard.charts.vector import letters
 from dashboard.components.export import export_menu
 from dashboard.components.gallery import gallery_result
@@ -35,15 +36,13 @@ def living(page: str) -> None:
         _questions()
     if result is None:
         return
-    takeaway = kernel_change.takeaway(result.points)
+    chart = kernel_change.change_against_width(result.points, result.spec.widths)
     with picture:
-        st.image(living_picture(result.points), width="stretch", alt=takeaway)
+        st.image(living_picture(result.points), width="stretch", alt=chart.takeaway)
         st.caption(figure_words("kernel_change.against_width").formula)
         with st.expander("The numbers", icon=":material/table:"):
-            rows = kernel_change.width_rows(result.points)
-            st.dataframe(rows, hide_index=True, alt=takeaway, key=f"{page}.numbers")
-        figures = {takeaway: kernel_change.change_against_width(result.points, result.spec.widths)}
-        export_menu(page, TITLE, result.spec, result, figures)
+            st.dataframe(readable(chart.rows), hide_index=True, alt=chart.takeaway, key=f"{page}.numbers")
+        export_menu(page, TITLE, result.spec, result, {chart.takeaway: chart.figure})
 
 
 def _questions() -> None:

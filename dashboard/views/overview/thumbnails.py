@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from dashboard.charts.style import GUIDE_COLOR, graph_style, hessian_style, model_style, network_style
-from dashboard.charts.sweep import mean_line
+from dashboard.charts.chart import occurring
+from dashboard.charts.style import GUIDE_COLOR, model_style, network_style
+from dashboard.charts.sweep import Line
 from dashboard.charts.vector import Stroke, cells, letters, thumbnail
 from dashboard.components.gallery import gallery_result
+from dashboard.views.dag.figures import change_lines as graph_lines
 from dashboard.views.hessian import figures as hessian
+from dashboard.views.kernel_change.figures import change_lines
 from dashboard.views.lazy import figures as lazy
 from dashboard.views.lecture import exact_figures as lecture_exact
-from dashboard.views.optimization.figures import rates_of
-from ntk_core.experiments.hessian.spec import Series
+from dashboard.views.optimization.figures import slow_runs
 from ntk_core.runs import mean
 
 DOTS = 120
@@ -28,24 +30,17 @@ def _lecture(_: Any) -> str:
 
 
 def _kernel(result: Any) -> str:
-    strokes = []
-    for output in result.spec.outputs:
-        style = network_style("fully-connected", output)
-        line = [(float(width), average.value) for width, average in mean_line(result.points, output)]
-        strokes.append(Stroke(line, style.color, style.dash))
-    return thumbnail(strokes, log_x=True, log_y=True)
+    return _lines(change_lines(result.points).values())
 
 
 def _hessian(result: Any) -> str:
-    strokes = []
-    for name in ("linear", "nonlinear-output", "bottleneck"):
-        series = Series(name, "ntk")
+    strokes, styles = [], hessian.styles(result.points)
+    for name in ("fully-connected", "fully-connected-swish", "bottleneck"):
         line = [
             (float(point.wide_width), mean([run.norm for run in point.runs]).value)
-            for point in hessian.of_series(result.points, series)
+            for point in hessian.of_line(result.points, name)
         ]
-        style = hessian_style(*series)
-        strokes.append(Stroke(line, style.color, style.dash))
+        strokes.append(Stroke(line, styles[name].color, styles[name].dash))
     return thumbnail(strokes, log_x=True, log_y=True)
 
 
@@ -72,27 +67,23 @@ def _dynamics(result: Any) -> str:
 
 def _optimization(result: Any) -> str:
     point = result.points[-1]
-    run = point.of("leaky_softplus", min(rates_of([point])))[0]
+    run = slow_runs(point, "leaky_softplus")[0]
     lines = [
         (run.loss, network_style("fully-connected", "leaky_softplus").color, "solid"),
-        (run.pl_bound(), GUIDE_COLOR, "dash"),
+        (run.pl_bound() or (), GUIDE_COLOR, "dash"),
     ]
     return thumbnail(
-        [Stroke(list(zip(run.steps, values, strict=True)), color, dash) for values, color, dash in lines], log_y=True
+        [Stroke(list(zip(run.steps, values, strict=False)), color, dash) for values, color, dash in lines], log_y=True
     )
 
 
 def _lazy(result: Any) -> str:
-    output = lazy.nonlinear(result.points)
-    strokes = []
-    for name, measure in (("linear", lazy.BEHIND_F), (output, lazy.CHANGE)):
-        line = [
-            (width, mean([measure.of(run) for run in point.of(output) if measure.counts(run)]).value)
-            for width, point in lazy.along(result.points, "width")
-        ]
-        style = network_style("fully-connected", name)
-        strokes.append(Stroke(line, style.color, style.dash))
-    return thumbnail(strokes, log_x=True, log_y=True)
+    output, start = lazy.nonlinear(result.points), occurring(result.points, "start")[0]
+    shown = (("linear", lazy.BEHIND_F), (output, lazy.CHANGE))
+    return _lines(
+        lazy.line(result.points, "width", output, start, measure, network_style("fully-connected", name))
+        for name, measure in shown
+    )
 
 
 def _early(result: Any) -> str:
@@ -107,14 +98,14 @@ def _early(result: Any) -> str:
 
 
 def _graphs(result: Any) -> str:
-    strokes = []
-    for graph in dict.fromkeys(run.graph for run in result.points[0].runs):
-        line = [
-            (float(point.width), mean([r.sup_change for r in point.of(graph, "linear")]).value)
-            for point in result.points
-        ]
-        style = graph_style(graph)
-        strokes.append(Stroke(line, style.color, style.dash))
+    return _lines(graph_lines(result.points).values())
+
+
+def _lines(lines: Iterable[Line]) -> str:
+    """The means of these lines, log–log."""
+    strokes = [
+        Stroke([(x, average.value) for x, average in line.means], line.style.color, line.style.dash) for line in lines
+    ]
     return thumbnail(strokes, log_x=True, log_y=True)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from dashboard.charts.axes import finish
+from dashboard.charts.chart import Chart
 from dashboard.charts.style import nth_style
-from dashboard.charts.sweep import finish
 from ntk_core.data.uploads import Cleaned
 
 MAX_SHOWN = 500
@@ -36,9 +39,9 @@ def shown_rows(data: Cleaned) -> NDArray[np.intp]:
     return np.unique(np.linspace(0, len(data.x) - 1, min(MAX_SHOWN, len(data.x))).astype(int))
 
 
-def scatter(data: Cleaned) -> go.Figure:
+def scatter(data: Cleaned, caption: Sequence[str] = ()) -> Chart:
     """Samples in the plane of largest variance, a color and symbol for each class, or colored by the target."""
-    points, _ = projection(data)
+    points, share = projection(data)
     rows = shown_rows(data)
     figure = go.Figure()
     for index, name in enumerate(data.class_names):
@@ -52,17 +55,12 @@ def scatter(data: Cleaned) -> go.Figure:
         figure.add_scatter(x=points[:, 0], y=points[:, 1], mode="markers", name="target y", marker=marker)
     figure.update_xaxes(title="direction of largest variance")
     figure.update_yaxes(title="second direction")
-    return finish(figure)
-
-
-def takeaway(data: Cleaned) -> str:
-    """What the scatter shows, as a sentence."""
-    _, share = projection(data)
     kinds = f"{len(data.class_names)} classes" if data.class_names else "a number to be learned"
-    return f"{len(data.x):,} samples with {kinds}; the two directions drawn hold {share:.0%} of the variance."
+    words = f"{len(data.x):,} samples with {kinds}; the two directions drawn hold {share:.0%} of the variance."
+    return Chart(finish(figure), words, _rows(data), caption, "scatter")
 
 
-def rows(data: Cleaned) -> list[dict[str, object]]:
+def _rows(data: Cleaned) -> list[dict[str, object]]:
     """Samples of each class, or what the target is like."""
     if data.class_names:
         return [{"class": name, "samples": count} for name, count in data.counts.items()]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from dashboard.components.chart import chart
-from dashboard.views.own_data import figures as figures
+from dashboard.components.chart import show_chart
+from dashboard.views.own_data import figures
 from dashboard.words.sentences import plain
 from ntk_core.data.uploads import Arrays, Candidate, Cleaned, Table
 
@@ -73,7 +73,7 @@ def samples(page: str, data: Cleaned, standardize: str) -> None:
     if thumbnails:
         st.image([pixels for pixels, _ in thumbnails], [plain(name) for _, name in thumbnails], width=72,
                  alt=[f"an image of class {name}" for _, name in thumbnails])  # fmt: skip
-    chart(figures.scatter(data), f"{page}.scatter", figures.takeaway(data), figures.rows(data), _short(sentences))
+    show_chart(page, figures.scatter(data, _short(sentences)))
 
 
 def _short(sentences: Sequence[str]) -> list[str]:

@@ -8,9 +8,9 @@ from typing import Any
 import streamlit as st
 
 from dashboard.charts.style import output_title
-from dashboard.components.chart import chart, chooser
+from dashboard.components.chart import Choice, choose, show_chart
 from dashboard.components.export import Taken, export_several
-from dashboard.views.results.run_comparison import comparison_of, lines_of, measures_of, overlay, table, takeaway
+from dashboard.views.results.run_comparison import comparison_of, lines_of, measures_of, overlay
 from dashboard.views.results.run_list import title_of
 from dashboard.views.results.stored_runs import shared_store
 from dashboard.words.run_words import LETTERS, labels
@@ -42,24 +42,21 @@ def compared_runs(page: str, digests: Sequence[str]) -> None:
 def _figure(page: str, results: Sequence[ResultValue]) -> None:
     runs = list(zip(labels([result.spec for result in results]), results, strict=True))
     how = comparison_of(results[0])
+    axes = list(how.axes)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.subheader(f"{title_of(results[0].spec.experiment)} compared", anchor=False, width="content")
-        measure = chooser("Measure", measures_of(runs, how), how.measures.__getitem__, key=f"{page}.measure",
-                          pixels=260, last=False)  # fmt: skip
-        lines = lines_of(runs, how)
-        line = chooser("Line", lines, _line_words, key=f"{page}.line", pixels=260, last=False)
-        axis = how.axes[0]
-        if len(how.axes) > 1:
-            axis = chooser("Against", how.axes, lambda each: each.title, key=f"{page}.axis", pixels=180, last=False)
+        measure, line, *others = choose(
+            page,
+            f"{title_of(results[0].spec.experiment)} compared",
+            Choice("measure", "Measure", measures_of(runs, how), how.measures.__getitem__, 260),
+            Choice("line", "Line", lines_of(runs, how), _line_words, 260),
+            *([Choice("axis", "Against", axes, lambda each: each.title, 180)] if len(axes) > 1 else []),
+        )
         above = st.container(width="content")
-    words, numbers = takeaway(runs, axis, measure, line), table(runs, axis, measure, line)
-    figure = overlay(runs, axis, measure, line)
-    without = sum(bool(row["did not converge"]) for row in numbers)
-    caption = [words] + (["Open markers: runs that did not converge; they are in no mean."] if without else [])
-    chart(figure, f"{page}.compared", words, numbers, caption)
+    chart = overlay(runs, others[0] if others else axes[0], measure, line)
+    show_chart(page, chart)
     with above:
         taken = [Taken(f"run-{label[0]}", result.spec, result, f"Run {label[0]}") for label, result in runs]
-        export_several("compared-runs", "Runs compared", taken, {words: figure})
+        export_several("compared-runs", "Runs compared", taken, {chart.takeaway: chart.figure})
 
 
 def _line_words(line: tuple[Any, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Several runs of one experiment in one figure: one color, dash and symbol a run, on any of its measures."""
+"""Several runs of one experiment in one figure: one color, dash and symbol per run, on any of its measures."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import plotly.graph_objects as go
-
+from dashboard.charts.chart import Chart
 from dashboard.charts.style import RUN_OPACITY, nth_style
-from dashboard.charts.sweep import finish, finish_sweep
-from ntk_core.runs import Mean, ResultValue, mean
+from dashboard.charts.sweep import Axis as SweepAxis
+from dashboard.charts.sweep import Dot, Line, left_out, mean_rows, sweep, takeaway
+from dashboard.charts.training import Curve, Row, along_training
+from ntk_core.runs import ResultValue
 
-Row = dict[str, Any]
+Values = dict[str, Any]
 Runs = Sequence[tuple[str, ResultValue]]
 
 
-def _every(_row: Row, _result: ResultValue) -> bool:
+def _every(_row: Values, _result: ResultValue) -> bool:
     return True
 
 
-def _unscaled(row: Row, _result: ResultValue) -> bool:
+def _unscaled(row: Values, _result: ResultValue) -> bool:
     return row["scale"] == 1
 
 
-def _narrowest(row: Row, result: ResultValue) -> bool:
+def _narrowest(row: Values, result: ResultValue) -> bool:
     return row["width"] == result.spec.widths[0]  # type: ignore[attr-defined]
 
 
@@ -34,13 +35,15 @@ class Axis:
     """What measures are drawn against.
 
     Attributes:
+        letter: of it, in fitted exponents and sentences.
         keep: the rows that lie on it.
         along_time: whether every seed is a curve of its own.
     """
 
     column: str
     title: str
-    keep: Callable[[Row, ResultValue], bool] = _every
+    letter: str = "m"
+    keep: Callable[[Values, ResultValue], bool] = _every
     along_time: bool = False
 
 
@@ -90,7 +93,7 @@ COMPARISONS: dict[str, Comparison] = {
     "hessian": Comparison(
         (Axis("m", "width m"),),
         {"hessian_norm": "Hessian norm ‖H‖", "kernel": "kernel K(x, x)", "bound": "bound of Theorem 3.1", **_CHANGE},
-        ("network", "parameterization"),
+        ("network",),
     ),
     "optimization": Comparison(
         (_WIDTH,),
@@ -98,15 +101,15 @@ COMPARISONS: dict[str, Comparison] = {
         ("output", "rate"),
     ),
     "lazy": Comparison(
-        (Axis("scale", "scale α", _narrowest), Axis("width", "width m", _unscaled)),
+        (Axis("scale", "scale α", "α", _narrowest), Axis("width", "width m", keep=_unscaled)),
         {"sup_change": "kernel change ΔK", "kappa": "κ", "distance": "‖w − w₀‖₂", "largest_distance": "‖w − w₀‖_∞"},
         ("output", "start"),
     ),
-    "early_time": Comparison((Axis("step", "step", along_time=True),), _TRAINED, _EARLY_LINES),
+    "early_time": Comparison((Axis("step", "step", "step", along_time=True),), _TRAINED, _EARLY_LINES),
 }
 _EARLY_KERNELS = {
-    swept: Comparison((Axis(swept, title),), _KERNELS, ("activation",))
-    for swept, title in (("width", "width m"), ("input_dim", "dimension d"))
+    swept: Comparison((Axis(swept, title, letter),), _KERNELS, ("activation",))
+    for swept, title, letter in (("width", "width m", "m"), ("input_dim", "dimension d", "d"))
 }
 
 
@@ -133,88 +136,43 @@ def measures_of(runs: Runs, how: Comparison) -> list[str]:
     return [name for name in how.measures if any(_is_number(row.get(name)) for row in rows)]
 
 
-def overlay(runs: Runs, axis: Axis, measure: str, line: tuple[Any, ...]) -> go.Figure:
-    """The mean of one measure over the converged seeds of each run, its standard error, and the seeds left out."""
-    how, figure = comparison_of(runs[0][1]), go.Figure()
-    values: list[float] = []
-    for index, (label, result) in enumerate(runs):
-        rows = [row for row in _rows_on(result, how, axis, line) if _is_number(row.get(measure))]
-        values += [row[measure] for row in rows]
-        style = nth_style(index, label)
-        shared: dict[str, Any] = {
-            "legendgroup": label,
-            "line": {"color": style.color, "dash": style.dash, "width": 2.5},
-        }
-        if axis.along_time:
-            for number, seed in enumerate(dict.fromkeys(row["seed"] for row in rows)):
-                of_seed = [row for row in rows if row["seed"] == seed]
-                figure.add_scatter(
-                    x=[row[axis.column] for row in of_seed], y=[row[measure] for row in of_seed], mode="lines",
-                    opacity=RUN_OPACITY, name=label, showlegend=number == 0, hovertext=f"{label}, seed {seed}",
-                    **shared,
-                )  # fmt: skip
-            continue
-        means = _means(rows, axis, measure)
-        figure.add_scatter(
-            x=list(means), y=[each.value for each in means.values()], mode="lines+markers", name=label,
-            marker={"color": style.color, "symbol": style.symbol, "size": 9},
-            error_y={"array": [each.standard_error if each.count > 1 else 0 for each in means.values()], "width": 3},
-            hovertemplate=f"{label}<br>{axis.title} = %{{x:,}}<br>%{{y:.3g}}<extra></extra>", **shared,
-        )  # fmt: skip
-        left_out = [row for row in rows if not _counts(row)]
-        figure.add_scatter(
-            x=[row[axis.column] for row in left_out], y=[row[measure] for row in left_out], mode="markers",
-            marker={"color": style.color, "symbol": style.symbol + "-open", "size": 8}, showlegend=not means,
-            legendgroup=label, name=label, hovertemplate=f"{label}, did not converge<br>%{{y:.3g}}<extra></extra>",
-        )  # fmt: skip
-    positions = sorted({row[axis.column] for _, result in runs for row in _rows_on(result, how, axis, line)})
-    title = how.measures[measure]
-    if axis.along_time or not values or min(values) <= 0 or (positions and positions[0] <= 0):
-        figure.update_xaxes(title=axis.title)
-        figure.update_yaxes(title=title, type="log" if values and min(values) > 0 else "linear")
-        return finish(figure)
-    return finish_sweep(figure, positions, axis.title, title, values)
-
-
-def table(runs: Runs, axis: Axis, measure: str, line: tuple[Any, ...]) -> list[dict[str, object]]:
-    """The numbers of :func:`overlay`, one row per run and position."""
+def overlay(runs: Runs, axis: Axis, measure: str, line: tuple[Any, ...]) -> Chart:
+    """One measure of each run: means over the converged seeds, or one curve per seed along training."""
     how = comparison_of(runs[0][1])
-    found: list[dict[str, object]] = []
-    for label, result in runs:
-        rows = [row for row in _rows_on(result, how, axis, line) if _is_number(row.get(measure))]
-        means = _means(rows, axis, measure)
-        for position in dict.fromkeys(row[axis.column] for row in rows):
-            average = means.get(position)
-            here = [row for row in rows if row[axis.column] == position]
-            found.append(
-                {
-                    "run": label,
-                    axis.column: position,
-                    measure: average.value if average else None,
-                    "standard_error": average.standard_error if average else None,
-                    "seeds": average.count if average else 0,
-                    "did not converge": sum(not _counts(row) for row in here),
-                }
-            )
-    return found
-
-
-def takeaway(runs: Runs, axis: Axis, measure: str, line: tuple[Any, ...]) -> str:
-    """What the figure shows, as a sentence for those who do not see it."""
-    how = comparison_of(runs[0][1])
-    parts = []
-    for label, result in runs:
-        means = _means(_rows_on(result, how, axis, line), axis, measure)
-        if means:
-            (first, at_first), *_, (last, at_last) = [*means.items(), *list(means.items())[-1:]]
-            parts.append(f"{label}: {at_first.value:.3g} at {first:g}, {at_last.value:.3g} at {last:g}")
-        else:
-            parts.append(f"{label}: no converged run")
+    found = [
+        (
+            nth_style(index, label),
+            [row for row in _rows_on(result, how, axis, line) if _is_number(row.get(measure))],
+        )
+        for index, (label, result) in enumerate(runs)
+    ]
     title = how.measures[measure]
-    return f"{title[0].upper()}{title[1:]} against {axis.title}. {'; '.join(parts)}."
+    values = [row[measure] for _, rows in found for row in rows]
+    is_log = bool(values) and min(values) > 0
+    lines = [
+        Line(
+            style,
+            [Dot(r[axis.column], r[measure], r["seed"], "" if _counts(r) else "did not converge") for r in rows],
+            fit=not axis.along_time,
+        )
+        for style, rows in found
+    ]
+    swept = SweepAxis(axis.title, axis.letter, column=axis.column)
+    if not axis.along_time:
+        return sweep(lines, swept, title, measure, is_log=is_log, of="run", name="compared", is_said=True)
+    curves = [
+        Curve(style, [r[axis.column] for r in own], [r[measure] for r in own], title, seed, opacity=RUN_OPACITY)
+        for style, rows in found
+        for seed in dict.fromkeys(row["seed"] for row in rows)
+        for own in [[row for row in rows if row["seed"] == seed]]
+    ]
+    figure = along_training(curves, (Row(title, "log" if is_log else "linear"),), axis.title, log_x=False)
+    words = takeaway(lines, swept, title)
+    rows = mean_rows(lines, swept, measure, "run")
+    return Chart(figure, words, rows, [words, *left_out(lines, swept)], "compared")
 
 
-def _rows_on(result: ResultValue, how: Comparison, axis: Axis, line: tuple[Any, ...]) -> list[Row]:
+def _rows_on(result: ResultValue, how: Comparison, axis: Axis, line: tuple[Any, ...]) -> list[Values]:
     return [
         row
         for row in result.rows()
@@ -222,16 +180,7 @@ def _rows_on(result: ResultValue, how: Comparison, axis: Axis, line: tuple[Any, 
     ]
 
 
-def _means(rows: Sequence[Row], axis: Axis, measure: str) -> dict[float, Mean]:
-    """Position → mean over the seeds that count."""
-    at: dict[float, list[float]] = {}
-    for row in rows:
-        if _counts(row) and _is_number(row.get(measure)):
-            at.setdefault(row[axis.column], []).append(float(row[measure]))
-    return {position: mean(at[position]) for position in sorted(at)}
-
-
-def _counts(row: Row) -> bool:
+def _counts(row: Values) -> bool:
     return row.get("outcome") in (None, "converged") and row.get("converged") in (None, True)
 
 

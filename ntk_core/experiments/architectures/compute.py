@@ -8,8 +8,6 @@ from ntk_core.data import Dataset
 from ntk_core.experiments.architectures.result import ArchitecturesPoint
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.kernel_change import compute as kernel_change
-from ntk_core.experiments.kernel_change.compute import fingerprint as fingerprint
-from ntk_core.experiments.kernel_change.compute import load as load
 from ntk_core.runs import Progress
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -13,7 +13,7 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, has_infini
 from ntk_core.networks.sizes import LayerSize, layer_sizes
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import SweepSpec
-from ntk_core.settings.part import Width
+from ntk_core.settings.part import Once, Width
 
 LETTERS = "ABCD"  # names of the networks
 # A kernel has n² entries and is kept at every width: beyond this it is not kept, and no heatmap is drawn.
@@ -39,9 +39,7 @@ class ArchitecturesSpec(SweepSpec):
     )
     dataset: DatasetSpec = DatasetSpec(name="digits", classes=(0, 1, 2), standardize="standard")
     widths: tuple[Width, ...] = SweepSpec.field("widths", (30, 100, 300))
-    outputs: tuple[OutputName, ...] = Field(
-        ("linear",), min_length=1, max_length=4, title="Outputs φ", description="Output nonlinearities φ to compare."
-    )
+    outputs: Annotated[tuple[OutputName, ...], Once] = KernelChangeSpec.field("outputs", ("linear",))
     training: TrainingSpec = TrainingSpec(loss_threshold=0.03)
     infinite_width: bool = Field(
         True,

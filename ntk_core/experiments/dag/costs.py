@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.networks.graphs import INPUT, OUTPUT, Graph
-from ntk_core.networks.sizes import LayerSize, num_features
-from ntk_core.runs import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, STEP_OVERHEAD_SECONDS
+from ntk_core.networks.sizes import LayerSize
+from ntk_core.runs import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, Counted
 
 MAX_MATVECS = 40  # a relative residual of 2 % takes 10 to 25 products here
 TYPICAL_STEPS, TYPICAL_MATVECS = 300, 20
@@ -25,8 +26,7 @@ def peak_bytes(spec: DAGSpec, key: str) -> float:
 
     The basis of masked layers has all their edges, that of others fan-in and features of each layer.
     """
-    shapes = _shapes(spec)
-    return max(_graph_bytes(spec, layer_sizes_of(spec, graph, spec.value_of(key)), shapes) for graph in _all(spec))
+    return max(_graph_bytes(spec, _counted(spec, graph, spec.value_of(key))) for graph in spec.graphs().values())
 
 
 def layer_sizes_of(spec: DAGSpec, graph: Graph, width: int) -> list[LayerSize]:
@@ -51,22 +51,20 @@ def layer_sizes_of(spec: DAGSpec, graph: Graph, width: int) -> list[LayerSize]:
     return found
 
 
-def _all(spec: DAGSpec) -> list[Graph]:
-    return list(spec.graphs().values())
-
-
 def _shapes(spec: DAGSpec) -> DatasetShapes:
     return dataset_shapes(spec.dataset.name, **spec.dataset.options())
 
 
+def _counted(spec: DAGSpec, graph: Graph, width: int) -> Counted:
+    shapes = _shapes(spec)
+    return Counted(layer_sizes_of(spec, graph, width), shapes.num_samples, shapes.num_outputs)
+
+
 def _graph_seconds(spec: DAGSpec, graph: Graph, width: int) -> float:
-    shapes, layers = _shapes(spec), layer_sizes_of(spec, graph, width)
-    n, num_outputs = shapes.num_samples, shapes.num_outputs
-    multiplications = sum(layer.multiplications for layer in layers)
+    counted = _counted(spec, graph, width)
+    layers, kernel = counted.layers, counted.kernel_seconds
     steps = min(spec.training.max_steps, TYPICAL_STEPS)
-    step = 6 * n * multiplications / FLOPS_PER_SECOND + STEP_OVERHEAD_SECONDS
-    kernel = 2 * sum(layer.kernel_operations(n, num_outputs) for layer in layers) / FLOPS_PER_SECOND
-    matvec = (8 * multiplications + 4 * TYPICAL_MATVECS * _basis_entries(layers)) / FLOPS_PER_SECOND * 8
+    matvec = (8 * counted.multiplications + 4 * TYPICAL_MATVECS * _basis_entries(layers)) / FLOPS_PER_SECOND * 8
     hessians = (
         max(1, spec.num_hessians)
         * (bool(spec.num_hessians) + (len(layers) if spec.pre_activations else 0))
@@ -76,20 +74,16 @@ def _graph_seconds(spec: DAGSpec, graph: Graph, width: int) -> float:
     records = spec.training.num_records * (1 + (0.2 * len(layers) if spec.pre_activations else 0))
     ball = 6 * BALL_KERNELS * kernel if spec.ball_radius else 0.0
     compilations = 2 + bool(spec.num_hessians) + (2 * len(layers) if spec.pre_activations else 0)
-    one = steps * step + records * kernel + hessians + ball
+    one = steps * counted.step_seconds + records * kernel + hessians + ball
     return len(spec.outputs) * (compilations * COMPILE_SECONDS + spec.num_seeds * one)
 
 
-def _graph_bytes(spec: DAGSpec, layers: list[LayerSize], shapes: DatasetShapes) -> float:
-    n, num_outputs = shapes.num_samples, shapes.num_outputs
-    weights = 3 * sum(layer.num_params for layer in layers)
-    views = n * (sum(layer.positions * layer.fan_in for layer in layers) + (2 * num_outputs + 1) * num_features(layers))
-    kernels = 6 * (n * num_outputs) ** 2
-    hessian = (MAX_MATVECS + 8) * _basis_entries(layers) if spec.num_hessians or spec.pre_activations else 0
-    return BYTES * float(weights + views + kernels + hessian)
+def _graph_bytes(spec: DAGSpec, counted: Counted) -> float:
+    hessian = (MAX_MATVECS + 8) * _basis_entries(counted.layers) if spec.num_hessians or spec.pre_activations else 0
+    return BYTES * float(3 * counted.num_weights + counted.num_views + 6 * counted.kernel_rows**2 + hessian)
 
 
-def _basis_entries(layers: list[LayerSize]) -> int:
+def _basis_entries(layers: Sequence[LayerSize]) -> int:
     """Numbers in one direction of the Hessian's space."""
     return sum(
         layer.num_params

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from ntk_core.experiments.dag.result import DAGPoint, DAGRun
+from ntk_core.experiments.dag.result import DAGPoint
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.fits import fit_power_law
 from ntk_core.networks.graphs import EXAMPLE_TITLES, verdict
-from ntk_core.runs import OUTCOME_WORDS, aligned, mean, num_runs
+from ntk_core.runs import aligned, between, law_words, num_runs, outcome_notes, with_error
 
 
 def dag_summary(spec: DAGSpec, points: Sequence[DAGPoint]) -> str:
@@ -19,27 +18,22 @@ def dag_summary(spec: DAGSpec, points: Sequence[DAGPoint]) -> str:
         ("width", "graph", "output", "smallest in-degree", "ΔK (mean ± s.e.)", "‖H‖ (mean ± s.e.)", "seeds")
     ]
     rows += [_row(point, *each) for point in points for each in series]
-    seen = {run.outcome for point in points for run in point.runs} - {"converged"}
-    marks = [f"! {outcome}: {OUTCOME_WORDS[outcome]}; not in the mean" for outcome in sorted(seen)]
+    notes = outcome_notes(points, then="; not in the mean")
     laws = [exponent(points, *each) for each in series]
-    return "\n".join([*aligned(rows), "", *marks, *_verdicts(spec), *laws])
+    return "\n".join([*aligned(rows), "", *notes, *_verdicts(spec), *laws])
 
 
 def exponent(points: Sequence[DAGPoint], graph: str, output: str) -> str:
     """The exponents of ΔK in the realized smallest in-degree, or in the width where that stays the same."""
-    runs = [(point.width, run) for point in points for run in point.of(graph, output) if run.outcome == "converged"]
-    total = sum(len(point.of(graph, output)) for point in points)
-    constant = len({run.min_in_degree for _, run in runs}) < 2
+    runs = [(point.width, run) for point in points for run in point.of(graph, output)]
+    usable = [run.outcome == "converged" for _, run in runs]
+    constant = len({run.min_in_degree for _, run in runs if run.outcome == "converged"}) < 2
     name, places = ("m", [m for m, _ in runs]) if constant else ("in-degree", [run.min_in_degree for _, run in runs])
-    law = fit_power_law(places, [run.sup_change for _, run in runs])
-    title = f"{title_of(graph)}, {output} output"
-    excluded = total - len(runs)
+    law = fit_power_law(places, [run.sup_change for _, run in runs], usable=usable)
+    title, converged = f"{title_of(graph)}, {output} output", sum(usable)
     if law is None:
-        return f"{title}: no exponent fitted ({num_runs(len(runs))} converged, {excluded} excluded)"
-    return (
-        f"{title}: ΔK ∝ {name}^({law.exponent:.3f} ± {law.interval:.3f}), {law.confidence:.0%} interval, "
-        f"{num_runs(law.num_values)}, {excluded} excluded"
-    )
+        return f"{title}: no exponent fitted ({num_runs(converged)} converged, {len(runs) - converged} excluded)"
+    return f"{title}: ΔK ∝ {law_words(law, name)}"
 
 
 def title_of(graph: str) -> str:
@@ -65,25 +59,8 @@ def _row(point: DAGPoint, graph: str, output: str) -> tuple[str, ...]:
         str(point.width),
         title_of(graph),
         output,
-        _range([run.min_in_degree for run in runs]),
-        _mean([run.sup_change for run in done]),
-        _mean([run.hessian_norm for run in runs if _known(run)]),
+        between([run.min_in_degree for run in runs], "d"),
+        with_error([run.sup_change for run in done], 4),
+        with_error([run.hessian_norm for run in runs if run.hessian_converged], 4),
         f"{len(done)} of {len(runs)}",
     )
-
-
-def _known(run: DAGRun) -> bool:
-    return math.isfinite(run.hessian_norm) and run.hessian_converged
-
-
-def _mean(values: Sequence[float]) -> str:
-    found = mean(values)
-    if not found.count:
-        return "–"
-    error = f" ± {found.standard_error:.1g}" if math.isfinite(found.standard_error) else ""
-    return f"{found.value:.4g}{error}"
-
-
-def _range(values: Sequence[int]) -> str:
-    low, high = min(values, default=0), max(values, default=0)
-    return str(low) if low == high else f"{low}–{high}"

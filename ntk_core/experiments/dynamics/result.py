@@ -41,7 +41,7 @@ class DynamicsRun(RecordedTraining):
 
     Attributes:
         output: output nonlinearity φ.
-        method: how it was trained, one of ``ntk_core.settings.vocabulary.METHODS``.
+        method: how it was trained, one of ``ntk_core.dynamics.choices.METHODS``.
         seed: seed of the initialization w₀.
         learning_rate: η, as used.
         stable_rate: the rate above which the linear model diverges; None for Adam.

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from ntk_core.data import DatasetShapes
+from ntk_core.dynamics.choices import LOSSES, METHODS
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import INFINITE_WIDTH_KINDS, has_infinite_width
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import SweepSpec
-from ntk_core.settings.part import Width
-from ntk_core.settings.vocabulary import LOSSES, METHODS
+from ntk_core.settings.part import Once, Width
 
 if TYPE_CHECKING:  # as in ntk_core.networks.spec
     LossName = str
@@ -36,7 +36,7 @@ class DynamicsSpec(SweepSpec):
     architecture: ArchitectureSpec = ArchitectureSpec()
     widths: tuple[Width, ...] = SweepSpec.field("widths", (30, 300, 3000))
     num_seeds: int = SweepSpec.field("num_seeds", 3)
-    outputs: tuple[OutputName, ...] = Field(
+    outputs: Annotated[tuple[OutputName, ...], Once] = Field(
         ("linear", "swish"),
         min_length=1,
         max_length=4,
@@ -44,10 +44,10 @@ class DynamicsSpec(SweepSpec):
         description="Output nonlinearities φ to compare, each with a network and a linear model of its own.",
     )
     loss: LossName = Field("square", title="Loss", description="What is minimized, for every output.")
-    methods: tuple[MethodName, ...] = Field(
+    methods: Annotated[tuple[MethodName, ...], Once] = Field(
         ("gradient-descent",),
         min_length=1,
-        max_length=6,
+        max_length=len(METHODS),
         title="Methods",
         description="How the loss is minimized, each method from the same initializations.",
     )
@@ -87,7 +87,10 @@ class DynamicsSpec(SweepSpec):
             raise InvalidInput(
                 "infinite_width", True, "false, except for NTK parameterization and " + ", ".join(INFINITE_WIDTH_KINDS)
             )
-        if "sgd" in self.methods and self.batch_size > self.dataset.num_samples:
+        if (
+            any(METHODS[name].batches == "always" for name in self.methods)
+            and self.batch_size > self.dataset.num_samples
+        ):
             raise InvalidInput(
                 "batch_size", self.batch_size, f"at most {self.dataset.num_samples:,}, the number of training points"
             )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ntk_core.experiments.dynamics.result import DEPARTURE_LEVEL, DynamicsPoint, DynamicsRun
+from ntk_core.dynamics.choices import METHODS
+from ntk_core.experiments.dynamics.result import DEPARTURE_LEVEL, DynamicsPoint
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.fits import fit_power_law
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import OUTCOME_WORDS, aligned, mean, num_runs
-from ntk_core.settings.vocabulary import METHODS
+from ntk_core.runs import aligned, law_words, marks, outcome_notes, with_error
 
 
 def dynamics_summary(spec: DynamicsSpec, points: Sequence[DynamicsPoint]) -> str:
@@ -20,12 +20,10 @@ def dynamics_summary(spec: DynamicsSpec, points: Sequence[DynamicsPoint]) -> str
         [("width", "output", "method", "sup relative difference", "departed at step", "sup ΔK", "sup ‖w−w₀‖", "")]
         + [_row(point, *pair) for point in points for pair in pairs]
     )
-    seen = {run.outcome for point in points for run in point.runs} - {"converged"}
-    notes = [f"! {outcome}: {OUTCOME_WORDS[outcome]}" for outcome in sorted(seen)]
     level = (
         f"Parted: the relative mean-squared difference stays above {DEPARTURE_LEVEL:.0%} from this step on (median)."
     )
-    return "\n".join([*lines, "", level, *notes, "", *(exponent(pair, points) for pair in pairs)])
+    return "\n".join([*lines, "", level, *outcome_notes(points), "", *(exponent(pair, points) for pair in pairs)])
 
 
 def exponent(pair: tuple[str, str], points: Sequence[DynamicsPoint]) -> str:
@@ -39,37 +37,14 @@ def exponent(pair: tuple[str, str], points: Sequence[DynamicsPoint]) -> str:
     title = f"{OUTPUTS[pair[0]].title}, {METHODS[pair[1]].title}"
     if law is None:
         return f"{title}: no exponent fitted (three runs at two widths are needed)"
-    interval = f" ± {law.interval:.3f}" if math.isfinite(law.interval) else ""
-    return (
-        f"{title}: ‖F − F_lin‖ / ‖F_lin‖ ∝ m^({law.exponent:.3f}{interval}), {law.confidence:.0%} interval, "
-        f"{num_runs(law.num_values)}, {law.num_excluded} excluded"
-    )
+    return f"{title}: ‖F − F_lin‖ / ‖F_lin‖ ∝ {law_words(law, 'm')}"
 
 
 def _row(point: DynamicsPoint, output: str, method: str) -> tuple[str, ...]:
     runs = point.of(output, method)
-    values = [mean([value for run in runs if math.isfinite(value := each(run))]) for each in _COLUMNS]
-    difference, change, distance = (
-        f"{average.value:.3g}" + (f" ± {average.standard_error:.1g}" if math.isfinite(average.standard_error) else "")
-        for average in values
-    )
+    difference = with_error([run.sup_difference for run in runs])
+    change, distance = with_error([run.sup_change for run in runs]), with_error([run.sup_distance for run in runs])
     steps = sorted(math.inf if run.departure_step is None else run.departure_step for run in runs)
     middle = steps[len(steps) // 2] if steps else math.inf
     parted = f"{middle:,.0f}" if math.isfinite(middle) else "–"
-    marks = ", ".join(f"! {run.outcome} (seed {run.seed})" for run in runs if run.outcome != "converged")
-    return (f"{point.width:,}", output, method, difference, parted, change, distance, marks)
-
-
-def _difference(run: DynamicsRun) -> float:
-    return run.sup_difference
-
-
-def _change(run: DynamicsRun) -> float:
-    return run.sup_change
-
-
-def _distance(run: DynamicsRun) -> float:
-    return run.sup_distance
-
-
-_COLUMNS = (_difference, _change, _distance)
+    return (f"{point.width:,}", output, method, difference, parted, change, distance, marks(runs))

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import math
-import time
 from collections.abc import Generator, Iterator
 from dataclasses import asdict, replace
 from typing import Literal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from ntk_core.data import Dataset, data_fingerprint
-from ntk_core.dynamics import record_steps
+from ntk_core.dynamics import record_steps, stretches
 from ntk_core.early_time import (
-    EarlyTraining,
     InputSpan,
     LinearFeatures,
     LinearModel,
@@ -25,8 +24,10 @@ from ntk_core.early_time import (
     covariance_ratio,
     covariance_spectrum,
     deep_features,
+    early_descent,
     image_pair,
     kernel_norms,
+    outputs_in_blocks,
     synthetic_data,
     two_layer_features,
     weighted_kernel,
@@ -35,12 +36,11 @@ from ntk_core.experiments.early_time.costs import LOOKED_AT
 from ntk_core.experiments.early_time.result import Constants, EarlyPoint, EarlyRun, KernelComparison, ModelCurve
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.kernels import infinite_width_ntk
-from ntk_core.networks.architectures import ConvNet, FullyConnected, Mirrored, Network
+from ntk_core.networks.architectures import ConvNet, FullyConnected, Mirrored, Network, merge
 from ntk_core.runs import Growth, Progress
 
 AUTO_RATE_SHARE = 0.1  # of the largest stable rate of the linear model; our choice
 NUM_SINGLE_POINTS = 5
-_STRETCH_SECONDS = 0.4
 _DIVERGED = 10.0  # times the initial loss
 
 
@@ -73,7 +73,6 @@ def fingerprint(data: dict[int, Dataset]) -> str:
 
 def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generator[Progress | Growth, None, EarlyPoint]:
     """All activations and seeds of one point; yields its curves as they grow."""
-    began = time.monotonic()
     d, width, name = spec.dim_at(key), spec.width_at(key), key.replace("_", " ").replace("=", " ")
     here = data[d]
     x = _shaped(spec, here.x)
@@ -98,7 +97,6 @@ def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generato
             constants=constants,
             runs=(*runs, *growing),
             kernels=tuple(kernels),
-            runtime_s=time.monotonic() - began,
         )
 
     for index, (activation, seed) in enumerate(tasks):
@@ -147,12 +145,13 @@ class _Pair:
         self, spec: EarlyTimeSpec, data: Dataset, net: Network, models: _LinearModels, seed: int, span: InputSpan
     ):
         settings = spec.training
-        self._settings, self._seed, self._span = settings, seed, span
+        self._records = record_steps(settings.max_steps, settings.num_records)
+        self._net, self._seed, self._span = net, seed, span
         self._keeps_outputs = seed == spec.seed
         self.rate, self._linear, self._naive = models.rate, models.linear, models.naive
-        params = net.init(jax.random.key(seed), _shaped(spec, data.x[:1]).shape[1:])
         x, self._x_test = _shaped(spec, data.x), _shaped(spec, data.x_test)
-        self._training = EarlyTraining(
+        params = net.init(jax.random.key(seed), x.shape[1:])
+        self._descent = early_descent(
             net,
             params,
             x,
@@ -163,33 +162,17 @@ class _Pair:
         )
         self._x = x[:LOOKED_AT]
         self._y, self._y_test = (y[:, 0].astype(np.float64) for y in (data.y[:LOOKED_AT], data.y_test))
-        self._initial = self._training.initial_outputs(self._x), self._training.initial_outputs(self._x_test)
+        self._initial = tuple(outputs_in_blocks(net, params, seen) for seen in (self._x, self._x_test))
         self._curves = {name: _Curve(self) for name in ("network", "linear", "naive")}
         self._steps: list[int] = []
         self._distances: dict[str, list[float]] = {"linear": [], "naive": [], "power": []}
         self._outcome: Literal["completed", "diverged"] = "completed"
 
     def stretches(self) -> Iterator[tuple[int, bool]]:
-        """Train from one recorded step to the next, in stretches of less than half a second.
-
-        Yields the step that is reached, and whether it was recorded.
-        """
-        self._record()
-        per_step = math.inf
-        for until in record_steps(self._settings.max_steps, self._settings.num_records):
-            while self._training.step < until:
-                began, before = time.monotonic(), self._training.step
-                most = max(1, int(_STRETCH_SECONDS / per_step))
-                self._training.advance(min(most, until - before))
-                jax.block_until_ready(self._training.params)
-                if before:  # the first stretch is mostly compilation
-                    per_step = (time.monotonic() - began) / (self._training.step - before)
-                if self._training.step < until:
-                    yield self._training.step, False
-            self._record()
-            yield self._training.step, True
-            if self._outcome == "diverged":
-                return
+        """Train from one recorded step to the next; yields the step that is reached, and whether it was recorded."""
+        self._record(0)
+        for step in stretches([self._descent], self._record, self._records):
+            yield step, self._steps[-1] == step
 
     def run(self, activation: str) -> EarlyRun:
         """What was recorded."""
@@ -210,19 +193,17 @@ class _Pair:
             distance=tuple(self._distances["linear"]),
             naive_distance=tuple(self._distances["naive"]),
             linear_power=tuple(self._distances["power"]),
-            target_power=_rounded(np.mean(self._y_test**2)),
-            optimal_train_loss=_rounded(train_loss),
-            optimal_test_loss=_rounded(test_loss),
-            targets=tuple(map(_rounded, targets)),
+            target_power=float(np.mean(self._y_test**2)),
+            optimal_train_loss=train_loss,
+            optimal_test_loss=test_loss,
+            targets=tuple(targets.tolist()),
         )
 
-    def _record(self) -> None:
-        step = self._training.step
+    def _record(self, step: int) -> None:
+        params = merge(self._descent.state.trained, self._descent.fixed)
+        seen = zip((self._x, self._x_test), self._initial, strict=True)
         outputs = {
-            "network": (
-                self._training.outputs(self._x, self._initial[0]),
-                self._training.outputs(self._x_test, self._initial[1]),
-            ),
+            "network": tuple(outputs_in_blocks(self._net, params, x) - initial for x, initial in seen),
             "linear": self._linear.outputs_at(step),
             "naive": self._naive.outputs_at(step),
         }
@@ -230,12 +211,15 @@ class _Pair:
         for name, pair in outputs.items():
             self._curves[name].add(*pair)
         network, linear, naive = (pair[1] for pair in outputs.values())
-        self._distances["linear"].append(_rounded(np.mean((network - linear) ** 2)))
-        self._distances["naive"].append(_rounded(np.mean((network - naive) ** 2)))
-        self._distances["power"].append(_rounded(np.mean(linear**2)))
+        self._distances["linear"].append(float(np.mean((network - linear) ** 2)))
+        self._distances["naive"].append(float(np.mean((network - naive) ** 2)))
+        self._distances["power"].append(float(np.mean(linear**2)))
         losses = self._curves["network"].train_loss
         if not losses[-1] <= _DIVERGED * max(losses[0], 1e-12):
             self._outcome = "diverged"
+        # A loss that is no number ends the descent.
+        loss = losses[-1] if self._outcome == "completed" else math.nan
+        self._descent.note(jnp.asarray(loss, jnp.result_type(float)))
 
 
 class _Linear:
@@ -276,13 +260,13 @@ class _Curve:
     def add(self, train: NDArray, test: NDArray) -> None:
         """Note the outputs on the training and test inputs of one step."""
         residual = test - self._pair._y_test
-        self.train_loss.append(_rounded(_half_mean_square(train - self._pair._y)))
+        self.train_loss.append(_half_mean_square(train - self._pair._y))
         self._rows.append((_half_mean_square(residual), *self._pair._span.split(residual)))
         if self._pair._keeps_outputs:
-            self._outputs.append(tuple(map(_rounded, test[:NUM_SINGLE_POINTS])))
+            self._outputs.append(tuple(test[:NUM_SINGLE_POINTS].tolist()))
 
     def value(self) -> ModelCurve:
-        test, inside, outside = (tuple(map(_rounded, column)) for column in zip(*self._rows, strict=True))
+        test, inside, outside = zip(*self._rows, strict=True)
         return ModelCurve(
             train_loss=tuple(self.train_loss),
             test_loss=test,
@@ -362,8 +346,3 @@ def _auto_rate(model: LinearModel) -> float:
 def _half_mean_square(values: NDArray) -> float:
     with np.errstate(over="ignore"):
         return float(np.mean(np.square(values))) / 2
-
-
-def _rounded(value: float | np.floating) -> float:
-    """Five digits, enough to draw and a third of the size."""
-    return float(f"{value:.5g}")

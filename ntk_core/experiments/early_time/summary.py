@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from ntk_core.experiments.early_time.result import EARLY_OUTCOME_WORDS, EarlyPoint, EarlyRun
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.fits import PowerLaw, fit_power_law
-from ntk_core.runs import aligned, mean, num_runs
+from ntk_core.runs import aligned, law_words, mean, outcome_notes, with_error
 
 
 def early_summary(spec: EarlyTimeSpec, points: Sequence[EarlyPoint]) -> str:
@@ -26,8 +25,7 @@ def early_summary(spec: EarlyTimeSpec, points: Sequence[EarlyPoint]) -> str:
             "best linear",
         )
         lines += aligned([head, *(_row(point, each) for point in points for each in spec.network.activations)])
-        seen = {run.outcome for point in points for run in point.runs} - {"completed"}
-        lines += [f"! {outcome}: {EARLY_OUTCOME_WORDS[outcome]}; not in the means" for outcome in sorted(seen)]
+        lines += outcome_notes(points, EARLY_OUTCOME_WORDS, "completed", "; not in the means")
         lines += [discrepancy_exponent(activation, points, swept) for activation in spec.network.activations]
     if any(point.kernels for point in points):
         columns = (swept, "activation", "‖K‖", "‖K − ψψᵀ‖", "without norm", "Frobenius")
@@ -44,7 +42,7 @@ def discrepancy_exponent(activation: str, points: Sequence[EarlyPoint], swept: s
     law = fit_discrepancy(activation, points)
     if law is None:
         return f"{activation}: no exponent of the discrepancy fitted (three runs of two values are needed)"
-    return f"{activation}: discrepancy ∝ ({swept})^({_with_interval(law)}), {_runs(law)}"
+    return f"{activation}: discrepancy ∝ {law_words(law, f'({swept})')}"
 
 
 def kernel_exponent(activation: str, points: Sequence[EarlyPoint], norm: str, swept: str) -> str:
@@ -52,7 +50,7 @@ def kernel_exponent(activation: str, points: Sequence[EarlyPoint], norm: str, sw
     law = fit_kernel_distance(activation, points, norm)
     if law is None:
         return f"{activation}: no exponent of the {norm} norm fitted (three values are needed)"
-    return f"{activation}: {norm} norm of the distance ∝ ({swept})^({_with_interval(law)}), {_runs(law)}"
+    return f"{activation}: {norm} norm of the distance ∝ {law_words(law, f'({swept})')}"
 
 
 def fit_discrepancy(activation: str, points: Sequence[EarlyPoint]) -> PowerLaw | None:
@@ -76,12 +74,10 @@ def _row(point: EarlyPoint, activation: str) -> tuple[str, ...]:
     runs = [run for run in point.of(activation) if run.outcome == "completed"]
     if not runs:
         return (str(point.value), activation, "–", "–", "–", "–", "–")
-    discrepancy = mean([run.discrepancy for run in runs])
-    error = f" ± {discrepancy.standard_error:.1g}" if math.isfinite(discrepancy.standard_error) else ""
     return (
         str(point.value),
         activation,
-        f"{discrepancy.value:.3g}{error}",
+        with_error([run.discrepancy for run in runs]),
         _departures(runs),
         f"{mean([run.network.test_loss[-1] for run in runs]).value:.4g}",
         f"{mean([run.linear.test_loss[-1] for run in runs]).value:.4g}",
@@ -101,11 +97,3 @@ def _kernel_row(point: EarlyPoint, activation: str) -> tuple[str, ...]:
         activation,
         *(f"{mean([getattr(each, name) for each in found]).value:.4g}" for name in names),
     )
-
-
-def _with_interval(law: PowerLaw) -> str:
-    return f"{law.exponent:.3f}" + (f" ± {law.interval:.3f}" if math.isfinite(law.interval) else "")
-
-
-def _runs(law: PowerLaw) -> str:
-    return f"{law.confidence:.0%} interval, {num_runs(law.num_values)}, {law.num_excluded} excluded"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Generator
 from functools import partial
 
@@ -12,8 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ntk_core.data import Dataset, data_fingerprint, load_dataset
+from ntk_core.data import Dataset
+from ntk_core.dynamics import KernelTraining, Loss
 from ntk_core.experiments.hessian.costs import hidden_and_output
+from ntk_core.experiments.hessian.network import ComparedNetwork, titles
 from ntk_core.experiments.hessian.result import (
     BallBound,
     HessianBlocks,
@@ -23,9 +23,8 @@ from ntk_core.experiments.hessian.result import (
     NonlinearParts,
     TrainedChange,
 )
-from ntk_core.experiments.hessian.spec import HESSIAN_NETWORK_PARTS, HessianSpec, Series, has_bound
+from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import training_groups
-from ntk_core.experiments.kernel_change.training import KernelChangeTraining
 from ntk_core.hessians import (
     ball_sups_in_turn,
     bottleneck_block_norm,
@@ -39,38 +38,26 @@ from ntk_core.kernels import pre_output_ntk, through_output
 from ntk_core.networks.architectures import Bottleneck, FullyConnected, Network, NetworkParams
 from ntk_core.networks.build import build_network
 from ntk_core.networks.sizes import min_width
-from ntk_core.runs import Progress
-from ntk_core.settings.vocabulary import HESSIAN_NETWORKS
+from ntk_core.runs import Progress, finite_sup
 
 TOLERANCE = 1e-3  # relative residual; the error of an isolated eigenvalue is of the order of its square
 MAX_MATVECS = 128
-DIGITS = 6
-
-
-def load(spec: HessianSpec) -> Dataset:
-    """The data of the spec."""
-    return load_dataset(spec.dataset.name, **spec.dataset.options())
-
-
-def fingerprint(data: Dataset) -> str:
-    """SHA-256 of the data, for the provenance."""
-    return data_fingerprint(data)
 
 
 def compute(spec: HessianSpec, data: Dataset, key: str) -> Generator[Progress, None, HessianPoint]:
     """All seeds of one network at one width; yields (fraction, message) between stretches of work."""
-    began = time.monotonic()
-    width, series = spec.at_key(key)
-    title = f"width {width:,}: {HESSIAN_NETWORKS[series.network].title}"
-    net, seen, output_index = _network(spec, data, width, series)
+    width, line = spec.at_key(key)
+    network = spec.lines()[line]
+    title = f"width {width:,}: {titles(spec.lines())[line]}"
+    net, seen, output_index = _network(spec, data, width, network)
     x = seen[: spec.num_inputs]
     draw = jax.jit(net.init, static_argnums=1)
     runs: list[HessianRun] = []
     blocks: HessianBlocks | None = None
-    for index, seed in enumerate(range(spec.seed, spec.seed + spec.num_seeds)):
+    for index, seed in enumerate(spec.seeds):
         yield index / spec.num_seeds, f"{title}, seed {seed}"
         params = draw(jax.random.key(seed), x.shape[1:])
-        measured = _measured(spec, series, net, params, seen, output_index, seed)
+        measured = _measured(spec, network, net, params, seen, output_index, seed)
         if index == 0 and spec.blocks and width == spec.widths[-1]:
             yield index / spec.num_seeds, f"{title}, blocks"
             blocks = _blocks(net, params, x, output_index, seed)
@@ -80,56 +67,58 @@ def compute(spec: HessianSpec, data: Dataset, key: str) -> Generator[Progress, N
                 balls.append(ball)
                 yield index / spec.num_seeds, f"{title}, seed {seed}, ball of radius {ball.radius:g}"
             measured = measured.model_copy(update={"balls": tuple(balls)})
-        if index < spec.num_trained and not HESSIAN_NETWORK_PARTS[series.network].scalar:
-            training = _training(spec, data, series.network, net, params, seed)
+        if index < spec.num_trained and network.input == "data":
+            training = _training(spec, data, network.output, net, params)
             del params
             for step in training.stretches():
                 yield (index + 0.5) / spec.num_seeds, f"{title}, seed {seed}, step {step:,}"
             measured = measured.model_copy(update={"trained": _trained(training)})
         runs.append(measured)
-    sizes = hidden_and_output(spec, series, width)
     return HessianPoint(
         width=width,
-        network=series.network,
-        parameterization=series.parameterization,
-        wide_width=spec.wide_width(series.network, width),
-        min_width=min_width(spec.architecture(series, width), sizes),
+        line=line,
+        network=network,
+        wide_width=network.at(width)[1],
+        min_width=min_width(network, hidden_and_output(spec, network, width)),
         num_params=net.num_params(x.shape[1:], only_trained=True),
         runs=tuple(runs),
         blocks=blocks,
-        runtime_s=time.monotonic() - began,
     )
 
 
-def _network(spec: HessianSpec, data: Dataset, width: int, series: Series) -> tuple[Network, Array, int]:
+def _network(spec: HessianSpec, data: Dataset, width: int, network: ComparedNetwork) -> tuple[Network, Array, int]:
     """(network, its training inputs, index of the output)."""
-    architecture, wide = spec.architecture(series, width), spec.wide_width(series.network, width)
-    if HESSIAN_NETWORK_PARTS[series.network].scalar:
-        return build_network(architecture, wide, 1, "linear"), jnp.ones((1, 1)), 0
-    net = build_network(architecture, wide, data.num_outputs, spec.output_of(series.network))
-    return net, jnp.asarray(data.x), spec.output_index
+    if network.input == "one":
+        return build_network(*network.at(width), 1, network.output), jnp.ones((1, 1)), 0
+    return build_network(*network.at(width), data.num_outputs, network.output), jnp.asarray(data.x), spec.output_index
 
 
 def _measured(
-    spec: HessianSpec, series: Series, net: Network, params: NetworkParams, seen: Array, output_index: int, seed: int
+    spec: HessianSpec,
+    network: ComparedNetwork,
+    net: Network,
+    params: NetworkParams,
+    seen: Array,
+    output_index: int,
+    seed: int,
 ) -> HessianRun:
     """Norms at the first inputs, bounds and closed forms there, and the kernel over all ``seen``, of one seed."""
     x = seen[: spec.num_inputs]
     found = hessian_norms(net, params, x, output_index, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS)
     parts, converged = None, bool(np.all(found.converged))
-    if spec.bounds and HESSIAN_NETWORK_PARTS[series.network].nonlinear:
+    if spec.bounds and network.output != "linear":
         parts, known = _nonlinear_parts(net, params, x, output_index)
         converged = converged and known
     return HessianRun(
         seed=seed,
-        norm=_rounded(np.mean(found.value)),
-        largest_norm=_rounded(np.max(found.value)),
-        residual=_rounded(np.max(found.residual)),
+        norm=float(np.mean(found.value)),
+        largest_norm=float(np.max(found.value)),
+        residual=float(np.max(found.residual)),
         converged=converged,
         num_matvecs=int(np.sum(found.num_matvecs)),
-        kernel=_rounded(_kernel(net, params, seen)),
-        exact=_exact(series, net, params, x),
-        bound=_layer_bound(net, params, x, output_index) if spec.bounds and has_bound(series.network) else None,
+        kernel=float(_kernel(net, params, seen)),
+        exact=_exact(network, net, params, x),
+        bound=_layer_bound(net, params, x, output_index) if spec.bounds and network.has_bound else None,
         parts=parts,
     )
 
@@ -141,13 +130,13 @@ def _kernel(net: Network, params: NetworkParams, x: Array) -> Array:
     return jnp.mean(jnp.einsum("iicc->ic", through_output(net.output, kernel, f, f)))
 
 
-def _exact(series: Series, net: Network, params: NetworkParams, x: Array) -> float | None:
-    """The closed form, for the networks that have one in NTK parameterization."""
-    if series.network == "shallow" and isinstance(net, FullyConnected):
-        return _rounded(jnp.max(jnp.abs(shallow_hessian_blocks(net, params, x[0]))))
-    if series == ("quadratic-bottleneck", "ntk"):
+def _exact(network: ComparedNetwork, net: Network, params: NetworkParams, x: Array) -> float | None:
+    """The closed form, for the networks that have one; that of Theorem 4.1 in NTK parameterization."""
+    if network.closed_form == "shallow" and isinstance(net, FullyConnected):
+        return float(jnp.max(jnp.abs(shallow_hessian_blocks(net, params, x[0]))))
+    if network.closed_form == "quadratic-bottleneck" and network.parameterization == "ntk":
         w1, w3, v = params["hidden1"]["weight"][0], params["hidden3"]["weight"][0], params["output"]["weight"][:, 0]
-        return _rounded(bottleneck_block_norm(w1, w3, v, x[0, 0]))
+        return float(bottleneck_block_norm(w1, w3, v, x[0, 0]))
     return None
 
 
@@ -179,7 +168,7 @@ def _blocks(net: Network, params: NetworkParams, x: Array, output_index: int, se
     return HessianBlocks(
         seed=seed,
         layers=found.layers,
-        norms=tuple(tuple(map(_rounded, row)) for row in found.values),
+        norms=tuple(tuple(map(float, row)) for row in found.values),
         converged=bool(np.all(found.converged)),
     )
 
@@ -195,38 +184,32 @@ def _balls(
     for hessian, kernel in zip(hessians, kernels, strict=True):
         yield BallBound(
             radius=hessian.radius,
-            hessian=_rounded(hessian.value),
-            hessian_random=_rounded(hessian.random.max()),
-            kernel_change=_rounded(kernel.value),
-            kernel_change_random=_rounded(kernel.random.max()),
+            hessian=float(hessian.value),
+            hessian_random=float(hessian.random.max()),
+            kernel_change=float(kernel.value),
+            kernel_change_random=float(kernel.random.max()),
             converged=hessian.converged,
         )
 
 
-def _training(
-    spec: HessianSpec, data: Dataset, network: str, net: Network, params: NetworkParams, seed: int
-) -> KernelChangeTraining:
-    (group,) = training_groups((spec.output_of(network),))
+def _training(spec: HessianSpec, data: Dataset, output: str, net: Network, params: NetworkParams) -> KernelTraining:
+    (group,) = training_groups((output,))
     together = jax.tree.map(lambda leaf: leaf[None], params)
-    return KernelChangeTraining(spec.training, data, net, group, together, range(seed, seed + 1))
+    loss = Loss(group.loss_output)
+    return KernelTraining(net, together, data.x, data.y, loss, group.observed, **spec.training.model_dump())
 
 
-def _trained(training: KernelChangeTraining) -> TrainedChange:
-    (run,) = training.runs()
+def _trained(training: KernelTraining) -> TrainedChange:
+    (output,) = training.observed
+    found = training.recorded(0, output)
     return TrainedChange(
-        sup_change=_rounded(run.sup_change),
-        outcome=run.outcome,
-        learning_rate=_rounded(run.learning_rate),
-        num_steps=run.num_steps,
-        final_loss=_rounded(run.loss[-1]),
+        sup_change=finite_sup(found["change"]),
+        outcome=found["outcome"],
+        learning_rate=found["learning_rate"],
+        num_steps=found["steps"][-1],
+        final_loss=found["loss"][-1],
     )
 
 
 def _mean(values: object) -> float:
-    return _rounded(np.mean(np.asarray(values, float)))
-
-
-def _rounded(value: object) -> float:
-    """Six digits, as many as float32 has."""
-    number = float(np.asarray(value))
-    return float(f"{number:.{DIGITS}g}") if math.isfinite(number) else number
+    return float(np.mean(np.asarray(values, float)))

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Generator
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax import Array
 
-from ntk_core.data import Dataset, data_fingerprint, load_dataset
+from ntk_core.data import Dataset
+from ntk_core.dynamics import KernelTraining, Loss, eigenvalues
 from ntk_core.experiments.kernel_change.costs import peak_bytes
 from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun, KernelSnapshot
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, training_groups
-from ntk_core.experiments.kernel_change.training import KernelChangeTraining
-from ntk_core.networks.architectures import num_parts
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, TrainingGroup, training_groups
+from ntk_core.kernels import infinite_width_ntk
+from ntk_core.networks.architectures import NetworkParams, num_parts
 from ntk_core.networks.build import build_network
-from ntk_core.runs import Progress, accelerator_bytes, memory_limit
-
-
-def load(spec: KernelChangeSpec) -> Dataset:
-    """The data of the spec."""
-    return load_dataset(spec.dataset.name, **spec.dataset.options())
-
-
-def fingerprint(data: Dataset) -> str:
-    """SHA-256 of the data, for the provenance."""
-    return data_fingerprint(data)
+from ntk_core.runs import Progress, accelerator_bytes, by_steps, in_turn, memory_limit
 
 
 def compute(
@@ -37,42 +29,100 @@ def compute(
     ``seeds_together`` seeds share one compiled call (``vmap``); by default as many as :func:`seeds_at_once` finds.
     ``name`` says of which network the messages are, where there are several.
     """
-    began = time.monotonic()
-    groups = training_groups(spec.outputs)
-    width = spec.value_of(key)
     together = seeds_together or seeds_at_once(spec, key)
-    seeds = range(spec.seed, spec.seed + spec.num_seeds)
-    batches = [(group, seeds[first : first + together]) for group in groups for first in range(0, len(seeds), together)]
-    runs: list[KernelChangeRun] = []
-    snapshots: list[KernelSnapshot] = []
-    num_params = 0
-    for index, (group, batch) in enumerate(batches):
-        architecture, hidden_width = spec.network_at(width)
-        net = build_network(architecture, hidden_width, data.num_outputs, group.trained_output)
-        params = jax.vmap(lambda key, net=net: net.init(key, data.input_shape))(
-            jax.vmap(jax.random.key)(jnp.asarray(batch))
-        )
-        num_params = sum(leaf.size for leaf in jax.tree.leaves(net.partition(params)[0])) // len(batch)
-        now = f"{name}width {width:,}: {group.trained_output} output"
-        yield index / len(batches), f"{now}, first kernel"
-        training = KernelChangeTraining(
-            spec.training, data, net, group, params, batch, infinite_width=spec.infinite_width
-        )
-        del params
-        for step in training.stretches():
-            share = math.log1p(step) / math.log1p(spec.training.max_steps)
-            yield (index + share) / len(batches), f"{now}, step {step:,}"
-        runs += training.runs()
-        if spec.keep_kernels and spec.seed in batch:
-            snapshots += training.snapshots()
-    runs.sort(key=lambda each: (spec.outputs.index(each.output), each.seed))
-    return KernelChangePoint(
-        width=width,
-        num_params=num_params,
-        runs=tuple(runs),
-        runtime_s=time.monotonic() - began,
-        snapshots=tuple(snapshots),
+    batches = [spec.seeds[first : first + together] for first in range(0, spec.num_seeds, together)]
+    groups = training_groups(spec.outputs)
+    trained = yield from in_turn(
+        [_trained(spec, data, key, group, batch, name) for group in groups for batch in batches]
     )
+    runs = [run for each in trained for run in each.runs]
+    architecture, hidden_width = spec.network_at(spec.value_of(key))
+    net = build_network(architecture, hidden_width, data.num_outputs, groups[0].trained_output)
+    return KernelChangePoint(
+        width=spec.value_of(key),
+        num_params=net.num_params(data.input_shape, only_trained=True),
+        runs=tuple(sorted(runs, key=lambda run: (spec.outputs.index(run.output), run.seed))),
+        snapshots=tuple(snapshot for each in trained for snapshot in each.snapshots),
+    )
+
+
+class _Trained(NamedTuple):
+    runs: list[KernelChangeRun]
+    snapshots: list[KernelSnapshot]
+
+
+def _trained(
+    spec: KernelChangeSpec, data: Dataset, key: str, group: TrainingGroup, seeds: range, name: str
+) -> Generator[Progress, None, _Trained]:
+    """The outputs of one group, for one batch of seeds."""
+    words = f"{name}width {spec.value_of(key):,}: {group.trained_output} output"
+    yield 0.0, f"{words}, first kernel"
+    architecture, hidden_width = spec.network_at(spec.value_of(key))
+    net = build_network(architecture, hidden_width, data.num_outputs, group.trained_output)
+    params = jax.vmap(lambda key: net.init(key, data.input_shape))(jax.vmap(jax.random.key)(jnp.asarray(seeds)))
+    infinite = None
+    if spec.infinite_width and group.trained_output == "linear":
+        infinite = np.asarray(infinite_width_ntk(net, data.x))
+    kept: list[dict[str, np.ndarray]] = []  # kernels of the first seed, at w₀ and at the last record
+
+    def watch(_: NetworkParams, kernels: dict[str, Array]) -> None:
+        if spec.keep_kernels and spec.seed in seeds:
+            kept[1:] = [{output: np.asarray(kernel[0]) for output, kernel in kernels.items()}]
+
+    loss = Loss(group.loss_output)
+    training = KernelTraining(
+        net, params, data.x, data.y, loss, group.observed, watch=watch, **spec.training.model_dump()
+    )
+    del params
+    yield from by_steps(training.stretches(), spec.training.max_steps, words)
+    runs = [
+        KernelChangeRun(
+            output=output,
+            seed=seed,
+            infinite_distance=_distance(training, index, infinite) if output == "linear" else None,
+            **training.recorded(index, output),
+        )
+        for output in group.observed
+        for index, seed in enumerate(seeds)
+    ]
+    return _Trained(runs, _snapshots(spec, data, kept, infinite) if kept else [])
+
+
+def _distance(training: KernelTraining, index: int, infinite: np.ndarray | None) -> float | None:
+    """‖K(w₀) − K_∞ ⊗ I_C‖_F / ‖K_∞ ⊗ I_C‖_F of one seed."""
+    if infinite is None:
+        return None
+    kernel = np.asarray(training.kernel[index], np.float64)
+    limit = np.asarray(infinite, np.float64)[:, :, None, None] * np.eye(kernel.shape[-1])
+    return float(np.linalg.norm(kernel - limit) / np.linalg.norm(limit))
+
+
+def _snapshots(
+    spec: KernelChangeSpec, data: Dataset, kept: list[dict[str, np.ndarray]], infinite: np.ndarray | None
+) -> list[KernelSnapshot]:
+    """The kernels of the first seed before and after training, samples ordered by label."""
+    order = np.argsort(data.labels, kind="stable")
+
+    def drawn(kernel: np.ndarray) -> tuple[tuple[float, ...], ...]:
+        # All digits that its type has, and no more: the shortest numbers that read back as the same.
+        return tuple(tuple(float(str(entry)) for entry in row) for row in kernel[np.ix_(order, order)])
+
+    def mean_over_outputs(kernel: np.ndarray) -> np.ndarray:
+        return np.einsum("ijaa->ij", kernel) / kernel.shape[-1]
+
+    return [
+        KernelSnapshot(
+            output=output,
+            seed=spec.seed,
+            initial=drawn(mean_over_outputs(before)),
+            final=drawn(mean_over_outputs(after)),
+            initial_eigenvalues=tuple(eigenvalues(before)),
+            final_eigenvalues=tuple(eigenvalues(after)),
+            infinite=drawn(infinite) if output == "linear" and infinite is not None else None,
+        )
+        for output, before in kept[0].items()
+        for after in (kept[-1][output],)
+    ]
 
 
 def seeds_at_once(spec: KernelChangeSpec, key: str) -> int:

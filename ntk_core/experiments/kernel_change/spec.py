@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -11,7 +11,7 @@ from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import SweepSpec
-from ntk_core.settings.part import Width
+from ntk_core.settings.part import Once, Width
 
 INFINITE_WIDTH_KINDS = ("fully-connected", "resnet", "convnet", "mixed")
 
@@ -34,7 +34,7 @@ class KernelChangeSpec(SweepSpec):
     hidden_width: Width = Field(
         1000, title="Width m of the other layers", description="Width m of the layers around a swept bottleneck."
     )
-    outputs: tuple[OutputName, ...] = Field(
+    outputs: Annotated[tuple[OutputName, ...], Once] = Field(
         ("linear", "softmax", "swish"),
         min_length=1,
         max_length=4,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -10,7 +9,7 @@ from ntk_core.experiments.kernel_change.result import KernelChangeRun, KernelCha
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.fits import fit_power_law
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import OUTCOME_WORDS, aligned, mean, num_runs
+from ntk_core.runs import aligned, law_words, num_runs, outcome_notes, with_error
 
 
 def kernel_change_summary(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> str:
@@ -20,10 +19,8 @@ def kernel_change_summary(spec: KernelChangeSpec, points: Sequence[KernelChanges
         [(spec.swept.replace("_", " "), "output", "ΔK (mean ± s.e.)", "seeds", "")]
         + [_row(p, o) for p in points for o in outputs]
     )
-    seen = {run.outcome for point in points for run in point.runs} - {"converged"}
-    lines += (
-        ["", *(f"! {outcome}: {OUTCOME_WORDS[outcome]}; not in the mean" for outcome in sorted(seen))] if seen else []
-    )
+    notes = outcome_notes(points, then="; not in the mean")
+    lines += ["", *notes] if notes else []
     return "\n".join([*lines, "", *(exponent(output, points) for output in outputs)])
 
 
@@ -40,19 +37,13 @@ def exponent(output: str, points: Sequence[KernelChanges]) -> str:
         usable = sum(run.outcome == "converged" for _, run in runs)
         excluded = len(runs) - usable
         return f"{title}: no exponent fitted ({num_runs(usable)} converged, {excluded} excluded; three are needed)"
-    interval = f" ± {law.interval:.3f}" if math.isfinite(law.interval) else ""
-    return (
-        f"{title}: ΔK ∝ m^({law.exponent:.3f}{interval}), {law.confidence:.0%} interval, "
-        f"{num_runs(law.num_values)}, {law.num_excluded} excluded"
-    )
+    return f"{title}: ΔK ∝ {law_words(law, 'm')}"
 
 
 def _row(point: KernelChanges, output: str) -> tuple[str, ...]:
     runs = point.of(output)
-    average = mean([run.sup_change for run in runs if run.outcome == "converged"])
-    error = f" ± {average.standard_error:.1g}" if math.isfinite(average.standard_error) else ""
-    value = f"{average.value:.4g}{error}" if average.count else "–"
-    return (str(point.width), output, value, f"{average.count} of {len(runs)}", _marks(runs))
+    changes = [run.sup_change for run in runs if run.outcome == "converged"]
+    return (str(point.width), output, with_error(changes, 4), f"{len(changes)} of {len(runs)}", _marks(runs))
 
 
 def _marks(runs: Sequence[KernelChangeRun]) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Generator
 from dataclasses import dataclass
 
@@ -11,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ntk_core.data import Dataset, data_fingerprint, load_dataset
+from ntk_core.data import Dataset
 from ntk_core.dynamics import Loss, Training, TrainingHistory
 from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
 from ntk_core.experiments.lazy.spec import LazySpec
@@ -19,8 +17,8 @@ from ntk_core.hessians import hessian_norms
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import Mirrored, Network, NetworkParams, Scaled, Subtracted
 from ntk_core.networks.build import build_network
+from ntk_core.runs import Progress, by_steps, finite_sup, in_turn
 
-Progress = tuple[float, str]
 INPUTS_OF_A_CLASS = 2  # or of a number to be learned, at which κ is measured; our choice
 _STARTS = {"random": lambda net: net, "symmetric": Mirrored, "subtracted": Subtracted}
 
@@ -33,55 +31,41 @@ class Laziness:
     residual: float
     hessian: float
     squared_gradient: float
-    converged: bool
-
-
-def load(spec: LazySpec) -> Dataset:
-    """The data of the spec."""
-    return load_dataset(spec.dataset.name, **spec.dataset.options())
-
-
-def fingerprint(data: Dataset) -> str:
-    """SHA-256 of the data, for the provenance."""
-    return data_fingerprint(data)
+    hessian_converged: bool
 
 
 def compute(spec: LazySpec, data: Dataset, key: str) -> Generator[Progress, None, LazyPoint]:
     """All outputs, starts and seeds of one pair; yields (fraction, message) between stretches of work."""
-    began, (width, scale) = time.monotonic(), spec.value_of(key)
-    seeds = range(spec.seed, spec.seed + spec.num_seeds)
-    plan = [(output, start, seed) for output in spec.outputs for start in spec.starts for seed in seeds]
-    runs, num_params = [], 0
-    for index, (output, start, seed) in enumerate(plan):
-        words = f"width {width:,}, scale {scale:g}: {output} output, {start} start, seed {seed}"
-        yield index / len(plan), f"{words}, Hessian"
-        base = build_network(spec.architecture, width, data.num_outputs, output)
-        num_params = base.num_params(data.input_shape, only_trained=True)
-        net = Scaled(_STARTS[start](base), scale)
-        params = net.init(jax.random.key(seed), data.input_shape)
-        found = laziness(net, params, data)
-        yield (index + 0.3) / len(plan), f"{words}, first kernel"
-        training = Training(
-            net,
-            params,
-            data.x,
-            data.y,
-            loss=Loss(output, "square"),
-            learning_rate=spec.training.learning_rate,
-            max_steps=spec.training.max_steps,
-            num_records=spec.training.num_records,
-            loss_threshold=spec.training.loss_threshold,
-            followed=(),
-            linearized=False,
-        )
-        del params
-        for step in training.stretches():
-            share = 0.3 + 0.7 * math.log1p(step) / math.log1p(spec.training.max_steps)
-            yield (index + share) / len(plan), f"{words}, step {step:,}"
-        runs.append(_run(output, start, seed, found, training.history()))
-    return LazyPoint(
-        width=width, scale=scale, num_params=num_params, runs=tuple(runs), runtime_s=time.monotonic() - began
+    width, scale = spec.value_of(key)
+    plan = [(output, start, seed) for output in spec.outputs for start in spec.starts for seed in spec.seeds]
+    runs = yield from in_turn([_run(spec, data, width, scale, *one) for one in plan])
+    net = build_network(spec.architecture, width, data.num_outputs, spec.outputs[0])
+    num_params = net.num_params(data.input_shape, only_trained=True)
+    return LazyPoint(width=width, scale=scale, num_params=num_params, runs=tuple(runs))
+
+
+def _run(
+    spec: LazySpec, data: Dataset, width: int, scale: float, output: str, start: str, seed: int
+) -> Generator[Progress, None, LazyRun]:
+    words = f"width {width:,}, scale {scale:g}: {output} output, {start} start, seed {seed}"
+    yield 0.0, f"{words}, Hessian"
+    net = Scaled(_STARTS[start](build_network(spec.architecture, width, data.num_outputs, output)), scale)
+    params = net.init(jax.random.key(seed), data.input_shape)
+    found = laziness(net, params, data)
+    yield 0.3, f"{words}, first kernel"
+    training = Training(
+        net,
+        params,
+        data.x,
+        data.y,
+        loss=Loss(output, "square"),
+        followed=(),
+        linearized=False,
+        **spec.training.model_dump(),
     )
+    del params
+    yield from by_steps(training.stretches(), spec.training.max_steps, words, first=0.3)
+    return _of_history(output, start, seed, found, training.history())
 
 
 def laziness(net: Network, params: NetworkParams, data: Dataset) -> Laziness:
@@ -106,27 +90,23 @@ def laziness(net: Network, params: NetworkParams, data: Dataset) -> Laziness:
     return Laziness(kappa, residual_mean, hessian, square_mean, converged)
 
 
-def _run(output: str, start: str, seed: int, found: Laziness, history: TrainingHistory) -> LazyRun:
+def _of_history(output: str, start: str, seed: int, found: Laziness, history: TrainingHistory) -> LazyRun:
     kernel, path = history.kernel, history.network
     assert kernel is not None
     assert path.outcome != "finished"  # there is always a threshold here
-    return LazyRun(
+    return LazyRun.read_off(
+        found,
+        kernel,
+        history,
         output=output,
         start=start,
         seed=seed,
-        learning_rate=history.learning_rate,
         outcome=path.outcome,
         last_finite_step=path.last_finite_step,
         num_steps=int(history.steps[-1]),
-        kappa=found.kappa,
-        residual=found.residual,
-        hessian=found.hessian,
-        squared_gradient=found.squared_gradient,
-        hessian_converged=found.converged,
         first_loss=float(path.loss[0]),
         last_loss=float(path.loss[-1]),
-        sup_change=kernel.sup_change,
-        pre_output_change=max(filter(math.isfinite, kernel.pre_output_change), default=math.nan),
+        pre_output_change=finite_sup(kernel.pre_output_change.tolist()),
         distance=float(path.distance[-1]),
         largest_distance=float(path.largest_distance[-1]),
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
 from ntk_core.experiments.lazy.spec import LazySpec
 from ntk_core.fits import PowerLaw, fit_power_law
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import OUTCOME_WORDS, aligned, mean, num_runs
+from ntk_core.runs import aligned, law_words, marks, outcome_notes, with_error
 
 _COLUMNS: dict[str, Callable[[LazyRun], float]] = {
     "κ": lambda run: run.kappa,
@@ -24,8 +23,6 @@ def lazy_summary(spec: LazySpec, points: Sequence[LazyPoint]) -> str:
     kinds = [(output, start) for output in spec.outputs for start in spec.starts]
     head = ("width", "scale", "output", "start", *_COLUMNS, "")
     lines = aligned([head, *(_row(point, *kind) for point in points for kind in kinds)])
-    seen = {run.outcome for point in points for run in point.runs} - {"converged"}
-    notes = [f"! {outcome}: {OUTCOME_WORDS[outcome]}" for outcome in sorted(seen)]
     roads = [
         f"{OUTPUTS[output].title}, {start} start, {title}: {_exponent(law, letter)}"
         for output, start in kinds
@@ -35,7 +32,7 @@ def lazy_summary(spec: LazySpec, points: Sequence[LazyPoint]) -> str:
             ("m", along_widths(points, output, start, of)),
         )
     ]
-    return "\n".join([*lines, "", *notes, *roads])
+    return "\n".join([*lines, "", *outcome_notes(points), *roads])
 
 
 def along_scales(
@@ -65,21 +62,11 @@ def _fit(
 
 
 def _exponent(law: PowerLaw | None, letter: str) -> str:
-    if law is None:
-        return f"no exponent in {letter} fitted"
-    interval = f" ± {law.interval:.3f}" if math.isfinite(law.interval) else ""
-    return (
-        f"∝ {letter}^({law.exponent:.3f}{interval}), {law.confidence:.0%} interval, {num_runs(law.num_values)}, "
-        f"{law.num_excluded} excluded"
-    )
+    return f"no exponent in {letter} fitted" if law is None else f"∝ {law_words(law, letter)}"
 
 
 def _row(point: LazyPoint, output: str, start: str) -> tuple[str, ...]:
     runs = point.of(output, start)
-    cells = []
-    for of in _COLUMNS.values():
-        average = mean([value for run in runs if run.outcome == "converged" and math.isfinite(value := of(run))])
-        error = f" ± {average.standard_error:.1g}" if math.isfinite(average.standard_error) else ""
-        cells.append(f"{average.value:.3g}{error}" if average.count else "–")
-    marks = ", ".join(f"! {run.outcome} (seed {run.seed})" for run in runs if run.outcome != "converged")
-    return (f"{point.width:,}", f"{point.scale:g}", output, start, *cells, marks)
+    done = [run for run in runs if run.outcome == "converged"]
+    cells = [with_error([of(run) for run in done]) for of in _COLUMNS.values()]
+    return (f"{point.width:,}", f"{point.scale:g}", output, start, *cells, marks(runs))

@@ -2,91 +2,55 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Generator
 
 import jax
 
-from ntk_core.data import Dataset, data_fingerprint, load_dataset
+from ntk_core.data import Dataset
 from ntk_core.dynamics import KernelPath, Loss, Training, TrainingHistory
 from ntk_core.experiments.optimization.result import OptimizationPoint, OptimizationRun
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.networks.build import build_network
-from ntk_core.runs import rounded
-
-Progress = tuple[float, str]
-
-
-def load(spec: OptimizationSpec) -> Dataset:
-    """The data of the spec."""
-    return load_dataset(spec.dataset.name, **spec.dataset.options())
-
-
-def fingerprint(data: Dataset) -> str:
-    """SHA-256 of the data, for the provenance."""
-    return data_fingerprint(data)
+from ntk_core.runs import Progress, by_steps, in_turn
 
 
 def compute(spec: OptimizationSpec, data: Dataset, key: str) -> Generator[Progress, None, OptimizationPoint]:
     """All outputs, rates and seeds of one width; yields (fraction, message) between stretches of work."""
-    began, width = time.monotonic(), spec.value_of(key)
-    seeds = range(spec.seed, spec.seed + spec.num_seeds)
-    plan = [(output, rate, seed) for output in spec.outputs for rate in spec.rates for seed in seeds]
-    runs, num_params = [], 0
-    for index, (output, rate, seed) in enumerate(plan):
-        words = f"width {width:,}: {output} output, {rate:g} η, seed {seed}"
-        yield index / len(plan), f"{words}, first kernel"
-        net = build_network(spec.architecture, width, data.num_outputs, output)
-        params = net.init(jax.random.key(seed), data.input_shape)
-        num_params = net.num_params(data.input_shape, only_trained=True)
-        training = Training(
-            net,
-            params,
-            data.x,
-            data.y,
-            loss=Loss(output, "square"),
-            learning_rate=spec.training.learning_rate,
-            rate_factor=rate,
-            max_steps=spec.training.max_steps,
-            num_records=spec.training.num_records,
-            loss_threshold=spec.training.loss_threshold,
-            followed=(),
-            linearized=False,
-            num_kernel_points=len(data.x),
-        )
-        del params
-        for step in training.stretches():
-            share = math.log1p(step) / math.log1p(spec.training.max_steps)
-            yield (index + share) / len(plan), f"{words}, step {step:,}"
-        runs.append(_run(output, rate, seed, training.history()))
-    return OptimizationPoint(
-        width=width,
-        num_params=num_params,
-        num_samples=len(data.x),
-        runs=tuple(runs),
-        runtime_s=time.monotonic() - began,
+    width = spec.value_of(key)
+    plan = [(output, rate, seed) for output in spec.outputs for rate in spec.rates for seed in spec.seeds]
+    runs = yield from in_turn([_run(spec, data, width, *one) for one in plan])
+    net = build_network(spec.architecture, width, data.num_outputs, spec.outputs[0])
+    num_params = net.num_params(data.input_shape, only_trained=True)
+    return OptimizationPoint(width=width, num_params=num_params, num_samples=len(data.x), runs=tuple(runs))
+
+
+def _run(
+    spec: OptimizationSpec, data: Dataset, width: int, output: str, rate: float, seed: int
+) -> Generator[Progress, None, OptimizationRun]:
+    words = f"width {width:,}: {output} output, {rate:g} η, seed {seed}"
+    yield 0.0, f"{words}, first kernel"
+    net = build_network(spec.architecture, width, data.num_outputs, output)
+    training = Training(
+        net,
+        net.init(jax.random.key(seed), data.input_shape),
+        data.x,
+        data.y,
+        loss=Loss(output, "square"),
+        rate_factor=rate,
+        followed=(),
+        linearized=False,
+        num_kernel_points=len(data.x),
+        **spec.training.model_dump(),
     )
+    yield from by_steps(training.stretches(), spec.training.max_steps, words)
+    return _of_history(output, rate, seed, training.history())
 
 
-def _run(output: str, rate: float, seed: int, history: TrainingHistory) -> OptimizationRun:
+def _of_history(output: str, rate: float, seed: int, history: TrainingHistory) -> OptimizationRun:
     kernel, path = history.kernel, history.network
     assert isinstance(kernel, KernelPath)
     assert history.stable_rate is not None  # gradient descent has one
     assert path.outcome != "finished"  # there is always a threshold here
-    return OptimizationRun(
-        output=output,
-        rate=rate,
-        seed=seed,
-        learning_rate=history.learning_rate,
-        stable_rate=history.stable_rate,
-        outcome=path.outcome,
-        last_finite_step=path.last_finite_step,
-        steps=tuple(int(step) for step in history.steps),
-        loss=rounded(path.loss),
-        change=rounded(kernel.change),
-        smallest=rounded(kernel.smallest),
-        largest=rounded(kernel.largest),
-        pre_output_smallest=rounded(kernel.pre_output_smallest),
-        pl_ratio=rounded(path.pl_ratio),
+    return OptimizationRun.read_off(
+        path, kernel, history, output=output, rate=rate, seed=seed, steps=tuple(history.steps.tolist())
     )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from ntk_core.experiments.optimization.result import OptimizationPoint
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import OUTCOME_WORDS, aligned, mean
+from ntk_core.runs import aligned, between, outcome_notes, with_error
 
 
 def optimization_summary(spec: OptimizationSpec, points: Sequence[OptimizationPoint]) -> str:
@@ -21,15 +20,11 @@ def optimization_summary(spec: OptimizationSpec, points: Sequence[OptimizationPo
         for output in spec.outputs
         for rho in [OUTPUTS[output].min_slope]
     ]
-    seen = {run.outcome for point in points for run in point.runs} - {"converged"}
-    marks = [f"! {outcome}: {OUTCOME_WORDS[outcome]}" for outcome in sorted(seen)]
-    return "\n".join([*aligned([head, *rows]), "", *notes, *marks])
+    return "\n".join([*aligned([head, *rows]), "", *notes, *outcome_notes(points)])
 
 
 def _row(point: OptimizationPoint, output: str, rate: float) -> tuple[str, ...]:
     runs = point.of(output, rate)
-    change = mean([run.sup_change for run in runs if run.outcome != "diverged"])
-    error = f" ± {change.standard_error:.1g}" if math.isfinite(change.standard_error) else ""
     bounds = [bound[-1] for run in runs if (bound := run.bound(point.num_samples)) is not None]
     marks = []
     for run in runs:
@@ -44,18 +39,9 @@ def _row(point: OptimizationPoint, output: str, rate: float) -> tuple[str, ...]:
         f"{point.width:,}",
         output,
         f"{rate:g} η",
-        f"{change.value:.3g}{error}" if change.count else "–",
-        _range([run.min_eigenvalue for run in runs]),
-        _range([run.loss[-1] for run in runs]),
-        _range(bounds),
+        with_error([run.sup_change for run in runs if run.outcome != "diverged"]),
+        between([run.min_eigenvalue for run in runs], ".2g"),
+        between([run.loss[-1] for run in runs], ".2g"),
+        between(bounds, ".2g"),
         "; ".join(marks),
     )
-
-
-def _range(values: Sequence[float]) -> str:
-    """``0.1``, ``0.1–0.2``, or a dash for nothing finite."""
-    finite = sorted(filter(math.isfinite, values))
-    if not finite:
-        return "–"
-    low, high = f"{finite[0]:.2g}", f"{finite[-1]:.2g}"
-    return low if low == high else f"{low}–{high}"

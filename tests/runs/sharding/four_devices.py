@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import ntk_core
-from ntk_core.dynamics import Loss, descend, start
+from ntk_core.dynamics import Loss, NetworkModel, Optimizer, advance, start
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.architectures import layer_views, merge
 from ntk_core.runs.events import Ended, PointProgress
@@ -29,7 +29,8 @@ FOUR = ntk_core.width_mesh()
 WIDTH, SAMPLES, STEPS = 256, 6, 5
 NET = ntk_core.FullyConnected(width=WIDTH, depth=2, num_outputs=2, activation="tanh", use_bias=True)
 LOSS = Loss("linear")
-trained = jax.jit(partial(descend, NET, LOSS))
+MODEL = NetworkModel(NET, LOSS)
+trained = jax.jit(partial(advance, MODEL, Optimizer()))
 views = jax.jit(partial(layer_views, NET))
 
 
@@ -53,7 +54,7 @@ def everything():
     norm = ntk_core.hessian_norm(NET, params, x[0]).value
     seen = views(params, x)
     moving, fixed = NET.partition(params)
-    arguments = (start(jax.tree.map(jnp.copy, moving)), fixed, x, y, 0.1, STEPS, -1.0)
+    arguments = (start(MODEL, Optimizer(), jax.tree.map(jnp.copy, moving), SAMPLES), fixed, x, y, 0.1, STEPS, -1.0)
     program = trained.lower(*arguments).compile()
     memory = program.memory_analysis()
     state = program(*arguments)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from dashboard.charts.chart import Chart, veiled
-from dashboard.charts.style import width_label
+from dashboard.charts.numbers import number, width_label
 from dashboard.views.dag import figures as dag
 from dashboard.views.early_time import figures as early_time
 from dashboard.views.lecture import figures as lecture
 from dashboard.views.lecture.steps._step import Control, Results, step
+from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dag.spec import DRAWN
 from ntk_core.experiments.early_time.result import LINEAR_PHASE_SHARE
-from ntk_core.runs import mean
-from ntk_core.settings.vocabulary import METHODS
 
 GRAPHS = (DRAWN, "bottleneck-layer", "bottleneck-repaired")
 PLAIN = "gradient-descent"
@@ -23,10 +23,8 @@ PLAIN = "gradient-descent"
 def _graphs(results: Results, view: Any, known: bool) -> Chart:
     if view == "dropped":
         result = results["zhu-fig2"]
-        lines = dag.change_lines(result.points)
-        figure = dag.against(result.points, lines, result.spec.widths, "in-degree", "kernel change ΔK")
-        words = dag.takeaway(result.points, lines, "in-degree", "kernel change ΔK")
-        return Chart(figure, words, dag.rows(result.points), dag.caption(result.points, lines))
+        lines = list(dag.change_lines(result.points, "in-degree").values())
+        return dag.against(lines, result.spec.widths, "in-degree", "kernel change ΔK")
     points = results["zhu-bottleneck-neurons"].points
     drawn = lecture.graphs_against_width(points, GRAPHS, view)
     if known:
@@ -38,9 +36,9 @@ def _graphs(results: Results, view: Any, known: bool) -> Chart:
 def _why_graphs(results: Results) -> dict[str, str]:
     points = sorted(results["zhu-bottleneck-neurons"].points, key=lambda point: point.width)
     said = []
-    for line in dag.change_lines(points):
-        ends = [mean([run.sup_change for run in line.counted(point)]).value for point in (points[0], points[-1])]
-        said.append(f"{lecture.GRAPH_TITLES[line.graph]} {ends[0]:.2g} → {ends[1]:.2g}")
+    for (graph, _), line in dag.change_lines(points).items():
+        (_, first), *_, (_, last) = line.means
+        said.append(f"{lecture.GRAPH_TITLES[graph]} {number(first.value)} → {number(last.value)}")
     return {"first": str(points[0].width), "last": str(points[-1].width), "changes": "; ".join(said)}
 
 
@@ -48,12 +46,11 @@ def _early(results: Results, source: Any, known: bool) -> Chart:
     name, _, value = source.partition(":")
     point = next(point for point in results[name].points if point.value == int(value))
     runs = point.runs
-    figure = early_time.along_training(runs, "test loss")
-    words = early_time.takeaway(runs)
+    drawn = early_time.along_steps(point, runs, "test loss")
     if known:
-        return Chart(figure, words, early_time.training_rows(runs), [words, *early_time.caption(point, runs)[:1]])
+        return replace(drawn, caption=drawn.caption[:2])
     phase = runs[0].steps[runs[0].linear_phase]
-    early = veiled(figure, phase / 10)
+    early = veiled(drawn.figure, phase / 10)
     # The vertical lines and their words name the moments that are asked for.
     early.layout.shapes, early.layout.annotations = (), early.layout.annotations[-1:]
     early.update_xaxes(range=[0, math.log10(runs[0].steps[-1])])

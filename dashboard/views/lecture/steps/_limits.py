@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dashboard.charts.chart import Chart, veiled
-from dashboard.charts.style import output_title, width_label
-from dashboard.charts.sweep import fitted, mean_line
+from dashboard.charts.numbers import number, width_label
+from dashboard.charts.style import output_title
 from dashboard.views.hessian import figures as hessian
 from dashboard.views.hessian import part_figures as hessian_parts
 from dashboard.views.kernel_change import figures as kernel_change
@@ -14,36 +14,30 @@ from dashboard.views.lazy import figures as lazy
 from dashboard.views.lecture import figures as lecture
 from dashboard.views.lecture.steps._linear import LINEAR_OUTPUT, exponent
 from dashboard.views.lecture.steps._step import Control, Results, step
-from dashboard.views.optimization.figures import rates_of
-from ntk_core.experiments.hessian.spec import Series
+from dashboard.views.optimization.figures import slow_runs
 from ntk_core.runs import mean
 
-NONLINEAR_OUTPUT = Series("nonlinear-output", "ntk")
-NARROW = Series("bottleneck", "ntk")
-QUADRATIC = Series("quadratic-bottleneck", "ntk")
+NONLINEAR_OUTPUT = "fully-connected-swish"
+NARROW = "bottleneck"
+QUADRATIC = "quadratic-bottleneck"
 PLAIN_START = "random"
 
 
 def _nonlinear(results: Results, view: Any, known: bool) -> Chart:
     if view == "change":
         points = results["liu-fig1-left"].points
-        figure = kernel_change.change_against_width(points)
-        drawn = Chart(
-            figure, kernel_change.takeaway(points), kernel_change.width_rows(points), kernel_change.caption(points)[1:]
-        )
+        drawn = kernel_change.change_against_width(points, with_rates=False)
         first = min(point.width for point in points)
     else:
         points = results["liu-nonlinear-output"].points
         first = min(point.wide_width for point in points)
         if view == "norm":
-            figure = hessian.against_width(points)
-            drawn = Chart(figure, hessian.takeaway(points, "‖H‖"), hessian.norm_rows(points))
+            drawn = hessian.against_width(points)
         else:
             found = hessian_parts.bounded(points, NONLINEAR_OUTPUT)
             if found is None:
                 raise LookupError("liu-nonlinear-output has no lower bound")
-            words = hessian_parts.bound_words(points, NONLINEAR_OUTPUT)
-            drawn = Chart(found, words, hessian_parts.parts_rows(points, NONLINEAR_OUTPUT), [words])
+            drawn = found
     if known:
         return drawn
     return Chart(veiled(drawn.figure, first), "Kernel change of three outputs at the smallest width.", [])
@@ -52,36 +46,30 @@ def _nonlinear(results: Results, view: Any, known: bool) -> Chart:
 def _why_nonlinear(results: Results) -> dict[str, str]:
     points = results["liu-fig1-left"].points
     said = []
-    for output in kernel_change.outputs_of(points):
-        line = mean_line(points, output)
-        law = fitted(points, output)
+    for output, line in kernel_change.change_lines(points).items():
+        (first, start), (last, end) = line.means[0], line.means[-1]
         said.append(
-            f"{output_title(output)} {line[0][1].value:.2g} at $m$ = {width_label(line[0][0])}, "
-            f"{line[-1][1].value:.2g} at {width_label(line[-1][0])} ({exponent(law)})"
+            f"{output_title(output)} {number(start.value)} at $m$ = {width_label(first)}, "
+            f"{number(end.value)} at {width_label(last)} ({exponent(line.law)})"
         )
     return {"changes": "; ".join(said)}
 
 
 def _bottleneck(results: Results, view: Any, known: bool) -> Chart:
     if view == "neighbors":
-        points = [p for p in results["liu-table1"].points if p.series in (LINEAR_OUTPUT, NARROW)]
-        figure = hessian.against_width(points)
-        drawn = Chart(figure, hessian.takeaway(points, "‖H‖"), hessian.norm_rows(points))
+        points = [p for p in results["liu-table1"].points if p.line in (LINEAR_OUTPUT, NARROW)]
+        drawn = hessian.against_width(points)
         first = min(point.wide_width for point in points)
     elif view == "itself":
         points = results["liu-fig2"].points
-        figure = kernel_change.change_against_width(points, swept="bottleneck_width")
-        drawn = Chart(
-            figure, kernel_change.takeaway(points), kernel_change.width_rows(points), kernel_change.caption(points)[1:]
-        )
+        drawn = kernel_change.change_against_width(points, swept="bottleneck_width", with_rates=False)
         first = min(point.width for point in points)
     else:
         points = results["liu-theorem41"].points
         found = hessian_parts.bounded(points, QUADRATIC)
         if found is None:
             raise LookupError("liu-theorem41 has no closed form")
-        words = hessian_parts.median_words(points, QUADRATIC)
-        drawn = Chart(found, words, hessian_parts.parts_rows(points, QUADRATIC), [words])
+        drawn = found
         first = min(point.wide_width for point in points)
     return (
         drawn
@@ -92,10 +80,10 @@ def _bottleneck(results: Results, view: Any, known: bool) -> Chart:
 
 def _why_bottleneck(results: Results) -> dict[str, str]:
     found = {}
-    for name, series in (("without", LINEAR_OUTPUT), ("with", NARROW)):
-        own = hessian.of_series(results["liu-table1"].points, series)
+    for name, line in (("without", LINEAR_OUTPUT), ("with", NARROW)):
+        own = hessian.of_line(results["liu-table1"].points, line)
         found[name] = exponent(hessian.law_of(own, hessian.VIEWS["‖H‖"].of))
-    law = fitted(results["liu-fig2"].points, "linear")
+    law = kernel_change.change_lines(results["liu-fig2"].points)["linear"].law
     return {**found, "widened": exponent(law).replace("m^", "m_b^")}
 
 
@@ -108,30 +96,24 @@ def _why_optimization(results: Results) -> dict[str, str]:
     points = sorted(results["liu-section5"].points, key=lambda point: point.width)
     said = []
     for point in points:
-        runs = point.of("leaky_softplus", min(rates_of([point])))
+        runs = slow_runs(point, "leaky_softplus")
         said.append(f"{mean([run.sup_change for run in runs]).value:.2g} at $m$ = {width_label(point.width)}")
-    runs = points[-1].of("leaky_softplus", min(rates_of(points)))
+    runs = slow_runs(points[-1], "leaky_softplus")
     loss, steps = max(run.loss[-1] for run in runs), max(run.num_steps for run in runs)
-    return {"changes": ", ".join(said), "loss": f"{loss:.1g}", "steps": str(steps)}
+    return {"changes": ", ".join(said), "loss": number(loss, 1), "steps": str(steps)}
 
 
 def _lazy(results: Results, view: Any, known: bool) -> Chart:
     points = results["liu-lazy"].points
     if view == "outputs":
-        output = lazy.nonlinear(points)
-        figure = lazy.same_parameters(points, output, PLAIN_START)
-        words = lazy.width_takeaway(points, output, PLAIN_START, (lazy.BEHIND_F, lazy.CHANGE))
+        drawn = lazy.same_parameters(points, lazy.nonlinear(points), PLAIN_START)
     elif view == "moves":
-        figure = lazy.distances(points, "linear", PLAIN_START)
-        words = lazy.width_takeaway(points, "linear", PLAIN_START, (lazy.DISTANCE, lazy.LARGEST))
+        drawn = lazy.distances(points, "linear", PLAIN_START)
     else:
-        road: lazy.Road = "scale" if view == "scale" else "width"
-        figure = lazy.against(points, road, "linear", lazy.KAPPA)
-        words = lazy.takeaway(points, road, "linear", lazy.KAPPA)
+        drawn = lazy.against(points, "scale" if view == "scale" else "width", "linear", lazy.KAPPA)
     if known:
-        caption = lazy.caption(points, "scale" if view == "scale" else "width", "linear", lazy.KAPPA)
-        return Chart(figure, words, lazy.rows(points), caption)
-    return Chart(veiled(figure, keep=("kernel of α f",)), "Kernel change of f against width.", [])
+        return drawn
+    return Chart(veiled(drawn.figure, keep=("kernel of α f",)), "Kernel change of f against width.", [])
 
 
 def _why_lazy(results: Results) -> dict[str, str]:
@@ -144,7 +126,7 @@ def _why_lazy(results: Results) -> dict[str, str]:
         "largest": ("linear", lazy.LARGEST),
     }
     return {
-        name: exponent(lazy.fitted(points, "width", phi, PLAIN_START, measure))
+        name: exponent(lazy.line(points, "width", phi, PLAIN_START, measure).law)
         for name, (phi, measure) in wanted.items()
     }
 

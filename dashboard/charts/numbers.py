@@ -1,0 +1,72 @@
+"""Numbers as people read them: the one place that writes them for legends, axes and sentences."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from ntk_core.fits import PowerLaw
+
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+PLAIN_EXPONENTS = range(-4, 6)  # of numbers that are written without a power of ten
+
+
+def number(value: float, digits: int = 2) -> str:
+    """A number to this many significant digits: 0.033, 1,200, 3.2·10⁻⁸, −0.5; ∞, and a dash for none."""
+    if math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if not value:
+        return "0"
+    mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
+    exponent = int(power)
+    if exponent in PLAIN_EXPONENTS:
+        decimals = max(0, digits - 1 - exponent)
+        text = _without_zeros(f"{float(f'{value:.{digits - 1}e}'):,.{decimals}f}")
+    else:
+        factor = _without_zeros(mantissa)
+        text = power_of_ten(exponent) if factor == "1" else f"{factor}·{power_of_ten(exponent)}"
+    return text.replace("-", "−")
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """A number with a true minus sign: −1.02; nothing is −0.00."""
+    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
+
+
+def exponent_words(law: PowerLaw) -> str:
+    """A fitted exponent with its interval: ``−0.52 ± 0.04``."""
+    return signed(law.exponent) + (f" ± {law.interval:.2f}" if math.isfinite(law.interval) else "")
+
+
+def power_of_ten(exponent: int) -> str:
+    """``10⁴`` for 4."""
+    return "10" + str(exponent).translate(_SUPERSCRIPTS)
+
+
+def width_label(width: float) -> str:
+    """A width, or another value that is swept, as people write it: 300, 3,000, 10⁴, 3·10⁵, 0.1."""
+    if width < 10_000 or width != int(width):
+        return f"{int(width):,}" if width == int(width) else number(width, 3)
+    exponent = math.floor(math.log10(width))
+    mantissa, rest = divmod(int(width), 10**exponent)
+    if rest:
+        return f"{int(width):,}"
+    return power_of_ten(exponent) if mantissa == 1 else f"{mantissa}·{power_of_ten(exponent)}"
+
+
+def plain_symbols(text: str) -> str:
+    """The title of an axis without its tags: λ_min, m^−1/2."""
+    text = text.replace("<sub>", "_").replace("<sup>", "^")
+    return re.sub(r"<[^>]*>", "", text)
+
+
+def beginning(text: str) -> str:
+    """A text as a sentence begins: a word with a capital letter, a symbol as it is."""
+    first = text.partition(" ")[0]
+    return text[0].upper() + text[1:] if len(first) > 1 and first.isascii() and first.isalpha() else text
+
+
+def _without_zeros(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text else text

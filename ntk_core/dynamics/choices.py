@@ -1,0 +1,117 @@
+"""The losses and methods of training that people choose from: one entry each; JAX starts when one is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ntk_core.settings.vocabulary import Term, table
+
+
+def _jax() -> Any:
+    import jax
+
+    return jax
+
+
+def _optax() -> Any:
+    import optax
+
+    return optax
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossTerm(Term):
+    """One loss, a mean over the samples.
+
+    Attributes:
+        mean: (outputs F of the model, targets y), both (n, C) → the loss, a scalar.
+        curvature: bound of the second derivative of one sample's loss in F.
+    """
+
+    mean: Callable[[Any, Any], Any]
+    curvature: float = 1.0
+
+
+def _mean(parts: Any) -> Any:
+    """Over the samples, of sums over the outputs."""
+    return _jax().numpy.mean(_jax().numpy.sum(parts, axis=-1))
+
+
+LOSSES = table(
+    LossTerm(
+        "square",
+        "square loss",
+        "(1/2n) Σ ‖φ(f) − y‖²",
+        mean=lambda outputs, y: 0.5 * _mean((outputs - y) ** 2),
+    ),
+    LossTerm(
+        "cross-entropy",
+        "cross-entropy",
+        "−(1/n) Σ log softmax(f) · y",
+        mean=lambda outputs, y: -_mean(_jax().nn.log_softmax(outputs) * y),
+        curvature=0.5,
+    ),
+    LossTerm(
+        "logistic",
+        "logistic loss",
+        "(1/n) Σ log(1 + e^(−y f)), y = ±1",
+        mean=lambda outputs, y: _mean(_jax().nn.softplus(-y * outputs)),
+        curvature=0.25,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Method(Term):
+    """One way to descend: w ← w − η d with a direction d that an optax transformation makes of the gradients.
+
+    Attributes:
+        direction: momentum μ → the transformation; the rate η is applied after it.
+        is_linear: whether d is linear in the gradients, so that a linear model can be followed through its kernel and
+            has a stable rate.
+        stable_factor: μ → how much larger the stable rate is than that of gradient descent.
+        batches: whether a step takes a batch of the samples.
+        rate_factor: by what the learning rate of the spec is multiplied.
+    """
+
+    direction: Callable[[float], Any] = lambda momentum: _optax().identity()
+    is_linear: bool = True
+    stable_factor: Callable[[float], float] = lambda momentum: 1.0
+    batches: Literal["never", "always", "if asked"] = "never"
+    rate_factor: float = 1.0
+
+
+METHODS = table(
+    Method("gradient-descent", "gradient descent", "w ← w − η ∇L(w), all samples in each step"),
+    Method(
+        "large-rate",
+        "large rate",
+        "gradient descent, η at 3.6 times: 0.9 of the stable rate when η is auto",
+        rate_factor=3.6,
+    ),
+    Method(
+        "beyond-stable",
+        "beyond the stable rate",
+        "gradient descent, η at 6 times: 1.5 of the stable rate",
+        rate_factor=6.0,
+    ),
+    Method("sgd", "SGD", "w ← w − η ∇L_B(w), B a batch; every sample once per epoch", batches="always"),
+    Method(
+        "momentum",
+        "momentum",
+        "v ← μ v + ∇L(w), w ← w − η v",
+        direction=lambda momentum: _optax().trace(decay=momentum),
+        stable_factor=lambda momentum: 1 + momentum,
+        batches="if asked",
+    ),
+    Method(
+        "adam",
+        "Adam",
+        "steps of about η for each weight, whatever its gradient",
+        direction=lambda momentum: _optax().scale_by_adam(),
+        is_linear=False,
+        batches="if asked",
+    ),
+)

@@ -1,0 +1,84 @@
+"""Training to a loss threshold with the kernels measured: where it stops, and what it says of itself."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ntk_core.dynamics import KernelTraining, Loss
+from ntk_core.kernels import empirical_ntk, kernel_change
+from tests.dynamics.problems import NET, problem
+
+LOSS = Loss("linear")
+RATE = 0.3
+
+
+def trained(losses_of, threshold, max_steps=40, num_records=4, seeds=1):
+    """Plain losses along the steps of one seed, and what KernelTraining records of all."""
+    params, x, y, _, _ = problem()
+    together = jax.tree.map(lambda leaf: jnp.stack([leaf] * seeds), params)
+    training = KernelTraining(
+        NET, together, x, y, LOSS, ("linear",), learning_rate=RATE, loss_threshold=threshold, max_steps=max_steps,
+        num_records=num_records,
+    )  # fmt: skip
+    reached = list(training.stretches())
+    assert reached == sorted(reached)
+    return params, x, y, [training.recorded(seed, "linear") for seed in range(seeds)]
+
+
+def plain(params, x, y, rate, num_steps):
+    """w_0 … w_T of a plain loop, and their losses."""
+    value = jax.jit(jax.value_and_grad(lambda w: LOSS(NET.pre_outputs(w, x), y)))
+    found = []
+    for _ in range(num_steps + 1):
+        loss, gradient = value(params)
+        found.append((params, float(loss)))
+        params = jax.tree.map(lambda w, g: w - rate * g, params, gradient)
+    return found
+
+
+@pytest.mark.usefixtures("x64")
+def test_training_stops_one_step_after_the_loss_has_crossed_and_records_the_kernel_there():
+    params, x, y, _, _ = problem()
+    path = plain(params, x, y, RATE, 40)
+    threshold = (path[22][1] + path[23][1]) / 2
+    assert all(loss > threshold for _, loss in path[:23])
+    *_, (found,) = trained(path, threshold)
+    assert found["outcome"] == "converged"
+    assert found["steps"] == (0, 1, 3, 12, 24)  # the loop sees the loss of a step when it takes the next one
+    first, last = (empirical_ntk(NET, w, x) for w in (params, path[24][0]))
+    assert found["change"][-1] == pytest.approx(float(kernel_change(last, first)), rel=1e-8)
+    np.testing.assert_allclose(found["loss"], [path[step][1] for step in found["steps"]], rtol=1e-9)
+
+
+@pytest.mark.usefixtures("x64")
+def test_a_loss_that_rises_above_the_threshold_again_is_trained_further():
+    """The loss seen before the last step was below the threshold, the loss after it is not."""
+    params, x, y, _, _ = problem()
+    rate = 6.0  # too large: the loss goes up and down
+    losses = [loss for _, loss in plain(params, x, y, rate, 60)]
+    dip = next(t for t in range(3, 60) if losses[t] < min(losses[:t]) and losses[t + 1] > losses[t])
+    threshold = (losses[dip] + min(*losses[:dip], losses[dip + 1])) / 2
+    together = jax.tree.map(lambda leaf: leaf[None], params)
+    training = KernelTraining(
+        NET, together, x, y, LOSS, ("linear",), learning_rate=rate, loss_threshold=threshold, max_steps=60,
+        num_records=5,
+    )  # fmt: skip
+    list(training.stretches())
+    found = training.recorded(0, "linear")
+    assert dip + 1 in found["steps"]  # looked at where it seemed to be over
+    assert len(set(found["steps"])) == len(found["steps"])
+    assert found["steps"][-1] > dip + 1
+    assert found["outcome"] == "converged" or found["steps"][-1] == 60
+    np.testing.assert_allclose(found["loss"], [losses[step] for step in found["steps"]], rtol=1e-6)
+
+
+def test_a_network_without_a_kernel_is_said_to_stay_above_the_threshold():
+    params, x, y, _, _ = problem()
+    dead = jax.tree.map(lambda leaf: jnp.zeros_like(leaf)[None], params)
+    training = KernelTraining(
+        NET, dead, x, y, LOSS, ("linear",), learning_rate="auto", loss_threshold=0.01, max_steps=9, num_records=3
+    )
+    assert list(training.stretches()) == []
+    found = training.recorded(0, "linear")
+    assert (found["outcome"], found["steps"], found["change"]) == ("over-budget", (0,), (0.0,))
