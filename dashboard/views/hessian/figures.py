@@ -157,7 +157,7 @@ def finished(
 
 
 def _axis_title(points: Sequence[HessianPoint]) -> str:
-    channels = any(network.num_convolutions for network in networks_of(points).values())
+    channels = any(network.uses("kernel_size") for network in networks_of(points).values())
     return CHANNELS_TITLE if channels else WIDTH_TITLE
 
 
