@@ -32,6 +32,7 @@ from .experiments.dynamics.result import DynamicsResult as DynamicsResult
 from .experiments.dynamics.spec import DynamicsSpec as DynamicsSpec
 from .experiments.early_time.result import EarlyResult as EarlyResult
 from .experiments.early_time.spec import EarlyTimeSpec as EarlyTimeSpec
+from .experiments.hessian.network import ComparedNetwork as ComparedNetwork
 from .experiments.hessian.result import HessianResult as HessianResult
 from .experiments.hessian.spec import HessianSpec as HessianSpec
 from .experiments.kernel_change.result import KernelChangeResult as KernelChangeResult

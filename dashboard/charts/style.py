@@ -10,14 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dashboard.charts.numbers import signed as signed  # for pages that look for numbers here
-from dashboard.charts.numbers import width_label as width_label
 from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dag.spec import DRAWN
-from ntk_core.experiments.hessian.spec import HESSIAN_NETWORK_PARTS
-from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, PARAMETERIZATIONS
+from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, network_title
 from ntk_core.networks.graphs import EXAMPLE_TITLES
-from ntk_core.settings.vocabulary import ARCHITECTURES, HESSIAN_NETWORKS
+from ntk_core.settings.vocabulary import ARCHITECTURES
 
 GUIDE_COLOR = "#7F8A99"  # contrast above 3:1 on the light and on the dark background
 BAND_OPACITY = 0.2
@@ -128,34 +125,12 @@ def network_style(kind: str, output: str = "linear", title: str = "", variant: i
     return replace(look, dash=dash, symbol=_SYMBOLS[(_SYMBOLS.index(look.symbol) + 3 * variant) % len(_SYMBOLS)])
 
 
-def network_title(kind: str, output: str = "linear") -> str:
-    """``softmax output`` of a fully connected network; else ``ResNet`` or ``ResNet, softmax output``."""
-    if kind == "fully-connected":
-        return OUTPUTS[output].title
-    titles = {name: term.title for table in (ARCHITECTURES, HESSIAN_NETWORKS) for name, term in table.items()}
-    return titles[kind] if output == "linear" else f"{titles[kind]}, {OUTPUTS[output].title}"
-
-
 def graph_style(graph: str, output: str = "linear", title: str = "") -> Style:
     """The style of a graph: that of the architecture which it is, if it is one."""
     found = title or ("your graph" if graph == DRAWN else EXAMPLE_TITLES[graph])
     if not title and output != "linear":
         found = f"{found}, {OUTPUTS[output].title}"
     return network_style(_KIND_OF_GRAPH.get(graph, graph), output, found)
-
-
-def hessian_style(network: str, parameterization: str = "ntk", output: str = "swish") -> Style:
-    """The style of a network whose Hessian is shown; ``output`` is φ of those with a nonlinear output."""
-    parts = HESSIAN_NETWORK_PARTS[network]
-    kind = network.removesuffix("-nonlinear-output") if parts.nonlinear else network
-    found = network_style(
-        "fully-connected" if kind in ("linear", "nonlinear-output") else kind,
-        output if parts.nonlinear else "linear",
-        variant=list(PARAMETERIZATIONS).index(parameterization),
-    )
-    if parameterization == "ntk":
-        return found
-    return replace(found, title=f"{found.title}, {PARAMETERIZATIONS[parameterization].title.partition(' (')[0]}")
 
 
 def compared_styles(kinds: Mapping[str, str], output: str) -> dict[str, Style]:

@@ -23,6 +23,7 @@ def experiment_page(
     draw: Callable[[Shown], None],
     *,
     elsewhere: Sequence[str] = (),
+    first: Callable[[SpecForm[Any]], None] | None = None,
     between: Callable[[SpecForm[Any]], None] | None = None,
 ) -> None:
     """The form in the sidebar, the claim of the preset, Run, and the figures of the job that is followed.
@@ -31,12 +32,15 @@ def experiment_page(
         presets: names of the figures of papers that this page shows, the first one at first.
         kind: the spec that the page edits; a job of another kind in the URL is not followed.
         draw: draws what is there of a result.
-        elsewhere: settings that have no widget in the sidebar.
+        elsewhere: settings that have no widget among the groups.
+        first: draws what stands above the groups in the sidebar.
         between: draws what stands between Run and the figures.
     """
     address = session.new_address(page)
     form: SpecForm[Any] = SpecForm(page, presets, address, attach(page, address, kind))
     with st.sidebar:
+        if first is not None:
+            first(form)
         form.widgets(groups, elsewhere=elsewhere)
     st.title(title, anchor=False)
     st.markdown(f"{typeset(form.preset.claim)} *{form.preset.source}.*", help=form.preset.our_choice)

@@ -139,11 +139,30 @@ class SpecForm(Generic[AnySpec]):
                 continue
             noted = any(s.name in self.sentences or s.name in self._state.notes for s in members)
             with st.expander(group.title, expanded=group.expanded or noted):
-                for setting in members:
-                    self._widget(setting)
-                    if setting.name in self.sentences:
-                        st.error(plain(self.sentences[setting.name]))
-                    self._show_note(setting.name)
+                self.entries(members)
+
+    def entries(self, members: Sequence[Setting]) -> None:
+        """The widgets of some settings, each with its sentence if any."""
+        for setting in members:
+            self._widget(setting)
+            if setting.name in self.sentences:
+                st.error(plain(self.sentences[setting.name]))
+            self._show_note(setting.name)
+
+    def used(self, prefix: str) -> dict[Setting, Any]:
+        """Setting → what is given for it, of those below this prefix that the chosen kinds use."""
+        values = self._values()
+        return {
+            setting: values[setting.name]
+            for setting in self._settings
+            if setting.name.startswith(prefix) and setting.name in values
+        }
+
+    def put(self, values: Mapping[str, Any]) -> None:
+        """Let the widgets hold these values, by the dotted names of their settings."""
+        for setting in self._settings:
+            if setting.name in values:
+                st.session_state[self._key(setting.name)] = _held(setting, values[setting.name])
 
     def notes_elsewhere(self) -> None:
         """Sentences about parts of the URL that belong to no widget of the form."""

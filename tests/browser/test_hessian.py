@@ -8,7 +8,10 @@ from playwright.sync_api import expect
 from tests.browser.conftest import wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-QUICK = "/hessian?networks=linear,bottleneck&widths=4,8&num_seeds=2&num_trained=1&num_inputs=1&dataset.num_samples=6"
+QUICK = (
+    "/hessian?networks=2&networks.1.kind=bottleneck&networks.1.output=linear&widths=4,8&num_seeds=2&num_trained=1"
+    "&num_inputs=1&dataset.num_samples=6"
+)
 TIMEOUT_MS = 90_000
 WIDTHS = """(() => {
   const chart = document.querySelector('.js-plotly-plot');

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ntk_core.experiments.hessian.network import TEMPLATES, templates
 from ntk_core.experiments.hessian.result import (
     BallBound,
     HessianBlocks,
@@ -15,12 +16,12 @@ from ntk_core.experiments.hessian.result import (
 from ntk_core.experiments.hessian.spec import HessianSpec
 from tests.dashboard.made_results import make_points, make_result
 
-EXPONENTS = {"linear": -0.5, "nonlinear-output": 0.0, "convnet": -0.4}
+EXPONENTS = {"fully-connected": -0.5, "fully-connected-swish": 0.0, "convnet": -0.4}
 
 
-def make_run(network: str, width: int, seed: int, *, converged: bool = True, outcome: str = "converged") -> HessianRun:
+def make_run(line: str, width: int, seed: int, *, converged: bool = True, outcome: str = "converged") -> HessianRun:
     """A run whose norm follows a power law, with everything that such a network has."""
-    norm = width ** EXPONENTS[network] * (1 + 0.05 * seed)
+    norm = width ** EXPONENTS[line] * (1 + 0.05 * seed)
     bound = LayerBound(bound=8 * norm, q_inf=norm, q_l=0.9, q_221=1.8, b_max=(norm / 2, norm), b_norm=(1.0, 0.9))
     parts = NonlinearParts(gradient_part=norm, linear_part=norm / 4, lower=3 * norm / 4)
     balls = tuple(
@@ -45,40 +46,41 @@ def make_run(network: str, width: int, seed: int, *, converged: bool = True, out
         converged=converged,
         num_matvecs=12,
         kernel=0.7,
-        bound=bound if network == "linear" else None,
-        parts=parts if network == "nonlinear-output" else None,
-        balls=balls if seed == 0 and network == "linear" else (),
+        bound=bound if line == "fully-connected" else None,
+        parts=parts if line == "fully-connected-swish" else None,
+        balls=balls if seed == 0 and line == "fully-connected" else (),
         trained=trained if seed < 2 else None,
     )
 
 
-def make_point(network: str, width: int, *, seeds: int = 3, **trouble) -> HessianPoint:
+def make_point(line: str, width: int, *, seeds: int = 3, **trouble) -> HessianPoint:
     """A point of one network; a width of 100 means 8 channels."""
     blocks = HessianBlocks(
-        seed=0, layers=("hidden1", "output"), norms=((0.3, 0.2), (0.2, 0.0)), converged=network == "linear"
+        seed=0, layers=("hidden1", "output"), norms=((0.3, 0.2), (0.2, 0.0)), converged=line == "fully-connected"
     )
-    wide = width if network != "convnet" else round(width / 12)
+    network = TEMPLATES[line]
+    wide = network.at(width)[1]
     return HessianPoint(
         width=width,
+        line=line,
         network=network,
-        parameterization="ntk",
         wide_width=wide,
         min_width=wide,
         num_params=10 * wide,
-        runs=tuple(make_run(network, wide, seed, **trouble) for seed in range(seeds)),
-        blocks=blocks if width == 1000 and network == "linear" else None,
+        runs=tuple(make_run(line, wide, seed, **trouble) for seed in range(seeds)),
+        blocks=blocks if width == 1000 and line == "fully-connected" else None,
         runtime_s=1.0,
     )
 
 
-def make_hessian_points(networks=("linear", "nonlinear-output", "convnet"), widths=(100, 300, 1000)):
-    """One point per width and network, as a run gives them."""
-    return tuple(make_point(network, width) for width in widths for network in networks)
+def make_hessian_points(lines=("fully-connected", "fully-connected-swish", "convnet"), widths=(100, 300, 1000)):
+    """One point for each width and network, as a run gives them."""
+    return tuple(make_point(line, width) for width in widths for line in lines)
 
 
 def make_hessian_result(points, **settings) -> HessianResult:
     spec = HessianSpec(
-        networks=tuple(dict.fromkeys(point.network for point in points)),
+        networks=templates(*dict.fromkeys(point.line for point in points)),
         widths=tuple({point.width for point in points}),
         **settings,
     )

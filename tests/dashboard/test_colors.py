@@ -10,11 +10,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.charts import style as module
-from dashboard.charts.style import compared_styles, graph_style, hessian_style, network_style
+from dashboard.charts.style import compared_styles, graph_style, network_style
 from dashboard.views.lecture.steps import STEPS
-from ntk_core.networks.choices import OUTPUTS, PARAMETERIZATIONS
+from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import PRESETS
-from ntk_core.settings.vocabulary import ARCHITECTURES, HESSIAN_NETWORKS
+from ntk_core.settings.vocabulary import ARCHITECTURES
 from tests.dashboard.open_pages import checked, open_page
 
 OKABE_ITO = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"}
@@ -82,12 +82,7 @@ def test_no_two_networks_share_color_dash_and_symbol():
         assert one != other, (first, second)
 
 
-def test_a_network_looks_the_same_where_hessians_graphs_and_pairs_are_shown():
-    assert hessian_style("linear") == network_style("fully-connected")
-    assert hessian_style("nonlinear-output", output="softmax") == network_style("fully-connected", "softmax")
-    assert hessian_style("resnet-nonlinear-output", output="swish") == network_style("resnet", "swish")
-    for kind in ("bottleneck", "resnet", "densenet", "convnet", "mixed"):
-        assert hessian_style(kind) == network_style(kind)
+def test_a_network_looks_the_same_where_graphs_and_pairs_are_shown():
     for graph, kind in (("bottleneck-layer", "bottleneck"), ("fixed-skips", "resnet"), ("shared-weights", "convnet")):
         look = graph_style(graph)
         assert (look.color, look.dash, look.symbol) == (
@@ -101,9 +96,7 @@ def test_a_network_looks_the_same_where_hessians_graphs_and_pairs_are_shown():
     assert pair["A"].symbol != pair["B"].symbol
 
 
-@pytest.mark.parametrize("scaling", PARAMETERIZATIONS)
-def test_every_network_of_the_vocabulary_has_a_look(scaling):
-    assert len({hessian_style(name, scaling).title for name in HESSIAN_NETWORKS}) == len(HESSIAN_NETWORKS)
+def test_every_network_of_the_vocabulary_has_a_look():
     for kind in ARCHITECTURES:
         assert network_style(kind).title
 

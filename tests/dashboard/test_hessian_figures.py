@@ -5,35 +5,33 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dashboard.charts.style import hessian_style
+from dashboard.charts.style import network_style
 from dashboard.views.hessian import figures as figures
 from dashboard.views.hessian import part_figures as parts
-from ntk_core.experiments.hessian.spec import Series
+from ntk_core.experiments.hessian.network import TEMPLATES, named
 from ntk_core.fits import PowerLaw, becomes_linear
-from ntk_core.networks.choices import PARAMETERIZATIONS
-from ntk_core.settings.vocabulary import HESSIAN_NETWORKS
 from tests.dashboard.made_hessians import make_hessian_points, make_point
 from tests.dashboard.test_figures import numbers, one, traces
 
-LINEAR, NONLINEAR, CNN = (Series(name, "ntk") for name in ("linear", "nonlinear-output", "convnet"))
+LINEAR, NONLINEAR, CNN = "fully-connected", "fully-connected-swish", "convnet"
 
 
-def line(figure, series) -> dict:
-    return one(figure, legendgroup=str(series), mode="lines+markers")
+def line(chart, name) -> dict:
+    return one(chart.figure, legendgroup=name, mode="lines+markers")
 
 
 def test_lines_run_through_the_means_at_the_width_that_each_network_has():
-    figure = figures.against_width(make_hessian_points())
-    np.testing.assert_array_equal(numbers(line(figure, LINEAR)["x"]), [100, 300, 1000])
-    np.testing.assert_array_equal(numbers(line(figure, CNN)["x"]), [8, 25, 83])
+    drawn = figures.against_width(make_hessian_points())
+    np.testing.assert_array_equal(numbers(line(drawn, LINEAR)["x"]), [100, 300, 1000])
+    np.testing.assert_array_equal(numbers(line(drawn, CNN)["x"]), [8, 25, 83])
     expected = np.array([100, 300, 1000]) ** -0.5 * 1.05  # seeds are at 1, 1.05 and 1.1 of the law
-    np.testing.assert_allclose(numbers(line(figure, LINEAR)["y"]), expected, rtol=1e-12)
-    assert line(figure, LINEAR)["name"].startswith("linear output ∝ m<sup>−0.50 ± ")
-    assert "channels" in figure.layout.xaxis.title.text
+    np.testing.assert_allclose(numbers(line(drawn, LINEAR)["y"]), expected, rtol=1e-12)
+    assert line(drawn, LINEAR)["name"].startswith("linear output ∝ m<sup>−0.50 ± ")
+    assert "channels" in drawn.figure.layout.xaxis.title.text
 
 
 def test_scaled_view_of_a_falling_norm_is_flat_and_the_relative_view_divides_by_the_kernel():
-    points = make_hessian_points(("linear",))
+    points = make_hessian_points((LINEAR,))
     scaled = numbers(line(figures.against_width(points, "√m ‖H‖"), LINEAR)["y"])
     np.testing.assert_allclose(scaled, 1.05, rtol=1e-12)
     plain = numbers(line(figures.against_width(points, "‖H‖"), LINEAR)["y"])
@@ -42,24 +40,26 @@ def test_scaled_view_of_a_falling_norm_is_flat_and_the_relative_view_divides_by_
 
 
 def test_unconverged_norms_are_open_markers_in_no_mean_and_named():
-    points = (*make_hessian_points(("linear",), (100, 300)), make_point("linear", 1000, converged=False))
-    figure = figures.against_width(points)
-    markers = one(figure, legendgroup=str(LINEAR), mode="markers")
+    points = (*make_hessian_points((LINEAR,), (100, 300)), make_point(LINEAR, 1000, converged=False))
+    drawn = figures.against_width(points)
+    markers = one(drawn.figure, legendgroup=LINEAR, mode="markers")
     assert markers["marker"]["symbol"][-3:] == ["circle-open"] * 3
     assert "unconverged" in markers["customdata"][-1][1]
-    np.testing.assert_array_equal(numbers(line(figure, LINEAR)["x"]), [100, 300])
-    (sentence,) = figures.unconverged_sentences(points)
-    assert "linear output at m = 1,000 (seed 0, 1, 2)" in sentence
-    assert figures.unconverged_sentences(make_hessian_points()) == []
+    np.testing.assert_array_equal(numbers(line(drawn, LINEAR)["x"]), [100, 300])
+    (sentence,) = drawn.caption
+    assert sentence.startswith("Open markers, in no mean: linear output has norms that are not known")
+    assert "at m = 1,000 (seed 0, 1, 2)" in sentence
+    assert not figures.against_width(make_hessian_points()).caption
 
 
 def test_kernel_change_shows_the_trained_seeds_alone_and_names_those_that_did_not_converge():
-    points = (*make_hessian_points(("linear",), (100, 300)), make_point("linear", 1000, outcome="over-budget"))
-    figure = figures.change_against_width(points)
-    assert len(numbers(one(figure, legendgroup=str(LINEAR), mode="markers")["x"])) == 6  # two of three seeds
-    np.testing.assert_array_equal(numbers(line(figure, LINEAR)["x"]), [100, 300])
-    (sentence,) = figures.untrained_sentences(points)
-    assert "m = 1,000 (seed 0), linear output at m = 1,000 (seed 1)" in sentence
+    points = (*make_hessian_points((LINEAR,), (100, 300)), make_point(LINEAR, 1000, outcome="over-budget"))
+    drawn = figures.change_against_width(points)
+    assert len(numbers(one(drawn.figure, legendgroup=LINEAR, mode="markers")["x"])) == 6  # two of three seeds
+    np.testing.assert_array_equal(numbers(line(drawn, LINEAR)["x"]), [100, 300])
+    (sentence,) = drawn.caption
+    assert "linear output did not reach the loss threshold" in sentence
+    assert "m = 1,000 (seed 0, 1)" in sentence
 
 
 def test_table_has_the_measured_exponents_and_a_verdict_from_them():
@@ -82,19 +82,19 @@ def test_verdict_is_given_only_where_the_whole_interval_lies_on_one_side(exponen
 def test_measured_norm_stands_between_its_bounds():
     points = make_hessian_points()
     above = parts.bounded(points, LINEAR)
-    norm, bound = (numbers(line(above, Series(name, "ntk"))["y"]) for name in ("norm", "bound"))
+    norm, bound = (numbers(line(above, name)["y"]) for name in ("norm", "bound"))
     np.testing.assert_allclose(bound, 8 * norm, rtol=1e-12)
     below = parts.bounded(points, NONLINEAR)
-    assert np.all(numbers(line(below, Series("lower", "ntk"))["y"]) <= numbers(line(below, Series("norm", "ntk"))["y"]))
+    assert np.all(numbers(line(below, "lower")["y"]) <= numbers(line(below, "norm")["y"]))
     assert parts.bounded(points, CNN) is None
-    assert "8 to 8 times the norm" in parts.bound_words(points, LINEAR)
-    assert "above its lower bound in 9 of 9 runs" in parts.bound_words(points, NONLINEAR)
+    assert "8 to 8 times the norm" in above.takeaway
+    assert "above its lower bound in 9 of 9 runs" in below.takeaway
 
 
 def test_infinity_norm_falls_while_the_two_norm_stays():
-    figure = parts.quantities(make_hessian_points(), LINEAR)
-    assert "∝ m<sup>−0.50" in line(figure, Series("b_max", "ntk"))["name"]
-    assert "∝ m<sup>0.00" in line(figure, Series("b_norm", "ntk"))["name"]
+    drawn = parts.quantities(make_hessian_points(), LINEAR)
+    assert "∝ m<sup>−0.50" in line(drawn, "b_max")["name"]
+    assert "∝ m<sup>0.00" in line(drawn, "b_norm")["name"]
     assert parts.quantities(make_hessian_points(), CNN) is None
 
 
@@ -102,43 +102,51 @@ def test_infinity_norm_falls_while_the_two_norm_stays():
 def test_balls_show_the_bound_of_the_sup_above_random_directions_for_the_radius_asked(quantity):
     points = make_hessian_points()
     assert parts.radii_of(points) == (0.5, 1.0, 2.0)
-    small, large = (parts.ball_figure(points, radius, quantity) for radius in (0.5, 2.0))
-    for figure in (small, large):
-        at_least = numbers(line(figure, LINEAR)["y"])
-        random = numbers(line(figure, Series("linear_random", "ntk"))["y"])
+    small, large = (parts.ball(points, radius, quantity, 4) for radius in (0.5, 2.0))
+    for drawn in (small, large):
+        at_least = numbers(line(drawn, LINEAR)["y"])
+        random = numbers(line(drawn, f"{LINEAR}_random")["y"])
         assert np.all(at_least > random)
-        assert "at least" in line(figure, LINEAR)["name"]
+        assert "at least" in line(drawn, LINEAR)["name"]
     assert np.all(numbers(line(large, LINEAR)["y"]) > numbers(line(small, LINEAR)["y"]))
-    assert "lower bounds of the sup" in parts.ball_words(points, 2.0, 4)
-    assert "4 starts" in parts.ball_words(points, 2.0, 4)
+    (sentence,) = large.caption
+    assert "lower bounds on the supremum" in sentence
+    assert "4 starts" in sentence
 
 
 def test_block_heatmap_has_the_norms_of_the_widest_point():
     width, blocks = parts.blocks_of(make_hessian_points(), LINEAR)
     assert width == 1000
-    (heatmap,) = traces(parts.block_heatmap(blocks))
+    drawn = parts.blocks(make_hessian_points(), LINEAR)
+    (heatmap,) = traces(drawn.figure)
     np.testing.assert_array_equal(
         heatmap["z"] if isinstance(heatmap["z"], list) else numbers(heatmap["z"]).reshape(2, 2), blocks.norms
     )
     assert heatmap["x"] == ["layer 1", "output"]
-    assert "The largest is layer 1 × layer 1 with 0.3." in parts.block_words(blocks, LINEAR, width)
+    assert "The largest is layer 1 × layer 1 with 0.3." in drawn.takeaway
     lost = blocks.model_copy(update={"converged": False})
-    assert "may be larger" in parts.block_words(lost, LINEAR, width)
+    assert "may be larger" in parts.block_words(lost, "linear output", width)
 
 
 def test_no_two_networks_look_the_same():
-    learning = [name for name in HESSIAN_NETWORKS if name not in ("shallow", "quadratic-bottleneck")]
-    styles = [hessian_style(name) for name in learning] + [
-        hessian_style("linear", scaling) for scaling in PARAMETERIZATIONS if scaling != "ntk"
-    ]
-    looks = {(style.color, style.dash, style.symbol) for style in styles}
-    assert len(looks) == len(styles)
-    assert len({style.title for style in styles}) == len(styles)
+    deeper = TEMPLATES["resnet"].model_copy(update={"depth": 3})
+    networks = named((*TEMPLATES.values(), deeper))
+    point = make_point(LINEAR, 100)
+    points = [point.model_copy(update={"line": name, "network": each}) for name, each in networks.items()]
+    styles = figures.styles(points)
+    assert styles["resnet"].title == "ResNet, Hidden layers L = 2"
+    assert styles["resnet-2"].title == "ResNet, Hidden layers L = 3"
+    for kind in ("bottleneck", "densenet", "convnet", "mixed"):
+        assert styles[kind] == network_style(kind)
+    assert styles["resnet-swish"] == network_style("resnet", "swish")
+    learning = [style for name, style in styles.items() if networks[name].input == "data"]
+    assert len({(style.color, style.dash, style.symbol) for style in learning}) == len(learning)
+    assert len({style.title for style in styles.values()}) == len(styles)
 
 
-@pytest.mark.parametrize("points", [(), make_hessian_points(("linear",), (100,))])
+@pytest.mark.parametrize("points", [(), make_hessian_points((LINEAR,), (100,))])
 def test_figures_of_no_or_one_point_can_be_drawn(points):
     for view in figures.VIEWS:
-        assert figures.against_width(points, view).layout.xaxis.type == "log"
-        assert figures.takeaway(points, view)
+        assert figures.against_width(points, view).figure.layout.xaxis.type == "log"
+        assert figures.against_width(points, view).takeaway
     assert len(figures.table_rows(points)) == len(points)

@@ -7,18 +7,17 @@ import pytest
 
 from dashboard.components.gallery import GALLERY, gallery_result
 from ntk_core import runs as experiments
-from ntk_core.experiments.hessian.spec import HESSIAN_NETWORK_PARTS, Series
 from ntk_core.experiments.hessian.summary import norm_law
 from ntk_core.fits import becomes_linear, fit_power_law
 from ntk_core.runs import PRESETS
 from ntk_core.settings.grammar import with_settings
 
 HESSIANS = [name for name, preset in PRESETS.items() if preset.spec.experiment == "hessian"]
-LINEAR, NONLINEAR, NARROW = (Series(name, "ntk") for name in ("linear", "nonlinear-output", "bottleneck"))
+LINEAR, NONLINEAR, NARROW = "fully-connected", "fully-connected-swish", "bottleneck"
 
 
-def hessian_runs(name, series):
-    return [(point, run) for point in gallery_result(name).points if point.series == series for run in point.runs]
+def hessian_runs(name, line):
+    return [(point, run) for point in gallery_result(name).points if point.line == line for run in point.runs]
 
 
 @pytest.mark.parametrize("name", HESSIANS)
@@ -31,8 +30,14 @@ def test_every_preset_of_hessians_has_a_small_figure(name):
 def test_the_first_hessian_of_the_gallery_is_found_again(name):
     """The smallest width, first network and first seed, computed anew."""
     shown = gallery_result(name)
-    changed = {"widths": [shown.spec.widths[0]], "networks": [shown.spec.networks[0]], "num_seeds": 1}
-    quick = {"parameterizations": ["ntk"], "radii": [], "num_trained": 0, "bounds": False, "blocks": False}
+    changed = {"widths": [shown.spec.widths[0]], "num_seeds": 1}
+    quick = {
+        "networks": [shown.spec.networks[0].model_dump()],
+        "radii": [],
+        "num_trained": 0,
+        "bounds": False,
+        "blocks": False,
+    }
     *_, ended = experiments.run(with_settings(shown.spec, {**changed, **quick}))
     (again,), before = ended.result.points[0].runs, shown.points[0].runs[0]
     assert again.norm == pytest.approx(before.norm, rel=1e-3)
@@ -40,31 +45,30 @@ def test_the_first_hessian_of_the_gallery_is_found_again(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "series", "lowest", "highest"),
+    ("name", "line", "lowest", "highest"),
     [
         ("liu-table1", LINEAR, -0.6, -0.35),
-        ("liu-table1", Series("resnet", "ntk"), -0.6, -0.35),
-        ("liu-table1", Series("convnet", "ntk"), -0.6, -0.35),
+        ("liu-table1", "resnet", -0.6, -0.35),
+        ("liu-table1", "convnet", -0.6, -0.35),
         ("liu-table1", NONLINEAR, -0.1, 0.1),
         ("liu-table1", NARROW, -0.1, 0.1),
-        ("liu-shallow", Series("shallow", "ntk"), -0.51, -0.49),
+        ("liu-shallow", "shallow", -0.51, -0.49),
         ("liu-theorem31", LINEAR, -0.6, -0.35),
-        ("liu-theorem41", Series("quadratic-bottleneck", "ntk"), -0.1, 0.1),
+        ("liu-theorem41", "quadratic-bottleneck", -0.1, 0.1),
         ("liu-nonlinear-output", NONLINEAR, -0.1, 0.1),
     ],
     ids=str,
 )
-def test_hessian_norms_have_the_exponents_that_the_paper_claims(name, series, lowest, highest):
-    law = norm_law(gallery_result(name).points, series)
+def test_hessian_norms_have_the_exponents_that_the_paper_claims(name, line, lowest, highest):
+    law = norm_law(gallery_result(name).points, line)
     assert lowest <= law.exponent <= highest
 
 
 def test_table_1_is_filled_with_the_verdicts_of_the_paper_by_the_measured_exponents():
     result = gallery_result("liu-table1")
-    for series in result.spec.series():
-        parts = HESSIAN_NETWORK_PARTS[series.network]
-        verdict = becomes_linear(norm_law(result.points, series, relative=True))
-        assert verdict == ("no" if parts.nonlinear or parts.narrow else "yes"), series
+    for line, network in result.spec.lines().items():
+        verdict = becomes_linear(norm_law(result.points, line, relative=True))
+        assert verdict == ("no" if network.output != "linear" or network.bottleneck else "yes"), line
 
 
 def test_every_norm_of_the_gallery_converged():
@@ -101,7 +105,7 @@ def test_medians_of_the_bottleneck_block_are_those_of_its_limit():
 
 
 def test_diagonal_hessian_of_the_gallery_is_its_closed_form():
-    for point, found in hessian_runs("liu-shallow", Series("shallow", "ntk")):
+    for point, found in hessian_runs("liu-shallow", "shallow"):
         # many neurons are near the largest |σ''|: the error of a cluster is bounded by the residual, not by its square
         assert abs(found.exact - found.norm) <= found.residual * (1 + 1e-3)
         assert point.width**0.5 * found.norm <= 0.7699  # max |tanh''| = 4 / (3 √3)
@@ -109,11 +113,11 @@ def test_diagonal_hessian_of_the_gallery_is_its_closed_form():
 
 def test_hessian_vanishes_in_the_whole_ball_of_a_linear_output_alone():
     exponents = {}
-    for series in (LINEAR, NONLINEAR):
-        balls = [(point.wide_width, ball) for point, each in hessian_runs("liu-ball", series) for ball in each.balls]
+    for line in (LINEAR, NONLINEAR):
+        balls = [(point.wide_width, ball) for point, each in hessian_runs("liu-ball", line) for ball in each.balls]
         for radius in gallery_result("liu-ball").spec.radii:
             found = [(width, ball.hessian) for width, ball in balls if ball.radius == radius]
-            exponents[series, radius] = fit_power_law(*zip(*found, strict=True)).exponent
+            exponents[line, radius] = fit_power_law(*zip(*found, strict=True)).exponent
     for radius in gallery_result("liu-ball").spec.radii:
         assert -0.7 < exponents[LINEAR, radius] < -0.35
         assert exponents[LINEAR, radius] < exponents[NONLINEAR, radius] - 0.15
@@ -127,13 +131,12 @@ def test_hessian_vanishes_in_the_whole_ball_of_a_linear_output_alone():
 
 def test_another_parameterization_multiplies_kernel_and_hessian_alike():
     runs = {
-        scaling: [run for _, run in hessian_runs("liu-parameterization", Series("linear", scaling))]
-        for scaling in ("ntk", "lecun")
+        line: [run for _, run in hessian_runs("liu-parameterization", line)] for line in (LINEAR, f"{LINEAR}-lecun")
     }
     widths = [point.wide_width for point, _ in hessian_runs("liu-parameterization", LINEAR)]
-    for width, plain, scaled in zip(widths, runs["ntk"], runs["lecun"], strict=True):
+    for width, plain, scaled in zip(widths, *runs.values(), strict=True):
         assert scaled.norm == pytest.approx(width * plain.norm, rel=1e-3)
         assert scaled.relative_norm == pytest.approx(plain.relative_norm, rel=1e-3)
-    for scaling in ("ntk", "standard", "lecun"):
-        law = norm_law(gallery_result("liu-parameterization").points, Series("linear", scaling), relative=True)
+    for line in (LINEAR, f"{LINEAR}-standard", f"{LINEAR}-lecun"):
+        law = norm_law(gallery_result("liu-parameterization").points, line, relative=True)
         assert becomes_linear(law) == "yes"

@@ -6,14 +6,17 @@ import re
 
 import pytest
 
+from ntk_core.experiments.hessian.network import TEMPLATES, templates
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.runs import PRESETS
-from ntk_core.settings.fields import differences, text_of
+from ntk_core.settings.fields import differences, spec_from_texts, text_of
 from tests.dashboard.made_hessians import make_hessian_points, make_hessian_result, make_point
 from tests.dashboard.open_pages import checked, open_page, words
 
 PREFIX = "hessian."
+CHOSEN, ALL, ONE = "hessian.networks.chosen", "hessian.networks.all.", "hessian.networks.one"
 HESSIANS = {name: preset for name, preset in PRESETS.items() if preset.spec.experiment == "hessian"}
+TABLE_1 = HessianSpec.model_validate(HESSIANS["liu-table1"].spec)
 
 
 @pytest.fixture(autouse=True)
@@ -50,22 +53,61 @@ def test_view_and_network_and_radius_can_be_chosen(gallery):
 
 def test_choosing_relu_explains_why_its_hessian_is_not_defined_and_offers_smooth_activations():
     app = open_page("hessian")
-    app.selectbox(key=PREFIX + "activation").set_value("relu")
-    (sentence,) = [each.value.replace("\\", "") for each in checked(app.run()).sidebar.error]
-    assert sentence.startswith("Activation σ: relu cannot be used; use a smooth function (tanh, erf, ")
+    app.selectbox(key=ALL + "activation").set_value("relu")
+    sentence, *again = [each.value.replace("\\", "") for each in checked(app.run()).sidebar.error]
+    assert sentence.startswith("Network A, Activation σ: relu cannot be used; use a smooth function (tanh, erf, ")
+    assert again == [sentence]  # once more beside the network that is edited
     assert "second derivative of ReLU is 0 almost everywhere" in sentence
     assert app.button(key=PREFIX + "run").disabled
     assert "Why not ReLU?" not in words(app)  # no figure, so its words are not there either
-    app.selectbox(key=PREFIX + "activation").set_value("gelu")
+    app.selectbox(key=ALL + "activation").set_value("gelu")
     assert not checked(app.run()).sidebar.error
     assert not app.button(key=PREFIX + "run").disabled
 
 
+def spec_of(app) -> HessianSpec:
+    """What the page's address asks for."""
+    texts = {name: text if isinstance(text, str) else text[0] for name, text in app.query_params.items()}
+    spec, problems = spec_from_texts(texts, TABLE_1)
+    assert problems == ()
+    return spec
+
+
+def test_networks_are_chosen_by_title_changed_together_and_edited_one_by_one():
+    app = open_page("hessian")
+    assert app.multiselect(key=CHOSEN).value == list(TABLE_1.lines())
+    app.multiselect(key=CHOSEN).set_value(["bottleneck", "fully-connected-swish", "composed", "shallow"])
+    checked(app.run())
+    assert spec_of(app).networks == tuple(
+        TEMPLATES[name] for name in ("bottleneck", "fully-connected-swish", "composed", "shallow")
+    )
+    app.number_input(key=ALL + "layers").set_value(3)
+    checked(app.run())
+    app.selectbox(key=ALL + "output").set_value("sigmoid")
+    checked(app.run())
+    shared = {"layers": 3, "output": "sigmoid"}
+    assert spec_of(app).networks == templates("bottleneck", "fully-connected-swish", "composed", "shallow", **shared)
+    app.selectbox(key=ONE).set_value(1)
+    checked(app.run())
+    app.number_input(key=PREFIX + "networks.1.depth").set_value(5)
+    checked(app.run())
+    assert [network.depth for network in spec_of(app).networks[:2]] == [4, 5]
+    app.multiselect(key=CHOSEN).set_value([])
+    (sentence,) = [each.value for each in checked(app.run()).sidebar.error]
+    assert "1 to 12 groups of settings" in sentence
+    app.multiselect(key=CHOSEN).set_value(["resnet"])
+    assert not checked(app.run()).sidebar.error
+    assert spec_of(app).networks == (TEMPLATES["resnet"],)
+
+
 def test_unconverged_norms_are_named_below_the_figure(jobs):
-    points = (make_point("linear", 100), make_point("linear", 1000, converged=False))
-    spec = HessianSpec(networks=("linear",), widths=(100, 1000))
+    points = (make_point("fully-connected", 100), make_point("fully-connected", 1000, converged=False))
+    spec = HessianSpec(networks=templates("fully-connected"), widths=(100, 1000))
     app = open_page("hessian", job=jobs.add(spec, status="completed", points=points))
-    assert "may be larger: linear output at m = 1,000 (seed 0, 1, 2)" in words(app)
+    assert (
+        "linear output has norms that are not known to their tolerance and may be larger at m = 1,000 (seed 0, 1, 2)"
+        in words(app)
+    )
 
 
 def test_points_of_a_running_job_are_drawn_network_by_network(jobs):

@@ -9,14 +9,13 @@ import pytest
 
 from dashboard.charts.chart import VEILED, drawn_rows, enlarged
 from dashboard.components.gallery import gallery_result
-from dashboard.views.hessian.figures import of_series
+from dashboard.views.hessian.figures import of_line
 from dashboard.views.lecture import exact_figures as lecture_exact
 from dashboard.views.lecture.parts import ARROWS, CLICKER, PRESENT_KEY
 from dashboard.views.lecture.steps import STEPS, named_option, option_name, step_index
 from dashboard.views.navigation import PAGES
 from dashboard.words.pages import VEILED_KEY, figure_words
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.hessian.spec import Series
 from ntk_core.fits import fit_power_law
 from ntk_core.runs import PRESETS, mean
 from tests.dashboard.open_pages import checked, open_page, words
@@ -247,7 +246,7 @@ def test_diagonal_entries_are_those_of_the_hessian_and_no_others_exist():
 
 
 def test_the_diagonal_computed_on_the_page_is_that_of_the_gallery():
-    for point in of_series(gallery_result("liu-shallow").points, Series("shallow", "ntk")):
+    for point in of_line(gallery_result("liu-shallow").points, "shallow"):
         norms = mean([run.norm for run in point.runs])
         largest = [float(abs(lecture_exact.diagonal_entries(point.width, seed)[1]).max()) for seed in range(5)]
         # The largest of many entries close to the bound: it hardly depends on the draw.

@@ -8,16 +8,17 @@ from collections.abc import Callable
 
 import pytest
 
-from dashboard.charts.sweep import mean_change
 from dashboard.components.gallery import gallery_result
 from dashboard.views.dynamics.ball import OUTSIDE, ball_radius
-from dashboard.views.hessian.figures import of_series
+from dashboard.views.hessian.figures import of_line
+from dashboard.views.kernel_change.figures import change_lines
 from dashboard.views.lazy import figures as lazy
 from dashboard.views.lecture.steps import STEPS
 from dashboard.views.lecture.steps._beyond import gap_before
-from ntk_core.experiments.hessian.spec import Series
 from ntk_core.fits import LINEARITY_LIMIT, fit_power_law
 from ntk_core.runs import Value, mean
+
+LINEAR, NONLINEAR = "fully-connected", "fully-connected-swish"
 
 
 def points(name):
@@ -29,8 +30,8 @@ def slope(rows) -> float:
     return fit_power_law(*zip(*rows, strict=True)).exponent
 
 
-def norms(name, network, of=lambda run: run.norm):
-    own = of_series(gallery_result(name).points, Series(network, "ntk"))
+def norms(name, line, of=lambda run: run.norm):
+    own = of_line(gallery_result(name).points, line)
     return [(point.wide_width, of(run)) for point in own for run in point.runs]
 
 
@@ -46,17 +47,17 @@ def hessian_and_ball():
         found = {
             network: {
                 point.wide_width: mean([b.kernel_change for run in point.runs for b in run.balls if b.radius == radius])
-                for point in of_series(gallery_result("liu-ball").points, Series(network, "ntk"))
+                for point in of_line(gallery_result("liu-ball").points, network)
             }
-            for network in ("linear", "nonlinear-output")
+            for network in (LINEAR, NONLINEAR)
         }
         fallen = {network: means[1000].value / means[100].value for network, means in found.items()}
-        assert 0.2 < fallen["linear"] < 0.45, "about a third"
-        assert fallen["nonlinear-output"] > 0.7, "it stays"
+        assert 0.2 < fallen[LINEAR] < 0.45, "about a third"
+        assert fallen[NONLINEAR] > 0.7, "it stays"
         # The ascent finds what random directions miss.
-        for point in of_series(gallery_result("liu-ball").points, Series("linear", "ntk")):
+        for point in of_line(gallery_result("liu-ball").points, LINEAR):
             assert all(b.kernel_change > 5 * b.kernel_change_random for run in point.runs for b in run.balls)
-    linear = of_series(gallery_result("liu-ball").points, Series("linear", "ntk"))
+    linear = of_line(gallery_result("liu-ball").points, LINEAR)
     by_radius = [
         (b.radius, b.kernel_change)
         for point in linear if point.wide_width == 1000
@@ -72,39 +73,43 @@ def diagonal_hessian():
 
 
 def two_norms():
-    assert -0.5 < slope(norms("liu-theorem31", "linear", lambda run: max(run.bound.b_max))) < -0.35
-    assert slope(norms("liu-theorem31", "linear", lambda run: max(run.bound.b_norm))) == pytest.approx(0, abs=0.03)
+    assert -0.5 < slope(norms("liu-theorem31", LINEAR, lambda run: max(run.bound.b_max))) < -0.35
+    assert slope(norms("liu-theorem31", LINEAR, lambda run: max(run.bound.b_norm))) == pytest.approx(0, abs=0.03)
 
 
 def deep_networks():
-    assert gallery_result("liu-theorem31").spec.depth == gallery_result("liu-table1").spec.depth == 2
-    assert -0.55 < slope(norms("liu-theorem31", "linear")) < -0.4
+    for name in ("liu-theorem31", "liu-table1"):
+        assert gallery_result(name).spec.lines()[LINEAR].depth == 2
+    assert -0.55 < slope(norms("liu-theorem31", LINEAR)) < -0.4
     for point in gallery_result("liu-theorem31").points:
         assert all(run.bound.bound > run.norm for run in point.runs)
     for quantity in (lambda run: run.bound.q_221, lambda run: run.bound.q_l):
-        assert slope(norms("liu-theorem31", "linear", quantity)) == pytest.approx(0, abs=0.03)
-    for network in ("linear", "resnet", "densenet", "convnet", "mixed"):
+        assert slope(norms("liu-theorem31", LINEAR, quantity)) == pytest.approx(0, abs=0.03)
+    for network in (LINEAR, "resnet", "densenet", "convnet", "mixed"):
         assert slope(norms("liu-table1", network)) < LINEARITY_LIMIT
 
 
 def nonlinear_output():
     shown = points("liu-fig1-left")
-    ends = {o: [mean_change(p, o).value for p in (shown[0], shown[-1])] for o in ("linear", "softmax", "swish")}
+    means = {output: [each.value for _, each in line.means] for output, line in change_lines(shown).items()}
+    ends = {output: (found[0], found[-1]) for output, found in means.items()}
     assert ends["linear"][1] < 0.02 * ends["linear"][0]
     for output in ("softmax", "swish"):
-        assert min(mean_change(point, output).value for point in shown) > 0.5
+        assert min(means[output]) > 0.5
     assert ends["softmax"][1] == pytest.approx(1, abs=0.15), "ends near 1"
-    for point in of_series(gallery_result("liu-nonlinear-output").points, Series("nonlinear-output", "ntk")):
+    for point in of_line(gallery_result("liu-nonlinear-output").points, NONLINEAR):
         assert all(run.norm >= run.parts.lower * (1 - 1e-3) for run in point.runs)
 
 
 def bottleneck():
     assert abs(slope(norms("liu-table1", "bottleneck"))) < 0.15
-    assert slope(norms("liu-table1", "linear")) < -0.4
+    assert slope(norms("liu-table1", LINEAR)) < -0.4
     fig2 = points("liu-fig2")
     done = [(p.width, r.sup_change) for p in fig2 for r in p.of("linear") if r.outcome == "converged"]
     assert -0.6 < slope(done) < -0.4
-    assert mean_change(fig2[0], "linear").count < len(fig2[0].of("linear")) / 2, "few runs converge at the smallest"
+    assert change_lines(fig2[:1])["linear"].means[0][1].count < len(fig2[0].of("linear")) / 2, (
+        "few runs converge at the smallest"
+    )
 
 
 def optimization_without_linearity():

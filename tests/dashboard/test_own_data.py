@@ -142,7 +142,7 @@ def test_data_that_are_not_here_are_named_beside_the_field_of_a_shared_link():
 def test_a_shared_link_to_data_that_are_here_opens_for_whoever_has_it():
     candidate = parse_upload(flowers())
     digest = keep_upload(clean_upload(candidate, suggested_choices(candidate)))
-    app = open_page("hessian", dataset__name="upload", dataset__digest=digest, networks="linear")
+    app = open_page("hessian", dataset__name="upload", dataset__digest=digest, networks="1")
     assert not app.sidebar.error
     assert app.selectbox(key="hessian.dataset.digest").options == [f"from the link ({digest[:8]}…)"]
 

@@ -10,27 +10,26 @@ import pytest
 from ntk_core.data import load_dataset
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.experiments.hessian import compute as _hessian
-from ntk_core.experiments.hessian.compute import _network
+from ntk_core.experiments.hessian.compute import _measured, _network
 from ntk_core.experiments.hessian.costs import hidden_and_output, peak_bytes
+from ntk_core.experiments.hessian.network import TEMPLATES, ComparedNetwork, named, templates, titles
 from ntk_core.experiments.hessian.result import HessianResult
-from ntk_core.experiments.hessian.spec import HESSIAN_NETWORK_PARTS, HessianSpec, Series
+from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.hessians import hessian_norms
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import check_size, estimate, run, summary
 from ntk_core.runs.events import Ended, PointProgress
 from ntk_core.settings.grammar import InvalidSpec, with_settings
-from ntk_core.settings.vocabulary import HESSIAN_NETWORKS
 
+LINEAR, NONLINEAR = "fully-connected", "fully-connected-swish"
 SMALL = with_settings(
-    HessianSpec(),
+    HessianSpec(networks=templates(LINEAR, layers=1)),
     {
-        "networks": ["linear"],
         "widths": [8],
         "num_seeds": 2,
         "num_trained": 0,
         "num_inputs": 2,
-        "depth": 1,
         "bounds": False,
         "blocks": False,
         "dataset.num_samples": 6,
@@ -38,7 +37,11 @@ SMALL = with_settings(
         "training.num_records": 3,
     },
 )
-LINEAR = Series("linear", "ntk")
+
+
+def compared(*names, **shared) -> list[dict]:
+    """Networks by their names, as a spec takes them."""
+    return [network.model_dump() for network in templates(*names, **shared)]
 
 
 def result_of(spec) -> HessianResult:
@@ -51,7 +54,7 @@ def result_of(spec) -> HessianResult:
 @pytest.fixture(name="linear", scope="module")
 def _linear() -> HessianResult:
     """A linear output with everything that is measured there, and the nonlinear one beside it."""
-    changed = {"networks": ["linear", "nonlinear-output"], "num_trained": 1, "bounds": True, "blocks": True}
+    changed = {"networks": compared(LINEAR, NONLINEAR, layers=1), "num_trained": 1, "bounds": True, "blocks": True}
     return result_of(with_settings(SMALL, {**changed, "output_index": 1}))
 
 
@@ -59,7 +62,7 @@ def test_norm_and_kernel_are_those_of_the_network_drawn_with_the_seed(linear):
     spec = linear.spec
     data = load_dataset(spec.dataset.name, **spec.dataset.options())
     point = linear.points[0]
-    net, x, output_index = _network(spec, data, 8, LINEAR)
+    net, x, output_index = _network(spec, data, 8, point.network)
     assert x.shape == data.x.shape
     for found in point.runs:
         params = net.init(jax.random.key(found.seed), data.input_shape)
@@ -105,7 +108,7 @@ def test_bounds_hold_on_both_sides(linear):
 
 def test_blocks_are_those_of_the_first_seed_and_input_and_lie_around_its_norm(linear):
     data = load_dataset(linear.spec.dataset.name, **linear.spec.dataset.options())
-    net, x, output_index = _network(linear.spec, data, 8, LINEAR)
+    net, x, output_index = _network(linear.spec, data, 8, linear.points[0].network)
     params = net.init(jax.random.key(0), data.input_shape)
     first, _ = hessian_norms(net, params, x[:2], output_index, tolerance=1e-3).value
     blocks = linear.points[0].blocks
@@ -126,7 +129,7 @@ def test_numbers_survive_the_round_trip_and_every_row_has_the_same_columns(linea
 
 
 def test_closed_forms_are_the_norm_and_a_block_below_it():
-    spec = with_settings(SMALL, {"networks": ["shallow", "quadratic-bottleneck"]})
+    spec = with_settings(SMALL, {"networks": compared("shallow", "quadratic-bottleneck")})
     shallow, narrow = result_of(spec).points
     for found in shallow.runs:
         assert found.exact == pytest.approx(found.norm, rel=1e-4)
@@ -148,7 +151,7 @@ def test_sups_over_balls_beat_the_center_and_random_directions_and_rise_with_the
 
 
 def test_lecun_parameterization_multiplies_kernel_and_hessian_by_the_width():
-    spec = with_settings(SMALL, {"parameterizations": ["ntk", "lecun"]})
+    spec = with_settings(SMALL, {"networks": compared(LINEAR, f"{LINEAR}-lecun", layers=1)})
     plain, scaled = result_of(spec).points
     for before, after in zip(plain.runs, scaled.runs, strict=True):
         assert after.norm == pytest.approx(8 * before.norm, rel=1e-3)
@@ -183,22 +186,77 @@ def test_run_stops_between_two_seeds():
     assert last.result.points == ()
 
 
-@pytest.mark.parametrize("network", HESSIAN_NETWORKS)
-@pytest.mark.parametrize("parameterization", ["ntk", "lecun"])
-def test_sizes_are_counted_as_the_network_has_them(network, parameterization):
-    spec = HessianSpec(networks=(network,), parameterizations=(parameterization,), use_bias=True, bottleneck_width=2)
+# norm, K(x, x), bound or lower bound, closed form: as measured when networks had names in place of descriptions.
+KNOWN = [
+    (LINEAR, "ntk", 0.750561, 1.44764, 5.11952, None),
+    (NONLINEAR, "ntk", 0.672596, 0.823369, 0.171666, None),
+    ("bottleneck", "ntk", 1.94398, 1.34487, 28.1775, None),
+    ("resnet-swish", "lecun", 26.3895, 52.8521, 4.00429, None),
+    ("densenet", "ntk", 0.389302, 0.956633, None, None),
+    ("convnet-bottleneck", "ntk", 1.51216, 0.980567, None, None),
+    ("mixed-bottleneck", "ntk", 1.18757, 2.31967, None, None),
+    ("shallow", "ntk", 0.157006, 0.460674, 0.157006, 0.157006),
+    ("quadratic-bottleneck", "ntk", 5.61503, 2.03554, 55.08, 1.88195),
+    ("composed-swish", "ntk", 0.789456, 0.570659, 0.417708, None),
+]
+
+
+@pytest.mark.parametrize(("name", "scaling", "norm", "kernel", "bound", "exact"), KNOWN, ids=[row[0] for row in KNOWN])
+def test_a_description_gives_the_numbers_that_its_name_gave(name, scaling, norm, kernel, bound, exact):
+    (network,) = templates(name, use_bias=True, bottleneck_width=2, parameterization=scaling)
+    spec = with_settings(SMALL, {"networks": [network.model_dump()], "widths": [24], "output_index": 1, "bounds": True})
     data = load_dataset(spec.dataset.name, **spec.dataset.options())
-    series = Series(network, parameterization)
-    net, x, _ = _network(spec, data, 100, series)
-    counted = sum(layer.num_params for layer in hidden_and_output(spec, series, 100))
+    net, x, output_index = _network(spec, data, 24, network)
+    found = _measured(spec, network, net, net.init(jax.random.key(0), x.shape[1:]), x, output_index, 0)
+    limit = found.bound.bound if found.bound else found.parts.lower if found.parts else None
+    for now, before in ((found.norm, norm), (found.kernel, kernel), (limit, bound), (found.exact, exact)):
+        assert now == (before if before is None else pytest.approx(before, rel=1e-3))
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_sizes_are_counted_as_the_network_has_them(name):
+    (network,) = templates(name, use_bias=True, bottleneck_width=2)
+    spec = HessianSpec(networks=(network,))
+    data = load_dataset(spec.dataset.name, **spec.dataset.options())
+    net, x, _ = _network(spec, data, 100, network)
+    counted = sum(layer.num_params for layer in hidden_and_output(spec, network, 100))
     assert counted == net.num_params(x.shape[1:])
-    if HESSIAN_NETWORK_PARTS[network].is_convolutional:
-        assert spec.wide_width(network, 100) == 8
+    assert network.at(100)[1] == (8 if network.num_convolutions else 100)
+
+
+def test_networks_are_named_and_titled_by_what_they_are():
+    assert [name for name, network in TEMPLATES.items() if network.name != name] == []
+    known = titles(TEMPLATES)
+    assert len(set(known.values())) == len(known)
+    assert [known[name] for name in (LINEAR, NONLINEAR, "bottleneck", "convnet", "mixed-bottleneck", "shallow")] == [
+        "linear output", "swish output", "bottleneck", "CNN", "mixed, bottleneck", "shallow, diagonal",
+    ]  # fmt: skip
+    assert known["fully-connected-lecun"] == "linear output, LeCun"
+    alike = named((ComparedNetwork(), ComparedNetwork(depth=3, use_bias=True)))
+    assert titles(alike) == {
+        LINEAR: "linear output, Hidden layers L = 2, Biases b = false",
+        f"{LINEAR}-2": "linear output, Hidden layers L = 3, Biases b = true",
+    }
+    spec = HessianSpec(networks=tuple(alike.values()), widths=(100,))
+    assert [spec.at_key(key) for key in spec.point_keys()] == [(100, LINEAR), (100, f"{LINEAR}-2")]
+
+
+def test_shared_settings_are_written_where_a_network_has_them():
+    shared = {"layers": 3, "activation": "gelu", "bottleneck_width": 2, "output": "tanh", "parameterization": "lecun"}
+    changed = dict(zip(TEMPLATES, templates(*TEMPLATES, **shared), strict=True))
+    assert (changed[LINEAR].depth, changed[LINEAR].output) == (3, "linear")
+    assert (changed[NONLINEAR].output, changed[NONLINEAR].name) == ("tanh", "fully-connected-tanh-lecun")
+    assert (changed["bottleneck"].depth, changed["bottleneck"].bottleneck_width) == (4, 2)
+    assert (changed["convnet-bottleneck"].depth, changed["convnet-bottleneck"].narrow_width) == (4, 2)
+    for name in ("shallow", "quadratic-bottleneck"):
+        assert changed[name] == TEMPLATES[name]
+    assert changed["composed"].composition == TEMPLATES["composed"].composition
+    assert [network.depth for network in templates(LINEAR, "resnet", "bottleneck", layers=1)] == [1, 2, 3]
 
 
 def test_a_ball_counts_six_copies_of_the_weights_and_too_much_is_refused_before_tracing(monkeypatch):
     monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "1")
-    wide = with_settings(SMALL, {"depth": 2, "widths": [4000]})
+    wide = with_settings(SMALL, {"networks": compared(LINEAR), "widths": [4000]})
     check_size(wide)
     (key,) = wide.point_keys()
     searched = with_settings(wide, {"radii": [1.0]})
@@ -211,12 +269,13 @@ def test_a_ball_counts_six_copies_of_the_weights_and_too_much_is_refused_before_
 
 
 REFUSED = [
-    ("activation", {"activation": "relu"}, "0 almost everywhere"),
-    ("activation", {"activation": "leaky_relu"}, "tanh, erf, sigmoid, softplus, swish, gelu"),
-    ("output", {"output": "relu"}, "0 almost everywhere"),
-    ("output", {"output": "linear", "networks": ["nonlinear-output"]}, "a nonlinear one"),
-    ("networks", {"networks": ["convnet"], "dataset.name": "gaussian-mixture"}, "images only"),
-    ("networks", {"networks": ["linear"] * 13}, "1 to 12 values"),
+    ("networks.0.activation", {"networks.0.activation": "relu"}, "0 almost everywhere"),
+    ("networks.0.activation", {"networks.0.activation": "leaky_relu"}, "tanh, erf, sigmoid, softplus, swish, gelu"),
+    ("networks.0.output", {"networks.0.output": "relu"}, "0 almost everywhere"),
+    ("networks.0.kind", {"networks": compared("convnet"), "dataset.name": "gaussian-mixture"}, "images only"),
+    ("networks.1.kind", {"networks": compared(LINEAR, LINEAR)}, "differs from those before it"),
+    ("networks.0.bottleneck_width", {"networks": compared("bottleneck", bottleneck_width=9)}, "1 to 8"),
+    ("networks", {"networks": compared(*[LINEAR] * 13)}, "1 to 12 groups of settings"),
     ("output_index", {"output_index": 3}, "0 to 2"),
     ("num_inputs", {"num_inputs": 7}, "1 to 6"),
     ("radii", {"radii": [0]}, "a number above 0"),

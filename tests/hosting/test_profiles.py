@@ -249,5 +249,5 @@ def test_the_limits_stand_beside_the_fields_of_a_shared_server_only():
     by_name = {setting.name: setting for setting in settings(HessianSpec)}
     assert limit_words(by_name["widths"], PROFILES["hosted"]) == "On this server: at most 10,000."
     assert limit_words(by_name["num_seeds"], PROFILES["hosted"]) == "On this server: at most 100."
-    assert limit_words(by_name["depth"], PROFILES["hosted"]) == ""
+    assert limit_words(by_name["num_inputs"], PROFILES["hosted"]) == ""
     assert {limit_words(setting, PROFILES["local"]) for setting in by_name.values()} == {""}

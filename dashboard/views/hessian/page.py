@@ -2,13 +2,14 @@
 
 import streamlit as st
 
-from dashboard.components.chart import chart, chooser
+from dashboard.components.chart import Choice, choose, show_chart
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group
 from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.components.words_table import words_table
-from dashboard.views.hessian import figures as figures
+from dashboard.views.hessian import figures
+from dashboard.views.hessian.networks import SETTINGS, networks_form
 from dashboard.views.hessian.parts import balls, one_network
 from dashboard.words.pages import CHANGES, SHOWS, says
 from ntk_core.experiments.hessian.spec import HessianSpec
@@ -18,8 +19,7 @@ PAGE = "hessian"
 TITLE = "Why does it become linear? The Hessian"
 PRESETS = tuple(name for name, found in PAPERS.items() if isinstance(found.spec, HessianSpec))
 GROUPS = (
-    Group("Networks", ("networks", "depth", "activation", "output", "bottleneck_width", "use_bias", "param")),
-    Group("Widths and seeds", ("widths", "neurons_per_channel", "num_seeds", "seed", "num_inputs", "output_index")),
+    Group("Widths and seeds", ("widths", "num_seeds", "seed", "num_inputs", "output_index")),
     Group("Balls and bounds", ("bounds", "blocks", "radii", "num_starts", "num_ball_seeds"), expanded=False),
     Group("Training", ("num_trained", "training."), expanded=False),
     Group("Data", ("dataset.",), expanded=False),
@@ -28,29 +28,23 @@ GROUPS = (
 
 def draw(shown: Shown) -> None:
     """Norms beside kernel changes, Table 1, and one network in detail."""
-    points, output = shown.points, shown.spec.output
+    points = shown.points
     left, right = st.columns(2, gap="medium")
-    with left, st.container(horizontal=True, vertical_alignment="center"):
-        view = chooser("Vertical axis", list(figures.VIEWS), str, key=f"{PAGE}.view", pixels=150, last=False)
-        st.subheader("against width", anchor=False, width="content")
-        norms = once(f"{PAGE}.norms", shown.identity, lambda view: figures.against_width(points, view, output), view)
-        words = figures.takeaway(points, view, output), figures.change_takeaway(points, output)
     with left:
-        said = figures.unconverged_sentences(points, output)
-        chart(norms, f"{PAGE}.norm", words[0], figures.norm_rows(points, output), said)
+        views = Choice("view", "Vertical axis", list(figures.VIEWS), pixels=150)
+        (view,) = choose(PAGE, views, "against width")
+        norms = once(f"{PAGE}.norms", shown.identity, lambda view: figures.against_width(points, view), view)
+        show_chart(PAGE, norms)
         st.markdown(says(PAGE, SHOWS))
-    trained = figures.trained_series(points)
+    trained = figures.trained_lines(points)
     if trained:
         with right:
-            st.subheader("Kernel change of the same weights", anchor=False)
-            said = figures.untrained_sentences(points, output)
-            changes = once(f"{PAGE}.changes", shown.identity, lambda: figures.change_against_width(points, output))
-            chart(changes, f"{PAGE}.change", words[1], figures.change_rows(points, output), said)
+            show_chart(PAGE, once(f"{PAGE}.changes", shown.identity, lambda: figures.change_against_width(points)))
     else:
         one_network(PAGE, shown, right)
     right.markdown(says(PAGE, CHANGES))
     st.subheader("Table 1, measured", anchor=False)
-    words_table(figures.table_rows(points, output), "With 95% intervals; the verdict is that of ‖H‖ / ‖∇f‖².")
+    words_table(figures.table_rows(points), "With 95% intervals; the verdict is that of ‖H‖ / ‖∇f‖².")
     balls(PAGE, shown)
     if trained:
         one_network(PAGE, shown)
@@ -58,4 +52,4 @@ def draw(shown: Shown) -> None:
 
 def show() -> None:
     """The page."""
-    experiment_page(PAGE, TITLE, PRESETS, HessianSpec, GROUPS, draw)
+    experiment_page(PAGE, TITLE, PRESETS, HessianSpec, GROUPS, draw, elsewhere=tuple(SETTINGS), first=networks_form)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import plotly.graph_objects as go
 
-from dashboard.charts.style import BLUE, FONT_SIZE, GREEN, PURPLE, VERMILION, Style, hessian_style, signed, width_label
-from dashboard.charts.sweep import fitted
-from dashboard.views.hessian.figures import Seen, SeenPoint, finished, law_of, norm_note, of_series, seen, seen_measure
+from dashboard.charts.chart import Chart
+from dashboard.charts.numbers import number, plain_symbols, signed, width_label
+from dashboard.charts.style import BLUE, FONT_SIZE, GREEN, PURPLE, VERMILION, Style
+from dashboard.charts.sweep import Dot, Line, sweep, width_axis
+from dashboard.views.hessian.figures import UNKNOWN, Of, dots, law_of, networks_of, norm_note, of_line, styles
+from ntk_core.experiments.hessian.network import titles
 from ntk_core.experiments.hessian.result import HessianBlocks, HessianPoint, HessianRun
-from ntk_core.experiments.hessian.spec import Series
 from ntk_core.runs import mean
 
 HEATMAP_HEIGHT = 380
-Of = Callable[[HessianPoint, HessianRun], float]
 
 
 @dataclass(frozen=True)
@@ -77,80 +78,72 @@ QUANTITIES = {
 CLOSED_FORM_TITLES = {"shallow": "closed form max |H_ii|", "quadratic-bottleneck": "exact block of w<sub>2</sub>"}
 
 
-def bounded(points: Sequence[HessianPoint], series: Series) -> go.Figure | None:
+def bounded(points: Sequence[HessianPoint], line: str) -> Chart | None:
     """The measured norm of one network between its bounds; None where it has none."""
-    return _parts(points, series, {"norm": MEASURED, **BOUNDS}, "Hessian norm ‖H‖", least=2)
-
-
-def quantities(points: Sequence[HessianPoint], series: Series) -> go.Figure | None:
-    """The layer quantities of Theorem 3.1 of one network; None where they were not measured."""
-    return _parts(points, series, QUANTITIES, "largest over the layers", least=1)
-
-
-def _parts(
-    points: Sequence[HessianPoint], series: Series, parts: dict[str, Part], title: str, least: int
-) -> go.Figure | None:
-    own = of_series(points, series)
-    runs = [(point, run) for point in own for run in point.runs]
-    measured = {name: part for name, part in parts.items() if any(part.of(*each) > 0 for each in runs)}
-    if len(measured) < least:
+    parts = {"norm": MEASURED, **BOUNDS}
+    closed = CLOSED_FORM_TITLES.get(networks_of(points)[line].closed_form)
+    if closed is not None:
+        parts["exact"] = Part(BOUNDS["exact"].of, replace(BOUNDS["exact"].style, title=closed))
+    drawn = _parts(points, line, parts, "Hessian norm ‖H‖", least=2)
+    if drawn is None:
         return None
-    lines = {Series(name, "ntk"): seen(own, str(Series(name, "ntk")), part.of) for name, part in measured.items()}
-
-    def style(line: Series) -> Style:
-        known = measured[line.network].style
-        if line.network != "exact":
-            return known
-        return Style(known.color, known.dash, known.symbol, CLOSED_FORM_TITLES[series.network])
-
-    return finished(go.Figure(), lines, title, seen_measure("value"), (-0.5,), style)
+    words, medians = bound_words(points, line), median_words(points, line)
+    return replace(drawn, takeaway=words, caption=[words, *([medians] if medians else [])], name="shown_bounds")
 
 
-def parts_rows(points: Sequence[HessianPoint], series: Series) -> list[dict[str, object]]:
+def quantities(points: Sequence[HessianPoint], line: str) -> Chart | None:
+    """The layer quantities of Theorem 3.1 of one network; None where they were not measured."""
+    drawn = _parts(points, line, QUANTITIES, "largest over the layers", least=1)
+    return drawn and replace(drawn, caption=(), name="quantities")
+
+
+def _parts(points: Sequence[HessianPoint], line: str, parts: dict[str, Part], title: str, least: int) -> Chart | None:
+    own = of_line(points, line)
+    found = {name: Line(part.style, dots(own, part.of), group=name) for name, part in parts.items()}
+    lines = [each for each in found.values() if any(dot.value > 0 for dot in each.dots)]
+    if len(lines) < least:
+        return None
+    return sweep(lines, width_axis(), title, slopes=(-0.5,), rows=_parts_rows(points, line))
+
+
+def _parts_rows(points: Sequence[HessianPoint], line: str) -> list[dict[str, object]]:
     """One row per width: means of the norm, its bounds and the layer quantities."""
     rows = []
-    for point in of_series(points, series):
+    for point in of_line(points, line):
         row: dict[str, object] = {"width m": point.wide_width}
         for part in (MEASURED, *BOUNDS.values(), *QUANTITIES.values()):
             average = mean([value for run in point.runs if math.isfinite(value := part.of(point, run))])
             if average.count:
-                row[_plain(part.style.title)] = average.value
+                row[plain_symbols(part.style.title)] = average.value
         rows.append(row)
     return rows
 
 
-def bound_words(points: Sequence[HessianPoint], series: Series, output: str = "swish") -> str:
+def bound_words(points: Sequence[HessianPoint], line: str) -> str:
     """What the figure of the bounds says."""
-    own = of_series(points, series)
+    own = of_line(points, line)
     runs = [run for point in own for run in point.runs]
-    title = hessian_style(*series, output).title
+    title = titles(networks_of(points))[line]
     if any(run.bound for run in runs):
         ratios = [run.bound.bound / run.norm for run in runs if run.bound and run.norm > 0]
         law = law_of(own, BOUNDS["bound"].of)
         trend = "" if law is None else f" It falls with exponent {signed(law.exponent)}."
-        return f"{title}: the bound of Theorem 3.1 is {min(ratios):.2g} to {max(ratios):.2g} times the norm.{trend}"
+        least, most = number(min(ratios)), number(max(ratios))
+        return f"{title}: the bound of Theorem 3.1 is {least} to {most} times the norm.{trend}"
     if any(run.parts for run in runs):
         kept = sum(run.norm >= run.parts.lower * (1 - 1e-3) for run in runs if run.parts)
         return f"{title}: the measured norm is above its lower bound in {kept} of {len(runs)} runs."
     ratios = [run.norm / run.exact for run in runs if run.exact]
     if not ratios:
         return f"{title}: measured norm, without a bound, of {len(runs)} runs."
-    return f"{title}: the measured norm is {min(ratios):.3g} to {max(ratios):.3g} times its closed form."
+    return f"{title}: the measured norm is {number(min(ratios), 3)} to {number(max(ratios), 3)} times its closed form."
 
 
-def quantity_words(points: Sequence[HessianPoint], series: Series) -> str:
-    """How the layer quantities scale."""
-    own = of_series(points, series)
-    laws = {part.style.title: law for part in QUANTITIES.values() if (law := law_of(own, part.of)) is not None}
-    said = ", ".join(f"{_plain(title)}: exponent {signed(law.exponent)}" for title, law in laws.items())
-    return f"Layer quantities of Theorem 3.1 against width. {said}."
-
-
-def median_words(points: Sequence[HessianPoint], series: Series) -> str:
+def median_words(points: Sequence[HessianPoint], line: str) -> str:
     """Medians of the closed form at each width, where there is one."""
     medians = [
         f"{float(np.median(values)):.3f} at m = {width_label(point.wide_width)}"
-        for point in of_series(points, series)
+        for point in of_line(points, line)
         if (values := [run.exact for run in point.runs if run.exact is not None])
     ]
     return f"Median of the closed form: {', '.join(medians)}." if medians else ""
@@ -161,51 +154,54 @@ def radii_of(points: Sequence[HessianPoint]) -> tuple[float, ...]:
     return tuple(sorted({ball.radius for point in points for run in point.runs for ball in run.balls}))
 
 
-def ball_figure(points: Sequence[HessianPoint], radius: float, quantity: str, output: str = "swish") -> go.Figure:
+def ball(points: Sequence[HessianPoint], radius: float, quantity: str, num_starts: int) -> Chart:
     """The largest ‖H‖ (or kernel change) met in the ball of this radius, and in random directions alone, by width.
 
     ``quantity`` is ``"hessian"`` or ``"kernel_change"``.
     """
-    lines: dict[Series, list[SeenPoint]] = {}
-    titles: dict[Series, Style] = {}
-    for series in dict.fromkeys(point.series for point in points):
-        base = hessian_style(*series, output)
+    lines = []
+    for line, base in styles(points).items():
         for suffix, words, dash, symbol in (
             ("", "at least", "solid", base.symbol),
             ("_random", "random directions", "dot", "x-thin-open"),
         ):
-            line = Series(f"{series.network}{suffix}", series.parameterization)
-            found = _in_balls(of_series(points, series), radius, quantity + suffix, str(line))
+            found = _in_balls(of_line(points, line), radius, quantity + suffix)
             if found:
-                lines[line] = found
-                titles[line] = Style(base.color, dash, symbol, f"{base.title}, {words}")
+                style = Style(base.color, dash, symbol, f"{base.title}, {words}")
+                lines.append(Line(style, found, group=line + suffix))
     title = "sup of ‖H‖ over the ball" if quantity == "hessian" else "sup of the relative kernel change"
-    return finished(go.Figure(), lines, title, seen_measure("sup"), (-0.5,), titles.__getitem__)
+    return sweep(
+        lines,
+        width_axis(),
+        title,
+        "sup",
+        slopes=(-0.5,),
+        name=f"ball_{quantity}",
+        caption=[ball_words(points, radius, num_starts)],
+        rows=ball_rows(points),
+    )
 
 
-def _in_balls(points: Sequence[HessianPoint], radius: float, field: str, line: str) -> list[SeenPoint]:
-    found = []
-    for point in points:
-        runs = tuple(
-            Seen(run.seed, getattr(ball, field), ball.converged, norm_note(run))
-            for run in point.runs
-            for ball in run.balls
-            if ball.radius == radius
-        )
-        if runs:
-            found.append(SeenPoint(point.wide_width, line, runs))
-    return found
+def _in_balls(points: Sequence[HessianPoint], radius: float, field: str) -> list[Dot]:
+    return [
+        Dot(point.wide_width, getattr(ball, field), run.seed, "" if ball.converged else UNKNOWN, norm_note(run))
+        for point in points
+        for run in point.runs
+        for ball in run.balls
+        if ball.radius == radius
+    ]
 
 
-def ball_rows(points: Sequence[HessianPoint], output: str = "swish") -> list[dict[str, object]]:
+def ball_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
     """One row per network, width and radius: means over the seeds that were searched."""
     rows: list[dict[str, object]] = []
+    known = titles(networks_of(points))
     for point in points:
         for radius in radii_of([point]):
             balls = [ball for run in point.runs for ball in run.balls if ball.radius == radius]
             rows.append(
                 {
-                    "network": hessian_style(*point.series, output).title,
+                    "network": known[point.line],
                     "width m": point.wide_width,
                     "radius R": radius,
                     "‖H‖ at w₀": mean([run.norm for run in point.runs if run.balls]).value,
@@ -219,20 +215,6 @@ def ball_rows(points: Sequence[HessianPoint], output: str = "swish") -> list[dic
     return rows
 
 
-def ball_takeaway(points: Sequence[HessianPoint], radius: float, quantity: str, output: str = "swish") -> str:
-    """How a sup over the ball goes with the width, one sentence per network."""
-    sentences = []
-    for series in dict.fromkeys(point.series for point in points):
-        found = _in_balls(of_series(points, series), radius, quantity, "line")
-        if found:
-            ends = [mean([run.value for run in each.runs]).value for each in (found[0], found[-1])]
-            law = fitted(found, "line", seen_measure("sup"))
-            trend = "" if law is None else f", fitted exponent {signed(law.exponent)}"
-            sentences.append(f"{hessian_style(*series, output).title}: from {ends[0]:.2g} to {ends[1]:.2g}{trend}.")
-    what = "Hessian norm" if quantity == "hessian" else "relative kernel change"
-    return f"Largest {what} found in the ball of radius {radius:g}, against width. {' '.join(sentences)}"
-
-
 def ball_words(points: Sequence[HessianPoint], radius: float, num_starts: int) -> str:
     """How the figures of the balls came about."""
     seeds = max((sum(bool(run.balls) for run in point.runs) for point in points), default=0)
@@ -242,10 +224,19 @@ def ball_words(points: Sequence[HessianPoint], radius: float, num_starts: int) -
     )
 
 
-def blocks_of(points: Sequence[HessianPoint], series: Series) -> tuple[int, HessianBlocks] | None:
+def blocks_of(points: Sequence[HessianPoint], line: str) -> tuple[int, HessianBlocks] | None:
     """(width, blocks) of the widest point of a line that has them."""
-    kept = [(point.wide_width, point.blocks) for point in of_series(points, series) if point.blocks is not None]
+    kept = [(point.wide_width, point.blocks) for point in of_line(points, line) if point.blocks is not None]
     return kept[-1] if kept else None
+
+
+def blocks(points: Sequence[HessianPoint], line: str) -> Chart | None:
+    """The block norms of the widest point of a line that has them; None where none has."""
+    kept = blocks_of(points, line)
+    if kept is None:
+        return None
+    words = block_words(kept[1], titles(networks_of(points))[line], kept[0])
+    return Chart(block_heatmap(kept[1]), words, block_rows(kept[1]), [words], "shown_blocks")
 
 
 def block_heatmap(blocks: HessianBlocks) -> go.Figure:
@@ -257,7 +248,7 @@ def block_heatmap(blocks: HessianBlocks) -> go.Figure:
         z=norms,
         x=names,
         y=names,
-        text=[[f"{value:.2g}" for value in row] for row in norms],
+        text=[[number(value) for value in row] for row in norms],
         texttemplate="%{text}",
         textfont={"size": FONT_SIZE},
         colorscale="Cividis",
@@ -269,15 +260,15 @@ def block_heatmap(blocks: HessianBlocks) -> go.Figure:
     return figure.update_layout(height=HEATMAP_HEIGHT, margin={"l": 4, "r": 4, "t": 40, "b": 4})
 
 
-def block_words(blocks: HessianBlocks, series: Series, width: int, output: str = "swish") -> str:
+def block_words(blocks: HessianBlocks, title: str, width: int) -> str:
     """What the heatmap shows."""
     norms = np.asarray(blocks.norms)
     row, column = np.unravel_index(np.argmax(norms), norms.shape)
     first, second = (layer_title(blocks.layers[int(index)]) for index in (row, column))
     known = "" if blocks.converged else " Some block norms did not reach their tolerance and may be larger."
     return (
-        f"Norms of the Hessian's layer × layer blocks, {hessian_style(*series, output).title}, width {width:,}, seed "
-        f"{blocks.seed}, first input. The largest is {first} × {second} with {norms.max():.2g}.{known}"
+        f"Norms of the Hessian's layer × layer blocks, {title}, width {width:,}, seed "
+        f"{blocks.seed}, first input. The largest is {first} × {second} with {number(norms.max())}.{known}"
     )
 
 
@@ -287,11 +278,6 @@ def block_rows(blocks: HessianBlocks) -> list[dict[str, object]]:
     return [
         {"layer": name, **dict(zip(names, row, strict=True))} for name, row in zip(names, blocks.norms, strict=True)
     ]
-
-
-def _plain(title: str) -> str:
-    """A title without its subscripts, for text."""
-    return title.replace("<sub>", "").replace("</sub>", "")
 
 
 def layer_title(name: str) -> str:

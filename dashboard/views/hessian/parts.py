@@ -4,80 +4,68 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard.charts.style import hessian_style
-from dashboard.components.chart import chart, chooser
+from dashboard.charts.chart import Chart
+from dashboard.components.chart import Choice, choose, show_chart
 from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
-from dashboard.views.hessian import figures as figures
+from dashboard.views.hessian import figures
 from dashboard.views.hessian import part_figures as parts
 from dashboard.words.pages import says
+from ntk_core.experiments.hessian.network import titles
 from ntk_core.experiments.hessian.result import HessianPoint
-from ntk_core.experiments.hessian.spec import Series
 
 
 def balls(page: str, shown: Shown) -> None:
     """Sups over the ball of a radius that is chosen among those measured; nothing where none was."""
-    points, spec = shown.points, shown.spec
-    radii = parts.radii_of(points)
+    radii = parts.radii_of(shown.points)
     if not radii:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader("In the whole ball of radius R around w₀", anchor=False, width="content")
         radius = _radius(page, radii)
-    words = parts.ball_words(points, radius, spec.num_starts)
-    rows = parts.ball_rows(points, spec.output)
 
-    def ball(quantity: str, radius: float) -> go.Figure:
-        return parts.ball_figure(points, radius, quantity, spec.output)
+    def ball(quantity: str, radius: float) -> Chart:
+        return parts.ball(shown.points, radius, quantity, shown.spec.num_starts)
 
     for column, quantity in zip(st.columns(2, gap="medium"), ("hessian", "kernel_change"), strict=True):
         with column:
-            figure = once(f"{page}.ball", shown.identity, ball, quantity, radius)
-            said = parts.ball_takeaway(points, radius, quantity, spec.output)
-            chart(figure, f"{page}.ball_{quantity}", said, rows, [words])
+            show_chart(page, once(f"{page}.ball", shown.identity, ball, quantity, radius))
 
 
 def one_network(page: str, shown: Shown, beside: DeltaGenerator | None = None) -> None:
     """One network: its norm between its bounds (in the column ``beside``, if given), layer quantities and blocks."""
-    points, spec = shown.points, shown.spec
-    detailed = [series for series in figures.series_of(points) if _has_detail(points, series)]
+    points = shown.points
+    known = titles(figures.networks_of(points))
+    detailed = [line for line in known if _has_detail(points, line)]
     if not detailed:
         return
-    with beside or st.container(), st.container(horizontal=True, vertical_alignment="center"):
-        st.subheader("One network", anchor=False, width="content")
-        titles = {each: hessian_style(*each, spec.output).title for each in detailed}
-        series = chooser("Network", detailed, titles.__getitem__, key=f"{page}.one", pixels=260, last=False)
+    with beside or st.container():
+        (line,) = choose(page, "One network", Choice("one", "Network", detailed, known.__getitem__, 260))
     left, right = st.columns(2, gap="medium")
 
-    def drawn(series: Series) -> tuple[go.Figure | None, go.Figure | None]:
-        return parts.bounded(points, series), parts.quantities(points, series)
+    def drawn(line: str) -> tuple[Chart | None, ...]:
+        return parts.bounded(points, line), parts.quantities(points, line), parts.blocks(points, line)
 
-    bounded, quantities = once(f"{page}.one", shown.identity, drawn, series)
-    blocks, rows = parts.blocks_of(points, series), parts.parts_rows(points, series)
+    bounded, quantities, blocks = once(f"{page}.one", shown.identity, drawn, line)
     if bounded is not None:
         with beside or left:
-            words, medians = parts.bound_words(points, series, spec.output), parts.median_words(points, series)
-            chart(bounded, f"{page}.shown_bounds", words, rows, [words, *([medians] if medians else [])])
+            show_chart(page, bounded)
     if quantities is not None:
         with left if beside else right:
-            chart(quantities, f"{page}.quantities", parts.quantity_words(points, series), rows)
+            show_chart(page, quantities)
             st.markdown(says(page, "Why do Hessian and gradient scale differently?"))
     if blocks is not None:
         with right if beside or quantities is None else left:
-            width, found = blocks
-            words = parts.block_words(found, series, width, spec.output)
-            heatmap = once(f"{page}.blocks", (shown.identity, series), lambda: parts.block_heatmap(found))
-            chart(heatmap, f"{page}.shown_blocks", words, parts.block_rows(found), [words])
+            show_chart(page, blocks)
 
 
-def _has_detail(points: Sequence[HessianPoint], series: Series) -> bool:
-    own = figures.of_series(points, series)
+def _has_detail(points: Sequence[HessianPoint], line: str) -> bool:
+    own = figures.of_line(points, line)
     measured = any(run.bound or run.parts or run.exact is not None for point in own for run in point.runs)
-    return measured or parts.blocks_of(points, series) is not None
+    return measured or parts.blocks_of(points, line) is not None
 
 
 def _radius(page: str, radii: tuple[float, ...]) -> float:

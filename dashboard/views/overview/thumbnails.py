@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dashboard.charts.chart import occurring
-from dashboard.charts.style import GUIDE_COLOR, hessian_style, model_style, network_style
+from dashboard.charts.style import GUIDE_COLOR, model_style, network_style
 from dashboard.charts.sweep import Line
 from dashboard.charts.vector import Stroke, cells, letters, thumbnail
 from dashboard.components.gallery import gallery_result
@@ -17,8 +17,6 @@ from dashboard.views.kernel_change.figures import change_lines
 from dashboard.views.lazy import figures as lazy
 from dashboard.views.lecture import exact_figures as lecture_exact
 from dashboard.views.optimization.figures import slow_runs
-from ntk_core.experiments.hessian.spec import Series
-from ntk_core.runs import mean
 
 DOTS = 120
 CELLS = 10
@@ -35,16 +33,8 @@ def _kernel(result: Any) -> str:
 
 
 def _hessian(result: Any) -> str:
-    strokes = []
-    for name in ("linear", "nonlinear-output", "bottleneck"):
-        series = Series(name, "ntk")
-        line = [
-            (float(point.wide_width), mean([run.norm for run in point.runs]).value)
-            for point in hessian.of_series(result.points, series)
-        ]
-        style = hessian_style(*series)
-        strokes.append(Stroke(line, style.color, style.dash))
-    return thumbnail(strokes, log_x=True, log_y=True)
+    lines = hessian.norm_lines(result.points)
+    return _lines(lines[name] for name in ("fully-connected", "fully-connected-swish", "bottleneck"))
 
 
 def _architectures(result: Any) -> str:

@@ -93,7 +93,7 @@ COMPARISONS: dict[str, Comparison] = {
     "hessian": Comparison(
         (Axis("m", "width m"),),
         {"hessian_norm": "Hessian norm ‖H‖", "kernel": "kernel K(x, x)", "bound": "bound of Theorem 3.1", **_CHANGE},
-        ("network", "parameterization"),
+        ("network",),
     ),
     "optimization": Comparison(
         (_WIDTH,),

@@ -13,6 +13,7 @@ from jax import Array
 from ntk_core.data import Dataset
 from ntk_core.dynamics import KernelTraining, Loss
 from ntk_core.experiments.hessian.costs import hidden_and_output
+from ntk_core.experiments.hessian.network import ComparedNetwork, titles
 from ntk_core.experiments.hessian.result import (
     BallBound,
     HessianBlocks,
@@ -22,7 +23,7 @@ from ntk_core.experiments.hessian.result import (
     NonlinearParts,
     TrainedChange,
 )
-from ntk_core.experiments.hessian.spec import HESSIAN_NETWORK_PARTS, HessianSpec, Series, has_bound
+from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import training_groups
 from ntk_core.hessians import (
     ball_sups_in_turn,
@@ -38,7 +39,6 @@ from ntk_core.networks.architectures import Bottleneck, FullyConnected, Network,
 from ntk_core.networks.build import build_network
 from ntk_core.networks.sizes import min_width
 from ntk_core.runs import Progress, finite_sup
-from ntk_core.settings.vocabulary import HESSIAN_NETWORKS
 
 TOLERANCE = 1e-3  # relative residual; the error of an isolated eigenvalue is of the order of its square
 MAX_MATVECS = 128
@@ -46,9 +46,10 @@ MAX_MATVECS = 128
 
 def compute(spec: HessianSpec, data: Dataset, key: str) -> Generator[Progress, None, HessianPoint]:
     """All seeds of one network at one width; yields (fraction, message) between stretches of work."""
-    width, series = spec.at_key(key)
-    title = f"width {width:,}: {HESSIAN_NETWORKS[series.network].title}"
-    net, seen, output_index = _network(spec, data, width, series)
+    width, line = spec.at_key(key)
+    network = spec.lines()[line]
+    title = f"width {width:,}: {titles(spec.lines())[line]}"
+    net, seen, output_index = _network(spec, data, width, network)
     x = seen[: spec.num_inputs]
     draw = jax.jit(net.init, static_argnums=1)
     runs: list[HessianRun] = []
@@ -56,7 +57,7 @@ def compute(spec: HessianSpec, data: Dataset, key: str) -> Generator[Progress, N
     for index, seed in enumerate(spec.seeds):
         yield index / spec.num_seeds, f"{title}, seed {seed}"
         params = draw(jax.random.key(seed), x.shape[1:])
-        measured = _measured(spec, series, net, params, seen, output_index, seed)
+        measured = _measured(spec, network, net, params, seen, output_index, seed)
         if index == 0 and spec.blocks and width == spec.widths[-1]:
             yield index / spec.num_seeds, f"{title}, blocks"
             blocks = _blocks(net, params, x, output_index, seed)
@@ -66,43 +67,46 @@ def compute(spec: HessianSpec, data: Dataset, key: str) -> Generator[Progress, N
                 balls.append(ball)
                 yield index / spec.num_seeds, f"{title}, seed {seed}, ball of radius {ball.radius:g}"
             measured = measured.model_copy(update={"balls": tuple(balls)})
-        if index < spec.num_trained and not HESSIAN_NETWORK_PARTS[series.network].scalar:
-            training = _training(spec, data, series.network, net, params)
+        if index < spec.num_trained and network.input == "data":
+            training = _training(spec, data, network.output, net, params)
             del params
             for step in training.stretches():
                 yield (index + 0.5) / spec.num_seeds, f"{title}, seed {seed}, step {step:,}"
             measured = measured.model_copy(update={"trained": _trained(training)})
         runs.append(measured)
-    sizes = hidden_and_output(spec, series, width)
     return HessianPoint(
         width=width,
-        network=series.network,
-        parameterization=series.parameterization,
-        wide_width=spec.wide_width(series.network, width),
-        min_width=min_width(spec.architecture(series, width), sizes),
+        line=line,
+        network=network,
+        wide_width=network.at(width)[1],
+        min_width=min_width(network, hidden_and_output(spec, network, width)),
         num_params=net.num_params(x.shape[1:], only_trained=True),
         runs=tuple(runs),
         blocks=blocks,
     )
 
 
-def _network(spec: HessianSpec, data: Dataset, width: int, series: Series) -> tuple[Network, Array, int]:
+def _network(spec: HessianSpec, data: Dataset, width: int, network: ComparedNetwork) -> tuple[Network, Array, int]:
     """(network, its training inputs, index of the output)."""
-    architecture, wide = spec.architecture(series, width), spec.wide_width(series.network, width)
-    if HESSIAN_NETWORK_PARTS[series.network].scalar:
-        return build_network(architecture, wide, 1, "linear"), jnp.ones((1, 1)), 0
-    net = build_network(architecture, wide, data.num_outputs, spec.output_of(series.network))
-    return net, jnp.asarray(data.x), spec.output_index
+    if network.input == "one":
+        return build_network(*network.at(width), 1, network.output), jnp.ones((1, 1)), 0
+    return build_network(*network.at(width), data.num_outputs, network.output), jnp.asarray(data.x), spec.output_index
 
 
 def _measured(
-    spec: HessianSpec, series: Series, net: Network, params: NetworkParams, seen: Array, output_index: int, seed: int
+    spec: HessianSpec,
+    network: ComparedNetwork,
+    net: Network,
+    params: NetworkParams,
+    seen: Array,
+    output_index: int,
+    seed: int,
 ) -> HessianRun:
     """Norms at the first inputs, bounds and closed forms there, and the kernel over all ``seen``, of one seed."""
     x = seen[: spec.num_inputs]
     found = hessian_norms(net, params, x, output_index, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS)
     parts, converged = None, bool(np.all(found.converged))
-    if spec.bounds and HESSIAN_NETWORK_PARTS[series.network].nonlinear:
+    if spec.bounds and network.output != "linear":
         parts, known = _nonlinear_parts(net, params, x, output_index)
         converged = converged and known
     return HessianRun(
@@ -113,8 +117,8 @@ def _measured(
         converged=converged,
         num_matvecs=int(np.sum(found.num_matvecs)),
         kernel=float(_kernel(net, params, seen)),
-        exact=_exact(series, net, params, x),
-        bound=_layer_bound(net, params, x, output_index) if spec.bounds and has_bound(series.network) else None,
+        exact=_exact(network, net, params, x),
+        bound=_layer_bound(net, params, x, output_index) if spec.bounds and network.has_bound else None,
         parts=parts,
     )
 
@@ -126,11 +130,11 @@ def _kernel(net: Network, params: NetworkParams, x: Array) -> Array:
     return jnp.mean(jnp.einsum("iicc->ic", through_output(net.output, kernel, f, f)))
 
 
-def _exact(series: Series, net: Network, params: NetworkParams, x: Array) -> float | None:
-    """The closed form, for the networks that have one in NTK parameterization."""
-    if series.network == "shallow" and isinstance(net, FullyConnected):
+def _exact(network: ComparedNetwork, net: Network, params: NetworkParams, x: Array) -> float | None:
+    """The closed form, for the networks that have one; that of Theorem 4.1 in NTK parameterization."""
+    if network.closed_form == "shallow" and isinstance(net, FullyConnected):
         return float(jnp.max(jnp.abs(shallow_hessian_blocks(net, params, x[0]))))
-    if series == ("quadratic-bottleneck", "ntk"):
+    if network.closed_form == "quadratic-bottleneck" and network.parameterization == "ntk":
         w1, w3, v = params["hidden1"]["weight"][0], params["hidden3"]["weight"][0], params["output"]["weight"][:, 0]
         return float(bottleneck_block_norm(w1, w3, v, x[0, 0]))
     return None
@@ -188,8 +192,8 @@ def _balls(
         )
 
 
-def _training(spec: HessianSpec, data: Dataset, network: str, net: Network, params: NetworkParams) -> KernelTraining:
-    (group,) = training_groups((spec.output_of(network),))
+def _training(spec: HessianSpec, data: Dataset, output: str, net: Network, params: NetworkParams) -> KernelTraining:
+    (group,) = training_groups((output,))
     together = jax.tree.map(lambda leaf: leaf[None], params)
     loss = Loss(group.loss_output)
     return KernelTraining(net, together, data.x, data.y, loss, group.observed, **spec.training.model_dump())

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from ntk_core.data import dataset_shapes
-from ntk_core.experiments.hessian.spec import HESSIAN_NETWORK_PARTS, HessianSpec, Series, has_bound
-from ntk_core.networks.sizes import LayerSize, layer_sizes, num_features
+from dataclasses import replace
+
+from ntk_core.data import DatasetShapes, dataset_shapes
+from ntk_core.experiments.hessian.network import ComparedNetwork
+from ntk_core.experiments.hessian.spec import HessianSpec
+from ntk_core.networks.sizes import LayerSize, layer_sizes, num_copies, num_features
 from ntk_core.runs import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, STEP_OVERHEAD_SECONDS
 
 # Typical counts: products until the residual is small, places at which an ascent looks (its steps and starts), steps of
@@ -19,20 +22,23 @@ COPIES_AT_REST, COPIES_IN_TRAINING, COPIES_IN_BALLS = 1, 3, 6
 
 def seconds(spec: HessianSpec, key: str) -> float:
     """Expected seconds for one width and network, all seeds, on two cores."""
-    width, series = spec.at_key(key)
-    layers = hidden_and_output(spec, series, width)
-    num_inputs, num_samples, num_outputs, learns = _sizes(spec, series)
+    width, line = spec.at_key(key)
+    network = spec.lines()[line]
+    layers = hidden_and_output(spec, network, width) * num_copies(network)
+    shapes = _shapes(spec, network)
+    num_samples, num_outputs = shapes.num_samples, shapes.num_outputs
+    num_inputs = min(spec.num_inputs, num_samples)
     forward = sum(layer.multiplications for layer in layers)
     # A product reads each weight some four times: tangents forward and backward, of values and of gradients.
     norm = num_inputs * TYPICAL_MATVECS * (8 * forward / FLOPS_PER_SECOND + STEP_OVERHEAD_SECONDS)
     compiled, each = 2.0, norm  # programs to compile, in typical ones: drawing, kernel and norm are two
-    if spec.bounds and (has_bound(series.network) or HESSIAN_NETWORK_PARTS[series.network].nonlinear):
+    if spec.bounds and (network.has_bound or network.output != "linear"):
         compiled, each = compiled + 1, each + norm
     total = spec.num_seeds * each
     if spec.blocks and width == spec.widths[-1]:
         pairs = len(layers) * (len(layers) + 1) // 2
         compiled, total = compiled + 1, total + 2 * pairs * norm / num_inputs
-    if learns and (trained := min(spec.num_trained, spec.num_seeds)):
+    if network.input == "data" and (trained := min(spec.num_trained, spec.num_seeds)):
         step = 6 * num_samples * forward / FLOPS_PER_SECOND + STEP_OVERHEAD_SECONDS
         kernel = 2 * sum(layer.kernel_operations(num_samples, num_outputs) for layer in layers) / FLOPS_PER_SECOND
         steps = min(TYPICAL_STEPS, spec.training.max_steps)
@@ -47,10 +53,12 @@ def seconds(spec: HessianSpec, key: str) -> float:
 
 def peak_bytes(spec: HessianSpec, key: str) -> float:
     """Expected peak memory in bytes: the weights as often as they are held, the Lanczos basis, views of the inputs."""
-    width, series = spec.at_key(key)
-    layers = hidden_and_output(spec, series, width)
-    _, num_samples, num_outputs, learns = _sizes(spec, series)
-    trains = learns and min(spec.num_trained, spec.num_seeds) > 0
+    width, line = spec.at_key(key)
+    network = spec.lines()[line]
+    layers = hidden_and_output(spec, network, width) * num_copies(network)
+    shapes = _shapes(spec, network)
+    num_samples, num_outputs = shapes.num_samples, shapes.num_outputs
+    trains = network.input == "data" and min(spec.num_trained, spec.num_seeds) > 0
     copies = COPIES_IN_BALLS if spec.radii else COPIES_IN_TRAINING if trains else COPIES_AT_REST
     weights = copies * sum(layer.num_params for layer in layers)
     basis = MAX_LANCZOS_VECTORS * sum(map(restricted_size, layers))
@@ -61,13 +69,10 @@ def peak_bytes(spec: HessianSpec, key: str) -> float:
     return BYTES * float(weights + basis + views + kernels)
 
 
-def hidden_and_output(spec: HessianSpec, series: Series, width: int) -> list[LayerSize]:
+def hidden_and_output(spec: HessianSpec, network: ComparedNetwork, width: int) -> list[LayerSize]:
     """The layers of one of the networks at width m."""
-    architecture, wide = spec.architecture(series, width), spec.wide_width(series.network, width)
-    if HESSIAN_NETWORK_PARTS[series.network].scalar:
-        return layer_sizes(architecture, wide, (1,), 1)
-    shapes = dataset_shapes(spec.dataset.name, **spec.dataset.options())
-    return layer_sizes(architecture, wide, shapes.input_shape, shapes.num_outputs)
+    shapes = _shapes(spec, network)
+    return layer_sizes(*network.at(width), shapes.input_shape, shapes.num_outputs)
 
 
 def restricted_size(layer: LayerSize) -> int:
@@ -77,9 +82,7 @@ def restricted_size(layer: LayerSize) -> int:
     return layer.positions * (layer.fan_in + layer.features) + layer.num_biases
 
 
-def _sizes(spec: HessianSpec, series: Series) -> tuple[int, int, int, bool]:
-    """(inputs measured, training points, outputs, whether the network learns the data)."""
-    if HESSIAN_NETWORK_PARTS[series.network].scalar:
-        return 1, 1, 1, False
-    shapes = dataset_shapes(spec.dataset.name, **spec.dataset.options())
-    return spec.num_inputs, shapes.num_samples, shapes.num_outputs, True
+def _shapes(spec: HessianSpec, network: ComparedNetwork) -> DatasetShapes:
+    """Sizes of what the network sees."""
+    known = dataset_shapes(spec.dataset.name, **spec.dataset.options())
+    return known if network.input == "data" else replace(known, num_samples=1, input_shape=(1,), num_outputs=1)

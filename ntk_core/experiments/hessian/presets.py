@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ntk_core.experiments.hessian.network import TEMPLATES, templates
 from ntk_core.experiments.hessian.spec import HessianSpec
+from ntk_core.networks.spec import COMPOSED
 from ntk_core.runs import Preset, Spec
-from ntk_core.settings.vocabulary import HESSIAN_NETWORKS
 
 _CHOICES = (
     "The paper states theorems, no sizes: data (MNIST averaged to 7 × 7, standardized, classes 0, 1 and 2, n = 20), "
@@ -14,15 +15,15 @@ _CHOICES = (
 )
 _TABLE: dict[str, Any] = {
     "networks": tuple(
-        name
-        for name in HESSIAN_NETWORKS
-        if not name.startswith("composed") and name not in ("shallow", "quadratic-bottleneck")
+        network
+        for network in TEMPLATES.values()
+        if network.input == "data" and network.kind != COMPOSED and network.parameterization == "ntk"
     ),
     "num_inputs": 3,
     "bounds": False,
     "blocks": False,
 }
-_ONE: dict[str, Any] = {"networks": ("linear",), "num_trained": 0}
+_ONE: dict[str, Any] = {"networks": templates("fully-connected"), "num_trained": 0}
 _BALL: dict[str, Any] = {"bounds": False, "blocks": False, "num_trained": 2}
 _CLOSED: dict[str, Any] = {"num_inputs": 1, "num_trained": 0}
 
@@ -45,8 +46,10 @@ PRESETS: tuple[Preset[Spec], ...] = (
         "exactly like m^(-1/2), below β_σ x²/√m.",
         "Liu, Zhu & Belkin 2020, §3.1",
         _CHOICES,
-        HessianSpec(networks=("shallow",), widths=(100, 300, 1000, 3000, 10_000), blocks=False, **_CLOSED),
-        HessianSpec(networks=("shallow",), widths=(100, 1000, 10_000, 100_000, 1_000_000), blocks=False, **_CLOSED),
+        HessianSpec(networks=templates("shallow"), widths=(100, 300, 1000, 3000, 10_000), blocks=False, **_CLOSED),
+        HessianSpec(
+            networks=templates("shallow"), widths=(100, 1000, 10_000, 100_000, 1_000_000), blocks=False, **_CLOSED
+        ),
     ),
     Preset(
         "liu-theorem31",
@@ -66,10 +69,14 @@ PRESETS: tuple[Preset[Spec], ...] = (
         "Liu, Zhu & Belkin 2020, Theorem 4.1",
         _CHOICES + " The closed form of the limit, |N(0, 3)| · ¾, is derived in docs/math.",
         HessianSpec(
-            networks=("quadratic-bottleneck",), widths=(100, 1000, 10_000), num_seeds=300, bounds=False, **_CLOSED
+            networks=templates("quadratic-bottleneck"),
+            widths=(100, 1000, 10_000),
+            num_seeds=300,
+            bounds=False,
+            **_CLOSED,
         ),
         HessianSpec(
-            networks=("quadratic-bottleneck",),
+            networks=templates("quadratic-bottleneck"),
             widths=(100, 1000, 10_000, 100_000),
             num_seeds=300,
             bounds=False,
@@ -84,14 +91,14 @@ PRESETS: tuple[Preset[Spec], ...] = (
         "Liu, Zhu & Belkin 2020, Theorem 3.2 and Proposition 2.3",
         _CHOICES + " So are the radii and the number of starts.",
         HessianSpec(
-            networks=("linear", "nonlinear-output"),
+            networks=templates("fully-connected", "fully-connected-swish"),
             widths=(100, 300, 1000),
             num_seeds=3,
             radii=(0.5, 1, 2, 4),
             **_BALL,
         ),
         HessianSpec(
-            networks=("linear", "nonlinear-output", "bottleneck"),
+            networks=templates("fully-connected", "fully-connected-swish", "bottleneck"),
             widths=(100, 300, 1000, 3000),
             num_seeds=5,
             num_ball_seeds=5,
@@ -107,10 +114,13 @@ PRESETS: tuple[Preset[Spec], ...] = (
         "|φ''| ‖∇f‖² − |φ'| ‖H‖.",
         "Liu, Zhu & Belkin 2020, §4, Eq. 28 and 29",
         _CHOICES,
-        HessianSpec(networks=("linear", "nonlinear-output"), depth=1, widths=(100, 300, 1000, 3000), blocks=False),
         HessianSpec(
-            networks=("linear", "nonlinear-output"),
-            depth=1,
+            networks=templates("fully-connected", "fully-connected-swish", layers=1),
+            widths=(100, 300, 1000, 3000),
+            blocks=False,
+        ),
+        HessianSpec(
+            networks=templates("fully-connected", "fully-connected-swish", layers=1),
             widths=(100, 300, 1000, 3000, 10_000, 30_000),
             num_seeds=20,
             blocks=False,
@@ -124,15 +134,13 @@ PRESETS: tuple[Preset[Spec], ...] = (
         "Liu, Zhu & Belkin 2020, App. A",
         _CHOICES,
         HessianSpec(
-            networks=("linear",),
-            parameterizations=("ntk", "standard", "lecun"),
+            networks=templates(*(f"fully-connected{scaling}" for scaling in ("", "-standard", "-lecun"))),
             widths=(100, 300, 1000),
             bounds=False,
             blocks=False,
         ),
         HessianSpec(
-            networks=("linear",),
-            parameterizations=("ntk", "standard", "lecun"),
+            networks=templates(*(f"fully-connected{scaling}" for scaling in ("", "-standard", "-lecun"))),
             widths=(100, 300, 1000, 3000),
             num_seeds=20,
             bounds=False,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from ntk_core.experiments.hessian.spec import HessianSpec, Series, hessian_key
+from ntk_core.experiments.hessian.network import ComparedNetwork
+from ntk_core.experiments.hessian.spec import HessianSpec, hessian_key
 from ntk_core.runs import Outcome, ResultValue, Value, WidthPoint
 
 
@@ -124,14 +125,14 @@ class HessianPoint(WidthPoint):
     """All seeds of one network at one width m.
 
     Attributes:
-        network: which network, by its name in ``vocabulary.HESSIAN_NETWORKS``.
+        line: the name of the network among those that are compared.
         wide_width: neurons, or channels, of the wide layers.
         min_width: of the narrowest hidden layer; of a DenseNet the smallest in-degree outside the first layer.
     """
 
     kind: Literal["hessian"] = "hessian"
-    network: str
-    parameterization: str
+    line: str
+    network: ComparedNetwork
     wide_width: int
     min_width: int
     num_params: int
@@ -139,13 +140,8 @@ class HessianPoint(WidthPoint):
     blocks: HessianBlocks | None = None
 
     @property
-    def series(self) -> Series:
-        """The line that the point belongs to."""
-        return Series(self.network, self.parameterization)
-
-    @property
     def key(self) -> str:
-        return hessian_key(self.width, self.series)
+        return hessian_key(self.width, self.line)
 
 
 class HessianResult(ResultValue):
@@ -155,7 +151,7 @@ class HessianResult(ResultValue):
     points: tuple[HessianPoint, ...]
 
     def rows(self) -> list[dict[str, object]]:
-        """One row per width, network, parameterization and seed, as in ``points.csv``."""
+        """One row per width, network and seed, as in ``points.csv``."""
         return [self._row(point, run) for point in self.points for run in point.runs]
 
     def _row(self, point: HessianPoint, run: HessianRun) -> dict[str, object]:
@@ -168,8 +164,8 @@ class HessianResult(ResultValue):
             balls[f"sup_kernel_change_R={radius:g}"] = ball and ball.kernel_change
         return {
             "m": point.width,
-            "network": point.network,
-            "parameterization": point.parameterization,
+            "network": point.line,
+            "parameterization": point.network.parameterization,
             "seed": run.seed,
             "width": point.wide_width,
             "min_width": point.min_width,

@@ -252,7 +252,7 @@ def test_every_experiment_on_a_data_set_takes_an_upload(name):
     digest = keep_upload(cleaned(flowers()))
     named = {"dataset.name": "upload", "dataset.digest": digest, "dataset.num_samples": 12}
     if name == "hessian":  # no convolutions on a table
-        named["networks"] = ["linear"]
+        named["networks"] = [{"kind": "fully-connected"}]
     spec = with_settings(EXPERIMENTS[name].spec(), named)
     check_size(spec)
     assert spec.is_private

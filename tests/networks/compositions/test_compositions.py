@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ntk_core.errors import InvalidInput
+from ntk_core.experiments.hessian.network import templates
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.experiments.lazy.spec import LazySpec
@@ -200,13 +201,13 @@ def test_a_spec_with_own_layers_has_a_canonical_text_and_nothing_that_they_do_no
 def test_specs_without_own_layers_are_as_they_were():
     assert "composition" not in canonical_json(KernelChangeSpec())
     assert "composition" not in canonical_json(HessianSpec())
-    assert "composition" in canonical_json(with_settings(HessianSpec(), {"networks": ["linear", "composed"]}))
+    assert "composition" in canonical_json(HessianSpec(networks=templates("fully-connected", "composed")))
 
 
 def test_a_hessian_of_kinked_layers_is_refused_by_the_name_of_the_setting():
     relu = str(composed(DENSE, {"kind": "activation", "function": "relu"}))
-    with pytest.raises(InvalidSpec, match=r"composition: relu .*smooth"):
-        with_settings(HessianSpec(), {"networks": ["composed"], "composition": relu})
+    with pytest.raises(InvalidSpec, match=r"networks.0.composition: relu .*smooth"):
+        with_settings(HessianSpec(networks=templates("composed")), {"networks.0.composition": relu})
     with pytest.raises(InvalidSpec, match=r"architecture.composition: relu .*smooth"):
         with_settings(LazySpec(), {"architecture.kind": "composed", "architecture.composition": relu})
 

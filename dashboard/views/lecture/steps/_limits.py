@@ -15,12 +15,11 @@ from dashboard.views.lecture import figures as lecture
 from dashboard.views.lecture.steps._linear import LINEAR_OUTPUT, exponent
 from dashboard.views.lecture.steps._step import Control, Results, step
 from dashboard.views.optimization.figures import slow_runs
-from ntk_core.experiments.hessian.spec import Series
 from ntk_core.runs import mean
 
-NONLINEAR_OUTPUT = Series("nonlinear-output", "ntk")
-NARROW = Series("bottleneck", "ntk")
-QUADRATIC = Series("quadratic-bottleneck", "ntk")
+NONLINEAR_OUTPUT = "fully-connected-swish"
+NARROW = "bottleneck"
+QUADRATIC = "quadratic-bottleneck"
 PLAIN_START = "random"
 
 
@@ -33,14 +32,12 @@ def _nonlinear(results: Results, view: Any, known: bool) -> Chart:
         points = results["liu-nonlinear-output"].points
         first = min(point.wide_width for point in points)
         if view == "norm":
-            figure = hessian.against_width(points)
-            drawn = Chart(figure, hessian.takeaway(points, "‖H‖"), hessian.norm_rows(points))
+            drawn = hessian.against_width(points)
         else:
             found = hessian_parts.bounded(points, NONLINEAR_OUTPUT)
             if found is None:
                 raise LookupError("liu-nonlinear-output has no lower bound")
-            words = hessian_parts.bound_words(points, NONLINEAR_OUTPUT)
-            drawn = Chart(found, words, hessian_parts.parts_rows(points, NONLINEAR_OUTPUT), [words])
+            drawn = found
     if known:
         return drawn
     return Chart(veiled(drawn.figure, first), "Kernel change of three outputs at the smallest width.", [])
@@ -60,9 +57,8 @@ def _why_nonlinear(results: Results) -> dict[str, str]:
 
 def _bottleneck(results: Results, view: Any, known: bool) -> Chart:
     if view == "neighbors":
-        points = [p for p in results["liu-table1"].points if p.series in (LINEAR_OUTPUT, NARROW)]
-        figure = hessian.against_width(points)
-        drawn = Chart(figure, hessian.takeaway(points, "‖H‖"), hessian.norm_rows(points))
+        points = [p for p in results["liu-table1"].points if p.line in (LINEAR_OUTPUT, NARROW)]
+        drawn = hessian.against_width(points)
         first = min(point.wide_width for point in points)
     elif view == "itself":
         points = results["liu-fig2"].points
@@ -73,8 +69,7 @@ def _bottleneck(results: Results, view: Any, known: bool) -> Chart:
         found = hessian_parts.bounded(points, QUADRATIC)
         if found is None:
             raise LookupError("liu-theorem41 has no closed form")
-        words = hessian_parts.median_words(points, QUADRATIC)
-        drawn = Chart(found, words, hessian_parts.parts_rows(points, QUADRATIC), [words])
+        drawn = found
         first = min(point.wide_width for point in points)
     return (
         drawn
@@ -85,8 +80,8 @@ def _bottleneck(results: Results, view: Any, known: bool) -> Chart:
 
 def _why_bottleneck(results: Results) -> dict[str, str]:
     found = {}
-    for name, series in (("without", LINEAR_OUTPUT), ("with", NARROW)):
-        own = hessian.of_series(results["liu-table1"].points, series)
+    for name, line in (("without", LINEAR_OUTPUT), ("with", NARROW)):
+        own = hessian.of_line(results["liu-table1"].points, line)
         found[name] = exponent(hessian.law_of(own, hessian.VIEWS["‖H‖"].of))
     law = kernel_change.change_lines(results["liu-fig2"].points)["linear"].law
     return {**found, "widened": exponent(law).replace("m^", "m_b^")}
@@ -102,7 +97,7 @@ def _why_optimization(results: Results) -> dict[str, str]:
     said = []
     for point in points:
         runs = slow_runs(point, "leaky_softplus")
-        said.append(f"{mean([run.sup_change for run in runs]).value:.2g} at $m$ = {width_label(point.width)}")
+        said.append(f"{number(mean([run.sup_change for run in runs]).value)} at $m$ = {width_label(point.width)}")
     runs = slow_runs(points[-1], "leaky_softplus")
     loss, steps = max(run.loss[-1] for run in runs), max(run.num_steps for run in runs)
     return {"changes": ", ".join(said), "loss": number(loss, 1), "steps": str(steps)}

@@ -5,20 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from dashboard.charts.chart import Chart, veiled
-from dashboard.charts.numbers import width_label
-from dashboard.charts.sweep import Dot
+from dashboard.charts.numbers import number, width_label
 from dashboard.views.hessian import figures as hessian
 from dashboard.views.hessian import part_figures as hessian_parts
 from dashboard.views.lecture import exact_figures as lecture_exact
 from dashboard.views.lecture import figures as lecture
 from dashboard.views.lecture.steps._step import Control, Results, step
 from ntk_core.experiments.hessian.result import HessianPoint
-from ntk_core.experiments.hessian.spec import Series
 from ntk_core.fits import PowerLaw
 from ntk_core.runs import mean
 
-LINEAR_OUTPUT = Series("linear", "ntk")
-DEEP = ("linear", "resnet", "densenet", "convnet", "mixed")
+LINEAR_OUTPUT = "fully-connected"
+DEEP = (LINEAR_OUTPUT, "resnet", "densenet", "convnet", "mixed")
 DIAGONAL_WIDTHS = (30, 100, 300, 1000, 3000, 10_000)
 
 
@@ -33,7 +31,7 @@ def _curves(results: Results, width: Any, known: bool) -> Chart:
 
 def _why_constant(results: Results) -> dict[str, str]:
     runs = {point.width: point.runs[0] for point in results["curves-in-one-dimension"].points}
-    changes = (f"{run.sup_change:.2g} at $m$ = {width_label(width)}" for width, run in runs.items())
+    changes = (f"{number(run.sup_change)} at $m$ = {width_label(width)}" for width, run in runs.items())
     return {"changes": ", ".join(changes)}
 
 
@@ -49,22 +47,17 @@ def largest_in_ball(points: list[HessianPoint], radius: float) -> dict[int, floa
 
 def _ball(results: Results, radius: Any, known: bool) -> Chart:
     result = results["liu-ball"]
-    points = result.points
-    figure = hessian_parts.ball_figure(points, radius, "kernel_change")
-    words = hessian_parts.ball_words(points, radius, result.spec.num_starts)
-    if not known:
-        return Chart(veiled(figure, min(point.wide_width for point in points)), words, [])
-    found = largest_in_ball(hessian.of_series(points, LINEAR_OUTPUT), radius)
-    said = ", ".join(f"{value:.2g} at width {width:,}" for width, value in found.items())
-    return Chart(
-        figure, f"{words} Kernel change with a linear output: {said}.", hessian_parts.ball_rows(points), [words]
-    )
+    drawn = hessian_parts.ball(result.points, radius, "kernel_change", result.spec.num_starts)
+    if known:
+        return drawn
+    first = min(point.wide_width for point in result.points)
+    return Chart(veiled(drawn.figure, first), " ".join(drawn.caption), [])
 
 
 def _why_ball(results: Results) -> dict[str, str]:
-    points = hessian.of_series(results["liu-ball"].points, LINEAR_OUTPUT)
+    points = hessian.of_line(results["liu-ball"].points, LINEAR_OUTPUT)
     (first, before), *_, (last, after) = largest_in_ball(points, 1.0).items()
-    return {"before": f"{before:.2g}", "first": str(first), "after": f"{after:.2g}", "last": width_label(last)}
+    return {"before": number(before), "first": str(first), "after": number(after), "last": width_label(last)}
 
 
 def _diagonal(_: Results, width: Any, known: bool) -> Chart:
@@ -72,7 +65,7 @@ def _diagonal(_: Results, width: Any, known: bool) -> Chart:
 
 
 def _why_diagonal(results: Results) -> dict[str, str]:
-    points = hessian.of_series(results["liu-shallow"].points, Series("shallow", "ntk"))
+    points = hessian.of_line(results["liu-shallow"].points, "shallow")
     law = hessian.law_of(points, hessian.VIEWS["‖H‖"].of)
     kernel = hessian.law_of(points, lambda _, run: run.kernel)
     return {"norm": exponent(law), "kernel": exponent(kernel)}
@@ -82,15 +75,8 @@ def _norms(results: Results, kind: Any, known: bool) -> Chart:
     if kind in lecture_exact.LAW_TITLES:
         drawn = lecture_exact.two_norms(kind)
     else:
-        points = hessian.of_series(results["liu-theorem31"].points, LINEAR_OUTPUT)
-        found = {
-            name: [
-                Dot(point.wide_width, hessian_parts.QUANTITIES[name].of(point, run), run.seed)
-                for point in points
-                for run in point.runs
-            ]
-            for name in ("b_max", "b_norm")
-        }
+        points = hessian.of_line(results["liu-theorem31"].points, LINEAR_OUTPUT)
+        found = {name: hessian.dots(points, hessian_parts.QUANTITIES[name].of) for name in ("b_max", "b_norm")}
         drawn = lecture_exact.drawn_norms(
             found, "Measured: the largest over the layers of a network with two hidden layers"
         )
@@ -101,7 +87,7 @@ def _norms(results: Results, kind: Any, known: bool) -> Chart:
 
 
 def _why_norms(results: Results) -> dict[str, str]:
-    points = hessian.of_series(results["liu-theorem31"].points, LINEAR_OUTPUT)
+    points = hessian.of_line(results["liu-theorem31"].points, LINEAR_OUTPUT)
     quantities = {"length": "b_norm", "largest": "b_max"}
     return {
         said: exponent(hessian.law_of(points, hessian_parts.QUANTITIES[name].of)) for said, name in quantities.items()
@@ -110,20 +96,15 @@ def _why_norms(results: Results) -> dict[str, str]:
 
 def _deep(results: Results, view: Any, known: bool) -> Chart:
     if view == "architectures":
-        points = [point for point in results["liu-table1"].points if point.network in DEEP]
-        figure = hessian.against_width(points)
-        drawn = Chart(figure, hessian.takeaway(points, "‖H‖"), hessian.norm_rows(points))
+        points = [point for point in results["liu-table1"].points if point.line in DEEP]
+        drawn = hessian.against_width(points)
     else:
         points = list(results["liu-theorem31"].points)
-        parts, words = (
-            (hessian_parts.bounded, hessian_parts.bound_words)
-            if view == "bound"
-            else (hessian_parts.quantities, hessian_parts.quantity_words)
-        )
+        parts = hessian_parts.bounded if view == "bound" else hessian_parts.quantities
         found = parts(points, LINEAR_OUTPUT)
         if found is None:
             raise LookupError("liu-theorem31 has no layer quantities")
-        drawn = Chart(found, words(points, LINEAR_OUTPUT), hessian_parts.parts_rows(points, LINEAR_OUTPUT))
+        drawn = found
     if known:
         return drawn
     first = min(point.wide_width for point in points)
@@ -131,7 +112,7 @@ def _deep(results: Results, view: Any, known: bool) -> Chart:
 
 
 def _why_deep(results: Results) -> dict[str, str]:
-    points = hessian.of_series(results["liu-theorem31"].points, LINEAR_OUTPUT)
+    points = hessian.of_line(results["liu-theorem31"].points, LINEAR_OUTPUT)
     norm, bound = (hessian.law_of(points, of) for of in (hessian.VIEWS["‖H‖"].of, hessian_parts.BOUNDS["bound"].of))
     gaps = [run.bound.bound / run.norm for point in points for run in point.runs if run.bound]
     return {"norm": exponent(norm), "bound": exponent(bound), "least": f"{min(gaps):.0f}", "most": f"{max(gaps):.0f}"}

@@ -1,0 +1,92 @@
+"""The part of the form that says which networks are compared: a choice of templates, what all share, one in detail."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import streamlit as st
+
+from dashboard.components.forms import SpecForm
+from dashboard.words.sentences import plain
+from ntk_core.experiments.hessian.network import TEMPLATES, ComparedNetwork, named, titles
+from ntk_core.experiments.hessian.spec import HessianSpec
+from ntk_core.settings.walk import settings
+
+KEY = "hessian.networks"
+SETTINGS = {each.name: each for each in settings(HessianSpec) if each.name.startswith("networks")}
+
+
+def networks_form(form: SpecForm[HessianSpec]) -> None:
+    """Two headings of the sidebar: the networks with what they share, and the settings of one of them."""
+    given: dict[str, dict[str, Any]] = {}
+    for setting, value in form.used("networks.").items():
+        _, index, field = setting.name.split(".")
+        given.setdefault(index, {})[field] = value
+    networks = [ComparedNetwork.model_construct(**fields) for fields in given.values()]  # right or wrong
+    chosen = named(networks)
+    known = {**{name: network.title for name, network in TEMPLATES.items()}, **titles(chosen)}
+    key = f"{KEY}.chosen"
+    with st.expander("Networks", expanded=True):
+        st.session_state[key] = list(chosen)
+        st.multiselect(
+            "Networks",
+            list(known),
+            format_func=known.__getitem__,
+            key=key,
+            on_change=lambda: _put(form, [(TEMPLATES | chosen)[name] for name in st.session_state[key]]),
+            help="Networks to compare; each can be changed below, under One network.",
+        )
+        for field, values in _shared(networks).items():
+            if values:
+                st.session_state[f"{KEY}.all.{field}"] = values[0]
+                _shared_widget(form, networks, field)
+        wrong = [sentence for name, sentence in form.sentences.items() if name in SETTINGS]
+        if wrong:  # the others say the same of further networks, or come after it
+            st.error(plain(wrong[0]))
+    if networks:
+        with st.expander("One network"):
+            labels = [f"{SETTINGS[f'networks.{at}.kind'].place}: {known[name]}" for at, name in enumerate(chosen)]
+            one = st.selectbox("Network", range(len(labels)), format_func=labels.__getitem__, key=f"{KEY}.one")
+            form.entries(list(form.used(f"networks.{one}.")))
+
+
+def _shared(networks: Sequence[ComparedNetwork]) -> dict[str, list[Any]]:
+    """What can be changed in all networks at once → its values in those that have it."""
+    free = [network for network in networks if not network.closed_form]
+    return {
+        "layers": [network.depth - (network.bottleneck is not None) for network in free if network.uses("depth")],
+        "activation": [network.activation for network in free if network.uses("activation")],
+        "output": [network.output for network in free if network.output != "linear"],
+        "bottleneck_width": [network.bottleneck[1] for network in free if network.bottleneck],
+        "use_bias": [network.use_bias for network in free if network.uses("use_bias")],
+        "parameterization": [network.parameterization for network in free],
+    }
+
+
+def _shared_widget(form: SpecForm[HessianSpec], networks: Sequence[ComparedNetwork], field: str) -> None:
+    setting = SETTINGS["networks.0." + ("depth" if field == "layers" else field)]
+    title = "Wide layers L" if field == "layers" else setting.title
+    key = f"{KEY}.all.{field}"
+
+    def write() -> None:
+        _put(form, [network.with_shared(**{field: st.session_state[key]}) for network in networks])
+
+    draw: dict[str, Callable[..., Any]] = {
+        "integer": functools.partial(st.number_input, min_value=1, step=1),
+        "switch": st.toggle,
+        "choice": functools.partial(
+            st.selectbox,
+            options=[option for option in setting.options if (field, option) != ("output", "linear")],
+            format_func=setting.label,
+        ),
+    }
+    draw[setting.entry](title, key=key, on_change=write, help=setting.help)
+
+
+def _put(form: SpecForm[HessianSpec], networks: Sequence[ComparedNetwork]) -> None:
+    values: dict[str, Any] = {"networks": len(networks)}
+    for index, network in enumerate(networks):
+        values |= {f"networks.{index}.{field}": getattr(network, field) for field in type(network).model_fields}
+    form.put(values)

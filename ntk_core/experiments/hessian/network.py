@@ -1,0 +1,207 @@
+"""One of the networks whose Hessians are compared, and those that people choose from; free of JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from ntk_core.errors import InvalidInput
+from ntk_core.networks.choices import (
+    ACTIVATIONS,
+    OUTPUTS,
+    PARAMETERIZATIONS,
+    check_second_derivative,
+    network_title,
+)
+from ntk_core.networks.spec import COMPOSED, ActivationName, ArchitectureSpec, OutputName
+from ntk_core.settings.fields import text_of
+from ntk_core.settings.part import CountsNeurons
+
+CONVOLUTIONAL = ("convnet", "mixed")
+
+
+class ComparedNetwork(ArchitectureSpec):
+    """A network whose width follows m: its layers, its output φ, and what it sees."""
+
+    relevant: ClassVar[dict[str, tuple[str, ...]]] = {**ArchitectureSpec.relevant, "narrow_width": CONVOLUTIONAL}
+
+    # As in every architecture, but for what stands first here: smooth, without biases, deep enough for a bottleneck.
+    depth: int = Field(2, ge=1, le=16, title="Hidden layers L", description="Number L of hidden layers.")
+    activation: ActivationName = Field(
+        "tanh", title="Activation σ", description="Nonlinearity σ of the hidden layers; it needs a second derivative."
+    )
+    use_bias: bool = Field(False, title="Biases b", description="Biases b in the hidden layers.")
+
+    output: OutputName = Field("linear", title="Output φ", description="Output nonlinearity φ.")
+    relative_width: float = Field(
+        1.0,
+        gt=0,
+        le=1,
+        title="Width of its wide layers, in m",
+        description="Neurons, or channels, of the wide layers as a share of m. A channel costs much more than a "
+        "neuron: 1/12 of them take about as long.",
+    )
+    narrow_width: Annotated[int, CountsNeurons()] = Field(
+        0,
+        ge=0,
+        le=10_000_000,
+        title="Width of the second layer",
+        description="Channels or neurons of the second hidden layer at every m: a bottleneck; 0: as wide as the rest.",
+    )
+    input: Literal["data", "one"] = Field(
+        "data",
+        title="Input",
+        description="The data; or the single scalar x = 1, on which some Hessians are known in closed form.",
+    )
+
+    @model_validator(mode="after")
+    def _has_a_hessian(self) -> Self:
+        field = "composition" if self.kind == COMPOSED else "activation"
+        for name in self.activations:
+            check_second_derivative(field, name, ACTIVATIONS)
+        check_second_derivative("output", self.output, OUTPUTS)
+        if self.narrow_width and self.uses("narrow_width") and self.depth < 2:
+            raise InvalidInput("narrow_width", self.narrow_width, "0 with a single hidden layer")
+        return self
+
+    def at(self, width: int) -> tuple[ArchitectureSpec, int]:
+        """(layers, neurons or channels of the wide ones) at width m."""
+        wide = max(1, round(self.relative_width * width))
+        if not (self.uses("narrow_width") and self.narrow_width):
+            return self, wide
+        first, _, *others = self.relative_widths or (1.0,) * self.depth
+        return self.model_copy(update={"relative_widths": (first, self.narrow_width / wide, *others)}), wide
+
+    @property
+    def bottleneck(self) -> tuple[str, int] | None:
+        """(setting, width) of its narrow layer; None where there is none."""
+        name = "bottleneck_width" if self.kind == "bottleneck" else "narrow_width"
+        return (name, getattr(self, name)) if self.uses(name) and getattr(self, name) else None
+
+    @property
+    def closed_form(self) -> str:
+        """``shallow`` or ``quadratic-bottleneck``, whose Hessians on x = 1 are known; else empty."""
+        plain = self.model_copy(update={"parameterization": "ntk"})
+        if plain == _QUADRATIC:
+            return "quadratic-bottleneck"
+        return "shallow" if plain == _SHALLOW.model_copy(update={"activation": self.activation}) else ""
+
+    @property
+    def has_bound(self) -> bool:
+        """Whether Theorem 3.1 is stated for it: fully connected, drawn as it is, linear output."""
+        drawn = self.output == "linear" and self.initial_output == "random"
+        return drawn and self.kind in ("fully-connected", "bottleneck")
+
+    @property
+    def family(self) -> str:
+        """Its kind, with its bottleneck; or the name of its closed form."""
+        narrow = self.bottleneck is not None and self.kind != "bottleneck"
+        return self.closed_form or (f"{self.kind}-bottleneck" if narrow else self.kind)
+
+    @property
+    def name(self) -> str:
+        """``resnet-swish-lecun``: its family, its output unless that is linear, its parameterization unless NTK."""
+        said = (self.family, self.output, self.parameterization)
+        return "-".join(each for each in said if each not in ("linear", "ntk"))
+
+    @property
+    def title(self) -> str:
+        """``CNN, bottleneck, swish output, LeCun``; what is usual is left out."""
+        if self.closed_form:
+            title = "shallow, diagonal" if self.closed_form == "shallow" else "quadratic bottleneck"
+        else:
+            title = network_title(self.family, self.output) + (", x = 1" if self.input == "one" else "")
+        if self.parameterization == "ntk":
+            return title
+        return f"{title}, {PARAMETERIZATIONS[self.parameterization].title.partition(' (')[0]}"
+
+    def with_shared(
+        self, *, layers: int | None = None, bottleneck_width: int | None = None, output: str = "", **settings: Any
+    ) -> ComparedNetwork:
+        """With what several networks share, as far as this one has it; nothing is checked.
+
+        Those with a closed form stay as they are.
+
+        Args:
+            layers: how many wide layers.
+            bottleneck_width: neurons or channels of the narrow layer.
+            output: φ of the networks with a nonlinear output; a linear one stays linear.
+        """
+        if self.closed_form:
+            return self
+        changed = {name: value for name, value in settings.items() if self.uses(name)}
+        if layers is not None and self.uses("depth"):
+            least = 2 if self.bottleneck or self.kind in ("resnet", "mixed") else 1
+            changed["depth"] = max(layers, least) + (self.bottleneck is not None)
+        if bottleneck_width is not None and self.bottleneck:
+            changed[self.bottleneck[0]] = bottleneck_width
+        if output and self.output != "linear":
+            changed["output"] = output
+        return self.model_copy(update=changed)
+
+
+def named(networks: Iterable[ComparedNetwork]) -> dict[str, ComparedNetwork]:
+    """Name → network; the second of two of one name is ``resnet-2``."""
+    found: dict[str, ComparedNetwork] = {}
+    for network in networks:
+        number = 1 + sum(other.name == network.name for other in found.values())
+        found[network.name if number == 1 else f"{network.name}-{number}"] = network
+    return found
+
+
+def titles(networks: Mapping[str, ComparedNetwork]) -> dict[str, str]:
+    """Name → title; networks of one title are told apart by the settings in which they differ."""
+    found = {}
+    for name, network in networks.items():
+        alike = [other for other in networks.values() if other.title == network.title]
+        said = [
+            f"{info.title} = {text_of(getattr(network, field))}"
+            for field, info in type(network).model_fields.items()
+            if network.uses(field) and any(getattr(other, field) != getattr(network, field) for other in alike)
+        ]
+        found[name] = ", ".join([network.title, *said])
+    return found
+
+
+_SHALLOW = ComparedNetwork(depth=1, trained="first", output_weights="signs", input="one")
+_QUADRATIC = ComparedNetwork(
+    kind="bottleneck",
+    depth=3,
+    activation="quadratic",
+    bottleneck_activation="identity",
+    bottleneck_width=1,
+    input="one",
+)
+# With a channel for every 12 neurons a convolution takes about as long as a dense layer.
+_CHANNELS = {"relative_width": 1 / 12}
+TEMPLATES = named(
+    (
+        ComparedNetwork(),
+        ComparedNetwork(output="swish"),
+        ComparedNetwork(kind="bottleneck", depth=3, bottleneck_width=1),
+        ComparedNetwork(kind="resnet"),
+        ComparedNetwork(kind="resnet", output="swish"),
+        ComparedNetwork(kind="densenet"),
+        ComparedNetwork(kind="convnet", **_CHANNELS),
+        ComparedNetwork(kind="convnet", output="swish", **_CHANNELS),
+        ComparedNetwork(kind="convnet", depth=3, narrow_width=1, **_CHANNELS),
+        ComparedNetwork(kind="mixed", **_CHANNELS),
+        ComparedNetwork(kind="mixed", output="swish", **_CHANNELS),
+        ComparedNetwork(kind="mixed", depth=3, narrow_width=1, **_CHANNELS),
+        _SHALLOW,
+        _QUADRATIC,
+        ComparedNetwork(kind=COMPOSED),
+        ComparedNetwork(kind=COMPOSED, output="swish"),
+        ComparedNetwork(parameterization="standard"),
+        ComparedNetwork(parameterization="lecun"),
+    )
+)
+"""The networks that people choose from, by name: two wide hidden layers, tanh, swish where φ is nonlinear."""
+
+
+def templates(*names: str, **shared: Any) -> tuple[ComparedNetwork, ...]:
+    """Some of :data:`TEMPLATES`, with settings that all of them share."""
+    changed = (TEMPLATES[name].with_shared(**shared) for name in names)
+    return tuple(ComparedNetwork.model_validate(network.model_dump()) for network in changed)
