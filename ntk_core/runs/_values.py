@@ -6,7 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -24,6 +24,23 @@ class Value(BaseModel):
     """Base of everything that is stored or sent: frozen, JSON with NaN and infinities as strings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+    @classmethod
+    def read_off(cls, *sources: object, **given: Any) -> Self:
+        """The value whose fields are ``given``, or else the attributes of that name of the first source that has one.
+
+        Arrays become tuples, in full precision; a field that no source has keeps its default.
+        """
+        for name in cls.model_fields:
+            for source in sources:
+                if name not in given and hasattr(source, name):
+                    found = getattr(source, name)
+                    given[name] = _nested(found.tolist()) if hasattr(found, "tolist") else found
+        return cls(**given)
+
+
+def _nested(entries: Any) -> Any:
+    return tuple(map(_nested, entries)) if isinstance(entries, list) else entries
 
 
 class Mean(Value):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -24,6 +25,10 @@ def _count(given: Any) -> Any:
     except ValueError:
         return given
     return int(number) if number is not None and number.is_integer() else given
+
+
+Once = AfterValidator(lambda names: tuple(dict.fromkeys(names)))  # of a list: what is chosen twice counts once
+Ascending = AfterValidator(lambda numbers: tuple(sorted(set(numbers))))
 
 
 class CountsNeurons:

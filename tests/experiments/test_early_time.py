@@ -65,7 +65,7 @@ def test_network_and_linear_models_start_at_zero_and_losses_are_those_of_the_par
             assert each.linear.test_loss[0] == each.naive.test_loss[0] == each.network.test_loss[0]
             for curve in (each.network, each.linear, each.naive):
                 both = np.add(curve.span_loss, curve.complement_loss)
-                np.testing.assert_allclose(both, curve.test_loss, rtol=1e-3, atol=1e-6)  # five digits are kept
+                np.testing.assert_allclose(both, curve.test_loss, rtol=1e-9)
             assert each.naive != each.linear
             assert min(each.linear.train_loss) > 0.99 * each.optimal_train_loss
 

@@ -111,16 +111,12 @@ LIMITS: list[Any] = [
     (FullyConnected(depth=2, activation="softplus", gain=1.3), X),
     (ResNet(depth=3, activation="softplus"), X),
     (ConvNet(depth=2, activation="erf", use_bias=True), IMAGES),
-    *(
-        pytest.param(*slow, marks=pytest.mark.slow)
-        for slow in (
-            (ResNet(depth=3, activation="relu", skip_every=2, use_bias=True), X),
-            (ConvNet(depth=1, activation="relu", readout="global-average"), IMAGES),
-            (MixedNet(depth=2, activation="relu", pool_size=2, padding="zero"), IMAGES),
-            (Mirrored(FullyConnected(depth=2, activation="erf")), X),
-        )
-    ),
+    (ResNet(depth=3, activation="relu", skip_every=2, use_bias=True), X),
+    (ConvNet(depth=1, activation="relu", readout="global-average"), IMAGES),
+    (MixedNet(depth=2, activation="relu", pool_size=2, padding="zero"), IMAGES),
+    (Mirrored(FullyConnected(depth=2, activation="erf")), X),
 ]
+IN_TIERS = [*LIMITS[:4], *(pytest.param(*each, marks=pytest.mark.slow) for each in LIMITS[4:])]
 WIDTHS, NUM_SEEDS = (32, 512), 24
 
 
@@ -128,7 +124,7 @@ def _with_width(net, width):
     return Mirrored(replace(net.net, width=width)) if isinstance(net, Mirrored) else replace(net, width=width)
 
 
-@pytest.mark.parametrize(("net", "x"), LIMITS, ids=lambda value: getattr(value, "activation", ""))
+@pytest.mark.parametrize(("net", "x"), IN_TIERS, ids=lambda value: getattr(value, "activation", ""))
 def test_empirical_kernels_approach_the_limit_like_one_over_the_root_of_the_width(net, x, x64):
     limit = np.asarray(infinite_width_ntk(net, x))
     logs, errors = [], []

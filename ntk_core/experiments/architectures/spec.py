@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.data.spec import DatasetSpec
@@ -13,7 +13,7 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, has_infini
 from ntk_core.networks.sizes import LayerSize, layer_sizes
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import SweepSpec
-from ntk_core.settings.part import Width
+from ntk_core.settings.part import Once, Width
 
 LETTERS = "ABCD"  # names of the networks
 # A kernel has n² entries and is kept at every width: beyond this it is not kept, and no heatmap is drawn.
@@ -38,16 +38,8 @@ class ArchitecturesSpec(SweepSpec):
         json_schema_extra={"each": "Network"},
     )
     dataset: DatasetSpec = DatasetSpec(name="digits", classes=(0, 1, 2), standardize="standard")
-    widths: tuple[Width, ...] = Field(
-        (30, 100, 300),
-        min_length=1,
-        max_length=24,
-        title="Widths m",
-        description="Widths m of the hidden layers, one network each.",
-    )
-    outputs: tuple[OutputName, ...] = Field(
-        ("linear",), min_length=1, max_length=4, title="Outputs φ", description="Output nonlinearities φ to compare."
-    )
+    widths: tuple[Width, ...] = SweepSpec.field("widths", (30, 100, 300))
+    outputs: Annotated[tuple[OutputName, ...], Once] = KernelChangeSpec.field("outputs", ("linear",))
     training: TrainingSpec = TrainingSpec(loss_threshold=0.03)
     infinite_width: bool = Field(
         True,
@@ -63,11 +55,6 @@ class ArchitecturesSpec(SweepSpec):
             for index, architecture in enumerate(self.architectures):
                 architecture.check_inputs(shapes.input_shape, f"architectures.{index}", widths=self.widths)
         return self
-
-    @field_validator("outputs")
-    @classmethod
-    def _once(cls, outputs: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(outputs))
 
     @property
     def networks(self) -> dict[str, ArchitectureSpec]:

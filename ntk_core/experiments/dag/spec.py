@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, field_validator, model_validator
+from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, model_validator
 
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
@@ -12,7 +12,7 @@ from ntk_core.networks.choices import ACTIVATIONS
 from ntk_core.networks.graphs import EXAMPLE_TITLES, Graph, dense_graph, example_graphs, graph_data, parse_graph
 from ntk_core.networks.spec import ActivationName, OutputName
 from ntk_core.runs import SweepSpec
-from ntk_core.settings.part import Width
+from ntk_core.settings.part import Once, Width
 
 if TYPE_CHECKING:
     ExampleName = str
@@ -44,13 +44,13 @@ class DAGSpec(SweepSpec):
     graph: GraphField = Field(
         dense_graph(3, 0.5), title="Graph", description="Groups of neurons and the edges between them."
     )
-    compared: tuple[ExampleName, ...] = Field(
+    compared: Annotated[tuple[ExampleName, ...], Once] = Field(
         (), max_length=3, title="Compared with", description="Graphs of the gallery to draw beside yours."
     )
     activation: ActivationName = Field(
         "tanh", title="Activation σ", description="Nonlinearity σ of the groups that state none."
     )
-    outputs: tuple[OutputName, ...] = Field(
+    outputs: Annotated[tuple[OutputName, ...], Once] = Field(
         ("linear",), min_length=1, max_length=3, title="Outputs φ", description="Output nonlinearities φ to compare."
     )
     use_bias: bool = Field(False, title="Biases b", description="Biases b in the hidden groups.")
@@ -76,11 +76,6 @@ class DAGSpec(SweepSpec):
         title="Radius R for λ_min",
         description="Look for the smallest λ_min of the kernel within distance R of w₀; 0 to leave it out.",
     )
-
-    @field_validator("outputs", "compared")
-    @classmethod
-    def _once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(names))
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:

@@ -84,41 +84,32 @@ def _of_history(output: str, method: str, seed: int, history: TrainingHistory, *
     assert isinstance(linearized, Path)
     assert history.difference is not None
     infinite = None if history.infinite is None else _path(history.infinite, keep_outputs)
-    return DynamicsRun(
+    return DynamicsRun.read_off(
+        kernel,
+        history,
         output=output,
         method=method,
         seed=seed,
-        learning_rate=history.learning_rate,
-        stable_rate=history.stable_rate,
-        steps=tuple(int(step) for step in history.steps),
         network=_path(history.network, keep_outputs),
         linearized=_path(linearized, keep_outputs),
         infinite=infinite,
-        largest_distance=tuple(history.network.largest_distance),
-        change=tuple(kernel.change),
-        smallest=tuple(kernel.smallest),
-        largest=tuple(kernel.largest),
-        layer_change={name: tuple(values) for name, values in kernel.layer_change.items()},
-        difference=tuple(history.difference.relative),
-        test_difference=tuple(history.test_difference.relative if history.test_difference else ()),
+        largest_distance=_row(history.network.largest_distance),
+        layer_change={name: _row(values) for name, values in kernel.layer_change.items()},
+        difference=_row(history.difference.relative),
+        test_difference=_row(history.test_difference.relative) if history.test_difference else (),
     )
 
 
 def _path(path: Path, keep_outputs: bool) -> ModelPath:
     assert path.outcome != "finished"  # there is always a threshold here
-    has_classes = bool(np.isfinite(path.accuracy[0]))
-    return ModelPath(
-        outcome=path.outcome,
-        last_finite_step=path.last_finite_step,
-        loss=tuple(path.loss),
-        test_loss=tuple(path.test_loss),
-        accuracy=tuple(path.accuracy) if has_classes else (),
-        test_accuracy=tuple(path.test_accuracy) if has_classes else (),
-        distance=tuple(path.distance),
-        outputs=tuple(map(_rows, path.outputs)) if keep_outputs else (),
-        test_outputs=tuple(map(_rows, path.test_outputs)) if keep_outputs else (),
-    )
+    left_out = [] if np.isfinite(path.accuracy[0]) else ["accuracy", "test_accuracy"]
+    left_out += [] if keep_outputs else ["outputs", "test_outputs"]
+    return ModelPath.read_off(path, **dict.fromkeys(left_out, ()))
+
+
+def _row(values: np.ndarray) -> tuple[float, ...]:
+    return tuple(values.tolist())
 
 
 def _rows(matrix: np.ndarray) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(row) for row in matrix)
+    return tuple(map(_row, matrix))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from ntk_core.data import DatasetShapes
 from ntk_core.dynamics.choices import LOSSES, METHODS
@@ -13,7 +13,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import INFINITE_WIDTH_KINDS, has_infinite_width
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import SweepSpec
-from ntk_core.settings.part import Width
+from ntk_core.settings.part import Once, Width
 
 if TYPE_CHECKING:  # as in ntk_core.networks.spec
     LossName = str
@@ -36,7 +36,7 @@ class DynamicsSpec(SweepSpec):
     architecture: ArchitectureSpec = ArchitectureSpec()
     widths: tuple[Width, ...] = SweepSpec.field("widths", (30, 300, 3000))
     num_seeds: int = SweepSpec.field("num_seeds", 3)
-    outputs: tuple[OutputName, ...] = Field(
+    outputs: Annotated[tuple[OutputName, ...], Once] = Field(
         ("linear", "swish"),
         min_length=1,
         max_length=4,
@@ -44,7 +44,7 @@ class DynamicsSpec(SweepSpec):
         description="Output nonlinearities φ to compare, each with a network and a linear model of its own.",
     )
     loss: LossName = Field("square", title="Loss", description="What is minimized, for every output.")
-    methods: tuple[MethodName, ...] = Field(
+    methods: Annotated[tuple[MethodName, ...], Once] = Field(
         ("gradient-descent",),
         min_length=1,
         max_length=len(METHODS),
@@ -109,8 +109,3 @@ class DynamicsSpec(SweepSpec):
     def is_curve(self) -> bool:
         """Whether the network is a curve: one input, one output."""
         return self.dataset.name == "sine"
-
-    @field_validator("outputs", "methods")
-    @classmethod
-    def _once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(names))

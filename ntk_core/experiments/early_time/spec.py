@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from ntk_core.data import OPTIONS, dataset_options
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.spec import ActivationName
 from ntk_core.runs import ExperimentSpec
-from ntk_core.settings.part import CountsNeurons, SpecPart, Width
+from ntk_core.settings.part import Ascending, CountsNeurons, Once, SpecPart, Width
 
 SYNTHETIC = ("gaussian", "rademacher", "uniform")
 IMAGES = ("cifar2", "mnist", "fashion-mnist")
@@ -109,7 +109,7 @@ class EarlyNetworkSpec(SpecPart):
         description="Convolutions have circular padding and a flat readout; in one dimension there is one of them.",
     )
     depth: int = Field(1, ge=1, le=8, title="Hidden layers L", description="Number L of hidden layers.")
-    activations: tuple[ActivationName, ...] = Field(
+    activations: Annotated[tuple[ActivationName, ...], Once] = Field(
         ("erf",), min_length=1, max_length=5, title="Activations φ", description="Nonlinearities φ to compare."
     )
     start: Literal["symmetric", "subtracted"] = Field(
@@ -125,11 +125,6 @@ class EarlyNetworkSpec(SpecPart):
         title="Filter exponent",
         description="The filter has d to this power entries; Prop. 4.1 needs more than ½.",
     )
-
-    @field_validator("activations")
-    @classmethod
-    def _once(cls, activations: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(activations))
 
     @property
     def num_hidden(self) -> int:
@@ -200,7 +195,7 @@ class EarlyTimeSpec(ExperimentSpec):
     swept: Literal["width", "input_dim"] = Field(
         "width", title="Swept", description="What the values are: widths m, or dimensions d of the inputs."
     )
-    values: tuple[Width, ...] = Field(
+    values: Annotated[tuple[Width, ...], Ascending] = Field(
         (256,), min_length=1, max_length=16, title="Values", description="Widths m (channels), or dimensions d."
     )
     width: Width = Field(256, title="Width m", description="Width m at the smallest dimension.")
@@ -223,11 +218,6 @@ class EarlyTimeSpec(ExperimentSpec):
     infinite_width: bool = Field(
         False, title="Infinite-width kernel", description="Compare the infinite-width kernel, not that at w₀."
     )
-
-    @field_validator("values")
-    @classmethod
-    def _ascending(cls, values: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(sorted(set(values)))
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import SweepSpec
-from ntk_core.settings.part import Width
+from ntk_core.settings.part import Once, Width
 
 INFINITE_WIDTH_KINDS = ("fully-connected", "resnet", "convnet", "mixed")
 
@@ -34,7 +34,7 @@ class KernelChangeSpec(SweepSpec):
     hidden_width: Width = Field(
         1000, title="Width m of the other layers", description="Width m of the layers around a swept bottleneck."
     )
-    outputs: tuple[OutputName, ...] = Field(
+    outputs: Annotated[tuple[OutputName, ...], Once] = Field(
         ("linear", "softmax", "swish"),
         min_length=1,
         max_length=4,
@@ -73,11 +73,6 @@ class KernelChangeSpec(SweepSpec):
         if self.swept == "width":
             return self.architecture, value
         return self.architecture.model_copy(update={"bottleneck_width": value}), self.hidden_width
-
-    @field_validator("outputs")
-    @classmethod
-    def _once(cls, outputs: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(outputs))
 
 
 def has_infinite_width(architecture: ArchitectureSpec) -> bool:

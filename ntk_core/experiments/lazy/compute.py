@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator
 from dataclasses import dataclass
 
@@ -18,7 +17,7 @@ from ntk_core.hessians import hessian_norms
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import Mirrored, Network, NetworkParams, Scaled, Subtracted
 from ntk_core.networks.build import build_network
-from ntk_core.runs import Progress, by_steps, in_turn
+from ntk_core.runs import Progress, by_steps, finite_sup, in_turn
 
 INPUTS_OF_A_CLASS = 2  # or of a number to be learned, at which κ is measured; our choice
 _STARTS = {"random": lambda net: net, "symmetric": Mirrored, "subtracted": Subtracted}
@@ -32,7 +31,7 @@ class Laziness:
     residual: float
     hessian: float
     squared_gradient: float
-    converged: bool
+    hessian_converged: bool
 
 
 def compute(spec: LazySpec, data: Dataset, key: str) -> Generator[Progress, None, LazyPoint]:
@@ -95,23 +94,19 @@ def _of_history(output: str, start: str, seed: int, found: Laziness, history: Tr
     kernel, path = history.kernel, history.network
     assert kernel is not None
     assert path.outcome != "finished"  # there is always a threshold here
-    return LazyRun(
+    return LazyRun.read_off(
+        found,
+        kernel,
+        history,
         output=output,
         start=start,
         seed=seed,
-        learning_rate=history.learning_rate,
         outcome=path.outcome,
         last_finite_step=path.last_finite_step,
         num_steps=int(history.steps[-1]),
-        kappa=found.kappa,
-        residual=found.residual,
-        hessian=found.hessian,
-        squared_gradient=found.squared_gradient,
-        hessian_converged=found.converged,
         first_loss=float(path.loss[0]),
         last_loss=float(path.loss[-1]),
-        sup_change=kernel.sup_change,
-        pre_output_change=max(filter(math.isfinite, kernel.pre_output_change), default=math.nan),
+        pre_output_change=finite_sup(kernel.pre_output_change.tolist()),
         distance=float(path.distance[-1]),
         largest_distance=float(path.largest_distance[-1]),
     )

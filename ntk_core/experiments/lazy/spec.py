@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.spec import TrainingSpec
@@ -12,7 +12,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import SweepSpec
-from ntk_core.settings.part import Width
+from ntk_core.settings.part import Ascending, Once, Width
 
 StartName = Literal["random", "subtracted", "symmetric"]
 
@@ -34,7 +34,7 @@ class LazySpec(SweepSpec):
     widths: tuple[Width, ...] = SweepSpec.field(
         "widths", (100, 1000, 10_000), "Widths m of the hidden layers, each at scale α = 1."
     )
-    scales: tuple[Annotated[float, Field(ge=1e-3, le=1e4)], ...] = Field(
+    scales: Annotated[tuple[Annotated[float, Field(ge=1e-3, le=1e4)], ...], Ascending] = Field(
         (1.0, 5.0, 25.0),
         min_length=1,
         max_length=12,
@@ -42,14 +42,14 @@ class LazySpec(SweepSpec):
         description="Factors α in front of f, each at the smallest width.",
     )
     num_seeds: int = SweepSpec.field("num_seeds", 3, "Independent initializations w₀ for each pair.")
-    starts: tuple[StartName, ...] = Field(
+    starts: Annotated[tuple[StartName, ...], Once] = Field(
         ("random", "subtracted"),
         min_length=1,
         max_length=3,
         title="Outputs at w₀",
         description="random f(w₀); 0 by subtraction, f − f(w₀); or 0 by two mirrored copies.",
     )
-    outputs: tuple[OutputName, ...] = Field(
+    outputs: Annotated[tuple[OutputName, ...], Once] = Field(
         ("linear", "swish"),
         min_length=1,
         max_length=4,
@@ -78,16 +78,6 @@ class LazySpec(SweepSpec):
         if rough:
             raise InvalidInput("outputs", rough[0], "smooth outputs, since κ needs their second derivative")
         return self
-
-    @field_validator("scales")
-    @classmethod
-    def _ascending_scales(cls, scales: tuple[float, ...]) -> tuple[float, ...]:
-        return tuple(sorted(set(scales)))
-
-    @field_validator("starts", "outputs")
-    @classmethod
-    def _once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(names))
 
     def point_keys(self) -> tuple[str, ...]:
         """``width=100,scale=10``: the smallest width at every scale, then the other widths at scale 1."""

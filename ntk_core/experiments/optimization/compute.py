@@ -51,19 +51,6 @@ def _of_history(output: str, rate: float, seed: int, history: TrainingHistory) -
     assert isinstance(kernel, KernelPath)
     assert history.stable_rate is not None  # gradient descent has one
     assert path.outcome != "finished"  # there is always a threshold here
-    return OptimizationRun(
-        output=output,
-        rate=rate,
-        seed=seed,
-        learning_rate=history.learning_rate,
-        stable_rate=history.stable_rate,
-        outcome=path.outcome,
-        last_finite_step=path.last_finite_step,
-        steps=tuple(int(step) for step in history.steps),
-        loss=tuple(path.loss),
-        change=tuple(kernel.change),
-        smallest=tuple(kernel.smallest),
-        largest=tuple(kernel.largest),
-        pre_output_smallest=tuple(kernel.pre_output_smallest),
-        pl_ratio=tuple(path.pl_ratio),
+    return OptimizationRun.read_off(
+        path, kernel, history, output=output, rate=rate, seed=seed, steps=tuple(history.steps.tolist())
     )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import SweepSpec
-from ntk_core.settings.part import Width
+from ntk_core.settings.part import Ascending, Once, Width
 
 MAX_KERNEL_ROWS = 900  # n·C of a kernel whose spectrum is taken at every record
 
@@ -31,14 +31,14 @@ class OptimizationSpec(SweepSpec):
     architecture: ArchitectureSpec = ArchitectureSpec(activation="tanh")
     widths: tuple[Width, ...] = SweepSpec.field("widths", (100, 1000, 10_000))
     num_seeds: int = SweepSpec.field("num_seeds", 2)
-    outputs: tuple[OutputName, ...] = Field(
+    outputs: Annotated[tuple[OutputName, ...], Once] = Field(
         ("leaky_softplus", "swish", "softmax"),
         min_length=1,
         max_length=4,
         title="Outputs φ",
         description="Output nonlinearities φ to compare, each trained with the square loss of φ(f).",
     )
-    rates: tuple[Annotated[float, Field(gt=0, le=1e6)], ...] = Field(
+    rates: Annotated[tuple[Annotated[float, Field(gt=0, le=1e6)], ...], Ascending] = Field(
         (2.0, 20.0, 60.0),
         min_length=1,
         max_length=6,
@@ -59,13 +59,3 @@ class OptimizationSpec(SweepSpec):
                 "dataset.num_samples", shapes.num_samples, f"at most {most}: all n·C eigenvalues are taken"
             )
         return self
-
-    @field_validator("outputs")
-    @classmethod
-    def _once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(names))
-
-    @field_validator("rates")
-    @classmethod
-    def _ascending_rates(cls, rates: tuple[float, ...]) -> tuple[float, ...]:
-        return tuple(sorted(set(rates)))

@@ -107,7 +107,7 @@ def test_random_graphs_are_refused_exactly_where_they_are_impossible_and_by_a_na
     assert 100 < refused < 400
 
 
-@pytest.mark.parametrize("chosen", [pytest.param(slice(0, None, 5), id="some"), *ALL])
+@pytest.mark.parametrize("chosen", [pytest.param(slice(0, None, 12), id="some"), *ALL])
 def test_random_graphs_have_the_outputs_and_kernels_of_their_neurons(graphs, chosen, x64):
     checked = 0
     with jax.disable_jit():  # compiling five hundred different programs would take half an hour
@@ -125,7 +125,7 @@ def test_random_graphs_have_the_outputs_and_kernels_of_their_neurons(graphs, cho
             judged = degrees[first:] or degrees
             assert net.in_degree_range(params) == (min(judged), max(judged))
             checked += 1
-    assert checked >= 20
+    assert checked >= 10
 
 
 @pytest.mark.parametrize("chosen", [pytest.param(FEW, id="few"), *ALL])

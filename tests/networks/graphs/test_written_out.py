@@ -26,7 +26,12 @@ PAIRS = {
 }
 
 
-@pytest.mark.parametrize("name", PAIRS)
+QUICK = ("densenet", "resnet every two")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in PAIRS]
+)
 def test_a_graph_written_out_is_the_architecture_of_the_same_shape(name, x64):
     net, graph, shape = PAIRS[name]
     dag = of(graph, output=net.output, use_bias=net.use_bias)
