@@ -153,12 +153,13 @@ def random_params(case: Case, seed: int = 0) -> NetworkParams:
     """Parameters of all layers of a case."""
     rng = np.random.default_rng(seed)
     shapes = case.net.layer_input_shapes(case.input_shape)
-    return {name: random_layer(case.net.layers[name], shape, rng) for name, shape in shapes.items()}
+    drawn = {name: random_layer(case.net.layers[name], shape, rng) for name, shape in shapes.items()}
+    return jax.tree.map(jnp.asarray, drawn)
 
 
-def inputs(case: Case, num_rows: int, seed: int = 1) -> np.ndarray:
+def inputs(case: Case, num_rows: int, seed: int = 1) -> jax.Array:
     """Normal inputs, (num_rows, *input_shape)."""
-    return np.random.default_rng(seed).standard_normal((num_rows, *case.input_shape)).astype(jnp.result_type(float))
+    return jnp.asarray(np.random.default_rng(seed).standard_normal((num_rows, *case.input_shape)), float)
 
 
 # Compiling takes most of the tests' time, and none of them is about speed.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping, Sequence
 
 from ntk_core.fits import PowerLaw
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+DIGITS = 5  # of the numbers in tables, as many as people compare
 PLAIN_EXPONENTS = range(-4, 6)  # of numbers that are written without a power of ten
 
 
@@ -54,6 +56,14 @@ def width_label(width: float) -> str:
     if rest:
         return f"{int(width):,}"
     return power_of_ten(exponent) if mantissa == 1 else f"{mantissa}·{power_of_ten(exponent)}"
+
+
+def readable(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
+    """The rows of a table with numbers of five significant digits; what is exported has all of them."""
+    return [
+        {name: float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value for name, value in row.items()}
+        for row in rows
+    ]
 
 
 def plain_symbols(text: str) -> str:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dashboard.charts.numbers import signed as signed  # for pages that look for numbers here
-from dashboard.charts.numbers import width_label as width_label
 from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dag.spec import DRAWN
 from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import plotly.graph_objects as go
 
 from dashboard.charts.axes import add_guide, drawn_values, finish, log_ticks
 from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import beginning, exponent_words, number, plain_symbols, signed, width_label
-from dashboard.charts.style import SEED_OPACITY, Style
+from dashboard.charts.style import FIGURE_HEIGHT, SEED_OPACITY, Style
 from ntk_core.fits import PowerLaw, fit_power_law
 from ntk_core.runs import OUTCOME_WORDS, Mean, mean
 
 FRACTIONS = {-0.5: "−1/2", -1.0: "−1"}
 # So that a flat line looks flat, the vertical axis is at least this long.
 LEAST_DECADES = 1.5
-NO_STYLE = Style("#000000", "solid", "circle", "")
+LEGEND_ROW = 23  # pixels; an entry may need a row of its own, which is not to be taken from the plot
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,11 @@ class Dot:
     def counts(self) -> bool:
         """Whether it is part of means and exponents."""
         return not self.why and math.isfinite(self.value)
+
+
+def fitted(dots: Sequence[Dot]) -> PowerLaw | None:
+    """The power law through every run that counts."""
+    return fit_power_law([dot.place for dot in dots], [dot.value for dot in dots], usable=[dot.counts for dot in dots])
 
 
 @dataclass(frozen=True)
@@ -94,11 +99,7 @@ class Line:
     @functools.cached_property
     def law(self) -> PowerLaw | None:
         """The power law through every run that counts."""
-        return fit_power_law(
-            [dot.place for dot in self.dots],
-            [dot.value for dot in self.dots],
-            usable=[dot.counts for dot in self.dots],
-        )
+        return fitted(self.dots)
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,7 @@ def sweep(
         line = min(falling, key=lambda line: math.inf if line.law is None else line.law.exponent)
         add_slopes(figure, line.means[0], shown[-1], slopes, axis.letter)
     _finish(figure, shown, axis, title, is_log=is_log)
+    figure.update_layout(height=FIGURE_HEIGHT + LEGEND_ROW * max(0, len(lines) - 3))
     table = mean_rows(lines, axis, symbol, of) if rows is None else rows
     words = takeaway(lines, axis, title)
     below = [*([words] if is_said else []), *caption, *left_out(lines, axis)]
@@ -236,7 +238,7 @@ def add_line(figure: go.Figure, line: Line, axis: Axis, symbol: str, *, is_log: 
                 "color": style.color,
                 "size": 7,
                 "opacity": [0.9 if dot.why else SEED_OPACITY for dot in dots],
-                "symbol": [style.symbol + "-open" * bool(dot.why) for dot in dots],
+                "symbol": [f"{style.symbol.removesuffix('-open')}-open" if dot.why else style.symbol for dot in dots],
             },
             customdata=[[dot.seed, dot.note or dot.why] for dot in dots],
             hovertemplate=f"{style.title}, seed %{{customdata[0]}}<br>{axis.word} = %{{x:,}}<br>{symbol} = %{{y:.3g}}"
@@ -278,7 +280,7 @@ def add_slopes(
         add_guide(figure, [first, last], ends, f"{letter}<sup>{FRACTIONS[slope]}</sup>", f"slope {signed(slope, 1)}")
 
 
-def _finish(figure: go.Figure, shown: Sequence[float], axis: Axis, title: str, *, is_log: bool) -> go.Figure:
+def _finish(figure: go.Figure, shown: Sequence[float], axis: Axis, title: str, *, is_log: bool) -> None:
     """Ticks at the values that are swept, and a vertical axis long enough for a flat line to look flat."""
     ticks = _spaced(shown)
     labels = [width_label(value) for value in ticks]
@@ -293,7 +295,7 @@ def _finish(figure: go.Figure, shown: Sequence[float], axis: Axis, title: str, *
         figure.update_yaxes(**log_ticks(values, 100), range=[low - spare, high + spare])
     else:
         figure.update_yaxes(type="log")
-    return finish(figure)
+    finish(figure)
 
 
 def mean_rows(lines: Sequence[Line], axis: Axis, symbol: str, of: str) -> list[dict[str, object]]:
@@ -348,96 +350,3 @@ def trained_dot(at: float, value: float, run: Any, note: str = "", *, converged_
     words = OUTCOME_WORDS[run.outcome]
     why = words if converged_only and run.outcome != "converged" else ""
     return Dot(at, value, run.seed, why, f"{note}<br>{words}" if note else words)
-
-
-# Below, what is left of an older way to say what is drawn: by a measure of the runs of points.
-
-
-def _change_note(run: Any) -> str:
-    return f"η = {number(run.learning_rate, 3)}<br>{OUTCOME_WORDS[run.outcome]}"
-
-
-@dataclass(frozen=True)
-class Measure:
-    """One number per run, drawn against width.
-
-    Attributes:
-        name: for keys and files.
-        of: the number; NaN where a run has none.
-        converged_only: whether runs that did not converge are left out of means and exponents.
-        note: what the hover of a run says beside the number.
-        converged: whether a run converged.
-    """
-
-    name: str
-    symbol: str
-    of: Callable[[Any], float]
-    converged_only: bool = True
-    note: Callable[[Any], str] = _change_note
-    converged: Callable[[Any], bool] = lambda run: run.outcome == "converged"
-
-
-class SweepPoint(Protocol):
-    """A point of one width, and its runs of one output (or of one line of another kind)."""
-
-    @property
-    def width(self) -> int: ...
-
-    def of(self, output: str) -> Sequence[Any]: ...
-
-
-CHANGE = Measure("change", "ΔK", lambda run: run.sup_change)
-
-
-def line_of(
-    points: Sequence[SweepPoint], output: str, measure: Measure = CHANGE, style: Style = NO_STYLE, group: str = ""
-) -> Line:
-    """A measure of the runs of one output."""
-    dots = [
-        Dot(point.width, measure.of(run), run.seed, "" if counts else "did not converge", measure.note(run))
-        for point in points
-        for run in point.of(output)
-        for counts in [measure.converged(run) or not measure.converged_only]
-    ]
-    return Line(style, dots, group=group)
-
-
-def mean_change(point: SweepPoint, output: str, measure: Measure = CHANGE) -> Mean:
-    """Mean over the seeds of ΔK = sup over t of ΔK(t), of the converged runs only, or of another measure."""
-    return mean([dot.value for dot in line_of([point], output, measure).dots if dot.counts])
-
-
-def fitted(points: Sequence[SweepPoint], output: str, measure: Measure = CHANGE) -> PowerLaw | None:
-    """The power law ΔK ∝ m^exponent through every run of this output that counts."""
-    return line_of(points, output, measure).law
-
-
-def mean_line(points: Sequence[SweepPoint], output: str, measure: Measure = CHANGE) -> list[tuple[int, Mean]]:
-    """(width, mean) of every point with runs that count."""
-    return [(round(width), average) for width, average in line_of(points, output, measure).means]
-
-
-def add_sweep(
-    figure: go.Figure,
-    points: Sequence[SweepPoint],
-    output: str,
-    style: Style,
-    measure: Measure = CHANGE,
-    group: str = "",
-) -> None:
-    """Seeds, mean, band and fitted exponent of one output, in this style."""
-    add_line(figure, line_of(points, output, measure, style, group or output), Axis(""), measure.symbol)
-
-
-def add_guides(
-    figure: go.Figure, line: Sequence[tuple[int, Mean]], last: int, slopes: Sequence[float] = (-0.5, -1.0)
-) -> None:
-    """Dashed lines of these slopes from the first mean of a line to the width ``last``."""
-    add_slopes(figure, line[0], last, slopes)
-
-
-def finish_sweep(
-    figure: go.Figure, widths: Sequence[int], x_title: str, y_title: str, values: Sequence[float] = ()
-) -> go.Figure:
-    """Log–log axes with ticks at the widths."""
-    return _finish(figure, widths, Axis(x_title), y_title, is_log=True)

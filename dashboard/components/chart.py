@@ -12,8 +12,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard.charts.chart import Chart
-from dashboard.charts.numbers import width_label
-from dashboard.charts.readable import readable
+from dashboard.charts.numbers import readable, width_label
 from dashboard.charts.style import CHART_CONFIG, output_title
 from dashboard.components.explain import explain, page_answers
 from dashboard.words.sentences import typeset
@@ -64,14 +63,6 @@ def show_in_pairs(page: str, charts: Sequence[Chart], *, with_answers: bool = Tr
                 show_chart(page, each)
         if first == 0 and with_answers:
             page_answers(page)
-
-
-def chart(
-    figure: go.Figure, key: str, alt: str, rows: Sequence[dict[str, object]], caption: Sequence[str] = ()
-) -> None:
-    """The parts of a chart, for pages that do not yet put them together."""
-    page, _, name = key.partition(".")
-    show_chart(page, Chart(figure, alt, rows, caption, name))
 
 
 @dataclass(frozen=True)

@@ -177,11 +177,6 @@ class ArchitectureSpec(SpecPart):
         return self.written_out.functions()
 
     @property
-    def num_convolutions(self) -> int:
-        """How many of the hidden layers are convolutions."""
-        return sum(block.kind == "convolution" for block in self.written_out.trained())
-
-    @property
     def has_infinite_width(self) -> bool:
         """Whether the kernel of infinite width is known."""
         return self.record.has_infinite_width and self.parameterization == "ntk"

@@ -20,7 +20,7 @@ from ntk_core.runs._estimate import (
     setting_of,
 )
 from ntk_core.runs._parse import MAX_JSON_BYTES, canonical_json, digest, parse_spec
-from ntk_core.runs._preset import Preset
+from ntk_core.runs._preset import Preset, presets_beside
 from ntk_core.runs._progress import by_steps, in_turn
 from ntk_core.runs._run import Points, run
 from ntk_core.runs._spec import SCHEMA_VERSION, UPLOAD, ExperimentSpec, Spec, SweepSpec
@@ -117,6 +117,7 @@ __all__ = [
     "parse_spec",
     "preset",
     "presets",
+    "presets_beside",
     "run",
     "setting_of",
     "summary",

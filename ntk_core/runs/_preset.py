@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
+from ntk_core.settings.grammar import validated
 from ntk_core.settings.part import SpecPart
 
 Part_co = TypeVar("Part_co", bound=SpecPart, covariant=True)
+Part = TypeVar("Part", bound=SpecPart)
 
 
 @dataclass(frozen=True)
@@ -30,3 +35,32 @@ class Preset(Generic[Part_co]):
     our_choice: str
     spec: Part_co
     paper_spec: Part_co
+
+
+def presets_beside(file: str, kind: type[Part]) -> tuple[Preset[Part], ...]:
+    """The presets in ``presets.toml`` beside a file, one table each, in their order.
+
+    ``[NAME.spec]`` states what differs from the defaults of ``kind``, ``[NAME.paper]`` what the paper's sizes change in
+    that; ``our_choice`` above all tables is that of presets which state none.
+
+    Raises:
+        InvalidSpec: for a setting that the spec does not have, or a value that it cannot take.
+        TypeError: where words are missing, or have another name.
+    """
+    tables: dict[str, Any] = tomllib.loads(Path(file).with_name("presets.toml").read_text(encoding="utf-8"))
+    common = {name: tables.pop(name) for name in ("our_choice",) if name in tables}
+    found = []
+    for name, table in tables.items():
+        spec = validated(kind, table.pop("spec", {}))
+        paper = validated(kind, _merged(spec.model_dump(mode="json"), table.pop("paper", {})))
+        found.append(Preset(name, **(common | table), spec=spec, paper_spec=paper))
+    return tuple(found)
+
+
+def _merged(data: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """``data`` with some values replaced, inside of groups too."""
+    inner = {
+        name: _merged(data[name], value) if isinstance(value, dict) and isinstance(data.get(name), dict) else value
+        for name, value in changes.items()
+    }
+    return {**data, **inner}

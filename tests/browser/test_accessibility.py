@@ -115,5 +115,5 @@ def test_one_page_is_used_by_the_keyboard_alone(open_page):
 @pytest.mark.parametrize("query", ["?widths=%00%ff&job=%F0%9F%A6%84", "?preset=<script>alert(1)</script>&widths=1e999"])
 def test_an_address_that_nobody_meant_is_answered_in_sentences(open_page, query):
     page = open_page("/kernel_change" + query)
-    expect(page.get_by_text(re.compile("In the address")).first).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_text(re.compile("In the URL")).first).to_be_visible(timeout=TIMEOUT_MS)
     assert page.locator('[data-testid="stException"]').count() == 0

@@ -9,7 +9,7 @@ from tests.browser.conftest import wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 QUICK = "/architectures?widths=2,4&num_seeds=2&dataset.num_samples=6&training.max_steps=20"
-TIMEOUT_MS = 60_000
+TIMEOUT_MS = 120_000  # one worker computes all points, one after another
 SHOWN = """(() => {
   const traces = Array.from(document.querySelectorAll('.js-plotly-plot')).flatMap(chart => chart.data || []);
   const seeds = name => traces.filter(t => t.mode === 'markers' && (t.name || '').startsWith(name + ':'));

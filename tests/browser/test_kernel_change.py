@@ -66,7 +66,7 @@ def test_stop_by_one_of_two_persons_only_detaches_that_one(open_page):
     other = open_page(f"/kernel_change?job={job_of(page)}")
     expect(other.get_by_test_id("stProgress")).to_be_visible(timeout=TIMEOUT_MS)
     other.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
-    expect(other.get_by_text("Somebody else follows this run too")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(other.get_by_text("Someone else is following this run too")).to_be_visible(timeout=TIMEOUT_MS)
     expect(page.get_by_test_id("stProgress")).to_be_visible()
     page.wait_for_timeout(6000)
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from dashboard.charts.sweep import mean_change
 from dashboard.components.gallery import gallery_result
 from dashboard.views.dynamics.ball import OUTSIDE, ball_radius
 from dashboard.views.hessian.figures import of_line
+from dashboard.views.kernel_change.figures import change_lines
 from dashboard.views.lazy import figures as lazy
 from dashboard.views.lecture.steps import STEPS
 from dashboard.views.lecture.steps._beyond import gap_before
@@ -91,10 +91,11 @@ def deep_networks():
 
 def nonlinear_output():
     shown = points("liu-fig1-left")
-    ends = {o: [mean_change(p, o).value for p in (shown[0], shown[-1])] for o in ("linear", "softmax", "swish")}
+    means = {output: [each.value for _, each in line.means] for output, line in change_lines(shown).items()}
+    ends = {output: (found[0], found[-1]) for output, found in means.items()}
     assert ends["linear"][1] < 0.02 * ends["linear"][0]
     for output in ("softmax", "swish"):
-        assert min(mean_change(point, output).value for point in shown) > 0.5
+        assert min(means[output]) > 0.5
     assert ends["softmax"][1] == pytest.approx(1, abs=0.15), "ends near 1"
     for point in of_line(gallery_result("liu-nonlinear-output").points, NONLINEAR):
         assert all(run.norm >= run.parts.lower * (1 - 1e-3) for run in point.runs)
@@ -106,7 +107,9 @@ def bottleneck():
     fig2 = points("liu-fig2")
     done = [(p.width, r.sup_change) for p in fig2 for r in p.of("linear") if r.outcome == "converged"]
     assert -0.6 < slope(done) < -0.4
-    assert mean_change(fig2[0], "linear").count < len(fig2[0].of("linear")) / 2, "few runs converge at the smallest"
+    assert change_lines(fig2[:1])["linear"].means[0][1].count < len(fig2[0].of("linear")) / 2, (
+        "few runs converge at the smallest"
+    )
 
 
 def optimization_without_linearity():

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ntk_core.experiments.architectures.presets import PRESETS
 
 from ntk_core.experiments.architectures import EXPERIMENT, costs
-from ntk_core.experiments.architectures.presets import PRESETS
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.kernel_change import costs as costs_of_one
 from ntk_core.networks.kinds import ARCHITECTURES

@@ -9,7 +9,8 @@ from typing import Any
 import plotly.graph_objects as go
 
 from dashboard.charts.chart import Chart
-from dashboard.charts.style import GUIDE_COLOR, Style, network_style, width_label
+from dashboard.charts.numbers import width_label
+from dashboard.charts.style import GUIDE_COLOR, Style, network_style
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.networks.choices import ACTIVATIONS, PARAMETERIZATIONS
 from ntk_core.networks.compositions import Skip

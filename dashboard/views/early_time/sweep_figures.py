@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from dashboard.charts.chart import Chart, occurring
+from dashboard.charts.numbers import number
 from dashboard.charts.style import activation_style
 from dashboard.charts.sweep import Axis, Dot, Line, sweep
 from ntk_core.experiments.early_time.result import EARLY_OUTCOME_WORDS, EarlyPoint, EarlyRun, KernelComparison
@@ -64,7 +65,7 @@ def kernel_distance(points: Sequence[EarlyPoint]) -> Chart:
             start = mean([norm(each) for at, each in found if at == found[0][0]]).value
             dots = [Dot(at, norm(each) / start, each.seed) for at, each in found]
             lines.append(Line(style, dots, _fits(dots)))
-            ends.append(f"{style.title} of K − ψψᵀ: {start:.3g} at {_axis(points).letter} = {found[0][0]:,}.")
+            ends.append(f"{style.title} of K − ψψᵀ: {number(start, 3)} at {_axis(points).letter} = {found[0][0]:,}.")
     by_dimension = bool(points) and points[0].swept == "input_dim"
     return sweep(
         lines,

@@ -2,15 +2,15 @@
 
 import streamlit as st
 
-from dashboard.components.chart import chooser
+from dashboard.components.chart import Choice, choose, show_chart
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group
 from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.components.words_table import words_table
-from dashboard.views.hessian import figures as figures
+from dashboard.views.hessian import figures
 from dashboard.views.hessian.networks import SETTINGS, networks_form
-from dashboard.views.hessian.parts import balls, one_network, show_chart
+from dashboard.views.hessian.parts import balls, one_network
 from dashboard.words.pages import CHANGES, SHOWS, says
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.runs import PRESETS as PAPERS
@@ -30,17 +30,15 @@ def draw(shown: Shown) -> None:
     """Norms beside kernel changes, Table 1, and one network in detail."""
     points = shown.points
     left, right = st.columns(2, gap="medium")
-    with left, st.container(horizontal=True, vertical_alignment="center"):
-        view = chooser("Vertical axis", list(figures.VIEWS), str, key=f"{PAGE}.view", pixels=150, last=False)
-        st.subheader("against width", anchor=False, width="content")
     with left:
+        views = Choice("view", "Vertical axis", list(figures.VIEWS), pixels=150)
+        (view,) = choose(PAGE, views, "against width")
         norms = once(f"{PAGE}.norms", shown.identity, lambda view: figures.against_width(points, view), view)
         show_chart(PAGE, norms)
         st.markdown(says(PAGE, SHOWS))
     trained = figures.trained_lines(points)
     if trained:
         with right:
-            st.subheader("Kernel change of the same weights", anchor=False)
             show_chart(PAGE, once(f"{PAGE}.changes", shown.identity, lambda: figures.change_against_width(points)))
     else:
         one_network(PAGE, shown, right)

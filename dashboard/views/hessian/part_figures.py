@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import plotly.graph_objects as go
 
 from dashboard.charts.chart import Chart
-from dashboard.charts.style import BLUE, FONT_SIZE, GREEN, PURPLE, VERMILION, Style, signed, width_label
-from dashboard.charts.sweep import fitted
-from dashboard.views.hessian.figures import (
-    Seen,
-    SeenPoint,
-    finished,
-    law_of,
-    networks_of,
-    norm_note,
-    of_line,
-    seen,
-    seen_measure,
-    styles,
-)
+from dashboard.charts.numbers import number, plain_symbols, signed, width_label
+from dashboard.charts.style import BLUE, FONT_SIZE, GREEN, PURPLE, VERMILION, Style
+from dashboard.charts.sweep import Dot, Line, sweep, width_axis
+from dashboard.views.hessian.figures import UNKNOWN, Of, dots, law_of, networks_of, norm_note, of_line, styles
 from ntk_core.experiments.hessian.network import titles
 from ntk_core.experiments.hessian.result import HessianBlocks, HessianPoint, HessianRun
 from ntk_core.runs import mean
 
 HEATMAP_HEIGHT = 380
-Of = Callable[[HessianPoint, HessianRun], float]
 
 
 @dataclass(frozen=True)
@@ -95,33 +84,29 @@ def bounded(points: Sequence[HessianPoint], line: str) -> Chart | None:
     closed = CLOSED_FORM_TITLES.get(networks_of(points)[line].closed_form)
     if closed is not None:
         parts["exact"] = Part(BOUNDS["exact"].of, replace(BOUNDS["exact"].style, title=closed))
-    figure = _parts(points, line, parts, "Hessian norm ‖H‖", least=2)
-    if figure is None:
+    drawn = _parts(points, line, parts, "Hessian norm ‖H‖", least=2)
+    if drawn is None:
         return None
     words, medians = bound_words(points, line), median_words(points, line)
-    return Chart(figure, words, parts_rows(points, line), [words, *([medians] if medians else [])], "shown_bounds")
+    return replace(drawn, takeaway=words, caption=[words, *([medians] if medians else [])], name="shown_bounds")
 
 
 def quantities(points: Sequence[HessianPoint], line: str) -> Chart | None:
     """The layer quantities of Theorem 3.1 of one network; None where they were not measured."""
-    figure = _parts(points, line, QUANTITIES, "largest over the layers", least=1)
-    return figure and Chart(figure, quantity_words(points, line), parts_rows(points, line), name="quantities")
+    drawn = _parts(points, line, QUANTITIES, "largest over the layers", least=1)
+    return drawn and replace(drawn, caption=(), name="quantities")
 
 
-def _parts(
-    points: Sequence[HessianPoint], line: str, parts: dict[str, Part], title: str, least: int
-) -> go.Figure | None:
+def _parts(points: Sequence[HessianPoint], line: str, parts: dict[str, Part], title: str, least: int) -> Chart | None:
     own = of_line(points, line)
-    runs = [(point, run) for point in own for run in point.runs]
-    measured = {name: part for name, part in parts.items() if any(part.of(*each) > 0 for each in runs)}
-    if len(measured) < least:
+    found = {name: Line(part.style, dots(own, part.of), group=name) for name, part in parts.items()}
+    lines = [each for each in found.values() if any(dot.value > 0 for dot in each.dots)]
+    if len(lines) < least:
         return None
-    lines = {name: seen(own, name, part.of) for name, part in measured.items()}
-    looks = {name: part.style for name, part in measured.items()}
-    return finished(lines, title, seen_measure("value"), (-0.5,), looks)
+    return sweep(lines, width_axis(), title, slopes=(-0.5,), rows=_parts_rows(points, line))
 
 
-def parts_rows(points: Sequence[HessianPoint], line: str) -> list[dict[str, object]]:
+def _parts_rows(points: Sequence[HessianPoint], line: str) -> list[dict[str, object]]:
     """One row per width: means of the norm, its bounds and the layer quantities."""
     rows = []
     for point in of_line(points, line):
@@ -129,7 +114,7 @@ def parts_rows(points: Sequence[HessianPoint], line: str) -> list[dict[str, obje
         for part in (MEASURED, *BOUNDS.values(), *QUANTITIES.values()):
             average = mean([value for run in point.runs if math.isfinite(value := part.of(point, run))])
             if average.count:
-                row[_plain(part.style.title)] = average.value
+                row[plain_symbols(part.style.title)] = average.value
         rows.append(row)
     return rows
 
@@ -143,22 +128,15 @@ def bound_words(points: Sequence[HessianPoint], line: str) -> str:
         ratios = [run.bound.bound / run.norm for run in runs if run.bound and run.norm > 0]
         law = law_of(own, BOUNDS["bound"].of)
         trend = "" if law is None else f" It falls with exponent {signed(law.exponent)}."
-        return f"{title}: the bound of Theorem 3.1 is {min(ratios):.2g} to {max(ratios):.2g} times the norm.{trend}"
+        least, most = number(min(ratios)), number(max(ratios))
+        return f"{title}: the bound of Theorem 3.1 is {least} to {most} times the norm.{trend}"
     if any(run.parts for run in runs):
         kept = sum(run.norm >= run.parts.lower * (1 - 1e-3) for run in runs if run.parts)
         return f"{title}: the measured norm is above its lower bound in {kept} of {len(runs)} runs."
     ratios = [run.norm / run.exact for run in runs if run.exact]
     if not ratios:
         return f"{title}: measured norm, without a bound, of {len(runs)} runs."
-    return f"{title}: the measured norm is {min(ratios):.3g} to {max(ratios):.3g} times its closed form."
-
-
-def quantity_words(points: Sequence[HessianPoint], line: str) -> str:
-    """How the layer quantities scale."""
-    own = of_line(points, line)
-    laws = {part.style.title: law for part in QUANTITIES.values() if (law := law_of(own, part.of)) is not None}
-    said = ", ".join(f"{_plain(title)}: exponent {signed(law.exponent)}" for title, law in laws.items())
-    return f"Layer quantities of Theorem 3.1 against width. {said}."
+    return f"{title}: the measured norm is {number(min(ratios), 3)} to {number(max(ratios), 3)} times its closed form."
 
 
 def median_words(points: Sequence[HessianPoint], line: str) -> str:
@@ -181,35 +159,37 @@ def ball(points: Sequence[HessianPoint], radius: float, quantity: str, num_start
 
     ``quantity`` is ``"hessian"`` or ``"kernel_change"``.
     """
-    lines: dict[str, list[SeenPoint]] = {}
-    looks: dict[str, Style] = {}
+    lines = []
     for line, base in styles(points).items():
         for suffix, words, dash, symbol in (
             ("", "at least", "solid", base.symbol),
             ("_random", "random directions", "dot", "x-thin-open"),
         ):
-            found = _in_balls(of_line(points, line), radius, quantity + suffix, line + suffix)
+            found = _in_balls(of_line(points, line), radius, quantity + suffix)
             if found:
-                lines[line + suffix] = found
-                looks[line + suffix] = Style(base.color, dash, symbol, f"{base.title}, {words}")
+                style = Style(base.color, dash, symbol, f"{base.title}, {words}")
+                lines.append(Line(style, found, group=line + suffix))
     title = "sup of ‖H‖ over the ball" if quantity == "hessian" else "sup of the relative kernel change"
-    figure = finished(lines, title, seen_measure("sup"), (-0.5,), looks)
-    words, caption = ball_takeaway(points, radius, quantity), ball_words(points, radius, num_starts)
-    return Chart(figure, words, ball_rows(points), [caption], f"ball_{quantity}")
+    return sweep(
+        lines,
+        width_axis(),
+        title,
+        "sup",
+        slopes=(-0.5,),
+        name=f"ball_{quantity}",
+        caption=[ball_words(points, radius, num_starts)],
+        rows=ball_rows(points),
+    )
 
 
-def _in_balls(points: Sequence[HessianPoint], radius: float, field: str, line: str) -> list[SeenPoint]:
-    found = []
-    for point in points:
-        runs = tuple(
-            Seen(run.seed, getattr(ball, field), ball.converged, norm_note(run))
-            for run in point.runs
-            for ball in run.balls
-            if ball.radius == radius
-        )
-        if runs:
-            found.append(SeenPoint(point.wide_width, line, runs))
-    return found
+def _in_balls(points: Sequence[HessianPoint], radius: float, field: str) -> list[Dot]:
+    return [
+        Dot(point.wide_width, getattr(ball, field), run.seed, "" if ball.converged else UNKNOWN, norm_note(run))
+        for point in points
+        for run in point.runs
+        for ball in run.balls
+        if ball.radius == radius
+    ]
 
 
 def ball_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
@@ -233,20 +213,6 @@ def ball_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
                 }
             )
     return rows
-
-
-def ball_takeaway(points: Sequence[HessianPoint], radius: float, quantity: str) -> str:
-    """How a sup over the ball goes with the width, one sentence per network."""
-    sentences = []
-    for line, title in titles(networks_of(points)).items():
-        found = _in_balls(of_line(points, line), radius, quantity, line)
-        if found:
-            ends = [mean([run.value for run in each.runs]).value for each in (found[0], found[-1])]
-            law = fitted(found, line, seen_measure("sup"))
-            trend = "" if law is None else f", fitted exponent {signed(law.exponent)}"
-            sentences.append(f"{title}: from {ends[0]:.2g} to {ends[1]:.2g}{trend}.")
-    what = "Hessian norm" if quantity == "hessian" else "relative kernel change"
-    return f"Largest {what} found in the ball of radius {radius:g}, against width. {' '.join(sentences)}"
 
 
 def ball_words(points: Sequence[HessianPoint], radius: float, num_starts: int) -> str:
@@ -282,7 +248,7 @@ def block_heatmap(blocks: HessianBlocks) -> go.Figure:
         z=norms,
         x=names,
         y=names,
-        text=[[f"{value:.2g}" for value in row] for row in norms],
+        text=[[number(value) for value in row] for row in norms],
         texttemplate="%{text}",
         textfont={"size": FONT_SIZE},
         colorscale="Cividis",
@@ -302,7 +268,7 @@ def block_words(blocks: HessianBlocks, title: str, width: int) -> str:
     known = "" if blocks.converged else " Some block norms did not reach their tolerance and may be larger."
     return (
         f"Norms of the Hessian's layer × layer blocks, {title}, width {width:,}, seed "
-        f"{blocks.seed}, first input. The largest is {first} × {second} with {norms.max():.2g}.{known}"
+        f"{blocks.seed}, first input. The largest is {first} × {second} with {number(norms.max())}.{known}"
     )
 
 
@@ -312,11 +278,6 @@ def block_rows(blocks: HessianBlocks) -> list[dict[str, object]]:
     return [
         {"layer": name, **dict(zip(names, row, strict=True))} for name, row in zip(names, blocks.norms, strict=True)
     ]
-
-
-def _plain(title: str) -> str:
-    """A title without its subscripts, for text."""
-    return title.replace("<sub>", "").replace("</sub>", "")
 
 
 def layer_title(name: str) -> str:

@@ -8,19 +8,14 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.charts.chart import Chart
-from dashboard.components.chart import chart, chooser
+from dashboard.components.chart import Choice, choose, show_chart
 from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
-from dashboard.views.hessian import figures as figures
+from dashboard.views.hessian import figures
 from dashboard.views.hessian import part_figures as parts
 from dashboard.words.pages import says
 from ntk_core.experiments.hessian.network import titles
 from ntk_core.experiments.hessian.result import HessianPoint
-
-
-def show_chart(page: str, drawn: Chart) -> None:
-    """A chart of this page under its name."""
-    chart(drawn.figure, f"{page}.{drawn.name}", drawn.takeaway, drawn.rows, drawn.caption)
 
 
 def balls(page: str, shown: Shown) -> None:
@@ -47,9 +42,8 @@ def one_network(page: str, shown: Shown, beside: DeltaGenerator | None = None) -
     detailed = [line for line in known if _has_detail(points, line)]
     if not detailed:
         return
-    with beside or st.container(), st.container(horizontal=True, vertical_alignment="center"):
-        st.subheader("One network", anchor=False, width="content")
-        line = chooser("Network", detailed, known.__getitem__, key=f"{page}.one", pixels=260, last=False)
+    with beside or st.container():
+        (line,) = choose(page, "One network", Choice("one", "Network", detailed, known.__getitem__, 260))
     left, right = st.columns(2, gap="medium")
 
     def drawn(line: str) -> tuple[Chart | None, ...]:

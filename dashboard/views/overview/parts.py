@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dashboard.charts.readable import readable
+from dashboard.charts.numbers import readable
 from dashboard.charts.vector import letters
 from dashboard.components.export import export_menu
 from dashboard.components.gallery import gallery_result

@@ -17,7 +17,6 @@ from dashboard.views.kernel_change.figures import change_lines
 from dashboard.views.lazy import figures as lazy
 from dashboard.views.lecture import exact_figures as lecture_exact
 from dashboard.views.optimization.figures import slow_runs
-from ntk_core.runs import mean
 
 DOTS = 120
 CELLS = 10
@@ -34,14 +33,8 @@ def _kernel(result: Any) -> str:
 
 
 def _hessian(result: Any) -> str:
-    strokes, styles = [], hessian.styles(result.points)
-    for name in ("fully-connected", "fully-connected-swish", "bottleneck"):
-        line = [
-            (float(point.wide_width), mean([run.norm for run in point.runs]).value)
-            for point in hessian.of_line(result.points, name)
-        ]
-        strokes.append(Stroke(line, styles[name].color, styles[name].dash))
-    return thumbnail(strokes, log_x=True, log_y=True)
+    lines = hessian.norm_lines(result.points)
+    return _lines(lines[name] for name in ("fully-connected", "fully-connected-swish", "bottleneck"))
 
 
 def _architectures(result: Any) -> str:

@@ -1,11 +1,10 @@
 """Kernel change of several networks that differ in nothing but the architecture."""
 
 from ntk_core.experiments.architectures import costs
-from ntk_core.experiments.architectures.presets import PRESETS
 from ntk_core.experiments.architectures.result import ArchitecturesPoint, ArchitecturesResult
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.architectures.summary import architectures_summary
-from ntk_core.runs import Experiment
+from ntk_core.runs import Experiment, presets_beside
 
 EXPERIMENT = Experiment(
     ArchitecturesSpec,
@@ -13,6 +12,6 @@ EXPERIMENT = Experiment(
     ArchitecturesResult,
     costs,
     architectures_summary,
-    PRESETS,
+    presets_beside(__file__, ArchitecturesSpec),
     ("liu", "zhu"),
 )

@@ -1,10 +1,11 @@
 """Directed acyclic graphs against their in-degrees."""
 
 from ntk_core.experiments.dag import costs
-from ntk_core.experiments.dag.presets import PRESETS
 from ntk_core.experiments.dag.result import DAGPoint, DAGResult
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.experiments.dag.summary import dag_summary
-from ntk_core.runs import Experiment
+from ntk_core.runs import Experiment, presets_beside
 
-EXPERIMENT = Experiment(DAGSpec, DAGPoint, DAGResult, costs, dag_summary, PRESETS, ("liu", "zhu"))
+EXPERIMENT = Experiment(
+    DAGSpec, DAGPoint, DAGResult, costs, dag_summary, presets_beside(__file__, DAGSpec), ("liu", "zhu")
+)

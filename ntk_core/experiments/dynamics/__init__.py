@@ -1,11 +1,10 @@
 """Networks beside their linear models."""
 
 from ntk_core.experiments.dynamics import costs
-from ntk_core.experiments.dynamics.presets import PRESETS
 from ntk_core.experiments.dynamics.result import DynamicsPoint, DynamicsResult
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.experiments.dynamics.summary import dynamics_summary
-from ntk_core.runs import Experiment
+from ntk_core.runs import Experiment, presets_beside
 
 EXPERIMENT = Experiment(
     DynamicsSpec,
@@ -13,5 +12,5 @@ EXPERIMENT = Experiment(
     DynamicsResult,
     costs,
     dynamics_summary,
-    PRESETS,
+    presets_beside(__file__, DynamicsSpec),
 )

@@ -1,11 +1,10 @@
 """What networks learn first."""
 
 from ntk_core.experiments.early_time import costs
-from ntk_core.experiments.early_time.presets import PRESETS
 from ntk_core.experiments.early_time.result import EarlyPoint, EarlyResult
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.experiments.early_time.summary import early_summary
-from ntk_core.runs import Experiment
+from ntk_core.runs import Experiment, presets_beside
 
 EXPERIMENT = Experiment(
     EarlyTimeSpec,
@@ -13,6 +12,6 @@ EXPERIMENT = Experiment(
     EarlyResult,
     costs,
     early_summary,
-    PRESETS,
+    presets_beside(__file__, EarlyTimeSpec),
     ("hu",),
 )

@@ -1,11 +1,10 @@
 """Hessian norms against width."""
 
 from ntk_core.experiments.hessian import costs
-from ntk_core.experiments.hessian.presets import PRESETS
 from ntk_core.experiments.hessian.result import HessianPoint, HessianResult
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.hessian.summary import hessian_summary
-from ntk_core.runs import Experiment
+from ntk_core.runs import Experiment, presets_beside
 
 EXPERIMENT = Experiment(
     HessianSpec,
@@ -13,6 +12,6 @@ EXPERIMENT = Experiment(
     HessianResult,
     costs,
     hessian_summary,
-    PRESETS,
+    presets_beside(__file__, HessianSpec),
     ("liu", "zhu"),
 )

@@ -14,12 +14,12 @@ from ntk_core.networks.choices import (
     PARAMETERIZATIONS,
     check_second_derivative,
 )
-from ntk_core.networks.kinds import network_title
+from ntk_core.networks.kinds import ARCHITECTURES, network_title
 from ntk_core.networks.spec import COMPOSED, ActivationName, ArchitectureSpec, OutputName
 from ntk_core.settings.fields import text_of
 from ntk_core.settings.part import CountsNeurons
 
-CONVOLUTIONAL = ("convnet", "mixed")
+CONVOLUTIONAL = tuple(name for name, kind in ARCHITECTURES.items() if "kernel_size" in kind.settings)
 
 
 class ComparedNetwork(ArchitectureSpec):

@@ -1,11 +1,10 @@
 """Kernel change in training against width."""
 
 from ntk_core.experiments.kernel_change import costs
-from ntk_core.experiments.kernel_change.presets import PRESETS
 from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeResult
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.experiments.kernel_change.summary import kernel_change_summary
-from ntk_core.runs import Experiment
+from ntk_core.runs import Experiment, presets_beside
 
 EXPERIMENT = Experiment(
     KernelChangeSpec,
@@ -13,6 +12,6 @@ EXPERIMENT = Experiment(
     KernelChangeResult,
     costs,
     kernel_change_summary,
-    PRESETS,
+    presets_beside(__file__, KernelChangeSpec),
     ("liu", "zhu"),
 )

@@ -1,10 +1,9 @@
 """Linear by width or lazy by scale."""
 
 from ntk_core.experiments.lazy import costs
-from ntk_core.experiments.lazy.presets import PRESETS
 from ntk_core.experiments.lazy.result import LazyPoint, LazyResult
 from ntk_core.experiments.lazy.spec import LazySpec
 from ntk_core.experiments.lazy.summary import lazy_summary
-from ntk_core.runs import Experiment
+from ntk_core.runs import Experiment, presets_beside
 
-EXPERIMENT = Experiment(LazySpec, LazyPoint, LazyResult, costs, lazy_summary, PRESETS)
+EXPERIMENT = Experiment(LazySpec, LazyPoint, LazyResult, costs, lazy_summary, presets_beside(__file__, LazySpec))

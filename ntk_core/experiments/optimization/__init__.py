@@ -1,11 +1,10 @@
 """Convergence without linearity."""
 
 from ntk_core.experiments.optimization import costs
-from ntk_core.experiments.optimization.presets import PRESETS
 from ntk_core.experiments.optimization.result import OptimizationPoint, OptimizationResult
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.experiments.optimization.summary import optimization_summary
-from ntk_core.runs import Experiment
+from ntk_core.runs import Experiment, presets_beside
 
 EXPERIMENT = Experiment(
     OptimizationSpec,
@@ -13,5 +12,5 @@ EXPERIMENT = Experiment(
     OptimizationResult,
     costs,
     optimization_summary,
-    PRESETS,
+    presets_beside(__file__, OptimizationSpec),
 )

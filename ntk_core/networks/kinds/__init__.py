@@ -17,6 +17,8 @@ _MODULES = (
 )
 ARCHITECTURES: dict[str, Kind] = table(*(import_module(f"{__name__}.{name}").KIND for name in _MODULES))
 
+__all__ = ["ARCHITECTURES", "LAYERED", "Hidden", "Kind", "dense", "network_title"]
+
 
 def network_title(kind: str, output: str = "linear") -> str:
     """``softmax output`` of a fully connected network; else ``ResNet``, or ``CNN, bottleneck, softmax output``.
@@ -29,6 +31,3 @@ def network_title(kind: str, output: str = "linear") -> str:
     plain = kind.removesuffix("-bottleneck")
     said = [ARCHITECTURES[plain].title, *(["bottleneck"] if plain != kind else [])]
     return ", ".join([*said, *([] if output == "linear" else [OUTPUTS[output].title])])
-
-
-__all__ = ["ARCHITECTURES", "LAYERED", "Hidden", "Kind", "dense", "network_title"]

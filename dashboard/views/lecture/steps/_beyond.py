@@ -96,7 +96,8 @@ def _why_methods(results: Results) -> dict[str, str]:
     point = max(results["beyond-gradient-descent"].points, key=lambda point: point.width)
     runs = {method: point.of("linear", method)[0] for method in (PLAIN, "adam", "beyond-stable")}
     said = "; ".join(
-        f"{METHODS[method].title} {run.sup_distance:.2g} and {run.sup_change:.2g}" for method, run in runs.items()
+        f"{METHODS[method].title} {number(run.sup_distance)} and {number(run.sup_change)}"
+        for method, run in runs.items()
     )
     return {"width": width_label(point.width), "methods": said}
 

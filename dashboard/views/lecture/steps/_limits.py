@@ -97,7 +97,7 @@ def _why_optimization(results: Results) -> dict[str, str]:
     said = []
     for point in points:
         runs = slow_runs(point, "leaky_softplus")
-        said.append(f"{mean([run.sup_change for run in runs]).value:.2g} at $m$ = {width_label(point.width)}")
+        said.append(f"{number(mean([run.sup_change for run in runs]).value)} at $m$ = {width_label(point.width)}")
     runs = slow_runs(points[-1], "leaky_softplus")
     loss, steps = max(run.loss[-1] for run in runs), max(run.num_steps for run in runs)
     return {"changes": ", ".join(said), "loss": number(loss, 1), "steps": str(steps)}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dashboard.charts.chart import Chart, veiled
-from dashboard.charts.numbers import width_label
-from dashboard.charts.sweep import Dot
+from dashboard.charts.numbers import number, width_label
 from dashboard.views.hessian import figures as hessian
 from dashboard.views.hessian import part_figures as hessian_parts
 from dashboard.views.lecture import exact_figures as lecture_exact
@@ -32,7 +31,7 @@ def _curves(results: Results, width: Any, known: bool) -> Chart:
 
 def _why_constant(results: Results) -> dict[str, str]:
     runs = {point.width: point.runs[0] for point in results["curves-in-one-dimension"].points}
-    changes = (f"{run.sup_change:.2g} at $m$ = {width_label(width)}" for width, run in runs.items())
+    changes = (f"{number(run.sup_change)} at $m$ = {width_label(width)}" for width, run in runs.items())
     return {"changes": ", ".join(changes)}
 
 
@@ -58,7 +57,7 @@ def _ball(results: Results, radius: Any, known: bool) -> Chart:
 def _why_ball(results: Results) -> dict[str, str]:
     points = hessian.of_line(results["liu-ball"].points, LINEAR_OUTPUT)
     (first, before), *_, (last, after) = largest_in_ball(points, 1.0).items()
-    return {"before": f"{before:.2g}", "first": str(first), "after": f"{after:.2g}", "last": width_label(last)}
+    return {"before": number(before), "first": str(first), "after": number(after), "last": width_label(last)}
 
 
 def _diagonal(_: Results, width: Any, known: bool) -> Chart:
@@ -77,14 +76,7 @@ def _norms(results: Results, kind: Any, known: bool) -> Chart:
         drawn = lecture_exact.two_norms(kind)
     else:
         points = hessian.of_line(results["liu-theorem31"].points, LINEAR_OUTPUT)
-        found = {
-            name: [
-                Dot(point.wide_width, hessian_parts.QUANTITIES[name].of(point, run), run.seed)
-                for point in points
-                for run in point.runs
-            ]
-            for name in ("b_max", "b_norm")
-        }
+        found = {name: hessian.dots(points, hessian_parts.QUANTITIES[name].of) for name in ("b_max", "b_norm")}
         drawn = lecture_exact.drawn_norms(
             found, "Measured: the largest over the layers of a network with two hidden layers"
         )

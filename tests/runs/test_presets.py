@@ -1,0 +1,60 @@
+"""Presets are tables beside their experiment: what differs from the defaults, and what the paper's sizes change."""
+
+from __future__ import annotations
+
+import pytest
+
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import PRESETS, presets_beside
+from ntk_core.settings.grammar import InvalidSpec
+
+TABLES = """
+our_choice = "All of it."
+
+[one]
+title = "One"
+claim = "It falls."
+source = "A paper, Fig. 1"
+
+[one.spec]
+widths = [30, 100]
+architecture = { kind = "bottleneck", depth = 3 }
+
+[one.paper]
+architecture = { depth = 5 }
+
+[two]
+title = "Two"
+claim = "It stays."
+source = "A paper, Fig. 2"
+our_choice = "The widths."
+"""
+
+
+def beside(tmp_path, text):
+    (tmp_path / "presets.toml").write_text(text, encoding="utf-8")
+    return presets_beside(str(tmp_path / "__init__.py"), KernelChangeSpec)
+
+
+def test_a_preset_states_what_differs_from_the_defaults_and_the_paper_what_differs_from_that(tmp_path):
+    one, two = beside(tmp_path, TABLES)
+    assert (one.name, one.title, one.claim, one.source) == ("one", "One", "It falls.", "A paper, Fig. 1")
+    assert (one.our_choice, two.our_choice) == ("All of it.", "The widths.")
+    assert one.spec.widths == one.paper_spec.widths == (30, 100)
+    assert (one.spec.architecture.depth, one.paper_spec.architecture.depth) == (3, 5)
+    assert one.paper_spec.architecture.kind == "bottleneck"
+    assert two.spec == two.paper_spec == KernelChangeSpec()
+
+
+def test_an_unknown_setting_and_missing_words_are_refused(tmp_path):
+    with pytest.raises(InvalidSpec, match="wdths: "):
+        beside(tmp_path, TABLES.replace("widths", "wdths"))
+    with pytest.raises(TypeError, match="claim"):
+        beside(tmp_path, TABLES.replace('claim = "It stays."', ""))
+
+
+def test_every_preset_has_all_its_words():
+    for name, preset in PRESETS.items():
+        for text in (preset.title, preset.claim, preset.source, preset.our_choice):
+            assert text, name
+            assert "\n" not in text, name
