@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dag.spec import DRAWN
-from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, network_title
+from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS
 from ntk_core.networks.graphs import EXAMPLE_TITLES
-from ntk_core.settings.vocabulary import ARCHITECTURES
+from ntk_core.networks.kinds import ARCHITECTURES, network_title
 
 GUIDE_COLOR = "#7F8A99"  # contrast above 3:1 on the light and on the dark background
 BAND_OPACITY = 0.2
@@ -111,9 +111,9 @@ def network_style(kind: str, output: str = "linear", title: str = "", variant: i
         title: by default what people call it.
         variant: tells networks of the same kind and output apart: same color, another dash and symbol.
     """
-    at, number = list(_KINDS).index(kind), list(OUTPUTS).index(output)
+    at, number = list({**_KINDS, **ARCHITECTURES}).index(kind), list(OUTPUTS).index(output)
     if output == "linear":
-        look = Style(*_KINDS[kind], "")
+        look = Style(*_KINDS[kind], "") if kind in _KINDS else nth_style(at, "")
     else:  # steps with which no two networks share color, dash and symbol
         dash = _DASHES[(number + number // len(_COLORS) + at + 2 * (at // len(_DASHES)) - at // 15) % len(_DASHES)]
         symbol = _SYMBOLS[(number + 4 * at + (at > 0)) % len(_SYMBOLS)]

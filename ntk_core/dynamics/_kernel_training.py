@@ -110,7 +110,7 @@ class KernelTraining:
         for rows, step, change, loss in zip(self._rows, steps, changes, losses, strict=True):
             if not rows or rows[-1][0] < step:
                 rows.append((int(step), change.tolist(), float(loss)))
-        self._descent.note(jnp.where(self._moves, found.loss, jnp.nan))
+        self._descent.note(found.loss if self._moves.all() else jnp.where(self._moves, found.loss, jnp.nan))
 
 
 class _Measured(NamedTuple):

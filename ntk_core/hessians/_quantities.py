@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -146,11 +145,12 @@ def _measure(
     hidden, output = names[:-1], names[-1]
     a = x.ravel()
     rows, backward = [], []
+    sigmas = [activation_function(each.function) for each in net.written_out.layers if each.kind == "activation"]
     for index, name in enumerate(hidden):
         layer, weight = net.layers[name], params[name]["weight"]
         multiplier = layer.multiplier(params[name], weight.shape[0])
         z = layer.apply(params[name], a[None])[0]
-        sigma = activation_of(net, index)
+        sigma = sigmas[index]
         first, second = jax.vmap(jax.grad(sigma))(z), jax.vmap(jax.grad(jax.grad(sigma)))(z)
         bias = layer.bias_multiplier() if "bias" in params[name] else 0.0
         per_neuron = jnp.sqrt(multiplier**2 * jnp.vdot(a, a) + bias**2)  # ‖∂z_k/∂(w^(l), b^(l))‖, equal for all k
@@ -176,13 +176,6 @@ def _measure(
     return _Measured(
         jnp.stack([jnp.max(jnp.abs(b)) for b in b_all]), jnp.stack([jnp.linalg.norm(b) for b in b_all]), *columns
     )
-
-
-def activation_of(net: FullyConnected | Bottleneck, index: int) -> Callable[[Array], Array]:
-    """σ of the hidden layer with this index, counted from 0."""
-    if isinstance(net, Bottleneck) and net.bottleneck_activation and index == net.bottleneck_layer - 1:
-        return activation_function(net.bottleneck_activation)
-    return activation_function(net.activation)
 
 
 def scaled_norm(weight: Float[Array, "rows d"], scale: Float[Array, " d"]) -> Float[Array, ""]:

@@ -7,7 +7,7 @@ Three families of pairs are carried along: every x1 with every x2 (with its tang
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -20,17 +20,10 @@ from jaxtyping import Float, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._gaussian import mean, pair_expectations
-from ntk_core.networks.architectures import (
-    Convolution,
-    Convolutional,
-    Dense,
-    FullyConnected,
-    Layer,
-    Network,
-    Paired,
-    ResNet,
-    Stack,
-)
+from ntk_core.networks import compositions
+from ntk_core.networks.architectures import Convolution, Dense, Layer, Network, Paired, Stack
+from ntk_core.networks.compositions import Block
+from ntk_core.networks.kinds import ARCHITECTURES
 
 BLOCK_ENTRIES = 2**24  # pairs of inputs and positions at a time: 128 MiB per array in float64
 
@@ -105,15 +98,23 @@ def infinite_width_ntk(
     Source: Jacot, Gabriel & Hongler 2018; Arora et al. 2019 (convolutions).
     """
     inner = net.net if isinstance(net, Paired) else net
-    _check(inner)
-    assert isinstance(inner, Stack)
+    if not (isinstance(inner, Stack) and inner.kind.has_infinite_width):
+        known = [kind.network.rpartition(":")[2] for kind in ARCHITECTURES.values() if kind.has_infinite_width]
+        allowed = f"{', '.join(known)}, Mirrored or Subtracted or not; other limits are not derived"
+        raise InvalidInput("net", type(inner).__name__, allowed)
+    if inner.parameterization != "ntk":
+        raise InvalidInput(
+            "parameterization", inner.parameterization, "ntk: the kernels of the others grow with the width"
+        )
+    if inner.output != "linear":
+        raise InvalidInput("output", inner.output, "linear: with another output the kernel does not become constant")
     left = np.asarray(x1, np.float64)
     right = left if x2 is None else np.asarray(x2, np.float64)
     inner.layer_input_shapes(left.shape[1:])
     if right.shape[1:] != left.shape[1:]:
         raise InvalidInput("x2", right.shape, f"rows of shape {left.shape[1:]}, as in x1")
-    num_positions = math.prod(left.shape[1:-1]) if isinstance(inner, Convolutional) else 1
-    pair_entries = num_positions**2 if _needs_all_pairs(inner) else num_positions
+    positions = _positions(inner)
+    pair_entries = math.prod(left.shape[1:-1] * (2 if positions.all_pairs else 1)) if positions.axes else 1
     rows = max(1, BLOCK_ENTRIES // (right.shape[0] * pair_entries))
     with jax.enable_x64(True):
         blocks = [
@@ -123,44 +124,40 @@ def infinite_width_ntk(
     return jnp.asarray(np.concatenate(blocks), dtype=jnp.result_type(float))
 
 
-def _check(net: Network) -> None:
-    if not isinstance(net, FullyConnected | ResNet | Convolutional):
-        allowed = (
-            "FullyConnected, ResNet, ConvNet, MixedNet, Mirrored or Subtracted or not; other limits are not derived"
-        )
-        raise InvalidInput("net", type(net).__name__, allowed)
-    if net.parameterization != "ntk":
-        raise InvalidInput(
-            "parameterization", net.parameterization, "ntk: the kernels of the others grow with the width"
-        )
-    if net.output != "linear":
-        raise InvalidInput("output", net.output, "linear: with another output the kernel does not become constant")
-
-
-def _needs_all_pairs(net: Network) -> bool:
-    return isinstance(net, Convolutional) and (net.readout == "global-average" or net.pool_size > 1)
+def _positions(net: Stack) -> Positions:
+    """Those of the first layer: all pairs of them where a pooling or a global average mixes them later."""
+    blocks = net.written_out.layers
+    mixed = any(isinstance(block, compositions.AveragePoolBlock | compositions.GlobalAverageBlock) for block in blocks)
+    return Positions(net.dimensions if isinstance(blocks[0], compositions.ConvolutionBlock) else 0, mixed)
 
 
 @partial(jax.jit, static_argnums=0)
 def _kernel(net: Stack, x1: Shaped[Array, "n1 ..."], x2: Shaped[Array, "n2 ..."]) -> Float[Array, "n1 n2"]:
-    if isinstance(net, Convolutional):
-        positions = Positions(net.dimensions, _needs_all_pairs(net))
-    else:
-        positions = Positions(0, False)
+    positions = _positions(net)
+    if not positions.axes:
         x1, x2 = (x.reshape(x.shape[0], -1) for x in (x1, x2))
-    limit = skipped = _inputs(x1, x2, positions)
-    *hidden, output_layer = net.layers.values()
-    for index, layer in enumerate(hidden):
-        if isinstance(net, Convolutional) and index == net.num_convolutions:
-            limit, positions = _read_out(limit, net.readout, positions), Positions(0, False)
-        limit = _activate(net.activation, _linear(layer, limit, positions), positions, isinstance(net, ResNet))
-        if isinstance(net, Convolutional) and index < net.num_convolutions:
-            limit = _each(limit, partial(_pool, net.pool_size, positions))
-        if isinstance(net, ResNet) and index % net.skip_every == 0:
-            limit = skipped = limit if index == 0 else _add(limit, skipped)
-    if isinstance(net, Convolutional) and net.num_convolutions == net.depth:
-        limit, positions = _read_out(limit, net.readout, positions), Positions(0, False)
-    return _linear(output_layer, limit, positions).tangent
+    layers = iter(net.layers.values())
+    limit = _through(net.written_out.layers, layers, _inputs(x1, x2, positions), positions)
+    return _linear(next(layers), limit, Positions(0, False)).tangent
+
+
+def _through(blocks: tuple[Block, ...], layers: Iterator[Layer], limit: Limit, positions: Positions) -> Limit:
+    """The limit after these blocks, whose trained ones are the next ``layers``."""
+    for block in blocks:
+        match block:
+            case compositions.DenseBlock() | compositions.ConvolutionBlock():
+                limit = _linear(next(layers), limit, positions)
+            case compositions.ActivationBlock():
+                limit = _activate(block.function, limit, positions)
+            case compositions.AveragePoolBlock():
+                limit = _each(limit, partial(_pool, block.size, positions))
+            case compositions.ResidualBlock():
+                limit = _add(_through(block.layers, layers, limit, positions), limit)
+            case compositions.FlattenInputBlock():
+                pass
+            case compositions.GlobalAverageBlock() | compositions.FlattenBlock():
+                limit, positions = _read_out(limit, block, positions), Positions(0, False)
+    return limit
 
 
 def _each(limit: Limit, function: Callable[[Array], Array]) -> Limit:
@@ -205,14 +202,13 @@ def _windows_average(layer: Convolution, positions: Positions, cov: Array) -> Ar
     return jnp.asarray(sum(padded[(..., *window * repeats)] for window in windows)) / len(windows)
 
 
-def _activate(name: str, limit: Limit, positions: Positions, with_means: bool) -> Limit:
+def _activate(name: str, limit: Limit, positions: Positions) -> Limit:
     """Through σ: C = E[σ(u)σ(v)], Θ = Θ' E[σ'(u)σ'(v)]."""
     q1, q2 = positions.diagonal(limit.cov1), positions.diagonal(limit.cov2)
     cov, slopes = pair_expectations(name, limit.cov, positions.at_first(q1)[:, None], positions.at_second(q2)[None])
     cov1, _ = pair_expectations(name, limit.cov1, positions.at_first(q1), positions.at_second(q1))
     cov2, _ = pair_expectations(name, limit.cov2, positions.at_first(q2), positions.at_second(q2))
-    means = (mean(name, q1), mean(name, q2)) if with_means else (limit.mean1, limit.mean2)
-    return Limit(cov, cov1, cov2, limit.tangent * slopes, *means)
+    return Limit(cov, cov1, cov2, limit.tangent * slopes, mean(name, q1), mean(name, q2))
 
 
 def _add(upper: Limit, lower: Limit) -> Limit:
@@ -229,16 +225,14 @@ def _add(upper: Limit, lower: Limit) -> Limit:
 
 def _pool(size: int, positions: Positions, cov: Array) -> Array:
     """Averages over windows of ``size`` positions along each axis of both members of the pairs."""
-    if size == 1:
-        return cov
     for axis in positions.pair_axes:
         axis += cov.ndim
         cov = cov.reshape(*cov.shape[:axis], -1, size, *cov.shape[axis + 1 :]).mean(axis=axis + 1)
     return cov
 
 
-def _read_out(limit: Limit, readout: str, positions: Positions) -> Limit:
+def _read_out(limit: Limit, block: Block, positions: Positions) -> Limit:
     """Flat features: their average product runs over equal positions (flatten), or over all pairs (global average)."""
-    if readout == "global-average":
+    if isinstance(block, compositions.GlobalAverageBlock):
         return _each(limit, lambda cov: cov.mean(axis=positions.pair_axes))
     return _each(limit, lambda cov: positions.diagonal(cov).mean(axis=tuple(range(-positions.axes, 0))))

@@ -2,50 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from pkgutil import resolve_name
 from typing import Any
 
-from ntk_core.networks.architectures import (
-    Bottleneck,
-    Composed,
-    ConvNet,
-    DenseNet,
-    FullyConnected,
-    Mirrored,
-    MixedNet,
-    Network,
-    ResNet,
-    Subtracted,
-)
+from ntk_core.networks.architectures import Mirrored, Network, Subtracted
 from ntk_core.networks.spec import ArchitectureSpec
-
-_NETWORKS: dict[str, Callable[..., Network]] = {
-    "fully-connected": FullyConnected,
-    "bottleneck": Bottleneck,
-    "resnet": ResNet,
-    "densenet": DenseNet,
-    "convnet": ConvNet,
-    "mixed": MixedNet,
-    "composed": Composed,
-}
-
-
-# Settings that a network takes under the same name.
-_DIRECT = (
-    "depth",
-    "activation",
-    "parameterization",
-    "trained",
-    "bottleneck_width",
-    "bottleneck_layer",
-    "skip_every",
-    "drop_probability",
-    "kernel_size",
-    "padding",
-    "readout",
-    "pool_size",
-    "composition",
-)
 
 
 def build_network(architecture: ArchitectureSpec, width: int, num_outputs: int, output: str) -> Network:
@@ -54,22 +16,20 @@ def build_network(architecture: ArchitectureSpec, width: int, num_outputs: int, 
     Raises:
         InvalidInput: for a combination of settings that the network refuses.
     """
-    settings: dict[str, Any] = {name: getattr(architecture, name) for name in _DIRECT if architecture.uses(name)}
-    if not architecture.uses("composition"):
-        settings["use_bias"] = architecture.biases()
-    if architecture.uses("relative_widths") and architecture.relative_widths is not None:
-        settings["width"] = architecture.widths(width)
-    if architecture.uses("bottleneck_activation") and architecture.bottleneck_activation != "same":
-        settings["bottleneck_activation"] = architecture.bottleneck_activation
-    net = _NETWORKS[architecture.kind](
-        **{
-            "width": width,
-            "num_outputs": num_outputs,
-            "output": output,
-            "output_signs": architecture.output_weights == "signs",
-            **settings,
-        }
-    )
+    made = resolve_name(architecture.record.network)
+    taken = {field.name for field in dataclasses.fields(made)}
+    named = taken & set(type(architecture).model_fields)
+    given = {name: getattr(architecture, name) for name in named if architecture.uses(name)}
+    settings: dict[str, Any] = {name: value for name, value in given.items() if value != "same"}  # as by default
+    settings |= {
+        "width": architecture.widths(width) if architecture.has_relative_widths else width,
+        "num_outputs": num_outputs,
+        "output": output,
+        "output_signs": architecture.output_weights == "signs",
+        "use_bias": architecture.biases(),
+        "composition": architecture.written_out,
+    }
+    net: Network = made(**{name: value for name, value in settings.items() if name in taken})
     match architecture.initial_output:
         case "symmetric":
             return Mirrored(net)

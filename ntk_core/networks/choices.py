@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ntk_core.errors import InvalidInput
-from ntk_core.settings.vocabulary import ARCHITECTURES, Term, table
+from ntk_core.settings.vocabulary import Term, table
 
 
 def _jax() -> Any:
@@ -112,16 +112,3 @@ def check_second_derivative(field: str, name: str, choices: Mapping[str, Functio
         f"a smooth function ({smooth}), since the second derivative of {choices[name].title} is 0 almost everywhere "
         "and missing at its kink, so that its Hessian says nothing",
     )
-
-
-def network_title(kind: str, output: str = "linear") -> str:
-    """``softmax output`` of a fully connected network; else ``ResNet``, or ``CNN, bottleneck, softmax output``.
-
-    Args:
-        kind: an architecture, followed by ``-bottleneck`` where one of its layers is narrow.
-    """
-    if kind == "fully-connected":
-        return OUTPUTS[output].title
-    plain = kind.removesuffix("-bottleneck")
-    said = [ARCHITECTURES[plain].title, *(["bottleneck"] if plain != kind else [])]
-    return ", ".join([*said, *([] if output == "linear" else [OUTPUTS[output].title])])

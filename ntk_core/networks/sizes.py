@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ntk_core.networks.compositions import ConvolutionBlock, lay_out
+from ntk_core.networks.compositions import lay_out
 from ntk_core.networks.spec import ArchitectureSpec
 
 
@@ -57,10 +57,11 @@ def num_features(sizes: Sequence[LayerSize]) -> int:
 
 
 def min_width(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> int:
-    """Smallest hidden width; for a DenseNet, where edges may be missing, the smallest expected in-degree outside the
-    first layer (Zhu, Liu & Belkin 2022, Eq. 8). ``sizes`` are those of :func:`layer_sizes`."""
-    if architecture.kind == "densenet":
-        return max(1, round((1 - architecture.drop_probability) * sizes[1].fan_in))
+    """Smallest hidden width; where edges may be missing, the smallest expected in-degree outside the first layer
+    (Zhu, Liu & Belkin 2022, Eq. 8). ``sizes`` are those of :func:`layer_sizes`."""
+    if architecture.record.by_in_degree:
+        kept = 1 - architecture.written_out.drop_probability
+        return max(1, round(kept * min(size.fan_in for size in sizes[1:])))
     return min(size.features for size in sizes[:-1])
 
 
@@ -68,37 +69,10 @@ def layer_sizes(
     architecture: ArchitectureSpec, width: int, input_shape: tuple[int, ...], num_outputs: int
 ) -> list[LayerSize]:
     """The layers of the network of this architecture and width, in order."""
-    if architecture.uses("composition"):
-        return _composed_sizes(architecture, width, input_shape, num_outputs)
-    num_convolutions = architecture.num_convolutions
-    positions = math.prod(input_shape[:2]) if num_convolutions else 1
-    fan_in = input_shape[-1] if num_convolutions else math.prod(input_shape)
-    masked = architecture.kind == "densenet" and architecture.drop_probability > 0
+    composition = architecture.written_out
+    layout, masked = lay_out(composition, width, input_shape), composition.drop_probability > 0
     sizes = []
-    for index, (features, biased) in enumerate(zip(architecture.widths(width), architecture.biases(), strict=True)):
-        biases = features if biased else 0
-        if index < num_convolutions:
-            sizes.append(LayerSize(positions, architecture.kernel_size**2 * fan_in, features, biases))
-            fan_in = features
-            positions = max(1, positions // architecture.pool_size**2)
-            if index == num_convolutions - 1 and architecture.readout == "flatten":
-                fan_in *= positions
-        else:
-            sizes.append(LayerSize(1, fan_in, features, biases, masked))
-            fan_in = fan_in + features if architecture.kind == "densenet" else features
-    return [*sizes, LayerSize(1, fan_in, num_outputs, masked=masked)]
-
-
-def _composed_sizes(
-    architecture: ArchitectureSpec, width: int, input_shape: tuple[int, ...], num_outputs: int
-) -> list[LayerSize]:
-    layout, sizes = lay_out(architecture.composition, width, input_shape), []
     for layer in layout.layers:
         features = layer.output_shape[-1]
-        biases = features if layer.block.bias else 0
-        if isinstance(layer.block, ConvolutionBlock):
-            fan_in = layer.block.kernel_size**2 * layer.input_shape[-1]
-            sizes.append(LayerSize(math.prod(layer.output_shape[:-1]), fan_in, features, biases))
-        else:
-            sizes.append(LayerSize(1, math.prod(layer.input_shape), features, biases))
-    return [*sizes, LayerSize(1, math.prod(layout.last_shape), num_outputs)]
+        sizes.append(LayerSize(layer.positions, layer.fan_in, features, features * layer.block.bias, masked))
+    return [*sizes, LayerSize(1, math.prod(layout.last_shape), num_outputs, masked=masked)]

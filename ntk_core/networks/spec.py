@@ -15,8 +15,8 @@ from ntk_core.networks.compositions import (
     lay_out,
     parse_composition,
 )
+from ntk_core.networks.kinds import ARCHITECTURES, Kind
 from ntk_core.settings.part import SpecPart, Width
-from ntk_core.settings.vocabulary import ARCHITECTURES
 
 if TYPE_CHECKING:  # type checkers want the names written out; at run time they come from the vocabulary
     ArchitectureName = str
@@ -33,7 +33,6 @@ else:
 
 
 COMPOSED = "composed"  # the architecture that a person puts together
-_LAYERED = tuple(name for name in ARCHITECTURES if name != COMPOSED)
 
 
 def _composition(data: Any) -> Any:
@@ -52,18 +51,8 @@ class ArchitectureSpec(SpecPart):
 
     selector: ClassVar[str] = "kind"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {
-        **dict.fromkeys(("depth", "activation", "use_bias", "bias_layers"), _LAYERED),
-        "composition": (COMPOSED,),
-        "bottleneck_width": ("bottleneck",),
-        "bottleneck_layer": ("bottleneck",),
-        "bottleneck_activation": ("bottleneck",),
-        "relative_widths": ("fully-connected", "densenet", "convnet", "mixed"),
-        "skip_every": ("resnet",),
-        "drop_probability": ("densenet",),
-        "kernel_size": ("convnet", "mixed"),
-        "padding": ("convnet", "mixed"),
-        "readout": ("convnet", "mixed"),
-        "pool_size": ("convnet", "mixed"),
+        name: tuple(kind.name for kind in ARCHITECTURES.values() if name in kind.settings)
+        for name in dict.fromkeys(name for kind in ARCHITECTURES.values() for name in kind.settings)
     }
 
     kind: ArchitectureName = Field("fully-connected", title="Architecture", description="How neurons are connected.")
@@ -152,40 +141,51 @@ class ArchitectureSpec(SpecPart):
             raise InvalidInput("bias_layers", self.bias_layers, "no layers without biases")
         if self.bias_layers is not None and max(self.bias_layers) > self.depth:
             raise InvalidInput("bias_layers", self.bias_layers, f"numbers from 1 to {self.depth}, the hidden layers")
-        if self.output_weights == "signs" and self.uses("drop_probability") and self.drop_probability:
-            raise InvalidInput("output_weights", self.output_weights, "normal where edges are dropped")
+        self.record.check(self)
         return self
+
+    @property
+    def record(self) -> Kind:
+        """What its kind states about itself."""
+        return ARCHITECTURES[self.kind]
+
+    @property
+    def has_relative_widths(self) -> bool:
+        """Whether its hidden layers have widths of their own, in m."""
+        return self.relative_widths is not None and self.uses("relative_widths")
+
+    @property
+    def written_out(self) -> Composition:
+        """The network as a composition of registered layers, whose widths are numbers or in m."""
+        multiples = self.relative_widths if self.has_relative_widths else None
+        widths = [f"{multiple!r}m" for multiple in multiples] if multiples else ["m"] * self.depth
+        chosen = range(1, self.depth + 1) if self.bias_layers is None else self.bias_layers
+        biases = (self.use_bias and layer in chosen for layer in range(1, self.depth + 1))
+        return self.record.write_out(self, tuple(zip(widths, biases, strict=True)))
 
     def widths(self, width: int) -> tuple[int, ...]:
         """The width of each hidden layer at width m."""
-        if self.kind == COMPOSED:
-            return tuple(block.size(width) for block in self.composition.trained())
-        widths = [width] * self.depth
-        if self.uses("relative_widths") and self.relative_widths is not None:
-            widths = [max(1, round(multiple * width)) for multiple in self.relative_widths]
-        if self.kind == "bottleneck":
-            widths[self.bottleneck_layer - 1] = self.bottleneck_width
-        return tuple(widths)
+        return tuple(block.size(width) for block in self.written_out.trained())
 
     def biases(self) -> tuple[bool, ...]:
         """Whether each hidden layer has biases."""
-        if self.kind == COMPOSED:
-            return tuple(block.bias for block in self.composition.trained())
-        chosen = range(1, self.depth + 1) if self.bias_layers is None else self.bias_layers
-        return tuple(self.use_bias and layer in chosen for layer in range(1, self.depth + 1))
+        return tuple(block.bias for block in self.written_out.trained())
 
     @property
     def activations(self) -> tuple[str, ...]:
         """Every nonlinearity of the hidden layers."""
-        if self.kind == COMPOSED:
-            return self.composition.functions()
-        other = self.bottleneck_activation if self.kind == "bottleneck" else "same"
-        return (self.activation,) if other == "same" else (self.activation, other)
+        return self.written_out.functions()
 
     @property
-    def num_convolutions(self) -> int:
-        """How many of the hidden layers are convolutions."""
-        return {"convnet": self.depth, "mixed": 1}.get(self.kind, 0)
+    def has_infinite_width(self) -> bool:
+        """Whether the kernel of infinite width is known."""
+        return self.record.has_infinite_width and self.parameterization == "ntk"
+
+    def check_infinite_width(self) -> None:
+        """Refuse to ask for the kernel of infinite width where it is not known."""
+        if not self.has_infinite_width:
+            known = ", ".join(kind.name for kind in ARCHITECTURES.values() if kind.has_infinite_width)
+            raise InvalidInput("infinite_width", True, f"false, except for NTK parameterization and {known}")
 
     def check_inputs(
         self, input_shape: tuple[int, ...], field: str = "architecture", *, widths: tuple[int, ...] = (1,)
@@ -196,36 +196,14 @@ class ArchitectureSpec(SpecPart):
             InvalidInput: for a convolution on anything but images, a filter larger than its image, or a
                 pooling that does not divide its sides, or layers of one's own that do not fit together.
         """
-        if self.kind == COMPOSED:
-            try:
-                for width in widths:
-                    lay_out(self.composition, width, input_shape)
-            except InvalidInput as error:
-                name = f"{field}.composition" if field else "composition"
-                raise InvalidInput(name, f"{error.field}: {error.given}", error.allowed) from None
-        if not self.num_convolutions:
-            return
-        if len(input_shape) != 3:
-            raise InvalidInput(f"{field}.kind", self.kind, "this kind only with images, for example dataset mnist")
-        sides: tuple[int, ...] = input_shape[:2]
-        image = " × ".join(str(side) for side in sides)
-        for layer in range(1, self.num_convolutions + 1):
-            if self.kernel_size > min(sides):
-                allowed = f"at most {min(sides)}, the sides that reach convolution {layer} from {image} images"
-                raise InvalidInput(f"{field}.kernel_size", self.kernel_size, allowed)
-            if any(side % self.pool_size for side in sides):
-                allowed = f"1, or a divisor of the sides that reach each pooling ({layer} from {image} images: {sides})"
-                raise InvalidInput(f"{field}.pool_size", self.pool_size, allowed)
-            sides = tuple(side // self.pool_size for side in sides)
-
-    @model_validator(mode="after")
-    def _fits_depth(self) -> Self:
-        if self.kind == "bottleneck" and self.depth < 2:
-            raise InvalidInput("depth", self.depth, "2 to 16 with a bottleneck")
-        if self.kind == "bottleneck" and self.bottleneck_layer > self.depth:
-            raise InvalidInput(
-                "bottleneck_layer", self.bottleneck_layer, f"1 to {self.depth}, the number of hidden layers"
-            )
-        if self.kind == "mixed" and self.depth < 2:
-            raise InvalidInput("depth", self.depth, "2 to 16, a convolution and at least one dense layer")
-        return self
+        try:
+            for width in widths if self.uses("composition") else widths[:1]:
+                lay_out(self.written_out, width, input_shape)
+        except InvalidInput as error:
+            place, given, allowed = error.field.rpartition(".")[2], error.given, error.allowed
+            if self.uses("composition"):
+                place, given = "composition", f"{error.field}: {given}"
+            elif place == "kind":
+                given, allowed = self.kind, "this kind only with images, for example dataset mnist"
+            name = {"size": "pool_size"}.get(place, place)
+            raise InvalidInput(f"{field}.{name}" if field else name, given, allowed) from None

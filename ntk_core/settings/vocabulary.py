@@ -25,14 +25,3 @@ def table(*terms: AnyTerm) -> dict[str, AnyTerm]:
     made = {term.name: term for term in terms}
     VOCABULARIES.append(made)
     return made
-
-
-ARCHITECTURES = table(
-    Term("fully-connected", "fully connected", "α⁽ˡ⁾ = σ(W α⁽ˡ⁻¹⁾ / √m + b)"),
-    Term("bottleneck", "bottleneck", "fully connected, one hidden layer narrow"),
-    Term("resnet", "ResNet", "α⁽ˡ⁾ = σ(z⁽ˡ⁾) + α⁽ˡ⁻¹⁾"),
-    Term("densenet", "DenseNet", "every layer sees all layers below it; edges may be dropped"),
-    Term("convnet", "CNN", "convolutions, then a readout; the width is the number of channels"),
-    Term("mixed", "mixed", "one convolution, then dense layers; the width counts channels and neurons"),
-    Term("composed", "your own layers", "registered layers in the order in which you write them"),
-)

@@ -15,9 +15,9 @@ from ntk_core.experiments.architectures.result import ArchitecturesPoint
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.kernel_change.result import KernelSnapshot
 from ntk_core.networks.compositions import composition_examples
+from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.settings.grammar import with_settings
-from ntk_core.settings.vocabulary import ARCHITECTURES
 from tests.dashboard.made_results import make_points
 from tests.dashboard.open_pages import checked, open_page, words
 
@@ -161,7 +161,7 @@ def test_bottleneck_is_drawn_narrow_and_frozen_layers_gray():
     ("name", "layers", "arcs", "marks"),
     [
         ("residual", 3, 2, ["⊕", "⊕"]),
-        ("concat", 3, 2, ["‖", "‖"]),
+        ("concat", 3, 3, ["‖", "‖"]),  # the output layer sees the first and the second beside the third
         ("bottleneck", 3, 0, None),
         ("two-speeds", 2, 0, None),
     ],

@@ -13,8 +13,8 @@ from dashboard.charts import style as module
 from dashboard.charts.style import compared_styles, graph_style, network_style
 from dashboard.views.lecture.steps import STEPS
 from ntk_core.networks.choices import OUTPUTS
+from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.runs import PRESETS
-from ntk_core.settings.vocabulary import ARCHITECTURES
 from tests.dashboard.open_pages import checked, open_page
 
 OKABE_ITO = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"}

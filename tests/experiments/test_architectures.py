@@ -10,12 +10,11 @@ from ntk_core.experiments.architectures.presets import PRESETS
 from ntk_core.experiments.architectures import EXPERIMENT, costs
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.kernel_change import costs as costs_of_one
-from ntk_core.experiments.kernel_change.spec import INFINITE_WIDTH_KINDS
+from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import PRESETS as ALL_PRESETS
 from ntk_core.runs import estimate, parse_spec, run, summary
 from ntk_core.settings.grammar import InvalidSpec, with_settings
-from ntk_core.settings.vocabulary import ARCHITECTURES
 
 FEW = {"widths": [4, 6], "num_seeds": 2, "dataset.num_samples": 6, "training.max_steps": 20}
 SMALL = with_settings(ArchitecturesSpec(), {**FEW, "outputs": ["linear", "tanh"]})
@@ -82,7 +81,7 @@ def test_specs_of_the_networks_differ_in_the_architecture_alone():
 def test_infinite_width_is_asked_for_only_where_it_is_known(kind):
     depth = {} if kind == "composed" else {"depth": 3}
     one = ArchitecturesSpec(architectures=(ArchitectureSpec(kind=kind, **depth),))
-    assert one.of_network("A").infinite_width == (kind in INFINITE_WIDTH_KINDS)
+    assert one.of_network("A").infinite_width == (kind in ("fully-connected", "resnet", "convnet", "mixed"))
     standard = ArchitecturesSpec(architectures=(ArchitectureSpec(kind=kind, parameterization="standard", **depth),))
     assert not standard.of_network("A").infinite_width
 

@@ -221,7 +221,7 @@ def test_sizes_are_counted_as_the_network_has_them(name):
     net, x, _ = _network(spec, data, 100, network)
     counted = sum(layer.num_params for layer in hidden_and_output(spec, network, 100))
     assert counted == net.num_params(x.shape[1:])
-    assert network.at(100)[1] == (8 if network.num_convolutions else 100)
+    assert network.at(100)[1] == (8 if network.uses("kernel_size") else 100)
 
 
 def test_networks_are_named_and_titled_by_what_they_are():

@@ -14,6 +14,7 @@ from ntk_core.experiments.kernel_change import compute as _kernel_change
 from ntk_core.experiments.kernel_change.result import KernelChangeResult
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.fits import fit_power_law
+from ntk_core.networks import kinds
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.networks.build import build_network
 from ntk_core.networks.compositions import composition_examples
@@ -22,7 +23,6 @@ from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import estimate, load_data, run
 from ntk_core.runs._compiled import num_maps, release_compiled
 from ntk_core.runs.events import Ended, Estimated, PointFinished, PointProgress, PointStarted
-from ntk_core.settings import vocabulary
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 SMALL = with_settings(
@@ -288,7 +288,7 @@ def test_choices_for_single_layers_that_cannot_be_are_refused_by_name(settings, 
 
 
 def test_every_architecture_of_the_vocabulary_is_counted_and_built():
-    assert {architecture.kind for architecture in ARCHITECTURES} == set(vocabulary.ARCHITECTURES)
+    assert {architecture.kind for architecture in ARCHITECTURES} == set(kinds.ARCHITECTURES)
 
 
 def test_a_swept_bottleneck_changes_only_the_narrow_layer():

@@ -106,7 +106,7 @@ def test_workers_killed_while_idle_harm_no_job_and_are_replaced(jobs, tiny, wait
     before = jobs.worker_pids()
     for pid in before:
         os.kill(pid, signal.SIGKILL)
-    psutil.wait_procs([psutil.Process(pid) for pid in before if psutil.pid_exists(pid)], timeout=0.2)
+    psutil.wait_procs([psutil.Process(pid) for pid in before if psutil.pid_exists(pid)], timeout=10)
     done = wait_for(jobs, jobs.submit(tiny(seed=24)), ended)
     assert (done.status, done.interruption) == ("completed", "")
     assert set(jobs.worker_pids()).isdisjoint(before)

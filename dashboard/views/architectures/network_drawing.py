@@ -13,12 +13,10 @@ from dashboard.charts.numbers import width_label
 from dashboard.charts.style import GUIDE_COLOR, Style, network_style
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.networks.choices import ACTIVATIONS, PARAMETERIZATIONS
-from ntk_core.networks.compositions import nestings
+from ntk_core.networks.compositions import Skip
 from ntk_core.networks.sizes import LayerSize, min_width
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.settings.vocabulary import ARCHITECTURES
 
-Skip = tuple[int, int, str]  # from box, to box, "residual" or "concat"
 DRAWING_HEIGHT = 190
 _HALF = 0.27  # half the width of a box, of the distance between two
 
@@ -35,13 +33,12 @@ def drawing(
     features = [math.prod(input_shape), *(size.features for size in sizes)]
     heights = [_height(count, max(*features, width)) for count in features]
     shapes: list[dict[str, Any]] = []
-    for index, height in enumerate(heights):
-        trained = index > 0 and is_trained(architecture, index, len(sizes))
+    for index, (height, trained) in enumerate(zip(heights, (False, *are_trained(architecture)), strict=True)):
         shapes += _boxes(index, height, style if trained else None, _copies(sizes, index))
     arrows = [_arrow((index - 1 + _HALF, 0), (index - _HALF, 0), GUIDE_COLOR) for index in range(1, len(heights))]
-    skips = _skips(architecture, sizes)
+    skips = architecture.written_out.ways().skips
     shapes += [_arc(heights, skip, style) for skip in skips]
-    ends = sorted({(high, kind) for _, high, kind in skips})
+    ends = sorted({(skip.end, skip.kind) for skip in skips})
     arrows += [
         _arrow((_end(high, kind), heights[high] / 2 + 0.2), (_end(high, kind), heights[high] / 2), style.color)
         for high, kind in ends
@@ -78,7 +75,7 @@ def drawn(spec: ArchitecturesSpec, letter: str) -> Chart:
     sizes = spec.layers(letter, width)
     figure = drawing(architecture, sizes, spec.shapes.input_shape, width)
     words, rows = drawing_words(architecture, sizes, width), layer_rows(architecture, sizes)
-    title = f"{letter}: {ARCHITECTURES[architecture.kind].title}"
+    title = f"{letter}: {architecture.record.title}"
     return Chart(figure, words, rows, name=f"drawing_{letter.lower()}", heading=title)
 
 
@@ -89,9 +86,8 @@ def size_rows(spec: ArchitecturesSpec) -> list[dict[str, object]]:
         row: dict[str, object] = {"width m": width}
         for letter, architecture in spec.networks.items():
             sizes = spec.layers(letter, width)
-            smallest = "in-degree" if architecture.kind == "densenet" else "width"
             row[f"{letter}: parameters"] = sum(size.num_params for size in sizes)
-            row[f"{letter}: smallest {smallest}"] = min_width(architecture, sizes)
+            row[f"{letter}: smallest {_smallest(architecture)}"] = min_width(architecture, sizes)
         rows.append(row)
     return rows
 
@@ -102,12 +98,12 @@ def layer_rows(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> li
         {
             "layer": "output layer" if index == len(sizes) else f"hidden layer {index}",
             "kind": "convolution" if size.positions > 1 else "dense",
-            "trained": is_trained(architecture, index, len(sizes)),
+            "trained": trained,
             "in-degree": size.fan_in,
             "neurons or channels": size.features,
             "parameters": size.num_params,
         }
-        for index, size in enumerate(sizes, start=1)
+        for index, (size, trained) in enumerate(zip(sizes, are_trained(architecture), strict=True), start=1)
     ]
 
 
@@ -120,7 +116,7 @@ def description(architecture: ArchitectureSpec) -> str:
     biases = "biases" if all(biased) else f"biases in layer {named}" if any(biased) else "no biases"
     zero = {"symmetric": ", two mirrored copies", "subtracted": ", minus its output at w₀"}
     return (
-        f"{ARCHITECTURES[architecture.kind].title}, {layers}, {activations}, {biases}, "
+        f"{architecture.record.title}, {layers}, {activations}, {biases}, "
         f"{PARAMETERIZATIONS[architecture.parameterization].title} parameterization"
         + (", output weights ±1" if architecture.output_weights == "signs" else "")
         + zero.get(architecture.initial_output, "")
@@ -130,23 +126,24 @@ def description(architecture: ArchitectureSpec) -> str:
 def drawing_words(architecture: ArchitectureSpec, sizes: Sequence[LayerSize], width: int) -> str:
     """The drawing for those who do not see it."""
     neurons = ", ".join(f"{size.features:,}" for size in sizes[:-1])
-    skips = {
-        "resnet": " Each skip adds a layer to a later one.",
-        "densenet": " Every layer sees all layers below it.",
-        "composed": " ⊕ adds and ‖ puts side by side what goes around." * bool(_skips(architecture, sizes)),
-    }
+    kinds = {skip.kind for skip in architecture.written_out.ways().skips}
+    marks = {"residual": "⊕ adds what goes around.", "concat": "‖ puts side by side what goes around."}
     return (
         f"{description(architecture)}. At width {width:,} its hidden layers have {neurons} "
         f"{'neurons or channels' if sizes[0].positions > 1 else 'neurons'}; the smallest "
-        f"{'in-degree' if architecture.kind == 'densenet' else 'width'} is {min_width(architecture, sizes):,}."
-        + skips.get(architecture.kind, "")
+        f"{_smallest(architecture)} is {min_width(architecture, sizes):,}."
+        + "".join(f" {words}" for kind, words in marks.items() if kind in kinds)
     )
 
 
-def is_trained(architecture: ArchitectureSpec, layer: int, last: int) -> bool:
-    """Whether the layer, counted from 1 to the output layer ``last``, moves in training."""
-    first = [index + 1 for index in architecture.composition.first()] if architecture.uses("composition") else [1]
-    return {"all": True, "first": layer in first, "hidden": layer < last, "last": layer == last}[architecture.trained]
+def _smallest(architecture: ArchitectureSpec) -> str:
+    """What the smallest of decides how linear the network is."""
+    return "in-degree" if architecture.record.by_in_degree else "width"
+
+
+def are_trained(architecture: ArchitectureSpec) -> tuple[bool, ...]:
+    """Whether each layer, the output layer last, moves in training."""
+    return architecture.written_out.trains(architecture.trained)
 
 
 def _height(count: int, largest: int) -> float:
@@ -179,24 +176,6 @@ def _arrow(start: tuple[float, float], end: tuple[float, float], color: str) -> 
     return {**places, **axes, "text": "", "showarrow": True, "arrowhead": 2, "arrowwidth": 1.6, "arrowcolor": color}
 
 
-def _skips(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> list[Skip]:
-    """(from box, to box, kind) of every skip; box 0 is the input, the last one the output layer."""
-    last = len(sizes)
-    if architecture.uses("composition"):
-        # What is concatenated is seen by the next layer; what is added is added after the last one of its block.
-        return [
-            (each.start, each.end if each.kind == "residual" else each.end + 1, each.kind)
-            for each in nestings(architecture.composition)
-            if each.start < each.end
-        ]
-    if architecture.kind == "densenet":
-        return [(low, high, "concat") for high in range(2, last + 1) for low in range(high - 1)]
-    if architecture.kind == "resnet":
-        every = architecture.skip_every
-        return [(low, low + every, "residual") for low in range(1, last - every, every)]
-    return []
-
-
 def _end(high: int, kind: str) -> float:
     """Where a skip arrives: a sum after the layer, a concatenation before it."""
     return high if kind == "residual" else high - _HALF / 2
@@ -204,7 +183,7 @@ def _end(high: int, kind: str) -> float:
 
 def _arc(heights: Sequence[float], skip: Skip, style: Style) -> dict[str, Any]:
     """From the middle of a box to a later one."""
-    (low, high, _), end = skip, _end(*skip[1:])
+    low, high, end = skip.start, skip.end, _end(skip.end, skip.kind)
     top = 1.4 + 0.5 * (high - low) / (len(heights) - 1)
     path = f"M {low},{heights[low] / 2} C {low},{top} {end},{top} {end},{heights[high] / 2 + 0.08}"
     return {"type": "path", "path": path, "line": {"color": style.color, "width": 1.6}}

@@ -125,7 +125,7 @@ def change_against_width(points: Sequence[HessianPoint]) -> Chart:
 
 
 def _axis_title(points: Sequence[HessianPoint]) -> str:
-    channels = any(network.num_convolutions for network in networks_of(points).values())
+    channels = any(network.uses("kernel_size") for network in networks_of(points).values())
     return CHANNELS_TITLE if channels else WIDTH_TITLE
 
 

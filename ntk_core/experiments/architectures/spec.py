@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.spec import TrainingSpec
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, has_infinite_width
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.sizes import LayerSize, layer_sizes
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import SweepSpec
@@ -73,7 +73,7 @@ class ArchitecturesSpec(SweepSpec):
             seed=self.seed,
             training=self.training,
             keep_kernels=self.dataset.num_samples <= MAX_KEPT_SAMPLES,
-            infinite_width=self.infinite_width and has_infinite_width(architecture),
+            infinite_width=self.infinite_width and architecture.has_infinite_width,
         )
 
     @property

@@ -10,7 +10,6 @@ from ntk_core.data import DatasetShapes
 from ntk_core.dynamics.choices import LOSSES, METHODS
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.kernel_change.spec import INFINITE_WIDTH_KINDS, has_infinite_width
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import SweepSpec
 from ntk_core.settings.part import Once, Width
@@ -83,10 +82,8 @@ class DynamicsSpec(SweepSpec):
         shapes = self.dataset.known_shapes(num_test=self.num_test)
         if shapes is not None:
             self._check_data(shapes)
-        if self.infinite_width and not has_infinite_width(self.architecture):
-            raise InvalidInput(
-                "infinite_width", True, "false, except for NTK parameterization and " + ", ".join(INFINITE_WIDTH_KINDS)
-            )
+        if self.infinite_width:
+            self.architecture.check_infinite_width()
         if (
             any(METHODS[name].batches == "always" for name in self.methods)
             and self.batch_size > self.dataset.num_samples

@@ -13,13 +13,13 @@ from ntk_core.networks.choices import (
     OUTPUTS,
     PARAMETERIZATIONS,
     check_second_derivative,
-    network_title,
 )
+from ntk_core.networks.kinds import ARCHITECTURES, network_title
 from ntk_core.networks.spec import COMPOSED, ActivationName, ArchitectureSpec, OutputName
 from ntk_core.settings.fields import text_of
 from ntk_core.settings.part import CountsNeurons
 
-CONVOLUTIONAL = ("convnet", "mixed")
+CONVOLUTIONAL = tuple(name for name, kind in ARCHITECTURES.items() if "kernel_size" in kind.settings)
 
 
 class ComparedNetwork(ArchitectureSpec):
@@ -77,7 +77,7 @@ class ComparedNetwork(ArchitectureSpec):
     @property
     def bottleneck(self) -> tuple[str, int] | None:
         """(setting, width) of its narrow layer; None where there is none."""
-        name = "bottleneck_width" if self.kind == "bottleneck" else "narrow_width"
+        name = "bottleneck_width" if self.uses("bottleneck_width") else "narrow_width"
         return (name, getattr(self, name)) if self.uses(name) and getattr(self, name) else None
 
     @property

@@ -13,8 +13,6 @@ from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import SweepSpec
 from ntk_core.settings.part import Once, Width
 
-INFINITE_WIDTH_KINDS = ("fully-connected", "resnet", "convnet", "mixed")
-
 
 class KernelChangeSpec(SweepSpec):
     """Kernel change ΔK in training, against width, for several output nonlinearities (Liu, Zhu & Belkin 2020, Fig. 1).
@@ -60,11 +58,9 @@ class KernelChangeSpec(SweepSpec):
         shapes = self.dataset.known_shapes()
         if shapes is not None:
             self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
-        if self.infinite_width and not has_infinite_width(self.architecture):
-            raise InvalidInput(
-                "infinite_width", True, "false, except for NTK parameterization and " + ", ".join(INFINITE_WIDTH_KINDS)
-            )
-        if self.swept == "bottleneck_width" and self.architecture.kind != "bottleneck":
+        if self.infinite_width:
+            self.architecture.check_infinite_width()
+        if self.swept == "bottleneck_width" and not self.architecture.uses("bottleneck_width"):
             raise InvalidInput("swept", self.swept, "width, unless architecture.kind is bottleneck")
         return self
 
@@ -73,11 +69,6 @@ class KernelChangeSpec(SweepSpec):
         if self.swept == "width":
             return self.architecture, value
         return self.architecture.model_copy(update={"bottleneck_width": value}), self.hidden_width
-
-
-def has_infinite_width(architecture: ArchitectureSpec) -> bool:
-    """Whether the infinite-width kernel of this architecture is known."""
-    return architecture.kind in INFINITE_WIDTH_KINDS and architecture.parameterization == "ntk"
 
 
 @dataclass(frozen=True)

@@ -70,12 +70,6 @@ class Convolution(Layer):
         shape = (*(self.kernel_size,) * self.dimensions, input_shape[-1], self.num_features)
         return draw(self.scaling, key, shape, self.use_bias, paired=self.paired)
 
-    def multiplier(self, params: Params, fan_in: int) -> float:
-        return self.scaling.weight(fan_in)[0]
-
-    def bias_multiplier(self) -> float:
-        return self.scaling.bias()[0]
-
     def apply(self, params: Params, a: Array) -> Array:
         weight = params["weight"]
         check_inputs(a.shape[-1], weight.shape[-2])
@@ -103,7 +97,7 @@ class Convolution(Layer):
         bias = self.bias_multiplier() if "bias" in params else None
         left = (a1, self.positions_of(whole(d1)))
         return convolution_kernel(
-            self.multiplier(params, fan_in),
+            self.scaling.weight(fan_in)[0],
             bias,
             left,
             left if d2 is d1 and a2 is a1 else (a2, self.positions_of(whole(d2))),

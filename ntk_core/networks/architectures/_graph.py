@@ -22,9 +22,8 @@ from ntk_core.networks.architectures._settings import (
     check_choice,
     check_count,
     check_switch,
-    trains_hidden,
-    trains_output,
 )
+from ntk_core.networks.compositions import trains_hidden, trains_output
 from ntk_core.networks.graphs import INPUT, OUTPUT, Edge, Graph, Group, in_degrees
 
 _DEFAULT_GROUPS = (Group("a"), Group("b"))

@@ -109,13 +109,19 @@ class Layer(abc.ABC):
     def kernel(self, params: Params, a1: Array, d1: Cotangents, a2: Array, d2: Cotangents) -> Array:
         """This layer's part of the tangent kernel, Σ_w (∂f_c(x_i)/∂w)(∂f_d(x_j)/∂w), as (C, n1, C, n2)."""
 
+    @property
     @abc.abstractmethod
+    def scaling(self) -> Scaling:
+        """How its parameters are drawn and multiplied."""
+
     def multiplier(self, params: Params, fan_in: int) -> Array | float:
         """The factor in front of the weights: a number, or one per feature, (num_features,)."""
+        found: float = self.scaling.weight(fan_in)[0]
+        return found
 
-    @abc.abstractmethod
     def bias_multiplier(self) -> float:
         """The factor in front of the biases."""
+        return self.scaling.bias()[0]
 
     def weight_matrix(self, params: Params) -> Array:
         """The weights as (fan_in, num_features), with zeros for edges that a mask removes."""
@@ -186,12 +192,6 @@ class Dense(Layer):
             half = params["weight"][: fan_in // 2]
             params["weight"] = jnp.concatenate([half, -half])
         return params
-
-    def multiplier(self, params: Params, fan_in: int) -> float:
-        return self.scaling.weight(fan_in)[0]
-
-    def bias_multiplier(self) -> float:
-        return self.scaling.bias()[0]
 
     def apply(self, params: Params, a: Array) -> Array:
         weight = params["weight"]

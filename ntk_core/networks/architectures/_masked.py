@@ -69,9 +69,6 @@ class MaskedDense(Layer):
     def multiplier(self, params: Params, fan_in: int) -> Array | float:
         return self.scaling.weight(params["in_degree"].astype(jnp.result_type(float)))[0]
 
-    def bias_multiplier(self) -> float:
-        return self.scaling.bias()[0]
-
     def weight_matrix(self, params: Params) -> Array:
         return _on_kept_edges(params["weight"], params["mask"])
 

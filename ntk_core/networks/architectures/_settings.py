@@ -48,13 +48,3 @@ def hidden_biases(use_bias: bool | tuple[bool, ...], depth: int) -> tuple[bool, 
         return use_bias
     check_switch("use_bias", use_bias)
     return (use_bias,) * depth
-
-
-def trains_hidden(trained: str, first: bool) -> bool:
-    """Whether a hidden layer (the first one, or a later one) is trained under this choice."""
-    return trained in ("all", "hidden") or (trained == "first" and first)
-
-
-def trains_output(trained: str) -> bool:
-    """Whether the output layer is trained under this choice."""
-    return trained in ("all", "last")

@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-
-from jax import Array
+from functools import cached_property
+from typing import ClassVar
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.architectures._activations import Pointwise, activation_function, output_function
-from ntk_core.networks.architectures._layers import Dense, Layer, Scaling, Shape
-from ntk_core.networks.architectures._network import Call, Network
-from ntk_core.networks.architectures._settings import (
-    MAX_DEPTH,
-    MAX_OUTPUTS,
-    TRAINED,
-    check_choice,
-    check_count,
-    check_switch,
-    hidden_biases,
-    hidden_widths,
-    trains_hidden,
-    trains_output,
-)
-
-OUTPUT_LAYER = "output"
-
-
-def hidden_name(index: int) -> str:
-    """Name of the hidden layer with this index, counted from 0: ``hidden1`` is the first."""
-    return f"hidden{index + 1}"
+from ntk_core.networks.architectures._activations import activation_function
+from ntk_core.networks.architectures._layered import Layered
+from ntk_core.networks.architectures._layers import Scaling
+from ntk_core.networks.architectures._settings import MAX_DEPTH, check_count, check_switch, hidden_biases, hidden_widths
+from ntk_core.networks.compositions import Composition
+from ntk_core.networks.kinds import Kind
 
 
 @dataclass(frozen=True)
-class Stack(Network):
+class Stack(Layered):
     """Abstract: ``depth`` hidden layers and a linear output layer, with the settings that all such networks take.
 
     Attributes:
+        kind: what its settings make of the layers.
         width: neurons (or channels) of every hidden layer, or one number per layer.
         depth: number of hidden layers.
         num_outputs: C.
@@ -52,6 +36,8 @@ class Stack(Network):
         InvalidInput: names the field for any setting outside its range.
     """
 
+    kind: ClassVar[Kind]
+
     width: int | tuple[int, ...] = 512
     depth: int = 1
     num_outputs: int = 1
@@ -65,19 +51,14 @@ class Stack(Network):
 
     def __post_init__(self) -> None:
         check_count("depth", self.depth, MAX_DEPTH)
-        check_count("num_outputs", self.num_outputs, MAX_OUTPUTS)
         hidden_widths(self.width, self.depth)
         hidden_biases(self.use_bias, self.depth)
-        check_choice("trained", self.trained, TRAINED)
-        check_switch("output_signs", self.output_signs)
         activation_function(self.activation)
-        output_function(self.output)
-        Scaling(self.parameterization, self.gain)
+        super().__post_init__()
 
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """Width of each hidden layer."""
-        return hidden_widths(self.width, self.depth)
+    @cached_property
+    def written_out(self) -> Composition:
+        return self.kind.write_out(self, tuple(zip(hidden_widths(self.width, self.depth), self.biases, strict=True)))
 
     @property
     def biases(self) -> tuple[bool, ...]:
@@ -85,53 +66,9 @@ class Stack(Network):
         return hidden_biases(self.use_bias, self.depth)
 
     @property
-    def nonlinearity(self) -> Pointwise:
-        """σ as a function."""
-        return activation_function(self.activation)
-
-    @property
     def hidden_scaling(self) -> Scaling:
         """How hidden weights are drawn; the m of ``lecun`` is the smallest of the ``width`` that was set."""
-        return Scaling(self.parameterization, self.gain, self._nominal_width())
-
-    @property
-    def output_scaling(self) -> Scaling:
-        """How output weights are drawn: without the gain."""
-        return Scaling(self.parameterization, width=self._nominal_width())
-
-    def min_width(self, input_shape: Shape) -> int:
-        """Smallest number of neurons (channels, for convolutions) of a hidden layer."""
-        self.layer_input_shapes(input_shape)
-        return min(self.widths)
-
-    def first_layers(self) -> tuple[str, ...]:
-        return (hidden_name(0),)
-
-    def _last_hidden_layer_read(self) -> Mapping[str, str]:
-        """``read_elementwise`` where of the last hidden layer the output layer sees σ(z), plus what z does not move."""
-        return {hidden_name(self.depth - 1): OUTPUT_LAYER}
-
-    def _nominal_width(self) -> int:
-        return min(hidden_widths(self.width, self.depth))
-
-    def _trains(self, index: int) -> bool:
-        return trains_hidden(self.trained, first=index == 0)
-
-    def _dense(self, index: int, paired: bool = False) -> Layer:
-        """The dense hidden layer with this index."""
-        return Dense(
-            self.widths[index], self.biases[index], self.hidden_scaling, paired=paired, trainable=self._trains(index)
-        )
-
-    def _output(self, opposed: bool = False) -> Layer:
-        """The dense output layer."""
-        return Dense(
-            self.num_outputs,
-            scaling=self.output_scaling,
-            signs=self.output_signs,
-            opposed=opposed,
-            trainable=trains_output(self.trained),
-        )
+        return Scaling(self.parameterization, self.gain, min(hidden_widths(self.width, self.depth)))
 
 
 @dataclass(frozen=True)
@@ -158,13 +95,3 @@ class Chain(Stack):
             raise InvalidInput(
                 "symmetric", True, f"False, or an even width of the last hidden layer (now {self.widths[-1]})"
             )
-
-    def _is_paired(self, index: int) -> bool:
-        return self.symmetric and index == self.depth - 1
-
-
-def dense_chain(net: Chain, call: Call, a: Array, activations: tuple[Pointwise, ...], start: int = 0) -> Array:
-    """Hidden layers from ``start`` on, then the output layer, on flat inputs (n, features)."""
-    for index in range(start, net.depth):
-        a = activations[index](call(hidden_name(index), a))
-    return call(OUTPUT_LAYER, a)

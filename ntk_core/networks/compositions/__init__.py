@@ -9,24 +9,22 @@ from ntk_core.networks.compositions._blocks import (
     ConvolutionBlock,
     DenseBlock,
     FlattenBlock,
+    FlattenInputBlock,
     GlobalAverageBlock,
-    Nested,
     ResidualBlock,
     ScaleBlock,
     Trained,
 )
 from ntk_core.networks.compositions._composition import (
     Composition,
-    Nesting,
     composition_data,
-    composition_digest,
-    nestings,
     parse_composition,
     positions,
 )
 from ntk_core.networks.compositions._examples import EXAMPLE_TITLES, composition_examples
-from ntk_core.networks.compositions._shapes import Layout, PlacedLayer, lay_out
+from ntk_core.networks.compositions._shapes import lay_out
 from ntk_core.networks.compositions._verdict import CompositionVerdict, composition_verdict
+from ntk_core.networks.compositions._ways import Skip, Ways, trains_hidden, trains_output
 
 __all__ = [
     "BLOCKS",
@@ -40,20 +38,19 @@ __all__ = [
     "ConvolutionBlock",
     "DenseBlock",
     "FlattenBlock",
+    "FlattenInputBlock",
     "GlobalAverageBlock",
-    "Layout",
-    "Nested",
-    "Nesting",
-    "PlacedLayer",
     "ResidualBlock",
     "ScaleBlock",
+    "Skip",
     "Trained",
+    "Ways",
     "composition_data",
-    "composition_digest",
     "composition_examples",
     "composition_verdict",
     "lay_out",
-    "nestings",
     "parse_composition",
     "positions",
+    "trains_hidden",
+    "trains_output",
 ]

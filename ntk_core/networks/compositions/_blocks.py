@@ -65,13 +65,13 @@ class _Weights(_Block):
 class DenseBlock(_Weights):
     """z = W a / √fan_in + b; values at several positions are flattened first, channel by channel."""
 
-    kind: Literal["dense"]
+    kind: Literal["dense"] = "dense"
 
 
 class ConvolutionBlock(_Weights):
     """A convolution of images (height, width, channels); ``stride`` keeps every so many positions."""
 
-    kind: Literal["convolution"]
+    kind: Literal["convolution"] = "convolution"
     kernel_size: int = Field(3, ge=1, le=32)
     padding: Literal["circular", "zero"] = "circular"
     stride: int = Field(1, ge=1, le=8)
@@ -80,47 +80,55 @@ class ConvolutionBlock(_Weights):
 class ActivationBlock(_Block):
     """σ, number by number."""
 
-    kind: Literal["activation"]
+    kind: Literal["activation"] = "activation"
     function: FunctionName
 
 
 class AveragePoolBlock(_Block):
     """Means over windows of size × size positions, without overlap."""
 
-    kind: Literal["average-pool"]
+    kind: Literal["average-pool"] = "average-pool"
     size: int = Field(2, ge=2, le=32)
 
 
 class GlobalAverageBlock(_Block):
     """The mean over all positions, channel by channel."""
 
-    kind: Literal["global-average"]
+    kind: Literal["global-average"] = "global-average"
 
 
 class FlattenBlock(_Block):
     """All positions side by side, channel by channel."""
 
-    kind: Literal["flatten"]
+    kind: Literal["flatten"] = "flatten"
+
+
+class FlattenInputBlock(FlattenBlock):
+    """All numbers of an input side by side, in the order in which they are stored; of no composition in JSON."""
 
 
 class ScaleBlock(_Block):
     """A fixed factor."""
 
-    kind: Literal["scale"]
+    kind: Literal["scale"] = "scale"
     factor: float = Field(ge=-1000, le=1000, allow_inf_nan=False)
 
 
 class ResidualBlock(_Block):
     """a + layers(a): the way around is added, so both have one shape."""
 
-    kind: Literal["residual"]
+    kind: Literal["residual"] = "residual"
     layers: tuple[Block, ...] = Field(min_length=1, strict=False)
+
+    def join(self, around: Any, inner: Any) -> Any:
+        """Both ways together, arrays of one shape."""
+        return around + inner
 
 
 class ConcatBlock(_Block):
     """(a, layers(a)) side by side, along features or channels, as in a DenseNet."""
 
-    kind: Literal["concat"]
+    kind: Literal["concat"] = "concat"
     layers: tuple[Block, ...] = Field(min_length=1, strict=False)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.compositions._blocks import BLOCKS, Block, Nested, Trained
+from ntk_core.networks.compositions._ways import Ways, find_ways, trains_hidden, trains_output
 from ntk_core.settings.validation import allowed_values
 
 MAX_BYTES, MAX_BLOCKS, MAX_NESTING = 20_000, 64, 4
@@ -33,9 +32,14 @@ class Composition:
     >>> composition = parse_composition('{"layers": [{"kind": "dense"}, {"kind": "activation", "function": "erf"}]}')
     >>> str(composition)
     '{"layers":[{"kind":"dense","width":"m"},{"kind":"activation","function":"erf"}]}'
+
+    Attributes:
+        layers: residual and concat blocks have layers of their own.
+        drop_probability: of each edge of the dense layers, the output layer included; 0 for all that JSON gives.
     """
 
     layers: tuple[Block, ...]
+    drop_probability: float = 0.0
 
     def __str__(self) -> str:
         """Compact JSON text, read back by :func:`parse_composition`."""
@@ -45,9 +49,15 @@ class Composition:
         """The layers with weights, in the order in which they are applied."""
         return [block for _, block in positions(self.layers) if isinstance(block, Trained)]
 
-    def first(self) -> tuple[int, ...]:
-        """Which of :meth:`trained`, counted from 0, see the input through no other of them."""
-        return tuple(_first(self.layers, itertools.count(), True)[0])
+    def ways(self) -> Ways:
+        """Which layers see the input alone, and what goes around layers."""
+        return find_ways(self.layers)
+
+    def trains(self, choice: str) -> tuple[bool, ...]:
+        """Whether each of :meth:`trained`, and at last the output layer, moves under this choice."""
+        first, count = self.ways().first, len(self.trained())
+        hidden = (trains_hidden(choice, number in first) for number in range(1, count + 1))
+        return (*hidden, trains_output(choice))
 
     def functions(self) -> tuple[str, ...]:
         """The activations in use."""
@@ -58,11 +68,6 @@ class Composition:
 def composition_data(composition: Composition) -> dict[str, Any]:
     """The composition as JSON gives it: widths are written out, other settings only where they are not the default."""
     return {"layers": [_block_data(block) for block in composition.layers]}
-
-
-def composition_digest(composition: Composition) -> str:
-    """SHA-256 of the compact JSON."""
-    return hashlib.sha256(str(composition).encode()).hexdigest()
 
 
 def parse_composition(data: Any) -> Composition:
@@ -93,48 +98,6 @@ def positions(layers: tuple[Block, ...], prefix: str = "layers") -> Iterator[tup
         yield f"{prefix}.{index}", block
         if isinstance(block, Nested):
             yield from positions(block.layers, f"{prefix}.{index}.layers")
-
-
-@dataclass(frozen=True)
-class Nesting:
-    """A residual or concat block: its way around leads from after layer ``start`` to layer ``end``, counted from 1.
-
-    Layers are those with weights; 0 is the input.
-    """
-
-    kind: str
-    start: int
-    end: int
-
-
-def nestings(composition: Composition) -> tuple[Nesting, ...]:
-    """Every way around, the inner ones first."""
-    return tuple(_nestings(composition.layers, 0))
-
-
-def _nestings(blocks: tuple[Block, ...], below: int) -> Iterator[Nesting]:
-    for block in blocks:
-        if isinstance(block, Nested):
-            yield from _nestings(block.layers, below)
-            inside = sum(isinstance(each, Trained) for _, each in positions(block.layers))
-            yield Nesting(block.kind, below, below + inside)
-            below += inside
-        else:
-            below += isinstance(block, Trained)
-
-
-def _first(blocks: tuple[Block, ...], count: Iterator[int], is_raw: bool) -> tuple[list[int], bool]:
-    """(layers that see nothing but the input, whether what is after these blocks does so too)."""
-    found: list[int] = []
-    for block in blocks:
-        if isinstance(block, Trained):
-            number = next(count)
-            found += [number] if is_raw else []
-            is_raw = False
-        elif isinstance(block, Nested):
-            inner, inner_raw = _first(block.layers, count, is_raw)
-            found, is_raw = found + inner, is_raw and inner_raw
-    return found, is_raw
 
 
 def _from_text(text: str | bytes) -> Any:

@@ -10,6 +10,7 @@ from ntk_core.networks.compositions._blocks import (
     AveragePoolBlock,
     Block,
     ConcatBlock,
+    ConvolutionBlock,
     DenseBlock,
     FlattenBlock,
     GlobalAverageBlock,
@@ -28,17 +29,27 @@ class PlacedLayer:
 
     Attributes:
         name: ``hidden1``, ``hidden2``, … in the order in which they are applied.
-        place: in the JSON, such as ``layers.3.layers.1``.
         input_shape, output_shape: of one input.
         num_ways_around: residual and concat blocks that it stands in.
     """
 
     name: str
-    place: str
     block: Trained
     input_shape: Shape
     output_shape: Shape
     num_ways_around: int
+
+    @property
+    def positions(self) -> int:
+        """Places that share its weights: the pixels of a convolution, 1 for a dense layer."""
+        return math.prod(self.output_shape[:-1])
+
+    @property
+    def fan_in(self) -> int:
+        """Numbers that one of its neurons or channels sees."""
+        if isinstance(self.block, ConvolutionBlock):
+            return self.block.kernel_size**2 * self.input_shape[-1]
+        return math.prod(self.input_shape)
 
 
 @dataclass(frozen=True)
@@ -74,7 +85,7 @@ class _Walk:
             if isinstance(block, Trained):
                 above = _trained_shape(block, place, shape, self._width)
                 name = f"hidden{len(self.layers) + 1}"
-                self.layers.append(PlacedLayer(name, place, block, shape, above, around))
+                self.layers.append(PlacedLayer(name, block, shape, above, around))
                 shape = above
             elif isinstance(block, Nested):
                 inner = self.through(block.layers, f"{place}.layers", shape, around + 1)

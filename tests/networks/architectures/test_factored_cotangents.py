@@ -20,7 +20,7 @@ from ntk_core.networks.architectures._contractions import cotangent_products
 from tests.cases import ARCHITECTURES, FAST_COMPILE, MIRRORED, SCALED, SUBTRACTED, inputs, random_layer, random_params
 from tests.networks.architectures.test_layers import LAYERS
 
-READ = {"shallow", "deep", "symmetric", "bottleneck", "liu-eq31", "resnet", "resnet-every-two", "mixed"}
+READ = {"shallow", "deep", "symmetric", "bottleneck", "liu-eq31", "resnet", "resnet-every-two", "mixed", "composed"}
 FACTORED = [case for case in ARCHITECTURES + MIRRORED + SCALED + SUBTRACTED if case.net.read_elementwise()]
 
 

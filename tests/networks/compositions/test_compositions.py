@@ -16,7 +16,6 @@ from ntk_core.experiments.lazy.spec import LazySpec
 from ntk_core.networks.compositions import (
     BLOCKS,
     Composition,
-    composition_digest,
     composition_examples,
     composition_verdict,
     lay_out,
@@ -40,7 +39,7 @@ def test_an_example_survives_the_round_trip_through_its_text(name):
     assert parse_composition(str(example)) == example
     assert hash(parse_composition(str(example))) == hash(example)
     spaced = json.dumps(json.loads(str(example)), indent=3)
-    assert composition_digest(parse_composition(spaced)) == composition_digest(example)
+    assert str(parse_composition(spaced)) == str(example)
 
 
 def test_equal_widths_have_one_spelling():
