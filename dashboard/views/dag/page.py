@@ -16,16 +16,6 @@ from ntk_core.experiments.dag.spec import DAGSpec
 
 PAGE = "dag"
 TITLE = "Does this graph become linear?"
-PRESETS = (
-    "zhu-fig2",
-    "zhu-bottleneck-neurons",
-    "zhu-preactivations",
-    "zhu-skip",
-    "zhu-shared",
-    "zhu-unequal",
-    "zhu-nonlinear-output",
-    "zhu-pl",
-)
 GROUPS = (
     Group("Network", ("activation", "outputs", "use_bias", "compared")),
     Group("Widths and seeds", ("widths", "num_seeds", "seed")),
@@ -54,4 +44,4 @@ def editor(form: SpecForm[DAGSpec]) -> None:
 
 def show() -> None:
     """The page."""
-    experiment_page(PAGE, TITLE, PRESETS, DAGSpec, GROUPS, draw, elsewhere=("graph",), between=editor)
+    experiment_page(PAGE, TITLE, GROUPS, draw, elsewhere=("graph",), between=editor)

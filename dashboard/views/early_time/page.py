@@ -7,14 +7,9 @@ from dashboard.components.forms import Group
 from dashboard.components.run_panel import Shown
 from dashboard.views.early_time.parts import against, constants, kernels, training
 from dashboard.words.pages import CHANGES, SHOWS, says
-from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 
 PAGE = "early_time"
 TITLE = "What does a network learn first?"
-PRESETS = (
-    *("hu-fig1", "hu-fig2", "hu-fig3", "hu-fig3-cnn", "hu-fig4", "hu-fig4-fashion", "hu-fig4-cifar"),
-    *("hu-fig5", "hu-prop41", "hu-departure"),
-)
 GROUPS = (
     Group("Network", ("network.", "width", "width_exponent")),
     Group("Sweep", ("swept", "values", "num_seeds", "seed")),
@@ -42,4 +37,4 @@ def draw(shown: Shown) -> None:
 
 def show() -> None:
     """The page."""
-    experiment_page(PAGE, TITLE, PRESETS, EarlyTimeSpec, GROUPS, draw)
+    experiment_page(PAGE, TITLE, GROUPS, draw)

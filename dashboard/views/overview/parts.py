@@ -5,7 +5,6 @@ from __future__ import annotations
 import streamlit as st
 
 from dashboard.charts.numbers import readable
-from dashboard.charts.vector import letters
 from dashboard.components.export import export_menu
 from dashboard.components.gallery import gallery_result
 from dashboard.components.provenance import provenance_footer
@@ -66,7 +65,7 @@ def cards(page: str) -> None:
             if not entry.question:
                 continue
             with st.container(border=True, gap="xsmall", height="stretch"):
-                st.image(page_thumbnail(entry.name) or letters(entry.title), width="stretch", alt="")
+                st.image(page_thumbnail(entry), width="stretch", alt="")
                 st.page_link(entry.path, label=f"**{entry.title}**", icon=entry.icon)
                 st.caption(entry.question)
     result = gallery_result(SHOWN)

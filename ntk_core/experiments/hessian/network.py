@@ -77,7 +77,7 @@ class ComparedNetwork(ArchitectureSpec):
     @property
     def bottleneck(self) -> tuple[str, int] | None:
         """(setting, width) of its narrow layer; None where there is none."""
-        name = "bottleneck_width" if self.kind == "bottleneck" else "narrow_width"
+        name = "bottleneck_width" if self.uses("bottleneck_width") else "narrow_width"
         return (name, getattr(self, name)) if self.uses(name) and getattr(self, name) else None
 
     @property
