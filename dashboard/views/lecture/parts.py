@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
@@ -23,21 +24,9 @@ from ntk_core.runs import PRESETS
 PRESENTING = {"1": True, "true": True, "0": False, "false": False}
 PRESENT_KEY = "p"
 ARROWS, CLICKER = ("left", "right"), ("pageup", "pagedown")
-LARGER = 1.3
+LARGER = 1.3  # of presenting.css, too
 PRESENTED_HEIGHT = 500
-# Letters of the whole page grow with the root's; the menu gives its room to the step.
-PRESENTER_STYLE = f"""
-html {{ font-size: {16 * LARGER:g}px !important }}
-[data-testid="stHeader"] {{ display: none }}
-[data-testid="stMainBlockContainer"] {{ padding: 0.6rem 2rem 0.5rem }}
-[data-testid="stMainBlockContainer"] h1 {{ padding: 0 0 0.2rem }}
-"""
-FORMULA_STYLE = """
-.katex-display { margin: 0.2em 0 0.5em; text-align: left; overflow: visible !important }
-/* What does not fit breaks into lines: the keyboard could not reach what scrolls. */
-[data-testid="stButtonGroup"] [role="radiogroup"] { flex-wrap: wrap; overflow: visible }
-@media (max-width: 640px) { .katex-display { font-size: 0.72em } .katex-display > .katex { white-space: normal } }
-"""
+FOLDER = Path(__file__).parent
 
 
 @dataclass
@@ -81,7 +70,9 @@ def lecture(page: str) -> None:
     address = session.new_address(page)
     if address is not None:
         _read(page, state, address)
-    st.html(f"<style>{FORMULA_STYLE}{PRESENTER_STYLE if state.presenting else ''}</style>")
+    st.html(FOLDER / "formulas.css")
+    if state.presenting:
+        st.html(FOLDER / "presenting.css")
     _bar(page, state)
     for note in state.notes:
         st.warning(plain(note))
@@ -284,7 +275,7 @@ def _export(page: str, step: Step, figures: Mapping[str, go.Figure]) -> None:
     results = _results(step)
     if results is not None:
         runs = [export.Taken(name, result.spec, result, PRESETS[name].title) for name, result in results.items()]
-        export.export_several(page, step.title, runs, figures)
+        export.export_menu(page, step.title, runs, figures)
 
 
 def _results(step: Step) -> dict[str, Any] | None:
