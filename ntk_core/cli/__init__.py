@@ -5,5 +5,3 @@ Exit codes: 0 completed, 1 failed, 2 bad input, 130 stopped by Ctrl-C, 143 stopp
 
 from ntk_core.cli._exit_codes import BAD_INPUT, COMPLETED, FAILED, INTERRUPTED, TERMINATED
 from ntk_core.cli._main import main, program
-
-__all__ = ["BAD_INPUT", "COMPLETED", "FAILED", "INTERRUPTED", "TERMINATED", "main", "program"]

@@ -12,19 +12,3 @@ from ntk_core.data._registry import (
     load_dataset,
 )
 from ntk_core.data._synthetic import stream
-
-__all__ = [
-    "DATASETS",
-    "OPTIONS",
-    "Dataset",
-    "DatasetInfo",
-    "DatasetShapes",
-    "Option",
-    "data_fingerprint",
-    "dataset_info",
-    "dataset_names",
-    "dataset_options",
-    "dataset_shapes",
-    "load_dataset",
-    "stream",
-]

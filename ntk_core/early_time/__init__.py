@@ -14,26 +14,3 @@ from ntk_core.early_time._kernel_norms import KernelNorms, kernel_norms, spectra
 from ntk_core.early_time._linear_model import LinearModel
 from ntk_core.early_time._residual import InputSpan
 from ntk_core.early_time._training import batch_order, early_descent, outputs_in_blocks
-
-__all__ = [
-    "ActivationConstants",
-    "InputSpan",
-    "KernelNorms",
-    "LinearFeatures",
-    "LinearModel",
-    "activation_constants",
-    "batch_order",
-    "covariance_ratio",
-    "covariance_spectrum",
-    "deep_features",
-    "draw_inputs",
-    "early_descent",
-    "image_pair",
-    "kernel_norms",
-    "outputs_in_blocks",
-    "spectral_norm",
-    "standardized_images",
-    "synthetic_data",
-    "two_layer_features",
-    "weighted_kernel",
-]

@@ -14,31 +14,3 @@ from ntk_core.hessians._density import SpectralDensity, hessian_density
 from ntk_core.hessians._norm import LeadingEigenpairs, SpectralEstimate, hessian_eigenpairs, hessian_norm, hessian_norms
 from ntk_core.hessians._operator import check_smooth
 from ntk_core.hessians._quantities import LayerQuantities, layer_quantities
-
-__all__ = [
-    "BallEigenvalue",
-    "BallSup",
-    "BlockNorms",
-    "LayerQuantities",
-    "LeadingEigenpairs",
-    "NonlinearOutputHessian",
-    "PathSup",
-    "SpectralDensity",
-    "SpectralEstimate",
-    "ball_sup",
-    "ball_sups",
-    "ball_sups_in_turn",
-    "bottleneck_block_norm",
-    "check_smooth",
-    "hessian_block_norms",
-    "hessian_density",
-    "hessian_eigenpairs",
-    "hessian_norm",
-    "hessian_norms",
-    "layer_quantities",
-    "nonlinear_output_hessian",
-    "nonlinear_output_parts",
-    "path_sup",
-    "shallow_hessian_blocks",
-    "smallest_eigenvalue_in_ball",
-]

@@ -5,15 +5,3 @@ from ntk_core.kernels._empirical import empirical_ntk, layer_kernels, pre_output
 from ntk_core.kernels._generic import generic_ntk, split_inexact
 from ntk_core.kernels._gradient_bound import gradient_norm_bound
 from ntk_core.kernels._infinite_width import infinite_width_ntk
-
-__all__ = [
-    "empirical_ntk",
-    "generic_ntk",
-    "gradient_norm_bound",
-    "infinite_width_ntk",
-    "kernel_change",
-    "layer_kernels",
-    "pre_output_ntk",
-    "split_inexact",
-    "through_output",
-]

@@ -3,16 +3,3 @@
 from ntk_core.own_models._contract import CONTRACT, Apply, OwnModel, checked_model
 from ntk_core.own_models._file import OwnModelError, load_model, their_errors
 from ntk_core.own_models._sweep import OwnRun, OwnSweep, sweep_widths
-
-__all__ = [
-    "CONTRACT",
-    "Apply",
-    "OwnModel",
-    "OwnModelError",
-    "OwnRun",
-    "OwnSweep",
-    "checked_model",
-    "load_model",
-    "sweep_widths",
-    "their_errors",
-]

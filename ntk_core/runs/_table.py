@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol, cast
@@ -12,7 +13,7 @@ from pydantic import BeforeValidator, SerializeAsAny
 
 from ntk_core.data import Dataset, data_fingerprint, load_dataset
 from ntk_core.errors import InvalidInput
-from ntk_core.runs._preset import Preset
+from ntk_core.runs._preset import Preset, presets_beside
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._values import PointValue, ResultValue
 from ntk_core.table import MODULES
@@ -57,7 +58,6 @@ class Experiment:
         spec, point, result: what is asked for, what one point gives, what a run gives.
         costs: what a point costs, free of JAX.
         summary: (spec, points) → lines of text.
-        presets: figures of papers, and others worth a name.
         sources: keys of the papers that it stands on, see ``ntk_core.runs.citation``.
     """
 
@@ -66,8 +66,12 @@ class Experiment:
     result: type[ResultValue]
     costs: Costs
     summary: Callable[[Any, Any], str]
-    presets: tuple[Preset[Spec], ...]
     sources: tuple[str, ...] = ("liu",)
+
+    @functools.cached_property
+    def presets(self) -> tuple[Preset[Spec], ...]:
+        """Figures of papers, and others worth a name: those of ``presets.toml`` beside the spec."""
+        return presets_beside(inspect.getfile(self.spec), self.spec)
 
     def computation(self) -> Computation:
         """The module ``compute`` beside the spec; importing it starts JAX."""

@@ -18,31 +18,3 @@ from ntk_core.data.uploads._keeping import (
 )
 from ntk_core.data.uploads._limits import DEFAULT_LIMITS, Limits
 from ntk_core.data.uploads._parse import parse_upload
-
-__all__ = [
-    "DEFAULT_LIMITS",
-    "DIGEST",
-    "HOW_TO_BRING",
-    "TASKS",
-    "Arrays",
-    "Candidate",
-    "Choices",
-    "Cleaned",
-    "Column",
-    "ImageEntry",
-    "ImageFolders",
-    "Limits",
-    "MissingUpload",
-    "Table",
-    "Task",
-    "UploadShapes",
-    "clean_upload",
-    "forget_upload",
-    "keep_upload",
-    "parse_upload",
-    "read_pixels",
-    "read_upload",
-    "suggested_choices",
-    "upload_digest",
-    "upload_shapes",
-]

@@ -4,14 +4,8 @@ from ntk_core.experiments.architectures import costs
 from ntk_core.experiments.architectures.result import ArchitecturesPoint, ArchitecturesResult
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.architectures.summary import architectures_summary
-from ntk_core.runs import Experiment, presets_beside
+from ntk_core.runs import Experiment
 
 EXPERIMENT = Experiment(
-    ArchitecturesSpec,
-    ArchitecturesPoint,
-    ArchitecturesResult,
-    costs,
-    architectures_summary,
-    presets_beside(__file__, ArchitecturesSpec),
-    ("liu", "zhu"),
+    ArchitecturesSpec, ArchitecturesPoint, ArchitecturesResult, costs, architectures_summary, ("liu", "zhu")
 )

@@ -4,8 +4,6 @@ from ntk_core.experiments.dag import costs
 from ntk_core.experiments.dag.result import DAGPoint, DAGResult
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.experiments.dag.summary import dag_summary
-from ntk_core.runs import Experiment, presets_beside
+from ntk_core.runs import Experiment
 
-EXPERIMENT = Experiment(
-    DAGSpec, DAGPoint, DAGResult, costs, dag_summary, presets_beside(__file__, DAGSpec), ("liu", "zhu")
-)
+EXPERIMENT = Experiment(DAGSpec, DAGPoint, DAGResult, costs, dag_summary, ("liu", "zhu"))

@@ -4,13 +4,6 @@ from ntk_core.experiments.dynamics import costs
 from ntk_core.experiments.dynamics.result import DynamicsPoint, DynamicsResult
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.experiments.dynamics.summary import dynamics_summary
-from ntk_core.runs import Experiment, presets_beside
+from ntk_core.runs import Experiment
 
-EXPERIMENT = Experiment(
-    DynamicsSpec,
-    DynamicsPoint,
-    DynamicsResult,
-    costs,
-    dynamics_summary,
-    presets_beside(__file__, DynamicsSpec),
-)
+EXPERIMENT = Experiment(DynamicsSpec, DynamicsPoint, DynamicsResult, costs, dynamics_summary)

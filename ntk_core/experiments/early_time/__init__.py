@@ -4,14 +4,6 @@ from ntk_core.experiments.early_time import costs
 from ntk_core.experiments.early_time.result import EarlyPoint, EarlyResult
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.experiments.early_time.summary import early_summary
-from ntk_core.runs import Experiment, presets_beside
+from ntk_core.runs import Experiment
 
-EXPERIMENT = Experiment(
-    EarlyTimeSpec,
-    EarlyPoint,
-    EarlyResult,
-    costs,
-    early_summary,
-    presets_beside(__file__, EarlyTimeSpec),
-    ("hu",),
-)
+EXPERIMENT = Experiment(EarlyTimeSpec, EarlyPoint, EarlyResult, costs, early_summary, ("hu",))

@@ -4,14 +4,6 @@ from ntk_core.experiments.hessian import costs
 from ntk_core.experiments.hessian.result import HessianPoint, HessianResult
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.hessian.summary import hessian_summary
-from ntk_core.runs import Experiment, presets_beside
+from ntk_core.runs import Experiment
 
-EXPERIMENT = Experiment(
-    HessianSpec,
-    HessianPoint,
-    HessianResult,
-    costs,
-    hessian_summary,
-    presets_beside(__file__, HessianSpec),
-    ("liu", "zhu"),
-)
+EXPERIMENT = Experiment(HessianSpec, HessianPoint, HessianResult, costs, hessian_summary, ("liu", "zhu"))

@@ -4,14 +4,8 @@ from ntk_core.experiments.kernel_change import costs
 from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeResult
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.experiments.kernel_change.summary import kernel_change_summary
-from ntk_core.runs import Experiment, presets_beside
+from ntk_core.runs import Experiment
 
 EXPERIMENT = Experiment(
-    KernelChangeSpec,
-    KernelChangePoint,
-    KernelChangeResult,
-    costs,
-    kernel_change_summary,
-    presets_beside(__file__, KernelChangeSpec),
-    ("liu", "zhu"),
+    KernelChangeSpec, KernelChangePoint, KernelChangeResult, costs, kernel_change_summary, ("liu", "zhu")
 )

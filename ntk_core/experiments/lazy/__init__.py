@@ -4,6 +4,6 @@ from ntk_core.experiments.lazy import costs
 from ntk_core.experiments.lazy.result import LazyPoint, LazyResult
 from ntk_core.experiments.lazy.spec import LazySpec
 from ntk_core.experiments.lazy.summary import lazy_summary
-from ntk_core.runs import Experiment, presets_beside
+from ntk_core.runs import Experiment
 
-EXPERIMENT = Experiment(LazySpec, LazyPoint, LazyResult, costs, lazy_summary, presets_beside(__file__, LazySpec))
+EXPERIMENT = Experiment(LazySpec, LazyPoint, LazyResult, costs, lazy_summary)

@@ -4,13 +4,6 @@ from ntk_core.experiments.optimization import costs
 from ntk_core.experiments.optimization.result import OptimizationPoint, OptimizationResult
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.experiments.optimization.summary import optimization_summary
-from ntk_core.runs import Experiment, presets_beside
+from ntk_core.runs import Experiment
 
-EXPERIMENT = Experiment(
-    OptimizationSpec,
-    OptimizationPoint,
-    OptimizationResult,
-    costs,
-    optimization_summary,
-    presets_beside(__file__, OptimizationSpec),
-)
+EXPERIMENT = Experiment(OptimizationSpec, OptimizationPoint, OptimizationResult, costs, optimization_summary)

@@ -25,32 +25,3 @@ from ntk_core.networks.compositions._examples import EXAMPLE_TITLES, composition
 from ntk_core.networks.compositions._shapes import lay_out
 from ntk_core.networks.compositions._verdict import CompositionVerdict, composition_verdict
 from ntk_core.networks.compositions._ways import Skip, Ways, trains_hidden, trains_output
-
-__all__ = [
-    "BLOCKS",
-    "EXAMPLE_TITLES",
-    "ActivationBlock",
-    "AveragePoolBlock",
-    "Block",
-    "Composition",
-    "CompositionVerdict",
-    "ConcatBlock",
-    "ConvolutionBlock",
-    "DenseBlock",
-    "FlattenBlock",
-    "FlattenInputBlock",
-    "GlobalAverageBlock",
-    "ResidualBlock",
-    "ScaleBlock",
-    "Skip",
-    "Trained",
-    "Ways",
-    "composition_data",
-    "composition_examples",
-    "composition_verdict",
-    "lay_out",
-    "parse_composition",
-    "positions",
-    "trains_hidden",
-    "trains_output",
-]

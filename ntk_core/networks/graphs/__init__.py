@@ -18,31 +18,3 @@ from ntk_core.networks.graphs._shapes import (
     unequal_graph,
 )
 from ntk_core.networks.graphs._verdict import Reason, Verdict, verdict
-
-__all__ = [
-    "EDGE_KINDS",
-    "EXAMPLE_TITLES",
-    "INPUT",
-    "OUTPUT",
-    "Edge",
-    "Graph",
-    "Group",
-    "InDegree",
-    "Reason",
-    "Verdict",
-    "arbitrary_graph",
-    "bottleneck_layer_graph",
-    "check_drop_probability",
-    "dense_graph",
-    "example_graphs",
-    "few_bottleneck_neurons_graph",
-    "fully_connected_graph",
-    "graph_data",
-    "in_degrees",
-    "parse_graph",
-    "repaired_bottleneck_graph",
-    "residual_graph",
-    "shared_graph",
-    "unequal_graph",
-    "verdict",
-]

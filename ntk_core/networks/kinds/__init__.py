@@ -17,8 +17,6 @@ _MODULES = (
 )
 ARCHITECTURES: dict[str, Kind] = table(*(import_module(f"{__name__}.{name}").KIND for name in _MODULES))
 
-__all__ = ["ARCHITECTURES", "LAYERED", "Hidden", "Kind", "dense", "network_title"]
-
 
 def network_title(kind: str, output: str = "linear") -> str:
     """``softmax output`` of a fully connected network; else ``ResNet``, or ``CNN, bottleneck, softmax output``.

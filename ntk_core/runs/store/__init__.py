@@ -10,19 +10,3 @@ from ntk_core.runs.store._ledger import Ledger, UnfinishedJob
 from ntk_core.runs.store._listing import MIN_PREFIX, STATUSES, RunList, StoredRun
 from ntk_core.runs.store._run_file import Imported, read_runs, write_runs
 from ntk_core.runs.store._store import LIMIT_VARIABLE, Store, StoredPoints
-
-__all__ = [
-    "LIMIT_VARIABLE",
-    "MIN_PREFIX",
-    "STATUSES",
-    "VARIABLE",
-    "Imported",
-    "Ledger",
-    "RunList",
-    "Store",
-    "StoredPoints",
-    "StoredRun",
-    "UnfinishedJob",
-    "read_runs",
-    "write_runs",
-]
