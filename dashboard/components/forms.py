@@ -9,8 +9,7 @@ from typing import Any, Generic, TypeVar, cast
 import streamlit as st
 
 from dashboard.components.composition_editor import composition_editor
-from dashboard.components.own_data import brought
-from dashboard.components.upload_chooser import upload_chooser
+from dashboard.components.own_data import brought, upload_chooser
 from dashboard.jobs.limits import check_limits, largest_fit, limit_words
 from dashboard.words.sentences import plain
 from ntk_core.errors import InvalidInput

@@ -37,7 +37,7 @@ def editor(form: SpecForm[DAGSpec]) -> None:
     """The graph as tables beside its drawing and its verdict."""
     tables, picture = st.columns([6, 7], gap="medium")
     with tables:
-        graph, _ = graph_editor(PAGE)
+        graph = graph_editor(PAGE)
     with picture:
         graph_view(PAGE, graph, form.spec or form.preset.spec)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from dashboard.charts.numbers import readable
-from dashboard.components.export import export_menu
+from dashboard.components import export
 from dashboard.components.gallery import gallery_result
 from dashboard.components.provenance import provenance_footer
 from dashboard.views.kernel_change import figures as kernel_change
@@ -41,7 +41,7 @@ def living(page: str) -> None:
         st.caption(figure_words("kernel_change.against_width").formula)
         with st.expander("The numbers", icon=":material/table:"):
             st.dataframe(readable(chart.rows), hide_index=True, alt=chart.takeaway, key=f"{page}.numbers")
-        export_menu(page, TITLE, result.spec, result, {chart.takeaway: chart.figure})
+        export.export_menu(page, TITLE, [export.Taken(page, result.spec, result)], {chart.takeaway: chart.figure})
 
 
 def _questions() -> None:

@@ -127,18 +127,14 @@ def step(name: str, whole: Draw, numbers: Numbers, veil: Veil = smallest_alone) 
     options = [(_value(value), words) for _, value, words in _OPTION.findall(found.prose("Control"))]
     return Step(
         name=name,
-        title=found.field("title"),
+        **{field: found.field(field) for field in ("title", "source", "page", "preset", "invitation")},
         formula=tuple(_FORMULA.findall(text)),
         words=_FORMULA.sub("", text),
         question=Question(
             _CHOICE.sub("", asked).strip(), choices, _marked(found, "Question"), found.prose("Answer"), numbers
         ),
         control=Control(found.field("control"), dict(options), options[_marked(found, "Control")][0]),
-        source=found.field("source"),
         gallery=found.listed("gallery"),
-        page=found.field("page"),
-        preset=found.field("preset"),
-        invitation=found.field("invitation"),
         before=found.fields.get("before", ""),
         whole=whole,
         veil=veil,
