@@ -290,7 +290,7 @@ def test_runs_that_did_not_converge_are_named_below_the_figure(jobs):
     spec = KernelChangeSpec(widths=(30,))
     app = opened(job=jobs.add(spec, status="completed", points=(point,), result=make_result((point,))))
     assert (
-        "Open markers: swish output did not reach the loss threshold within the step limit at m = 30 (seed 4)."
+        "Open markers, in no mean: swish output did not reach the loss threshold within the step limit at m = 30 (seed 4)."
         in words(app)
     )
 
