@@ -129,7 +129,7 @@ SUBTRACTED = [Case(f"minus-start-{case.name}", Subtracted(case.net), case.input_
 CASES = ARCHITECTURES + ACTIVATIONS + SIGNS + MIRRORED + SUBTRACTED + SCALED
 
 
-def random_layer(layer: Any, input_shape: tuple[int, ...], rng: np.random.Generator) -> dict[str, np.ndarray]:
+def random_layer(layer: Any, input_shape: tuple[int, ...], rng: np.random.Generator) -> dict[str, jax.Array]:
     """Normal parameters of a layer (by NumPy: nothing to compile), and masks that leave one edge per neuron or more."""
     shapes = jax.eval_shape(lambda key: layer.init(key, input_shape), jax.random.key(0))
     params = {}
@@ -146,15 +146,14 @@ def random_layer(layer: Any, input_shape: tuple[int, ...], rng: np.random.Genera
     if "mask" in params:  # removed edges have weight 0
         params["weight"] = params["weight"] * params["mask"]
         params["in_degree"] = params["mask"].sum(axis=0, dtype=np.int32)
-    return params
+    return jax.tree.map(jnp.asarray, params)
 
 
 def random_params(case: Case, seed: int = 0) -> NetworkParams:
     """Parameters of all layers of a case."""
     rng = np.random.default_rng(seed)
     shapes = case.net.layer_input_shapes(case.input_shape)
-    drawn = {name: random_layer(case.net.layers[name], shape, rng) for name, shape in shapes.items()}
-    return jax.tree.map(jnp.asarray, drawn)
+    return {name: random_layer(case.net.layers[name], shape, rng) for name, shape in shapes.items()}
 
 
 def inputs(case: Case, num_rows: int, seed: int = 1) -> jax.Array:

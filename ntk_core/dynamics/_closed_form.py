@@ -6,6 +6,7 @@ import math
 from functools import cached_property
 
 import numpy as np
+from jaxtyping import Float
 from numpy.typing import ArrayLike, NDArray
 
 from ntk_core.errors import InvalidInput
@@ -60,7 +61,7 @@ class ClosedForm:
             self._other = (self._matrix("other_kernel", other_kernel, len(others)), others)
 
     @cached_property
-    def eigen(self) -> tuple[FloatArray, FloatArray]:
+    def eigen(self) -> tuple[Float[np.ndarray, " rows"], Float[np.ndarray, "rows rows"]]:
         """Eigenvalues, ascending and not below zero, and eigenvectors of K."""
         values, vectors = np.linalg.eigh(self._symmetric)
         return np.maximum(values, 0.0), vectors
@@ -71,13 +72,15 @@ class ClosedForm:
         largest = float(self.eigen[0][-1])
         return 2 * len(self.start) / largest if largest > 0 else math.inf
 
-    def flow(self, times: ArrayLike) -> tuple[FloatArray, FloatArray | None]:
+    def flow(self, times: ArrayLike) -> tuple[Float[np.ndarray, "T n C"], Float[np.ndarray, "T others C"] | None]:
         """f at the training points (T, n, C) and at the other ones (T, n', C), by gradient flow at these times τ."""
         shares = np.asarray(times, np.float64)[:, None] / len(self.start)
         decay = shares * self.eigen[0]
         return self._outputs(np.exp(-decay), -np.expm1(-decay), shares)
 
-    def descent(self, steps: ArrayLike, learning_rate: float) -> tuple[FloatArray, FloatArray | None]:
+    def descent(
+        self, steps: ArrayLike, learning_rate: float
+    ) -> tuple[Float[np.ndarray, "T n C"], Float[np.ndarray, "T others C"] | None]:
         """The same after these numbers of steps of gradient descent; infinite where that has overflown."""
         share = learning_rate * self.eigen[0] / len(self.start)
         count = np.asarray(steps, np.float64)[:, None]

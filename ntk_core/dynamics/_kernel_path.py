@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax import Array
+from jaxtyping import Float, Shaped
 
 from ntk_core.dynamics._history import FloatArray, KernelPath
 from ntk_core.dynamics._models import CallableModel, Model, NetworkModel
@@ -70,7 +71,9 @@ def _share(part: FloatArray, whole: FloatArray) -> float:
     return float(np.linalg.norm(part)) / norm if norm else math.nan
 
 
-def pre_output_kernel(model: TrainedModel, trained: Any, fixed: Any, x1: Array, x2: Array) -> Array:
+def pre_output_kernel(
+    model: TrainedModel, trained: Any, fixed: Any, x1: Shaped[Array, "n1 ..."], x2: Shaped[Array, "n2 ..."]
+) -> Float[Array, "n1 n2 C C"]:
     """K of the pre-outputs f, (n1, n2, C, C)."""
     if isinstance(model, NetworkModel):
         return empirical_ntk(model.net.with_output("linear"), merge(trained, fixed), x1, x2)
@@ -78,7 +81,7 @@ def pre_output_kernel(model: TrainedModel, trained: Any, fixed: Any, x1: Array, 
 
 
 @partial(jax.jit, static_argnums=0)
-def pre_outputs(model: Model, trained: Any, fixed: Any, x: Array) -> Array:
+def pre_outputs(model: Model, trained: Any, fixed: Any, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
     """f, (n, C)."""
     return model.pre_outputs(trained, fixed, x)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 from jax import Array
+from jaxtyping import Float, Shaped
 
 from ntk_core.kernels import split_inexact
 from ntk_core.networks.architectures import Network
@@ -30,7 +31,7 @@ def linearize(net: Network | Apply, params: Any) -> Linearized:
     apply = net.apply if isinstance(net, Network) else net
     origin, rebuild = split_inexact(params)
 
-    def f_lin(moved: Any, x: Array) -> Array:
+    def f_lin(moved: Any, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         direction = jax.tree.map(lambda w, w0: w - w0, split_inexact(moved)[0], origin)
         value, change = jax.jvp(lambda w: apply(rebuild(w), x), (origin,), (direction,))
         return value + change

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from jax import Array
+from jaxtyping import Float, Shaped
 
 from ntk_core.dynamics.choices import LOSSES
 from ntk_core.errors import InvalidInput
@@ -42,7 +43,7 @@ class Loss:
         if self.kind not in LOSSES:
             raise InvalidInput("loss", self.kind, "one of " + ", ".join(LOSSES))
 
-    def __call__(self, f: Array, y: Array) -> Array:
+    def __call__(self, f: Float[Array, "n C"], y: Shaped[Array, "n C"]) -> Float[Array, ""]:
         """The mean loss, a scalar, for pre-outputs and targets of shape (n, C)."""
         return self.of_model(self.model(f), y)
 
@@ -51,11 +52,11 @@ class Loss:
         """The function from f to F: φ, or ``linear`` where the loss itself takes the softmax."""
         return "linear" if self.output == "softmax" and self.kind == "cross-entropy" else self.output
 
-    def model(self, f: Array) -> Array:
+    def model(self, f: Float[Array, "n C"]) -> Float[Array, "n C"]:
         """F, (n, C), from pre-outputs f, (n, C)."""
         return output_function(self.model_output)(f)
 
-    def of_model(self, outputs: Array, y: Array) -> Array:
+    def of_model(self, outputs: Float[Array, "n C"], y: Shaped[Array, "n C"]) -> Float[Array, ""]:
         """The mean loss, a scalar, as a function of F, (n, C)."""
         loss: Array = LOSSES[self.kind].mean(outputs, y)
         return loss

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Shaped
 
 from ntk_core.dynamics._losses import Loss
 from ntk_core.networks.architectures import Network, NetworkParams, merge
@@ -28,10 +29,10 @@ class Model(abc.ABC):
     loss: Loss
 
     @abc.abstractmethod
-    def outputs(self, trained: Any, fixed: Any, x: Array) -> Array:
+    def outputs(self, trained: Any, fixed: Any, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         """F, (n, C)."""
 
-    def pre_outputs(self, trained: Any, fixed: Any, x: Array) -> Array:
+    def pre_outputs(self, trained: Any, fixed: Any, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         """f, (n, C)."""
         raise NotImplementedError(f"{type(self).__name__} has no pre-outputs of its own")
 
@@ -43,7 +44,7 @@ class Model(abc.ABC):
         """The inverse of :meth:`pack`."""
         return packed
 
-    def packed_outputs(self, packed: Any, fixed: Any, x: Array) -> Array:
+    def packed_outputs(self, packed: Any, fixed: Any, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         """F from packed parameters."""
         return self.outputs(packed, fixed, x)
 
@@ -66,10 +67,12 @@ class NetworkModel(Model):
     net: Network
     loss: Loss
 
-    def outputs(self, trained: NetworkParams, fixed: NetworkParams, x: Array) -> Array:
+    def outputs(self, trained: NetworkParams, fixed: NetworkParams, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         return self.loss.model(self.pre_outputs(trained, fixed, x))
 
-    def pre_outputs(self, trained: NetworkParams, fixed: NetworkParams, x: Array) -> Array:
+    def pre_outputs(
+        self, trained: NetworkParams, fixed: NetworkParams, x: Shaped[Array, "n ..."]
+    ) -> Float[Array, "n C"]:
         return self.net.pre_outputs(merge(trained, fixed), x)
 
     def pack(self, trained: NetworkParams) -> NetworkParams:
@@ -80,7 +83,9 @@ class NetworkModel(Model):
         layers = self.net.layers
         return {name: layers[name].unpack(part) if part else part for name, part in packed.items()}
 
-    def packed_outputs(self, packed: NetworkParams, fixed: NetworkParams, x: Array) -> Array:
+    def packed_outputs(
+        self, packed: NetworkParams, fixed: NetworkParams, x: Shaped[Array, "n ..."]
+    ) -> Float[Array, "n C"]:
         layers = self.net.layers
 
         def call(name: str, a: Array) -> Array:
@@ -98,10 +103,10 @@ class CallableModel(Model):
     function: Callable[[list[Array], Array], Array]
     loss: Loss
 
-    def outputs(self, trained: list[Array], fixed: Any, x: Array) -> Array:
+    def outputs(self, trained: list[Array], fixed: Any, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         return self.loss.model(self.pre_outputs(trained, fixed, x))
 
-    def pre_outputs(self, trained: list[Array], fixed: Any, x: Array) -> Array:
+    def pre_outputs(self, trained: list[Array], fixed: Any, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         return self.function(trained, x)
 
 
@@ -125,7 +130,7 @@ class TangentModel(Model):
     def loss(self) -> Loss:  # type: ignore[override]
         return self.model.loss
 
-    def outputs(self, trained: Any, fixed: Origin, x: Array) -> Array:
+    def outputs(self, trained: Any, fixed: Origin, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         direction = jax.tree.map(jnp.subtract, trained, fixed.trained)
         value, change = jax.jvp(lambda w: self.model.outputs(w, fixed.fixed, x), (fixed.trained,), (direction,))
         return value + change
@@ -174,7 +179,7 @@ class KernelModel(Model):
 
     loss: Loss
 
-    def outputs(self, trained: Array, fixed: KernelAndStart, x: Array) -> Array:
+    def outputs(self, trained: Float[Array, "n C"], fixed: KernelAndStart, x: Array) -> Float[Array, "_ C"]:
         """F_lin at all points of ``fixed``; ``x`` is not looked at."""
         with jax.default_matmul_precision("highest"):
             return fixed.start + jnp.einsum("ijab,jb->ia", fixed.kernel, trained)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float
 from scipy.sparse.linalg import eigsh
 
 from ntk_core.dynamics._losses import Loss
@@ -18,13 +19,13 @@ ADAM_FIRST_MOVE = 0.05
 ADAM_ROWS = 16
 
 
-def kernel_matrix(kernel: Array | np.ndarray) -> np.ndarray:
+def kernel_matrix(kernel: Float[Array | np.ndarray, "n1 n2 C C"]) -> Float[np.ndarray, "rows columns"]:
     """A kernel (n, n, C, C) as an nC × nC matrix in float64, rows (i, a)."""
     n, _, num_outputs, _ = kernel.shape
     return np.asarray(kernel, np.float64).transpose(0, 2, 1, 3).reshape(n * num_outputs, n * num_outputs)
 
 
-def eigenvalues(kernel: Array | np.ndarray) -> np.ndarray:
+def eigenvalues(kernel: Float[Array | np.ndarray, "n n C C"]) -> Float[np.ndarray, " rows"]:
     """All n·C eigenvalues of a kernel (n, n, C, C), descending; NaN where the kernel is not finite."""
     matrix = kernel_matrix(kernel)
     if not np.isfinite(matrix).all():
@@ -32,7 +33,7 @@ def eigenvalues(kernel: Array | np.ndarray) -> np.ndarray:
     return np.linalg.eigvalsh(matrix)[::-1]
 
 
-def largest_eigenvalue(kernel: Array | np.ndarray) -> float:
+def largest_eigenvalue(kernel: Float[Array | np.ndarray, "n n C C"]) -> float:
     """λ_max of a symmetric kernel (n, n, C, C), taken as an nC × nC matrix; NaN where the kernel is not finite."""
     matrix = kernel_matrix(kernel)
     if not np.isfinite(matrix).all():
@@ -42,7 +43,7 @@ def largest_eigenvalue(kernel: Array | np.ndarray) -> float:
     return float(eigsh(matrix, k=1, which="LA", v0=np.ones(len(matrix)), return_eigenvectors=False)[0])
 
 
-def auto_learning_rate(kernel: Array, loss: Loss) -> float:
+def auto_learning_rate(kernel: Float[Array | np.ndarray, "n n C C"], loss: Loss) -> float:
     """η = ¼ · 2n / (β λ_max(K)): a quarter of the largest rate at which the linearized model does not diverge.
 
     ``kernel`` is the kernel of the pre-outputs f at w₀, (n, n, C, C); β bounds the curvature of one sample's loss in f.

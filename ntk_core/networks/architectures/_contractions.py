@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Float, Shaped
 
 BLOCK_ENTRIES = 2**23  # 32 MiB in float32: beyond the caches anyway, small beside the weights of a wide network
 MIN_HALVED_ROWS = 32  # below, a second product costs more than the quarter that it saves
@@ -43,7 +44,7 @@ class FactoredCotangents(NamedTuple):
 Cotangents = Array | FactoredCotangents
 
 
-def whole(cotangents: Cotangents) -> Array:
+def whole(cotangents: Cotangents) -> Float[Array, "C n ..."]:
     """δ, (C, n, *output_shape), from either form."""
     return cotangents.whole() if isinstance(cotangents, FactoredCotangents) else cotangents
 
@@ -53,7 +54,7 @@ def in_stretches() -> bool:
     return jax.default_backend() == "cpu"
 
 
-def gram(left: Cotangents, right: Cotangents) -> Array:
+def gram(left: Cotangents, right: Cotangents) -> Float[Array, "..."]:
     """All inner products along the last axis, (*rows1, *rows2); of an array with itself three quarters of them.
 
     The rows are halved: the upper half meets all rows, the lower half only itself, and the rest is the transpose. Finer
@@ -120,7 +121,9 @@ def cotangent_products(d1: Cotangents, d2: Cotangents) -> Array:
     return jnp.transpose(pairs[at], (0, 2, 1, 3))
 
 
-def bias_kernel(multiplier: float, d1: Array, d2: Array) -> Array:
+def bias_kernel(
+    multiplier: float, d1: Float[Array, "C n1 ..."], d2: Float[Array, "C n2 ..."]
+) -> Float[Array, "C n1 C n2"]:
     """multiplier² Σ_v δ^c_iv δ^d_jv, (C, n1, C, n2), from cotangents (C, n, num_features) summed over positions."""
     return multiplier**2 * gram(d1, d2)
 
@@ -164,7 +167,12 @@ def _rows(side: Side, start: Array, size: int) -> Side:
     return jax.lax.dynamic_slice_in_dim(a, start, size, 0), jax.lax.dynamic_slice_in_dim(d, start, size, 1)
 
 
-def jacobian_contraction(features1: Array, d1: Array, features2: Array, d2: Array) -> Array:
+def jacobian_contraction(
+    features1: Shaped[Array, "n1 ..."],
+    d1: Float[Array, "C n1 ..."],
+    features2: Shaped[Array, "n2 ..."],
+    d2: Float[Array, "C n2 ..."],
+) -> Float[Array, "C n1 C n2"]:
     """Gram matrix of J^c_i = Σ_p features_ip ⊗ δ^c_ip, (C, n1, C, n2), from (n, P, fan_in) and (C, n, P, num_features).
 
     The Jacobians of this one layer, a stretch of its features at a time.

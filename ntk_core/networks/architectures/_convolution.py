@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures._contractions import Cotangents, convolution_kernel, whole
@@ -70,7 +71,7 @@ class Convolution(Layer):
         shape = (*(self.kernel_size,) * self.dimensions, input_shape[-1], self.num_features)
         return draw(self.scaling, key, shape, self.use_bias, paired=self.paired)
 
-    def apply(self, params: Params, a: Array) -> Array:
+    def apply(self, params: Params, a: Shaped[Array, "..."]) -> Float[Array, "..."]:
         weight = params["weight"]
         check_inputs(a.shape[-1], weight.shape[-2])
         if jax.default_backend() == "cpu":
@@ -92,7 +93,14 @@ class Convolution(Layer):
     def positions_of(self, z: Array) -> Array:
         return z.reshape(*z.shape[: z.ndim - self.dimensions - 1], -1, z.shape[-1])
 
-    def kernel(self, params: Params, a1: Array, d1: Cotangents, a2: Array, d2: Cotangents) -> Array:
+    def kernel(
+        self,
+        params: Params,
+        a1: Shaped[Array, "n1 ..."],
+        d1: Cotangents,
+        a2: Shaped[Array, "n2 ..."],
+        d2: Cotangents,
+    ) -> Float[Array, "C n1 C n2"]:
         fan_in = math.prod(params["weight"].shape[:-1])
         bias = self.bias_multiplier() if "bias" in params else None
         left = (a1, self.positions_of(whole(d1)))

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures._contractions import Cotangents, cotangent_products, gram
@@ -102,11 +103,18 @@ class Layer(abc.ABC):
         """Draw the parameters."""
 
     @abc.abstractmethod
-    def apply(self, params: Params, a: Array) -> Array:
+    def apply(self, params: Params, a: Shaped[Array, "..."]) -> Float[Array, "..."]:
         """z for inputs (n, *input_shape)."""
 
     @abc.abstractmethod
-    def kernel(self, params: Params, a1: Array, d1: Cotangents, a2: Array, d2: Cotangents) -> Array:
+    def kernel(
+        self,
+        params: Params,
+        a1: Shaped[Array, "n1 ..."],
+        d1: Cotangents,
+        a2: Shaped[Array, "n2 ..."],
+        d2: Cotangents,
+    ) -> Float[Array, "C n1 C n2"]:
         """This layer's part of the tangent kernel, Σ_w (∂f_c(x_i)/∂w)(∂f_d(x_j)/∂w), as (C, n1, C, n2)."""
 
     @property
@@ -123,7 +131,7 @@ class Layer(abc.ABC):
         """The factor in front of the biases."""
         return self.scaling.bias()[0]
 
-    def weight_matrix(self, params: Params) -> Array:
+    def weight_matrix(self, params: Params) -> Float[Array, "fan_in features"]:
         """The weights as (fan_in, num_features), with zeros for edges that a mask removes."""
         return params["weight"].reshape(-1, params["weight"].shape[-1])
 
@@ -155,7 +163,7 @@ class Layer(abc.ABC):
         """The inverse of :meth:`pack`."""
         return packed
 
-    def apply_packed(self, packed: Params, a: Array) -> Array:
+    def apply_packed(self, packed: Params, a: Shaped[Array, "..."]) -> Float[Array, "..."]:
         """``apply`` on packed parameters."""
         return self.apply(packed, a)
 
@@ -193,7 +201,7 @@ class Dense(Layer):
             params["weight"] = jnp.concatenate([half, -half])
         return params
 
-    def apply(self, params: Params, a: Array) -> Array:
+    def apply(self, params: Params, a: Shaped[Array, "..."]) -> Float[Array, "..."]:
         weight = params["weight"]
         check_inputs(a.shape[-1], weight.shape[0])
         if self.opposed:  # each half on its own, so that opposite terms cancel exactly and not up to rounding
@@ -203,7 +211,14 @@ class Dense(Layer):
             product = a @ weight
         return add_bias(self.scaling, params, self.multiplier(params, a.shape[-1]) * product)
 
-    def kernel(self, params: Params, a1: Array, d1: Cotangents, a2: Array, d2: Cotangents) -> Array:
+    def kernel(
+        self,
+        params: Params,
+        a1: Shaped[Array, "n1 ..."],
+        d1: Cotangents,
+        a2: Shaped[Array, "n2 ..."],
+        d2: Cotangents,
+    ) -> Float[Array, "C n1 C n2"]:
         return dense_kernel(self.scaling, params, a1, d1, a2, d2)
 
     def pack(self, params: Params) -> Params:
@@ -225,7 +240,7 @@ class Dense(Layer):
             return {"weight": weight[:-1], "bias": weight[-1]}
         return packed
 
-    def apply_packed(self, packed: Params, a: Array) -> Array:
+    def apply_packed(self, packed: Params, a: Shaped[Array, "..."]) -> Float[Array, "..."]:
         weight, fan_in = packed["weight"], a.shape[-1]
         multiplier = self.multiplier(packed, fan_in)
         if weight.shape[-1] != self.num_features:
@@ -244,7 +259,14 @@ def check_inputs(given: int, drawn_for: int) -> None:
         )
 
 
-def dense_kernel(scaling: Scaling, params: Params, a1: Array, d1: Cotangents, a2: Array, d2: Cotangents) -> Array:
+def dense_kernel(
+    scaling: Scaling,
+    params: Params,
+    a1: Shaped[Array, "n1 fan_in"],
+    d1: Cotangents,
+    a2: Shaped[Array, "n2 fan_in"],
+    d2: Cotangents,
+) -> Float[Array, "C n1 C n2"]:
     """(multiplier² a·a' + bias) ∘ (δ·δ') for inputs (n, fan_in) and cotangents (C, n, num_features)."""
     multiplier, _ = scaling.weight(a1.shape[-1])
     factor = multiplier**2 * gram(a1, a2)
@@ -271,5 +293,5 @@ def draw(
     return {name: jnp.concatenate([each, each], axis=-1) for name, each in params.items()} if paired else params
 
 
-def add_bias(scaling: Scaling, params: Params, z: Array) -> Array:
+def add_bias(scaling: Scaling, params: Params, z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     return z + scaling.bias()[0] * params["bias"] if "bias" in params else z

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
+from jaxtyping import Float, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures._activations import output_function
@@ -80,11 +81,11 @@ class Network(abc.ABC):
         keys = jax.random.split(key, len(shapes))
         return {name: self.layers[name].init(k, shape) for k, (name, shape) in zip(keys, shapes.items(), strict=True)}
 
-    def apply(self, params: NetworkParams, x: ArrayLike) -> Array:
+    def apply(self, params: NetworkParams, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n C"]:
         """Outputs φ(f(w; x)), shape (n, C), for inputs (n, *input_shape)."""
         return output_function(self.output)(self.pre_outputs(params, jnp.asarray(x)))
 
-    def pre_outputs(self, params: NetworkParams, x: Array) -> Array:
+    def pre_outputs(self, params: NetworkParams, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         """f(w; x) before the output function, shape (n, C)."""
         layers = self.layers
         return self.body(lambda name, a: layers[name].apply(params[name], a), x)
@@ -172,7 +173,7 @@ def merge(trained: NetworkParams, fixed: NetworkParams) -> NetworkParams:
     return {name: {**fixed.get(name, {}), **trained.get(name, {})} for name in {**trained, **fixed}}
 
 
-def layer_views(net: Network, params: NetworkParams, x: Array) -> LayerViews:
+def layer_views(net: Network, params: NetworkParams, x: Shaped[Array, "n ..."]) -> LayerViews:
     """Inputs and cotangents of every layer, by one forward pass and one backward pass a class.
 
     Adding a zero tap to each pre-activation and differentiating with respect to the taps gives every δ = ∂f/∂z at once;

@@ -29,7 +29,7 @@ LAYERS = {
 
 @pytest.mark.parametrize("shape", [(3, 25, 7), (33, 4), (5, 2)], ids=str)
 def test_inner_products_of_rows_with_themselves_are_all_inner_products(shape, x64):
-    rows = jnp.asarray(normal(3, *shape))
+    rows = normal(3, *shape)
     expected = np.einsum("ik,jk->ij", *[np.asarray(rows).reshape(-1, shape[-1])] * 2)
     found = contractions.gram(rows, rows)
     assert found.shape == shape[:-1] * 2
@@ -40,7 +40,7 @@ fast = functools.partial(jax.jit, compiler_options=FAST_COMPILE)
 
 
 def normal(seed, *shape):
-    return np.random.default_rng(seed).standard_normal(shape)
+    return jnp.asarray(np.random.default_rng(seed).standard_normal(shape))
 
 
 @pytest.fixture(params=LAYERS, name="case")
