@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from dashboard.charts.axes import add_guide, drawn_values, finish, log_ticks
 from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import beginning, exponent_words, number, plain_symbols, signed, width_label
 from dashboard.charts.style import FIGURE_HEIGHT, SEED_OPACITY, Style
+from dashboard.charts.vector import Stroke, thumbnail
 from ntk_core.fits import PowerLaw, fit_power_law
 from ntk_core.runs import OUTCOME_WORDS, Mean, mean
 
@@ -350,3 +351,11 @@ def trained_dot(at: float, value: float, run: Any, note: str = "", *, converged_
     words = OUTCOME_WORDS[run.outcome]
     why = words if converged_only and run.outcome != "converged" else ""
     return Dot(at, value, run.seed, why, f"{note}<br>{words}" if note else words)
+
+
+def sketch(lines: Iterable[Line]) -> str:
+    """A small picture of the means of these lines, log–log."""
+    strokes = [
+        Stroke([(x, average.value) for x, average in line.means], line.style.color, line.style.dash) for line in lines
+    ]
+    return thumbnail(strokes, log_x=True, log_y=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -17,7 +17,6 @@ from dashboard.charts.style import CHART_CONFIG, output_title
 from dashboard.components.explain import explain, page_answers
 from dashboard.words.sentences import typeset
 
-T = TypeVar("T")
 _FORMAT = "image_format"
 IMAGE_FORMATS = ("svg", "png")
 _SHOWN: ContextVar[dict[str, go.Figure] | None] = ContextVar("shown", default=None)
@@ -96,31 +95,28 @@ def output_choice(outputs: Sequence[str], pixels: int = 190) -> Choice:
 
 def choose(page: str, *parts: str | Choice) -> tuple[Any, ...]:
     """What is chosen, in a row of choices with words between them."""
-    chosen = []
     with st.container(horizontal=True, vertical_alignment="center"):
         for part in parts:
             if isinstance(part, str):
                 st.subheader(part, anchor=False, width="content")
             else:
-                key = f"{page}.{part.name}"
-                found = chooser(part.label, part.options, part.words, key=key, pixels=part.pixels, last=part.last)
-                chosen.append(found)
-    return tuple(chosen)
+                _chooser(f"{page}.{part.name}", part)
+    return tuple(st.session_state[f"{page}.{part.name}"] for part in parts if isinstance(part, Choice))
 
 
-def chooser(
-    label: str, options: Sequence[T], words: Callable[[T], str], *, key: str, pixels: int, last: bool = True
-) -> T:
-    """One of ``options``, which may become more while points arrive: the last (or the first) until a person chooses."""
+def _chooser(key: str, choice: Choice) -> None:
+    """The options may become more while points arrive: the last (or the first) is shown until a person chooses."""
     chosen = f"{key}.chosen"
-    if st.session_state.get(key) not in options or not st.session_state.get(chosen):
-        st.session_state[key] = options[-1 if last else 0]
-
-    def choose() -> None:
-        st.session_state[chosen] = True
-
-    return st.selectbox(
-        label, options, format_func=words, key=key, on_change=choose, label_visibility="collapsed", width=pixels
+    if st.session_state.get(key) not in choice.options or not st.session_state.get(chosen):
+        st.session_state[key] = choice.options[-1 if choice.last else 0]
+    st.selectbox(
+        choice.label,
+        choice.options,
+        format_func=choice.words,
+        key=key,
+        on_change=lambda: st.session_state.update({chosen: True}),
+        label_visibility="collapsed",
+        width=choice.pixels,
     )
 
 

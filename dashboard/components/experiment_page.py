@@ -11,17 +11,16 @@ from dashboard.components import session
 from dashboard.components.forms import Group, SpecForm
 from dashboard.components.run_panel import Shown, attach, live_panel, run_bar
 from dashboard.words.sentences import typeset
-from ntk_core.runs import Spec
+from ntk_core.runs import EXPERIMENTS
 
 
 def experiment_page(
     page: str,
     title: str,
-    presets: Sequence[str],
-    kind: type[Spec],
     groups: Sequence[Group],
     draw: Callable[[Shown], None],
     *,
+    presets: Sequence[str] = (),
     elsewhere: Sequence[str] = (),
     first: Callable[[SpecForm[Any]], None] | None = None,
     between: Callable[[SpecForm[Any]], None] | None = None,
@@ -29,15 +28,16 @@ def experiment_page(
     """The form in the sidebar, the claim of the preset, Run, and the figures of the job that is followed.
 
     Args:
-        presets: names of the figures of papers that this page shows, the first one at first.
-        kind: the spec that the page edits; a job of another kind in the URL is not followed.
         draw: draws what is there of a result.
+        presets: those of the experiment that this page shows, all by default; the first one at first.
         elsewhere: settings that have no widget among the groups.
         first: draws what stands above the groups in the sidebar.
         between: draws what stands between Run and the figures.
     """
     address = session.new_address(page)
-    form: SpecForm[Any] = SpecForm(page, presets, address, attach(page, address, kind))
+    experiment = EXPERIMENTS[page]
+    names = presets or [each.name for each in experiment.presets]
+    form: SpecForm[Any] = SpecForm(page, names, address, attach(page, address, experiment.spec))
     with st.sidebar:
         if first is not None:
             first(form)

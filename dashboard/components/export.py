@@ -30,21 +30,13 @@ class Taken:
     label: str = ""
 
 
-def export_menu(
-    name: str, title: str, spec: Spec, result: ResultValue | None, figures: Mapping[str, go.Figure]
-) -> None:
-    """Files to download, built when asked for, and texts to copy.
+def export_menu(name: str, title: str, runs: Sequence[Taken], figures: Mapping[str, go.Figure]) -> None:
+    """A menu of files to download, built when asked for, and texts to copy.
 
     Args:
-        name: begins the files' names.
-        result: what to export; None before a run has ended, when only the settings can be taken.
-        figures: takeaway → figure, for the HTML page.
+        name: of the menu, and begins the name of the page of figures.
+        figures: takeaway → figure, for that page.
     """
-    export_several(name, title, [Taken(name, spec, result)], figures)
-
-
-def export_several(name: str, title: str, runs: Sequence[Taken], figures: Mapping[str, go.Figure]) -> None:
-    """The same for figures of several runs."""
     with st.popover("Export", icon=":material/download:", key=f"export.{name}"):
         image_format_chooser()
         results = [run.result for run in runs if run.result is not None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import html
 import pprint
 import shlex
@@ -13,6 +12,7 @@ import plotly.graph_objects as go
 
 from dashboard.charts.style import CHART_CONFIG
 from dashboard.components.provenance import provenance_sentence
+from dashboard.words.run_words import nearest_preset
 from ntk_core.runs import PRESETS, ResultValue, Spec, digest
 from ntk_core.settings.fields import changed_values, differences
 
@@ -33,13 +33,6 @@ _PAGE_STYLE = (
     "body{font-family:sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1B2430;background:#fff}"
     "pre{overflow-x:auto;background:#F3F5F8;padding:.6rem}"
 )
-
-
-@functools.lru_cache(maxsize=256)
-def nearest_preset(spec: Spec) -> str:
-    """The preset of the same experiment from which the fewest settings lead to ``spec``."""
-    names = [name for name, preset in PRESETS.items() if type(preset.spec) is type(spec)]
-    return min(names, key=lambda name: len(changed_values(spec, PRESETS[name].spec)))
 
 
 def command_line(spec: Spec) -> str:

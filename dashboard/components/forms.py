@@ -9,8 +9,7 @@ from typing import Any, Generic, TypeVar, cast
 import streamlit as st
 
 from dashboard.components.composition_editor import composition_editor
-from dashboard.components.own_data import brought
-from dashboard.components.upload_chooser import upload_chooser
+from dashboard.components.own_data import brought, upload_chooser
 from dashboard.jobs.limits import check_limits, largest_fit, limit_words
 from dashboard.words.sentences import plain
 from ntk_core.errors import InvalidInput
@@ -211,7 +210,11 @@ class SpecForm(Generic[AnySpec]):
         values = values_of(spec)
         for setting in self._settings:
             held = _held(setting, values.get(setting.name, setting.info.default))
-            self._state.raw[setting.name] = st.session_state[self._key(setting.name)] = held
+            self._state.raw[setting.name] = held
+            if setting.name in values:
+                st.session_state[self._key(setting.name)] = held
+            else:  # every widget looks at every key: those of lists of groups would be hundreds
+                st.session_state.pop(self._key(setting.name), None)
 
     def _choose_preset(self) -> None:
         self._state.preset, self._state.notes = st.session_state[self._key("preset")], {}

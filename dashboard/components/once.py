@@ -1,4 +1,4 @@
-"""What is drawn once for all who look at the same points."""
+"""Charts, with their words and numbers, are drawn once for all who look at the same points."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 import streamlit as st
 
 T = TypeVar("T")
-KEPT = 256  # figures and tables, some 200 kilobytes each: 50 MB
+KEPT = 256  # the charts of a page, some 200 kilobytes: 50 MB
 
 
 def once(name: str, identity: object, draw: Callable[..., T], *chosen: object) -> T:

@@ -90,12 +90,14 @@ def forget(digest: str) -> None:
     _known().pop(digest, None)
 
 
-def title_of(digest: str) -> str:
-    """Data as a person of this session reads them; those of a link by the beginning of their digest."""
-    known = _known().get(digest)
-    if known is not None:
-        return known.title
-    return f"from the link ({digest[:8]}…)" if digest else "none uploaded yet"
+def upload_chooser(label: str, key: str, help: str) -> None:
+    """A menu of this session's data, and of that of a link; never of anybody else's."""
+    given = st.session_state.get(key) or ""
+    titles = {data.digest: data.title for data in brought()}
+    if given not in titles:
+        titles = {given: f"from the link ({given[:8]}…)" if given else "none uploaded yet", **titles}
+    st.selectbox(label, list(titles), format_func=titles.__getitem__, key=key, help=help)
+    st.page_link("pages/own_data.py", label="Bring data", icon=":material/upload_file:")
 
 
 def upload_limits() -> Limits:

@@ -9,9 +9,8 @@ from typing import Any, Literal
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard.components import session
+from dashboard.components import export, session
 from dashboard.components.chart import shown_charts
-from dashboard.components.export import export_menu
 from dashboard.components.forms import SpecForm
 from dashboard.components.gallery import gallery_result
 from dashboard.components.provenance import provenance_footer
@@ -118,7 +117,8 @@ def live_panel(page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown
         with shown_charts() as figures:
             draw(shown)
         with above:
-            export_menu(page.replace("_", "-"), title, shown.spec, shown.result, figures)
+            name = page.replace("_", "-")
+            export.export_menu(name, title, [export.Taken(name, shown.spec, shown.result)], figures)
         if shown.result is not None:
             provenance_footer(shown.result)
 

@@ -216,11 +216,6 @@ class Jobs:
         with self._changed:
             return sum(job.num_viewers or 0 for job in self._jobs.values() if job.active)
 
-    def worker_pid(self, job_id: str) -> int | None:
-        """Process id of the worker that computes this job now."""
-        with self._changed:
-            return worker.pid if (job := self._jobs.get(job_id)) is not None and (worker := job.worker) else None
-
     def _serve(self) -> None:
         """The life of one thread: wait for a job, lead it through a worker, again."""
         while job := self._next():

@@ -52,44 +52,23 @@ class Profile:
         return self.name != "local"
 
 
+# Limit → for one person, for a classroom, for anybody. A room behind one router has one address: there only the
+# sessions are told apart.
+_LIMITS: dict[str, tuple[float, float, float]] = {
+    "max_width": (10_000_000, 100_000, 10_000),
+    "max_seeds": (500, 300, 100),
+    "max_seconds": (math.inf, 900, 240),
+    "max_memory_bytes": (math.inf, 4 * 2**30, 1 * 2**30),
+    "max_upload_bytes": (64 * 2**20, 32 * 2**20, 8 * 2**20),
+    "max_waiting": (32, 64, 16),
+    "max_per_viewer": (96, 2, 2),
+    "max_per_address": (96, 80, 4),
+    "max_workers": (64, 16, 4),
+}
+_NAMES: tuple[ProfileName, ...] = ("local", "classroom", "hosted")
 PROFILES: dict[str, Profile] = {
-    "local": Profile(
-        "local",
-        max_width=10_000_000,
-        max_seeds=500,
-        max_seconds=math.inf,
-        max_memory_bytes=math.inf,
-        max_upload_bytes=64 * 2**20,
-        max_waiting=32,
-        max_per_viewer=96,
-        max_per_address=96,
-        max_workers=64,
-    ),
-    # A room behind one router has one address: only the sessions are told apart.
-    "classroom": Profile(
-        "classroom",
-        max_width=100_000,
-        max_seeds=300,
-        max_seconds=900,
-        max_memory_bytes=4 * 2**30,
-        max_upload_bytes=32 * 2**20,
-        max_waiting=64,
-        max_per_viewer=2,
-        max_per_address=80,
-        max_workers=16,
-    ),
-    "hosted": Profile(
-        "hosted",
-        max_width=10_000,
-        max_seeds=100,
-        max_seconds=240,
-        max_memory_bytes=1 * 2**30,
-        max_upload_bytes=8 * 2**20,
-        max_waiting=16,
-        max_per_viewer=2,
-        max_per_address=4,
-        max_workers=4,
-    ),
+    name: Profile(name, **{limit: values[index] for limit, values in _LIMITS.items()})  # type: ignore[arg-type]
+    for index, name in enumerate(_NAMES)
 }
 # Environment variable → (limit, unit in which it is given).
 OVERRIDES: dict[str, tuple[str, int]] = {

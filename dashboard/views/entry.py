@@ -12,6 +12,7 @@ class Page:
     Attributes:
         question: what the page answers, where the overview leads to it; empty for the overview itself.
         place: pages stand in the menu in this order; the first one is shown at the root.
+        letters: its picture on the overview, where it is not drawn; else its title.
         name: its script in ``pages/``, its folder in ``dashboard/views/``, its path in the URL and the prefix of its
             widgets' keys; the menu gives it.
     """
@@ -20,6 +21,7 @@ class Page:
     icon: str
     question: str
     place: int
+    letters: str = ""
     name: str = ""
 
     @property

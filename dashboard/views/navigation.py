@@ -24,6 +24,7 @@ def _pages() -> Iterator[Page]:
 # Every script in pages/ is a page.
 PAGES = tuple(sorted(_pages(), key=lambda page: page.place))
 ROOT_NAME = "home"
+OLD_NAMES = {"kernel_change": "kernel_drift"}  # in links that people have kept
 _SHOWN = threading.Event()
 
 
@@ -37,11 +38,17 @@ def menu() -> st.Page:
         *(st.Page(each.path, title=each.title, icon=each.icon, url_path=each.name) for each in others),
     ]
 
-    def go_home() -> None:
-        st.switch_page(home)
+    def leading_to(page: st.Page, name: str) -> st.Page:
+        """A page of this name that nobody sees: whoever opens it is led on, with the settings of the URL."""
 
-    # Who opens it by its own name is led to the root.
-    pages.append(st.Page(go_home, title=first.title, url_path=first.name, visibility="hidden"))
+        def lead() -> None:
+            st.switch_page(page, query_params=st.query_params.to_dict())
+
+        return st.Page(lead, title=page.title, url_path=name, visibility="hidden")
+
+    # Who opens the first page by its own name is led to the root; old links find their page.
+    pages.append(leading_to(home, first.name))
+    pages += [leading_to(page, OLD_NAMES[page.url_path]) for page in pages if page.url_path in OLD_NAMES]
     opened = st.navigation(pages, position="top")
     _SHOWN.set()
     return opened

@@ -14,17 +14,18 @@ LETTERS = "ABCD"
 
 
 @functools.lru_cache(maxsize=4096)
+def nearest_preset(spec: Spec) -> str:
+    """The preset of the same experiment from which the fewest settings lead to ``spec``."""
+    names = [name for name, preset in PRESETS.items() if type(preset.spec) is type(spec)]
+    return min(names, key=lambda name: len(differences(spec, PRESETS[name].spec)))
+
+
+@functools.lru_cache(maxsize=4096)
 def variation(spec: Spec) -> str:
     """``liu-fig1-left``, or ``liu-fig1-left with Seeds 3``: the nearest preset of the experiment and what differs."""
-    changed = {
-        name: differences(spec, preset.spec) for name, preset in PRESETS.items() if type(preset.spec) is type(spec)
-    }
-    name = min(changed, key=lambda name: len(changed[name]))
-    if not changed[name]:
-        return name
-    titles = _titles(spec)
-    shown = [f"{titles[setting]} {_short(text)}" for setting, text in changed[name].items()]
-    return f"{name} with {_joined(shown)}"
+    name, titles = nearest_preset(spec), _titles(spec)
+    shown = [f"{titles[setting]} {_short(text)}" for setting, text in differences(spec, PRESETS[name].spec).items()]
+    return f"{name} with {_joined(shown)}" if shown else name
 
 
 def labels(specs: Sequence[Spec]) -> list[str]:

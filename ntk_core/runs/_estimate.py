@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from typing import Any, cast
 
 import psutil
@@ -31,14 +31,22 @@ def estimate(spec: Spec, finished: Container[str] = ()) -> Estimated:
     Args:
         finished: keys of points that take no time any more.
     """
-    costs, keys = costs_of(spec), spec.point_keys()
+    seconds = _seconds(spec)
     return Estimated(
-        num_points=len(keys),
-        seconds=sum(costs.seconds(spec, key) for key in keys if key not in finished),
+        num_points=len(seconds),
+        seconds=sum(of_point for key, of_point in seconds.items() if key not in finished),
         peak_bytes=largest_bytes(spec),
     )
 
 
+@functools.lru_cache(maxsize=512)  # every page asks it of its settings, each time that it is drawn
+def _seconds(spec: Spec) -> Mapping[str, float]:
+    """Key → wall time of each point."""
+    costs = costs_of(spec)
+    return {key: costs.seconds(spec, key) for key in spec.point_keys()}
+
+
+@functools.lru_cache(maxsize=512)
 def largest_bytes(spec: Spec) -> float:
     """Expected peak memory of the largest point, in bytes."""
     costs = costs_of(spec)

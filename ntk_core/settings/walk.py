@@ -192,4 +192,9 @@ def values_in(model: type[SpecPart], data: Any) -> dict[str, Any]:
 
 def values_of(spec: SpecPart) -> dict[str, Any]:
     """Dotted name → value of every setting that the spec uses; of a list of groups their number."""
+    return dict(_values_of(spec))
+
+
+@functools.lru_cache(maxsize=512)  # a page asks for those of its settings again and again
+def _values_of(spec: SpecPart) -> Mapping[str, Any]:
     return values_in(type(spec), spec)

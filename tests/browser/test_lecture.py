@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -51,6 +53,11 @@ def test_a_presented_step_fits_formula_and_figure_into_one_screen(open_page):
     page.wait_for_selector(READY)
     page.keyboard.press("p")
     expect(page.get_by_test_id("stHeader")).to_be_visible(timeout=TIMEOUT_MS)
+
+
+def test_old_links_find_their_page_with_their_settings(open_page):
+    page = open_page("/kernel_drift?widths=30,100")
+    expect(page).to_have_url(re.compile(r"/kernel_change\?.*widths="))
 
 
 def test_the_overview_moves_and_is_found_by_its_name_too(open_page):

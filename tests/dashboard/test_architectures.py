@@ -330,7 +330,7 @@ def test_what_was_computed_beforehand_is_drawn_on_the_first_visit(jobs, through_
 def test_the_export_has_all_networks_and_the_figures_of_the_page(page, points, monkeypatch):
     exported = {}
     monkeypatch.setattr(
-        "dashboard.components.export.export_several",
+        "dashboard.components.export.export_menu",
         lambda name, title, runs, figures: exported.update({"runs": list(runs), "figures": list(figures)}),
     )
     opened(job=page.add(MADE, points=of_a_run(points), status="completed"))

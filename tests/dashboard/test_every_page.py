@@ -27,14 +27,14 @@ def page(request, exported, opening_through_the_menu) -> Iterator[tuple[str, App
     """The name of a page, and the page with what it shows at first."""
     from dashboard.components import export
 
-    show = export.export_several
+    show = export.export_menu
 
     def spied(name, title, runs, figures) -> None:
         exported[name] = {"runs": runs, "figures": dict(figures)}
         show(name, title, runs, figures)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(export, "export_several", spied)
+        patch.setattr(export, "export_menu", spied)
         app = open_page(request.param)
         exported.clear()  # of the overview, through which every page is opened
         yield request.param, checked(app.run())

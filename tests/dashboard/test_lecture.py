@@ -11,7 +11,7 @@ from dashboard.charts.chart import VEILED, drawn_rows, enlarged
 from dashboard.components.gallery import gallery_result
 from dashboard.views.hessian.figures import of_line
 from dashboard.views.lecture import exact_figures as lecture_exact
-from dashboard.views.lecture.parts import ARROWS, CLICKER, PRESENT_KEY
+from dashboard.views.lecture.page import ARROWS, CLICKER, PRESENT_KEY
 from dashboard.views.lecture.steps import STEPS, named_option, option_name, step_index
 from dashboard.views.navigation import PAGES
 from dashboard.words.pages import VEILED_KEY, figure_words

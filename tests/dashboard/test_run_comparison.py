@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from dashboard.components.gallery import gallery_result
-from dashboard.views.results.run_comparison import COMPARISONS, comparison_of, lines_of, measures_of, overlay
+from dashboard.views.results.run_comparison import comparison_of, lines_of, measures_of, overlay
 from dashboard.words.run_words import labels, variation
-from ntk_core.runs import EXPERIMENTS, PRESETS
+from ntk_core.runs import PRESETS
 from ntk_core.settings.grammar import with_settings
 from tests.dashboard.made_results import make_points, make_result, make_run
 
@@ -20,10 +20,6 @@ def pair(name: str):
     result = gallery_result(name)
     other = result.model_copy(update={"spec": with_settings(result.spec, {"seed": result.spec.seed + 100})})
     return list(zip(labels([result.spec, other.spec]), (result, other), strict=True))
-
-
-def test_every_experiment_can_be_compared():
-    assert set(COMPARISONS) == set(EXPERIMENTS)
 
 
 @pytest.mark.parametrize("name", PRESETS)

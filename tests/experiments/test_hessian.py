@@ -272,7 +272,7 @@ REFUSED = [
     ("networks.0.activation", {"networks.0.activation": "relu"}, "0 almost everywhere"),
     ("networks.0.activation", {"networks.0.activation": "leaky_relu"}, "tanh, erf, sigmoid, softplus, swish, gelu"),
     ("networks.0.output", {"networks.0.output": "relu"}, "0 almost everywhere"),
-    ("networks.0.kind", {"networks": compared("convnet"), "dataset.name": "gaussian-mixture"}, "images only"),
+    ("networks.0.kind", {"networks": compared("convnet"), "dataset.name": "gaussian-mixture"}, "only with images"),
     ("networks.1.kind", {"networks": compared(LINEAR, LINEAR)}, "differs from those before it"),
     ("networks.0.bottleneck_width", {"networks": compared("bottleneck", bottleneck_width=9)}, "1 to 8"),
     ("networks", {"networks": compared(*[LINEAR] * 13)}, "1 to 12 groups of settings"),

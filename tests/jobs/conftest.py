@@ -15,6 +15,12 @@ from ntk_core.runs.store import Store
 PATIENCE_S = 150.0  # a busy machine gives niced workers little
 
 
+def worker_pid(jobs: Jobs, job_id: str) -> int | None:
+    """Process id of the worker that computes this job now."""
+    worker = jobs._jobs[job_id].worker
+    return None if worker is None else worker.pid
+
+
 @pytest.fixture(scope="session", autouse=True)
 def own_data_directory(tmp_path_factory):
     """Nothing is written to the data directory of whoever runs the tests."""

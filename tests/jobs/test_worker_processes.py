@@ -17,7 +17,7 @@ import pytest
 from dashboard.jobs import Jobs
 from ntk_core.runs.compiled_code import compiled_code_directory, is_supported
 from ntk_core.runs.store import Store
-from tests.jobs.conftest import PATIENCE_S
+from tests.jobs.conftest import PATIENCE_S, worker_pid
 
 ROOT = Path(__file__).resolve().parents[2]
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -36,7 +36,7 @@ def has_a_point(snapshot):
 def test_a_job_whose_worker_is_killed_says_why_and_goes_on_by_itself(jobs, long, wait_for):
     job_id = jobs.submit(long(seed=20))
     kept = wait_for(jobs, job_id, has_a_point).points
-    pid = jobs.worker_pid(job_id)
+    pid = worker_pid(jobs, job_id)
     os.kill(pid, signal.SIGKILL)
     resumed = wait_for(jobs, job_id, lambda s: s.interruption and "3,000" in s.message)
     assert (resumed.status, resumed.points, resumed.reason) == ("running", kept, "")
@@ -44,7 +44,7 @@ def test_a_job_whose_worker_is_killed_says_why_and_goes_on_by_itself(jobs, long,
     assert "memory" in resumed.interruption
     assert "width 3000" in resumed.interruption
     assert "\n" not in resumed.interruption
-    assert jobs.worker_pid(job_id) != pid
+    assert worker_pid(jobs, job_id) != pid
     jobs.stop(job_id)
     assert wait_for(jobs, job_id, ended).points == kept
 
@@ -54,7 +54,7 @@ def test_a_job_whose_worker_is_killed_says_why_and_goes_on_by_itself(jobs, long,
 def test_a_crash_names_its_signal(jobs, long, wait_for):
     job_id = jobs.submit(long(seed=21))
     wait_for(jobs, job_id, has_a_point)
-    os.kill(jobs.worker_pid(job_id), signal.SIGSEGV)
+    os.kill(worker_pid(jobs, job_id), signal.SIGSEGV)
     assert "SIGSEGV" in wait_for(jobs, job_id, lambda s: s.interruption).interruption
     jobs.stop(job_id)
     wait_for(jobs, job_id, ended)
@@ -67,7 +67,7 @@ def test_a_job_that_kills_every_worker_at_one_point_fails_with_the_reason_and_it
     kept = wait_for(jobs, job_id, has_a_point).points
     pids = set()
     while (snapshot := jobs.snapshot(job_id)).active:
-        pid = jobs.worker_pid(job_id)
+        pid = worker_pid(jobs, job_id)
         if pid is not None and pid not in pids and "3,000" in snapshot.message:
             pids.add(pid)
             os.kill(pid, signal.SIGKILL)
@@ -86,7 +86,7 @@ def test_a_worker_that_does_not_listen_is_killed_after_the_grace(shared_store_fi
     try:
         job_id = jobs.submit(long(seed=22))
         kept = wait_for(jobs, job_id, has_a_point).points
-        pid = jobs.worker_pid(job_id)
+        pid = worker_pid(jobs, job_id)
         os.kill(pid, signal.SIGSTOP)
         jobs.stop(job_id)
         began = time.monotonic()
@@ -120,7 +120,7 @@ def test_a_worker_is_replaced_after_so_many_jobs_or_so_much_memory(jobs, tiny, w
     seen = set()
 
     def done(snapshot) -> bool:
-        seen.add(jobs.worker_pid(job_id))
+        seen.add(worker_pid(jobs, job_id))
         return ended(snapshot)
 
     assert wait_for(jobs, job_id, done).status == "completed"

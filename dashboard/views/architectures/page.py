@@ -14,7 +14,6 @@ from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.views.architectures import figures
 from dashboard.views.architectures.network_drawing import drawn, size_rows
-from ntk_core.experiments.architectures import EXPERIMENT
 from ntk_core.experiments.architectures.spec import LETTERS, MAX_KEPT_SAMPLES, ArchitecturesSpec
 
 PAGE = "architectures"
@@ -81,5 +80,4 @@ def _kernels(
 
 def show() -> None:
     """The page."""
-    names = [preset.name for preset in EXPERIMENT.presets]
-    experiment_page(PAGE, TITLE, names, ArchitecturesSpec, GROUPS, draw, between=networks)
+    experiment_page(PAGE, TITLE, GROUPS, draw, between=networks)

@@ -34,12 +34,8 @@ class _Editor:
         self.seen = text_of_tables(*tables(self.laid_out))
 
 
-def graph_editor(page: str) -> tuple[Graph, str]:
-    """Both tables over the setting ``graph`` of the page's form.
-
-    Returns:
-        The last graph that can be used, and what is wrong with the present one, empty where nothing is.
-    """
+def graph_editor(page: str) -> Graph:
+    """Both tables over the setting ``graph`` of the page's form; the last graph that can be used."""
     editor, sentence = _editor(page)
     _menus(page, editor.usable)
     if sentence:
@@ -54,7 +50,7 @@ def graph_editor(page: str) -> tuple[Graph, str]:
     if text != editor.text and text != editor.seen:
         editor.text = editor.seen = st.session_state[_key(page)] = text
         st.rerun()
-    return editor.usable, sentence
+    return editor.usable
 
 
 def _key(page: str) -> str:

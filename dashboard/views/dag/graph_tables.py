@@ -12,13 +12,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.networks.graphs import Graph, graph_data, parse_graph
 
 GROUP_COLUMNS = {"name": "str", "size": "Int64", "activation": "str", "factor": "float", "power": "float"}
-EDGE_COLUMNS = {
-    "source": "str",
-    "target": "str",
-    "kind": "str",
-    "drop_probability": "float",
-    "kernel_size": "Int64",
-}
+EDGE_COLUMNS = {"source": "str", "target": "str", "kind": "str", "drop_probability": "float", "kernel_size": "Int64"}
 _DEFAULTS = {"kind": "dense", "drop_probability": 0.0, "kernel_size": 3, "factor": 1.0, "power": 1.0}
 
 

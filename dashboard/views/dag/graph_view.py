@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import streamlit as st
 
 from dashboard.components.chart import show_chart
 from dashboard.components.once import once
-from dashboard.components.verdict import verdict_panel
 from dashboard.views.dag.graph_drawing import graph_drawing
 from dashboard.words.sentences import plain
 from ntk_core.data import dataset_shapes
 from ntk_core.experiments.dag.spec import DAGSpec
-from ntk_core.networks.graphs import EXAMPLE_TITLES, Graph, example_graphs, verdict
+from ntk_core.networks.graphs import EXAMPLE_TITLES, Graph, Verdict, example_graphs, verdict
+
+_LOOKS: dict[str, tuple[str, Literal["green", "orange", "red"], str]] = {
+    "wide": ("Wide: becomes linear", "green", ":material/check_circle:"),
+    "wide but for a few": ("Wide but for a few neurons: becomes linear", "green", ":material/check_circle:"),
+    "not wide": ("Not wide: linearity is not guaranteed", "red", ":material/cancel:"),
+    "nonlinear output": ("Nonlinear output: does not become linear", "red", ":material/cancel:"),
+}
 
 
 def graph_view(page: str, graph: Graph, spec: DAGSpec) -> None:
@@ -22,9 +30,20 @@ def graph_view(page: str, graph: Graph, spec: DAGSpec) -> None:
     judged = spec.outputs[0] if len(nonlinear) == len(spec.outputs) else "linear"
     found = verdict(graph, width, shapes.input_shape, output=judged, num_outputs=shapes.num_outputs)
     show_chart(page, once(f"{page}.drawing", (sizes, judged), lambda: graph_drawing(*sizes, found)))
-    verdict_panel(found, width)
+    _verdict_panel(found, width)
     for name in spec.compared:
         other = verdict(example_graphs()[name], width, shapes.input_shape)
         st.caption(f"Beside it, {EXAMPLE_TITLES[name]}: {other.outcome}. {plain(other.reasons[0].words)}")
     if nonlinear and judged == "linear":
         st.caption("With " + ", ".join(nonlinear) + " outputs no graph becomes linear: ‖H‖ stays of order 1.")
+
+
+def _verdict_panel(found: Verdict, width: int) -> None:
+    """The verdict, its reasons and the in-degrees at one width."""
+    words, color, icon = _LOOKS[found.outcome]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.badge(words, icon=icon, color=color)
+        st.caption(
+            f"in-degrees {found.min_in_degree:,.4g} to {found.max_in_degree:,.4g} at m = {width:,}", width="content"
+        )
+    st.markdown("\n".join(f"- {plain(reason.words)}" for reason in found.reasons))

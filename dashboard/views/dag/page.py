@@ -16,16 +16,6 @@ from ntk_core.experiments.dag.spec import DAGSpec
 
 PAGE = "dag"
 TITLE = "Does this graph become linear?"
-PRESETS = (
-    "zhu-fig2",
-    "zhu-bottleneck-neurons",
-    "zhu-preactivations",
-    "zhu-skip",
-    "zhu-shared",
-    "zhu-unequal",
-    "zhu-nonlinear-output",
-    "zhu-pl",
-)
 GROUPS = (
     Group("Network", ("activation", "outputs", "use_bias", "compared")),
     Group("Widths and seeds", ("widths", "num_seeds", "seed")),
@@ -47,11 +37,11 @@ def editor(form: SpecForm[DAGSpec]) -> None:
     """The graph as tables beside its drawing and its verdict."""
     tables, picture = st.columns([6, 7], gap="medium")
     with tables:
-        graph, _ = graph_editor(PAGE)
+        graph = graph_editor(PAGE)
     with picture:
         graph_view(PAGE, graph, form.spec or form.preset.spec)
 
 
 def show() -> None:
     """The page."""
-    experiment_page(PAGE, TITLE, PRESETS, DAGSpec, GROUPS, draw, elsewhere=("graph",), between=editor)
+    experiment_page(PAGE, TITLE, GROUPS, draw, elsewhere=("graph",), between=editor)

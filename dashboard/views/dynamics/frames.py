@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
@@ -31,33 +31,40 @@ def moving(point: DynamicsPoint, output: str, method: str) -> Chart:
     )
 
 
-def _curves(point: DynamicsPoint, run: DynamicsRun) -> go.Figure:
-    grid = [row[0] for row in point.x_test]
-    figure = go.Figure()
-    figure.add_scatter(
+def end_curves(point: DynamicsPoint, run: DynamicsRun, models: Iterable[str]) -> list[go.Scatter]:
+    """The training data, then the function of each model at the end of training, over an input of one dimension."""
+    data = go.Scatter(
         x=[row[0] for row in point.x],
         y=[row[0] for row in point.y],
         mode="markers",
-        marker={"size": 10, "color": GUIDE_COLOR, "symbol": "circle"},
+        marker={"size": 10, "color": GUIDE_COLOR},
         name="training data",
     )
-    models = [(name, dash, width, path) for name, dash, width in MODELS if (path := getattr(run, name)) is not None]
-    for name, dash, width, path in models:
-        style = model_style(name)
-        figure.add_scatter(
-            x=grid,
-            y=[row[0] for row in path.test_outputs[-1]],
+    looks = {name: (model_style(name), dash, width) for name, dash, width in MODELS}
+    curves = [
+        go.Scatter(
+            x=[row[0] for row in point.x_test],
+            y=[row[0] for row in getattr(run, name).test_outputs[-1]],
             mode="lines",
             line={"color": style.color, "dash": dash, "width": width},
             name=style.title,
             hovertemplate=f"{style.title}<br>x = %{{x:.2f}}<br>f = %{{y:.3f}}<extra></extra>",
         )
-    values = [v for *_, path in models for block in path.test_outputs for row in block for v in row]
+        for name in models
+        for style, dash, width in [looks[name]]
+    ]
+    return [data, *curves]
+
+
+def _curves(point: DynamicsPoint, run: DynamicsRun) -> go.Figure:
+    models = {name: path for name, _, _ in MODELS if (path := getattr(run, name)) is not None}
+    figure = go.Figure(end_curves(point, run, models))
+    values = [v for path in models.values() for block in path.test_outputs for row in block for v in row]
     figure.update_xaxes(title="input x")
     figure.update_yaxes(title="output f(x)", range=_range([*values, *(row[0] for row in point.y)]))
 
     def frame(index: int) -> list[dict[str, Any]]:
-        return [{"y": [row[0] for row in path.test_outputs[index]]} for *_, path in models]
+        return [{"y": [row[0] for row in path.test_outputs[index]]} for path in models.values()]
 
     return _animated(figure, run, frame, traces=list(range(1, 1 + len(models))))
 
@@ -67,15 +74,8 @@ def _against_linear(run: DynamicsRun) -> go.Figure:
     sets = [("training points", run.linearized.outputs, run.network.outputs)]
     sets.append(("test points", run.linearized.test_outputs, run.network.test_outputs))
     values = [v for _, *models in sets for model in models for block in model for row in block for v in row]
-    low, high = _range(values)
-    figure.add_scatter(
-        x=[low, high],
-        y=[low, high],
-        mode="lines",
-        line=GUIDE_LINE,
-        name="equal",
-        hoverinfo="skip",
-    )
+    ends = _range(values)
+    figure.add_scatter(x=ends, y=ends, mode="lines", line=GUIDE_LINE, name="equal", hoverinfo="skip")
     for index, (title, linear, network) in enumerate(sets):
         style = nth_style(index, title)
         figure.add_scatter(
@@ -86,8 +86,8 @@ def _against_linear(run: DynamicsRun) -> go.Figure:
             name=title,
             hovertemplate=f"{title}<br>linear model %{{x:.3f}}<br>network %{{y:.3f}}<extra></extra>",
         )
-    figure.update_xaxes(title="output of the linear model", range=[low, high])
-    figure.update_yaxes(title="output of the network", range=[low, high])
+    figure.update_xaxes(title="output of the linear model", range=ends)
+    figure.update_yaxes(title="output of the network", range=ends)
 
     def frame(index: int) -> list[dict[str, Any]]:
         return [{"x": _flat(linear[index]), "y": _flat(network[index])} for _, linear, network in sets]

@@ -13,11 +13,9 @@ from dashboard.views.dynamics import figures
 from dashboard.views.dynamics.ball import ball
 from dashboard.views.dynamics.frames import moving
 from ntk_core.dynamics.choices import METHODS
-from ntk_core.experiments.dynamics.spec import DynamicsSpec
 
 PAGE = "dynamics"
 TITLE = "Does the network move like its linear model?"
-PRESETS = ("liu-true-and-linearized", "curves-in-one-dimension", "beyond-gradient-descent")
 GROUPS = (
     Group("Network", ("architecture.", "outputs")),
     Group("Widths and seeds", ("widths", "num_seeds", "seed")),
@@ -52,4 +50,4 @@ def draw(shown: Shown) -> None:
 
 def show() -> None:
     """The page."""
-    experiment_page(PAGE, TITLE, PRESETS, DynamicsSpec, GROUPS, draw)
+    experiment_page(PAGE, TITLE, GROUPS, draw)

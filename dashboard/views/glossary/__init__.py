@@ -2,4 +2,4 @@
 
 from dashboard.views.entry import Page
 
-PAGE = Page("Glossary", ":material/dictionary:", "What does this word mean?", place=12)
+PAGE = Page("Glossary", ":material/dictionary:", "What does this word mean?", place=12, letters="K  H  κ  ΔK")

@@ -1,8 +1,82 @@
-"""The words of the field, to be searched, each with a link of its own."""
+"""The glossary as a page shows it: the word that the URL names first, then those that are searched for."""
 
-from dashboard.views.glossary.parts import glossary
+from __future__ import annotations
+
+import streamlit as st
+
+from dashboard.components import session
+from dashboard.views.navigation import PAGES
+from dashboard.words.glossary import Entry, entry_of, search
+from dashboard.words.sentences import plain
+from ntk_core.errors import InvalidInput
+
+PAGE = "glossary"
+_TITLES = {entry.name: entry.title for entry in PAGES}
+LONGEST_SEARCH = 100
 
 
 def show() -> None:
-    """The page."""
-    glossary("glossary")
+    """A field to search in, and the entries that are found."""
+    address = session.new_address(PAGE)
+    if address is not None:
+        _read(address)
+    st.title("Glossary", anchor=False)
+    for note in st.session_state.get(f"{PAGE}.notes", ()):
+        st.warning(plain(note))
+    chosen: str = st.session_state.get(f"{PAGE}.term", "")
+    # The field is away while another page is open; what was searched for is kept.
+    st.session_state.setdefault(f"{PAGE}.search", st.session_state.get(f"{PAGE}.searched", ""))
+    text = st.text_input(
+        "Search", key=f"{PAGE}.search", placeholder="kernel, κ, Theorem 3.1, …", max_chars=LONGEST_SEARCH, width=420
+    )
+    st.session_state[f"{PAGE}.searched"] = text
+    session.show_address(PAGE, {**({"term": chosen} if chosen else {}), **({"search": text} if text else {})})
+    if chosen:
+        with st.container(border=True):
+            _entry(entry_of(chosen))
+    found = [entry for entry in search(text) if entry.name != chosen]
+    st.caption(f"{len(found)} {'other ' * bool(chosen)}{'word' if len(found) == 1 else 'words'}")
+    columns = st.columns(2, gap="large")
+    for index, entry in enumerate(found):
+        with columns[2 * index // len(found)]:  # on a phone the second column stands below the first
+            _entry(entry)
+
+
+def _choose(name: str) -> None:
+    st.session_state[f"{PAGE}.term"] = name
+
+
+def _read(address: dict[str, str]) -> None:
+    notes = []
+    st.session_state[f"{PAGE}.term"] = ""
+    st.session_state[f"{PAGE}.search"] = address.get("search", "")[:LONGEST_SEARCH]
+    for name, text in address.items():
+        try:
+            if name == "term":
+                st.session_state[f"{PAGE}.term"] = entry_of(text).name
+            elif name != "search":
+                raise InvalidInput(name, text, "only term and search")
+        except InvalidInput as error:
+            notes.append(f"In the URL, {error}.")
+    st.session_state[f"{PAGE}.notes"] = notes
+
+
+def _entry(entry: Entry) -> None:
+    """One word: its symbol, sentence and formula, where it is seen, and who says so."""
+    symbol = f" &nbsp; ${entry.symbol}$" if entry.symbol else ""
+    formula = f"\n\n${entry.formula}$" if entry.formula else ""
+    st.markdown(
+        f"**{plain(entry.title)}**{symbol}  \n{entry.sentence}{formula}  \n:small[:gray[{plain(entry.source)}]]"
+    )
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        st.page_link(f"pages/{entry.page}.py", label=f"See it: {_TITLES[entry.page]}", icon=":material/visibility:")
+        if st.session_state.get(f"{PAGE}.term") != entry.name:
+            st.button(
+                "Link",
+                key=f"{PAGE}.link.{entry.name}",
+                type="tertiary",
+                icon=":material/link:",
+                help="Put this word into the URL, to share it.",
+                on_click=_choose,
+                args=(entry.name,),
+            )

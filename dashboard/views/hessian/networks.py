@@ -25,7 +25,7 @@ def networks_form(form: SpecForm[HessianSpec]) -> None:
         _, index, field = setting.name.split(".")
         given.setdefault(index, {})[field] = value
     networks = [ComparedNetwork.model_construct(**fields) for fields in given.values()]  # right or wrong
-    chosen = named(networks)
+    chosen = named(tuple(networks))
     known = {**{name: network.title for name, network in TEMPLATES.items()}, **titles(chosen)}
     key = f"{KEY}.chosen"
     with st.expander("Networks", expanded=True):
@@ -48,8 +48,10 @@ def networks_form(form: SpecForm[HessianSpec]) -> None:
     if networks:
         with st.expander("One network"):
             labels = [f"{SETTINGS[f'networks.{at}.kind'].place}: {known[name]}" for at, name in enumerate(chosen)]
-            one = st.selectbox("Network", range(len(labels)), format_func=labels.__getitem__, key=f"{KEY}.one")
-            form.entries(list(form.used(f"networks.{one}.")))
+            options = range(len(labels))
+            one = st.selectbox("Network", options, None, labels.__getitem__, f"{KEY}.one", placeholder="Choose one")
+            if one is not None:
+                form.entries(list(form.used(f"networks.{one}.")))
 
 
 def _shared(networks: Sequence[ComparedNetwork]) -> dict[str, list[Any]]:
@@ -88,5 +90,6 @@ def _shared_widget(form: SpecForm[HessianSpec], networks: Sequence[ComparedNetwo
 def _put(form: SpecForm[HessianSpec], networks: Sequence[ComparedNetwork]) -> None:
     values: dict[str, Any] = {"networks": len(networks)}
     for index, network in enumerate(networks):
-        values |= {f"networks.{index}.{field}": getattr(network, field) for field in type(network).model_fields}
+        used = [field for field in type(network).model_fields if network.uses(field)]
+        values |= {f"networks.{index}.{field}": getattr(network, field) for field in used}
     form.put(values)

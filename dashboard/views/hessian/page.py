@@ -12,12 +12,9 @@ from dashboard.views.hessian import figures
 from dashboard.views.hessian.networks import SETTINGS, networks_form
 from dashboard.views.hessian.parts import balls, one_network
 from dashboard.words.pages import CHANGES, SHOWS, says
-from ntk_core.experiments.hessian.spec import HessianSpec
-from ntk_core.runs import PRESETS as PAPERS
 
 PAGE = "hessian"
 TITLE = "Why does it become linear? The Hessian"
-PRESETS = tuple(name for name, found in PAPERS.items() if isinstance(found.spec, HessianSpec))
 GROUPS = (
     Group("Widths and seeds", ("widths", "num_seeds", "seed", "num_inputs", "output_index")),
     Group("Balls and bounds", ("bounds", "blocks", "radii", "num_starts", "num_ball_seeds"), expanded=False),
@@ -52,4 +49,4 @@ def draw(shown: Shown) -> None:
 
 def show() -> None:
     """The page."""
-    experiment_page(PAGE, TITLE, PRESETS, HessianSpec, GROUPS, draw, elsewhere=tuple(SETTINGS), first=networks_form)
+    experiment_page(PAGE, TITLE, GROUPS, draw, elsewhere=tuple(SETTINGS), first=networks_form)

@@ -12,7 +12,6 @@ from dashboard.components.forms import Group
 from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.views.kernel_change import figures
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 
 PAGE = "kernel_change"
 TITLE = "When does the tangent kernel stop moving?"
@@ -49,4 +48,4 @@ def draw(shown: Shown) -> None:
 
 def show() -> None:
     """The page."""
-    experiment_page(PAGE, TITLE, PRESETS, KernelChangeSpec, GROUPS, draw)
+    experiment_page(PAGE, TITLE, GROUPS, draw, presets=PRESETS)

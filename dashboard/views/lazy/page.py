@@ -9,7 +9,6 @@ from dashboard.components.forms import Group
 from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.views.lazy import figures
-from ntk_core.experiments.lazy.spec import LazySpec
 
 PAGE = "lazy"
 TITLE = "Lazy by scale or linear by width?"
@@ -45,4 +44,4 @@ def draw(shown: Shown) -> None:
 
 def show() -> None:
     """The page."""
-    experiment_page(PAGE, TITLE, ("liu-lazy",), LazySpec, GROUPS, draw, elsewhere=("architecture.initial_output",))
+    experiment_page(PAGE, TITLE, GROUPS, draw, elsewhere=("architecture.initial_output",))

@@ -22,6 +22,7 @@ INPUT = 1.0  # the scalar x
 # max |σ''| of tanh: σ'' = −2 tanh(z) (1 − tanh² z) is largest where tanh² z = 1/3.
 TANH_SMOOTHNESS = 4 / (3 * math.sqrt(3))
 MOST_DRAWN = 2000
+NARROWEST = 30
 NORM_WIDTHS = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
 NORM_SEEDS = 5
 
@@ -43,7 +44,7 @@ def kernel_entry(width: int, seed: int = 0) -> float:
     return float(np.mean((1 - np.tanh(weights * INPUT) ** 2) ** 2) * INPUT**2)
 
 
-def diagonal(width: int, narrowest: int) -> Chart:
+def diagonal(width: int) -> Chart:
     """Every diagonal entry of the Hessian over its weight, between the bounds ±β x²/√m.
 
     The vertical axis is that of the smallest width to be shown, so that entries are seen to shrink.
@@ -72,7 +73,7 @@ def diagonal(width: int, narrowest: int) -> Chart:
         name="± β x²/√m",
         hoverinfo="skip",
     )
-    top = TANH_SMOOTHNESS * INPUT**2 / math.sqrt(narrowest) * 1.4  # the words stand above the dots
+    top = TANH_SMOOTHNESS * INPUT**2 / math.sqrt(NARROWEST) * 1.4  # the words stand above the dots
     figure.update_xaxes(title="weight w<sub>i</sub> of a neuron", range=[-4, 4])
     figure.update_yaxes(title="its entry H<sub>ii</sub>", range=[-top, top])
     words = f"‖H‖ = {number(norm, 3)},  K(x, x) = {kernel:.2f}"

@@ -12,10 +12,11 @@ from plotly.subplots import make_subplots
 from dashboard.charts.axes import GUIDE_FONT, GUIDE_LINE, drawn_values, finish, log_ticks
 from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import number, width_label
-from dashboard.charts.style import GUIDE_COLOR, MODEL_TITLES, method_style, model_style, network_style, nth_style
+from dashboard.charts.style import method_style, network_style, nth_style
 from dashboard.charts.training import Curve, Row, along_training
 from dashboard.views.dag import figures as dag
 from dashboard.views.dynamics.ball import OUTSIDE, ball_radius
+from dashboard.views.dynamics.frames import end_curves
 from dashboard.views.optimization.figures import bound_curves, slow_runs
 from ntk_core.experiments.dag.result import DAGPoint
 from ntk_core.experiments.dag.spec import DRAWN
@@ -32,33 +33,15 @@ METHOD_MARK = 14
 DISTANCE_TICKS = (1, 2, 5, 10, 20, 50, 100)
 
 
-def curve_and_change(points: Sequence[DynamicsPoint], width: int, *, with_change: bool) -> Chart:
+def curve_and_change(points: Sequence[DynamicsPoint], width: int, *, with_change: bool = True) -> Chart:
     """A trained network and its linear model as curves at one width; below, ΔK(t) of every width, this one strong."""
     ordered = sorted(points, key=lambda point: point.width)
     point = next(each for each in ordered if each.width == width)
     run = point.runs[0]
     rows_shown = 2 if with_change else 1
     figure = make_subplots(rows=rows_shown, cols=1, vertical_spacing=0.17)
-    figure.add_scatter(
-        x=[row[0] for row in point.x],
-        y=[row[0] for row in point.y],
-        mode="markers",
-        marker={"color": GUIDE_COLOR, "size": 10},
-        name="training data",
-        row=1,
-        col=1,
-    )
-    for name, dash in (("network", "solid"), ("linearized", "dash")):
-        figure.add_scatter(
-            x=[row[0] for row in point.x_test],
-            y=[row[0] for row in getattr(run, name).test_outputs[-1]],
-            mode="lines",
-            line={"color": model_style(name).color, "dash": dash, "width": 3},
-            name=MODEL_TITLES[name],
-            hovertemplate=f"{MODEL_TITLES[name]}<br>x = %{{x:.2f}}<br>f = %{{y:.3f}}<extra></extra>",
-            row=1,
-            col=1,
-        )
+    for trace in end_curves(point, run, ("network", "linearized")):
+        figure.add_trace(trace, row=1, col=1)
     figure.update_yaxes(title="f(x) at the end", row=1, col=1)
     figure.update_xaxes(title="input x", title_standoff=4, row=1, col=1)
     if with_change:
@@ -94,7 +77,7 @@ def curve_and_change(points: Sequence[DynamicsPoint], width: int, *, with_change
     return Chart(finish(figure), alt, rows, ["One seed per width, square loss, gradient descent."])
 
 
-def loss_and_change(point: OptimizationPoint, output: str, *, with_loss: bool) -> Chart:
+def loss_and_change(point: OptimizationPoint, output: str, *, with_loss: bool = True) -> Chart:
     """ΔK(t) of φ(f) and, below it, the loss with the bound of the theorem, at the smallest rate."""
     runs = slow_runs(point, output)
     style = network_style("fully-connected", output)
@@ -140,7 +123,7 @@ def graphs_against_width(points: Sequence[DAGPoint], graphs: Sequence[str], meas
     return dag.against(shown, [point.width for point in points], "width", title)
 
 
-def methods_in_the_plane(point: DynamicsPoint, output: str, methods: Sequence[str] = ()) -> Chart:
+def methods_in_the_plane(point: DynamicsPoint, output: str) -> Chart:
     """Every method as one mark: how far its weights have moved, and how far its kernel; log–log."""
     figure = go.Figure()
     listed, rows = [], []
@@ -158,8 +141,6 @@ def methods_in_the_plane(point: DynamicsPoint, output: str, methods: Sequence[st
             }
             for run in runs
         ]
-        if methods and method not in methods:
-            continue
         listed.append(f"{style.title} {number(runs[0].sup_distance)} and {number(runs[0].sup_change)}")
         figure.add_scatter(
             x=[run.sup_distance for run in runs],

@@ -9,7 +9,6 @@ from dashboard.components.forms import Group
 from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.views.optimization import figures
-from ntk_core.experiments.optimization.spec import OptimizationSpec
 
 PAGE = "optimization"
 TITLE = "Does training need a constant kernel?"
@@ -45,4 +44,4 @@ def draw(shown: Shown) -> None:
 
 def show() -> None:
     """The page."""
-    experiment_page(PAGE, TITLE, ("liu-section5",), OptimizationSpec, GROUPS, draw)
+    experiment_page(PAGE, TITLE, GROUPS, draw)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from dashboard.charts.numbers import readable
-from dashboard.charts.vector import letters
-from dashboard.components.export import export_menu
+from dashboard.components import export
 from dashboard.components.gallery import gallery_result
 from dashboard.components.provenance import provenance_footer
 from dashboard.views.kernel_change import figures as kernel_change
@@ -42,7 +41,7 @@ def living(page: str) -> None:
         st.caption(figure_words("kernel_change.against_width").formula)
         with st.expander("The numbers", icon=":material/table:"):
             st.dataframe(readable(chart.rows), hide_index=True, alt=chart.takeaway, key=f"{page}.numbers")
-        export_menu(page, TITLE, result.spec, result, {chart.takeaway: chart.figure})
+        export.export_menu(page, TITLE, [export.Taken(page, result.spec, result)], {chart.takeaway: chart.figure})
 
 
 def _questions() -> None:
@@ -66,7 +65,7 @@ def cards(page: str) -> None:
             if not entry.question:
                 continue
             with st.container(border=True, gap="xsmall", height="stretch"):
-                st.image(page_thumbnail(entry.name) or letters(entry.title), width="stretch", alt="")
+                st.image(page_thumbnail(entry), width="stretch", alt="")
                 st.page_link(entry.path, label=f"**{entry.title}**", icon=entry.icon)
                 st.caption(entry.question)
     result = gallery_result(SHOWN)

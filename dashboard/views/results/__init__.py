@@ -2,4 +2,4 @@
 
 from dashboard.views.entry import Page
 
-PAGE = Page("Results", ":material/folder_open:", "What has been computed here?", place=11)
+PAGE = Page("Results", ":material/folder_open:", "What has been computed here?", place=11, letters="A | B | C")

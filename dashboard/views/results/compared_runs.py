@@ -9,7 +9,7 @@ import streamlit as st
 
 from dashboard.charts.style import output_title
 from dashboard.components.chart import Choice, choose, show_chart
-from dashboard.components.export import Taken, export_several
+from dashboard.components.export import Taken, export_menu
 from dashboard.views.results.run_comparison import comparison_of, lines_of, measures_of, overlay
 from dashboard.views.results.run_list import title_of
 from dashboard.views.results.stored_runs import shared_store
@@ -56,7 +56,7 @@ def _figure(page: str, results: Sequence[ResultValue]) -> None:
     show_chart(page, chart)
     with above:
         taken = [Taken(f"run-{label[0]}", result.spec, result, f"Run {label[0]}") for label, result in runs]
-        export_several("compared-runs", "Runs compared", taken, {chart.takeaway: chart.figure})
+        export_menu("compared-runs", "Runs compared", taken, {chart.takeaway: chart.figure})
 
 
 def _line_words(line: tuple[Any, ...]) -> str:

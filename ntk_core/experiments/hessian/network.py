@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import functools
+from collections import Counter
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -71,12 +73,14 @@ class ComparedNetwork(ArchitectureSpec):
     @property
     def bottleneck(self) -> tuple[str, int] | None:
         """(setting, width) of its narrow layer; None where there is none."""
-        name = "bottleneck_width" if self.kind == "bottleneck" else "narrow_width"
+        name = "bottleneck_width" if self.uses("bottleneck_width") else "narrow_width"
         return (name, getattr(self, name)) if self.uses(name) and getattr(self, name) else None
 
     @property
     def closed_form(self) -> str:
         """``shallow`` or ``quadratic-bottleneck``, whose Hessians on x = 1 are known; else empty."""
+        if self.input == "data":
+            return ""
         plain = self.model_copy(update={"parameterization": "ntk"})
         if plain == _QUADRATIC:
             return "quadratic-bottleneck"
@@ -136,12 +140,15 @@ class ComparedNetwork(ArchitectureSpec):
         return self.model_copy(update=changed)
 
 
-def named(networks: Iterable[ComparedNetwork]) -> dict[str, ComparedNetwork]:
-    """Name → network; the second of two of one name is ``resnet-2``."""
+@functools.lru_cache(maxsize=64)
+def named(networks: tuple[ComparedNetwork, ...]) -> dict[str, ComparedNetwork]:
+    """Name → network; the second of two of one name is ``resnet-2``. Not to be changed: it is shared."""
     found: dict[str, ComparedNetwork] = {}
+    seen: Counter[str] = Counter()
     for network in networks:
-        number = 1 + sum(other.name == network.name for other in found.values())
-        found[network.name if number == 1 else f"{network.name}-{number}"] = network
+        name = network.name
+        seen[name] += 1
+        found[name if seen[name] == 1 else f"{name}-{seen[name]}"] = network
     return found
 
 

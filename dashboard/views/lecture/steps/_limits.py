@@ -4,43 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboard.charts.chart import Chart, veiled
+from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import number, width_label
 from dashboard.charts.style import output_title
 from dashboard.views.hessian import figures as hessian
-from dashboard.views.hessian import part_figures as hessian_parts
 from dashboard.views.kernel_change import figures as kernel_change
 from dashboard.views.lazy import figures as lazy
 from dashboard.views.lecture import figures as lecture
-from dashboard.views.lecture.steps._linear import LINEAR_OUTPUT, exponent
-from dashboard.views.lecture.steps._step import Control, Results, step
+from dashboard.views.lecture.steps._linear import LINEAR_OUTPUT, bounded, exponent
+from dashboard.views.lecture.steps._step import Results, alone, step
 from dashboard.views.optimization.figures import slow_runs
+from ntk_core.experiments.optimization.result import OptimizationPoint
 from ntk_core.runs import mean
 
 NONLINEAR_OUTPUT = "fully-connected-swish"
 NARROW = "bottleneck"
 QUADRATIC = "quadratic-bottleneck"
 PLAIN_START = "random"
+SHOWN_OUTPUT = "leaky_softplus"
 
 
-def _nonlinear(results: Results, view: Any, known: bool) -> Chart:
+def _nonlinear(results: Results, view: Any) -> Chart:
     if view == "change":
-        points = results["liu-fig1-left"].points
-        drawn = kernel_change.change_against_width(points, with_rates=False)
-        first = min(point.width for point in points)
-    else:
-        points = results["liu-nonlinear-output"].points
-        first = min(point.wide_width for point in points)
-        if view == "norm":
-            drawn = hessian.against_width(points)
-        else:
-            found = hessian_parts.bounded(points, NONLINEAR_OUTPUT)
-            if found is None:
-                raise LookupError("liu-nonlinear-output has no lower bound")
-            drawn = found
-    if known:
-        return drawn
-    return Chart(veiled(drawn.figure, first), "Kernel change of three outputs at the smallest width.", [])
+        return kernel_change.change_against_width(results["liu-fig1-left"].points, with_rates=False)
+    points = results["liu-nonlinear-output"].points
+    return hessian.against_width(points) if view == "norm" else bounded(points, NONLINEAR_OUTPUT)
 
 
 def _why_nonlinear(results: Results) -> dict[str, str]:
@@ -55,27 +43,13 @@ def _why_nonlinear(results: Results) -> dict[str, str]:
     return {"changes": "; ".join(said)}
 
 
-def _bottleneck(results: Results, view: Any, known: bool) -> Chart:
+def _bottleneck(results: Results, view: Any) -> Chart:
     if view == "neighbors":
-        points = [p for p in results["liu-table1"].points if p.line in (LINEAR_OUTPUT, NARROW)]
-        drawn = hessian.against_width(points)
-        first = min(point.wide_width for point in points)
-    elif view == "itself":
+        return hessian.against_width([p for p in results["liu-table1"].points if p.line in (LINEAR_OUTPUT, NARROW)])
+    if view == "itself":
         points = results["liu-fig2"].points
-        drawn = kernel_change.change_against_width(points, swept="bottleneck_width", with_rates=False)
-        first = min(point.width for point in points)
-    else:
-        points = results["liu-theorem41"].points
-        found = hessian_parts.bounded(points, QUADRATIC)
-        if found is None:
-            raise LookupError("liu-theorem41 has no closed form")
-        drawn = found
-        first = min(point.wide_width for point in points)
-    return (
-        drawn
-        if known
-        else Chart(veiled(drawn.figure, first), "‖H‖ with and without a bottleneck at the smallest width.", [])
-    )
+        return kernel_change.change_against_width(points, swept="bottleneck_width", with_rates=False)
+    return bounded(results["liu-theorem41"].points, QUADRATIC)
 
 
 def _why_bottleneck(results: Results) -> dict[str, str]:
@@ -87,33 +61,37 @@ def _why_bottleneck(results: Results) -> dict[str, str]:
     return {**found, "widened": exponent(law).replace("m^", "m_b^")}
 
 
-def _optimization(results: Results, output: Any, known: bool) -> Chart:
-    widest = max(results["liu-section5"].points, key=lambda point: point.width)
-    return lecture.loss_and_change(widest, output, with_loss=known)
+def _optimization(results: Results, output: Any) -> Chart:
+    return lecture.loss_and_change(_widest(results), output)
+
+
+def _kernel_alone(results: Results, _: Chart) -> Chart:
+    return lecture.loss_and_change(_widest(results), SHOWN_OUTPUT, with_loss=False)
+
+
+def _widest(results: Results) -> OptimizationPoint:
+    widest: OptimizationPoint = max(results["liu-section5"].points, key=lambda point: point.width)
+    return widest
 
 
 def _why_optimization(results: Results) -> dict[str, str]:
     points = sorted(results["liu-section5"].points, key=lambda point: point.width)
     said = []
     for point in points:
-        runs = slow_runs(point, "leaky_softplus")
+        runs = slow_runs(point, SHOWN_OUTPUT)
         said.append(f"{number(mean([run.sup_change for run in runs]).value)} at $m$ = {width_label(point.width)}")
-    runs = slow_runs(points[-1], "leaky_softplus")
+    runs = slow_runs(points[-1], SHOWN_OUTPUT)
     loss, steps = max(run.loss[-1] for run in runs), max(run.num_steps for run in runs)
     return {"changes": ", ".join(said), "loss": number(loss, 1), "steps": str(steps)}
 
 
-def _lazy(results: Results, view: Any, known: bool) -> Chart:
+def _lazy(results: Results, view: Any) -> Chart:
     points = results["liu-lazy"].points
     if view == "outputs":
-        drawn = lazy.same_parameters(points, lazy.nonlinear(points), PLAIN_START)
-    elif view == "moves":
-        drawn = lazy.distances(points, "linear", PLAIN_START)
-    else:
-        drawn = lazy.against(points, "scale" if view == "scale" else "width", "linear", lazy.KAPPA)
-    if known:
-        return drawn
-    return Chart(veiled(drawn.figure, keep=("kernel of α f",)), "Kernel change of f against width.", [])
+        return lazy.same_parameters(points, lazy.nonlinear(points), PLAIN_START)
+    if view == "moves":
+        return lazy.distances(points, "linear", PLAIN_START)
+    return lazy.against(points, view, "linear", lazy.KAPPA)
 
 
 def _why_lazy(results: Results) -> dict[str, str]:
@@ -132,40 +110,8 @@ def _why_lazy(results: Results) -> dict[str, str]:
 
 
 LIMITS = (
-    step(
-        "nonlinear-output",
-        Control("Show", {"change": "kernel change", "norm": "Hessian norm", "bound": "lower bound"}, "change"),
-        _nonlinear,
-        _why_nonlinear,
-    ),
-    step(
-        "bottleneck",
-        Control(
-            "Show",
-            {"neighbors": "widen the others", "itself": "widen the bottleneck", "exact": "one block, exactly"},
-            "neighbors",
-        ),
-        _bottleneck,
-        _why_bottleneck,
-    ),
-    step(
-        "optimization-without-linearity",
-        Control(
-            "Output φ",
-            {"leaky_softplus": "0.2 f + 0.8 softplus(f)", "swish": "swish", "softmax": "softmax"},
-            "leaky_softplus",
-        ),
-        _optimization,
-        _why_optimization,
-    ),
-    step(
-        "not-lazy-training",
-        Control(
-            "Show",
-            {"outputs": "one path, two outputs", "moves": "the weights", "scale": "κ by scale", "width": "κ by width"},
-            "outputs",
-        ),
-        _lazy,
-        _why_lazy,
-    ),
+    step("nonlinear-output", _nonlinear, _why_nonlinear),
+    step("bottleneck", _bottleneck, _why_bottleneck),
+    step("optimization-without-linearity", _optimization, _why_optimization, _kernel_alone),
+    step("not-lazy-training", _lazy, _why_lazy, alone("kernel of α f")),
 )

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from dashboard.charts.chart import Chart, veiled
+from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import number, width_label
 from dashboard.views.hessian import figures as hessian
 from dashboard.views.hessian import part_figures as hessian_parts
 from dashboard.views.lecture import exact_figures as lecture_exact
 from dashboard.views.lecture import figures as lecture
-from dashboard.views.lecture.steps._step import Control, Results, step
+from dashboard.views.lecture.steps._step import Results, alone, step
 from ntk_core.experiments.hessian.result import HessianPoint
 from ntk_core.fits import PowerLaw
 from ntk_core.runs import mean
 
 LINEAR_OUTPUT = "fully-connected"
 DEEP = (LINEAR_OUTPUT, "resnet", "densenet", "convnet", "mixed")
-DIAGONAL_WIDTHS = (30, 100, 300, 1000, 3000, 10_000)
 
 
 def exponent(law: PowerLaw | None) -> str:
@@ -25,8 +25,21 @@ def exponent(law: PowerLaw | None) -> str:
     return "–" if law is None else f"$m^{{{law.exponent:.2f} \\pm {law.interval:.2f}}}$"
 
 
-def _curves(results: Results, width: Any, known: bool) -> Chart:
-    return lecture.curve_and_change(results["curves-in-one-dimension"].points, width, with_change=known)
+def bounded(points: Sequence[HessianPoint], line: str) -> Chart:
+    """The bounds of ‖H‖ on one line of the gallery, which has them."""
+    found = hessian_parts.bounded(points, line)
+    if found is None:
+        raise LookupError(f"{line} has no bounds")
+    return found
+
+
+def _curves(results: Results, width: Any) -> Chart:
+    return lecture.curve_and_change(results["curves-in-one-dimension"].points, width)
+
+
+def _curves_alone(results: Results, _: Chart) -> Chart:
+    points = results["curves-in-one-dimension"].points
+    return lecture.curve_and_change(points, max(point.width for point in points), with_change=False)
 
 
 def _why_constant(results: Results) -> dict[str, str]:
@@ -45,13 +58,9 @@ def largest_in_ball(points: list[HessianPoint], radius: float) -> dict[int, floa
     }
 
 
-def _ball(results: Results, radius: Any, known: bool) -> Chart:
+def _ball(results: Results, radius: Any) -> Chart:
     result = results["liu-ball"]
-    drawn = hessian_parts.ball(result.points, radius, "kernel_change", result.spec.num_starts)
-    if known:
-        return drawn
-    first = min(point.wide_width for point in result.points)
-    return Chart(veiled(drawn.figure, first), " ".join(drawn.caption), [])
+    return hessian_parts.ball(result.points, radius, "kernel_change", result.spec.num_starts)
 
 
 def _why_ball(results: Results) -> dict[str, str]:
@@ -60,8 +69,8 @@ def _why_ball(results: Results) -> dict[str, str]:
     return {"before": number(before), "first": str(first), "after": number(after), "last": width_label(last)}
 
 
-def _diagonal(_: Results, width: Any, known: bool) -> Chart:
-    return lecture_exact.diagonal(width if known else DIAGONAL_WIDTHS[0], DIAGONAL_WIDTHS[0])
+def _diagonal(_: Results, width: Any) -> Chart:
+    return lecture_exact.diagonal(width)
 
 
 def _why_diagonal(results: Results) -> dict[str, str]:
@@ -71,19 +80,12 @@ def _why_diagonal(results: Results) -> dict[str, str]:
     return {"norm": exponent(law), "kernel": exponent(kernel)}
 
 
-def _norms(results: Results, kind: Any, known: bool) -> Chart:
+def _norms(results: Results, kind: Any) -> Chart:
     if kind in lecture_exact.LAW_TITLES:
-        drawn = lecture_exact.two_norms(kind)
-    else:
-        points = hessian.of_line(results["liu-theorem31"].points, LINEAR_OUTPUT)
-        found = {name: hessian.dots(points, hessian_parts.QUANTITIES[name].of) for name in ("b_max", "b_norm")}
-        drawn = lecture_exact.drawn_norms(
-            found, "Measured: the largest over the layers of a network with two hidden layers"
-        )
-    if known:
-        return drawn
-    kept = hessian_parts.QUANTITIES["b_max"].style.title
-    return Chart(veiled(drawn.figure, keep=(kept,)), "The largest entry of ∂f/∂α against width.", [])
+        return lecture_exact.two_norms(kind)
+    points = hessian.of_line(results["liu-theorem31"].points, LINEAR_OUTPUT)
+    found = {name: hessian.dots(points, hessian_parts.QUANTITIES[name].of) for name in ("b_max", "b_norm")}
+    return lecture_exact.drawn_norms(found, "Measured: the largest over the layers of a network with two hidden layers")
 
 
 def _why_norms(results: Results) -> dict[str, str]:
@@ -94,21 +96,16 @@ def _why_norms(results: Results) -> dict[str, str]:
     }
 
 
-def _deep(results: Results, view: Any, known: bool) -> Chart:
+def _deep(results: Results, view: Any) -> Chart:
     if view == "architectures":
-        points = [point for point in results["liu-table1"].points if point.line in DEEP]
-        drawn = hessian.against_width(points)
-    else:
-        points = list(results["liu-theorem31"].points)
-        parts = hessian_parts.bounded if view == "bound" else hessian_parts.quantities
-        found = parts(points, LINEAR_OUTPUT)
-        if found is None:
-            raise LookupError("liu-theorem31 has no layer quantities")
-        drawn = found
-    if known:
-        return drawn
-    first = min(point.wide_width for point in points)
-    return Chart(veiled(drawn.figure, first), "Hessian norm and its bound at the smallest width.", [])
+        return hessian.against_width([point for point in results["liu-table1"].points if point.line in DEEP])
+    points = results["liu-theorem31"].points
+    if view == "bound":
+        return bounded(points, LINEAR_OUTPUT)
+    found = hessian_parts.quantities(points, LINEAR_OUTPUT)
+    if found is None:
+        raise LookupError("liu-theorem31 has no layer quantities")
+    return found
 
 
 def _why_deep(results: Results) -> dict[str, str]:
@@ -119,42 +116,9 @@ def _why_deep(results: Results) -> dict[str, str]:
 
 
 LINEAR = (
-    step(
-        "constancy-and-linearity",
-        Control("Width m", {30: "m = 30", 300: "m = 300", 3000: "m = 3,000"}, 3000),
-        _curves,
-        _why_constant,
-    ),
-    step(
-        "hessian-and-ball",
-        Control("Radius R", {0.5: "R = 0.5", 1.0: "R = 1", 2.0: "R = 2", 4.0: "R = 4"}, 1.0),
-        _ball,
-        _why_ball,
-    ),
-    step(
-        "diagonal-hessian",
-        Control("Width m", {m: width_label(m) for m in DIAGONAL_WIDTHS}, DIAGONAL_WIDTHS[0]),
-        _diagonal,
-        _why_diagonal,
-    ),
-    step(
-        "two-norms",
-        Control(
-            "Output weights",
-            {"signs": "v = ±1", "normal": "v normal", "deep": "two hidden layers, measured"},
-            "normal",
-        ),
-        _norms,
-        _why_norms,
-    ),
-    step(
-        "deep-networks",
-        Control(
-            "Show",
-            {"bound": "norm and bound", "quantities": "layer quantities", "architectures": "other architectures"},
-            "bound",
-        ),
-        _deep,
-        _why_deep,
-    ),
+    step("constancy-and-linearity", _curves, _why_constant, _curves_alone),
+    step("hessian-and-ball", _ball, _why_ball),
+    step("diagonal-hessian", _diagonal, _why_diagonal, lambda _, chart: chart),
+    step("two-norms", _norms, _why_norms, alone(hessian_parts.QUANTITIES["b_max"].style.title)),
+    step("deep-networks", _deep, _why_deep),
 )

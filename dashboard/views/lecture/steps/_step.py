@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dashboard.charts.chart import Chart
-from dashboard.words.markdown import WordsError, read
+from dashboard.charts.chart import Chart, veiled
+from dashboard.words.markdown import Section, WordsError, read
 from dashboard.words.pages import FINITE, SEE
 
 Results = Mapping[str, Any]
 Numbers = Callable[[Results], Mapping[str, str]]
-Draw = Callable[[Results, Any, bool], Chart]
-_FIELDS = ("title", "source", "gallery", "terms", "page", "preset", "invitation")
+Draw = Callable[[Results, Any], Chart]
+Veil = Callable[[Results, Chart], Chart]
+_FIELDS = ("title", "source", "gallery", "terms", "page", "preset", "invitation", "control", "before")
 _FORMULA = re.compile(r"^\$\$(.+)\$\$\n*", re.MULTILINE)
 _CHOICE = re.compile(r"^- \[([ x])\] (.+)$", re.MULTILINE)
+_OPTION = re.compile(r"^- \[([ x])\] (.+?): (.+)$", re.MULTILINE)
 _NUMBER = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -71,7 +74,9 @@ class Step:
         source: paper and section.
         gallery: presets whose results the figure is drawn from.
         page, preset, invitation: where a person can run it, with which preset, and the words of the link.
-        draw: (results, chosen option, whether the answer is known) → the figure.
+        before: what the veiled figure shows, for those who do not see it; empty where the figure says it.
+        whole: (results, chosen option) → the figure.
+        veil: (results, figure) → what of it gives no answer away.
     """
 
     name: str
@@ -85,32 +90,68 @@ class Step:
     page: str
     preset: str
     invitation: str
-    draw: Draw
+    before: str
+    whole: Draw
+    veil: Veil
+
+    def draw(self, results: Results, option: Any, known: bool) -> Chart:
+        """The figure; while the answer is not ``known``, without what would give it away."""
+        chart = self.whole(results, option)
+        if known:
+            return chart
+        shown = self.veil(results, chart)
+        return replace(shown, takeaway=self.before or shown.takeaway)
 
 
-def step(name: str, control: Control, draw: Draw, numbers: Numbers) -> Step:
+def smallest_alone(_: Results, chart: Chart) -> Chart:
+    """The values at the smallest width."""
+    smallest = min(x for trace in chart.figure.data for x in trace.x if x is not None)
+    return replace(chart, figure=veiled(chart.figure, smallest))
+
+
+def alone(title: str) -> Veil:
+    """The lines whose titles begin so."""
+    return lambda _, chart: replace(chart, figure=veiled(chart.figure, keep=(title,)))
+
+
+def step(name: str, whole: Draw, numbers: Numbers, veil: Veil = smallest_alone) -> Step:
     """The step whose words stand in ``NAME.md`` beside this file; those of its figure are read with the figure.
 
     Raises:
-        WordsError: some are missing, or it is not one choice that is marked as right.
+        WordsError: some are missing, or it is not one choice that is marked as right, or one option as the first.
     """
     found = read(Path(__file__).with_name(f"{name}.md"))
-    found.holds_only(_FIELDS, ("Question", "Answer", SEE, FINITE))
+    found.holds_only(_FIELDS, ("Control", "Question", "Answer", SEE, FINITE))
     asked, text = found.prose("Question"), found.text
-    marks, choices = zip(*_CHOICE.findall(asked), strict=True)
-    if marks.count("x") != 1:
-        raise WordsError(f"{found.place}, “Question” marks {marks.count('x')} choices by [x]; one is right.")
+    choices = tuple(choice for _, choice in _CHOICE.findall(asked))
+    options = [(_value(value), words) for _, value, words in _OPTION.findall(found.prose("Control"))]
     return Step(
         name=name,
-        title=found.field("title"),
+        **{field: found.field(field) for field in ("title", "source", "page", "preset", "invitation")},
         formula=tuple(_FORMULA.findall(text)),
         words=_FORMULA.sub("", text),
-        question=Question(_CHOICE.sub("", asked).strip(), choices, marks.index("x"), found.prose("Answer"), numbers),
-        control=control,
-        source=found.field("source"),
+        question=Question(
+            _CHOICE.sub("", asked).strip(), choices, _marked(found, "Question"), found.prose("Answer"), numbers
+        ),
+        control=Control(found.field("control"), dict(options), options[_marked(found, "Control")][0]),
         gallery=found.listed("gallery"),
-        page=found.field("page"),
-        preset=found.field("preset"),
-        invitation=found.field("invitation"),
-        draw=draw,
+        before=found.fields.get("before", ""),
+        whole=whole,
+        veil=veil,
     )
+
+
+def _marked(found: Section, heading: str) -> int:
+    """Index of the one entry of a list that is marked by [x]."""
+    marks = [mark for mark, _ in _CHOICE.findall(found.prose(heading))]
+    if marks.count("x") != 1:
+        raise WordsError(f"{found.place}, “{heading}” marks {marks.count('x')} choices by [x]; one is right.")
+    return marks.index("x")
+
+
+def _value(text: str) -> Any:
+    """An option as its figure takes it: a number where it is one."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text

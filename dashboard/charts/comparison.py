@@ -1,0 +1,50 @@
+"""How several runs of one experiment are laid over each other; every experiment's view states it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ntk_core.runs import ResultValue
+
+Values = dict[str, Any]
+
+
+def _every(_row: Values, _result: ResultValue) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What measures are drawn against.
+
+    Attributes:
+        letter: of it, in fitted exponents and sentences.
+        keep: the rows that lie on it.
+        along_time: whether every seed is a curve of its own.
+    """
+
+    column: str
+    title: str
+    letter: str = "m"
+    keep: Callable[[Values, ResultValue], bool] = _every
+    along_time: bool = False
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How the runs of one experiment are compared, in the columns of their rows.
+
+    Attributes:
+        measures: column → title.
+        lines: the columns that together name a line.
+    """
+
+    axes: tuple[Axis, ...]
+    measures: dict[str, str]
+    lines: tuple[str, ...]
+
+
+WIDTH = Axis("width", "width m")
+CHANGE = {"sup_kernel_change": "kernel change ΔK"}

@@ -1,0 +1,34 @@
+"""What other pages show of this one: its card on the overview, and how its runs are compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dashboard.charts.comparison import CHANGE, WIDTH, Comparison
+from dashboard.charts.style import model_style
+from dashboard.charts.vector import Stroke, thumbnail
+from ntk_core.experiments.dynamics.spec import DynamicsSpec
+
+CARD = "curves-in-one-dimension"
+MEASURES = {"sup_relative_difference": "difference to the linear model", **CHANGE, "sup_distance": "sup ‖w − w₀‖"}
+
+
+def card(result: Any) -> str:
+    """Network and linear model over the inputs."""
+    point = min(result.points, key=lambda point: point.width)
+    run = point.runs[0]
+    return thumbnail(
+        [
+            Stroke(
+                [(x[0], y[0]) for x, y in zip(point.x_test, model.test_outputs[-1], strict=True)],
+                model_style(name).color,
+                dash,
+            )
+            for name, model, dash in (("network", run.network, "solid"), ("linearized", run.linearized, "dash"))
+        ]
+    )
+
+
+def compared(_: DynamicsSpec) -> Comparison:
+    """Columns of the rows, by what they show."""
+    return Comparison((WIDTH,), MEASURES, ("output", "method"))

@@ -1,0 +1,44 @@
+"""What other pages show of this one: its card on the overview, and how its runs are compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dashboard.charts.comparison import Axis, Comparison
+from dashboard.charts.style import model_style
+from dashboard.charts.vector import Stroke, thumbnail
+from ntk_core.experiments.early_time.spec import EarlyTimeSpec
+
+CARD = "hu-fig3"
+TRAINED = {
+    "test_loss": "test loss",
+    "linear_test_loss": "test loss of the linear model",
+    "train_loss": "training loss",
+    "distance": "mean squared difference to the linear model",
+}
+KERNELS = {
+    "difference": "‖K − K of the linear model‖",
+    "naive_difference": "the same without the norm feature",
+    "frobenius_difference": "the same in Frobenius norm",
+    "kernel": "‖K‖",
+}
+SWEPT = {"width": Axis("width", "width m"), "input_dim": Axis("input_dim", "dimension d", "d")}
+
+
+def card(result: Any) -> str:
+    """Losses of network and linear model."""
+    run = result.points[-1].runs[0]
+    return thumbnail(
+        [
+            Stroke(list(zip(run.steps[1:], model.test_loss[1:], strict=True)), model_style(name).color, dash)
+            for name, model, dash in (("network", run.network, "solid"), ("linear", run.linear, "dash"))
+        ],
+        log_x=True,
+    )
+
+
+def compared(spec: EarlyTimeSpec) -> Comparison:
+    """Along training, or kernels against what is swept where nothing is trained."""
+    if spec.training.max_steps == 0:
+        return Comparison((SWEPT[spec.swept],), KERNELS, ("activation",))
+    return Comparison((Axis("step", "step", "step", along_time=True),), TRAINED, ("activation", "width", "input_dim"))

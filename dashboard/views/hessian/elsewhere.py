@@ -1,0 +1,24 @@
+"""What other pages show of this one: its card on the overview, and how its runs are compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dashboard.charts.comparison import CHANGE, Axis, Comparison
+from dashboard.charts.sweep import sketch
+from dashboard.views.hessian.figures import norm_lines
+from ntk_core.experiments.hessian.spec import HessianSpec
+
+CARD = "liu-table1"
+
+
+def card(result: Any) -> str:
+    """‖H‖ of three networks against width."""
+    lines = norm_lines(result.points)
+    return sketch(lines[name] for name in ("fully-connected", "fully-connected-swish", "bottleneck"))
+
+
+def compared(_: HessianSpec) -> Comparison:
+    """Columns of the rows, by what they show."""
+    measures = {"hessian_norm": "Hessian norm ‖H‖", "kernel": "kernel K(x, x)", "bound": "bound of Theorem 3.1"}
+    return Comparison((Axis("m", "width m"),), {**measures, **CHANGE}, ("network",))

@@ -1,0 +1,48 @@
+"""What other pages show of this one: its card on the overview, and how its runs are compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dashboard.charts.chart import occurring
+from dashboard.charts.comparison import Axis, Comparison, Values
+from dashboard.charts.style import network_style
+from dashboard.charts.sweep import sketch
+from dashboard.views.lazy import figures as lazy
+from ntk_core.experiments.lazy.spec import LazySpec
+from ntk_core.runs import ResultValue
+
+CARD = "liu-lazy"
+MEASURES = {
+    "sup_change": "kernel change ΔK",
+    "kappa": "κ",
+    "distance": "‖w − w₀‖₂",
+    "largest_distance": "‖w − w₀‖_∞",
+}
+
+
+def card(result: Any) -> str:
+    """ΔK behind two outputs, of the same weights."""
+    output, start = lazy.nonlinear(result.points), occurring(result.points, "start")[0]
+    shown = (("linear", lazy.BEHIND_F), (output, lazy.CHANGE))
+    return sketch(
+        lazy.line(result.points, "width", output, start, measure, network_style("fully-connected", name))
+        for name, measure in shown
+    )
+
+
+def _unscaled(row: Values, _: ResultValue) -> bool:
+    return row["scale"] == 1
+
+
+def _narrowest(row: Values, result: ResultValue) -> bool:
+    return row["width"] == result.spec.widths[0]  # type: ignore[attr-defined]
+
+
+def compared(_: LazySpec) -> Comparison:
+    """Columns of the rows, by what they show."""
+    return Comparison(
+        (Axis("scale", "scale α", "α", _narrowest), Axis("width", "width m", keep=_unscaled)),
+        MEASURES,
+        ("output", "start"),
+    )

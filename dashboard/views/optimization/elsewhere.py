@@ -1,0 +1,34 @@
+"""What other pages show of this one: its card on the overview, and how its runs are compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dashboard.charts.comparison import CHANGE, WIDTH, Comparison
+from dashboard.charts.style import GUIDE_COLOR, network_style
+from dashboard.charts.vector import Stroke, thumbnail
+from dashboard.views.optimization.figures import slow_runs
+from ntk_core.experiments.optimization.spec import OptimizationSpec
+
+CARD = "liu-section5"
+MEASURES = {
+    **CHANGE,
+    "min_eigenvalue": "smallest λ_min on the path",
+    "pl_constant": "PL* constant",
+    "steps": "steps",
+}
+
+
+def card(result: Any) -> str:
+    """The loss below its bound."""
+    run = slow_runs(result.points[-1], "leaky_softplus")[0]
+    color = network_style("fully-connected", "leaky_softplus").color
+    lines = [(run.loss, color, "solid"), (run.pl_bound() or (), GUIDE_COLOR, "dash")]
+    return thumbnail(
+        [Stroke(list(zip(run.steps, values, strict=False)), color, dash) for values, color, dash in lines], log_y=True
+    )
+
+
+def compared(_: OptimizationSpec) -> Comparison:
+    """Columns of the rows, by what they show."""
+    return Comparison((WIDTH,), MEASURES, ("output", "rate"))

@@ -1,0 +1,340 @@
+"""An experiment is one folder in the core and one in the dashboard, with one line each: a toy in a copy of the tree.
+
+From that alone it must be known to the command line, estimated, run, stored and resumed; it must have a page with a
+form, a job, a chart with its words and an export, a card on the overview and a place in comparisons.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[1]
+CORE = {
+    "__init__.py": '''
+        """The output of a network before training, against width."""
+
+        from ntk_core.experiments.toy import costs
+        from ntk_core.experiments.toy.result import ToyPoint, ToyResult
+        from ntk_core.experiments.toy.spec import ToySpec
+        from ntk_core.experiments.toy.summary import toy_summary
+        from ntk_core.runs import Experiment, presets_beside
+
+        EXPERIMENT = Experiment(ToySpec, ToyPoint, ToyResult, costs, toy_summary, presets_beside(__file__, ToySpec))
+    ''',
+    "spec.py": '''
+        """What the toy asks for."""
+
+        from typing import Literal
+
+        from ntk_core.networks.spec import ArchitectureSpec
+        from ntk_core.runs import SweepSpec
+
+
+        class ToySpec(SweepSpec):
+            """Mean of f(w₀)² over the training points, against width."""
+
+            experiment: Literal["toy"] = "toy"
+            architecture: ArchitectureSpec = ArchitectureSpec()
+    ''',
+    "result.py": '''
+        """What the toy gives."""
+
+        from typing import Literal
+
+        from ntk_core.experiments.toy.spec import ToySpec
+        from ntk_core.runs import ResultValue, WidthPoint
+
+
+        class ToyPoint(WidthPoint):
+            """One width; squares: mean of f(w₀)² of each seed."""
+
+            kind: Literal["toy"] = "toy"
+            squares: tuple[float, ...]
+
+
+        class ToyResult(ResultValue):
+            """A whole sweep."""
+
+            spec: ToySpec
+            points: tuple[ToyPoint, ...]
+
+            def rows(self) -> list[dict[str, object]]:
+                return [
+                    {"width": point.width, "seed": seed, "mean_square": value}
+                    for point in self.points
+                    for seed, value in zip(self.spec.seeds, point.squares, strict=True)
+                ]
+    ''',
+    "costs.py": '''
+        """What the toy costs."""
+
+
+        def seconds(spec, key: str) -> float:
+            return 0.1 * spec.num_seeds
+
+
+        def peak_bytes(spec, key: str) -> float:
+            return 4e4 * spec.value_of(key)
+    ''',
+    "compute.py": '''
+        """How the toy is computed."""
+
+        import jax
+
+        from ntk_core.experiments.toy.result import ToyPoint
+        from ntk_core.networks.build import build_network
+
+
+        def compute(spec, data, key):
+            width = spec.value_of(key)
+            net = build_network(spec.architecture, width, data.num_outputs, "linear")
+            squares = []
+            for index, seed in enumerate(spec.seeds):
+                yield index / spec.num_seeds, f"width {width}, seed {seed}"
+                outputs = net.apply(net.init(jax.random.key(seed), data.input_shape), data.x)
+                squares.append(float((outputs**2).mean()))
+            return ToyPoint(width=width, squares=tuple(squares))
+    ''',
+    "summary.py": '''
+        """The toy as text."""
+
+
+        def toy_summary(spec, points) -> str:
+            return "\\n".join(f"toy at width {point.width}: {point.squares[0]:.3g}" for point in points)
+    ''',
+    "presets.toml": """
+        [toy-first]
+        title = "Outputs before training"
+        claim = "The output of a network before training is of order one at every width."
+        source = "This test"
+        our_choice = "All of it."
+        [toy-first.spec]
+        widths = [4, 8]
+        num_seeds = 2
+        [toy-first.paper]
+        widths = [4, 8, 16]
+    """,
+}
+DASHBOARD = {
+    "__init__.py": '''
+        """The output of a network before training."""
+
+        from dashboard.views.entry import Page
+
+        PAGE = Page("Toy", ":material/toys:", "How large are outputs before training?", place=99)
+    ''',
+    "page.py": '''
+        """The output of a network before training."""
+
+        from dashboard.components.chart import show_chart
+        from dashboard.components.experiment_page import experiment_page
+        from dashboard.components.explain import page_answers
+        from dashboard.components.forms import Group
+        from dashboard.components.once import once
+        from dashboard.views.toy import figures
+
+        PAGE = "toy"
+        GROUPS = (Group("Network", ("architecture.",)), Group("Widths", ("widths", "num_seeds", "seed")),
+                  Group("Data", ("dataset.",)))
+
+
+        def draw(shown):
+            show_chart(PAGE, once(PAGE, shown.identity, lambda: figures.squares(shown.points, shown.spec)))
+            page_answers(PAGE)
+
+
+        def show() -> None:
+            experiment_page(PAGE, "How large are outputs before training?", GROUPS, draw)
+    ''',
+    "figures.py": '''
+        """The chart of the toy."""
+
+        from dashboard.charts.style import nth_style
+        from dashboard.charts.sweep import Dot, Line, sweep, width_axis
+
+
+        def line(points) -> Line:
+            dots = [Dot(point.width, value, seed) for point in points for seed, value in enumerate(point.squares)]
+            return Line(nth_style(0, "mean of f²"), dots)
+
+
+        def squares(points, spec):
+            return sweep([line(points)], width_axis(spec.widths), "mean of f(w₀)²", "f²", name="squares")
+    ''',
+    "elsewhere.py": '''
+        """The toy elsewhere."""
+
+        from dashboard.charts.comparison import WIDTH, Comparison
+        from dashboard.charts.sweep import sketch
+        from dashboard.views.toy.figures import line
+
+        CARD = "toy-first"
+
+
+        def card(result) -> str:
+            return sketch([line(result.points)])
+
+
+        def compared(_):
+            return Comparison((WIDTH,), {"mean_square": "mean of f²"}, ())
+    ''',
+    "words.md": """
+        # What this page shows
+
+        Outputs before training are of order one.
+
+        # What finite width changes
+
+        They vary from seed to seed.
+
+        # Chart: squares
+
+        formula: mean of $f(w_0)^2$
+        terms: width, seed
+
+        ## What should I see?
+
+        A flat line.
+
+        ## Why is finite width different?
+
+        It is a mean over few neurons.
+    """,
+}
+COMPARE = """
+import json
+from dashboard.components.gallery import gallery_result
+from dashboard.views.navigation import PAGES
+from dashboard.views.overview.thumbnails import page_thumbnail
+from dashboard.views.results.run_comparison import comparison_of, lines_of, measures_of, overlay
+
+result = gallery_result("toy-first")
+runs, how = [("A", result), ("B", result)], comparison_of(result)
+chart = overlay(runs, how.axes[0], measures_of(runs, how)[0], lines_of(runs, how)[0])
+(page,) = (page for page in PAGES if page.name == "toy")
+print(json.dumps([chart.takeaway, len(chart.rows), page_thumbnail(page).count("<path")]))
+"""
+PAGE = """
+import json, time
+from streamlit.testing.v1 import AppTest
+
+app = AppTest.from_file("app.py", default_timeout=60).run()
+app.switch_page("pages/toy.py").run()
+assert not app.exception, app.exception
+first = [chart.proto.spec != "" for chart in app.get("plotly_chart")]
+app.text_input(key="toy.widths").set_value("5").run()
+app.button(key="toy.run").click().run()
+deadline = time.monotonic() + 90
+while time.monotonic() < deadline and not any("seed 0" in text.value for text in app.caption):
+    time.sleep(0.5)
+    app.run()
+    if app.query_params.get("job") and not any("Stop" in button.label for button in app.button):
+        break
+assert not app.exception, app.exception
+said = [element.value for element in (*app.caption, *app.markdown, *app.code, *app.error, *app.warning)]
+print(json.dumps([len(first), dict(app.query_params), len(app.get("plotly_chart")), said,
+                  [link.proto.label for link in app.get("download_button")]]))
+"""
+
+
+def dedented(text: str) -> str:
+    lines = text.strip("\n").splitlines()
+    return "\n".join(line[8:] for line in lines).rstrip() + "\n"
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the product with the toy: two folders, and one line in each of two tables."""
+    root = tmp_path_factory.mktemp("tree")
+    for name in ("ntk_core", "dashboard", "pages", "gallery", ".streamlit"):
+        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", ".runs"))
+    shutil.copy(ROOT / "app.py", root)
+    for folder, files in (("ntk_core/experiments/toy", CORE), ("dashboard/views/toy", DASHBOARD)):
+        (root / folder).mkdir()
+        for name, text in files.items():
+            (root / folder / name).write_text(dedented(text), encoding="utf-8")
+    table = root / "ntk_core/experiments/__init__.py"
+    table.write_text(table.read_text().replace('    "early_time",\n', '    "early_time",\n    "toy",\n'))
+    script = (root / "pages/lazy.py").read_text()
+    (root / "pages/toy.py").write_text(script.replace("lazy", "toy"))
+    return root
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    home = tmp_path_factory.mktemp("home")
+    return {**os.environ, "XDG_DATA_HOME": str(home), "LINEARITY_LAB_STORE": f"sqlite:///{home}/runs.db"}
+
+
+def told(tree: Path, environment: dict[str, str], *arguments: str) -> str:
+    """What a program in the copy prints."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=tree,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-2000:]
+    return done.stdout
+
+
+def test_the_command_line_knows_it_runs_it_and_resumes_it(tree, environment, tmp_path):
+    assert "toy-first" in told(tree, environment, "-m", "ntk_core", "presets")
+    out = str(tmp_path / "out")
+    run = ("-m", "ntk_core", "run", "toy-first", "--json", "--out", out)
+    events = [json.loads(line) for line in told(tree, environment, *run).splitlines()]
+    assert [event["kind"] for event in events if event["kind"] in ("estimated", "ended")] == ["estimated", "ended"]
+    again = [json.loads(line) for line in told(tree, environment, *run).splitlines()]
+    assert [event["resumed"] for event in again if event["kind"] == "point_finished"] == [True, True]
+    assert "toy at width 8" in told(tree, environment, "-m", "ntk_core", "show", out)
+    told(tree, environment, "-m", "ntk_core", "run", "toy-first", "--set", "num_seeds=1")
+    assert "toy" in told(tree, environment, "-m", "ntk_core", "list", "--experiment", "toy")
+    header, *rows = (Path(out) / "points.csv").read_text().splitlines()
+    assert header == "width,seed,mean_square"
+    assert len(rows) == 4
+
+
+def test_the_gallery_the_overview_and_comparisons_show_it(tree, environment):
+    told(tree, environment, "-m", "ntk_core", "gallery", "toy-first")
+    takeaway, rows, strokes = json.loads(told(tree, environment, "-c", COMPARE))
+    assert "mean of f²" in takeaway.lower() or "f²" in takeaway
+    assert rows == 4  # two runs at two widths
+    assert strokes >= 1
+
+
+def test_its_page_has_a_form_a_job_a_chart_with_words_and_an_export(tree, environment):
+    told(tree, environment, "-m", "ntk_core", "gallery", "toy-first")
+    charts_at_first, query, charts, said, downloads = json.loads(told(tree, environment, "-c", PAGE))
+    assert charts_at_first == 1
+    assert query["widths"] in ("5", ["5"])
+    assert query["job"]
+    assert charts == 1
+    assert any("A flat line." in text for text in said)
+    assert any("order one" in text for text in said)
+    assert any("python -m ntk_core run toy-first --set widths=5" in text for text in said)
+    assert "Numbers, CSV" in downloads
+
+
+def test_a_chart_without_words_and_an_experiment_without_its_line_are_refused(tree, environment):
+    words = tree / "dashboard/views/toy/words.md"
+    text = words.read_text()
+    words.write_text(text.replace("# Chart: squares", "# Chart: cubes"))
+    try:
+        with pytest.raises(AssertionError, match="squares"):
+            told(tree, environment, "-c", PAGE)
+    finally:
+        words.write_text(text)
+    with pytest.raises(AssertionError, match="one of"):
+        told(tree, environment, "-c", "import ntk_core; ntk_core.parse_spec({'experiment': 'untold'})")
