@@ -26,9 +26,9 @@ CORE = {
         from ntk_core.experiments.toy.result import ToyPoint, ToyResult
         from ntk_core.experiments.toy.spec import ToySpec
         from ntk_core.experiments.toy.summary import toy_summary
-        from ntk_core.runs import Experiment, presets_beside
+        from ntk_core.runs import Experiment
 
-        EXPERIMENT = Experiment(ToySpec, ToyPoint, ToyResult, costs, toy_summary, presets_beside(__file__, ToySpec))
+        EXPERIMENT = Experiment(ToySpec, ToyPoint, ToyResult, costs, toy_summary)
     ''',
     "spec.py": '''
         """What the toy asks for."""

@@ -23,7 +23,7 @@ from ntk_core.errors import InvalidInput
 CIFAR_RECORD_BYTES = 1 + 3 * 32 * 32  # label, then the red, green and blue planes
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # What gzip, zipfile and the npy header parser were seen or are documented to raise on damaged bytes.
-_READ_ERRORS = (
+READ_ERRORS = (
     OSError,
     EOFError,
     ValueError,
@@ -58,7 +58,7 @@ def read_idx(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8]:
             return _read_exactly(stream, shape, np.dtype(np.uint8), path.name)
     except InvalidInput:
         raise
-    except _READ_ERRORS:
+    except READ_ERRORS:
         raise InvalidInput("source", path.name, "a readable IDX file, plain or gzip") from None
 
 
@@ -82,7 +82,7 @@ def read_npz(path: Path, members: dict[str, tuple[tuple[int, ...], str]]) -> dic
                     arrays[name] = _read_exactly(stream, shape, np.dtype(dtype), path.name)
     except InvalidInput:
         raise
-    except _READ_ERRORS:
+    except READ_ERRORS:
         raise InvalidInput("source", path.name, f"a readable npz archive with {', '.join(members)}") from None
     return arrays
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -118,15 +119,10 @@ def image_pair(name: str, classes: tuple[int, ...] | None = None, **options: Any
     if classes is not None:
         options["classes"] = list(classes)
     data = load_dataset(name, targets="plus-minus", **options)
-    return Dataset(
-        name=data.name,
+    return replace(
+        data,
         x=standardized_images(data.x),
-        y=data.y,
-        labels=data.labels,
         x_test=standardized_images(data.x_test),
-        y_test=data.y_test,
-        labels_test=data.labels_test,
-        class_names=data.class_names,
         provenance=data.provenance + " Each image is scaled to mean 0 and variance 1, as in Hu et al. (2020), App. A.",
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -129,27 +129,21 @@ def sweep_widths(
         raise InvalidInput("output_index", output_index, f"0 to {targets.shape[1] - 1}, one of the outputs")
     if learning_rate != "auto" and not (isinstance(learning_rate, int | float) and 0 < learning_rate < math.inf):
         raise InvalidInput("learning_rate", learning_rate, "auto, or a number above 0")
-    settings = _Settings(Loss("linear", loss), learning_rate, loss_threshold, record_steps(max_steps, num_records))
+    chosen_loss, records = Loss("linear", loss), record_steps(max_steps, num_records)
     runs = []
     for width in chosen:
         program: _Program | None = None
         for number in range(seed, seed + num_seeds):
             apply, params = checked_model(model, width, jax.random.key(number), inputs, targets.shape[1])
             if program is None or not program.serves(apply, params, inputs):
-                program = _Program(apply, params, settings.loss, inputs, targets)
-            run = _one(program, params, width, number, settings, num_inputs, output_index)
+                program = _Program(apply, params, chosen_loss, inputs, targets)
+            norm = _hessian_norm(program.apply, params, inputs[:num_inputs], output_index)
+            trained = program.train(params, learning_rate, loss_threshold, records)
+            run = OwnRun(width=width, seed=number, **norm, **trained)
             runs.append(run)
             if report is not None:
                 report(run)
     return OwnSweep(chosen, tuple(runs))
-
-
-@dataclass(frozen=True)
-class _Settings:
-    loss: Loss
-    learning_rate: float | str
-    loss_threshold: float
-    records: list[int]
 
 
 class _Program:
@@ -169,47 +163,37 @@ class _Program:
             return False
         return apply is self.apply or bool(jnp.array_equal(apply(params, x), self.apply(params, x)))
 
+    def train(
+        self, params: Any, learning_rate: float | str, loss_threshold: float, records: list[int]
+    ) -> dict[str, Any]:
+        """Descent from w₀ with the kernels on the way; what an :class:`OwnRun` states of it, by its names."""
+        before = empirical_ntk(self.apply, params, self.x)
+        rate = auto_learning_rate(before, self.model.loss) if learning_rate == "auto" else float(learning_rate)
+        start = [jnp.array(leaf) for leaf in split_inexact(params)[0]]  # copies: a stretch overwrites them
+        descent = Descent(self.model, Optimizer(), start, (), self.x, self.y, rate, threshold=loss_threshold)
+        history: list[tuple[int, float, float]] = []
 
-def _one(
-    program: _Program, params: Any, width: int, seed: int, settings: _Settings, num_inputs: int, output_index: int
-) -> OwnRun:
-    """One initialization: kernel and Hessian at w₀, then training with its kernels."""
-    apply, x = program.apply, program.x
-    before = empirical_ntk(apply, params, x)
-    given = settings.learning_rate
-    rate = auto_learning_rate(before, settings.loss) if given == "auto" else float(given)
-    norm, is_known = _hessian(apply, params, x[:num_inputs], output_index) if num_inputs else (None, True)
-    descent = Descent(
-        program.model,
-        Optimizer(),
-        [jnp.array(leaf) for leaf in split_inexact(params)[0]],  # copies: a stretch overwrites them
-        (),
-        x,
-        program.y,
-        rate,
-        threshold=settings.loss_threshold,
-    )
-    history: list[tuple[int, float, float]] = []
+        def record(_: int) -> None:
+            leaves = descent.state.trained
+            loss, now = self.loss_of(leaves), self.restore(leaves)
+            change = float(kernel_change(empirical_ntk(self.apply, now, self.x), before)) if history else 0.0
+            history.append((int(descent.steps[0]), change, float(loss)))
+            descent.note(loss if math.isfinite(rate) else jnp.full_like(loss, jnp.nan))
 
-    def record(_: int) -> None:
-        leaves = descent.state.trained
-        loss = program.loss_of(leaves)
-        change = float(kernel_change(empirical_ntk(apply, program.restore(leaves), x), before)) if history else 0.0
-        history.append((int(descent.steps[0]), change, float(loss)))
-        descent.note(loss if math.isfinite(rate) else jnp.full_like(loss, jnp.nan))
-
-    record(0)
-    for _ in stretches([descent], record, settings.records, to_threshold=True):
-        pass
-    steps, change, loss = zip(*history, strict=True)
-    num_params = sum(leaf.size for leaf in descent.state.trained)
-    outcome = cast(Outcome, descent.outcomes()[0])
-    return OwnRun(width, seed, num_params, rate, outcome, steps, change, loss, norm, is_known)
+        record(0)
+        for _ in stretches([descent], record, records, to_threshold=True):
+            pass
+        found = dict(zip(("steps", "change", "loss"), zip(*history, strict=True), strict=True))
+        num_params = sum(leaf.size for leaf in descent.state.trained)
+        return {"num_params": num_params, "learning_rate": rate, "outcome": descent.outcomes()[0], **found}
 
 
-def _hessian(apply: Apply, params: Any, x: Array, output_index: int) -> tuple[float, bool]:
+def _hessian_norm(apply: Apply, params: Any, x: Array, output_index: int) -> dict[str, Any]:
+    """‖H(w₀)‖ as an :class:`OwnRun` states it; nothing without inputs."""
+    if not len(x):
+        return {}
     found = hessian_norms(apply, params, x, output_index, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS)
-    return float(np.mean(found.value)), bool(np.all(found.converged))
+    return {"hessian_norm": float(np.mean(found.value)), "hessian_converged": bool(np.all(found.converged))}
 
 
 def _checked_data(x: ArrayLike, y: ArrayLike, loss: str) -> tuple[Array, Array]:

@@ -28,11 +28,11 @@ class Counted:
     num_test: int = 0
 
     @classmethod
-    def of(cls, spec: Any, architecture: ArchitectureSpec, width: int) -> Counted:
-        """One network of this width on the data set of ``spec``."""
+    def of(cls, spec: Any, architecture: ArchitectureSpec, width: int, copies: int = 1) -> Counted:
+        """Copies of one network of this width on the data set of ``spec``."""
         shapes = dataset_shapes(spec.dataset.name, **spec.data_options())
         layers = layer_sizes(architecture, width, shapes.input_shape, shapes.num_outputs)
-        return cls(layers, shapes.num_samples, shapes.num_outputs, shapes.num_test)
+        return cls(layers * copies, shapes.num_samples, shapes.num_outputs, shapes.num_test)
 
     @property
     def multiplications(self) -> int:

@@ -5,33 +5,15 @@ from __future__ import annotations
 import io
 import stat
 import struct
-import tokenize
 import zipfile
-import zlib
 from collections import Counter
 
+from ntk_core.data import _readers
 from ntk_core.data.uploads._limits import MIB, Limits, check_at_most, megabytes
 from ntk_core.errors import InvalidInput
 
-# What zipfile, the npy header parser and Pillow were seen or are documented to raise on damaged bytes.
-READ_ERRORS = (
-    OSError,
-    EOFError,
-    ValueError,
-    TypeError,
-    LookupError,
-    ArithmeticError,
-    AttributeError,
-    AssertionError,
-    RuntimeError,
-    MemoryError,
-    SyntaxError,
-    tokenize.TokenError,
-    struct.error,
-    zlib.error,
-    Warning,  # where warnings are errors
-    zipfile.BadZipFile,
-)
+# What Pillow was seen or is documented to raise besides on damaged bytes, or anything where warnings are errors.
+READ_ERRORS = (*_readers.READ_ERRORS, AttributeError, AssertionError, Warning)
 RATIO_MATTERS_FROM = 16 * MIB
 _END, _END64 = b"PK\x05\x06", b"PK\x06\x07"
 _END_BYTES, _ENTRY_BYTES = 22, 300  # of the end record; of one entry of the directory with a long name

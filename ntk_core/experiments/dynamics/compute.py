@@ -22,10 +22,8 @@ def compute(spec: DynamicsSpec, data: Dataset, key: str) -> Generator[Progress, 
     plan = [(output, method, seed) for output in spec.outputs for method in spec.methods for seed in spec.seeds]
     runs = yield from in_turn([_run(spec, data, width, *one) for one in plan])
     net = build_network(spec.architecture, width, data.num_outputs, spec.outputs[0])
-    followed, followed_test = (
-        _followed(data.labels, len(data.x), spec),
-        _followed(data.labels_test, len(data.x_test), spec),
-    )
+    followed = _followed(data.labels, len(data.x), spec)
+    followed_test = _followed(data.labels_test, len(data.x_test), spec)
     return DynamicsPoint(
         width=width,
         num_params=net.num_params(data.input_shape, only_trained=True),

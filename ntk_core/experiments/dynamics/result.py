@@ -91,11 +91,6 @@ class DynamicsRun(RecordedTraining):
         index = departure(self.difference, DEPARTURE_LEVEL)
         return None if index is None else self.steps[index]
 
-    @property
-    def num_steps(self) -> int:
-        """Steps taken until the run ended."""
-        return self.steps[-1]
-
 
 def departure(values: Sequence[float], level: float) -> int | None:
     """Index of the first record from which on ``values`` stay above ``level`` to the end; None where they do not.

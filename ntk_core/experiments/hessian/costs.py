@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.experiments.hessian.network import ComparedNetwork
 from ntk_core.experiments.hessian.spec import HessianSpec
-from ntk_core.networks.sizes import LayerSize, layer_sizes, num_copies, num_features
-from ntk_core.runs import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, STEP_OVERHEAD_SECONDS
+from ntk_core.networks.sizes import LayerSize, layer_sizes, num_copies
+from ntk_core.runs import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, STEP_OVERHEAD_SECONDS, Counted
 
 # Typical counts: products until the residual is small, places at which an ascent looks (its steps and starts), steps of
 # training. The largest number of Lanczos vectors that are held is exact.
@@ -24,26 +25,21 @@ def seconds(spec: HessianSpec, key: str) -> float:
     """Expected seconds for one width and network, all seeds, on two cores."""
     width, line = spec.at_key(key)
     network = spec.lines()[line]
-    layers = hidden_and_output(spec, network, width) * num_copies(network)
-    shapes = _shapes(spec, network)
-    num_samples, num_outputs = shapes.num_samples, shapes.num_outputs
-    num_inputs = min(spec.num_inputs, num_samples)
-    forward = sum(layer.multiplications for layer in layers)
+    counted = _counted(spec, network, width)
+    num_inputs = min(spec.num_inputs, counted.num_samples)
     # A product reads each weight some four times: tangents forward and backward, of values and of gradients.
-    norm = num_inputs * TYPICAL_MATVECS * (8 * forward / FLOPS_PER_SECOND + STEP_OVERHEAD_SECONDS)
+    norm = num_inputs * TYPICAL_MATVECS * (8 * counted.multiplications / FLOPS_PER_SECOND + STEP_OVERHEAD_SECONDS)
     compiled, each = 2.0, norm  # programs to compile, in typical ones: drawing, kernel and norm are two
     if spec.bounds and (network.has_bound or network.output != "linear"):
         compiled, each = compiled + 1, each + norm
     total = spec.num_seeds * each
     if spec.blocks and width == spec.widths[-1]:
-        pairs = len(layers) * (len(layers) + 1) // 2
+        pairs = math.comb(len(counted.layers) + 1, 2)
         compiled, total = compiled + 1, total + 2 * pairs * norm / num_inputs
     if network.input == "data" and (trained := min(spec.num_trained, spec.num_seeds)):
-        step = 6 * num_samples * forward / FLOPS_PER_SECOND + STEP_OVERHEAD_SECONDS
-        kernel = 2 * sum(layer.kernel_operations(num_samples, num_outputs) for layer in layers) / FLOPS_PER_SECOND
         steps = min(TYPICAL_STEPS, spec.training.max_steps)
         compiled += 2
-        total += trained * (steps * step + spec.training.num_records * kernel)
+        total += trained * (steps * counted.step_seconds + spec.training.num_records * counted.kernel_seconds)
     if spec.radii:
         places = len(spec.radii) * spec.num_starts * (BALL_STEPS + 1)
         searched = min(spec.num_ball_seeds, spec.num_seeds)
@@ -55,18 +51,18 @@ def peak_bytes(spec: HessianSpec, key: str) -> float:
     """Expected peak memory in bytes: the weights as often as they are held, the Lanczos basis, views of the inputs."""
     width, line = spec.at_key(key)
     network = spec.lines()[line]
-    layers = hidden_and_output(spec, network, width) * num_copies(network)
-    shapes = _shapes(spec, network)
-    num_samples, num_outputs = shapes.num_samples, shapes.num_outputs
+    counted = _counted(spec, network, width)
     trains = network.input == "data" and min(spec.num_trained, spec.num_seeds) > 0
     copies = COPIES_IN_BALLS if spec.radii else COPIES_IN_TRAINING if trains else COPIES_AT_REST
-    weights = copies * sum(layer.num_params for layer in layers)
-    basis = MAX_LANCZOS_VECTORS * sum(map(restricted_size, layers))
-    views = num_samples * (
-        sum(layer.positions * layer.fan_in for layer in layers) + (2 * num_outputs + 1) * num_features(layers)
-    )
-    kernels = 4 * (num_samples * num_outputs) ** 2
-    return BYTES * float(weights + basis + views + kernels)
+    basis = MAX_LANCZOS_VECTORS * sum(map(restricted_size, counted.layers))
+    return BYTES * float(copies * counted.num_weights + basis + counted.num_views + 4 * counted.kernel_rows**2)
+
+
+def _counted(spec: HessianSpec, network: ComparedNetwork, width: int) -> Counted:
+    """All copies of one of the networks, on what it sees."""
+    shapes = _shapes(spec, network)
+    layers = hidden_and_output(spec, network, width) * num_copies(network)
+    return Counted(layers, shapes.num_samples, shapes.num_outputs)
 
 
 def hidden_and_output(spec: HessianSpec, network: ComparedNetwork, width: int) -> list[LayerSize]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, training_groups
 from ntk_core.networks.sizes import num_copies
 from ntk_core.runs import BYTES, COMPILE_SECONDS, TYPICAL_STEPS, Counted
@@ -30,5 +28,4 @@ def peak_bytes(spec: KernelChangeSpec, key: str) -> float:
 
 def _counted(spec: KernelChangeSpec, key: str) -> Counted:
     architecture, hidden_width = spec.network_at(spec.value_of(key))
-    counted = Counted.of(spec, architecture, hidden_width)
-    return replace(counted, layers=list(counted.layers) * num_copies(architecture))
+    return Counted.of(spec, architecture, hidden_width, num_copies(architecture))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.networks.sizes import num_copies
 from ntk_core.runs import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, Counted
@@ -28,5 +26,4 @@ def peak_bytes(spec: OptimizationSpec, key: str) -> float:
 
 
 def _counted(spec: OptimizationSpec, key: str) -> Counted:
-    counted = Counted.of(spec, spec.architecture, spec.value_of(key))
-    return replace(counted, layers=list(counted.layers) * num_copies(spec.architecture))
+    return Counted.of(spec, spec.architecture, spec.value_of(key), num_copies(spec.architecture))

@@ -63,11 +63,6 @@ class OptimizationRun(RecordedTraining):
         """max L / L₀ over the recorded times; above 1 the loss rose before it fell, or diverged."""
         return max(filter(math.isfinite, self.loss)) / self.loss[0]
 
-    @property
-    def num_steps(self) -> int:
-        """Steps taken until the run ended."""
-        return self.steps[-1]
-
     def bound(self, num_samples: int) -> tuple[float, ...] | None:
         """(1 − ημρ²/n)^t L₀ at the recorded steps; None where ρ = 0 or no μ > 0 was measured.
 
