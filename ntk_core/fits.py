@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from scipy.special import stdtrit
 
 Verdict = Literal["yes", "no", "undecided"]
+Run = TypeVar("Run")
 LINEARITY_LIMIT = -0.25  # halfway between the exponents −1/2 and 0
 
 
@@ -60,6 +61,14 @@ def fit_power_law(
     standard_error = math.sqrt(float(residual @ residual) / (num - 2) / spread)
     quantile = float(stdtrit(num - 2, 0.5 + confidence / 2))
     return PowerLaw(exponent, quantile * standard_error, math.exp(offset), confidence, num, excluded)
+
+
+def fit_runs(
+    runs: Sequence[tuple[float, Run]], value: Callable[[Run], float], usable: Callable[[Run], bool]
+) -> PowerLaw | None:
+    """:func:`fit_power_law` to the ``value`` of each run, given with its width."""
+    widths, found = [width for width, _ in runs], [run for _, run in runs]
+    return fit_power_law(widths, list(map(value, found)), usable=list(map(usable, found)))
 
 
 def becomes_linear(law: PowerLaw | None) -> Verdict:

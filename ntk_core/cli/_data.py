@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ntk_core.cli._exit_codes import COMPLETED
 from ntk_core.cli._printing import printable
 from ntk_core.data.uploads import (
     DEFAULT_LIMITS,
@@ -21,7 +20,7 @@ from ntk_core.data.uploads import (
     parse_upload,
     suggested_choices,
 )
-from ntk_core.errors import InvalidInput
+from ntk_core.runs.run_directory import unreadable
 
 # One's own file on one's own machine: larger than a server takes.
 LIMITS = replace(DEFAULT_LIMITS, max_bytes=256 * 2**20, max_unpacked_bytes=1024 * 2**20, max_values=2**27)
@@ -44,7 +43,7 @@ def add(commands: Any) -> None:
     parser.set_defaults(command=data)
 
 
-def data(options: argparse.Namespace) -> int:
+def data(options: argparse.Namespace) -> None:
     """Read, clean and keep the file; say what a network will see and how to use it."""
     candidate = parse_upload(_read(Path(options.file), LIMITS), LIMITS)
     choices = _chosen(options, suggested_choices(candidate))
@@ -52,7 +51,7 @@ def data(options: argparse.Namespace) -> int:
     digest = keep_upload(cleaned)
     if options.json:
         print(json.dumps(_facts(cleaned, digest)))
-        return COMPLETED
+        return
     shape = " × ".join(map(str, cleaned.input_shape))
     print(f"{len(cleaned.x):,} samples, inputs {shape}, {cleaned.num_outputs} outputs")
     for name, count in cleaned.counts.items():
@@ -63,7 +62,6 @@ def data(options: argparse.Namespace) -> int:
         f"\nKept as {digest}. For example:\npython -m ntk_core run {preset} "
         f"--set dataset.name=upload dataset.digest={digest} dataset.num_samples={count} dataset.standardize=standard"
     )
-    return COMPLETED
 
 
 def _facts(cleaned: Cleaned, digest: str) -> dict[str, Any]:
@@ -81,7 +79,7 @@ def _read(path: Path, limits: Limits) -> bytes:
         with path.open("rb") as stream:
             return stream.read(limits.max_bytes + 1)  # one byte more than allowed is refused by its size
     except OSError as error:
-        raise InvalidInput("FILE", str(path), f"a file that can be read (here: {error.strerror})") from None
+        raise unreadable("FILE", path, error) from None
 
 
 def _chosen(options: argparse.Namespace, first: Choices) -> Choices:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ntk_core.cli._exit_codes import COMPLETED
 from ntk_core.cli._targets import stored_digest
 from ntk_core.runs.store import Store
 
@@ -17,9 +16,8 @@ def add(commands: Any) -> None:
     parser.set_defaults(command=delete)
 
 
-def delete(options: argparse.Namespace) -> int:
+def delete(options: argparse.Namespace) -> None:
     """All of them, or none when one is not known."""
     store = Store()
     for run in [stored_digest(store, target) for target in options.targets]:
         store.delete(run)
-    return COMPLETED

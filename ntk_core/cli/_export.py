@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
 from pathlib import Path
 from typing import Any
 
-from ntk_core.cli._exit_codes import COMPLETED
 from ntk_core.cli._printing import complain
 from ntk_core.cli._targets import kept_run, stored_digest
 from ntk_core.errors import InvalidInput
-from ntk_core.runs.run_directory import unwritable, write_whole
+from ntk_core.runs.run_directory import write_whole, written_whole
 from ntk_core.runs.store import Store, write_runs
 
 _SUFFIXES = "a file .jsonl for any number of runs, .json for the result of one, .csv for its numbers"
@@ -27,13 +24,14 @@ def add(commands: Any) -> None:
     parser.set_defaults(command=export)
 
 
-def export(options: argparse.Namespace) -> int:
+def export(options: argparse.Namespace) -> None:
     """One file; what it is follows from its name."""
     path, targets = Path(options.out), options.targets
     if bool(targets) == options.all:
         raise InvalidInput("DIR_OR_DIGEST", " ".join(targets), "the runs to export, or --all")
     if path.suffix == ".jsonl":
-        return _runs(path, targets)
+        _export_runs(path, targets)
+        return
     if path.suffix not in (".json", ".csv"):
         raise InvalidInput("--out", options.out, _SUFFIXES)
     if len(targets) != 1:
@@ -43,21 +41,12 @@ def export(options: argparse.Namespace) -> int:
         raise InvalidInput("DIR_OR_DIGEST", targets[0], "a run that has ended; resume it first")
     text = result.csv() if path.suffix == ".csv" else result.model_dump_json(indent=1) + "\n"
     write_whole(path, text, "--out")
-    return COMPLETED
 
 
-def _runs(path: Path, targets: list[str]) -> int:
+def _export_runs(path: Path, targets: list[str]) -> None:
     store = Store()
     total = store.runs(limit=1).total
     runs = [stored_digest(store, target) for target in targets] or [run.digest for run in store.runs(limit=total).runs]
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            written = write_runs(store, runs, file)
-        os.replace(part, path)
-    except (OSError, ValueError) as error:
-        with contextlib.suppress(OSError, ValueError):
-            part.unlink(missing_ok=True)
-        raise error if isinstance(error, InvalidInput) else unwritable("--out", path.parent, error) from None
+    with written_whole(path, "--out") as file:
+        written = write_runs(store, runs, file)
     complain(f"{written} of {len(runs)} runs written to {path}.")
-    return COMPLETED

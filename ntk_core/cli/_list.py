@@ -7,7 +7,6 @@ import json
 from datetime import datetime
 from typing import Any
 
-from ntk_core.cli._exit_codes import COMPLETED
 from ntk_core.cli._printing import printable
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import EXPERIMENTS
@@ -25,7 +24,7 @@ def add(commands: Any) -> None:
     parser.set_defaults(command=list_runs)
 
 
-def list_runs(options: argparse.Namespace) -> int:
+def list_runs(options: argparse.Namespace) -> None:
     """One line per run."""
     if not (options.limit.isascii() and options.limit.isdigit() and 1 <= int(options.limit[:9]) <= 100_000):
         raise InvalidInput("--limit", options.limit, "an integer from 1 to 100,000")
@@ -38,7 +37,6 @@ def list_runs(options: argparse.Namespace) -> int:
     if not options.json:
         shown = "" if len(found.runs) == found.total else f"{len(found.runs):,} of "
         print(f"{shown}{found.total:,} runs, {store.num_bytes() / 1e6:.1f} of {store.max_bytes / 1e6:,.0f} MB")
-    return COMPLETED
 
 
 def _line(run: StoredRun) -> str:

@@ -8,13 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ntk_core.cli._exit_codes import COMPLETED
 from ntk_core.data import load_dataset
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import PowerLaw
+from ntk_core.runs import law_words
+from ntk_core.runs.run_directory import write_whole
 
 if TYPE_CHECKING:
-    from ntk_core.own_models import OwnRun, OwnSweep
+    from ntk_core.own_models import OwnRun
 
 
 def add(commands: Any) -> None:
@@ -40,7 +41,7 @@ def add(commands: Any) -> None:
     parser.set_defaults(command=own)
 
 
-def own(options: argparse.Namespace) -> int:
+def own(options: argparse.Namespace) -> None:
     """One line per run, then the exponents with their intervals."""
     widths = _widths(options.widths)
     chosen = {"digest": options.digest} if options.digest else {}
@@ -69,8 +70,8 @@ def own(options: argparse.Namespace) -> int:
     if options.num_inputs:
         print("‖H‖ ∝ " + _law(found.hessian_law))
     if options.out:
-        _write(Path(options.out), found)
-    return COMPLETED
+        runs = json.dumps({"runs": [asdict(run) for run in found.runs]}, indent=1)
+        write_whole(Path(options.out), runs, "--out")
 
 
 def _widths(text: str) -> list[int]:
@@ -89,16 +90,4 @@ def _line(run: OwnRun) -> str:
 
 
 def _law(law: PowerLaw | None) -> str:
-    if law is None:
-        return "not enough converged runs for an exponent"
-    return (
-        f"m^({law.exponent:.3f} ± {law.interval:.3f}), {law.confidence:.0%} interval, {law.num_values} runs, "
-        f"{law.num_excluded} excluded"
-    )
-
-
-def _write(path: Path, found: OwnSweep) -> None:
-    try:
-        path.write_text(json.dumps({"runs": [asdict(run) for run in found.runs]}, indent=1), encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput("--out", str(path), f"a file that can be written (here: {error.strerror})") from None
+    return "not enough converged runs for an exponent" if law is None else law_words(law, "m")

@@ -6,7 +6,6 @@ import argparse
 import json
 from typing import Any
 
-from ntk_core.cli._exit_codes import COMPLETED
 from ntk_core.runs import PRESETS, canonical_json
 
 
@@ -17,11 +16,10 @@ def add(commands: Any) -> None:
     parser.set_defaults(command=presets)
 
 
-def presets(options: argparse.Namespace) -> int:
+def presets(options: argparse.Namespace) -> None:
     """Name, claim and source of each; or their specs."""
     if options.json:
         print(json.dumps({name: json.loads(canonical_json(found.spec)) for name, found in PRESETS.items()}, indent=1))
-        return COMPLETED
+        return
     for found in PRESETS.values():
         print(f"{found.name}: {found.title}\n  {found.claim}\n  Source: {found.source}\n  {found.our_choice}\n")
-    return COMPLETED

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ntk_core.cli._exit_codes import COMPLETED
 from ntk_core.cli._targets import kept_run
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import Result, summary
@@ -22,18 +21,17 @@ def add(commands: Any) -> None:
     parser.set_defaults(command=show)
 
 
-def show(options: argparse.Namespace) -> int:
+def show(options: argparse.Namespace) -> None:
     """The table and the origin, or the citation."""
     found = kept_run(options.target)
     if options.cite or options.bibtex:
         if found.result is None:
             raise InvalidInput("DIR_OR_DIGEST", options.target, "a run that has ended, to be cited; resume it first")
         print(bibtex(found.result).rstrip() if options.bibtex else cite_run(found.result))
-        return COMPLETED
+        return
     print(summary(found.spec, found.points))
     unfinished = f"Not finished: {len(found.points)} of {len(found.spec.point_keys())} points."
     print("\n" + (_origin(found.result) if found.result else unfinished))
-    return COMPLETED
 
 
 def _origin(result: Result) -> str:

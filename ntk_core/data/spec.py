@@ -36,7 +36,8 @@ class DatasetSpec(SpecPart):
         for option in ("standardize", "num_classes", "input_dim", "noise", "classes", "resolution", "digest")
     }
 
-    name: DatasetName = Field("gaussian-mixture", title="Dataset", description="Where the inputs x come from.")
+    name: DatasetName = Field("gaussian-mixture", title="Dataset")
+    """Where the inputs x come from."""
     num_samples: int = OPTIONS["num_samples"].field()
     num_classes: int = OPTIONS["num_classes"].field()
     input_dim: int = OPTIONS["input_dim"].field()

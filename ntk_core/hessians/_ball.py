@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -75,19 +75,31 @@ class PathSup:
     converged: bool
 
 
+class Ascents(TypedDict, total=False):
+    """How a ball is searched.
+
+    Attributes:
+        num_starts: number of ascents, and of random directions; 3 by default.
+        num_steps: of each ascent; 8 by default.
+        key: of the random directions; a fixed one by default.
+        output_index, tolerance, max_matvecs: of every Hessian norm, as in ``hessian_norm``.
+    """
+
+    num_starts: int
+    num_steps: int
+    key: Key[Array, ""] | None
+    output_index: int
+    tolerance: float
+    max_matvecs: int
+
+
 def ball_sup(
     net: Network,
     params: NetworkParams,
     x: Shaped[Array, "n ..."],
     radius: float,
     quantity: str = "hessian",
-    *,
-    num_starts: int = 3,
-    num_steps: int = 8,
-    key: Key[Array, ""] | None = None,
-    output_index: int = 0,
-    tolerance: float = 1e-3,
-    max_matvecs: int = MAX_MATVECS,
+    **ascents: Unpack[Ascents],
 ) -> BallSup:
     """A lower bound of sup { Q(w) : ‖w − w0‖ <= radius }, by projected ascent from random starts on the sphere.
 
@@ -103,19 +115,7 @@ def ball_sup(
 
     Source: Liu, Zhu & Belkin 2020, Theorem 3.2 and Proposition 2.3.
     """
-    return ball_sups(
-        net,
-        params,
-        x,
-        [radius],
-        quantity,
-        num_starts=num_starts,
-        num_steps=num_steps,
-        key=key,
-        output_index=output_index,
-        tolerance=tolerance,
-        max_matvecs=max_matvecs,
-    )[0]
+    return ball_sups(net, params, x, [radius], quantity, **ascents)[0]
 
 
 def ball_sups(
@@ -124,30 +124,10 @@ def ball_sups(
     x: Shaped[Array, "n ..."],
     radii: Sequence[float],
     quantity: str = "hessian",
-    *,
-    num_starts: int = 3,
-    num_steps: int = 8,
-    key: Key[Array, ""] | None = None,
-    output_index: int = 0,
-    tolerance: float = 1e-3,
-    max_matvecs: int = MAX_MATVECS,
+    **ascents: Unpack[Ascents],
 ) -> list[BallSup]:
     """:func:`ball_sup` for rising radii, see :func:`ball_sups_in_turn`."""
-    return list(
-        ball_sups_in_turn(
-            net,
-            params,
-            x,
-            radii,
-            quantity,
-            num_starts=num_starts,
-            num_steps=num_steps,
-            key=key,
-            output_index=output_index,
-            tolerance=tolerance,
-            max_matvecs=max_matvecs,
-        )
-    )
+    return list(ball_sups_in_turn(net, params, x, radii, quantity, **ascents))
 
 
 def ball_sups_in_turn(

@@ -13,8 +13,8 @@ from jaxtyping import Int, Key, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._lanczos import lanczos_extreme
-from ntk_core.hessians._norm import MAX_MATVECS, relative_tolerance
-from ntk_core.hessians._operator import Apply, Operator, check_request, operator
+from ntk_core.hessians._norm import MAX_MATVECS, checked_request
+from ntk_core.hessians._operator import Apply, Operator, operator
 from ntk_core.networks.architectures import Network, NetworkParams
 
 
@@ -57,12 +57,10 @@ def hessian_block_norms(
     """
     if not isinstance(net, Network):
         raise InvalidInput("net", type(net).__name__, "a network of this package, whose layers are known")
-    check_request(net, params, x, output_index)
+    relative, key = checked_request(net, params, x, output_index, tolerance, max_matvecs, key)
     order = net.layer_input_shapes(x.shape)
     layers = tuple(name for name in order if net.layers[name].trainable)
     rows, columns = np.triu_indices(len(layers))
-    relative = relative_tolerance(tolerance, jnp.result_type(*jax.tree.leaves(params)))
-    key = jax.random.key(0) if key is None else key
     with jax.default_matmul_precision("highest"):
         found = _all_blocks(
             net, params, x, output_index, layers, jnp.stack([rows, columns], 1), relative, max_matvecs, key

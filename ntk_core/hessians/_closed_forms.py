@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Shaped
 
 from ntk_core.errors import InvalidInput
-from ntk_core.hessians._norm import MAX_MATVECS, SpectralEstimate, hessian_norm, relative_tolerance
+from ntk_core.hessians._norm import MAX_MATVECS, SpectralEstimate, checked_request, hessian_norm
 from ntk_core.hessians._operator import check_request, restricted_operator
 from ntk_core.kernels import pre_output_ntk
 from ntk_core.networks.architectures import FullyConnected, Network, NetworkParams, activation_function, output_function
@@ -130,10 +130,8 @@ def nonlinear_output_parts(
     key: Array | None = None,
 ) -> tuple[float, float, bool]:
     """(``gradient_part``, ``linear_part``, whether the latter converged) of :func:`nonlinear_output_hessian` alone."""
-    check_request(net, params, x, output_index)
-    relative = relative_tolerance(tolerance, jnp.result_type(*jax.tree.leaves(params)))
+    relative, key = checked_request(net, params, x, output_index, tolerance, max_matvecs, key)
     with jax.default_matmul_precision("highest"):
-        key = jax.random.key(0) if key is None else key
         gradient, linear, converged = _parts(net, params, x, output_index, relative, max_matvecs, key)
     return float(gradient), float(linear), bool(converged)
 

@@ -104,14 +104,16 @@ def hessian_norm(
 
     Source: Liu, Zhu & Belkin 2020, §2 and §3.
     """
-    found = _single(net, params, x, output_index, 1, tolerance, max_matvecs, key)
+    relative, key = checked_request(net, params, x, output_index, tolerance, max_matvecs, key)
+    with jax.default_matmul_precision("highest"):
+        found = _leading(net, params, x, output_index, 1, relative, max_matvecs, key)
     return SpectralEstimate(
         value=abs(float(found.values[0])),
         eigenvalue=float(found.values[0]),
         residual=float(found.residuals[0]),
         converged=bool(found.converged),
         num_matvecs=int(found.num_steps),
-        tolerance=relative_tolerance(tolerance, found.values.dtype),
+        tolerance=relative,
     )
 
 
@@ -138,7 +140,7 @@ def hessian_norms(
     seeds: Sequence[Any] = params if isinstance(params, list) else [params]
     if not seeds or x.shape[0] == 0:
         raise InvalidInput("x" if seeds else "params", "nothing", "at least one")
-    relative, key = _prepare(net, seeds[0], x[0], output_index, 1, tolerance, max_matvecs, key)
+    relative, key = checked_request(net, seeds[0], x[0], output_index, tolerance, max_matvecs, key)
     with jax.default_matmul_precision("highest"):
         each = [_mapped(net, one, x, output_index, relative, max_matvecs, key) for one in seeds]
     stacked = [np.stack([np.asarray(part) for part in parts]) for parts in zip(*each, strict=True)]
@@ -165,7 +167,9 @@ def hessian_eigenpairs(
     Arguments as for :func:`hessian_norm`. Eigenvectors stay in the small space, where a network of 2·10⁸ weights needs
     some 10⁵ numbers; ``num_directions`` of them are also written out at full size.
     """
-    found = _single(net, params, x, output_index, num_wanted, tolerance, max_matvecs, key)
+    relative, key = checked_request(net, params, x, output_index, tolerance, max_matvecs, key, num_wanted)
+    with jax.default_matmul_precision("highest"):
+        found = _leading(net, params, x, output_index, num_wanted, relative, max_matvecs, key)
     vectors = [
         _written_out(net, params, x, output_index, found.vectors[k], k < num_directions) for k in range(num_wanted)
     ]
@@ -189,16 +193,17 @@ def relative_tolerance(tolerance: float | None, dtype: Any) -> float:
     return float(tolerance)
 
 
-def _prepare(
+def checked_request(
     net: Network | Apply,
     params: Any,
     x: Array,
     output_index: int,
-    num_wanted: int,
     tolerance: float | None,
     max_matvecs: int,
     key: Array | None,
+    num_wanted: int = 1,
 ) -> tuple[float, Array]:
+    """(relative tolerance, key) of a request that can be answered; refuses others, see :func:`hessian_norm`."""
     if num_wanted < 1:
         raise InvalidInput("num_wanted", num_wanted, "an integer of at least 1")
     if max_matvecs < num_wanted:
@@ -206,21 +211,6 @@ def _prepare(
     check_request(net, params, x, output_index, max_matvecs)
     dtype = jnp.result_type(*jax.tree.leaves(params))
     return relative_tolerance(tolerance, dtype), jax.random.key(0) if key is None else key
-
-
-def _single(
-    net: Network | Apply,
-    params: Any,
-    x: Array,
-    output_index: int,
-    num_wanted: int,
-    tolerance: float | None,
-    max_matvecs: int,
-    key: Array | None,
-) -> Extreme:
-    relative, key = _prepare(net, params, x, output_index, num_wanted, tolerance, max_matvecs, key)
-    with jax.default_matmul_precision("highest"):
-        return _leading(net, params, x, output_index, num_wanted, relative, max_matvecs, key)
 
 
 @partial(jax.jit, static_argnums=(0, 4, 6))

@@ -55,82 +55,53 @@ class ArchitectureSpec(SpecPart):
         for name in dict.fromkeys(name for kind in ARCHITECTURES.values() for name in kind.settings)
     }
 
-    kind: ArchitectureName = Field("fully-connected", title="Architecture", description="How neurons are connected.")
-    depth: int = Field(1, ge=1, le=16, title="Hidden layers L", description="Number L of hidden layers.")
-    activation: ActivationName = Field("relu", title="Activation σ", description="Nonlinearity σ of the hidden layers.")
-    use_bias: bool = Field(
-        True, title="Biases b", description="Biases b in the hidden layers; the output layer never has one."
-    )
+    kind: ArchitectureName = Field("fully-connected", title="Architecture")
+    """How neurons are connected."""
+    depth: int = Field(1, ge=1, le=16, title="Hidden layers L")
+    """Number L of hidden layers."""
+    activation: ActivationName = Field("relu", title="Activation σ")
+    """Nonlinearity σ of the hidden layers."""
+    use_bias: bool = Field(True, title="Biases b")
+    """Biases b in the hidden layers; the output layer never has one."""
     bias_layers: tuple[Annotated[int, Field(ge=1, le=16)], ...] | None = Field(
-        None,
-        min_length=1,
-        max_length=16,
-        title="Layers with biases",
-        description="Which hidden layers have biases, counted from 1; all when empty.",
+        None, min_length=1, max_length=16, title="Layers with biases"
     )
+    """Which hidden layers have biases, counted from 1; all when empty."""
     relative_widths: tuple[Annotated[float, Field(gt=0, le=100)], ...] | None = Field(
-        None,
-        min_length=1,
-        max_length=16,
-        title="Widths of the layers, in m",
-        description="One multiple of m for each hidden layer, such as 1, 0.5, 2; m for all when empty.",
+        None, min_length=1, max_length=16, title="Widths of the layers, in m"
     )
+    """One multiple of m for each hidden layer, such as 1, 0.5, 2; m for all when empty."""
     composition: CompositionField = Field(
-        composition_examples()["residual"],
-        title="Your layers",
-        description="Registered layers as JSON, from the input on; an output layer follows by itself.",
-        json_schema_extra={"entry": "composition"},
+        composition_examples()["residual"], title="Your layers", json_schema_extra={"entry": "composition"}
     )
-    parameterization: ParameterizationName = Field(
-        "ntk", title="Parameterization", description="How weights are drawn and scaled with the width."
-    )
-    trained: Literal["all", "first", "hidden", "last"] = Field(
-        "all", title="Trained layers", description="Which layers are trained, and so contribute to the kernel K."
-    )
-    output_weights: Literal["normal", "signs"] = Field(
-        "normal",
-        title="Output weights v",
-        description="Output weights v: normal, or ±1 at random; ±1 with hidden layers trained stay as they are.",
-    )
-    initial_output: Literal["random", "symmetric", "subtracted"] = Field(
-        "random",
-        title="Output at w₀",
-        description="random f(w₀); 0 by two mirrored copies, (f − f')/√2; or 0 by subtraction, f − f(w₀).",
-    )
-    bottleneck_width: Width = Field(3, title="Bottleneck width m_b", description="Neurons m_b of the narrow layer.")
-    bottleneck_layer: int = Field(
-        2, ge=1, le=16, title="Bottleneck layer", description="Which hidden layer is narrow, counted from 1."
-    )
-    bottleneck_activation: BottleneckActivationName = Field(
-        "same", title="Activation of the narrow layer", description="Same as the other layers, or one of its own."
-    )
-    skip_every: int = Field(
-        1, ge=1, le=2, title="Skip every", description="Number of layers that a skip connection spans."
-    )
-    drop_probability: float = Field(
-        0.0,
-        ge=0,
-        le=0.99,
-        title="Drop probability",
-        description="Probability that an edge is removed before training; it stays removed.",
-    )
-    kernel_size: int = Field(
-        3, ge=1, le=32, title="Filter size", description="Pixels along each side of a convolution's filter."
-    )
-    padding: Literal["circular", "zero"] = Field(
-        "circular", title="Padding", description="What a filter sees beyond the border of the image."
-    )
-    readout: Literal["flatten", "global-average"] = Field(
-        "flatten", title="Readout", description="From the last convolution to the next dense layer."
-    )
+    """Registered layers as JSON, from the input on; an output layer follows by itself."""
+    parameterization: ParameterizationName = Field("ntk", title="Parameterization")
+    """How weights are drawn and scaled with the width."""
+    trained: Literal["all", "first", "hidden", "last"] = Field("all", title="Trained layers")
+    """Which layers are trained, and so contribute to the kernel K."""
+    output_weights: Literal["normal", "signs"] = Field("normal", title="Output weights v")
+    """Output weights v: normal, or ±1 at random; ±1 with hidden layers trained stay as they are."""
+    initial_output: Literal["random", "symmetric", "subtracted"] = Field("random", title="Output at w₀")
+    """random f(w₀); 0 by two mirrored copies, (f − f')/√2; or 0 by subtraction, f − f(w₀)."""
+    bottleneck_width: Width = Field(3, title="Bottleneck width m_b")
+    """Neurons m_b of the narrow layer."""
+    bottleneck_layer: int = Field(2, ge=1, le=16, title="Bottleneck layer")
+    """Which hidden layer is narrow, counted from 1."""
+    bottleneck_activation: BottleneckActivationName = Field("same", title="Activation of the narrow layer")
+    """Same as the other layers, or one of its own."""
+    skip_every: int = Field(1, ge=1, le=2, title="Skip every")
+    """Number of layers that a skip connection spans."""
+    drop_probability: float = Field(0.0, ge=0, le=0.99, title="Drop probability")
+    """Probability that an edge is removed before training; it stays removed."""
+    kernel_size: int = Field(3, ge=1, le=32, title="Filter size")
+    """Pixels along each side of a convolution's filter."""
+    padding: Literal["circular", "zero"] = Field("circular", title="Padding")
+    """What a filter sees beyond the border of the image."""
+    readout: Literal["flatten", "global-average"] = Field("flatten", title="Readout")
+    """From the last convolution to the next dense layer."""
 
-    pool_size: int = Field(
-        1,
-        ge=1,
-        le=8,
-        title="Pooling",
-        description="Side of the windows averaged after each convolution; 1: no pooling.",
-    )
+    pool_size: int = Field(1, ge=1, le=8, title="Pooling")
+    """Side of the windows averaged after each convolution; 1: no pooling."""
 
     @model_validator(mode="after")
     def _fits_layers(self) -> Self:

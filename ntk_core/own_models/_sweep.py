@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from ntk_core.dynamics import CallableModel, Descent, Loss, Optimizer, auto_learning_rate, record_steps, stretches
 from ntk_core.errors import InvalidInput
-from ntk_core.fits import PowerLaw, fit_power_law
+from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.hessians import hessian_norms
 from ntk_core.kernels import empirical_ntk, kernel_change, split_inexact
 from ntk_core.own_models._contract import Apply, OwnModel, checked_model
@@ -63,15 +63,14 @@ class OwnSweep:
     @property
     def kernel_change_law(self) -> PowerLaw | None:
         """ΔK ≈ a · m^b with its 95 % interval."""
-        usable = [run.outcome == "converged" for run in self.runs]
-        return fit_power_law([r.width for r in self.runs], [r.kernel_change for r in self.runs], usable=usable)
+        runs = [(run.width, run) for run in self.runs]
+        return fit_runs(runs, lambda run: run.kernel_change, lambda run: run.outcome == "converged")
 
     @property
     def hessian_law(self) -> PowerLaw | None:
         """‖H(w₀)‖ ≈ a · m^b with its 95 % interval."""
-        measured = [run for run in self.runs if run.hessian_norm is not None]
-        values = [run.hessian_norm or 0.0 for run in measured]
-        return fit_power_law([r.width for r in measured], values, usable=[r.hessian_converged for r in measured])
+        measured = [(run.width, run) for run in self.runs if run.hessian_norm is not None]
+        return fit_runs(measured, lambda run: run.hessian_norm or 0.0, lambda run: run.hessian_converged)
 
 
 def sweep_widths(

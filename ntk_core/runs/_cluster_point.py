@@ -14,9 +14,10 @@ from typing import Literal
 
 from distributed import get_worker
 
+from ntk_core._version import __version__
 from ntk_core.errors import InvalidInput
 from ntk_core.runs._estimate import check_data, memory_limit
-from ntk_core.runs._here import Here, own_version, sentence
+from ntk_core.runs._here import Here, sentence
 from ntk_core.runs._parse import parse_spec
 from ntk_core.runs._sites import Advanced, Failed, Finished, SiteFailure
 from ntk_core.runs._table import Point, costs_of
@@ -70,7 +71,7 @@ def conditions() -> dict[str, str]:
     import jax
 
     return {
-        "linearity-lab": own_version(),
+        "linearity-lab": __version__,
         "Python": ".".join(platform.python_version_tuple()[:2]),
         **{name: metadata.version(name) for name in (*_PACKAGES, *DASK)},
         "floating-point type": "float64" if jax.config.read("jax_enable_x64") else "float32",

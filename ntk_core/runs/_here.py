@@ -82,7 +82,7 @@ class Here:
         device = jax.devices()[0]
         return Provenance(
             versions={
-                "linearity-lab": own_version(),
+                "linearity-lab": __version__,
                 **{name: metadata.version(name) for name in ("jax", "jaxlib", "numpy")},
             },
             platform=f"Python {platform.python_version()} on {platform.system()} {platform.machine()}",
@@ -102,11 +102,6 @@ def _divided_over(num_devices: int) -> AbstractContextManager[Any]:
     from ntk_core.networks.architectures import width_mesh
 
     return jax.set_mesh(width_mesh(num_devices))
-
-
-def own_version() -> str:
-    """The version of this package."""
-    return __version__
 
 
 def sentence(error: BaseException) -> str:

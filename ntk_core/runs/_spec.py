@@ -55,17 +55,12 @@ class SweepSpec(ExperimentSpec):
     takes_curves: ClassVar[bool] = False
 
     dataset: DatasetSpec = DatasetSpec()
-    widths: tuple[Width, ...] = Field(
-        (30, 100, 300, 1000, 3000, 10_000),
-        min_length=1,
-        max_length=24,
-        title="Widths m",
-        description="Widths m of the hidden layers, one network each.",
-    )
-    num_seeds: int = Field(5, ge=1, le=100, title="Seeds", description="Independent initializations w₀ for each width.")
-    seed: int = Field(
-        0, ge=0, le=2**31 - 1, title="First seed", description="The runs use this seed and the following ones."
-    )
+    widths: tuple[Width, ...] = Field((30, 100, 300, 1000, 3000, 10_000), min_length=1, max_length=24, title="Widths m")
+    """Widths m of the hidden layers, one network each."""
+    num_seeds: int = Field(5, ge=1, le=100, title="Seeds")
+    """Independent initializations w₀ for each width."""
+    seed: int = Field(0, ge=0, le=2**31 - 1, title="First seed")
+    """The runs use this seed and the following ones."""
 
     @property
     def seeds(self) -> range:

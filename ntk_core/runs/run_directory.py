@@ -8,7 +8,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -131,7 +133,14 @@ class DirectoryPoints:
 
 
 def write_whole(path: Path, text: str, field: str) -> None:
-    """Write a file at once or not at all, also when the machine stops in between.
+    """Write a file of text as :func:`written_whole` does."""
+    with written_whole(path, field) as file:
+        file.write(text.encode())
+
+
+@contextlib.contextmanager
+def written_whole(path: Path, field: str) -> Iterator[IO[bytes]]:
+    """A file to write, which is there at once or not at all, also when the machine stops in between.
 
     Raises:
         InvalidInput: naming ``field``, when it cannot be written.
@@ -139,15 +148,15 @@ def write_whole(path: Path, text: str, field: str) -> None:
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with part.open("wb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
     except (OSError, ValueError) as error:
         with contextlib.suppress(OSError, ValueError):
             part.unlink(missing_ok=True)
-        raise unwritable(field, path.parent, error) from None
+        raise error if isinstance(error, InvalidInput) else unwritable(field, path.parent, error) from None
 
 
 def read_limited(path: Path, field: str) -> bytes:

@@ -39,13 +39,13 @@ Width = Annotated[int, BeforeValidator(_count), Field(ge=1, le=10_000_000), Coun
 
 
 class SpecPart(BaseModel):
-    """A frozen group of settings; unknown settings are refused.
+    """A frozen group of settings, each described by the words below it; unknown settings are refused.
 
     ``relevant`` names, for a setting that only some kinds use, those kinds; elsewhere the setting is refused when given
     and left out of the JSON, so that equal work has equal digests.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
     selector: ClassVar[str] = ""
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {}
 

@@ -34,9 +34,9 @@ class ArchitecturesSpec(SweepSpec):
         min_length=1,
         max_length=len(LETTERS),
         title="Networks",
-        description="How many networks stand side by side.",
         json_schema_extra={"each": "Network"},
     )
+    """How many networks stand side by side."""
     dataset: DatasetSpec = DatasetSpec(name="digits", classes=(0, 1, 2), standardize="standard")
     widths: tuple[Width, ...] = SweepSpec.field("widths", (30, 100, 300))
     outputs: Annotated[tuple[OutputName, ...], Once] = KernelChangeSpec.field("outputs", ("linear",))

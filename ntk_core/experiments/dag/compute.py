@@ -99,10 +99,9 @@ class _Run:
 
     def _result(self, training: KernelTraining) -> DAGRun:
         fewest, most = self.net.in_degree_range(self.params)
-        return DAGRun(
+        return DAGRun.read_off(
+            self,
             graph=self.name,
-            output=self.output,
-            seed=self.seed,
             min_in_degree=fewest,
             max_in_degree=most,
             smallest_eigenvalue=tuple(self.smallest),
@@ -110,15 +109,10 @@ class _Run:
             hessian_converged=self.converged,
             layers=tuple(
                 LayerLinearity(
-                    group=name,
-                    depth=self.net.depths[name],
-                    hessian_norm=norm,
-                    change=self.layer_changes[name],
+                    group=name, depth=self.net.depths[name], hessian_norm=norm, change=self.layer_changes[name]
                 )
                 for name, norm in self.layer_norms.items()
             ),
-            ball_eigenvalue=self.ball_eigenvalue,
-            gradient_norm=self.gradient_norm,
             gradient_bound=_gradient_bound(self.net, np.asarray(self.x)),
             **training.recorded(0, self.output),
         )
@@ -142,9 +136,8 @@ class _Run:
         self.layer_kernels[name] = (view, empirical_ntk(view, self.params, self.x))
 
     def _ball(self) -> None:
-        found = smallest_eigenvalue_in_ball(
-            self.net, self.params, self.x, self.spec.ball_radius, num_starts=1, num_steps=4
-        )
+        radius = self.spec.ball_radius
+        found = smallest_eigenvalue_in_ball(self.net, self.params, self.x, radius, num_starts=1, num_steps=4)
         self.ball_eigenvalue = found.value
 
     def _watch(self, params: NetworkParams, kernels: dict[str, Array]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics.result import DEPARTURE_LEVEL, DynamicsPoint
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
-from ntk_core.fits import fit_power_law
+from ntk_core.fits import fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import aligned, law_words, marks, outcome_notes, with_error
 
@@ -29,10 +29,10 @@ def dynamics_summary(spec: DynamicsSpec, points: Sequence[DynamicsPoint]) -> str
 def exponent(pair: tuple[str, str], points: Sequence[DynamicsPoint]) -> str:
     """The exponent of the root of the difference against width, with its interval, over runs that did not diverge."""
     runs = [(point.width, run) for point in points for run in point.of(*pair)]
-    law = fit_power_law(
-        [width for width, _ in runs],
-        [math.sqrt(run.sup_difference) if run.sup_difference >= 0 else math.nan for _, run in runs],
-        usable=[run.outcome != "diverged" for _, run in runs],
+    law = fit_runs(
+        runs,
+        lambda run: math.sqrt(run.sup_difference) if run.sup_difference >= 0 else math.nan,
+        lambda run: run.outcome != "diverged",
     )
     title = f"{OUTPUTS[pair[0]].title}, {METHODS[pair[1]].title}"
     if law is None:

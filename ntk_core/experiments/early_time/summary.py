@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ntk_core.experiments.early_time.result import EARLY_OUTCOME_WORDS, EarlyPoint, EarlyRun
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
-from ntk_core.fits import PowerLaw, fit_power_law
+from ntk_core.fits import PowerLaw, fit_power_law, fit_runs
 from ntk_core.runs import aligned, law_words, mean, outcome_notes, with_error
 
 
@@ -56,11 +56,7 @@ def kernel_exponent(activation: str, points: Sequence[EarlyPoint], norm: str, sw
 def fit_discrepancy(activation: str, points: Sequence[EarlyPoint]) -> PowerLaw | None:
     """The power law of the discrepancy against the swept values, over the runs that took all steps."""
     runs = [(point.value, run) for point in points for run in point.of(activation)]
-    return fit_power_law(
-        [value for value, _ in runs],
-        [run.discrepancy for _, run in runs],
-        usable=[run.outcome == "completed" for _, run in runs],
-    )
+    return fit_runs(runs, lambda run: run.discrepancy, lambda run: run.outcome == "completed")
 
 
 def fit_kernel_distance(activation: str, points: Sequence[EarlyPoint], norm: str) -> PowerLaw | None:

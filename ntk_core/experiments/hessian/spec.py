@@ -26,56 +26,40 @@ class HessianSpec(SweepSpec):
 
     experiment: Literal["hessian"] = "hessian"
     dataset: DatasetSpec = DatasetSpec(name="digits", num_samples=20, classes=(0, 1, 2), standardize="standard")
-    widths: tuple[Width, ...] = Field(
-        (100, 300, 1000),
-        min_length=1,
-        max_length=24,
-        title="Widths m",
-        description="Widths m of the wide hidden layers.",
-    )
-    num_seeds: int = Field(10, ge=1, le=500, title="Seeds", description="Independent initializations w₀ per width.")
+    widths: tuple[Width, ...] = Field((100, 300, 1000), min_length=1, max_length=24, title="Widths m")
+    """Widths m of the wide hidden layers."""
+    num_seeds: int = Field(10, ge=1, le=500, title="Seeds")
+    """Independent initializations w₀ per width."""
 
     networks: tuple[ComparedNetwork, ...] = Field(
         templates("fully-connected", "fully-connected-swish", "bottleneck", "convnet", "resnet", "densenet"),
         min_length=1,
         max_length=12,
         title="Networks",
-        description="Networks to compare.",
         json_schema_extra={"each": "Network"},
     )
-    num_inputs: int = Field(
-        2, ge=1, le=32, title="Inputs", description="Training inputs whose Hessian is measured; ‖H‖ is their mean."
-    )
-    output_index: int = Field(
-        0, ge=0, le=19, title="Output a", description="Output a whose Hessian is measured, counted from 0."
-    )
+    """Networks to compare."""
+    num_inputs: int = Field(2, ge=1, le=32, title="Inputs")
+    """Training inputs whose Hessian is measured; ‖H‖ is their mean."""
+    output_index: int = Field(0, ge=0, le=19, title="Output a")
+    """Output a whose Hessian is measured, counted from 0."""
 
-    num_trained: int = Field(
-        3,
-        ge=0,
-        le=100,
-        title="Seeds trained",
-        description="How many of the seeds are trained too, for ΔK of the same networks; 0 for none.",
-    )
+    num_trained: int = Field(3, ge=0, le=100, title="Seeds trained")
+    """How many of the seeds are trained too, for ΔK of the same networks; 0 for none."""
     bounds: bool = Field(
         True,
         title="Bounds",
         description="Layer quantities and the bound of Theorem 3.1 (fully connected, linear output), and the lower "
         "bound with a nonlinear output.",
     )
-    blocks: bool = Field(
-        True, title="Blocks", description="Norms of the layer × layer blocks of the Hessian of the first seed."
-    )
-    radii: tuple[Radius, ...] = Field(
-        (),
-        max_length=12,
-        title="Radii R",
-        description="Radii R of balls around w₀ in which ‖H‖ and the kernel change are maximized; empty for none.",
-    )
-    num_starts: int = Field(2, ge=1, le=20, title="Starts", description="Ascents, and random directions, in each ball.")
-    num_ball_seeds: int = Field(
-        3, ge=1, le=100, title="Seeds with balls", description="How many of the seeds are searched in their balls."
-    )
+    blocks: bool = Field(True, title="Blocks")
+    """Norms of the layer × layer blocks of the Hessian of the first seed."""
+    radii: tuple[Radius, ...] = Field((), max_length=12, title="Radii R")
+    """Radii R of balls around w₀ in which ‖H‖ and the kernel change are maximized; empty for none."""
+    num_starts: int = Field(2, ge=1, le=20, title="Starts")
+    """Ascents, and random directions, in each ball."""
+    num_ball_seeds: int = Field(3, ge=1, le=100, title="Seeds with balls")
+    """How many of the seeds are searched in their balls."""
     training: TrainingSpec = TrainingSpec(loss_threshold=0.1, max_steps=1000, num_records=10)
 
     @field_validator("radii")

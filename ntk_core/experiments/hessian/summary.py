@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ntk_core.experiments.hessian.network import titles
 from ntk_core.experiments.hessian.result import HessianPoint
 from ntk_core.experiments.hessian.spec import HessianSpec
-from ntk_core.fits import PowerLaw, becomes_linear, fit_power_law
+from ntk_core.fits import PowerLaw, becomes_linear, fit_runs
 from ntk_core.runs import Mean, aligned, mean
 
 
@@ -26,11 +26,7 @@ def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
 def norm_law(points: Sequence[HessianPoint], line: str, *, relative: bool = False) -> PowerLaw | None:
     """The power law of ‖H‖, or of ‖H‖ / ‖∇f‖², against width through every converged seed."""
     runs = [(point.wide_width, run) for point in points if point.line == line for run in point.runs]
-    return fit_power_law(
-        [width for width, _ in runs],
-        [run.relative_norm if relative else run.norm for _, run in runs],
-        usable=[run.converged for _, run in runs],
-    )
+    return fit_runs(runs, lambda run: run.relative_norm if relative else run.norm, lambda run: run.converged)
 
 
 def _row(point: HessianPoint, title: str) -> tuple[str, ...]:

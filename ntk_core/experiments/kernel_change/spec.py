@@ -26,32 +26,21 @@ class KernelChangeSpec(SweepSpec):
 
     experiment: Literal["kernel_change"] = "kernel_change"
     architecture: ArchitectureSpec = ArchitectureSpec()
-    swept: Literal["width", "bottleneck_width"] = Field(
-        "width", title="Swept", description="What the widths are: of all hidden layers, or of the bottleneck alone."
-    )
-    hidden_width: Width = Field(
-        1000, title="Width m of the other layers", description="Width m of the layers around a swept bottleneck."
-    )
+    swept: Literal["width", "bottleneck_width"] = Field("width", title="Swept")
+    """What the widths are: of all hidden layers, or of the bottleneck alone."""
+    hidden_width: Width = Field(1000, title="Width m of the other layers")
+    """Width m of the layers around a swept bottleneck."""
     outputs: Annotated[tuple[OutputName, ...], Once] = Field(
-        ("linear", "softmax", "swish"),
-        min_length=1,
-        max_length=4,
-        title="Outputs φ",
-        description="Output nonlinearities φ to compare.",
+        ("linear", "softmax", "swish"), min_length=1, max_length=4, title="Outputs φ"
     )
+    """Output nonlinearities φ to compare."""
     training: TrainingSpec = TrainingSpec()
 
-    keep_kernels: bool = Field(
-        False,
-        title="Keep kernels",
-        description="Keep the kernel of the first seed before and after training, to draw it.",
-    )
+    keep_kernels: bool = Field(False, title="Keep kernels")
+    """Keep the kernel of the first seed before and after training, to draw it."""
 
-    infinite_width: bool = Field(
-        False,
-        title="Infinite-width kernel",
-        description="Measure the distance of K(w₀) to the kernel K_∞ of infinite width (linear output).",
-    )
+    infinite_width: bool = Field(False, title="Infinite-width kernel")
+    """Measure the distance of K(w₀) to the kernel K_∞ of infinite width (linear output)."""
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ntk_core.experiments.kernel_change.result import KernelChangeRun, KernelChanges
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.fits import fit_power_law
+from ntk_core.fits import fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import aligned, law_words, num_runs, outcome_notes, with_error
 
@@ -27,11 +27,7 @@ def kernel_change_summary(spec: KernelChangeSpec, points: Sequence[KernelChanges
 def exponent(output: str, points: Sequence[KernelChanges]) -> str:
     """The exponent of ΔK against width over the converged runs, with its interval and the runs left out."""
     runs = [(point.width, run) for point in points for run in point.of(output)]
-    law = fit_power_law(
-        [width for width, _ in runs],
-        [run.sup_change for _, run in runs],
-        usable=[run.outcome == "converged" for _, run in runs],
-    )
+    law = fit_runs(runs, lambda run: run.sup_change, lambda run: run.outcome == "converged")
     title = OUTPUTS[output].title
     if law is None:
         usable = sum(run.outcome == "converged" for _, run in runs)

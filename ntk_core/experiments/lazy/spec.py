@@ -35,27 +35,18 @@ class LazySpec(SweepSpec):
         "widths", (100, 1000, 10_000), "Widths m of the hidden layers, each at scale α = 1."
     )
     scales: Annotated[tuple[Annotated[float, Field(ge=1e-3, le=1e4)], ...], Ascending] = Field(
-        (1.0, 5.0, 25.0),
-        min_length=1,
-        max_length=12,
-        title="Scales α",
-        description="Factors α in front of f, each at the smallest width.",
+        (1.0, 5.0, 25.0), min_length=1, max_length=12, title="Scales α"
     )
+    """Factors α in front of f, each at the smallest width."""
     num_seeds: int = SweepSpec.field("num_seeds", 3, "Independent initializations w₀ for each pair.")
     starts: Annotated[tuple[StartName, ...], Once] = Field(
-        ("random", "subtracted"),
-        min_length=1,
-        max_length=3,
-        title="Outputs at w₀",
-        description="random f(w₀); 0 by subtraction, f − f(w₀); or 0 by two mirrored copies.",
+        ("random", "subtracted"), min_length=1, max_length=3, title="Outputs at w₀"
     )
+    """random f(w₀); 0 by subtraction, f − f(w₀); or 0 by two mirrored copies."""
     outputs: Annotated[tuple[OutputName, ...], Once] = Field(
-        ("linear", "swish"),
-        min_length=1,
-        max_length=4,
-        title="Outputs φ",
-        description="Output nonlinearities φ to compare, each trained with the square loss of φ(α f).",
+        ("linear", "swish"), min_length=1, max_length=4, title="Outputs φ"
     )
+    """Output nonlinearities φ to compare, each trained with the square loss of φ(α f)."""
     training: TrainingSpec = TrainingSpec(max_steps=5000, loss_threshold=1e-3, num_records=12)
 
     @model_validator(mode="after")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
 from ntk_core.experiments.lazy.spec import LazySpec
-from ntk_core.fits import PowerLaw, fit_power_law
+from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import aligned, law_words, marks, outcome_notes, with_error
 
@@ -54,11 +54,7 @@ def _fit(
     road: Sequence[tuple[float, LazyPoint]], output: str, start: str, of: Callable[[LazyRun], float]
 ) -> PowerLaw | None:
     runs = [(value, run) for value, point in road for run in point.of(output, start)]
-    return fit_power_law(
-        [value for value, _ in runs],
-        [of(run) for _, run in runs],
-        usable=[run.outcome == "converged" for _, run in runs],
-    )
+    return fit_runs(runs, of, lambda run: run.outcome == "converged")
 
 
 def _exponent(law: PowerLaw | None, letter: str) -> str:

@@ -6,7 +6,8 @@ grows beyond ``LINEARITY_LAB_STORE_BYTES``, the runs that were used longest ago 
 """
 
 from ntk_core.runs.store._database import VARIABLE
+from ntk_core.runs.store._eviction import LIMIT_VARIABLE
 from ntk_core.runs.store._ledger import Ledger, UnfinishedJob
 from ntk_core.runs.store._listing import MIN_PREFIX, STATUSES, RunList, StoredRun
 from ntk_core.runs.store._run_file import Imported, read_runs, write_runs
-from ntk_core.runs.store._store import LIMIT_VARIABLE, Store, StoredPoints
+from ntk_core.runs.store._store import Store, StoredPoints

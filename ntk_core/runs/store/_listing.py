@@ -85,16 +85,6 @@ def conditions(
 def stored_run(row: sa.Row[tuple[object, ...]]) -> StoredRun:
     """A row of the table as a line of the list."""
     older = row.schema_version != SCHEMA_VERSION
-    return StoredRun(
-        digest=row.digest,
-        spec=None if older else intact_spec(row.digest, row.spec),
-        experiment=row.experiment,
-        swept=row.swept,
-        status=OLDER if older else row.status,
-        num_points=row.num_points,
-        created=row.created,
-        used=row.used,
-        num_bytes=row.bytes,
-        private=row.private,
-        imported=row.imported,
-    )
+    found = {name: value for name, value in row._mapping.items() if name in StoredRun.__dataclass_fields__}
+    found["spec"] = None if older else intact_spec(row.digest, row.spec)
+    return StoredRun(**found | {"status": OLDER if older else row.status, "num_bytes": row.bytes})

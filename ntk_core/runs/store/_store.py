@@ -29,12 +29,10 @@ from ntk_core.runs.store._entries import (
     swept_words,
     warn,
 )
-from ntk_core.runs.store._eviction import LEASE_S, LIMIT_VARIABLE, evict, limit_from_environment, total_bytes
+from ntk_core.runs.store._eviction import LEASE_S, evict, limit_from_environment, total_bytes
 from ntk_core.runs.store._ledger import Ledger
 from ntk_core.runs.store._listing import LISTED, MIN_PREFIX, OLDER, RunList, StoredRun, conditions, stored_run
 from ntk_core.runs.store._tables import POINTS, RUNS, SET_ASIDE, insert_once
-
-__all__ = ["LIMIT_VARIABLE", "Store", "StoredPoints"]
 
 # A run that is looked at again and again is noted as used this often; more would make every look a write.
 TOUCH_S = 60.0
@@ -154,11 +152,9 @@ class Store:
         """
         wanted = conditions(experiment, status, text, visible)
         count = sa.select(sa.func.count()).select_from(RUNS).where(*wanted)
-        columns = [column for column in RUNS.c if column.name not in ("ending", "sha")]
-        query = (
-            sa.select(*columns).where(*wanted).order_by(RUNS.c.used.desc(), RUNS.c.digest).limit(limit).offset(offset)
-        )
-        total, rows = self._database.do(lambda connection: (connection.scalar(count), connection.execute(query).all()))
+        query = sa.select(*LISTED).where(*wanted).order_by(RUNS.c.used.desc(), RUNS.c.digest)
+        page = query.limit(limit).offset(offset)
+        total, rows = self._database.do(lambda connection: (connection.scalar(count), connection.execute(page).all()))
         return RunList(tuple(stored_run(row) for row in rows), int(total or 0))
 
     def listed(self, run: str) -> StoredRun | None:
@@ -216,7 +212,7 @@ class Store:
 
     def _intact_points(self, run: str) -> dict[str, PointValue]:
         """The intact points by key; damaged ones are set aside, so that they are computed again."""
-        query = sa.select(POINTS).where(POINTS.c.digest == run, POINTS.c.schema_version == SCHEMA_VERSION)
+        query = sa.select(POINTS).where(_of(run, POINTS))
         rows = self._database.do(lambda connection: connection.execute(query).all())
         found = {row.key: intact(POINT, row.json, row.sha, f"point {row.key} of {run[:16]}") for row in rows}
         damaged = [row for row in rows if found[row.key] is None]
@@ -281,8 +277,8 @@ def _set_older_aside(connection: sa.Connection) -> int:
     return 0
 
 
-def _of(run: str) -> sa.ColumnElement[bool]:
-    return (RUNS.c.digest == run) & (RUNS.c.schema_version == SCHEMA_VERSION)
+def _of(run: str, table: sa.Table = RUNS) -> sa.ColumnElement[bool]:
+    return (table.c.digest == run) & (table.c.schema_version == SCHEMA_VERSION)
 
 
 def _lock(connection: sa.Connection, run: str) -> None:
@@ -311,8 +307,7 @@ def _save_point(connection: sa.Connection, run: str, key: str, point: PointValue
     text = point.model_dump_json()
     row = {"digest": run, "schema_version": SCHEMA_VERSION, "key": key, "json": text, "sha": sha(text)}
     if not insert_once(connection, POINTS, row):
-        same = (POINTS.c.digest == run) & (POINTS.c.schema_version == SCHEMA_VERSION) & (POINTS.c.key == key)
-        kept = connection.execute(sa.select(POINTS).where(same)).one()
+        kept = connection.execute(sa.select(POINTS).where(_of(run, POINTS), POINTS.c.key == key)).one()
         if intact(POINT, kept.json, kept.sha, f"point {key} of {run[:16]}") is not None:
             return False
         _set_points_aside(connection, run, [kept])
@@ -324,8 +319,8 @@ def _save_point(connection: sa.Connection, run: str, key: str, point: PointValue
 
 def _set_points_aside(connection: sa.Connection, run: str, rows: Collection[sa.Row[tuple[object, ...]]]) -> None:
     for row in rows:
-        same = (POINTS.c.digest == run) & (POINTS.c.schema_version == SCHEMA_VERSION) & (POINTS.c.key == row.key)
-        if connection.execute(sa.delete(POINTS).where(same, POINTS.c.sha == row.sha)).rowcount:
+        same = sa.and_(_of(run, POINTS), POINTS.c.key == row.key, POINTS.c.sha == row.sha)
+        if connection.execute(sa.delete(POINTS).where(same)).rowcount:
             _set_aside(connection, run, row.key, row.json)
             shrunk = {"num_points": RUNS.c.num_points - 1, "bytes": RUNS.c.bytes - len(row.json)}
             connection.execute(sa.update(RUNS).where(_of(run)).values(shrunk))
