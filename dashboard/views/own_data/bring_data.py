@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
@@ -36,7 +36,7 @@ class _File:
     sentence: InvalidInput | None
     tried: Choices | None = None
     cleaned: Cleaned | None = None
-    wrong: InvalidInput | None = field(default=None)
+    wrong: InvalidInput | None = None
 
     def try_choices(self, choices: Choices) -> None:
         """Clean the data, unless these choices were tried before."""
@@ -63,7 +63,7 @@ def bring_data(page: str) -> None:
         before = file.wrong
         choices = read_choices(key, file.candidate, upload_limits(), before)
         file.try_choices(choices)
-        if _differ(before, file.wrong):
+        if str(before) != str(file.wrong):
             st.rerun()
         say(file.wrong, "file")
         points = _training_points(key, file.cleaned)
@@ -178,7 +178,3 @@ def _ways_on(page: str, file: _File, num_samples: int, standardize: Standardize,
 def _forget(digest: str) -> None:
     forget_upload(digest)
     forget(digest)
-
-
-def _differ(one: InvalidInput | None, other: InvalidInput | None) -> bool:
-    return str(one) != str(other)
