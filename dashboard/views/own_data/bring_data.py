@@ -13,6 +13,7 @@ from dashboard.components.run_panel import submit
 from dashboard.views.own_data.upload_choices import read_choices, say
 from dashboard.views.own_data.upload_preview import file_preview, samples, sizes
 from dashboard.words.sentences import plain
+from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import Candidate, Choices, Cleaned, clean_upload, forget_upload, keep_upload, parse_upload
 from ntk_core.errors import InvalidInput
 from ntk_core.settings.grammar import InvalidSpec
@@ -155,15 +156,11 @@ def _ways_on(page: str, file: _File, num_samples: int, standardize: Standardize,
     if not (runs or keeps):
         return
     try:
-        kept = Brought(
-            digest=keep_upload(data),
-            title=f"{file.name}, {' × '.join(map(str, data.input_shape))}",
-            total=len(data.x),
-            num_classes=len(data.class_names),
-            num_samples=num_samples,
-            standardize=standardize,
-            seed=seed,
+        dataset = DatasetSpec(
+            name="upload", digest=keep_upload(data), num_samples=num_samples, standardize=standardize, seed=seed
         )
+        title = f"{file.name}, {' × '.join(map(str, data.input_shape))}"
+        kept = Brought(dataset, title, len(data.x), len(data.class_names))
         remember(kept)
         other, spec = kept.first_look() if runs else ("", None)
     except (InvalidInput, InvalidSpec) as error:
