@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ntk_core.experiments.architectures.presets import PRESETS
 
 from ntk_core.experiments.architectures import EXPERIMENT, costs
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
@@ -18,7 +17,7 @@ from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 FEW = {"widths": [4, 6], "num_seeds": 2, "dataset.num_samples": 6, "training.max_steps": 20}
 SMALL = with_settings(ArchitecturesSpec(), {**FEW, "outputs": ["linear", "tanh"]})
-SPECS: dict[str, Any] = {preset.name: preset.spec for preset in PRESETS}
+SPECS: dict[str, Any] = {preset.name: preset.spec for preset in EXPERIMENT.presets}
 
 
 @pytest.fixture(scope="module")
