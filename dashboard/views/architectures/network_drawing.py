@@ -8,7 +8,6 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from dashboard.charts.boxes import arc, arrow, box, finish_drawing
 from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import width_label
 from dashboard.charts.style import GUIDE_COLOR, Style, network_style
@@ -36,12 +35,12 @@ def drawing(
     shapes: list[dict[str, Any]] = []
     for index, (height, trained) in enumerate(zip(heights, (False, *are_trained(architecture)), strict=True)):
         shapes += _boxes(index, height, style if trained else None, _copies(sizes, index))
-    arrows = [arrow((index - 1 + _HALF, 0), (index - _HALF, 0), GUIDE_COLOR) for index in range(1, len(heights))]
+    arrows = [_arrow((index - 1 + _HALF, 0), (index - _HALF, 0), GUIDE_COLOR) for index in range(1, len(heights))]
     skips = architecture.written_out.ways().skips
     shapes += [_arc(heights, skip, style) for skip in skips]
     ends = sorted({(skip.end, skip.kind) for skip in skips})
     arrows += [
-        arrow((_end(high, kind), heights[high] / 2 + 0.2), (_end(high, kind), heights[high] / 2), style.color)
+        _arrow((_end(high, kind), heights[high] / 2 + 0.2), (_end(high, kind), heights[high] / 2), style.color)
         for high, kind in ends
     ]
     words = [f"input<br>{features[0]:,} numbers"]
@@ -63,8 +62,11 @@ def drawing(
         texts = ["⊕" if kind == "residual" else "‖" for _, kind in ends]
         marks = {"mode": "text", "text": texts, "textfont": {"size": 14}}
         figure.add_scatter(x=[_end(*end) + 0.2 for end in ends], y=tops, hoverinfo="skip", **marks)
-    x, y = (-0.55, len(heights) - 0.45), (-1.45, 1.75 if skips else 1.15)
-    return finish_drawing(figure, shapes, arrows, x, y, DRAWING_HEIGHT)
+    # All at once: plotly checks every shape anew with each one that is added.
+    figure.update_layout(showlegend=False, shapes=shapes, annotations=arrows)
+    figure.update_xaxes(visible=False, range=[-0.55, len(heights) - 0.45], fixedrange=True)
+    figure.update_yaxes(visible=False, range=[-1.45, 1.75 if skips else 1.15], fixedrange=True)
+    return figure.update_layout(height=DRAWING_HEIGHT, margin={"l": 4, "r": 4, "t": 4, "b": 4}, dragmode=False)
 
 
 def drawn(spec: ArchitecturesSpec, letter: str) -> Chart:
@@ -153,12 +155,25 @@ def _copies(sizes: Sequence[LayerSize], index: int) -> int:
 
 
 def _boxes(index: int, height: float, style: Style | None, copies: int) -> list[dict[str, Any]]:
-    right = _HALF if copies == 1 else _HALF - 0.14
-    shifts = [0.07 * copy for copy in reversed(range(copies))]
     return [
-        box((index - _HALF + shift, -height / 2 + shift), (index + right + shift, height / 2 + shift), style)
-        for shift in shifts
+        {
+            "type": "rect",
+            "x0": index - _HALF + shift,
+            "x1": index + (_HALF if copies == 1 else _HALF - 0.14) + shift,
+            "y0": -height / 2 + shift,
+            "y1": height / 2 + shift,
+            "line": {"color": style.color if style else GUIDE_COLOR, "width": 2},
+            "fillcolor": style.band if style else "rgba(127, 138, 153, 0.2)",
+        }
+        for copy in reversed(range(copies))
+        for shift in [0.07 * copy]
     ]
+
+
+def _arrow(start: tuple[float, float], end: tuple[float, float], color: str) -> dict[str, Any]:
+    places = {"x": end[0], "y": end[1], "ax": start[0], "ay": start[1]}
+    axes = {"xref": "x", "yref": "y", "axref": "x", "ayref": "y"}
+    return {**places, **axes, "text": "", "showarrow": True, "arrowhead": 2, "arrowwidth": 1.6, "arrowcolor": color}
 
 
 def _end(high: int, kind: str) -> float:
@@ -170,7 +185,8 @@ def _arc(heights: Sequence[float], skip: Skip, style: Style) -> dict[str, Any]:
     """From the middle of a box to a later one."""
     low, high, end = skip.start, skip.end, _end(skip.end, skip.kind)
     top = 1.4 + 0.5 * (high - low) / (len(heights) - 1)
-    return arc((low, heights[low] / 2), (end, heights[high] / 2 + 0.08), top, style.color)
+    path = f"M {low},{heights[low] / 2} C {low},{top} {end},{top} {end},{heights[high] / 2 + 0.08}"
+    return {"type": "path", "path": path, "line": {"color": style.color, "width": 1.6}}
 
 
 def _label(count: int, width: int, crowded: bool) -> str:

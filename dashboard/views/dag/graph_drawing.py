@@ -8,7 +8,6 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from dashboard.charts.boxes import LINE_WIDTH, Place, arc, arrow, box, finish_drawing, path
 from dashboard.charts.chart import Chart
 from dashboard.charts.style import BLUE, GUIDE_COLOR, network_style
 from ntk_core.networks.choices import ACTIVATIONS
@@ -17,6 +16,7 @@ from ntk_core.networks.graphs import INPUT, OUTPUT, Edge, Graph, Group, InDegree
 _HALF = 0.3  # half the width of a box, of the distance between two layers
 _GAP = 1.25  # between boxes of one layer
 _DASHES = {"dense": "solid", "shared": "solid", "skip": "dash"}
+Place = tuple[float, float]
 
 
 def graph_drawing(graph: Graph, width: int, input_shape: tuple[int, ...], num_outputs: int, found: Verdict) -> Chart:
@@ -46,12 +46,14 @@ def graph_drawing(graph: Graph, width: int, input_shape: tuple[int, ...], num_ou
         hovertext=[_hover(graph, degrees.get(name), name, neurons[name]) for name in names],
         hovertemplate="%{hovertext}<extra></extra>",
     )
+    figure.update_layout(showlegend=False, shapes=shapes, annotations=arrows)
     most = max(abs(y) + halves[name] for name, (_, y) in places.items())
     last = max(x for x, _ in places.values())
     bend = max((_height(edge, places) for edge in graph.edges), default=0.0)
-    height = min(max(round(60 + 85 * (2 * most + 0.78 * bend)), 190), 520)
-    x, y = (-_HALF - 0.1, last + _HALF + 0.1), (-most - 0.15, most + 0.15 + 0.78 * bend)
-    finish_drawing(figure, shapes, arrows, x, y, height)
+    figure.update_xaxes(visible=False, range=[-_HALF - 0.1, last + _HALF + 0.1], fixedrange=True)
+    figure.update_yaxes(visible=False, range=[-most - 0.15, most + 0.15 + 0.78 * bend], fixedrange=True)
+    height = round(60 + 85 * (2 * most + 0.78 * bend))
+    figure.update_layout(height=min(max(height, 190), 520), margin={"l": 4, "r": 4, "t": 4, "b": 4}, dragmode=False)
     caption = [words] if (words := edge_words(graph)) else []
     return Chart(figure, _words(graph, width, found), _rows(graph, degrees), caption, "drawing")
 
@@ -113,9 +115,17 @@ def _halves(neurons: dict[str, int]) -> dict[str, float]:
 
 
 def _box(place: Place, half: float, name: str, against: set[str]) -> dict[str, Any]:
-    style = None if name == INPUT else network_style("bottleneck" if name in against else "fully-connected")
-    low, high = (place[0] - _HALF, place[1] - half), (place[0] + _HALF, place[1] + half)
-    return box(low, high, style, 2.5 if name in against else 2)
+    style = network_style("bottleneck" if name in against else "fully-connected")
+    plain = name == INPUT
+    return {
+        "type": "rect",
+        "x0": place[0] - _HALF,
+        "x1": place[0] + _HALF,
+        "y0": place[1] - half,
+        "y1": place[1] + half,
+        "line": {"color": GUIDE_COLOR if plain else style.color, "width": 2.5 if name in against else 2},
+        "fillcolor": "rgba(127, 138, 153, 0.2)" if plain else style.band,
+    }
 
 
 def _height(edge: Edge, places: dict[str, Place]) -> float:
@@ -129,16 +139,24 @@ def _edge(edge: Edge, places: dict[str, Place], halves: dict[str, float]) -> tup
     (x0, y0), (x1, y1) = places[edge.source], places[edge.target]
     bend = _height(edge, places)
     color = BLUE if edge.kind == "skip" else GUIDE_COLOR
-    dash = "dot" if edge.drop_probability else _DASHES[edge.kind]
-    line = {"width": 4 if edge.kind == "shared" else LINE_WIDTH, "dash": dash}
     if bend:
         start, end = (x0 + 0.1, y0 + halves[edge.source]), (x1 - 0.12, y1 + halves[edge.target])
+        top = max(y0, y1) + bend
+        path = f"M {start[0]},{start[1]} C {start[0] + 0.2},{top} {end[0] - 0.2},{top} {end[0]},{end[1]}"
         tail = (end[0] - 0.03, end[1] + 0.1)
-        return arc(start, end, max(y0, y1) + bend, color, 0.2, **line), arrow(tail, end, color)
-    down = 0.12 if edge.kind == "skip" else 0.0
-    start, end = (x0 + _HALF, y0 - down), (x1 - _HALF, y1 - down)
-    tail = (end[0] - 0.1 * (end[0] - start[0]), end[1] - 0.1 * (end[1] - start[1]))
-    return path(f"M {start[0]},{start[1]} L {end[0]},{end[1]}", color, **line), arrow(tail, end, color)
+    else:
+        down = 0.12 if edge.kind == "skip" else 0.0
+        start, end = (x0 + _HALF, y0 - down), (x1 - _HALF, y1 - down)
+        path = f"M {start[0]},{start[1]} L {end[0]},{end[1]}"
+        tail = (end[0] - 0.1 * (end[0] - start[0]), end[1] - 0.1 * (end[1] - start[1]))
+    dash = "dot" if edge.drop_probability else _DASHES[edge.kind]
+    line = {"color": color, "width": 4 if edge.kind == "shared" else 1.6, "dash": dash}
+    arrow = {
+        **{"x": end[0], "y": end[1], "ax": tail[0], "ay": tail[1]},
+        **{"xref": "x", "yref": "y", "axref": "x", "ayref": "y"},
+        **{"text": "", "showarrow": True, "arrowhead": 2, "arrowwidth": 1.6, "arrowcolor": color},
+    }
+    return {"type": "path", "path": path, "line": line}, arrow
 
 
 def _count(graph: Graph, name: str, count: int) -> str:
