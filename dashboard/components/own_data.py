@@ -26,35 +26,26 @@ class Brought:
     """Data that were kept, as this session knows them.
 
     Attributes:
+        dataset: the data as any experiment takes them, with training points, scaling and seed as chosen for them.
         title: name of the file and shape of an input; never shown to anybody else.
         total: samples that were kept.
         num_classes: 0 for regression.
-        num_samples: training points n, with ``standardize`` and ``seed`` as chosen when the data were brought.
     """
 
-    digest: str
+    dataset: DatasetSpec
     title: str
     total: int
     num_classes: int
-    num_samples: int
-    standardize: Standardize
-    seed: int
 
     @property
-    def dataset(self) -> DatasetSpec:
-        """The data as any experiment takes them."""
-        return DatasetSpec(
-            name="upload",
-            digest=self.digest,
-            num_samples=self.num_samples,
-            standardize=self.standardize,
-            seed=self.seed,
-        )
+    def digest(self) -> str:
+        """The name under which they are kept."""
+        return self.dataset.digest or ""
 
     @property
     def num_test(self) -> int:
         """Samples that are left to be test points, at most MAX_TEST."""
-        return min(MAX_TEST, self.total - self.num_samples)
+        return min(MAX_TEST, self.total - self.dataset.num_samples)
 
     def first_look(self) -> tuple[str, Spec]:
         """(page, spec): the kernel change of a shallow network, or true against linear training without classes.

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.components import export, session
 from dashboard.components.chart import shown_charts
@@ -113,7 +112,9 @@ def live_panel(page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown
             return
         if not live:
             _say_if_stale(form.spec, shown.spec)
-        above = _heading(shown)
+        above = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
+        if shown.origin == "precomputed":
+            above.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
         with shown_charts() as figures:
             draw(shown)
         with above:
@@ -131,15 +132,6 @@ def refresh_s(now: Snapshot) -> float:
     while shared_jobs().num_viewers() > CROWD * rarer:  # in steps, since a page that changes its pace is run anew
         rarer *= 2
     return rarer * (WAITING_REFRESH_S if now.status == "queued" else REFRESH_S)
-
-
-def _heading(shown: Shown) -> DeltaGenerator:
-    """A row above the figures, for the export; it says when they were computed beforehand."""
-    row = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
-    with row:
-        if shown.origin == "precomputed":
-            st.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
-    return row
 
 
 def _snapshot_of(page: str) -> Snapshot | None:
@@ -191,20 +183,15 @@ def _precomputed(form: SpecForm[Any]) -> Shown | None:
 
 def _followed(page: str, now: Snapshot) -> Shown | None:
     _progress(page, now)
-    _say_trouble(now)
+    if now.interruption:
+        st.warning(plain(f"{now.interruption}."))
+    for failure in now.failures:
+        st.warning(plain(f"{failure.key.replace('=', ' ')}: {failure.reason}."))
     if not now.points and not now.growing:
         if now.active:
             st.info("Computing the first point…")
         return None
     return Shown(now.spec, (*now.points, *now.growing), now.result, "job", now.version if now.growing else 0)
-
-
-def _say_trouble(now: Snapshot) -> None:
-    """What a worker died of, and one sentence per point that could not be computed."""
-    if now.interruption:
-        st.warning(plain(f"{now.interruption}."))
-    for failure in now.failures:
-        st.warning(plain(f"{failure.key.replace('=', ' ')}: {failure.reason}."))
 
 
 def _say_if_stale(wanted: SpecPart | None, shown: SpecPart) -> None:
@@ -217,20 +204,14 @@ def _say_if_stale(wanted: SpecPart | None, shown: SpecPart) -> None:
 
 
 def _progress(page: str, now: Snapshot) -> None:
+    """How far a job is; why it ended before it was done, and what can be done."""
     if session.is_detached(page) and now.active:
         st.info("Someone else is following this run too, so it continues. Press Run to follow it again.")
-        return
-    if now.active:
+    elif now.active:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.progress(now.fraction, plain(progress_words(now)))
             st.button("Stop", key=f"{page}.stop", icon=":material/stop:", on_click=_stop, args=(page,))
-    else:
-        _say_end(now)
-
-
-def _say_end(now: Snapshot) -> None:
-    """Why a job ended before it was done, and what can be done."""
-    if now.status == "failed":
+    elif now.status == "failed":
         st.error(plain(f"{now.reason}."))
     elif now.status == "cancelled":
         done = f"{len(now.points)} of {_count_points(now.spec)} are done"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import streamlit as st
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from ntk_core.errors import InvalidInput
 
 _SEEN = "seen_jobs"
 
@@ -54,6 +57,22 @@ def new_address(page: str) -> dict[str, str] | None:
     if known is not None and (query == known or not query):
         return None
     return query
+
+
+def read_address(
+    address: Mapping[str, str], readers: Mapping[str, Callable[[str], Any]]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Part of a URL → what its reader makes of it, and → the sentence that says why it cannot be used."""
+    found, notes = {}, {}
+    for name, text in address.items():
+        try:
+            if name not in readers:
+                *others, last = readers
+                raise InvalidInput(name, text, f"only {', '.join(others)} and {last}")
+            found[name] = readers[name](text)
+        except InvalidInput as error:
+            notes[name] = f"In the URL, {error}."
+    return found, notes
 
 
 def show_address(page: str, query: Mapping[str, str]) -> None:

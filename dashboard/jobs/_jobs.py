@@ -255,7 +255,7 @@ class Jobs:
         if stopped:
             self._pool.give_back(worker)
             return None
-        worker.compute(job.spec.model_dump(mode="json"))  # if it has died just now, its events say so
+        worker.compute(job.spec.model_dump(mode="json"))
         return worker
 
     def _followed(self, job: Job, worker: WorkerProcess) -> bool:

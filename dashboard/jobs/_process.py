@@ -76,10 +76,10 @@ class WorkerProcess:
         """Resident memory that the process holds beyond what it held when it was ready."""
         return max(0, self._resident_bytes() - self._resident_when_ready) if self.ready else 0
 
-    def compute(self, spec: dict[str, Any]) -> bool:
-        """Begin with a spec; whether the process could be told."""
+    def compute(self, spec: dict[str, Any]) -> None:
+        """Begin with a spec; if the process has died just now, its events say so."""
         self.num_jobs += 1
-        return self._send({"run": spec})
+        self._send({"run": spec})
 
     def ask_to_stop(self) -> None:
         """Ask the process to stop between two stretches of work."""
@@ -113,14 +113,11 @@ class WorkerProcess:
         cause = signal.Signals(-code).name if code < 0 else f"exit status {code}"
         return f"the worker process crashed ({cause}{last})"
 
-    def _send(self, command: dict[str, Any]) -> bool:
+    def _send(self, command: dict[str, Any]) -> None:
         assert self._process.stdin is not None
-        try:
+        with contextlib.suppress(OSError, ValueError):
             self._process.stdin.write(json.dumps(command).encode() + b"\n")
             self._process.stdin.flush()
-        except (OSError, ValueError):
-            return False
-        return True
 
     def _read_events(self) -> None:
         """Pass on what the process tells, and take note of its end."""

@@ -42,7 +42,7 @@ def main() -> None:
     while True:
         spec = specs.get()
         if isinstance(spec, InvalidSpec):
-            _say(out, event_json(Ended(status="failed", reason=str(spec).splitlines()[0])))
+            _say_failed(out, str(spec).splitlines()[0])
         else:
             _compute(spec, store, stop, out)
 
@@ -55,15 +55,17 @@ def _compute(spec: Spec, store: Store, stop: threading.Event, out: IO[str]) -> N
                 store.save_result(event.result)
             _say(out, event_json(event))
     except InvalidInput as error:
-        _say(out, event_json(Ended(status="failed", reason=str(error))))
+        _say_failed(out, str(error))
     except MemoryError:
-        reason = "the computation ran out of memory; choose smaller widths or fewer seeds"
-        _say(out, event_json(Ended(status="failed", reason=reason)))
+        _say_failed(out, "the computation ran out of memory; choose smaller widths or fewer seeds")
     except Exception as error:
         _LOG.exception("A run failed.")
         text = (str(error).strip().splitlines() or ["no message"])[0]
-        reason = f"the computation failed ({type(error).__name__}: {text[:200]})"
-        _say(out, event_json(Ended(status="failed", reason=reason)))
+        _say_failed(out, f"the computation failed ({type(error).__name__}: {text[:200]})")
+
+
+def _say_failed(out: IO[str], reason: str) -> None:
+    _say(out, event_json(Ended(status="failed", reason=reason)))
 
 
 def _listen(specs: queue.SimpleQueue[Spec | InvalidSpec], stop: threading.Event) -> None:

@@ -12,7 +12,7 @@ import threading
 import webbrowser
 from collections.abc import AsyncIterator, Callable, Mapping
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeVar
 
 import streamlit as st
 from starlette.concurrency import run_in_threadpool
@@ -34,6 +34,7 @@ from ntk_core.errors import InvalidInput
 
 # What the first page needs besides; loaded while the browser still loads what every page of Streamlit needs.
 _FIRST_PAGE = ("dashboard.views.overview.parts", "pandas")
+T = TypeVar("T")
 IMPORT_SLICE_S = 2e-4  # how long an import may keep Python from answering
 _LOADED = threading.Event()
 _LOADED.set()  # unless somebody is at it
@@ -58,18 +59,23 @@ def middleware() -> list[Middleware]:
 
 
 def _policy() -> tuple[Mapping[str, str], bool]:
-    try:
-        frames = frame_origins()
-    except InvalidInput:  # lifespan has said so; what cannot be read is taken as strict
-        frames = ()
-    return security_headers(frames), _profile().is_shared
+    return security_headers(_or_strict(frame_origins, ())), _profile().is_shared
 
 
 def _hosts() -> tuple[str, ...]:
+    return _or_strict(lambda: allowed_hosts(st.get_option("server.address")), LOOPBACK)
+
+
+def _profile() -> Profile:
+    return _or_strict(profile, PROFILES["hosted"])
+
+
+def _or_strict(setting: Callable[[], T], strict: T) -> T:
+    """A setting of the server; one that cannot be used, of which lifespan has told, is taken as strict."""
     try:
-        return allowed_hosts(st.get_option("server.address"))
+        return setting()
     except InvalidInput:
-        return LOOPBACK
+        return strict
 
 
 @contextlib.asynccontextmanager
@@ -119,13 +125,6 @@ def _tell_what_is_wrong(check: Callable[[], object]) -> None:
     except InvalidInput as error:
         facts = {"setting": error.field, "allowed": error.allowed}
         _LOG.error("a setting of the server is wrong: %s", error, extra={"facts": facts})
-
-
-def _profile() -> Profile:
-    try:
-        return profile()
-    except InvalidInput:
-        return PROFILES["hosted"]
 
 
 def _limit_uploads(chosen: Profile) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -43,9 +45,9 @@ def graph_editor(page: str) -> Graph:
     groups, edges = tables(editor.laid_out)
     tabs = st.tabs(["Groups of neurons", "Edges"])
     with tabs[0]:
-        edited_groups = _group_table(f"{page}.groups.{editor.version}", groups)
+        edited_groups = _edited(f"{page}.groups.{editor.version}", groups, _group_columns())
     with tabs[1]:
-        edited_edges = _edge_table(f"{page}.edges.{editor.version}", edges, edited_groups)
+        edited_edges = _edited(f"{page}.edges.{editor.version}", edges, _edge_columns(edited_groups))
     text = text_of_tables(edited_groups, edited_edges)
     if text != editor.text and text != editor.seen:
         editor.text = editor.seen = st.session_state[_key(page)] = text
@@ -117,42 +119,34 @@ def _take_file(page: str) -> None:
     st.session_state[f"{page}.upload_sentence"] = sentence
 
 
-def _group_table(key: str, table: pd.DataFrame) -> pd.DataFrame:
+def _edited(key: str, table: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
+    return st.data_editor(table, key=key, num_rows="dynamic", hide_index=True, column_config=columns)
+
+
+def _group_columns() -> dict[str, Any]:
     columns = st.column_config
-    return st.data_editor(
-        table,
-        key=key,
-        num_rows="dynamic",
-        hide_index=True,
-        column_config={
-            "name": columns.TextColumn("Group", required=True, max_chars=40),
-            "size": columns.NumberColumn(
-                "Neurons", help="The same number at every width; empty: factor · m^power.", step=1
-            ),
-            "activation": columns.SelectboxColumn(
-                "σ", options=list(ACTIVATIONS), help="Empty: the activation of the whole network."
-            ),
-            "factor": columns.NumberColumn("Factor", help="Of the width m, where no number is given.", default=1.0),
-            "power": columns.NumberColumn("Power", help="Of the width m, where no number is given.", default=1.0),
-        },
-    )
+    return {
+        "name": columns.TextColumn("Group", required=True, max_chars=40),
+        "size": columns.NumberColumn(
+            "Neurons", help="The same number at every width; empty: factor · m^power.", step=1
+        ),
+        "activation": columns.SelectboxColumn(
+            "σ", options=list(ACTIVATIONS), help="Empty: the activation of the whole network."
+        ),
+        "factor": columns.NumberColumn("Factor", help="Of the width m, where no number is given.", default=1.0),
+        "power": columns.NumberColumn("Power", help="Of the width m, where no number is given.", default=1.0),
+    }
 
 
-def _edge_table(key: str, table: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
+def _edge_columns(groups: pd.DataFrame) -> dict[str, Any]:
     columns, names = st.column_config, [name for name in groups["name"] if isinstance(name, str)]
     kinds = "; ".join(f"{term.title}: {term.formula}" for term in EDGE_KINDS.values())
-    return st.data_editor(
-        table,
-        key=key,
-        num_rows="dynamic",
-        hide_index=True,
-        column_config={
-            "source": columns.SelectboxColumn("From", options=[INPUT, *names], required=True),
-            "target": columns.SelectboxColumn("To", options=[*names, OUTPUT], required=True),
-            "kind": columns.SelectboxColumn("Kind", options=list(EDGE_KINDS), help=kinds, default="dense"),
-            "drop_probability": columns.NumberColumn(
-                "Dropped", help="Probability that an edge is removed, permanently.", step=0.05, default=0.0
-            ),
-            "kernel_size": columns.NumberColumn("Filter", help="Of shared weights, per side.", step=1, default=3),
-        },
-    )
+    return {
+        "source": columns.SelectboxColumn("From", options=[INPUT, *names], required=True),
+        "target": columns.SelectboxColumn("To", options=[*names, OUTPUT], required=True),
+        "kind": columns.SelectboxColumn("Kind", options=list(EDGE_KINDS), help=kinds, default="dense"),
+        "drop_probability": columns.NumberColumn(
+            "Dropped", help="Probability that an edge is removed, permanently.", step=0.05, default=0.0
+        ),
+        "kernel_size": columns.NumberColumn("Filter", help="Of shared weights, per side.", step=1, default=3),
+    }

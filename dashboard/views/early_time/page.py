@@ -76,7 +76,7 @@ def _against(shown: Shown) -> None:
     """Discrepancy or departure time against what is swept; nothing for a single point of a single activation."""
     if len(shown.points) < 2:
         return
-    quantities = Choice("quantity", "Quantity", sweep_figures.QUANTITIES, str.capitalize, 180)
+    quantities = Choice("quantity", "Quantity", list(sweep_figures.QUANTITIES), str.capitalize, 180)
     chosen = choose(PAGE, quantities, f"against {AXES[shown.spec.swept].title}")
     draw = partial(sweep_figures.against_swept, shown.points)
     show_chart(PAGE, once(f"{PAGE}.against", shown.identity, draw, *chosen))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 from dashboard.charts.chart import Chart, occurring
 from dashboard.charts.numbers import number
@@ -14,30 +13,28 @@ from ntk_core.experiments.early_time.result import EARLY_OUTCOME_WORDS, EarlyPoi
 from ntk_core.networks.choices import ACTIVATIONS
 from ntk_core.runs import mean
 
-Quantity = Literal["discrepancy", "departure time"]
-QUANTITIES: tuple[Quantity, ...] = ("discrepancy", "departure time")
+# Quantity → (title of its axis, its number of a run).
+QUANTITIES: dict[str, tuple[str, Callable[[EarlyRun], float]]] = {
+    "discrepancy": ("sup mean (f − f_lin)² / mean y²", lambda run: run.discrepancy),
+    "departure time": ("departure time η · step", lambda run: run.learning_rate * (run.departure_step or math.nan)),
+}
 AXES = {"width": Axis("width m", "m"), "input_dim": Axis("input dimension d", "d")}
 FEWEST_VALUES = 4  # for an exponent: with three its interval says nothing
 _NORMS: dict[str, Callable[[KernelComparison], float]] = {
     "spectral norm": lambda each: each.difference,
     "Frobenius norm": lambda each: each.frobenius_difference,
 }
-_TITLES = {"discrepancy": "sup mean (f − f_lin)² / mean y²", "departure time": "departure time η · step"}
-_MEASURES: dict[str, Callable[[EarlyRun], float]] = {
-    "discrepancy": lambda run: run.discrepancy,
-    "departure time": lambda run: run.learning_rate * (run.departure_step or math.nan),
-}
 
 
-def against_swept(points: Sequence[EarlyPoint], quantity: Quantity) -> Chart:
+def against_swept(points: Sequence[EarlyPoint], quantity: str) -> Chart:
     """Discrepancy over the linear phase, or departure time η·step, of every activation against what is swept.
 
     A network that never departs has no departure time.
     """
-    lines, without = [], []
+    (title, of), lines, without = QUANTITIES[quantity], [], []
     for activation in occurring(points, "activation"):
         runs = [(point.value, run) for point in points for run in point.of(activation)]
-        dots = [_dot(at, _MEASURES[quantity](run), run) for at, run in runs]
+        dots = [_dot(at, of(run), run) for at, run in runs]
         kept = [dot for dot in dots if dot.why or (math.isfinite(dot.value) and dot.value > 0)]
         lines.append(Line(activation_style(activation), kept, _fits(kept)))
         if not any(dot.counts for dot in kept):
@@ -45,7 +42,7 @@ def against_swept(points: Sequence[EarlyPoint], quantity: Quantity) -> Chart:
     return sweep(
         lines,
         _axis(points),
-        _TITLES[quantity],
+        title,
         quantity,
         name="against",
         caption=without,

@@ -8,7 +8,6 @@ from dashboard.components import session
 from dashboard.views.navigation import PAGES
 from dashboard.words.glossary import Entry, entry_of, search
 from dashboard.words.sentences import plain
-from ntk_core.errors import InvalidInput
 
 PAGE = "glossary"
 _TITLES = {entry.name: entry.title for entry in PAGES}
@@ -47,18 +46,11 @@ def _choose(name: str) -> None:
 
 
 def _read(address: dict[str, str]) -> None:
-    notes = []
-    st.session_state[f"{PAGE}.term"] = ""
-    st.session_state[f"{PAGE}.search"] = address.get("search", "")[:LONGEST_SEARCH]
-    for name, text in address.items():
-        try:
-            if name == "term":
-                st.session_state[f"{PAGE}.term"] = entry_of(text).name
-            elif name != "search":
-                raise InvalidInput(name, text, "only term and search")
-        except InvalidInput as error:
-            notes.append(f"In the URL, {error}.")
-    st.session_state[f"{PAGE}.notes"] = notes
+    readers = {"term": lambda text: entry_of(text).name, "search": lambda text: text[:LONGEST_SEARCH]}
+    found, notes = session.read_address(address, readers)
+    for name in readers:
+        st.session_state[f"{PAGE}.{name}"] = found.get(name, "")
+    st.session_state[f"{PAGE}.notes"] = list(notes.values())
 
 
 def _entry(entry: Entry) -> None:

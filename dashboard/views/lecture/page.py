@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,28 +96,24 @@ def show() -> None:
 
 def _read(state: _State, address: dict[str, str]) -> None:
     """Take step, size and option over from a URL; what cannot be used is told in one sentence each."""
-    state.notes, state.index, state.presenting = [], 0, False
-    for name, text in address.items():
-        try:
-            if name == "step":
-                state.index = step_index(text)
-            elif name == "present":
-                if text not in PRESENTING:
-                    raise InvalidInput("present", text, "1 for large letters, or 0")
-                state.presenting = PRESENTING[text]
-            elif name != "show":
-                raise InvalidInput(name, text, "only step, present and show")
-        except InvalidInput as error:
-            instead = " This is the first step." if name == "step" else ""
-            state.notes.append(f"In the URL, {error}.{instead}")
+    found, notes = session.read_address(address, {"step": step_index, "present": _is_large, "show": str})
+    state.index, state.presenting = found.get("step", 0), found.get("present", False)
+    if "step" in notes:
+        notes["step"] += " This is the first step."
     step = state.step
     state.shown.pop(step.name, None)
     st.session_state.pop(_control_key(step), None)
-    if "show" in address and not state.notes:
-        try:
-            state.shown[step.name] = named_option(step, address["show"])
-        except InvalidInput as error:
-            state.notes.append(f"In the URL, {error}.")
+    if "show" in found and not notes:
+        shown, notes = session.read_address({"show": found["show"]}, {"show": partial(named_option, step)})
+        if shown:
+            state.shown[step.name] = shown["show"]
+    state.notes = list(notes.values())
+
+
+def _is_large(text: str) -> bool:
+    if text not in PRESENTING:
+        raise InvalidInput("present", text, "1 for large letters, or 0")
+    return PRESENTING[text]
 
 
 def _move(state: _State, by: int) -> None:

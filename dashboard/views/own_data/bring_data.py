@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
@@ -13,6 +13,7 @@ from dashboard.components.run_panel import submit
 from dashboard.views.own_data.upload_choices import read_choices, say
 from dashboard.views.own_data.upload_preview import file_preview, samples, sizes
 from dashboard.words.sentences import plain
+from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import Candidate, Choices, Cleaned, clean_upload, forget_upload, keep_upload, parse_upload
 from ntk_core.errors import InvalidInput
 from ntk_core.settings.grammar import InvalidSpec
@@ -36,7 +37,7 @@ class _File:
     sentence: InvalidInput | None
     tried: Choices | None = None
     cleaned: Cleaned | None = None
-    wrong: InvalidInput | None = field(default=None)
+    wrong: InvalidInput | None = None
 
     def try_choices(self, choices: Choices) -> None:
         """Clean the data, unless these choices were tried before."""
@@ -63,7 +64,7 @@ def bring_data(page: str) -> None:
         before = file.wrong
         choices = read_choices(key, file.candidate, upload_limits(), before)
         file.try_choices(choices)
-        if _differ(before, file.wrong):
+        if str(before) != str(file.wrong):
             st.rerun()
         say(file.wrong, "file")
         points = _training_points(key, file.cleaned)
@@ -155,15 +156,11 @@ def _ways_on(page: str, file: _File, num_samples: int, standardize: Standardize,
     if not (runs or keeps):
         return
     try:
-        kept = Brought(
-            digest=keep_upload(data),
-            title=f"{file.name}, {' × '.join(map(str, data.input_shape))}",
-            total=len(data.x),
-            num_classes=len(data.class_names),
-            num_samples=num_samples,
-            standardize=standardize,
-            seed=seed,
+        dataset = DatasetSpec(
+            name="upload", digest=keep_upload(data), num_samples=num_samples, standardize=standardize, seed=seed
         )
+        title = f"{file.name}, {' × '.join(map(str, data.input_shape))}"
+        kept = Brought(dataset, title, len(data.x), len(data.class_names))
         remember(kept)
         other, spec = kept.first_look() if runs else ("", None)
     except (InvalidInput, InvalidSpec) as error:
@@ -178,7 +175,3 @@ def _ways_on(page: str, file: _File, num_samples: int, standardize: Standardize,
 def _forget(digest: str) -> None:
     forget_upload(digest)
     forget(digest)
-
-
-def _differ(one: InvalidInput | None, other: InvalidInput | None) -> bool:
-    return str(one) != str(other)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import streamlit as st
@@ -32,12 +33,10 @@ def read_choices(page: str, candidate: Candidate, limits: Limits, sentence: Inva
     """
     first = suggested_choices(candidate, max_classes=limits.max_classes, max_side=limits.max_side)
     if isinstance(candidate, Table):
-        found = _of_table(page, candidate, first, sentence)
-    elif isinstance(candidate, Arrays):
-        found = _of_arrays(page, candidate, first, sentence)
-    else:
-        found = _of_images(page, candidate, first, limits, sentence)
-    return found
+        return _of_table(page, candidate, first, sentence)
+    if isinstance(candidate, Arrays):
+        return _of_arrays(page, candidate, first, sentence)
+    return _of_images(page, candidate, first, limits, sentence)
 
 
 def say(sentence: InvalidInput | None, *fields: str) -> None:
@@ -47,16 +46,8 @@ def say(sentence: InvalidInput | None, *fields: str) -> None:
 
 
 def _of_table(page: str, table: Table, first: Choices, sentence: InvalidInput | None) -> Choices:
-    kinds = {column.name: column for column in table.columns}
-    target = st.selectbox(
-        "Target y",
-        table.names,
-        index=table.names.index(first.target),
-        key=f"{page}.target",
-        help="The column that the network learns.",
-    )
-    task = _task(page, first.task)
-    say(sentence, "target", "task")
+    titles = {name: name for name in table.names}
+    target, task, scale = _target(page, titles, first, sentence, "The column that the network learns.")
     columns = [name for name in table.names if name != target]
     features = st.multiselect(
         "Features x",
@@ -66,40 +57,30 @@ def _of_table(page: str, table: Table, first: Choices, sentence: InvalidInput | 
         help="The input columns: numbers, not constant.",
     )
     say(sentence, "features")
-    column = kinds[target]
+    (column,) = [column for column in table.columns if column.name == target]
     classes = _classes(page, column.texts, sentence) if task == "classes" and column.kind == "text" else ()
     drop = st.toggle(
         "Drop rows with missing values",
         key=f"{page}.drop_missing",
         help="Rows with a missing value in a chosen column; otherwise they are refused.",
     )
-    scale = _scale(page) if task == "regression" else True
     return Choices(tuple(features), target, task, classes, drop, scale)
 
 
 def _of_arrays(page: str, candidate: Arrays, first: Choices, sentence: InvalidInput | None) -> Choices:
-    shapes = {name: f"{name} {array.shape}" for name, array in candidate.arrays.items()}
-    names = list(shapes)
+    titles = {name: f"{name} {array.shape}" for name, array in candidate.arrays.items()}
     inputs = st.selectbox(
         "Inputs x",
-        names,
-        index=names.index(first.features[0]) if first.features else 0,
-        format_func=shapes.__getitem__,
+        list(titles),
+        index=list(titles).index(first.features[0]) if first.features else 0,
+        format_func=titles.__getitem__,
         key=f"{page}.features",
         help="(n, features), or images (n, height, width) or (n, height, width, channels).",
     )
     say(sentence, "features")
-    target = st.selectbox(
-        "Target y",
-        names,
-        index=names.index(first.target) if first.target else 0,
-        format_func=shapes.__getitem__,
-        key=f"{page}.target",
-        help="Labels (n,), one-hot rows (n, C), or numbers to be learned.",
-    )
-    task = _task(page, first.task)
-    say(sentence, "target", "task", "classes")
-    scale = _scale(page) if task == "regression" else True
+    what = "Labels (n,), one-hot rows (n, C), or numbers to be learned."
+    target, task, scale = _target(page, titles, first, sentence, what)
+    say(sentence, "classes")
     return Choices((inputs,), target, task, scale_targets=scale)
 
 
@@ -119,16 +100,32 @@ def _of_images(
     return replace(first, classes=classes, side=int(side), gray=gray)
 
 
-def _task(page: str, first: Task) -> Task:
-    return st.segmented_control(
+def _target(
+    page: str, titles: Mapping[str, str], first: Choices, sentence: InvalidInput | None, what: str
+) -> tuple[str, Task, bool]:
+    """What is learned of the columns or arrays with these titles, as what, and whether it is standardized."""
+    target = st.selectbox(
+        "Target y",
+        list(titles),
+        index=list(titles).index(first.target) if first.target else 0,
+        format_func=titles.__getitem__,
+        key=f"{page}.target",
+        help=what,
+    )
+    task = st.segmented_control(
         "What is learned",
         TASKS,
-        default=first,
+        default=first.task,
         required=True,
         format_func=TASK_TITLES.__getitem__,
         key=f"{page}.task",
         help="A class for each sample (one output per class), or a number.",
     )
+    say(sentence, "target", "task")
+    if task == "classes":
+        return target, task, True
+    words = "To mean 0 and variance 1, as networks start."
+    return target, task, st.toggle("Standardize the target", value=True, key=f"{page}.scale", help=words)
 
 
 def _classes(page: str, names: tuple[str, ...], sentence: InvalidInput | None) -> tuple[str, ...]:
@@ -141,9 +138,3 @@ def _classes(page: str, names: tuple[str, ...], sentence: InvalidInput | None) -
     )
     say(sentence, "classes")
     return tuple(chosen)
-
-
-def _scale(page: str) -> bool:
-    return st.toggle(
-        "Standardize the target", value=True, key=f"{page}.scale", help="To mean 0 and variance 1, as networks start."
-    )
