@@ -1,7 +1,5 @@
 """What this machine and its environment variables state: where files belong, how much memory runs may use."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

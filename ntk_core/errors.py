@@ -1,7 +1,5 @@
 """Errors that a person can act on: each names the field, what was given and what is allowed."""
 
-from __future__ import annotations
-
 
 class InvalidInput(ValueError):
     """A value from outside (widget, URL, file, command line) that cannot be used.

@@ -1,7 +1,5 @@
 """Power laws fitted to seeds, always with their interval, and what follows from them; free of JAX."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,3 @@
 """Where each experiment lives, by its name. The door fills it, so that what runs experiments knows none of them."""
 
-from __future__ import annotations
-
 MODULES: dict[str, str] = {}  # name → module whose ``EXPERIMENT`` states the experiment

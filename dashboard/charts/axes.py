@@ -1,7 +1,5 @@
 """What all figures share: logarithmic axes with one kind of labels, dashed levels, fonts, legend and height."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """A figure with everything that is shown with it, and two ways to change its looks: veiled and enlarged."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Iterable, Sequence

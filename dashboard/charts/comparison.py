@@ -1,7 +1,5 @@
 """How several runs of one experiment are laid over each other; every experiment's view states it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

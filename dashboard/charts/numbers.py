@@ -1,7 +1,5 @@
 """Numbers as people read them: the one place that writes them for legends, axes and sentences."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ output the color is that of its family; with a nonlinear one it is that of the o
 members of a family apart, so that no color needs to be seen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """One number per run against what is swept: seeds, means, bands, fitted exponents and guides, and the same in words."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Quantities of runs along training: one curve per run, step 0 left out where the axis of steps is logarithmic."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

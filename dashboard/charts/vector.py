@@ -1,7 +1,5 @@
 """Small pictures as SVG text, to be shown as images: no script, and colors that are read on light and on dark."""
 
-from __future__ import annotations
-
 import html
 import math
 from collections.abc import Sequence

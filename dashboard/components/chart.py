@@ -1,7 +1,5 @@
 """A chart as every page shows it: its figure, its words, a caption, its numbers, and what chooses between charts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -1,7 +1,5 @@
 """Layers of one's own as text, begun from an example, with what they are and what the theorems say of them."""
 
-from __future__ import annotations
-
 import json
 
 import streamlit as st

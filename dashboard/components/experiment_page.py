@@ -1,7 +1,5 @@
 """What all pages of one experiment have in common: form → job → figures."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What stands below every figure: the formula of what it measures, what to look for, and what finite width does."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """What can be exported: figures, numbers, settings, and what computes them again; one menu for every page."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What can be exported of a run, as text: the command and the program that compute it again, one page of HTML."""
 
-from __future__ import annotations
-
 import html
 import pprint
 import shlex

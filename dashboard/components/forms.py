@@ -1,7 +1,5 @@
 """Widgets derived from a spec: titles and help come from its fields, and the spec itself validates every value."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast

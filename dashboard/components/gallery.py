@@ -1,7 +1,5 @@
 """Results computed beforehand, one JSON file per preset, shown at once while nothing else has been asked for."""
 
-from __future__ import annotations
-
 import functools
 import logging
 from pathlib import Path

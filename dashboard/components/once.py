@@ -1,7 +1,5 @@
 """Charts, with their words and numbers, are drawn once for all who look at the same points."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar, cast
 

@@ -1,7 +1,5 @@
 """Data that this browser session has brought: what other pages may offer, and a first look at them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Where the shown numbers come from."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from dashboard.words.sentences import duration, plain

@@ -1,7 +1,5 @@
 """Start a job, follow it, stop it; a reload or a second browser follows it by the job id in the URL."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal

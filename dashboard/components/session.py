@@ -1,7 +1,5 @@
 """What one browser session remembers: who is looking, the URL it was given, the job it follows."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """A small table of words that is read without scrolling: on a phone every row becomes a card."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Mapping, Sequence

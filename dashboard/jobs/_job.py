@@ -1,7 +1,5 @@
 """One job: what is known about it, changed by the events of its worker. Guarded by the lock of its ``Jobs``."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal

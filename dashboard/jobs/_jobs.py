@@ -1,7 +1,5 @@
 """The jobs of a server: the queue, and the threads that lead jobs through worker processes."""
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import threading

@@ -1,7 +1,5 @@
 """When one more job is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

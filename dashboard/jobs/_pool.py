@@ -1,7 +1,5 @@
 """Warm worker processes: as many as compute at once, and a spare one that takes over without a pause."""
 
-from __future__ import annotations
-
 import logging
 import threading
 

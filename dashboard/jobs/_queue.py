@@ -1,7 +1,5 @@
 """The order in which waiting jobs get a worker: in turn by viewer, and last those that nobody waits for any more."""
 
-from __future__ import annotations
-
 import collections
 import heapq
 import itertools

@@ -1,7 +1,5 @@
 """Jobs of earlier runs of the server, as the store knows them."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 

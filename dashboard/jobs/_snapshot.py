@@ -1,7 +1,5 @@
 """What a job looks like at one moment."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

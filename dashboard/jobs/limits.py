@@ -1,7 +1,5 @@
 """The limits of the server's profile, held against a spec before it becomes a job; free of Streamlit."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

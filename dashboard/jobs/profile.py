@@ -1,7 +1,5 @@
 """Who the server is for, and so how much one person may ask of it; free of Streamlit."""
 
-from __future__ import annotations
-
 import functools
 import math
 import os

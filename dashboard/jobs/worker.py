@@ -4,8 +4,6 @@ In: ``{"run": spec}``, ``{"stop": true}``. Out: ``{"kind": "ready"}`` once, then
 ends when stdin ends, so it never outlives its server. Start it with ``python -m dashboard.jobs.worker``.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """What app.py hands to Streamlit's server."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import importlib

@@ -1,7 +1,5 @@
 """Streamlit's scripts and styles, compressed once for all who come over a network."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 from ipaddress import ip_address

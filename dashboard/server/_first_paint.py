@@ -1,7 +1,5 @@
 """Something to read before Streamlit's scripts have been loaded and run."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Security headers on every answer; the policy lets Streamlit and Plotly work and nothing else in."""
 
-from __future__ import annotations
-
 import base64
 import functools
 import hashlib

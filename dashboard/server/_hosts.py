@@ -1,7 +1,5 @@
 """The names under which the server answers."""
 
-from __future__ import annotations
-
 import functools
 import os
 import re

@@ -1,7 +1,5 @@
 """Pages wait for what they need to be loaded; everything else is answered meanwhile."""
 
-from __future__ import annotations
-
 import threading
 
 from starlette.concurrency import run_in_threadpool

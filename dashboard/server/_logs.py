@@ -1,7 +1,5 @@
 """Logs as one JSON object per line, without anything that tells who used the server or what for."""
 
-from __future__ import annotations
-
 import json
 import logging
 import sys

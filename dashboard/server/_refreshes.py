@@ -1,7 +1,5 @@
 """A page that refreshes itself asks again only when it has been answered."""
 
-from __future__ import annotations
-
 import time
 
 from google.protobuf.message import DecodeError

@@ -1,7 +1,5 @@
 """What has been loaded once and stays: libraries, tables, results of the gallery. Free of Streamlit."""
 
-from __future__ import annotations
-
 import gc
 import time
 

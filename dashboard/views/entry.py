@@ -1,7 +1,5 @@
 """What the menu knows of a page."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

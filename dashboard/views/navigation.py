@@ -1,7 +1,5 @@
 """The pages: one table for the menu, the links between pages and the tests."""
 
-from __future__ import annotations
-
 import importlib
 import threading
 from collections.abc import Iterator

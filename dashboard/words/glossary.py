@@ -1,7 +1,5 @@
 """The words of the field: symbol, one sentence, formula, where each is seen, and who says so; from glossary.md."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@
 other Markdown file in the folder holds the words of the one chart that it is named after (the steps of the lecture).
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

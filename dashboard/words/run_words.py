@@ -1,7 +1,5 @@
 """A stored run in a few words: of which figure it is a variation, and in what runs differ; free of Streamlit."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 

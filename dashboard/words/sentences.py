@@ -1,7 +1,5 @@
 """Text for people: amounts, durations, and words from outside made harmless for Markdown."""
 
-from __future__ import annotations
-
 import re
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|<>~$:&^-])")

@@ -1,7 +1,5 @@
 """``data``: a file of one's own as a data set for every experiment."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from dataclasses import replace

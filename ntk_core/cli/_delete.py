@@ -1,7 +1,5 @@
 """``delete``: runs out of the store."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

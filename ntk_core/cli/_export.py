@@ -1,7 +1,5 @@
 """``export``: runs as files."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

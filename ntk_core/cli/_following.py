@@ -1,7 +1,5 @@
 """Follow a run: a bar on a terminal, JSON lines for programs, and the end of it as an exit code."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """``gallery``: compute the results that are shown before anything is run."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

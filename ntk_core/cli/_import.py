@@ -1,7 +1,5 @@
 """``import``: runs from a file of ``export``."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

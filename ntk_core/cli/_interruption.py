@@ -4,8 +4,6 @@ Python runs its signal handlers only between two of its own instructions, and co
 without one. So the signal is heard through a pipe, by a thread.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

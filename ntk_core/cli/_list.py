@@ -1,7 +1,5 @@
 """``list``: the runs in the store."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from datetime import datetime

@@ -1,7 +1,5 @@
 """All commands in one parser; whatever is wrong with what was given is one sentence."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

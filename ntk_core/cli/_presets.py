@@ -1,7 +1,5 @@
 """``presets``: the papers' figures that can be run."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from typing import Any

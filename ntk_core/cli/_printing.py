@@ -1,7 +1,5 @@
 """Text for terminals."""
 
-from __future__ import annotations
-
 import sys
 
 from ntk_core.errors import InvalidInput

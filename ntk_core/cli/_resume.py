@@ -1,7 +1,5 @@
 """``resume``: go on with a run that was stopped or killed."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

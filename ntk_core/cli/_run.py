@@ -1,7 +1,5 @@
 """``run``: compute a preset or a spec."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``show``: what a run gave, as text."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

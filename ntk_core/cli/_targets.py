@@ -1,7 +1,5 @@
 """What a person names on the command line: presets, files of specs, settings, and runs that are kept."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

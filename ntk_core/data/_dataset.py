@@ -1,7 +1,5 @@
 """The frozen ``Dataset``: NumPy arrays that were checked once, with where they come from."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Image sets: the shipped files or the full originals, cut to a balanced subset."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What every data set has: a name, options, sizes that are known before anything is read, and a way to load it."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Uploaded data, from where they are kept to a data set: subset, test points, targets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

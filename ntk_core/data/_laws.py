@@ -1,7 +1,5 @@
 """Data sets that are drawn from a stated law."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every option of a data set, stated once: for the checks of ``load_dataset`` and for the settings of a spec."""
 
-from __future__ import annotations
-
 import math
 import numbers
 import operator

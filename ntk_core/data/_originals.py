@@ -1,7 +1,5 @@
 """The full image sets, read from copies that people already have and verified by their checksums."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Each is told the shape to expect, compares the header with it before it allocate
 hostile file costs at most the memory of a good one. Nothing is unpickled and no archive is unpacked to disk.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import struct

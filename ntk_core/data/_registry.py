@@ -1,7 +1,5 @@
 """The data sets, one entry each, and ``load_dataset``; options and shapes are answered without reading any data."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ntk_core.data._dataset import Dataset

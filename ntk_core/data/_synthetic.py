@@ -1,7 +1,5 @@
 """Data drawn from a stated law."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ntk_core.data._dataset import FloatArray, IntArray

@@ -1,7 +1,5 @@
 """From labels to targets, from raw to standardized inputs, from many samples to a balanced few."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

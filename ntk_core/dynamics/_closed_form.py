@@ -1,7 +1,5 @@
 """The linear model under square loss at any time, from one eigendecomposition (docs/math/linearized-training.md)."""
 
-from __future__ import annotations
-
 import math
 from functools import cached_property
 

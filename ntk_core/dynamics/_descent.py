@@ -1,7 +1,5 @@
 """Training in compiled stretches, between which the host may look, record and stop."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """What is recorded while a network and its linear model are trained side by side."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The tangent kernel of a model, followed while it is trained."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """The linear model that a network becomes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

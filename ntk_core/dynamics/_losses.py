@@ -1,7 +1,5 @@
 """Training losses: means over the n samples, so that rates do not depend on n."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A model is a static description; its numbers are two trees: what training moves,
 are trained by the same loop (:func:`ntk_core.dynamics._descent.advance`), so that they see the same steps and batches.
 """
 
-from __future__ import annotations
-
 import abc
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The spectrum of a kernel, and the learning rates that follow from it."""
 
-from __future__ import annotations
-
 import math
 
 import jax

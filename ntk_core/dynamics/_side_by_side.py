@@ -1,7 +1,5 @@
 """A network and its linear models, trained by the same steps; the host looks, records and stops between stretches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The losses and methods of training that people choose from: one entry each; JAX starts when one is used."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Gaussian moments of an activation: the numbers that decide which linear model a network is at early time."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cache

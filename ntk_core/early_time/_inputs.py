@@ -1,7 +1,5 @@
 """Inputs of a stated law, targets as functions of them, and image pairs with labels ±1."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """How far the kernel at initialization is from that of the linear model, in spectral and in Frobenius norm."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Linear models in their features: trained by descent from zero, exactly, and the best there is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """Where on the test inputs a model is still wrong: inside the span of the inputs, or outside of it."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

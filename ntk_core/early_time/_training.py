@@ -1,7 +1,5 @@
 """Descent of a network from f = 0, with a rate of its own for hidden and output layers."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import jax

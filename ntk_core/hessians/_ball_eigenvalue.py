@@ -1,7 +1,5 @@
 """The smallest eigenvalue of the tangent kernel in a ball around the initialization: PL* beyond w₀."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Norms of the layer × layer blocks of a Hessian."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

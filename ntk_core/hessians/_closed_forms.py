@@ -1,7 +1,5 @@
 """Hessians that are known in closed form, and what a nonlinear output adds."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Spectral density of a Hessian by stochastic Lanczos quadrature."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import partial

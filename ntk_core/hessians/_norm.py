@@ -1,7 +1,5 @@
 """Spectral norms and leading eigenpairs of Hessians of model outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

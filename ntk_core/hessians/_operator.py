@@ -1,7 +1,5 @@
 """The Hessian of one output for one input as a symmetric operator on flat vectors, of networks and any callable."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The layer quantities of Theorem 3.1 and the bound that they give (docs/math/theorem_bound.md)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple

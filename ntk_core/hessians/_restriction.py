@@ -8,8 +8,6 @@ For a layer with inputs a_p and cotangents δ_p = ∂g/∂z_p at positions p, th
 and (U, V) ↦ A U + V Dᵀ is an isometry. The Hessian restricted to S has exactly the non-zero spectrum of the full one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

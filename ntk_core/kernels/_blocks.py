@@ -1,7 +1,5 @@
 """Kernels of many rows from blocks of rows, so that what lies between parameters and kernel fits into memory."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

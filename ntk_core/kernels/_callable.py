@@ -5,8 +5,6 @@ contraction of Jacobians n C · 2F + n1 n2 C² p, in memory for n C p numbers; v
 input and an output, n1 n2 C · 2F, in memory for C p numbers (docs/math/kernel_without_jacobians.md).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

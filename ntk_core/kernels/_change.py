@@ -1,7 +1,5 @@
 """How far a kernel has moved."""
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike

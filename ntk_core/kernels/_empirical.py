@@ -5,8 +5,6 @@ K = Σ_layers (a·a') ∘ (δ·δ'): O(n² C² m) work after one forward and one
 (docs/math/kernel_without_jacobians.md).
 """
 
-from __future__ import annotations
-
 from functools import lru_cache, partial
 from typing import Any, Literal, overload
 

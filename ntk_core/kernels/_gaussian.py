@@ -5,8 +5,6 @@ by Gauss–Hermite quadrature and Mehler's formula (docs/math/infinite_width.md)
 ``float64``.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cache
 

@@ -1,7 +1,5 @@
 """The tangent kernel of any differentiable function, by contraction of its Jacobian."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

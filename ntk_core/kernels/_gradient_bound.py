@@ -1,7 +1,5 @@
 """How large gradients are at initialization, at least: the lower bound that makes PL* hold at w₀."""
 
-from __future__ import annotations
-
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Shaped

@@ -4,8 +4,6 @@ Three families of pairs are carried along: every x1 with every x2 (with its tang
 (variances). For convolutions each pair has one entry per position, or per pair of positions where pooling mixes them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """From the architecture of a spec to a network."""
 
-from __future__ import annotations
-
 import dataclasses
 from pkgutil import resolve_name
 from typing import Any

@@ -1,7 +1,5 @@
 """Activations, outputs and parameterizations that people choose from: one entry each; JAX starts when one is used."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """How large a network is, by counting, without JAX: the ground of every estimate and refusal."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a model of one's own has to be: ``model(width, key)`` gives ``(apply, params)``, with ``apply(params, x)``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

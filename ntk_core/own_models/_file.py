@@ -1,7 +1,5 @@
 """A model in a file of one's own, read and run on one's own machine because one asked for it; never from a page."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 import traceback

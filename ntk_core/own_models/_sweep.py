@@ -1,7 +1,5 @@
 """Kernel change and Hessian norm of any model against its width: the figures of the papers for models of one's own."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

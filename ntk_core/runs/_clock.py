@@ -1,7 +1,5 @@
 """Progress of a whole run, from each point's estimated seconds and the time that the work so far has taken."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 

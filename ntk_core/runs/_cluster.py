@@ -4,8 +4,6 @@ Dask connects nodes that trust each other (it unpickles what they send). What is
 spec and the key of a point, and what is used of the answer is JSON again (docs/cluster.md).
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

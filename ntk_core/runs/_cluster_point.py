@@ -3,8 +3,6 @@
 Client and workers run the same versions; a worker answers a request of other versions with a refusal.
 """
 
-from __future__ import annotations
-
 import platform
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Compiled programs are kept for the next call; a long-lived process must let them go before there are too many."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 # Linux allows a process 65,530 memory maps, and every compiled program holds about three: beyond that, compiling

@@ -1,7 +1,5 @@
 """Over how many devices one point is divided: one, unless it does not fit there. Free of JAX until it has started."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

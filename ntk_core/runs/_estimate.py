@@ -1,7 +1,5 @@
 """What a run will cost, before anything is traced; free of JAX, so that a page can ask at every change of a widget."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Container, Mapping

@@ -1,7 +1,5 @@
 """Points computed in this process, one after the other."""
 
-from __future__ import annotations
-
 import platform
 import time
 from collections.abc import Generator, Sequence

@@ -1,7 +1,5 @@
 """Specs from outside: parsed, changed, written as canonical JSON, named by a digest."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from typing import Any

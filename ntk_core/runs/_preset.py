@@ -1,7 +1,5 @@
 """A figure of a paper as a spec."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass

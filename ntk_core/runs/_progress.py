@@ -1,7 +1,5 @@
 """How far a computation of several parts has come."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any, TypeVar

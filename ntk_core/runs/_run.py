@@ -1,7 +1,5 @@
 """The one way to run anything: ``run(spec)`` yields events, the last of which carries the result."""
 
-from __future__ import annotations
-
 import importlib.util
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping

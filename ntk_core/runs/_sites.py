@@ -1,7 +1,5 @@
 """Where the points of a run are computed: in this process, or on a dask cluster. A site tells how they come along."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Generator, Sequence

@@ -1,7 +1,5 @@
 """What every spec of an experiment has: a name, a version, and the points that it asks for."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator

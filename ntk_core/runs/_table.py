@@ -1,7 +1,5 @@
 """The experiments by name: each states what it asks for, gives, costs and says, and which module computes it."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import inspect

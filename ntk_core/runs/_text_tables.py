@@ -1,7 +1,5 @@
 """Tables and counts in plain text."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol

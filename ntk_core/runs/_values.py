@@ -1,7 +1,5 @@
 """What the results of all experiments are made of: values, means with their errors, points, provenance."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -1,7 +1,5 @@
 """How to cite a run: what was computed, by which versions, from which seeds and data, under which digest."""
 
-from __future__ import annotations
-
 from ntk_core.runs._parse import digest
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import experiment_of

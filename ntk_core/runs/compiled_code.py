@@ -5,8 +5,6 @@ For programs, not for libraries: ``import ntk_core`` leaves JAX's settings to wh
 it by ``ntk_core.runs.compiled_code.keep_compiled_code()``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os

@@ -1,7 +1,5 @@
 """What a run tells while it goes: one stream of typed events drives every progress display."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter

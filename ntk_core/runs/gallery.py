@@ -1,7 +1,5 @@
 """The results that are shown before anything is run: one file per preset, and how they are computed again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

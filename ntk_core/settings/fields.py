@@ -1,7 +1,5 @@
 """Settings as text: what stands in a URL, in a field of a form and behind ``--set``, and what that makes of a spec."""
 
-from __future__ import annotations
-
 import math
 import re
 import typing

@@ -1,7 +1,5 @@
 """Settings by their dotted names: checked, changed, named one by one where they are wrong."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import ValidationError

@@ -1,7 +1,5 @@
 """What every group of settings has in common: frozen, and nothing that is unknown or that its kind does not use."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (

@@ -1,7 +1,5 @@
 """From pydantic's complaints to one sentence per setting: its name, what was given, what is allowed."""
 
-from __future__ import annotations
-
 import types
 import typing
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """The names that people choose from, with what a page says about each; free of JAX, so that forms stay light."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar

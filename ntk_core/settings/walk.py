@@ -1,7 +1,5 @@
 """The one walk over the settings of a spec, by dotted names: ``dataset.num_samples``, ``architectures.0.depth``."""
 
-from __future__ import annotations
-
 import functools
 import string
 import types

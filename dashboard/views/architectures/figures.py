@@ -1,7 +1,5 @@
 """Networks side by side: kernel change, distance to infinite width, kernels and their spectra."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A network as boxes from the input to the outputs, as high as the layer is wide, with its skips."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What graphs do as their widths grow: ΔK, ‖H‖, pre-activations, smallest eigenvalues (Zhu, Liu & Belkin 2022)."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """A graph of groups as boxes, layer by layer, as high as they have neurons, with every edge between them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """A graph that is edited as two tables, chosen from the gallery, brought along and taken away as JSON."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A graph as two tables that people edit, and back; free of Streamlit."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """A graph drawn, with its verdict and its numbers."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import streamlit as st

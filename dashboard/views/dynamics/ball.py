@@ -1,7 +1,5 @@
 """How far weights and kernel move under each method, and where training leaves the ball of gradient descent."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """A network beside its linear model: outputs along training, and how far they drift apart."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Literal

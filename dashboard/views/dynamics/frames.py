@@ -1,7 +1,5 @@
 """The network and its linear model in motion: one frame per recorded step, with a slider and play."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """A network and its linear models along training (Hu, Xiao, Adlam & Pennington 2020, Fig. 1–4)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Literal

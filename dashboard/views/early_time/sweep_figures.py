@@ -1,7 +1,5 @@
 """Early time against width or dimension: discrepancy, departure, kernels (Hu et al. 2020, Fig. 1c and 5); constants."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

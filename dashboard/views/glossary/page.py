@@ -1,7 +1,5 @@
 """The glossary as a page shows it: the word that the URL names first, then those that are searched for."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from dashboard.components import session

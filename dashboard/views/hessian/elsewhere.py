@@ -1,7 +1,5 @@
 """What other pages show of this one: its card on the overview, and how its runs are compared."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dashboard.charts.comparison import CHANGE, Axis, Comparison

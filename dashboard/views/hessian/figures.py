@@ -1,7 +1,5 @@
 """Hessian norms against width beside the kernel change of the same networks, and Table 1 with measured numbers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The part of the form that says which networks are compared: a choice of templates, what all share, one in detail."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What a Hessian norm is made of: bounds, layer quantities, balls around w₀, and layer × layer blocks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The lower half of the page of Hessians: balls around w₀, then one network with its bounds and blocks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import streamlit as st

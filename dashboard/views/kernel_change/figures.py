@@ -1,7 +1,5 @@
 """Kernel change ΔK against width, and along training (Liu, Zhu & Belkin 2020, Fig. 1 left and right)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Linearity by scale and by width: κ, kernel change and distances against the scale α and against the width m."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal

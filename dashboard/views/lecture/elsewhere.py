@@ -1,7 +1,5 @@
 """What other pages show of this one: its card on the overview."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dashboard.charts.style import network_style

@@ -1,7 +1,5 @@
 """Two small exact computations of the lecture: the diagonal Hessian, and the two norms of ∂f/∂α."""
 
-from __future__ import annotations
-
 import functools
 import math
 from typing import Literal

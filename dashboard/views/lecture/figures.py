@@ -1,7 +1,5 @@
 """Figures of the lecture that no other page has: two quantities of one run in one picture."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The lecture as a page shows it: one step at a time, by buttons, keys or URL, also large for a projector."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial

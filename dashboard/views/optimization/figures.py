@@ -1,7 +1,5 @@
 """Convergence without linearity: loss and bounds, spectra and the PL* ratio along training, ΔK against width."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Literal

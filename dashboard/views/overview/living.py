@@ -1,7 +1,5 @@
 """The phenomenon in motion: kernel change against width while all networks train, drawn by the browser alone."""
 
-from __future__ import annotations
-
 import html
 import math
 from collections.abc import Sequence

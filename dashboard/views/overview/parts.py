@@ -1,7 +1,5 @@
 """The parts of the overview: the phenomenon in motion, three questions, and the pages as cards."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from dashboard.charts.numbers import readable

@@ -1,7 +1,5 @@
 """A small picture of every page, drawn from the gallery; free of Streamlit."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from importlib import import_module

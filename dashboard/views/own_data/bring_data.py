@@ -1,7 +1,5 @@
 """A file chosen, read once, its choices tried at every change, kept when a person says so."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 

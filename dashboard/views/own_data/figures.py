@@ -1,7 +1,5 @@
 """Data that a person brought, projected to two directions, and their first images; free of Streamlit."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

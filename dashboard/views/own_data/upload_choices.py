@@ -1,7 +1,5 @@
 """Widgets for what a person says about a file, each with its sentence beside it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A file as it came, and what a network will see of it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import streamlit as st

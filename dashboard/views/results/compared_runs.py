@@ -1,7 +1,5 @@
 """Two to four runs of one experiment in one figure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

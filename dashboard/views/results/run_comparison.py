@@ -1,7 +1,5 @@
 """Several runs of one experiment in one figure: one color, dash and symbol per run, on any of its measures."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from importlib import import_module

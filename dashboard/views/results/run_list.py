@@ -1,7 +1,5 @@
 """The list of runs: filter it, choose some, open, export, delete, import."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

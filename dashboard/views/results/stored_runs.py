@@ -1,7 +1,5 @@
 """The runs that are kept, as the results page lists, exports and imports; free of Streamlit."""
 
-from __future__ import annotations
-
 import functools
 import io
 import time

@@ -1,7 +1,5 @@
 """Zip archives from outside, read in memory within limits; nothing is ever written to a path that an archive names."""
 
-from __future__ import annotations
-
 import io
 import stat
 import struct

@@ -1,7 +1,5 @@
 """What an uploaded file holds, before anybody has said what is to be learned from it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """What a person says about an upload: what goes in, what is to be learned, how images are seen."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """From what a file holds and what a person chose to arrays that networks can learn."""
 
-from __future__ import annotations
-
 from functools import singledispatch
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Arrays that were checked once, and the checks that all kinds of uploads share."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

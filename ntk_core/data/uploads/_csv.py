@@ -1,7 +1,5 @@
 """CSV text from outside as columns with types; two passes, so that memory is that of the numbers."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections import Counter

@@ -1,7 +1,5 @@
 """Cleaned uploads on disk, by the SHA-256 of their content; whoever knows it may use them, and nobody lists them."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """What an upload may cost: bytes, entries, rows, pixels, classes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ntk_core.errors import InvalidInput

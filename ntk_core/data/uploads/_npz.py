@@ -1,7 +1,5 @@
 """Arrays of an npz file from outside: numbers and short texts only, nothing is ever unpickled."""
 
-from __future__ import annotations
-
 import io
 import math
 import sys

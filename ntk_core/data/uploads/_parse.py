@@ -1,7 +1,5 @@
 """From the bytes of a file to what it holds."""
 
-from __future__ import annotations
-
 from ntk_core.data.uploads._archive import Archive, is_zip
 from ntk_core.data.uploads._candidate import Candidate
 from ntk_core.data.uploads._csv import read_csv

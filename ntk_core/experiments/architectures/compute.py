@@ -1,7 +1,5 @@
 """Kernel change along training of several networks, one network and width at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 
 from ntk_core.data import Dataset

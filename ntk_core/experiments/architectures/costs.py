@@ -1,7 +1,5 @@
 """What a point of ``architectures`` costs: that of ``kernel_change`` for its network; free of JAX."""
 
-from __future__ import annotations
-
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.kernel_change import costs
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec

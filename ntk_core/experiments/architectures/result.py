@@ -1,7 +1,5 @@
 """Results of ``architectures``: those of ``kernel_change``, for each of the networks."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec, network_key

@@ -1,7 +1,5 @@
 """Several networks side by side, on the same data, widths, seeds and training."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator

@@ -1,7 +1,5 @@
 """``architectures`` as text: the table and the exponents of each network."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ntk_core.experiments.architectures.result import ArchitecturesPoint

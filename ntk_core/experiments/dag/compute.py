@@ -1,7 +1,5 @@
 """Networks on graphs, one width at a time: training, kernels, Hessian norms, smallest eigenvalues."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Generator
 

@@ -1,7 +1,5 @@
 """What a point of ``dag`` costs: training, kernels and Hessian norms of one width; free of JAX."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

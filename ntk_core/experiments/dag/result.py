@@ -1,7 +1,5 @@
 """Results of ``dag``: kernel change, Hessian norms and smallest eigenvalues of networks on graphs."""
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """``dag`` as text: verdicts, a table of means with their errors, and the fitted exponents."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ntk_core.experiments.dag.result import DAGPoint

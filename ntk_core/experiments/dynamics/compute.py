@@ -1,7 +1,5 @@
 """A network and its linear model, trained side by side, one width at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 
 import jax

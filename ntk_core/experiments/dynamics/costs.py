@@ -1,7 +1,5 @@
 """What a point of ``dynamics`` costs: a network and its linear model of one width; free of JAX."""
 
-from __future__ import annotations
-
 from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.runs import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, STEP_OVERHEAD_SECONDS, Counted

@@ -1,7 +1,5 @@
 """Results of ``dynamics``: a network beside its linear model, for each width, output, method and seed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """``dynamics`` as text: how far networks and their linear models part, and when."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

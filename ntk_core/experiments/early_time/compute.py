@@ -1,7 +1,5 @@
 """A network beside its linear models, one width or input dimension at a time (Hu, Xiao, Adlam & Pennington 2020)."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Generator, Iterator

@@ -1,7 +1,5 @@
 """What a point of ``early_time`` costs: steps, looks at the outputs, kernels; free of JAX."""
 
-from __future__ import annotations
-
 import math
 
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec

@@ -1,7 +1,5 @@
 """Results of ``early_time``: a network and its linear models along training, and how far their kernels are apart."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """Networks early in training, beside the linear models that they follow."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator

@@ -1,7 +1,5 @@
 """``early_time`` as text: when networks leave their linear models, how far apart both are, and kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ntk_core.experiments.early_time.result import EARLY_OUTCOME_WORDS, EarlyPoint, EarlyRun

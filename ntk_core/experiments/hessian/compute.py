@@ -1,7 +1,5 @@
 """Hessian norms against width, one network and width at a time (Liu, Zhu & Belkin 2020, §3, §4 and Table 1)."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from functools import partial
 

@@ -1,7 +1,5 @@
 """What a point of ``hessian`` costs: norms, bounds, balls and training of one network at one width; free of JAX."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Results of ``hessian``: Hessian norms, their bounds, balls and blocks, beside the kernel change in training."""
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

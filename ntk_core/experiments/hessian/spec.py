@@ -1,7 +1,5 @@
 """Hessian norms of model outputs against width, beside the kernel change of the same networks."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator

@@ -1,7 +1,5 @@
 """``hessian`` as text: a table of means with their errors, and the fitted exponents with their verdicts."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Kernel change along training, one width at a time (Liu, Zhu & Belkin 2020, Fig. 1 and 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import NamedTuple
 

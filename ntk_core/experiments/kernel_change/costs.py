@@ -1,7 +1,5 @@
 """What a point of ``kernel_change`` costs: training and kernels of one width; free of JAX."""
 
-from __future__ import annotations
-
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, training_groups
 from ntk_core.networks.sizes import num_copies
 from ntk_core.runs import BYTES, COMPILE_SECONDS, TYPICAL_STEPS, Counted

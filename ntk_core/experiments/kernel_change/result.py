@@ -1,7 +1,5 @@
 """Results of ``kernel_change``: kernel change along training, for each width, output and seed."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec

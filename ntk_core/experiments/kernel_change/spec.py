@@ -1,7 +1,5 @@
 """Kernel change in training against width, for several outputs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Self
 

@@ -1,7 +1,5 @@
 """``kernel_change`` as text: a table of means with their errors, and the fitted exponents."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

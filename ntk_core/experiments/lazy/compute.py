@@ -1,7 +1,5 @@
 """κ at initialization and the movement in training of a scaled network, one pair of width and scale at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from dataclasses import dataclass
 

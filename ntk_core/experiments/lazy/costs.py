@@ -1,7 +1,5 @@
 """What a point of ``lazy`` costs: κ and trainings of one width and scale; free of JAX."""
 
-from __future__ import annotations
-
 from ntk_core.experiments.lazy.spec import LazySpec
 from ntk_core.runs import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, TYPICAL_STEPS, Counted
 

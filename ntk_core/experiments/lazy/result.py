@@ -1,7 +1,5 @@
 """Results of ``lazy``: κ at initialization and what training moved, for pairs of width and scale."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from ntk_core.experiments.lazy.spec import LazySpec, lazy_key

@@ -1,7 +1,5 @@
 """Two routes to linearity: the scale of a model, and its width."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator

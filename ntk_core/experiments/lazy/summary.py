@@ -1,7 +1,5 @@
 """``lazy`` as text: κ, kernel change and distances along both routes, with fitted exponents."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from ntk_core.experiments.lazy.result import LazyPoint, LazyRun

@@ -1,7 +1,5 @@
 """Gradient descent with nonlinear outputs, with the spectrum of the kernel along the path, one width at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 
 import jax

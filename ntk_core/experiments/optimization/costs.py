@@ -1,7 +1,5 @@
 """What a point of ``optimization`` costs: trainings of one width with all eigenvalues at each record; free of JAX."""
 
-from __future__ import annotations
-
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.networks.sizes import num_copies
 from ntk_core.runs import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, Counted

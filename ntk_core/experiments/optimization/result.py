@@ -1,7 +1,5 @@
 """Results of ``optimization``: losses and spectra along training, for each width, output, rate and seed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Literal

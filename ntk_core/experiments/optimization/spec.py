@@ -1,7 +1,5 @@
 """Convergence without linearity: networks with a nonlinear output, trained at several rates and widths."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator

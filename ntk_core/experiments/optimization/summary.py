@@ -1,7 +1,5 @@
 """``optimization`` as text: convergence, the bound, and how far the kernel moved."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ntk_core.experiments.optimization.result import OptimizationPoint

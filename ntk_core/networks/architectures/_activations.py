@@ -4,8 +4,6 @@ Pointwise functions act on pre-activations z of any shape; output functions act 
 f of shape (n, C).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import jax

@@ -1,7 +1,5 @@
 """Networks put together from registered layers, on the same seam as all others."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ntk_core.networks.architectures._layered import Layered

@@ -4,8 +4,6 @@ Derivations and counts: docs/math/kernel_without_jacobians.md. Everything works 
 exceeds about ``BLOCK_ENTRIES`` numbers, and a kernel of a batch with itself computes only its upper triangle of blocks.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Convolutions: one matrix product, shared by all positions."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Networks on any directed acyclic graph of groups of neurons."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Models that start at f(w₀; x) = 0, with the tangent kernel of the network that they are made from."""
 
-from __future__ import annotations
-
 import abc
 import math
 from collections.abc import Callable, Mapping

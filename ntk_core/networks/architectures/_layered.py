@@ -1,7 +1,5 @@
 """Networks whose layers a composition writes out: layers and forward pass follow from its blocks."""
 
-from __future__ import annotations
-
 import abc
 import itertools
 from collections.abc import Iterator, Mapping

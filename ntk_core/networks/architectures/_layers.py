@@ -5,8 +5,6 @@ how to contract its part of the tangent kernel from inputs ``a`` and cotangents 
 matrix product at each of its positions. Every architecture is a program over such layers.
 """
 
-from __future__ import annotations
-
 import abc
 import math
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Dense layers with edges removed at random, once and for all."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import jax

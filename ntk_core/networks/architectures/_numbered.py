@@ -1,7 +1,5 @@
 """The networks of numbered hidden layers; what each kind makes of its settings stands in ``networks/kinds``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Pre-activations of a network, themselves networks of the weights below them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property

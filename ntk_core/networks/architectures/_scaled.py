@@ -1,7 +1,5 @@
 """A network times a number: the scale of lazy training."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

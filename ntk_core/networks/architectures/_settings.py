@@ -1,7 +1,5 @@
 """Checks that all architectures share: each refuses with the name of the setting."""
 
-from __future__ import annotations
-
 from ntk_core.errors import InvalidInput
 
 MAX_WIDTH = 10_000_000

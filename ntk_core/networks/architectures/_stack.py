@@ -1,7 +1,5 @@
 """What networks of numbered hidden layers have in common: their settings, and how layers follow from them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar

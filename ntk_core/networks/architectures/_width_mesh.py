@@ -4,8 +4,6 @@ Weights are drawn in parts, each on its device, under a mesh with an axis ``"wid
 is compiled from them, kernels, training, Hessians, is divided by the compiler in the same way (docs/cluster.md).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

@@ -1,7 +1,5 @@
 """A network's hidden part as a list of registered layers, from JSON and back, with one sentence for what is wrong."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

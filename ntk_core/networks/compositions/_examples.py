@@ -1,7 +1,5 @@
 """Compositions to start from."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

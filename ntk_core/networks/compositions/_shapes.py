@@ -1,7 +1,5 @@
 """What reaches each layer of a composition: shapes by counting, free of JAX, and a sentence where they do not fit."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

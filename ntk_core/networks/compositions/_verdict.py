@@ -1,7 +1,5 @@
 """What the theorems say of a composition with a linear output."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

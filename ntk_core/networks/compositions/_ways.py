@@ -1,7 +1,5 @@
 """What each layer sees: the layer below, or others besides, by the ways around layers; and which layers are trained."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ntk_core.networks.compositions._blocks import Block, ConcatBlock, Nested, Trained

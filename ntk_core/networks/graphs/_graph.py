@@ -1,7 +1,5 @@
 """The structure of a graph: order of evaluation, layers, and what makes a graph impossible."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from functools import cached_property

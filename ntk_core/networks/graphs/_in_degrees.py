@@ -1,7 +1,5 @@
 """In-degrees of a graph at one width, expected over the edges that are removed."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Graphs as plain JSON data, and back with one sentence for whatever is wrong."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar

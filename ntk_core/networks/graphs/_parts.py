@@ -1,7 +1,5 @@
 """What a graph is made of: groups of neurons, and edges between them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

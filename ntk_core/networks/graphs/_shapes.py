@@ -1,7 +1,5 @@
 """Graphs that are known by name: standard architectures written out, and the examples of Zhu, Liu & Belkin 2022."""
 
-from __future__ import annotations
-
 from ntk_core.networks.graphs._graph import Graph
 from ntk_core.networks.graphs._parts import INPUT, OUTPUT, Edge, Group
 

@@ -1,7 +1,5 @@
 """Does a graph become linear as its width grows? What the theorems say of it, with reasons."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

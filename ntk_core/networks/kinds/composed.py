@@ -1,7 +1,5 @@
 """Networks that a person puts together."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ntk_core.networks.compositions import Composition

@@ -1,7 +1,5 @@
 """Convolutional networks: convolutions, each with its pooling, then a readout."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ntk_core.networks import compositions

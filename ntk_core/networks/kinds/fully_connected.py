@@ -1,7 +1,5 @@
 """Fully connected networks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ntk_core.networks.compositions import Composition, FlattenInputBlock

@@ -1,7 +1,5 @@
 """Residual networks, with a way around each layer after the first, or around every two."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ntk_core.networks.compositions import Block, Composition, FlattenInputBlock, ResidualBlock

@@ -1,7 +1,5 @@
 """One database, SQLite or another one by URL: transactions that wait for each other, damaged files set aside."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

@@ -1,7 +1,5 @@
 """What stands in a row of the store: written with a SHA-256, believed only when it still matches."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 from typing import Any, Literal, TypeVar

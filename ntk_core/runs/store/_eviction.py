@@ -1,7 +1,5 @@
 """Room in the store: beyond its limit the runs that were used longest ago go, never one that is being computed."""
 
-from __future__ import annotations
-
 import logging
 import os
 import time

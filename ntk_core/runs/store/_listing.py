@@ -1,7 +1,5 @@
 """Runs in a list: what is kept, filtered and page by page, without reading what is large."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 

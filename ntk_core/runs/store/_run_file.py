@@ -4,8 +4,6 @@ Plain text on purpose: nothing unpacks to more than it is, names no path and run
 other. Every run carries the SHA-256 of its own line and is named by the digest of its spec; both are computed again.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

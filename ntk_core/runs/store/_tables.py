@@ -1,7 +1,5 @@
 """The tables of the store, the same in SQLite and Postgres."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import sqlalchemy as sa

@@ -1,7 +1,5 @@
 """The source lecture as twelve steps, free of Streamlit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dashboard.views.lecture.steps._beyond import BEYOND

@@ -1,7 +1,5 @@
 """Steps 10 to 12: any graph, the first steps of training, and what is open."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

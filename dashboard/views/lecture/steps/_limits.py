@@ -1,7 +1,5 @@
 """Steps 6 to 9: what breaks linearity, what does not need it, and what does not explain it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dashboard.charts.chart import Chart

@@ -1,7 +1,5 @@
 """Steps 1 to 5: what linearity is, and why wide networks with a linear output come to it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a step of the lecture is: a claim, a formula, one figure with one control, and a question to predict first."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
