@@ -35,7 +35,7 @@ def has_a_point(snapshot):
 @posix
 def test_a_job_whose_worker_is_killed_says_why_and_goes_on_by_itself(jobs, long, wait_for):
     job_id = jobs.submit(long(seed=20))
-    kept = wait_for(jobs, job_id, has_a_point).points
+    kept = wait_for(jobs, job_id, lambda s: has_a_point(s) and "3,000" in s.message).points
     pid = worker_pid(jobs, job_id)
     os.kill(pid, signal.SIGKILL)
     resumed = wait_for(jobs, job_id, lambda s: s.interruption and "3,000" in s.message)
@@ -106,7 +106,10 @@ def test_workers_killed_while_idle_harm_no_job_and_are_replaced(jobs, tiny, wait
     before = jobs.worker_pids()
     for pid in before:
         os.kill(pid, signal.SIGKILL)
-    psutil.wait_procs([psutil.Process(pid) for pid in before if psutil.pid_exists(pid)], timeout=10)
+    deadline = time.monotonic() + PATIENCE_S
+    while not set(jobs.worker_pids()).isdisjoint(before):  # until the server has noticed
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
     done = wait_for(jobs, jobs.submit(tiny(seed=24)), ended)
     assert (done.status, done.interruption) == ("completed", "")
     assert set(jobs.worker_pids()).isdisjoint(before)
