@@ -101,7 +101,7 @@ class Optimizer:
         return self._method.direction(self.momentum)
 
 
-def check_rate(rate: float, field: str = "learning_rate") -> float:
+def check_rate(rate: object, field: str = "learning_rate") -> float:
     """The rate, if it is one.
 
     Raises:

@@ -1,6 +1,7 @@
 """A graph written out is the architecture of the same shape: outputs, kernels, Hessian norms."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -52,7 +53,7 @@ def test_shared_weights_are_a_convolution(x64):
     case = Case("", net, (3, 4, 2))
     params, x = random_params(case), inputs(case, 2)
     by_channel = np.asarray(params["output"]["weight"]).reshape(5, 12, 2)
-    by_position = np.moveaxis(by_channel, 0, 1).reshape(60, 2)
+    by_position = jnp.asarray(np.moveaxis(by_channel, 0, 1).reshape(60, 2))
     renamed = {"a": params["hidden1"], "b": params["hidden2"], "output": {"weight": by_position}}
     np.testing.assert_allclose(dag.apply(renamed, x), net.apply(params, x), rtol=1e-10, atol=1e-12)
     expected = empirical_ntk(net, params, x)
