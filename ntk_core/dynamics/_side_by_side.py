@@ -157,7 +157,7 @@ class Training:
 
     def _rate(self, given: float | str, pre_kernel: Array) -> float:
         if given != "auto":
-            return check_rate(given)  # type: ignore[arg-type]  # any other string is refused there
+            return check_rate(given)  # any other string is refused there
         if self.optimizer.has_own_rate:
             return 1.0
         if self.optimizer.is_linear:
