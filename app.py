@@ -11,7 +11,7 @@ from dashboard.components import session
 from dashboard.jobs import shared_jobs
 from dashboard.jobs.profile import profile
 from dashboard.server import lifespan, middleware, routes
-from dashboard.server.loaded import settle
+from dashboard.server.garbage import collect_garbage
 from dashboard.views.navigation import menu
 from dashboard.words.sentences import plain
 from ntk_core.errors import InvalidInput
@@ -33,6 +33,6 @@ if __name__ == "__main__":
         st.stop()
     page = menu()
     page.run()
-    settle(page.url_path)
+    collect_garbage(page.url_path)
 elif __name__ == "app":
     app = st.App(__file__, lifespan=lifespan, routes=routes(), middleware=middleware())

@@ -139,7 +139,7 @@ DASHBOARD = {
         from dashboard.components.experiment_page import experiment_page
         from dashboard.components.explain import page_answers
         from dashboard.components.forms import Group
-        from dashboard.components.once import once
+        from dashboard.components.drawn_once import drawn_once
         from dashboard.views.toy import figures
 
         PAGE = "toy"
@@ -148,7 +148,7 @@ DASHBOARD = {
 
 
         def draw(shown):
-            show_chart(PAGE, once(PAGE, shown.identity, lambda: figures.squares(shown.points, shown.spec)))
+            show_chart(PAGE, drawn_once(PAGE, shown.identity, lambda: figures.squares(shown.points, shown.spec)))
             page_answers(PAGE)
 
 

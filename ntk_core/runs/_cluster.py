@@ -47,7 +47,7 @@ class Cluster:
 
     def reports(self, keys: Sequence[str]) -> Generator[Report | None, None, None]:
         """As :meth:`ntk_core.runs._sites.Site.reports`; as many points at once as the workers have threads."""
-        conversation = _Conversation(self._spec, self._address, keys)
+        conversation = _ClusterRun(self._spec, self._address, keys)
         conversation.start()
         try:
             while True:
@@ -68,7 +68,7 @@ class Cluster:
         return None
 
 
-class _Conversation(threading.Thread):
+class _ClusterRun(threading.Thread):
     """Talks with the scheduler in a thread and an event loop of its own; every wait in it has an end.
 
     Attributes:

@@ -15,10 +15,10 @@ from distributed import get_worker
 from ntk_core._version import __version__
 from ntk_core.errors import InvalidInput
 from ntk_core.runs._estimate import check_data, memory_limit
-from ntk_core.runs._here import Here, sentence
 from ntk_core.runs._parse import parse_spec
 from ntk_core.runs._sites import Advanced, Failed, Finished, SiteFailure
 from ntk_core.runs._table import Point, costs_of
+from ntk_core.runs._this_process import ThisProcess, sentence
 from ntk_core.runs._values import Value
 
 TOPIC = "linearity-lab"  # one for all runs: the scheduler keeps the last messages of every topic for ever
@@ -118,9 +118,9 @@ def _reply(request: Request) -> Reply:
 
 
 @lru_cache(maxsize=1)
-def _here(spec: str) -> Here:
+def _here(spec: str) -> ThisProcess:
     """The data of the run at hand are loaded once a worker."""
-    return Here(parse_spec(spec))
+    return ThisProcess(parse_spec(spec))
 
 
 def different(ours: dict[str, str], theirs: dict[str, str], we: str, they: str) -> str:

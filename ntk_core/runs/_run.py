@@ -103,9 +103,9 @@ def _site_for(spec: Spec, address: str | None) -> Site:
         SiteFailure: when dask is not installed.
     """
     if address is None:
-        from ntk_core.runs._here import Here
+        from ntk_core.runs._this_process import ThisProcess
 
-        return Here(spec)
+        return ThisProcess(spec)
     if importlib.util.find_spec("distributed") is None:
         raise SiteFailure("Computing on a cluster needs dask.distributed: pip install -r requirements-cluster.txt")
     from ntk_core.runs._cluster import Cluster  # the only way to it: dask starts for nobody else

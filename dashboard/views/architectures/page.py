@@ -8,9 +8,9 @@ from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import width_label
 from dashboard.charts.style import compared_styles
 from dashboard.components.chart import Choice, choose, output_choice, show_chart, show_in_pairs
+from dashboard.components.drawn_once import drawn_once
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group, SpecForm
-from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.views.architectures import figures
 from dashboard.views.architectures.network_drawing import drawn, size_rows
@@ -41,7 +41,7 @@ def draw(shown: Shown) -> None:
     def sweeps(output: str) -> list[Chart]:
         return [figures.against_width(points, output, spec.widths, styles, each) for each in measures]
 
-    show_in_pairs(PAGE, once(f"{PAGE}.sweeps", shown.identity, sweeps, output))
+    show_in_pairs(PAGE, drawn_once(f"{PAGE}.sweeps", shown.identity, sweeps, output))
     _kernels(shown, figures.kept_at(points, output), styles, output)
 
 
@@ -50,7 +50,7 @@ def networks(form: SpecForm[ArchitecturesSpec]) -> None:
     spec = form.spec
     if spec is None:
         return
-    drawings = [once(f"{PAGE}.drawing", spec, partial(drawn, spec), letter) for letter in spec.networks]
+    drawings = [drawn_once(f"{PAGE}.drawing", spec, partial(drawn, spec), letter) for letter in spec.networks]
     show_in_pairs(PAGE, drawings, with_answers=False)
     rows = size_rows(spec)
     in_thousands = {name: st.column_config.NumberColumn(format="localized") for row in rows[:1] for name in row}
@@ -73,7 +73,7 @@ def _kernels(
         heatmaps = [figures.heatmaps(snapshot, letter, width) for letter, snapshot in kept[width].items()]
         return [*heatmaps, figures.spectra(kept[width], styles)]
 
-    *heatmaps, spectra = once(f"{PAGE}.kernels", (shown.identity, output), at, width)
+    *heatmaps, spectra = drawn_once(f"{PAGE}.kernels", (shown.identity, output), at, width)
     show_in_pairs(PAGE, heatmaps, with_answers=False)
     show_chart(PAGE, spectra)
 

@@ -5,7 +5,7 @@ from typing import Literal
 import streamlit as st
 
 from dashboard.components.chart import show_chart
-from dashboard.components.once import once
+from dashboard.components.drawn_once import drawn_once
 from dashboard.views.dag.graph_drawing import graph_drawing
 from dashboard.words.sentences import plain
 from ntk_core.data import dataset_shapes
@@ -27,7 +27,7 @@ def graph_view(page: str, graph: Graph, spec: DAGSpec) -> None:
     nonlinear = [output for output in spec.outputs if output != "linear"]
     judged = spec.outputs[0] if len(nonlinear) == len(spec.outputs) else "linear"
     found = verdict(graph, width, shapes.input_shape, output=judged, num_outputs=shapes.num_outputs)
-    show_chart(page, once(f"{page}.drawing", (sizes, judged), lambda: graph_drawing(*sizes, found)))
+    show_chart(page, drawn_once(f"{page}.drawing", (sizes, judged), lambda: graph_drawing(*sizes, found)))
     _verdict_panel(found, width)
     for name in spec.compared:
         other = verdict(example_graphs()[name], width, shapes.input_shape)

@@ -5,9 +5,9 @@ from functools import partial
 import streamlit as st
 
 from dashboard.components.chart import Choice, choose, show_in_pairs
+from dashboard.components.drawn_once import drawn_once
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group, SpecForm
-from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.views.dag import figures
 from dashboard.views.dag.graph_editor import graph_editor
@@ -30,7 +30,7 @@ def draw(shown: Shown) -> None:
     axes = Choice("axis", "Axis", figures.axes_of(shown.points), figures.AXIS_TITLES.__getitem__, 260)
     chosen = choose(PAGE, "Measured, against the", axes)
     charts = partial(figures.charts, shown.points, shown.spec.widths)
-    show_in_pairs(PAGE, once(PAGE, shown.identity, charts, *chosen))
+    show_in_pairs(PAGE, drawn_once(PAGE, shown.identity, charts, *chosen))
 
 
 def editor(form: SpecForm[DAGSpec]) -> None:

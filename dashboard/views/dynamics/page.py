@@ -5,9 +5,9 @@ from functools import partial
 from dashboard.charts.chart import Chart, occurring
 from dashboard.charts.training import AXIS_TITLES, TimeAxis
 from dashboard.components.chart import Choice, choose, output_choice, show_in_pairs, width_choice
+from dashboard.components.drawn_once import drawn_once
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group
-from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.views.dynamics import figures
 from dashboard.views.dynamics.ball import ball
@@ -45,7 +45,7 @@ def draw(shown: Shown) -> None:
         Choice("axis", "Axis", list(AXIS_TITLES), "by {}".format, 110),
         Choice("points", "Points", figures.POINT_SETS, pixels=160),
     )
-    show_in_pairs(PAGE, once(PAGE, shown.identity, partial(charts, shown), *chosen))
+    show_in_pairs(PAGE, drawn_once(PAGE, shown.identity, partial(charts, shown), *chosen))
 
 
 def show() -> None:

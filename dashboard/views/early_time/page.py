@@ -7,9 +7,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.charts.chart import Chart, occurring
 from dashboard.components.chart import Choice, choose, show_chart
+from dashboard.components.drawn_once import drawn_once
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group
-from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.views.early_time import figures, sweep_figures
 from dashboard.views.early_time.sweep_figures import AXES
@@ -66,7 +66,7 @@ def _training(shown: Shown, left: DeltaGenerator, right: DeltaGenerator) -> None
         runs = points[key].of(activation)
         return figures.along_steps(points[key], runs, view), figures.single_outputs(runs[0])
 
-    drawn = once(f"{PAGE}.training", shown.identity, charts, key, activation, view)
+    drawn = drawn_once(f"{PAGE}.training", shown.identity, charts, key, activation, view)
     for column, each in zip((left, right), drawn, strict=True):
         with column:
             show_chart(PAGE, each)
@@ -79,12 +79,12 @@ def _against(shown: Shown) -> None:
     quantities = Choice("quantity", "Quantity", list(sweep_figures.QUANTITIES), str.capitalize, 180)
     chosen = choose(PAGE, quantities, f"against {AXES[shown.spec.swept].title}")
     draw = partial(sweep_figures.against_swept, shown.points)
-    show_chart(PAGE, once(f"{PAGE}.against", shown.identity, draw, *chosen))
+    show_chart(PAGE, drawn_once(f"{PAGE}.against", shown.identity, draw, *chosen))
 
 
 def _kernels(shown: Shown) -> None:
     """The distance of the kernels in two norms."""
-    show_chart(PAGE, once(f"{PAGE}.kernels", shown.identity, lambda: sweep_figures.kernel_distance(shown.points)))
+    show_chart(PAGE, drawn_once(f"{PAGE}.kernels", shown.identity, lambda: sweep_figures.kernel_distance(shown.points)))
 
 
 def _constants(shown: Shown) -> None:

@@ -3,9 +3,9 @@
 import streamlit as st
 
 from dashboard.components.chart import Choice, choose, show_chart
+from dashboard.components.drawn_once import drawn_once
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group
-from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.components.words_table import words_table
 from dashboard.views.hessian import figures
@@ -30,13 +30,15 @@ def draw(shown: Shown) -> None:
     with left:
         views = Choice("view", "Vertical axis", list(figures.VIEWS), pixels=150)
         (view,) = choose(PAGE, views, "against width")
-        norms = once(f"{PAGE}.norms", shown.identity, lambda view: figures.against_width(points, view), view)
+        norms = drawn_once(f"{PAGE}.norms", shown.identity, lambda view: figures.against_width(points, view), view)
         show_chart(PAGE, norms)
         st.markdown(says(PAGE, SHOWS))
     trained = figures.trained_lines(points)
     if trained:
         with right:
-            show_chart(PAGE, once(f"{PAGE}.changes", shown.identity, lambda: figures.change_against_width(points)))
+            show_chart(
+                PAGE, drawn_once(f"{PAGE}.changes", shown.identity, lambda: figures.change_against_width(points))
+            )
     else:
         one_network(PAGE, shown, right)
     right.markdown(says(PAGE, CHANGES))

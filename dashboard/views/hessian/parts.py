@@ -7,7 +7,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.charts.chart import Chart
 from dashboard.components.chart import Choice, choose, show_chart
-from dashboard.components.once import once
+from dashboard.components.drawn_once import drawn_once
 from dashboard.components.run_panel import Shown
 from dashboard.views.hessian import figures
 from dashboard.views.hessian import part_figures as parts
@@ -30,7 +30,7 @@ def balls(page: str, shown: Shown) -> None:
 
     for column, quantity in zip(st.columns(2, gap="medium"), ("hessian", "kernel_change"), strict=True):
         with column:
-            show_chart(page, once(f"{page}.ball", shown.identity, ball, quantity, radius))
+            show_chart(page, drawn_once(f"{page}.ball", shown.identity, ball, quantity, radius))
 
 
 def one_network(page: str, shown: Shown, beside: DeltaGenerator | None = None) -> None:
@@ -47,7 +47,7 @@ def one_network(page: str, shown: Shown, beside: DeltaGenerator | None = None) -
     def drawn(line: str) -> tuple[Chart | None, ...]:
         return parts.bounded(points, line), parts.quantities(points, line), parts.blocks(points, line)
 
-    bounded, quantities, blocks = once(f"{page}.one", shown.identity, drawn, line)
+    bounded, quantities, blocks = drawn_once(f"{page}.one", shown.identity, drawn, line)
     if bounded is not None:
         with beside or left:
             show_chart(page, bounded)

@@ -6,10 +6,10 @@ from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import width_label
 from dashboard.charts.training import AXIS_TITLES, TimeAxis
 from dashboard.components.chart import Choice, choose, show_chart
+from dashboard.components.drawn_once import drawn_once
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.explain import page_answers
 from dashboard.components.forms import Group
-from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.views.kernel_change import figures
 
@@ -40,9 +40,9 @@ def draw(shown: Shown) -> None:
         return figures.change_against_time(shown.point(width), axis, spec.training.loss_threshold, kind)
 
     with left:
-        show_chart(PAGE, once(f"{PAGE}.against_width", shown.identity, over_widths))
+        show_chart(PAGE, drawn_once(f"{PAGE}.against_width", shown.identity, over_widths))
     with right:
-        show_chart(PAGE, once(f"{PAGE}.against_time", shown.identity, over_time, width, axis))
+        show_chart(PAGE, drawn_once(f"{PAGE}.against_time", shown.identity, over_time, width, axis))
     page_answers(PAGE)
 
 

@@ -4,9 +4,9 @@ from functools import partial
 
 from dashboard.charts.chart import Chart, occurring
 from dashboard.components.chart import Choice, choose, output_choice, show_in_pairs
+from dashboard.components.drawn_once import drawn_once
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group
-from dashboard.components.once import once
 from dashboard.components.run_panel import Shown
 from dashboard.views.lazy import figures
 
@@ -39,7 +39,7 @@ def draw(shown: Shown) -> None:
         output_choice(occurring(shown.points, "output")),
         Choice("start", "Start", occurring(shown.points, "start"), figures.START_TITLES.__getitem__, 200),
     )
-    show_in_pairs(PAGE, once(PAGE, shown.identity, partial(charts, shown), *chosen))
+    show_in_pairs(PAGE, drawn_once(PAGE, shown.identity, partial(charts, shown), *chosen))
 
 
 def show() -> None:

@@ -9,7 +9,7 @@ T = TypeVar("T")
 KEPT = 256  # the charts of a page, some 200 kilobytes: 50 MB
 
 
-def once(name: str, identity: object, draw: Callable[..., T], *chosen: object) -> T:
+def drawn_once(name: str, identity: object, draw: Callable[..., T], *chosen: object) -> T:
     """``draw(*chosen)``, computed by the first who asks for it.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import streamlit as st
 
-from dashboard.components.once import once
+from dashboard.components.drawn_once import drawn_once
 from ntk_core.errors import TooLarge
 from ntk_core.runs import PRESETS, check_time
 from ntk_core.runs._estimate import _most_in_time
@@ -23,14 +23,14 @@ def test_what_was_drawn_is_not_drawn_again():
         drawn.append(chosen)
         return object()
 
-    first = once("page.figure", ("job", "a"), draw, 10, "by step")
-    assert once("page.figure", ("job", "a"), draw, 10, "by step") is first
+    first = drawn_once("page.figure", ("job", "a"), draw, 10, "by step")
+    assert drawn_once("page.figure", ("job", "a"), draw, 10, "by step") is first
     others = [
-        once("page.other", ("job", "a"), draw, 10, "by step"),
-        once("page.figure", ("job", "b"), draw, 10, "by step"),
-        once("page.figure", ("job", "a"), draw, 10, "by step²"),
-        once("page.figure", ("job", "a"), draw, "10", "by step"),
-        once("page.figure", ("job", "a", 10), draw, "by step"),
+        drawn_once("page.other", ("job", "a"), draw, 10, "by step"),
+        drawn_once("page.figure", ("job", "b"), draw, 10, "by step"),
+        drawn_once("page.figure", ("job", "a"), draw, 10, "by step²"),
+        drawn_once("page.figure", ("job", "a"), draw, "10", "by step"),
+        drawn_once("page.figure", ("job", "a", 10), draw, "by step"),
     ]
     assert first not in others
     assert len({*map(id, others)}) == 5

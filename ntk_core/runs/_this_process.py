@@ -20,7 +20,7 @@ from ntk_core.runs._table import experiment_of
 from ntk_core.runs._values import PointValue, Provenance
 
 
-class Here:
+class ThisProcess:
     """This process; JAX starts and the data are loaded when they are first needed."""
 
     def __init__(self, spec: Spec):

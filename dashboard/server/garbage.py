@@ -8,7 +8,7 @@ _SETTLED: set[str] = set()
 _collected_at = 0.0
 
 
-def settle(page: str) -> None:
+def collect_garbage(page: str) -> None:
     """Collect garbage after a run of a page, at most every ten seconds.
 
     Streamlit would do it after each run of each part of each page, which holds every session up for as long as it takes
