@@ -113,6 +113,14 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> FakeJobs:
     return fake
 
 
+@pytest.fixture(autouse=True)
+def _drawn_anew() -> None:
+    """Points made by tests may have the names of others that were drawn before, and other numbers."""
+    from dashboard.components.drawn_once import _kept
+
+    _kept.clear()
+
+
 @pytest.fixture
 def gallery(monkeypatch: pytest.MonkeyPatch, tmp_path) -> Iterator[Callable]:
     """A gallery of its own; call it with the name of a preset and a result to put one there."""
