@@ -191,7 +191,7 @@ def _largest(tree: Any) -> Array:
     return jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(tree)]))
 
 
-def _accuracy(outputs: FloatArray, y: NDArray) -> float:
+def _accuracy(outputs: FloatArray, y: np.ndarray) -> float:
     """Share of rows of the right class: largest output for one-hot targets, sign for ±1; NaN for other targets."""
     if not len(y):
         return math.nan
