@@ -131,7 +131,7 @@ def record_steps(max_steps: int, num_records: int) -> list[int]:
 
 
 class Descent:
-    """A model on its way down: where it is, and what its losses were when somebody looked.
+    """A model in training: where it is, and what its losses were when somebody looked.
 
     Args:
         trained: w₀, handed over.

@@ -89,7 +89,7 @@ class _Look(NamedTuple):
 
 
 class Run:
-    """A model on its way, and what is noted of it at each record.
+    """A model in training, and what is noted of it at each record.
 
     ``tangent`` is the model that a :class:`KernelModel` is the linear model of, if it is one of finite width.
     """
