@@ -32,8 +32,8 @@ class DAGRun(RecordedTraining):
         seed: of the initialization w₀, removed edges included.
         min_in_degree: smallest number of edges into a neuron outside the first layer, as drawn (Zhu et al., Eq. 8).
         max_in_degree: the largest one.
-        learning_rate: η, as used.
-        outcome: whether the loss threshold was reached.
+        learning_rate: η, as used; infinite where it is automatic and the network is dead.
+        outcome: how it ended, see ``ntk_core.dynamics.outcomes.ended``.
         steps: recorded step indices, starting at 0.
         change: ΔK(t) at those steps.
         loss: the mean training loss at those steps.

@@ -15,7 +15,7 @@ class ModelPath(Value):
     """One model at the recorded steps; entries after a divergence are not finite.
 
     Attributes:
-        outcome: whether the loss threshold was reached.
+        outcome: how it ended, see ``ntk_core.dynamics.outcomes.ended``.
         last_finite_step: the last step whose loss was finite.
         loss, test_loss: mean losses.
         accuracy, test_accuracy: shares of points of the right class; empty for data without classes.
@@ -67,6 +67,9 @@ class DynamicsRun(RecordedTraining):
     layer_change: dict[str, tuple[float, ...]]
     difference: tuple[float, ...]
     test_difference: tuple[float, ...]
+
+    def _paths(self) -> tuple[ModelPath, ...]:
+        return (self.network, self.linearized, *([] if self.infinite is None else [self.infinite]))
 
     @property
     def outcome(self) -> Outcome:

@@ -12,8 +12,8 @@ class KernelChangeRun(RecordedTraining):
     Attributes:
         output: the output nonlinearity φ whose kernel is followed.
         seed: seed of the initialization w₀.
-        learning_rate: η, as used.
-        outcome: whether the loss threshold was reached.
+        learning_rate: η, as used; infinite where it is automatic and the network is dead.
+        outcome: how it ended, see ``ntk_core.dynamics.outcomes.ended``.
         steps: recorded step indices, starting at 0; time is learning_rate × step.
         change: ΔK(t) = ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F at those steps, over all (n, n, C, C) entries.
         loss: the mean training loss at those steps.

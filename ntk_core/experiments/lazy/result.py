@@ -13,8 +13,8 @@ class LazyRun(Value):
         output: output nonlinearity φ.
         start: how the output at w₀ is chosen.
         seed: seed of the initialization w₀.
-        learning_rate: η, as used.
-        outcome: whether the loss threshold was reached.
+        learning_rate: η, as used; infinite where it is automatic and the network is dead.
+        outcome: how it ended, see ``ntk_core.dynamics.outcomes.ended``.
         last_finite_step: the last step whose loss was finite.
         num_steps: steps taken until the run ended.
         kappa: mean over the chosen inputs, each with the output of its class, of |F − y| ‖H‖ / ‖∇F‖² at w₀.

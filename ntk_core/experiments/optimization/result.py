@@ -16,9 +16,9 @@ class OptimizationRun(RecordedTraining):
         output: output nonlinearity φ.
         rate: multiple of the learning rate that the spec asks for.
         seed: seed of the initialization w₀.
-        learning_rate: η, as used.
+        learning_rate: η, as used; infinite where it is automatic and the network is dead.
         stable_rate: 2n/λ_max of the kernel of φ(f) at w₀: above it the linear model at w₀ diverges.
-        outcome: whether the loss threshold was reached.
+        outcome: how it ended, see ``ntk_core.dynamics.outcomes.ended``.
         last_finite_step: the last step whose loss was finite.
         steps: recorded step indices, starting at 0.
         loss: L.
