@@ -24,6 +24,7 @@ class Path:
         gradient_norm: ‖∇_w L(w_t)‖₂, (T,).
         outcome: by the training loss, see ``ntk_core.dynamics.outcomes.ended``.
         last_finite_step: the last step whose loss was finite.
+        crossing_step: the first recorded step whose training loss is at the threshold; None without one.
     """
 
     outputs: FloatArray
@@ -37,6 +38,7 @@ class Path:
     gradient_norm: FloatArray
     outcome: Outcome
     last_finite_step: int
+    crossing_step: int | None = None
 
     @property
     def pl_ratio(self) -> FloatArray:
