@@ -207,15 +207,14 @@ class Descent:
     def crossing(self) -> int | None:
         """Index of the first look at which the loss was at the threshold, of the only seed; None without one."""
         at = -math.inf if self.threshold is None else self.threshold
-        return next((index for index, losses in enumerate(self._losses) if losses[0] <= at), None)
+        return next((index for index, (_, losses) in enumerate(self._noted) if losses[0] <= at), None)
 
     def outcomes(self) -> list[Outcome]:
         """How it ended for each seed, by the losses whenever somebody looked."""
         steps, losses = (np.transpose(each).tolist() for each in zip(*self._noted, strict=True))
         dead = np.broadcast_to(self._dead, len(losses))
         return [
-            ended(*each, self.threshold, dead=bool(is_dead))
-            for *each, is_dead in zip(steps, losses, dead, strict=True)
+            ended(*each, self.threshold, dead=bool(is_dead)) for *each, is_dead in zip(steps, losses, dead, strict=True)
         ]
 
 

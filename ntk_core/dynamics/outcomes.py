@@ -52,7 +52,7 @@ def on_plateau(steps: Sequence[int], losses: Sequence[float]) -> bool:
 
 
 def refined(outcome: str, steps: Sequence[int], losses: Sequence[float], rate: float) -> str:
-    """The outcome of a stored training that was written when all of these were over budget: it may be stuck, or dead."""
+    """The outcome of a stored training; older results call over budget what was stuck, or dead."""
     if outcome != "over-budget":
         return outcome
     if math.isinf(rate):

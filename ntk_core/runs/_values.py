@@ -17,7 +17,7 @@ OUTCOME_WORDS: dict[str, str] = {
     "stuck": "got stuck on a plateau above the loss threshold",
     "over-budget": "did not reach the loss threshold within the step limit",
     "diverged": "diverged: the loss ended above its initial value, or became infinite or not a number",
-    "dead": "was dead: its kernel is 0 at w₀, and gradient descent cannot move it",
+    "dead": "was dead: K(w₀) = 0",
 }
 
 
@@ -68,6 +68,11 @@ def mean(values: Sequence[float]) -> Mean:
         return Mean(value=average, standard_error=math.nan, count=count)
     variance = math.fsum((value - average) ** 2 for value in values) / (count - 1)
     return Mean(value=average, standard_error=math.sqrt(variance / count), count=count)
+
+
+def finite_or_none(value: float) -> float | None:
+    """A number of a table, such as a learning rate; None, an empty cell, where there is none."""
+    return value if math.isfinite(value) else None
 
 
 def finite_sup(values: Sequence[float]) -> float:

@@ -4,7 +4,7 @@ import math
 from typing import Literal
 
 from ntk_core.experiments.dag.spec import DAGSpec
-from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint
+from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint, finite_or_none
 
 
 class LayerLinearity(Value):
@@ -105,7 +105,7 @@ class DAGResult(ResultValue):
                 "gradient_bound": run.gradient_bound,
                 "final_loss": run.loss[-1],
                 "steps": run.num_steps,
-                "learning_rate": run.learning_rate,
+                "learning_rate": finite_or_none(run.learning_rate),
                 "outcome": run.outcome,
                 **{f"hessian_norm_{layer.group}": layer.hessian_norm for layer in run.layers if run.graph == "drawn"},
                 **{f"kernel_change_{layer.group}": layer.change for layer in run.layers if run.graph == "drawn"},

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint
+from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint, finite_or_none
 
 
 class KernelChangeRun(RecordedTraining):
@@ -80,7 +80,7 @@ class KernelChanges(WidthPoint):
                 "final_kernel_change": run.change[-1],
                 "final_loss": run.loss[-1],
                 "steps": run.num_steps,
-                "learning_rate": run.learning_rate,
+                "learning_rate": finite_or_none(run.learning_rate),
                 "outcome": run.outcome,
                 **({"distance_to_infinite_width": run.infinite_distance} if infinite_width else {}),
             }

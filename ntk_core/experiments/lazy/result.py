@@ -3,7 +3,7 @@
 from typing import Literal
 
 from ntk_core.experiments.lazy.spec import LazySpec, lazy_key
-from ntk_core.runs import Outcome, PointValue, ResultValue, Value
+from ntk_core.runs import Outcome, PointValue, ResultValue, Value, finite_or_none
 
 
 class LazyRun(Value):
@@ -79,7 +79,13 @@ class LazyResult(ResultValue):
     def rows(self) -> list[dict[str, object]]:
         """One row per width, scale, output, start and seed."""
         return [
-            {"width": point.width, "scale": point.scale, "num_params": point.num_params, **run.model_dump()}
+            {
+                "width": point.width,
+                "scale": point.scale,
+                "num_params": point.num_params,
+                **run.model_dump(),
+                "learning_rate": finite_or_none(run.learning_rate),
+            }
             for point in self.points
             for run in point.runs
         ]

@@ -6,7 +6,7 @@ from typing import Literal
 
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import Outcome, RecordedTraining, ResultValue, WidthPoint
+from ntk_core.runs import Outcome, RecordedTraining, ResultValue, WidthPoint, finite_or_none
 
 
 class OptimizationRun(RecordedTraining):
@@ -113,8 +113,8 @@ class OptimizationResult(ResultValue):
                 "output": run.output,
                 "rate": run.rate,
                 "seed": run.seed,
-                "learning_rate": run.learning_rate,
-                "stable_rate": run.stable_rate,
+                "learning_rate": finite_or_none(run.learning_rate),
+                "stable_rate": finite_or_none(run.stable_rate),
                 "sup_kernel_change": run.sup_change,
                 "min_eigenvalue": run.min_eigenvalue,
                 "pl_constant": run.pl_constant,
