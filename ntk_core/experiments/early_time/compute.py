@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections.abc import Generator, Iterator
 from dataclasses import asdict, replace
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -305,8 +305,8 @@ def _constants(activation: str, ratio: float, features: LinearFeatures) -> Const
 
 
 def _network(spec: EarlyTimeSpec, activation: str, width: int, d: int) -> Network:
-    rates, network = spec.training, spec.network
-    trained = "hidden" if rates.rate_output == 0 else "last" if rates.rate_hidden == 0 else "all"
+    network = spec.network
+    trained: Any = "hidden" if spec.training.rate_output == 0 else "last" if spec.training.rate_hidden == 0 else "all"
     halves = network.start == "symmetric" and not network.is_doubled
     architecture = network.architecture(activation, d, trained)
     return build_network(architecture, width, 1, "linear", symmetric=halves, dimensions=network.dimensions)

@@ -117,7 +117,9 @@ class EarlyNetworkSpec(SpecPart):
         """Of the positions that its convolutions see."""
         return 1 if self.kind == "convnet-1d" else 2
 
-    def architecture(self, activation: str, d: int, trained: str = "all") -> ArchitectureSpec:
+    def architecture(
+        self, activation: str, d: int, trained: Literal["all", "hidden", "last"] = "all"
+    ) -> ArchitectureSpec:
         """The network for inputs of dimension d, apart from its width; filters may be longer than those of images."""
         length = max(1, min(d, round(d**self.filter_exponent)))
         return ArchitectureSpec.model_construct(
