@@ -1,7 +1,7 @@
 """Hessians of model outputs: spectral norms, blocks, densities, balls, and the bounds of the theory."""
 
 from ntk_core.hessians._ball import BallSup, PathSup, ball_sup, ball_sups, ball_sups_in_turn, path_sup
-from ntk_core.hessians._ball_eigenvalue import BallEigenvalue, smallest_eigenvalue_in_ball
+from ntk_core.hessians._ball_eigenvalue import BallEigenvalue, smallest_eigenvalue_in_ball, smallest_eigenvalue_in_turn
 from ntk_core.hessians._blocks import BlockNorms, hessian_block_norms
 from ntk_core.hessians._closed_forms import (
     NonlinearOutputHessian,
