@@ -12,5 +12,4 @@ from ntk_core.hessians._closed_forms import (
 )
 from ntk_core.hessians._density import SpectralDensity, hessian_density
 from ntk_core.hessians._norm import LeadingEigenpairs, SpectralEstimate, hessian_eigenpairs, hessian_norm, hessian_norms
-from ntk_core.hessians._operator import check_smooth
 from ntk_core.hessians._quantities import LayerQuantities, layer_quantities

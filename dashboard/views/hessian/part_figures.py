@@ -11,7 +11,7 @@ from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import number, plain_symbols, signed, width_label
 from dashboard.charts.style import BLUE, FONT_SIZE, GREEN, PURPLE, VERMILION, Style
 from dashboard.charts.sweep import Dot, Line, sweep, width_axis
-from dashboard.views.hessian.figures import UNKNOWN, Of, dots, law_of, networks_of, norm_note, of_line, styles
+from dashboard.views.hessian.figures import UNKNOWN, Of, dots, law_of, missed, networks_of, norm_note, of_line, styles
 from ntk_core.experiments.hessian.network import titles
 from ntk_core.experiments.hessian.result import HessianBlocks, HessianPoint, HessianRun
 from ntk_core.runs import mean
@@ -39,7 +39,7 @@ MEASURED = Part(_norm, Style(BLUE, "solid", "circle", "measured ‖H‖"))
 BOUNDS = {
     "bound": Part(
         lambda _, run: run.bound.bound if run.bound else math.nan,
-        Style(VERMILION, "dash", "triangle-down", "bound of Theorem 3.1"),
+        Style(VERMILION, "dash", "triangle-down", "sum of the bounds of its blocks"),
     ),
     "exact": Part(lambda _, run: _or_nan(run.exact), Style(GREEN, "dot", "diamond", "closed form")),
     "gradient": Part(
@@ -124,10 +124,12 @@ def bound_words(points: Sequence[HessianPoint], line: str) -> str:
     title = titles(networks_of(points))[line]
     if any(run.bound for run in runs):
         ratios = [run.bound.bound / run.norm for run in runs if run.bound and run.norm > 0]
+        if not ratios:
+            return f"{title}: the measured norm is 0."
         law = law_of(own, BOUNDS["bound"].of)
         trend = "" if law is None else f" It falls with exponent {signed(law.exponent)}."
         least, most = number(min(ratios)), number(max(ratios))
-        return f"{title}: the bound of Theorem 3.1 is {least} to {most} times the norm.{trend}"
+        return f"{title}: the sum of the bounds of its blocks is {least} to {most} times the norm.{trend}"
     if any(run.parts for run in runs):
         kept = sum(run.norm >= run.parts.lower * (1 - 1e-3) for run in runs if run.parts)
         return f"{title}: the measured norm is above its lower bound in {kept} of {len(runs)} runs."
@@ -175,7 +177,7 @@ def ball(points: Sequence[HessianPoint], radius: float, quantity: str, num_start
         "sup",
         slopes=(-0.5,),
         name=f"ball_{quantity}",
-        caption=[ball_words(points, radius, num_starts)],
+        caption=[ball_words(points, radius, num_starts), *missed(points)],
         rows=ball_rows(points),
     )
 

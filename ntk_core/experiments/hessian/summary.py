@@ -17,6 +17,8 @@ def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
     lines = aligned([("network", "width", "‖H‖ (mean ± s.e.)", "K(x, x)", "ΔK", "seeds", ""), *rows])
     if any(not run.converged for point in points for run in point.runs):
         lines += ["", "! unconverged: the residual stayed above its tolerance, the norm may be larger; not in the mean"]
+    missed = [network.almost_everywhere for network in spec.lines().values() if network.almost_everywhere]
+    lines += ["", *dict.fromkeys(missed)] if missed else []
     found = [line for line in known if any(point.line == line for point in points)]
     return "\n".join([*lines, "", *(_exponent(line, known[line], points) for line in found)])
 
