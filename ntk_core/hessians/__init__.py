@@ -13,3 +13,4 @@ from ntk_core.hessians._closed_forms import (
 from ntk_core.hessians._density import SpectralDensity, hessian_density
 from ntk_core.hessians._norm import LeadingEigenpairs, SpectralEstimate, hessian_eigenpairs, hessian_norm, hessian_norms
 from ntk_core.hessians._quantities import LayerQuantities, layer_quantities
+from ntk_core.hessians._vector_output import VectorHessianNorm, vector_hessian_norm

@@ -54,6 +54,14 @@ BOUNDS = {
         lambda _, run: run.parts.linear_part if run.parts else math.nan,
         Style(GREEN, "dot", "diamond", "|φ'| ‖H‖"),
     ),
+    "vector": Part(
+        lambda _, run: run.vector.norm if run.vector else math.nan,
+        Style(GREEN, "solid", "diamond", "all outputs together, at least"),
+    ),
+    "vector_upper": Part(
+        lambda _, run: run.vector.upper if run.vector else math.nan,
+        Style(PURPLE, "dash", "triangle-down", "all outputs together, at most"),
+    ),
 }
 QUANTITIES = {
     "b_max": Part(
@@ -122,6 +130,12 @@ def bound_words(points: Sequence[HessianPoint], line: str) -> str:
     own = of_line(points, line)
     runs = [run for point in own for run in point.runs]
     title = titles(networks_of(points))[line]
+    together = [run.vector.norm / run.norm for run in runs if run.vector and run.norm > 0]
+    if together:
+        law = law_of(own, BOUNDS["vector"].of)
+        trend = "" if law is None else f" It falls with exponent {signed(law.exponent)}."
+        least, most = number(min(together), 3), number(max(together), 3)
+        return f"{title}: the norm of all outputs together is {least} to {most} times that of one.{trend}"
     if any(run.bound for run in runs):
         ratios = [run.bound.bound / run.norm for run in runs if run.bound and run.norm > 0]
         if not ratios:

@@ -50,6 +50,12 @@ class HessianSpec(SweepSpec):
         description="Layer quantities of Theorem 3.1 and bounds of all blocks (fully connected, linear output); the "
         "lower bound with a nonlinear output.",
     )
+    vector: bool = Field(
+        False,
+        title="All outputs together",
+        description="The norm of the Hessian of all outputs at once, a tensor, beside that of output a "
+        "(Zhu, Liu & Belkin 2022, App. C).",
+    )
     blocks: bool = Field(True, title="Blocks")
     """Norms of the layer × layer blocks of the Hessian of the first seed."""
     radii: tuple[Radius, ...] = Field((), max_length=12, title="Radii R")
