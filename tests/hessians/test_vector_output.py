@@ -5,11 +5,11 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_norm, vector_hessian_norm
-from ntk_core.networks.architectures import ConvNet, DenseNet, FullyConnected
-from tests.hessians.dense_oracle import full_hessian
+from ntk_core.networks.architectures import ConvNet, DenseNet, FullyConnected, merge
 
 NET = FullyConnected(width=7, depth=2, num_outputs=3, activation="tanh", use_bias=True)
 
@@ -25,7 +25,10 @@ def drawn(net, shape=(4,)):
 
 def dense_norm(net, params, x, num_draws=100):
     """max_u ‖Σ u_c H_c‖ over many unit vectors u, then over ever smaller steps around the best one."""
-    matrices = np.stack([full_hessian(net, params, x, index)[0] for index in range(net.num_outputs)])
+    trained, fixed = net.partition(params)
+    flat, unravel = ravel_pytree(trained)
+    tensor = jax.jit(jax.hessian(lambda flat: net.apply(merge(unravel(flat), fixed), x[None])[0]))
+    matrices = np.asarray(tensor(flat))
     random, best, at = np.random.default_rng(0), 0.0, np.zeros(net.num_outputs)
     for spread in (np.inf, *0.5 ** np.arange(1, 13)):
         for _ in range(num_draws if spread == np.inf else 30):
