@@ -62,8 +62,10 @@ def vector_hessian_norm(
         raise InvalidInput("net", type(net).__name__, "a network of this package")
     relative, key = checked_request(net, params, x, 0, tolerance, max_matvecs, key)
     num_outputs = net.num_outputs
-    kept = {"tolerance": tolerance, "max_matvecs": max_matvecs, "key": key}
-    alone = [hessian_norm(net, params, x, index, **kept) for index in range(num_outputs)]
+    alone = [
+        hessian_norm(net, params, x, index, tolerance=tolerance, max_matvecs=max_matvecs, key=key)
+        for index in range(num_outputs)
+    ]
     converged = all(found.converged for found in alone)
     best, weights = 0.0, np.eye(num_outputs)[0]
     random = np.asarray(jax.random.normal(jax.random.fold_in(key, 1), (num_outputs,)))
