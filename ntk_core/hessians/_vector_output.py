@@ -61,7 +61,7 @@ def vector_hessian_norm(
     if not isinstance(net, Network):
         raise InvalidInput("net", type(net).__name__, "a network of this package")
     relative, key = checked_request(net, params, x, 0, tolerance, max_matvecs, key)
-    num_outputs = net.num_outputs
+    num_outputs = jax.eval_shape(net.apply, params, x[None]).shape[-1]
     alone = [
         hessian_norm(net, params, x, index, tolerance=tolerance, max_matvecs=max_matvecs, key=key)
         for index in range(num_outputs)
