@@ -129,6 +129,39 @@ def test_hessian_vanishes_in_the_whole_ball_of_a_linear_output_alone():
         assert all(ball.hessian >= ball.hessian_random for ball in each.balls)
 
 
+def test_the_almost_everywhere_hessian_of_relu_falls_as_that_of_tanh_does_and_is_smaller():
+    points = gallery_result("relu-and-tanh").points
+    norms = {
+        (point.network.activation, point.wide_width): statistics.mean(run.norm for run in point.runs)
+        for point in points
+    }
+    for line in dict.fromkeys(point.line for point in points):
+        assert -0.65 < norm_law(points, line).exponent < -0.3
+    for width in {point.wide_width for point in points}:
+        assert 0.5 < norms["relu", width] / norms["tanh", width] < 0.95
+        moved = {
+            point.network.activation: statistics.mean(run.trained.sup_change for run in point.runs if run.trained)
+            for point in points
+            if point.wide_width == width
+        }
+        assert moved["relu"] > 1.5 * moved["tanh"]  # what the kinks do
+    for blocks in (point.blocks for point in points if point.blocks):
+        within = [blocks.norms[at][at] for at in range(len(blocks.layers))]
+        is_relu = blocks == next(
+            point.blocks for point in points if point.network.activation == "relu" and point.blocks
+        )
+        assert (max(within) == 0) == is_relu
+
+
+def test_the_hessian_of_all_outputs_falls_as_that_of_one_and_lies_between_its_bounds():
+    points = gallery_result("zhu-vector-output").points
+    for line in dict.fromkeys(point.line for point in points):
+        runs = [(point.wide_width, run) for point in points if point.line == line for run in point.runs]
+        together = fit_power_law([width for width, _ in runs], [run.vector.norm for _, run in runs])
+        assert -0.6 < together.exponent < -0.35
+        assert all(run.norm * (1 - 1e-3) <= run.vector.norm <= run.vector.upper * (1 + 1e-3) for _, run in runs)
+
+
 def test_another_parameterization_multiplies_kernel_and_hessian_alike():
     runs = {
         line: [run for _, run in hessian_runs("liu-parameterization", line)] for line in (LINEAR, f"{LINEAR}-lecun")

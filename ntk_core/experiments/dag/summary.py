@@ -18,7 +18,8 @@ def dag_summary(spec: DAGSpec, points: Sequence[DAGPoint]) -> str:
     rows += [_row(point, *each) for point in points for each in series]
     notes = outcome_notes(points, then="; not in the mean")
     laws = [exponent(points, *each) for each in series]
-    return "\n".join([*aligned(rows), "", *notes, *_verdicts(spec), *laws])
+    missed = [spec.almost_everywhere] if spec.almost_everywhere else []
+    return "\n".join([*aligned(rows), "", *missed, *notes, *_verdicts(spec), *laws])
 
 
 def exponent(points: Sequence[DAGPoint], graph: str, output: str) -> str:

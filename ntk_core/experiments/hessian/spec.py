@@ -47,8 +47,14 @@ class HessianSpec(SweepSpec):
     bounds: bool = Field(
         True,
         title="Bounds",
-        description="Layer quantities and the bound of Theorem 3.1 (fully connected, linear output), and the lower "
-        "bound with a nonlinear output.",
+        description="Layer quantities of Theorem 3.1 and bounds of all blocks (fully connected, linear output); the "
+        "lower bound with a nonlinear output.",
+    )
+    vector: bool = Field(
+        False,
+        title="All outputs together",
+        description="The norm of the Hessian of all outputs at once, a tensor, beside that of output a "
+        "(Zhu, Liu & Belkin 2022, App. C).",
     )
     blocks: bool = Field(True, title="Blocks")
     """Norms of the layer × layer blocks of the Hessian of the first seed."""

@@ -19,6 +19,8 @@ def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
         lines += ["", "! unconverged: the residual stayed above its tolerance, the norm may be larger; not in the mean"]
     ends = {run.trained.outcome for point in points for run in point.runs if run.trained is not None} - {"converged"}
     lines += [f"! {outcome}: {OUTCOME_WORDS[outcome]}; not in the mean of ΔK" for outcome in sorted(ends)]
+    missed = [network.almost_everywhere for network in spec.lines().values() if network.almost_everywhere]
+    lines += ["", *dict.fromkeys(missed)] if missed else []
     found = [line for line in known if any(point.line == line for point in points)]
     return "\n".join([*lines, "", *(_exponent(line, known[line], points) for line in found)])
 
