@@ -13,7 +13,7 @@ from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import beginning, exponent_words, number, plain_symbols, signed, width_label
 from dashboard.charts.style import FIGURE_HEIGHT, SEED_OPACITY, Style
 from dashboard.charts.vector import Stroke, thumbnail
-from ntk_core.fits import PowerLaw, fit_power_law
+from ntk_core.fits import PowerLaw, condition, fit_power_law, remarks
 from ntk_core.runs import OUTCOME_WORDS, Mean, mean
 
 FRACTIONS = {-0.5: "−1/2", -1.0: "−1"}
@@ -32,6 +32,7 @@ class Dot:
         why: why the run is in no mean and no exponent (its marker is open); empty where it counts.
         note: what its hover says below the number; the reason where it is empty.
         x: where it is drawn, if not at ``at``.
+        diverged: whether its value belongs in no exponent, not even in that with the runs left out.
     """
 
     at: float
@@ -40,6 +41,7 @@ class Dot:
     why: str = ""
     note: str = ""
     x: float | None = None
+    diverged: bool = False
 
     @property
     def place(self) -> float:
@@ -54,7 +56,14 @@ class Dot:
 
 def fitted(dots: Sequence[Dot]) -> PowerLaw | None:
     """The power law through every run that counts."""
-    return fit_power_law([dot.place for dot in dots], [dot.value for dot in dots], usable=[dot.counts for dot in dots])
+    return fit_power_law(
+        [dot.place for dot in dots],
+        [dot.value for dot in dots],
+        seeds=[dot.seed for dot in dots],
+        usable=[dot.counts for dot in dots],
+        diverged=[dot.diverged for dot in dots],
+        swept=[dot.at for dot in dots],
+    )
 
 
 @dataclass(frozen=True)
@@ -94,6 +103,10 @@ class Line:
         return [
             (mean([dot.place for dot in dots]).value, mean([dot.value for dot in dots])) for dots in counted if dots
         ]
+
+    def remarks(self, axis: "Axis") -> list[str]:
+        """What is said beside its exponent."""
+        return remarks(self.law, "widths" if "width" in axis.title else "values") if self.fit and self.law else []
 
     @functools.cached_property
     def law(self) -> PowerLaw | None:
@@ -190,6 +203,7 @@ def takeaway(lines: Sequence[Line], axis: Axis, title: str) -> str:
             said = f"{number(start.value)} at {axis.word} = {_value(first)}"
             if last > first:
                 law = f", fitted exponent {exponent_words(line.law)}" if line.fit and line.law else ""
+                law += "".join(f"; {each}" for each in line.remarks(axis))
                 said = f"from {said} to {number(end.value)} at {_value(last)}{law}"
         sentences.append(f"{plain_symbols(line.style.title)}: {said}.")
     return f"{what}. " + " ".join(sentences)
@@ -204,6 +218,9 @@ def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:
             listed = [f"{_value(at)} (seed {', '.join(found)})" for at, found in seeds.items() if found]
             where = f"{axis.letter} = {', '.join(listed)}"
             sentences.append(f"Open markers, in no mean: {plain_symbols(line.style.title)} {why} at {where}.")
+        if line.fit and line.law and (given := condition(line.law)):
+            exponent = f"exponent {exponent_words(line.law)} {given}"
+            sentences.append(f"{beginning(plain_symbols(line.style.title))}: {exponent}.")
     return sentences
 
 
@@ -264,7 +281,12 @@ def add_line(figure: go.Figure, line: Line, axis: Axis, symbol: str, *, is_log: 
             ],
             hovertemplate=f"{style.title}<br>{axis.word} = %{{customdata[0]}}<br>{symbol} = %{{y:.3g}}"
             "%{customdata[1]}<br>mean of %{customdata[2]}<extra></extra>",
-            name=style.title + (f" ∝ {axis.letter}<sup>{exponent_words(law)}</sup>" if law else ""),
+            name="; ".join(
+                [
+                    style.title + (f" ∝ {axis.letter}<sup>{exponent_words(law)}</sup>" if law else ""),
+                    *line.remarks(axis),
+                ]
+            ),
             **group,
         )
 
@@ -300,7 +322,9 @@ def _finish(figure: go.Figure, shown: Sequence[float], axis: Axis, title: str, *
 def mean_rows(lines: Sequence[Line], axis: Axis, symbol: str, of: str) -> list[dict[str, object]]:
     """One row per value and line: what the mean lines show."""
     found: list[tuple[float, dict[str, object]]] = []
+    has_slopes = any(line.fit and line.law for line in lines)
     for line in lines:
+        slopes = {each.high: each.slope for each in line.law.local} if line.fit and line.law else {}
         for at, dots in line.by_value.items():
             average = mean([dot.value for dot in dots if dot.counts])
             found.append(
@@ -313,6 +337,7 @@ def mean_rows(lines: Sequence[Line], axis: Axis, symbol: str, of: str) -> list[d
                         "standard error": average.standard_error,
                         "runs in the mean": average.count,
                         "all runs": len(dots),
+                        **({"slope from the value before": slopes.get(at, math.nan)} if has_slopes else {}),
                         **line.more.get(at, {}),
                     },
                 )
@@ -348,7 +373,8 @@ def trained_dot(at: float, value: float, run: Any, note: str = "", *, converged_
     """The number of a run with an outcome, which counts if it converged, or if training is no part of it."""
     words = OUTCOME_WORDS[run.outcome]
     why = words if converged_only and run.outcome != "converged" else ""
-    return Dot(at, value, run.seed, why, f"{note}<br>{words}" if note else words)
+    said = f"{note}<br>{words}" if note else words
+    return Dot(at, value, run.seed, why, said, diverged=run.outcome == "diverged")
 
 
 def sketch(lines: Iterable[Line]) -> str:

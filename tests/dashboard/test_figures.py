@@ -75,11 +75,37 @@ def test_a_single_seed_has_no_band():
 
 
 def test_legend_tells_the_fitted_exponent_with_its_interval():
-    points = make_points(spread=0.0)
+    points = make_points((30, 100, 300, 1000), spread=0.0)
     assert mean_line(against_width(points), "linear")["name"] == "linear output ∝ m<sup>−1.00 ± 0.00</sup>"
     law = figures.change_lines(points)["softmax"].law
     assert law is not None
     assert abs(law.exponent) < 1e-12
+
+
+def test_legend_and_takeaway_say_why_there_is_no_interval_and_where_the_slope_goes_on():
+    few = figures.change_against_width(make_points((30, 100, 1000), seeds=2))
+    said = "; no interval (needs 3 seeds and 4 widths)"
+    assert mean_line(few.figure, "linear")["name"] == f"linear output ∝ m<sup>−1.00</sup>{said}"
+    assert f"fitted exponent −1.00{said}." in few.takeaway
+    widths = (30, 100, 300, 1000, 3000)
+    bent = [
+        point.model_copy(
+            update={
+                "runs": tuple(
+                    make_run("linear", seed, width**-0.5 / (1 + width / 300) * (1 + 0.02 * seed * (-1) ** index))
+                    for seed in range(3)
+                )
+            }
+        )
+        for index, (width, point) in enumerate(zip(widths, make_points(widths), strict=True))
+    ]
+    drawn = figures.change_against_width(bent)
+    found = [(point.width, run.sup_change) for point in bent[2:] for run in point.of("linear")]
+    slope = np.polyfit(*np.log(found).T, 1)[0]
+    assert mean_line(drawn.figure, "linear")["name"].endswith(f"last decade −{-slope:.2f}; still bending")
+    slopes = [row["slope from the value before"] for row in drawn.rows]
+    assert np.isnan(slopes[0])
+    assert slopes[1:] == sorted(slopes[1:], reverse=True)
 
 
 def test_guides_are_dashed_lines_of_slope_one_half_and_one_from_the_first_mean():
@@ -108,11 +134,15 @@ def test_runs_that_did_not_converge_are_open_markers_named_in_the_caption_and_in
     figure = against_width(points)
     assert seeds(figure, "linear")["marker"]["symbol"][-3:] == ["circle", "circle-open", "circle-open"]
     assert numbers(mean_line(figure, "linear")["y"])[-1] == 0.5
-    _, over_budget, diverged = figures.change_against_width(points).caption
+    _, over_budget, diverged, exponent = figures.change_against_width(points).caption
     assert over_budget.startswith("Open markers, in no mean: linear output did not reach the loss threshold")
     assert over_budget.endswith("at m = 1,000 (seed 1).")
     assert "diverged" in diverged
     assert "seed 2" in diverged
+    # The run over its budget counts in the second exponent, the diverged one in none.
+    found = [(point.width, run.sup_change) for point in points for run in point.of("linear") if run is not bad[2]]
+    slope = np.polyfit(*np.log(found).T, 1)[0]
+    assert exponent == f"Linear output: exponent 0.65 given the 7 runs that count, {slope:.2f} with those left out."
 
 
 def test_width_without_a_converged_run_has_seeds_and_no_mean():
@@ -195,7 +225,7 @@ def test_the_outputs_of_the_paper_stand_out_in_both_themes(output, background):
 
 
 def test_takeaway_tells_the_trend_of_each_output_in_words():
-    words = figures.change_against_width(make_points(spread=0.0)).takeaway
+    words = figures.change_against_width(make_points((30, 100, 300, 1000), spread=0.0)).takeaway
     assert "linear output: from 0.033 at m = 30 to 0.001 at 1,000, fitted exponent −1.00 ± 0.00." in words
 
 
