@@ -139,16 +139,16 @@ def fit_runs(
     )
 
 
-def remarks(law: PowerLaw, swept: str = "widths") -> list[str]:
+def remarks(law: PowerLaw, swept: str = "widths", *, brief: bool = False) -> list[str]:
     """What is to be said beside an exponent: why it has no interval, its slope at the end, and whether it bends.
 
-    ``swept`` names the values that are swept.
+    ``swept`` names the values that are swept; ``brief`` leaves out what an interval needs.
     """
     said = []
     if not math.isfinite(law.interval):
         few = [f"{LEAST_SEEDS} seeds"] if law.num_seeds < LEAST_SEEDS else []
         few += [f"{LEAST_WIDTHS} {swept}"] if law.num_widths < LEAST_WIDTHS else []
-        said.append(f"no interval (needs {' and '.join(few) or 'more runs'})")
+        said.append("no interval" if brief else f"no interval (needs {' and '.join(few) or 'more runs'})")
     if law.last is not None and _signed(law.last.slope) != _signed(law.exponent):
         where = "last decade" if law.last.high >= 5 * law.last.low else f"last two {swept}"
         said.append(f"{where} {_signed(law.last.slope)}")

@@ -13,7 +13,7 @@ from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import beginning, exponent_words, number, plain_symbols, signed, width_label
 from dashboard.charts.style import FIGURE_HEIGHT, SEED_OPACITY, Style
 from dashboard.charts.vector import Stroke, thumbnail
-from ntk_core.fits import PowerLaw, condition, fit_power_law, remarks
+from ntk_core.fits import LEAST_SEEDS, LEAST_WIDTHS, PowerLaw, condition, fit_power_law, remarks
 from ntk_core.runs import OUTCOME_WORDS, Mean, mean
 
 FRACTIONS = {-0.5: "−1/2", -1.0: "−1"}
@@ -104,9 +104,9 @@ class Line:
             (mean([dot.place for dot in dots]).value, mean([dot.value for dot in dots])) for dots in counted if dots
         ]
 
-    def remarks(self, axis: "Axis") -> list[str]:
+    def remarks(self, axis: "Axis", *, brief: bool = False) -> list[str]:
         """What is said beside its exponent."""
-        return remarks(self.law, "widths" if "width" in axis.title else "values") if self.fit and self.law else []
+        return remarks(self.law, axis.values_name, brief=brief) if self.fit and self.law else []
 
     @functools.cached_property
     def law(self) -> PowerLaw | None:
@@ -130,6 +130,11 @@ class Axis:
     values: Sequence[float] = ()
     symbol: str = ""
     column: str = ""
+
+    @property
+    def values_name(self) -> str:
+        """What its values are, in a sentence."""
+        return "widths" if "width" in self.title else "values"
 
     @property
     def word(self) -> str:
@@ -210,7 +215,7 @@ def takeaway(lines: Sequence[Line], axis: Axis, title: str) -> str:
 
 
 def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:
-    """One sentence per line and reason: which runs are in no mean and no exponent."""
+    """One sentence per line and reason: which runs are in no mean and no exponent, and what exponents lack."""
     sentences = []
     for line in lines:
         for why in dict.fromkeys(dot.why for dot in line.dots if dot.why):
@@ -221,6 +226,8 @@ def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:
         if line.fit and line.law and (given := condition(line.law)):
             exponent = f"exponent {exponent_words(line.law)} {given}"
             sentences.append(f"{beginning(plain_symbols(line.style.title))}: {exponent}.")
+    if any(line.fit and line.law and not math.isfinite(line.law.interval) for line in lines):
+        sentences.append(f"An interval needs {LEAST_SEEDS} seeds and {LEAST_WIDTHS} {axis.values_name}.")
     return sentences
 
 
@@ -284,7 +291,7 @@ def add_line(figure: go.Figure, line: Line, axis: Axis, symbol: str, *, is_log: 
             name="; ".join(
                 [
                     style.title + (f" ∝ {axis.letter}<sup>{exponent_words(law)}</sup>" if law else ""),
-                    *line.remarks(axis),
+                    *line.remarks(axis, brief=True),
                 ]
             ),
             **group,

@@ -80,8 +80,8 @@ def test_a_figure_has_seeds_and_a_mean_for_each_start_with_the_exponent_in_the_l
     drawn = figures.against(made_points(), "scale", "linear", figures.KAPPA).figure
     lines = [trace for trace in drawn.data if trace.mode == "lines+markers"]
     assert [line.name for line in lines] == [
-        "random f(w₀) ∝ α<sup>0.00</sup>; no interval (needs 3 seeds and 4 values)",
-        "f(w₀) = 0 ∝ α<sup>−1.00</sup>; no interval (needs 3 seeds and 4 values)",
+        "random f(w₀) ∝ α<sup>0.00</sup>; no interval",
+        "f(w₀) = 0 ∝ α<sup>−1.00</sup>; no interval",
     ]
     assert list(lines[1].y) == pytest.approx([0.1, 0.01, 0.001])
     assert [len(trace.x) for trace in drawn.data if trace.mode == "markers"] == [6, 6]
@@ -95,7 +95,7 @@ def test_runs_that_did_not_converge_are_open_and_in_no_mean_of_what_training_did
     drawn = figures.against(points, "width", "linear", figures.CHANGE)
     seeds = next(trace for trace in drawn.figure.data if trace.mode == "markers")
     assert [symbol for symbol in seeds.marker.symbol if symbol.endswith("-open")] == ["circle-open"]
-    place, sentence, exponent = drawn.caption
+    place, sentence, exponent, _ = drawn.caption
     assert "given the 6 runs that count" in exponent
     assert place == "Linear output, at scale α = 1."
     assert sentence.startswith("Open markers, in no mean: random f(w₀) did not reach")
