@@ -22,7 +22,7 @@ def coverage(data: Data) -> str:
     return "\n\n".join(
         [
             "## Intervals that hold",
-            f"How many of {data['trials']:,} simulated 95 % intervals hold the true exponent {EXPONENT:g}, the "
+            f"How many of {data['trials']:,} simulated 95 % intervals hold the true exponent −{-EXPONENT:g}, the "
             f"least and the most over {seeds} seeds and {sizes} widths of two decades "
             f"(`benchmarks/coverage.py`; a share has a standard error of {(0.05 * 0.95 / data['trials']) ** 0.5:.1%}). "
             "In bold what every exponent of the lab has. Last, the mean width of the intervals on independent runs "

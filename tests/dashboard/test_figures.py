@@ -230,9 +230,10 @@ def test_takeaway_tells_the_trend_of_each_output_in_words():
 
 
 def test_learning_rates_used_are_told_once_for_outputs_that_share_them():
-    caption = figures.change_against_width(make_points()).caption
+    points = make_points((30, 100, 300, 1000))
+    caption = figures.change_against_width(points).caption
     assert caption == ["Learning rate η used: linear output and softmax output 0.5."]
-    assert figures.change_against_width(make_points(), with_rates=False).caption == []
+    assert figures.change_against_width(points, with_rates=False).caption == []
 
 
 def test_tables_hold_what_the_figures_show():

@@ -100,7 +100,7 @@ def test_runs_that_did_not_converge_are_open_and_in_no_mean_of_what_training_did
     assert place == "Linear output, at scale α = 1."
     assert sentence.startswith("Open markers, in no mean: random f(w₀) did not reach")
     assert "seed 7" in sentence
-    assert figures.against(points, "width", "linear", figures.KAPPA).caption == [place]
+    assert figures.against(points, "width", "linear", figures.KAPPA).caption[:-1] == [place]
 
 
 def test_same_weights_show_the_kernels_of_f_and_of_its_output():
