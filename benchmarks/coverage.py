@@ -66,7 +66,7 @@ def hc3(sample: Sample) -> Interval:
     inverse = np.linalg.inv(sample.design.T @ sample.design)
     leverage = np.einsum("ij,jk,ik->i", sample.design, inverse, sample.design)
     error = np.linalg.norm((sample.design @ inverse[1]) * e / (1 - leverage))
-    return _around(beta[1], error, e.size - 2)
+    return _around(beta[1], float(error), e.size - 2)
 
 
 def cr2(sample: Sample) -> Interval:
