@@ -41,12 +41,14 @@ class SpecPart(BaseModel):
     """A frozen group of settings, each described by the words below it; unknown settings are refused.
 
     ``relevant`` names, for a setting that only some kinds use, those kinds; elsewhere the setting is refused when given
-    and left out of the JSON, so that equal work has equal digests.
+    and left out of the JSON, so that equal work has equal digests. So is, at its default, what ``unsaid`` names:
+    settings that came after results had been stored.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
     selector: ClassVar[str] = ""
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {}
+    unsaid: ClassVar[tuple[str, ...]] = ()
 
     @model_validator(mode="after")
     def _only_relevant(self) -> Self:
@@ -59,7 +61,8 @@ class SpecPart(BaseModel):
 
     @model_serializer(mode="wrap")
     def _serialize(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: value for name, value in handler(self).items() if self.uses(name)}
+        silent = {name for name in self.unsaid if getattr(self, name) == type(self).model_fields[name].default}
+        return {name: value for name, value in handler(self).items() if self.uses(name) and name not in silent}
 
     @classmethod
     def field(cls, name: str, default: Any, description: str = "") -> Any:

@@ -18,7 +18,7 @@ PAGE = "dag"
 TITLE = "Does this graph become linear?"
 GROUPS = (
     Group("Network", ("activation", "outputs", "use_bias", "compared")),
-    Group("Widths and seeds", ("widths", "num_seeds", "seed")),
+    Group("Widths and seeds", ("widths", "num_seeds", "seed", "draws")),
     Group("Measured", ("num_hessians", "pre_activations", "ball_radius"), expanded=False),
     Group("Training", ("training.",), expanded=False),
     Group("Data", ("dataset.",), expanded=False),

@@ -10,7 +10,7 @@ from dashboard.charts.style import Style, network_style
 from dashboard.charts.sweep import Axis, Dot, Line, fitted, sweep
 from ntk_core.experiments.hessian.network import ComparedNetwork, titles
 from ntk_core.experiments.hessian.result import HessianPoint, HessianRun
-from ntk_core.fits import PowerLaw, becomes_linear
+from ntk_core.fits import PowerLaw, becomes_linear, remarks
 from ntk_core.networks.choices import PARAMETERIZATIONS
 from ntk_core.networks.spec import COMPOSED
 from ntk_core.runs import OUTCOME_WORDS, Mean, finite_or_none, mean
@@ -196,7 +196,7 @@ def _stated(network: ComparedNetwork) -> tuple[str, str]:
 
 
 def _power(law: PowerLaw | None) -> str:
-    return "–" if law is None else f"m^{{{exponent_words(law)}}}"
+    return "–" if law is None else "; ".join([f"m^{{{exponent_words(law)}}}", *remarks(law)])
 
 
 def amount(average: Mean) -> str:

@@ -18,7 +18,7 @@ TITLE = "When does the tangent kernel stop moving?"
 PRESETS = ("liu-fig1-left", "liu-fig1-right", "liu-fig2", "liu-resnet", "liu-cnn", "liu-mixed")
 GROUPS = (
     Group("Network", ("architecture.", "outputs")),
-    Group("Widths and seeds", ("swept", "hidden_width", "widths", "num_seeds", "seed")),
+    Group("Widths and seeds", ("swept", "hidden_width", "widths", "num_seeds", "seed", "draws")),
     Group("Training", ("training.",), expanded=False),
     Group("Data", ("dataset.",), expanded=False),
 )

@@ -15,7 +15,7 @@ from dashboard.views.lazy import figures
 PAGE = "lazy"
 TITLE = "Lazy by scale or linear by width?"
 GROUPS = (
-    Group("Scale vs. width", ("scales", "widths", "num_seeds", "seed")),
+    Group("Scale vs. width", ("scales", "widths", "num_seeds", "seed", "draws")),
     Group("Network", ("outputs", "starts", "architecture.")),
     Group("Training", ("training.",), expanded=False),
     Group("Data", ("dataset.",), expanded=False),

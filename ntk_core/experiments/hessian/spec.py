@@ -94,6 +94,10 @@ class HessianSpec(SweepSpec):
             raise InvalidInput("num_inputs", self.num_inputs, f"1 to {shapes.num_samples}, the training points")
         return self
 
+    def _of_seed(self, index: int) -> Self:
+        left = {name: max(0, min(1, getattr(self, name) - index)) for name in ("num_trained", "num_ball_seeds")}
+        return super()._of_seed(index).model_copy(update={**left, "blocks": self.blocks and not index})
+
     def lines(self) -> dict[str, ComparedNetwork]:
         """Every line of the figures by its name, which is that of its network."""
         return named(self.networks)

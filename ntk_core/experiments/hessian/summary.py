@@ -7,7 +7,7 @@ from ntk_core.experiments.hessian.network import titles
 from ntk_core.experiments.hessian.result import HessianPoint
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.fits import PowerLaw, becomes_linear, fit_runs
-from ntk_core.runs import OUTCOME_WORDS, Mean, aligned, counted_marks, mean
+from ntk_core.runs import OUTCOME_WORDS, Mean, aligned, counted_marks, law_words, mean
 
 
 def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
@@ -59,9 +59,5 @@ def _exponent(line: str, title: str, points: Sequence[HessianPoint]) -> str:
     law = norm_law(points, line)
     if law is None:
         return f"{title}: no exponent fitted (three converged seeds at two widths are needed)"
-    interval = f" ± {law.interval:.3f}" if math.isfinite(law.interval) else ""
     verdict = becomes_linear(norm_law(points, line, relative=True))
-    return (
-        f"{title}: ‖H‖ ∝ m^({law.exponent:.3f}{interval}), {law.confidence:.0%} interval, {law.num_values} values, "
-        f"{law.num_excluded} excluded; becomes linear: {verdict}"
-    )
+    return f"{title}: ‖H‖ ∝ {law_words(law, 'm')}; becomes linear: {verdict}"
