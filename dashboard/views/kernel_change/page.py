@@ -18,8 +18,8 @@ from dashboard.views.kernel_change import figures
 PAGE = "kernel_change"
 TITLE = "When does the tangent kernel stop moving?"
 PRESETS = (
-    "liu-fig1-left", "liu-fig1-right", "liu-fig2", "liu-resnet", "liu-cnn", "liu-mixed", "kernel-velocity",
-    "why-one-over-m",
+    "liu-fig1-left", "liu-fig1-wide", "liu-fig1-right", "liu-fig2", "liu-resnet", "liu-cnn", "liu-mixed",
+    "kernel-velocity", "why-one-over-m",
 )  # fmt: skip
 GROUPS = (
     Group("Network", ("architecture.", "outputs")),
