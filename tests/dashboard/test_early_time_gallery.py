@@ -77,6 +77,25 @@ def test_on_clothing_the_network_becomes_better_than_its_linear_model():
         assert each.departure is not None
 
 
+def test_convolutions_learn_digits_more_slowly_than_the_linear_model():
+    """Not the agreement that the paper shows: patches of digits have unequal norms."""
+    for _, each in runs_of("hu-fig4-cnn"):
+        assert 0.1 < gap_at_first(each) < 0.5
+        assert each.network.test_loss[-1] > each.linear.test_loss[-1]
+        assert each.network.test_loss[-1] < 0.6 * each.network.test_loss[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "activation"), [("hu-theorem32", "erf"), ("hu-theorem35", "erf"), ("hu-theorem35", "softplus")]
+)
+def test_each_layer_alone_follows_its_linear_model_the_closer_the_higher_the_dimension(name, activation):
+    """Theorems 3.2 and 3.5: the whole linear phase, on test inputs."""
+    points = gallery_result(name).points
+    law = fit_discrepancy(activation, points)
+    assert law.exponent + law.interval < -0.3
+    assert all(each.discrepancy < 0.05 for point in points for each in point.of(activation))
+
+
 def test_at_full_size_the_network_fits_few_images_sooner_than_its_linear_model():
     """Past the linear model's best test loss: the network's training loss is lower, its test loss is not."""
     for _, each in runs_of("hu-fig4-cifar"):

@@ -13,7 +13,7 @@ from ntk_core.dynamics import Loss
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import generic_ntk, kernel_derivative
 from ntk_core.networks.architectures import FullyConnected, merge
-from tests.cases import FAST_COMPILE, SETTINGS_MET, Case, inputs, random_params
+from tests.cases import ARCHITECTURES, FAST_COMPILE, SETTINGS_MET, Case, inputs, random_params
 
 STEP = 1e-4  # of central differences: their error is of order 1e-8, that of rounding 1e-16 / 1e-4
 
@@ -22,7 +22,12 @@ def targets(case: Case, n: int):
     return jnp.eye(case.net.num_outputs)[jnp.arange(n) % case.net.num_outputs]
 
 
-@pytest.mark.parametrize("case", SETTINGS_MET, ids=lambda case: case.name)
+# Each architecture under two of the settings: the second ones are slow tests.
+EACH_ONCE = len(ARCHITECTURES)
+CASES = [*SETTINGS_MET[:EACH_ONCE], *(pytest.param(case, marks=pytest.mark.slow) for case in SETTINGS_MET[EACH_ONCE:])]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_velocity_is_the_central_difference_of_the_dense_kernel_along_descent(case, x64):
     """Every architecture, output, parameterization and trained subset."""
     net, params, x = case.net, random_params(case), inputs(case, 3)
