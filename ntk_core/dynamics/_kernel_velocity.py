@@ -50,6 +50,8 @@ def kernel_velocity(
     """
     inputs, targets = jnp.asarray(x), jnp.asarray(y)
     mean_loss = loss or Loss(net.output if isinstance(net, Network) else "linear")
+    moving: Any
+    outputs: Apply
     restore: Callable[[Any], Any]
     if isinstance(net, Network):
         moving, fixed = net.partition(params)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -46,6 +47,9 @@ def kernel_derivative(
     if memory_limit is not None and not memory_limit > 0:
         raise InvalidInput("memory_limit", memory_limit, "a number of bytes above 0, or None")
     rows = jnp.asarray(x)
+    moves: Any
+    view: Callable[[Array], Moving]
+    contract: Callable[[Moving, Moving | None], Moving]
     if isinstance(net, Network):
         rows = rows.astype(jnp.result_type(rows, float))
         (trained, fixed), moves = net.partition(params), net.partition(direction)[0]

@@ -121,8 +121,10 @@ def _at_start(
             if spec.ball_radius:
                 yield 0.0, f"{words}, seed {seed}, ball of radius {spec.ball_radius:g}"
                 one = jax.tree.map(lambda leaf, index=index: leaf[index], params)
-                x, searched = jnp.asarray(data.x), {"num_starts": BALL_STARTS, "num_steps": BALL_STEPS}
-                largest = ball_sup(model, one, x, spec.ball_radius, "kernel", **searched).value
+                largest = ball_sup(
+                    model, one, jnp.asarray(data.x), spec.ball_radius, "kernel",
+                    num_starts=BALL_STARTS, num_steps=BALL_STEPS,
+                ).value  # fmt: skip
             found.append(KernelAtStart(output=output, seed=seed, velocity=velocities[index], ball_change=largest))
     return found
 
