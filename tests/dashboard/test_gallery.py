@@ -43,7 +43,8 @@ def test_one_point_of_the_gallery_is_found_again(name):
         first = [each for each in kept.at_start if each.seed == spec.seed]
         for again, before in zip(point.at_start, first, strict=True):
             assert again.velocity == pytest.approx(before.velocity, rel=1e-3)
-            assert again.ball_change == pytest.approx(before.ball_change, rel=0.05)
+            if shown.spec.ball_radius:
+                assert again.ball_change == pytest.approx(before.ball_change, rel=0.05)
     for output in spec.outputs if shown.points[0].runs else ():
         for point, kept in zip(ended.result.points, shown.points, strict=False):
             (again,), before = point.of(output), kept.of(output)[0]
