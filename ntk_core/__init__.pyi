@@ -15,6 +15,7 @@ from .data.spec import DatasetSpec as DatasetSpec
 from .dynamics import ClosedForm as ClosedForm
 from .dynamics import Loss as Loss
 from .dynamics import Optimizer as Optimizer
+from .dynamics import kernel_velocity as kernel_velocity
 from .dynamics import linearize as linearize
 from .dynamics import train as train
 from .dynamics.spec import TrainingSpec as TrainingSpec

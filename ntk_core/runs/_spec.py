@@ -51,7 +51,7 @@ class SweepSpec(ExperimentSpec):
     """
 
     takes_curves: ClassVar[bool] = False
-    unsaid: ClassVar[tuple[str, ...]] = ("draws",)
+    later: ClassVar[tuple[str, ...]] = ("draws",)
 
     dataset: DatasetSpec = DatasetSpec()
     widths: tuple[Width, ...] = Field((30, 100, 300, 1000, 3000, 10_000), min_length=1, max_length=24, title="Widths m")

@@ -13,7 +13,7 @@ import pytest
 from dashboard.charts.numbers import width_label
 from dashboard.charts.style import network_style
 from dashboard.views.kernel_change import figures as figures
-from ntk_core.experiments.kernel_change.result import KernelChangePoint
+from ntk_core.experiments.kernel_change.result import KernelAtStart, KernelChangePoint
 from ntk_core.networks.choices import OUTPUTS
 from tests.dashboard.contrast import contrast
 from tests.dashboard.made_results import make_points, make_run
@@ -263,3 +263,50 @@ def test_tables_hold_what_the_figures_show():
 )
 def test_widths_are_written_as_people_write_them(width, label):
     assert width_label(width) == label
+
+
+def with_starts(points, output="linear", ball=None) -> list[KernelChangePoint]:
+    """The same with a velocity of 1/m and, where asked for, a change of ``ball`` · m^(-1/2) in a ball; three seeds."""
+    return [
+        point.model_copy(
+            update={
+                "at_start": tuple(
+                    KernelAtStart(
+                        output=output,
+                        seed=seed,
+                        velocity=(1 + 0.1 * seed) / point.width,
+                        ball_change=None if ball is None else ball * (1 + 0.1 * seed) / point.width**0.5,
+                    )
+                    for seed in range(3)
+                )
+            }
+        )
+        for point in points
+    ]
+
+
+def test_velocity_ball_and_training_stand_on_one_figure_with_their_exponents():
+    points = with_starts(make_points(exponents={"linear": -1.0}), ball=2.0)
+    chart = figures.start_against_width(points, radius=1.0)
+    said = {row["measured"] for row in chart.rows}
+    assert said == {"largest ΔK for R = 1", "velocity at w₀", "ΔK in training"}
+    names = " ".join(str(trace.get("name")) for trace in traces(chart.figure))
+    assert names.count("m<sup>−1.00") == 2
+    assert names.count("m<sup>−0.50") == 1
+    assert (
+        len(
+            {
+                (t["line"]["dash"], t["marker"]["symbol"])
+                for t in traces(chart.figure)
+                if t.get("mode") == "lines+markers"
+            }
+        )
+        == 3
+    )
+
+
+def test_velocities_without_training_have_one_line_an_output():
+    bare = [point.model_copy(update={"runs": ()}) for point in make_points()]
+    chart = figures.start_against_width(with_starts(bare))
+    assert {row["measured"] for row in chart.rows} == {"velocity at w₀"}
+    assert "from 0.037 at m = 30" in chart.takeaway

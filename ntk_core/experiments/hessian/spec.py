@@ -21,6 +21,7 @@ class HessianSpec(SweepSpec):
     """
 
     point_words: ClassVar[tuple[str, str]] = ("point", "points")
+    later: ClassVar[tuple[str, ...]] = (*SweepSpec.later, "vector")
 
     experiment: Literal["hessian"] = "hessian"
     dataset: DatasetSpec = DatasetSpec(name="digits", num_samples=20, classes=(0, 1, 2), standardize="standard")
