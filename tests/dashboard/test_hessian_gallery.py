@@ -129,7 +129,7 @@ def test_hessian_vanishes_in_the_whole_ball_of_a_linear_output_alone():
         assert all(ball.hessian >= ball.hessian_random for ball in each.balls)
 
 
-def test_another_parameterization_multiplies_kernel_and_hessian_alike():
+def test_only_uniform_rescaling_multiplies_kernel_and_hessian_alike():
     runs = {
         line: [run for _, run in hessian_runs("liu-parameterization", line)] for line in (LINEAR, f"{LINEAR}-lecun")
     }
@@ -137,6 +137,11 @@ def test_another_parameterization_multiplies_kernel_and_hessian_alike():
     for width, plain, scaled in zip(widths, *runs.values(), strict=True):
         assert scaled.norm == pytest.approx(width * plain.norm, rel=1e-3)
         assert scaled.relative_norm == pytest.approx(plain.relative_norm, rel=1e-3)
-    for line in (LINEAR, f"{LINEAR}-standard", f"{LINEAR}-lecun"):
-        law = norm_law(gallery_result("liu-parameterization").points, line, relative=True)
-        assert becomes_linear(law) == "yes"
+    laws = {
+        line: norm_law(gallery_result("liu-parameterization").points, line, relative=True)
+        for line in (LINEAR, f"{LINEAR}-standard", f"{LINEAR}-lecun")
+    }
+    assert {becomes_linear(law) for law in laws.values()} == {"yes"}
+    # Layers that are scaled unequally: another exponent, beyond both intervals.
+    plain, standard = laws[LINEAR], laws[f"{LINEAR}-standard"]
+    assert standard.exponent + standard.interval < plain.exponent - plain.interval
