@@ -191,6 +191,12 @@ class Descent:
             together=self._together, **self._order,
         )  # fmt: skip
 
+    @property
+    def crossing(self) -> int | None:
+        """Index of the first look at which the loss was at the threshold, of the only seed; None without one."""
+        at = -math.inf if self.threshold is None else self.threshold
+        return next((index for index, losses in enumerate(self._losses) if losses[0] <= at), None)
+
     def outcomes(self) -> list[Outcome]:
         """How it ended for each seed, by the losses when first and last looked."""
         return [_outcome(*ends, self.threshold) for ends in zip(self._losses[0], self._losses[-1], strict=True)]
@@ -204,31 +210,33 @@ def _outcome(first: float, last: float, threshold: float | None) -> Outcome:
     return "finished" if threshold is None else "over-budget"
 
 
-def stretches(
-    descents: Sequence[Descent], record: Callable[[int], None], records: Sequence[int], *, to_threshold: bool = False
-) -> Iterator[int]:
+def stretches(descents: Sequence[Descent], record: Callable[[int], None], records: Sequence[int]) -> Iterator[int]:
     """Trains all side by side, and yields the step reached, several times a second; stop by leaving the loop.
 
     ``record`` looks at the models and notes their losses: before this is begun, and here at every step of ``records``
-    until all are done. With ``to_threshold`` models stop at the step whose loss has crossed their threshold, and are
-    looked at there; where it rises again with the next step, they go on to the next of ``records``.
+    and at the crossing, until all are done. The crossing is the step at which the loss of the first model has come down
+    to its threshold: the others take the same steps, and all are looked at there. Seeds together stop each at its own.
+    Where the loss rises again with the next step, the first model goes on to the next of ``records``.
     """
     step, pace = 0, 1
+    first, *others = descents
     for until in records:
         if all(each.is_done.all() for each in descents):
             return
-        stops = to_threshold
+        stops = not first.is_done.all()
         while step < until:
             began, goal = time.monotonic(), min(until, step + pace)
-            for each in descents:
-                each.advance(goal, to_threshold=stops)
+            first.advance(goal, to_threshold=stops)
+            reached = int(first.steps.max()) if stops else goal
+            for each in others:
+                each.advance(reached, to_threshold=False)
             reached = max(int(each.steps.max()) for each in descents)  # waits for the device
             spent = max(time.monotonic() - began, 1e-4)
             # The first stretch compiles: it says nothing about the pace.
             pace = min(2 * pace, 1 + int((goal - step) * LONGEST_STRETCH_S / spent)) if step else 8
             step = goal if reached == goal else until
             if step == until:
-                record(step)
+                record(reached)
                 behind = [each.steps[~each.is_done & (each.steps < until)] for each in descents]
                 if stops and (left := np.concatenate(behind)).size:
                     step, stops = int(left.min()), False

@@ -25,6 +25,7 @@ class Path:
         outcome: converged when the training loss came down to the threshold, over-budget when it did not, finished
             where there was none; diverged when it was not finite or ended above its initial value.
         last_finite_step: the last step whose loss was finite.
+        crossing_step: the first recorded step whose training loss is at the threshold; None without one.
     """
 
     outputs: FloatArray
@@ -38,6 +39,7 @@ class Path:
     gradient_norm: FloatArray
     outcome: Outcome
     last_finite_step: int
+    crossing_step: int | None = None
 
     @property
     def pl_ratio(self) -> FloatArray:

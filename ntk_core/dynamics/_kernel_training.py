@@ -79,7 +79,7 @@ class KernelTraining:
 
     def stretches(self) -> Iterator[int]:
         """Train until every seed is done; yields the step reached, several times a second."""
-        return stretches([self._descent], lambda step: self._record(), self._records, to_threshold=True)
+        return stretches([self._descent], lambda step: self._record(), self._records)
 
     def recorded(self, seed: int, output: str) -> dict[str, Any]:
         """What was recorded of one seed (its place in the batch) through one of the observed outputs.

@@ -52,7 +52,8 @@ class Training:
             output by more than 0.05; 1 for a transformation, which has a rate of its own.
         rate_factor: multiplies the learning rate, given or automatic.
         max_steps, num_records: records are taken at w₀ and on a logarithmic grid of steps.
-        loss_threshold: training ends at the record where every model has come down to it, or diverged.
+        loss_threshold: a record is taken at the step where the network has come down to it; training ends at the
+            record where every model has, or has diverged.
         x_test, y_test: test points, of any number.
         followed, followed_test: indices of points whose outputs are kept; all where left out.
         key: of the batches.
@@ -136,7 +137,7 @@ class Training:
 
     def history(self) -> TrainingHistory:
         """What was recorded so far."""
-        paths = {name: run.path(self.steps[-1]) for name, run in self.runs.items()}
+        paths = {name: run.path(self.steps) for name, run in self.runs.items()}
         differences = {
             name: Difference(*np.asarray(rows, np.float64).T) if rows else None
             for name, rows in self._differences.items()

@@ -16,6 +16,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.hessians import hessian_norms
 from ntk_core.kernels import empirical_ntk, kernel_change, split_inexact
+from ntk_core.networks.initial import initial_key
 from ntk_core.own_models._contract import Apply, OwnModel, checked_model
 
 LossKind = Literal["square", "cross-entropy"]
@@ -132,7 +133,7 @@ def sweep_widths(
     for width in chosen:
         program: _Program | None = None
         for number in range(seed, seed + num_seeds):
-            apply, params = checked_model(model, width, jax.random.key(number), inputs, targets.shape[1])
+            apply, params = checked_model(model, width, initial_key(number, width), inputs, targets.shape[1])
             if program is None or not program.serves(apply, params, inputs):
                 program = _Program(apply, params, chosen_loss, inputs, targets)
             norm = _hessian_norm(program.apply, params, inputs[:num_inputs], output_index)
@@ -179,7 +180,7 @@ class _Program:
             descent.note(loss if math.isfinite(rate) else jnp.full_like(loss, jnp.nan))
 
         record(0)
-        for _ in stretches([descent], record, records, to_threshold=True):
+        for _ in stretches([descent], record, records):
             pass
         found = dict(zip(("steps", "change", "loss"), zip(*history, strict=True), strict=True))
         num_params = sum(leaf.size for leaf in descent.state.trained)

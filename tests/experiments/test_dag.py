@@ -3,7 +3,6 @@
 import json
 import math
 
-import jax
 import jax.numpy as jnp
 import pytest
 
@@ -27,6 +26,7 @@ from ntk_core.networks.graphs import (
     fully_connected_graph,
     shared_graph,
 )
+from ntk_core.networks.initial import initial_key
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import PRESETS, Result, canonical_json, digest, estimate, parse_spec, run, summary
 from ntk_core.runs.events import Ended
@@ -57,7 +57,7 @@ def drawn(spec, width):
     net = DAGNetwork(
         width=width, groups=spec.graph.groups, edges=spec.graph.edges, num_outputs=2, activation=spec.activation
     )
-    return net, net.init(jax.random.key(spec.seed), data.input_shape), jnp.asarray(data.x)
+    return net, net.init(initial_key(spec.seed, width), data.input_shape), jnp.asarray(data.x)
 
 
 def test_a_run_measures_kernel_hessian_and_in_degrees_of_the_network_it_names(measured):

@@ -17,6 +17,7 @@ from ntk_core.experiments.hessian.result import HessianResult
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.hessians import hessian_norms
+from ntk_core.networks.initial import initial_key
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import check_size, estimate, run, summary
 from ntk_core.runs.events import Ended, PointProgress
@@ -65,7 +66,7 @@ def test_norm_and_kernel_are_those_of_the_network_drawn_with_the_seed(linear):
     net, x, output_index = _network(spec, data, 8, point.network)
     assert x.shape == data.x.shape
     for found in point.runs:
-        params = net.init(jax.random.key(found.seed), data.input_shape)
+        params = net.init(initial_key(found.seed, 8), data.input_shape)
         norms = hessian_norms(net, params, x[:2], output_index, tolerance=1e-3)
         assert found.norm == pytest.approx(float(norms.value.mean()), rel=1e-4)
         jacobian = jax.jacobian(lambda params, net=net: net.apply(params, x))(params)
@@ -109,7 +110,7 @@ def test_bounds_hold_on_both_sides(linear):
 def test_blocks_are_those_of_the_first_seed_and_input_and_lie_around_its_norm(linear):
     data = load_dataset(linear.spec.dataset.name, **linear.spec.dataset.options())
     net, x, output_index = _network(linear.spec, data, 8, linear.points[0].network)
-    params = net.init(jax.random.key(0), data.input_shape)
+    params = net.init(initial_key(0, 8), data.input_shape)
     first, _ = hessian_norms(net, params, x[:2], output_index, tolerance=1e-3).value
     blocks = linear.points[0].blocks
     norms = np.asarray(blocks.norms)

@@ -18,6 +18,7 @@ from ntk_core.networks import kinds
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.networks.build import build_network
 from ntk_core.networks.compositions import composition_examples
+from ntk_core.networks.initial import initial_key
 from ntk_core.networks.sizes import layer_sizes
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import estimate, load_data, run
@@ -175,7 +176,7 @@ def test_auto_rate_is_a_quarter_of_the_stability_limit():
     spec = with_settings(SMALL, {"widths": [20]})
     data = load_data(spec)
     net = build_network(spec.architecture, 20, data.num_outputs, "linear")
-    params = net.init(jax.random.key(0), data.input_shape)
+    params = net.init(initial_key(0, 20), data.input_shape)
     from ntk_core.kernels import generic_ntk
 
     kernel = np.asarray(generic_ntk(net.apply, params, data.x)).transpose(0, 2, 1, 3)

@@ -73,7 +73,7 @@ def keep_upload(cleaned: Cleaned, *, max_kept_bytes: int = MAX_KEPT_BYTES) -> st
         try:
             with os.fdopen(handle, "wb") as stream:
                 arrays = {name: np.asarray(getattr(cleaned, name), dtype) for name, dtype in _ARRAYS.items()}
-                np.savez(stream, allow_pickle=False, header=np.frombuffer(_header(cleaned), np.uint8), **arrays)
+                np.savez(stream, header=np.frombuffer(_header(cleaned), np.uint8), **arrays)
                 stream.flush()
                 os.fsync(stream.fileno())
             if os.path.getsize(temporary) > max_kept_bytes:

@@ -18,6 +18,7 @@ from ntk_core.hessians import hessian_norm, hessian_norms, smallest_eigenvalue_i
 from ntk_core.kernels import empirical_ntk, gradient_norm_bound, kernel_change
 from ntk_core.networks.architectures import DAGNetwork, NetworkParams, PreActivations
 from ntk_core.networks.graphs import OUTPUT, Graph
+from ntk_core.networks.initial import initial_key
 from ntk_core.runs import Progress, by_steps, in_turn
 
 TOLERANCE = 0.02  # of ‖H‖: far below its spread over inputs and seeds
@@ -75,7 +76,7 @@ class _Run:
         what = self.output if self.name == "drawn" else f"{self.name}, {self.output}"
         what = f"width {self.width:,}: {what} output"
         yield 0.0, f"{what}, first kernel"
-        self.params = self.net.init(jax.random.key(self.seed), self.input_shape)
+        self.params = self.net.init(initial_key(self.seed, self.width), self.input_shape)
         together = jax.tree.map(lambda leaf: leaf[None], self.params)
         settings = self.spec.training.model_dump()
         training = KernelTraining(

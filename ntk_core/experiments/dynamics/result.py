@@ -17,6 +17,7 @@ class ModelPath(Value):
     Attributes:
         outcome: whether the loss threshold was reached.
         last_finite_step: the last step whose loss was finite.
+        crossing_step: the first recorded step whose loss is at the threshold; None without one.
         loss, test_loss: mean losses.
         accuracy, test_accuracy: shares of points of the right class; empty for data without classes.
         distance: ‖w_t − w₀‖₂.
@@ -25,6 +26,7 @@ class ModelPath(Value):
 
     outcome: Outcome
     last_finite_step: int
+    crossing_step: int | None = None
     loss: tuple[float, ...]
     test_loss: tuple[float, ...]
     accuracy: tuple[float, ...] = ()
@@ -74,14 +76,25 @@ class DynamicsRun(RecordedTraining):
         return self.network.outcome
 
     @property
+    def sup_change(self) -> float:
+        """sup of ΔK(t) over the recorded times until the network reaches the threshold, as in every experiment."""
+        return finite_sup(self.change[: self._num_until_crossing])
+
+    @property
     def sup_difference(self) -> float:
         """sup over the recorded times of the relative mean-squared difference on the training points."""
         return finite_sup(self.difference)
 
     @property
     def sup_distance(self) -> float:
-        """sup over the recorded times of ‖w_t − w₀‖₂: the radius of the smallest ball that training stays in."""
-        return finite_sup(self.network.distance)
+        """sup of ‖w_t − w₀‖₂ until the network reaches the threshold: the radius of the smallest ball it stays in."""
+        return finite_sup(self.network.distance[: self._num_until_crossing])
+
+    @property
+    def _num_until_crossing(self) -> int:
+        """Records until the network reaches the threshold; the linear model may take longer."""
+        crossed = self.network.crossing_step
+        return len(self.steps) if crossed is None else self.steps.index(crossed) + 1
 
     @property
     def departure_step(self) -> int | None:

@@ -35,6 +35,7 @@ from ntk_core.hessians import (
 from ntk_core.kernels import pre_output_ntk, through_output
 from ntk_core.networks.architectures import Bottleneck, FullyConnected, Network, NetworkParams
 from ntk_core.networks.build import build_network
+from ntk_core.networks.initial import initial_key
 from ntk_core.networks.sizes import min_width
 from ntk_core.runs import Progress, finite_sup
 
@@ -54,7 +55,7 @@ def compute(spec: HessianSpec, data: Dataset, key: str) -> Generator[Progress, N
     blocks: HessianBlocks | None = None
     for index, seed in enumerate(spec.seeds):
         yield index / spec.num_seeds, f"{title}, seed {seed}"
-        params = draw(jax.random.key(seed), x.shape[1:])
+        params = draw(initial_key(seed, width), x.shape[1:])
         measured = _measured(spec, network, net, params, seen, output_index, seed)
         if index == 0 and spec.blocks and width == spec.widths[-1]:
             yield index / spec.num_seeds, f"{title}, blocks"

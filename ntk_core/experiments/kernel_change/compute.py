@@ -16,6 +16,7 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, TrainingGr
 from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import NetworkParams, num_parts
 from ntk_core.networks.build import build_network
+from ntk_core.networks.initial import initial_key
 from ntk_core.runs import Progress, accelerator_bytes, by_steps, in_turn, memory_limit
 
 
@@ -57,7 +58,8 @@ def _trained(
     yield 0.0, f"{words}, first kernel"
     architecture, hidden_width = spec.network_at(spec.value_of(key))
     net = build_network(architecture, hidden_width, data.num_outputs, group.trained_output)
-    params = jax.vmap(lambda key: net.init(key, data.input_shape))(jax.vmap(jax.random.key)(jnp.asarray(seeds)))
+    width = spec.value_of(key)
+    params = jax.vmap(lambda seed: net.init(initial_key(seed, width), data.input_shape))(jnp.asarray(seeds))
     infinite = None
     if spec.infinite_width and group.trained_output == "linear":
         infinite = np.asarray(infinite_width_ntk(net, data.x))
