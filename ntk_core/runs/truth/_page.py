@@ -19,16 +19,10 @@ Written by `python -m ntk_core truth` from `gallery/` and the tables `ntk_core/e
 it. {counts}
 
 A claim **holds** where the whole measured interval lies in what it says. It **holds with a correction** where the
-interval lies elsewhere, in what the correction says. Else it is **not seen here**: it is false,
-or the runs are too few to tell. A 95% interval is about other draws of the weights, for one draw of
-the data; a range is about the runs that were made, and about no others. “About” an exponent allows 0.1 on either side,
-unless the expectation says otherwise. Presets run as `python -m ntk_core run PRESET`.
+interval lies elsewhere, in what the correction says. Else it is **not seen here**: it is false, or the runs are too few
+to tell. A 95% interval is about other draws of the weights, for one draw of the data; a range is about the runs that
+were made, and about no others. Presets run as `python -m ntk_core run PRESET`.
 """
-_COUNTED = {
-    "holds": "hold",
-    "holds with a correction": "hold with a correction",
-    "not seen here": "are not seen here",
-}
 _COLUMNS = ("Claim", "Place", "Measured", "Expected", "Found", "Verdict")
 
 
@@ -37,7 +31,8 @@ def rendered() -> str:
     found = [judged(claim) for claim in claims()]
     counts: Counter[str] = Counter(each.verdict for each in found)
     told = (
-        f"{len(found)} claims: " + ", ".join(f"{counts[verdict]} {words}" for verdict, words in _COUNTED.items()) + "."
+        f"Of {len(found)} claims {counts['holds']} hold, {counts['holds with a correction']} hold with a correction, "
+        f"and {counts['not seen here'] or 'none'} {'is' if counts['not seen here'] < 2 else 'are'} not seen here."
     )
     lines = [_HEAD.format(counts=told)]
     for paper in (*_PAPERS, _OTHERS):
@@ -61,7 +56,7 @@ def _row(each: Judged, paper: str) -> tuple[str, ...]:
     said = f"[{_title(claim.said)}](../{claim.said})" if claim.said else "preset"
     verdict = f"**{each.verdict}**" + (f": {claim.correction}" if each.verdict == "holds with a correction" else "")
     return (
-        f"{' '.join(claim.sentence.split())} ({said})",
+        f"“{' '.join(claim.sentence.split())}” ({said})",
         claim.source.removeprefix("after ").removeprefix(paper).lstrip(", ") or "–",
         f"{claim.what}, `{claim.preset}`",
         _bounds(*claim.expected),
