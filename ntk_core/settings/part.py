@@ -1,5 +1,6 @@
 """What every group of settings has in common: frozen, and nothing that is unknown or that its kind does not use."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
@@ -71,6 +72,22 @@ class SpecPart(BaseModel):
     def uses(self, name: str) -> bool:
         """Whether this kind, or one of the kinds where several are chosen, uses the setting of that name."""
         return name not in self.relevant or chosen_among(getattr(self, self.selector), self.relevant[name])
+
+    def widest_layers(self, width: int) -> dict[str, int]:
+        """Name of each setting that makes layers out of the swept ``width`` → the most neurons of one of them."""
+        return {
+            f"{name}.{inner}": neurons
+            for name, part in self._parts()
+            for inner, neurons in part.widest_layers(width).items()
+        }
+
+    def _parts(self) -> Iterator[tuple[str, "SpecPart"]]:
+        for name in filter(self.uses, type(self).model_fields):
+            value = getattr(self, name)
+            if isinstance(value, SpecPart):
+                yield name, value
+            elif isinstance(value, tuple):
+                yield from ((f"{name}.{i}", each) for i, each in enumerate(value) if isinstance(each, SpecPart))
 
 
 def chosen_among(chosen: Any, kinds: tuple[str, ...]) -> bool:

@@ -85,6 +85,10 @@ class DAGSpec(SweepSpec):
                 allowed = "a smooth function, or no Hessian norms (num_hessians 0, pre_activations off)"
                 raise InvalidInput(field, name, allowed)
 
+    def widest_layers(self, width: int) -> dict[str, int]:
+        """The largest group of neurons of all graphs."""
+        return {"graph": max(size for graph in self.graphs().values() for size in graph.sizes(width).values())}
+
     def graphs(self) -> dict[str, Graph]:
         """The drawn graph and those that it is compared with, by name."""
         return {DRAWN: self.graph, **{name: example_graphs()[name] for name in self.compared}}

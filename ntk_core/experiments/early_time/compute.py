@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections.abc import Generator, Iterator
 from dataclasses import asdict, replace
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -35,6 +35,7 @@ from ntk_core.experiments.early_time.result import Constants, EarlyPoint, EarlyR
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import ConvNet, FullyConnected, Mirrored, Network, merge
+from ntk_core.networks.build import build_network
 from ntk_core.networks.initial import initial_key
 from ntk_core.runs import Growth, Progress
 
@@ -304,20 +305,11 @@ def _constants(activation: str, ratio: float, features: LinearFeatures) -> Const
 
 
 def _network(spec: EarlyTimeSpec, activation: str, width: int, d: int) -> Network:
-    rates, network = spec.training, spec.network
-    trained = "hidden" if rates.rate_output == 0 else "last" if rates.rate_hidden == 0 else "all"
-    net: FullyConnected | ConvNet
-    if network.kind == "fully-connected":
-        shallow = network.depth == 1  # v = ±1 with two layers (Eq. 3), N(0, 1) with more
-        symmetric = shallow and network.start == "symmetric"
-        net = FullyConnected(
-            width, network.depth, 1, activation, trained=trained, output_signs=shallow, symmetric=symmetric
-        )
-    elif network.kind == "convnet":
-        net = ConvNet(width, network.depth, 1, activation, trained=trained, kernel_size=network.kernel_size)
-    else:
-        net = ConvNet(width, 1, 1, activation, trained=trained, dimensions=1, kernel_size=network.filter_length(d))
-    return Mirrored(net) if network.is_doubled else net
+    network = spec.network
+    trained: Any = "hidden" if spec.training.rate_output == 0 else "last" if spec.training.rate_hidden == 0 else "all"
+    halves = network.start == "symmetric" and not network.is_doubled
+    architecture = network.architecture(activation, d, trained)
+    return build_network(architecture, width, 1, "linear", symmetric=halves, dimensions=network.dimensions)
 
 
 def _compare(
