@@ -99,9 +99,9 @@ class EarlyRun(Value):
         return math.nan if self.departure is None else self.share_at(self.departure)
 
     @property
-    def share_at_end(self) -> float:
-        """The share of its way that the linear model has made at the last record."""
-        return self.share_at(-1)
+    def share_followed(self) -> float:
+        """The share of its way that the linear model has made when the network departs, or else at the end."""
+        return self.share_at(-1 if self.departure is None else self.departure)
 
     @property
     def departure(self) -> int | None:

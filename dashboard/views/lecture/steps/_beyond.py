@@ -80,8 +80,8 @@ def _why_early(results: Results) -> dict[str, str]:
 
 
 def _leaves(run: EarlyRun) -> str:
-    share = run.share_at(-1 if run.departure is None else run.departure)
-    return f"it {'stays until' if run.departure is None else 'departs at'} {share:.0%} of the linear model's way"
+    leaves = "stays until" if run.departure is None else "departs at"
+    return f"it {leaves} {run.share_followed:.0%} of the linear model's way"
 
 
 def gap_before(run: EarlyRun) -> float:
