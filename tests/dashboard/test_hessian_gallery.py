@@ -10,6 +10,7 @@ from ntk_core import runs as experiments
 from ntk_core.experiments.hessian.summary import norm_law
 from ntk_core.fits import LINEARITY_LIMIT, becomes_linear, fit_power_law
 from ntk_core.runs import PRESETS
+from ntk_core.runs.truth import claims, judged
 from ntk_core.settings.grammar import with_settings
 
 HESSIANS = [name for name, preset in PRESETS.items() if preset.spec.experiment == "hessian"]
@@ -165,7 +166,7 @@ def test_the_hessian_of_all_outputs_falls_as_that_of_one_and_lies_between_its_bo
         assert all(run.norm * (1 - 1e-3) <= run.vector.norm <= run.vector.upper * (1 + 1e-3) for _, run in runs)
 
 
-def test_another_parameterization_multiplies_kernel_and_hessian_alike():
+def test_only_uniform_rescaling_multiplies_kernel_and_hessian_alike():
     runs = {
         line: [run for _, run in hessian_runs("liu-parameterization", line)] for line in (LINEAR, f"{LINEAR}-lecun")
     }
@@ -176,3 +177,6 @@ def test_another_parameterization_multiplies_kernel_and_hessian_alike():
     for line in (LINEAR, f"{LINEAR}-standard", f"{LINEAR}-lecun"):
         law = norm_law(gallery_result("liu-parameterization").points, line, relative=True)
         assert all(each.slope < LINEARITY_LIMIT for each in law.local)
+    # Layers that are scaled unequally: another exponent, by the ratio of both on the same seeds.
+    (unequal,) = (claim for claim in claims() if claim.name == "unequal-rescaling")
+    assert judged(unequal).verdict == "holds"
