@@ -2,11 +2,11 @@
 
 from ntk_core.runs._costs import (
     BYTES,
-    COMPILE_SECONDS,
-    FLOPS_PER_SECOND,
-    STEP_OVERHEAD_SECONDS,
+    SHIPPED,
     TYPICAL_STEPS,
     Counted,
+    Machine,
+    Work,
 )
 from ntk_core.runs._devices import accelerator_bytes
 from ntk_core.runs._estimate import (
@@ -18,7 +18,9 @@ from ntk_core.runs._estimate import (
     largest_fitting,
     memory_limit,
     setting_of,
+    work_of_points,
 )
+from ntk_core.runs._machine import learn, machine
 from ntk_core.runs._parse import MAX_JSON_BYTES, canonical_json, digest, parse_spec
 from ntk_core.runs._preset import Preset, presets_beside
 from ntk_core.runs._progress import by_steps, in_turn
@@ -44,6 +46,7 @@ from ntk_core.runs._table import (
 from ntk_core.runs._text_tables import aligned, between, law_words, marks, num_runs, outcome_notes, with_error
 from ntk_core.runs._values import (
     OUTCOME_WORDS,
+    EndStatus,
     Mean,
     Outcome,
     PointValue,

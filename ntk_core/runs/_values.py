@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict
 
 from ntk_core.runs._spec import Spec
 
+# How a run came to its end: a person cancelled it, or the server or its operator stopped it.
+EndStatus = Literal["completed", "cancelled", "stopped", "failed"]
 Outcome = Literal["converged", "over-budget", "diverged"]
 OUTCOME_WORDS: dict[str, str] = {
     "converged": "reached the loss threshold",
@@ -154,7 +156,7 @@ class ResultValue(Value):
     spec: Spec
     points: tuple[PointValue, ...]
     provenance: Provenance
-    status: Literal["completed", "cancelled", "failed"]
+    status: EndStatus
     runtime_s: float
 
     def rows(self) -> list[dict[str, object]]:

@@ -2,15 +2,15 @@
 
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, training_groups
 from ntk_core.networks.sizes import num_copies
-from ntk_core.runs import BYTES, COMPILE_SECONDS, TYPICAL_STEPS, Counted
+from ntk_core.runs import BYTES, TYPICAL_STEPS, Counted, Work
 
 
-def seconds(spec: KernelChangeSpec, key: str) -> float:
-    """Expected seconds for one width, all seeds and outputs, on two cores."""
+def work(spec: KernelChangeSpec, key: str, most: bool = False) -> Work:
+    """One width, all seeds and outputs; ``most`` counts all steps that are allowed."""
     counted = _counted(spec, key)
-    steps = min(spec.training.max_steps, TYPICAL_STEPS)
-    each = steps * counted.step_seconds + spec.training.num_records * counted.kernel_seconds
-    return len(training_groups(spec.outputs)) * (COMPILE_SECONDS + spec.num_seeds * each)
+    steps = spec.training.max_steps if most else min(spec.training.max_steps, TYPICAL_STEPS)
+    each = steps * counted.step + spec.training.num_records * counted.kernel
+    return len(training_groups(spec.outputs)) * (Work(programs=1) + spec.num_seeds * each)
 
 
 def peak_bytes(spec: KernelChangeSpec, key: str) -> float:

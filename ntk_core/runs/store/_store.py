@@ -17,6 +17,7 @@ from ntk_core.runs._parse import canonical_json, digest
 from ntk_core.runs._spec import SCHEMA_VERSION, Spec
 from ntk_core.runs._table import Point, Result
 from ntk_core.runs._values import PointValue
+from ntk_core.runs.store._clocks import ListedJob, ask_to_end, unfinished_jobs
 from ntk_core.runs.store._database import VARIABLE, Database
 from ntk_core.runs.store._entries import (
     ENDING,
@@ -176,6 +177,22 @@ class Store:
     def ledger(self) -> Ledger:
         """The unfinished jobs of one more server that computes for this store."""
         return Ledger(self._database)
+
+    def unfinished_jobs(self) -> tuple[ListedJob, ...]:
+        """The jobs of all servers of this store that wait or run, the oldest first."""
+        return unfinished_jobs(self._database)
+
+    def end_job(self, run: str) -> None:
+        """Ask the server whose job this digest is to end it; it does so within seconds."""
+        ask_to_end(self._database, run)
+
+    def note_stopped(self, spec: Spec, result: Result | None) -> None:
+        """The server has stopped this run; ``result`` holds its finished points, None where there are none."""
+        if result is not None:
+            self.save_result(result)
+            return
+        change = sa.update(RUNS).where(_of(digest(spec)), RUNS.c.status != "completed")
+        self._database.do(lambda connection: connection.execute(change.values(status="stopped", busy_until=0.0)))
 
     def close(self) -> None:
         """Close the connections; the store opens new ones when it is used again."""
