@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from dashboard.jobs._process import WorkerProcess
 from dashboard.jobs._snapshot import Snapshot, Status
-from ntk_core.runs import EXPERIMENTS, EndStatus, Point, Result, Spec, digest
+from ntk_core.runs import EXPERIMENTS, EndStatus, Point, Result, Spec, digest, learn, work_of_points
 from ntk_core.runs.events import Ended, Estimated, Event, PointFailed, PointFinished, PointProgress, PointStarted
 from ntk_core.runs.store import JobClock, UnfinishedJob
 
@@ -233,6 +233,7 @@ class Job:
                 self._current = ""
                 if not event.resumed:
                     self.num_starts, self.num_servers, self._num_lost = 1, 0, 0
+                    learn([(work_of_points(self.spec)[event.key], event.point.runtime_s)])
             case PointFailed():
                 self._growing.pop(event.key, None)
                 self._current = ""

@@ -71,7 +71,7 @@ class Jobs:
         self._queue = FairQueue(self._presence.is_abandoned)
         self._threads: list[threading.Thread] = []
         self._closing = False
-        self._watch = Watch(self._record, self._active, lambda: self._closing, self._end)
+        self._watch = Watch(self._store, self._record, self._active, lambda: self._closing, self._end)
 
     def submit(self, spec: Spec, viewer: str = "", address: str = "") -> str:
         """Start ``spec`` or attach to the job that computes or has computed it; its job id.

@@ -5,11 +5,13 @@ from collections.abc import Callable, Container
 
 from dashboard.jobs._job import Job
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import Spec, digest, estimate
+from ntk_core.runs import Spec, digest, estimate, learn, work_of_points
 from ntk_core.runs.store import MIN_PREFIX, Store, UnfinishedJob
 
 INTERRUPTED = "stopped before it was finished; run it again to continue from its finished points"
 STOPPED = "stopped by the server; run it again to continue from its finished points"
+# What estimates are learned from: so many runs, none of them larger than this, since all of it is read at the start.
+NUM_LEARNED, MAX_LEARNED_BYTES = 30, 1_000_000
 _LOG = logging.getLogger(__name__)
 
 
@@ -38,6 +40,17 @@ def foreseen_s(store: Store, spec: Spec) -> float:
     listed = store.listed(digest(spec))
     done = store.points_of(digest(spec)) if listed is not None and listed.num_points else ()
     return estimate(spec, done).seconds
+
+
+def learn_from(store: Store) -> None:
+    """Let estimates know how long the runs took that were finished here last."""
+    try:
+        for run in store.runs(status="completed", limit=NUM_LEARNED).runs:
+            if run.spec is not None and not run.imported and run.num_bytes < MAX_LEARNED_BYTES:
+                work = work_of_points(run.spec)
+                learn((work[key], seconds) for key, seconds in store.runtimes(run.digest).items() if key in work)
+    except InvalidInput as error:
+        _LOG.warning("%s", error)
 
 
 def recalled_by_id(store: Store, job_id: str) -> Job | None:

@@ -4,8 +4,10 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from dashboard.jobs._job import Job
+from dashboard.jobs._recall import learn_from
 from dashboard.jobs._record import Record
 from ntk_core.runs import digest
+from ntk_core.runs.store import Store
 
 TICK_S = 1.0
 # How much of a job's time a server that dies may fail to write down.
@@ -18,6 +20,7 @@ class Watch:
     """Looks once a second at the jobs that wait or run; idle while there are none.
 
     Args:
+        store: whose finished runs tell how fast this machine is.
         record: its lock guards the jobs.
         active: the jobs that wait or run.
         is_closing: whether the server closes.
@@ -26,16 +29,18 @@ class Watch:
 
     def __init__(
         self,
+        store: Store,
         record: Record,
         active: Callable[[], Sequence[Job]],
         is_closing: Callable[[], bool],
         end: Callable[[Job, str], None],
     ):
-        self._ledger, self._changed = record.ledger, record.changed
+        self._store, self._ledger, self._changed = store, record.ledger, record.changed
         self._active, self._is_closing, self._end = active, is_closing, end
 
     def serve(self) -> None:
         """The life of its thread."""
+        learn_from(self._store)
         ticks = 0
         known: set[str] = set()
         while True:

@@ -10,6 +10,7 @@ from ntk_core.runs._costs import (
 )
 from ntk_core.runs._devices import accelerator_bytes
 from ntk_core.runs._estimate import (
+    bytes_of_point,
     capped,
     check_data,
     check_size,

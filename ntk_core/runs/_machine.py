@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ntk_core.runs._costs import SHIPPED, Machine, Work
 
 MAX_KEPT = 400  # finished points, those of last
-PRIOR = 4.0  # what is shipped counts for each constant as much as so many points
+PRIOR = 1.0  # what is shipped counts for each constant as much as so many points
 SMALLEST_S = 0.2  # shorter points say more about the clock than about the machine
 _ROUNDS = 12
 _FAR = 0.7  # a point that took twice as long as foreseen, or half as long, weighs less from here on

@@ -11,6 +11,7 @@ from ntk_core.runs import BYTES, Counted, Work
 
 MAX_MATVECS = 40  # a relative residual of 2 % takes 10 to 25 products here
 TYPICAL_STEPS, TYPICAL_MATVECS = 300, 20
+COMPILED = 0.65  # a program of a graph, in those of a chain of as many layers
 BALL_KERNELS = 12  # kernels and their gradients, for λ_min in a ball
 
 
@@ -75,7 +76,7 @@ def _graph_work(spec: DAGSpec, graph: Graph, width: int, most: bool) -> Work:
     ball = 6 * BALL_KERNELS * kernel if spec.ball_radius else Work()
     compilations = 2 + bool(spec.num_hessians) + (2 * len(layers) if spec.pre_activations else 0)
     one = steps * counted.step + records * kernel + hessians + ball
-    return len(spec.outputs) * (Work(programs=compilations) + spec.num_seeds * one)
+    return len(spec.outputs) * (COMPILED * compilations * counted.program + spec.num_seeds * one)
 
 
 def _graph_bytes(spec: DAGSpec, counted: Counted) -> float:

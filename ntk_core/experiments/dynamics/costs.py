@@ -4,7 +4,7 @@ from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.runs import BYTES, Counted, Work
 
-COMPILED_PROGRAMS = 3  # a network's step, its linear model's, and what is recorded of both
+COMPILED_PROGRAMS = 1.2  # a network's step, its linear model's, and what is recorded of both
 
 
 def work(spec: DynamicsSpec, key: str, most: bool = False) -> Work:
@@ -18,7 +18,7 @@ def work(spec: DynamicsSpec, key: str, most: bool = False) -> Work:
         # Adam's linear model is trained in its weights.
         both = step + (1.5 * step if not METHODS[method].is_linear else (1 + spec.infinite_width) * linear_step)
         each = spec.training.max_steps * both + spec.training.num_records * record
-        total += Work(programs=COMPILED_PROGRAMS) + spec.num_seeds * each
+        total += COMPILED_PROGRAMS * counted.program + spec.num_seeds * each
     return len(spec.outputs) * total
 
 

@@ -6,7 +6,7 @@ from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.networks.sizes import LayerSize, num_features
 from ntk_core.runs import BYTES, Work
 
-COMPILED_PROGRAMS = 2
+COMPILED_ONCE, COMPILED_EACH = 1.0, 0.6  # programs, and of each activation
 LOOKED_AT = 5000  # training inputs on which the loss is measured
 # An activation and its derivative take about as long as this many multiplications.
 _ACTIVATION_OPERATIONS = 60
@@ -26,8 +26,10 @@ def work(spec: EarlyTimeSpec, key: str, most: bool = False) -> Work:
     training = 3 * batch * once * steps + (min(n, LOOKED_AT) + n_test) * once * looks
     numbers = 3 * sum(layer.num_params for layer in layers) + 6 * batch * num_features(layers)
     one = Work(training + _kernel_operations(spec, layers), BYTES * numbers * steps)
-    runs = len(spec.network.activations) * spec.num_seeds
-    return runs * (copies * one + Work(calls=steps, programs=COMPILED_PROGRAMS))
+    activations = len(spec.network.activations)
+    runs = activations * spec.num_seeds
+    compiled = COMPILED_ONCE + COMPILED_EACH * activations
+    return runs * (copies * one + Work(calls=steps)) + Work(programs=compiled)
 
 
 def peak_bytes(spec: EarlyTimeSpec, key: str) -> float:

@@ -28,22 +28,22 @@ def work(spec: HessianSpec, key: str, most: bool = False) -> Work:
     # A product reads each weight some four times: tangents forward and backward, of values and of gradients.
     matvecs = MAX_LANCZOS_VECTORS if most else TYPICAL_MATVECS
     norm = num_inputs * matvecs * Work(8 * counted.multiplications, 4 * BYTES * counted.num_weights, 1)
-    compiled, each = 2.0, norm  # programs to compile, in typical ones: drawing, kernel and norm are two
+    compiled, each = 1.5, norm  # programs to compile, in those that go through the whole network
     if spec.bounds and (network.has_bound or network.output != "linear"):
-        compiled, each = compiled + 1, each + norm
+        compiled, each = compiled + 0.5, each + norm
     total = spec.num_seeds * each
     if spec.blocks and width == spec.widths[-1]:
         pairs = math.comb(len(counted.layers) + 1, 2)
-        compiled, total = compiled + 1, total + 2 * pairs / num_inputs * norm
+        compiled, total = compiled + 0.5, total + 2 * pairs / num_inputs * norm
     if network.input == "data" and (trained := min(spec.num_trained, spec.num_seeds)):
         steps = spec.training.max_steps if most else min(TYPICAL_STEPS, spec.training.max_steps)
-        compiled += 2
+        compiled += 1
         total += trained * (steps * counted.step + spec.training.num_records * counted.kernel)
     if spec.radii:
         places = len(spec.radii) * spec.num_starts * (BALL_STEPS + 1)
         searched = min(spec.num_ball_seeds, spec.num_seeds)
-        compiled, total = compiled + 2, total + 2 * searched * places / num_inputs * norm
-    return Work(programs=compiled) + total
+        compiled, total = compiled + 1, total + 2 * searched * places / num_inputs * norm
+    return compiled * counted.program + total
 
 
 def peak_bytes(spec: HessianSpec, key: str) -> float:

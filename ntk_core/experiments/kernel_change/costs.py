@@ -10,7 +10,7 @@ def work(spec: KernelChangeSpec, key: str, most: bool = False) -> Work:
     counted = _counted(spec, key)
     steps = spec.training.max_steps if most else min(spec.training.max_steps, TYPICAL_STEPS)
     each = steps * counted.step + spec.training.num_records * counted.kernel
-    return len(training_groups(spec.outputs)) * (Work(programs=1) + spec.num_seeds * each)
+    return len(training_groups(spec.outputs)) * (counted.program + spec.num_seeds * each)
 
 
 def peak_bytes(spec: KernelChangeSpec, key: str) -> float:

@@ -16,7 +16,7 @@ def work(spec: LazySpec, key: str, most: bool = False) -> Work:
     steps = spec.training.max_steps if most else min(spec.training.max_steps, TYPICAL_STEPS)
     each = steps * counted.step + spec.training.num_records * counted.kernel + hessian
     kinds = len(spec.outputs) * len(spec.starts)
-    return kinds * (Work(programs=COMPILED_PROGRAMS) + spec.num_seeds * _copies(spec) * each)
+    return kinds * (COMPILED_PROGRAMS * counted.program + spec.num_seeds * _copies(spec) * each)
 
 
 def peak_bytes(spec: LazySpec, key: str) -> float:

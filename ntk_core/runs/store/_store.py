@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -38,6 +39,7 @@ from ntk_core.runs.store._tables import POINTS, RUNS, SET_ASIDE, insert_once
 # A run that is looked at again and again is noted as used this often; more would make every look a write.
 TOUCH_S = 60.0
 _LOG = logging.getLogger(__name__)
+_RUNTIME = re.compile(r'"runtime_s": ?(\d+(?:\.\d+)?(?:e-?\d+)?)[,}]')
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -117,6 +119,13 @@ class Store:
     def points_of(self, run: str) -> dict[str, PointValue]:
         """The intact points of the run with this digest by key, to look at; it does not count as being computed."""
         return self._intact_points(run)
+
+    def runtimes(self, run: str) -> dict[str, float]:
+        """Seconds that each point of the run with this digest took, by key; points are not checked for damage."""
+        query = sa.select(POINTS.c.key, POINTS.c.json).where(_of(run, POINTS))
+        rows = self._database.do(lambda connection: connection.execute(query).all())
+        found = {row.key: _RUNTIME.search(row.json) for row in rows}
+        return {key: float(match[1]) for key, match in found.items() if match}
 
     def spec(self, prefix: str) -> Spec | None:
         """The one spec whose digest begins with ``prefix`` (at least 16 hexadecimal digits), else None."""
