@@ -68,7 +68,8 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def random_specs(count: int, seed: int) -> list[Spec]:
     """Presets with a few settings drawn anew, each within the bounds of its field and some way around its value."""
     draw = random.Random(seed)
-    names, found = list(EXPERIMENTS), []
+    names = list(EXPERIMENTS)
+    found: list[Spec] = []
     while len(found) < count:
         base = draw.choice(EXPERIMENTS[names[len(found) % len(names)]].presets).spec
         values = values_of(base)

@@ -98,7 +98,7 @@ def _is_wanted(page: str, form: SpecForm[Any], pressed: bool) -> bool:
     """Whether to run: at once where that is short; otherwise it is asked whether so long a run is meant."""
     asked, spec = f"{page}.asked", form.spec
     if pressed:
-        seconds = _foreseen_s(spec)
+        seconds = foreseen_s(spec)
         if seconds <= ASK_S:
             return True
         st.session_state[asked] = (digest(spec), seconds)
@@ -127,7 +127,7 @@ def _is_wanted(page: str, form: SpecForm[Any], pressed: bool) -> bool:
     return started
 
 
-def _foreseen_s(spec: Spec) -> float:
+def foreseen_s(spec: Spec) -> float:
     """Seconds that are not computed yet, nor shown in the gallery."""
     if gallery_result_of(spec) is not None:
         return 0.0

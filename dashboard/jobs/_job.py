@@ -99,8 +99,13 @@ class Job:
         self.expected_s, self.allowed_s = expected_s, allowed_s
 
     def inherit(self, left: UnfinishedJob) -> None:
-        """An earlier server did not finish it; nobody has asked for it here."""
-        self.num_servers, self._spent_s, self._viewers = left.num_servers, left.spent_s, {}
+        """An earlier server did not finish it."""
+        self.num_servers, self._spent_s = left.num_servers, left.spent_s
+        self.leave_to_itself()
+
+    def leave_to_itself(self) -> None:
+        """Nobody has asked for it here."""
+        self._viewers = {}
 
     def clock(self) -> JobClock:
         allowed = self.allowed_s if math.isfinite(self.allowed_s) else None

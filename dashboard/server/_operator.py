@@ -84,13 +84,14 @@ def refusal(request: Request, failures: Failures) -> Response | None:
 
 async def list_jobs(request: Request) -> Response:
     """The jobs that wait or run, as JSON."""
-    return refusal(request, _FAILURES) or await run_in_threadpool(_answer, _listed)
+    refused = refusal(request, _FAILURES)
+    return await run_in_threadpool(_answer, _listed) if refused is None else refused
 
 
 async def end_job(request: Request) -> Response:
     """Let the job of this digest be ended: 202, and within seconds it is; 404 where there is none."""
-    digest = request.path_params["digest"]
-    return refusal(request, _FAILURES) or await run_in_threadpool(_answer, lambda: _ended(digest))
+    refused, digest = refusal(request, _FAILURES), request.path_params["digest"]
+    return await run_in_threadpool(_answer, lambda: _ended(digest)) if refused is None else refused
 
 
 def _answer(work: Callable[[], tuple[int, Mapping[str, object]]]) -> Response:

@@ -55,7 +55,7 @@ def work_of_points(spec: Spec, most: bool = False) -> Mapping[str, Work]:
 
 @functools.lru_cache(maxsize=512)
 def largest_bytes(spec: Spec) -> float:
-    """Expected peak memory of the largest point above that of a process at rest, in bytes; compiling takes its share."""
+    """Expected peak memory of the largest point above that of a process at rest, in bytes, compiling included."""
     return max(bytes_of_point(spec, key) for key in spec.point_keys())
 
 

@@ -60,7 +60,8 @@ def differences(spec: SpecPart, base: SpecPart) -> dict[str, str]:
 def spec_from_texts(texts: Mapping[str, str], base: Part) -> tuple[Part, tuple[InvalidInput, ...]]:
     """``base`` with the settings of ``texts``; what cannot be used is named, and keeps its value in ``base``.
 
-    Where several choices may be made, or the one that ``base`` makes does not fit what is given, those that fit stay.
+    Of several choices that ``base`` makes and that do not all fit what is given, those that fit stay, or the first that
+    does.
     """
     known = {setting.name: setting for setting in settings(type(base))}
     given = {name: value_of(known[name], text) for name, text in texts.items() if name in known}
@@ -73,7 +74,7 @@ def spec_from_texts(texts: Mapping[str, str], base: Part) -> tuple[Part, tuple[I
         if not problems:
             return with_settings(base, given), tuple(found)
         found += [each for each in problems if str(each) not in map(str, found)]
-        names = {problem.field for problem in problems} & set(known) - chosen
+        names = {problem.field for problem in problems} & set(known) - set(given) - chosen
         if fitting := {name: choice for name in names if (choice := _fitting(base, given, known[name]))}:
             given, chosen = given | fitting, chosen | set(fitting)
             continue

@@ -102,9 +102,10 @@ class Ledger:
 
     def to_end(self) -> frozenset[str]:
         """Digests of the jobs that an operator wants ended."""
+        found: frozenset[str] = frozenset()
         with self._only_logged():
-            return jobs_to_end(self._database)
-        return frozenset()
+            found = jobs_to_end(self._database)
+        return found
 
     def inherit(self) -> tuple[UnfinishedJob, ...]:
         """The unfinished jobs of servers that have ended, oldest first; from now on they are this server's."""
