@@ -90,13 +90,13 @@ def run_bar(page: str, form: SpecForm[Any]) -> None:
         st.caption(_cost_words(form.spec) if form.spec else "", width="content")
     if form.spec is None:
         st.error("Fix these settings to run: " + plain(" ".join(form.sentences.values())))
-    elif _is_wanted(page, form, pressed) and submit(page, form.spec):
+    elif _is_wanted(page, form, form.spec, pressed) and submit(page, form.spec):
         st.rerun()
 
 
-def _is_wanted(page: str, form: SpecForm[Any], pressed: bool) -> bool:
+def _is_wanted(page: str, form: SpecForm[Any], spec: Spec, pressed: bool) -> bool:
     """Whether to run: at once where that is short; otherwise it is asked whether so long a run is meant."""
-    asked, spec = f"{page}.asked", form.spec
+    asked = f"{page}.asked"
     if pressed:
         seconds = foreseen_s(spec)
         if seconds <= ASK_S:

@@ -41,7 +41,8 @@ class Job:
         self.status: Status = "cancelled"
         self.owner = self.address = ""
         self.submitted_s = self.expected_s = 0.0
-        self.allowed_s, self._spent_s, self._since = math.inf, 0.0, None
+        self.allowed_s, self._spent_s = math.inf, 0.0
+        self._since: float | None = None  # it has run since then
         self.verdict = ""
         self.stopping = self.wants_again = False
         self.num_starts = self.num_servers = self._num_lost = 0
