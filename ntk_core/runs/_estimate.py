@@ -22,7 +22,8 @@ from ntk_core.settings.part import SpecPart
 from ntk_core.settings.walk import value_at, with_value
 
 # What shortens a run besides the swept setting, in the order in which it is named to a person.
-_TIME_SETTINGS = ("num_seeds", "training.max_steps", "dataset.num_samples")
+_STEPS = "training.max_steps"
+_TIME_SETTINGS = ("num_seeds", _STEPS, "dataset.num_samples")
 
 
 def estimate(spec: Spec, finished: Container[str] = (), *, most: bool = False) -> Estimated:
@@ -110,8 +111,9 @@ def check_time(spec: Spec, max_seconds: float, *, most: bool = False) -> None:
         most: as for :func:`estimate`: refuse it where it could take longer.
 
     Raises:
-        TooLarge: for the first of the swept setting (larger values taken down to it), the seeds, the steps and the
-            training points that brings it within the limit alone; if none does, with those before it at their lowest.
+        TooLarge: for the first of the swept setting (larger values taken down to it), the seeds, the steps (these first
+            where as many as are typical fit) and the training points that brings it within the limit alone; if none
+            does, with those before it at their lowest.
     """
     required = estimate(spec, most=most).seconds
     if required > max_seconds:
@@ -127,6 +129,8 @@ def _most_in_time(spec: Spec, max_seconds: float, most: bool, _here: Machine) ->
         return estimate(candidate, most=most).seconds <= max_seconds
 
     names = [name for name in (spec.swept_field, *_TIME_SETTINGS) if setting_of(spec, name) is not None]
+    if estimate(spec).seconds <= max_seconds:  # only the steps that are allowed besides are too many
+        names.sort(key=lambda name: name != _STEPS)
     alone = [(name, spec) for name in names]
     together, lowest = [], spec
     for name in names:
