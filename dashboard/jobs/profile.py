@@ -62,7 +62,7 @@ _LIMITS: dict[str, tuple[float, float, float]] = {
     "max_width": (10_000_000, 100_000, 10_000),
     "max_seeds": (500, 300, 100),
     "max_seconds": (math.inf, 1800, 720),
-    "max_memory_bytes": (math.inf, 4 * 2**30, 1 * 2**30),
+    "max_memory_bytes": (math.inf, 4 * 2**30, 1.25 * 2**30),
     "max_upload_bytes": (64 * 2**20, 32 * 2**20, 8 * 2**20),
     "max_waiting": (32, 64, 16),
     "max_per_viewer": (96, 2, 2),

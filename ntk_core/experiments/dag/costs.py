@@ -12,7 +12,9 @@ from ntk_core.runs import BYTES, Counted, Work
 MAX_MATVECS = 40  # a relative residual of 2 % takes 10 to 25 products here
 TYPICAL_STEPS, TYPICAL_MATVECS = 300, 20
 COMPILED = 0.65  # a program of a graph, in those of a chain of as many layers
-BALL_KERNELS = 12  # kernels and their gradients, for λ_min in a ball
+# λ_min in a ball: four descents of 33 kernels, each with its gradient, which costs some three of them, and calls of its
+# own
+BALL_VALUES, BALL_KERNELS, BALL_CALLS = 4 * 33, 4.5, 375
 
 
 def work(spec: DAGSpec, key: str, most: bool = False) -> Work:
@@ -73,8 +75,11 @@ def _graph_work(spec: DAGSpec, graph: Graph, width: int, most: bool) -> Work:
         * matvec
     )
     records = spec.training.num_records * (1 + (0.2 * len(layers) if spec.pre_activations else 0))
-    ball = 6 * BALL_KERNELS * kernel if spec.ball_radius else Work()
-    compilations = 2 + bool(spec.num_hessians) + (2 * len(layers) if spec.pre_activations else 0)
+    values = BALL_KERNELS * kernel + Work(20 * counted.kernel_rows**3, calls=BALL_CALLS)
+    ball = BALL_VALUES * values if spec.ball_radius else Work()
+    compilations = (
+        2 + bool(spec.num_hessians) + 2 * bool(spec.ball_radius) + (2 * len(layers) if spec.pre_activations else 0)
+    )
     one = steps * counted.step + records * kernel + hessians + ball
     return len(spec.outputs) * (COMPILED * compilations * counted.program + spec.num_seeds * one)
 
