@@ -29,7 +29,8 @@ def network_address() -> str:
 
     With a proxy in front it is the browser's only where the server trusts the proxy, see docs/hosting.md.
     """
-    return address_of_line(st.context.ip_address or "")
+    found = st.context.ip_address
+    return address_of_line(found) if isinstance(found, str) else ""
 
 
 def address_of_line(address: str) -> str:

@@ -209,6 +209,12 @@ class Jobs:
             running = sum(job.status == "running" for job in self._jobs.values())
             return Load(len(self.worker_pids()), running, len(self._queue), self._max_waiting)
 
+    def needed_uploads(self) -> frozenset[str]:
+        """Digests of the uploads that waiting and running jobs compute with."""
+        with self._changed:
+            datasets = [getattr(job.spec, "dataset", None) for job in self._jobs.values() if job.active]
+        return frozenset(digest for each in datasets if (digest := getattr(each, "digest", None)))
+
     def num_viewers(self) -> int:
         """How many follow a job that is under way: each of them looks again and again."""
         with self._changed:

@@ -76,6 +76,7 @@ def test_every_experiment_that_offers_your_data_is_tried_here():
         pytest.param(page, kind, marks=[] if kind == "numbers" else pytest.mark.slow)
         for page in PAGES
         for kind in KINDS
+        if kind != "two numbers" or page in ("kernel_change", "dynamics")
     ],
 )
 def test_a_page_runs_and_draws_data_of_ones_own(page, kind, jobs):

@@ -7,7 +7,9 @@ from ntk_core.data.uploads._cleaned import Cleaned
 from ntk_core.data.uploads._image_folders import read_pixels
 from ntk_core.data.uploads._keeping import (
     DIGEST,
+    EXAMPLE,
     HOW_TO_BRING,
+    MAX_KEPT_BYTES,
     MissingUpload,
     UploadShapes,
     forget_upload,
@@ -18,3 +20,4 @@ from ntk_core.data.uploads._keeping import (
 )
 from ntk_core.data.uploads._limits import DEFAULT_LIMITS, Limits
 from ntk_core.data.uploads._parse import parse_upload
+from ntk_core.data.uploads._references import Keeper

@@ -27,7 +27,7 @@ class Archive:
     """
 
     def __init__(self, data: bytes, limits: Limits):
-        self._limits = limits
+        self._data, self._limits = data, limits
         _check_directory(data, limits)
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
@@ -42,6 +42,9 @@ class Archive:
             if count > 1:
                 raise InvalidInput("file", f"{name}, {count} times", "an archive in which every name occurs once")
         self._entries = {entry.filename: entry for entry in entries if not _uninteresting(entry.filename)}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Archive, (self._data, self._limits))
 
     @property
     def names(self) -> tuple[str, ...]:
