@@ -10,7 +10,7 @@ import streamlit as st
 from dashboard.components import session
 from dashboard.jobs import shared_jobs
 from dashboard.jobs.profile import profile
-from dashboard.server import lifespan, middleware, routes
+from dashboard.server import bound_connections, lifespan, middleware, routes
 from dashboard.server.garbage import collect_garbage
 from dashboard.views.navigation import menu
 from dashboard.words.sentences import plain
@@ -35,4 +35,5 @@ if __name__ == "__main__":
     page.run()
     collect_garbage(page.url_path)
 elif __name__ == "app":
+    bound_connections()
     app = st.App(__file__, lifespan=lifespan, routes=routes(), middleware=middleware())
