@@ -1,21 +1,19 @@
 """Reads uploaded files in a process of its own, so that a file that takes long or much memory holds nobody else up.
 
-In and out: a length of eight bytes and a pickle, between two processes of one program and one user. Start it with
-``python -m dashboard.jobs.upload_reader``; it ends when stdin ends.
+In and out: values as ``dashboard.jobs.wire`` writes them. Start it with ``python -m dashboard.jobs.upload_reader``; it
+ends when stdin ends.
 """
 
 import os
-import pickle
 import signal
-import struct
 import sys
 from collections.abc import Callable
-from typing import IO, Any
+from typing import Any
 
+from dashboard.jobs.wire import received, send
 from ntk_core.data.uploads import clean_upload, parse_upload
 from ntk_core.errors import InvalidInput
 
-LENGTH = struct.Struct(">Q")
 MAX_ADDRESS_SPACE = 3 * 2**30  # libraries and the threads' stacks take most of a gibibyte of it
 NICENESS = 10
 _WORK: dict[str, Callable[..., Any]] = {"parse": parse_upload, "clean": clean_upload}
@@ -28,38 +26,13 @@ def main() -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     while (question := received(sys.stdin.buffer)) is not None:
-        what, *arguments = question
+        (what, *arguments), _ = question
         answer: Any
         try:
             answer = _WORK[what](*arguments)
         except (InvalidInput, MemoryError) as error:
             answer = error
         send(answers, answer)
-
-
-def send(pipe: IO[bytes], value: object) -> int:
-    """Write one value; its bytes."""
-    data = pickle.dumps(value, protocol=5)
-    pipe.write(LENGTH.pack(len(data)))
-    pipe.write(data)
-    pipe.flush()
-    return len(data)
-
-
-def received(pipe: IO[bytes]) -> Any:
-    """The next value; None at the end."""
-    data = received_bytes(pipe)
-    return None if data is None else pickle.loads(data)
-
-
-def received_bytes(pipe: IO[bytes]) -> bytes | None:
-    """The bytes of the next value; None at the end."""
-    head = pipe.read(LENGTH.size)
-    if len(head) < LENGTH.size:
-        return None
-    (size,) = LENGTH.unpack(head)
-    data = pipe.read(size)
-    return data if len(data) == size else None
 
 
 def _stay_small() -> None:

@@ -5,7 +5,6 @@ import contextlib
 import functools
 import logging
 import os
-import pickle
 import subprocess
 import sys
 import threading
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.jobs.profile import Profile, profile
-from dashboard.jobs.upload_reader import received_bytes, send
+from dashboard.jobs.wire import received, send
 from ntk_core.data.uploads import Candidate, Choices, Cleaned, Limits
 from ntk_core.errors import InvalidInput
 
@@ -48,20 +47,20 @@ class Reader:
                 assert process.stdin is not None
                 assert process.stdout is not None
                 send(process.stdin, (what, *arguments))
-                data = received_bytes(process.stdout)
+                found = received(process.stdout)
             except OSError:
-                data = None
+                found = None
             finally:
                 timer.cancel()
-            if data is None:
+            if found is None:
                 self._end()
-        answer = MemoryError() if data is None else pickle.loads(data)  # from our own process
+        answer, num_bytes = found or (MemoryError(), 0)
         if isinstance(answer, InvalidInput):
             raise answer
         if isinstance(answer, MemoryError):
             allowed = f"one that can be read within {self._max_reading_s:g} s and 2 GiB of memory"
             raise InvalidInput("file", "this file", allowed)
-        return answer, len(data or b"")
+        return answer, num_bytes
 
     def close(self) -> None:
         """End the process; the next question starts another one."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from dashboard.jobs import upload_reader
+from dashboard.jobs import wire
 from dashboard.jobs.profile import PROFILES
 from dashboard.jobs.uploads import BoundedCache, Reader, ReadUploads
 from ntk_core.data.uploads import Limits, clean_upload, parse_upload, suggested_choices
@@ -64,7 +64,7 @@ def _failing() -> Reader:
     class Failing(Reader):
         def _started(self):
             process = super()._started()
-            upload_reader.send(process.stdin, ("clean", None, None, None, None, None))  # ends the process: no such call
+            wire.send(process.stdin, ("clean", None, None, None, None, None))  # ends the process: no such call
             return process
 
     return Failing()

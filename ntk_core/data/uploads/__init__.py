@@ -1,5 +1,6 @@
 """Data that a person brings: a file's bytes, what they hold, what was chosen, arrays kept by digest. No JAX here."""
 
+from ntk_core.data.uploads._archive import Archive
 from ntk_core.data.uploads._candidate import Arrays, Candidate, Column, ImageEntry, ImageFolders, Table
 from ntk_core.data.uploads._choices import TASKS, Choices, Task, suggested_choices
 from ntk_core.data.uploads._clean import clean_upload
