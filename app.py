@@ -9,6 +9,7 @@ import streamlit as st
 
 from dashboard.components import session
 from dashboard.jobs import shared_jobs
+from dashboard.jobs.faults import told
 from dashboard.jobs.profile import profile
 from dashboard.server import bound_connections, lifespan, middleware, routes
 from dashboard.server.garbage import collect_garbage
@@ -29,7 +30,7 @@ if __name__ == "__main__":
         jobs.ask_presence(session.is_connected)
         jobs.warm_up()
     except InvalidInput as error:  # the server's own settings, such as where results are kept
-        st.error(plain(f"The dashboard cannot compute: {error}."))
+        st.error(plain(f"The dashboard cannot compute: {told(error)}."))
         st.stop()
     page = menu()
     page.run()

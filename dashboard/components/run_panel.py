@@ -12,6 +12,7 @@ from dashboard.components.forms import SpecForm
 from dashboard.components.gallery import gallery_result
 from dashboard.components.provenance import provenance_footer
 from dashboard.jobs import Snapshot, shared_jobs
+from dashboard.jobs.faults import told
 from dashboard.words.sentences import amount, duration, plain
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import Spec, digest, estimate
@@ -157,7 +158,7 @@ def submit(page: str, spec: Spec) -> bool:
     try:
         job_id = shared_jobs().submit(spec, session.viewer(), session.network_address())
     except InvalidInput as error:
-        st.error(plain(f"{error}."))
+        st.error(plain(f"{told(error)}."))
         return False
     _follow(page, job_id)
     return True

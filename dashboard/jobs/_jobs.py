@@ -202,12 +202,13 @@ class Jobs:
         """How busy the server is.
 
         Raises:
-            InvalidInput: when the store does not answer.
+            InvalidInput: when the store cannot be read and written.
         """
-        self._store.spec("0" * MIN_PREFIX)
+        self._store.try_to_write()
         with self._changed:
             running = sum(job.status == "running" for job in self._jobs.values())
-            return Load(len(self.worker_pids()), running, len(self._queue), self._max_waiting)
+            room = len(self._queue) < self._max_waiting or self._queue.last_abandoned() is not None
+            return Load(len(self.worker_pids()), running, len(self._queue), self._max_waiting, room)
 
     def needed_uploads(self) -> frozenset[str]:
         """Digests of the uploads that waiting and running jobs compute with."""

@@ -6,6 +6,7 @@ Equal data are one file, however many bring them: each keeps a reference, and th
 import functools
 import hashlib
 import json
+import logging
 import os
 import re
 import tempfile
@@ -30,6 +31,7 @@ HOW_TO_BRING = "data brought here; bring the file again on the page Your data"
 _ARRAYS = {"x": "<f4", "labels": "<i8", "targets": "<f4"}
 _MAX_HEADER = 100_000
 _SHIPPED = Path(__file__).parents[1] / "files" / "uploads"  # what comes with the program is neither kept nor forgotten
+_LOG = logging.getLogger(__name__)
 EXAMPLE = _SHIPPED / "spirals.csv"
 
 
@@ -102,7 +104,9 @@ def keep_upload(
             most = megabytes(max_kept_bytes)
             raise InvalidInput("file", "data beyond what can be kept now", f"it later; at most {most} are kept at once")
     except (OSError, RuntimeError) as error:
-        raise InvalidInput("file", "data", f"a data directory that can be written (here: {error})") from None
+        cause = getattr(error, "strerror", None) or str(error)
+        _LOG.error("An upload cannot be kept: %s", error, extra={"facts": {"cause": cause}})
+        raise InvalidInput("file", "data", f"a data directory that can be written (here: {cause})") from None
     return digest
 
 
