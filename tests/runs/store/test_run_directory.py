@@ -99,7 +99,9 @@ def ended(directory) -> KernelChangeResult:
     points = directory.begin(SPEC)
     for width in SPEC.widths:
         points.save(f"width={width}", point(width))
-    provenance = Provenance(started_at="2026-01-01T00:00:00+00:00", versions={}, platform="", device="", dtype="float32")
+    provenance = Provenance(
+        started_at="2026-01-01T00:00:00+00:00", versions={}, platform="", device="", dtype="float32"
+    )
     result = KernelChangeResult(
         spec=SPEC, points=directory.points(), provenance=provenance, status="completed", runtime_s=1.0
     )
