@@ -42,6 +42,8 @@ def _is_wrong_inside(file: Path) -> bool:
                 if known and not known >= {column.name for column in table.columns}:
                     return True
             ((found,),) = connection.execute("PRAGMA integrity_check(1)").fetchall()
+    except UnicodeDecodeError:  # in the name of a table, or of what is wrong with it
+        return True
     except sqlite3.DatabaseError as error:
         return getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
     return bool(found != "ok")
