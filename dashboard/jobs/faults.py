@@ -2,7 +2,6 @@
 
 from dashboard.jobs.profile import profile
 from ntk_core.errors import InvalidInput
-from ntk_core.runs.store import VARIABLE
 
 NEUTRAL = (
     "the results of this server cannot be read or written at the moment; whoever runs it finds the cause in its log"
@@ -11,6 +10,8 @@ NEUTRAL = (
 
 def told(error: InvalidInput) -> str:
     """One clause about an error; of the server's own database nothing that only its operator should know."""
+    from ntk_core.runs.store import VARIABLE  # not before there is an error: the server listens before it is loaded
+
     try:
         neutral = error.field == VARIABLE and profile().is_shared
     except InvalidInput:  # of which lifespan has told

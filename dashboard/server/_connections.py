@@ -15,22 +15,25 @@ HEADER_S = 10.0
 MAX_MESSAGE_BYTES = 2_500_000  # of what a browser sends at once; a drawn graph has some kilobytes
 _LOG = logging.getLogger(__name__)
 _Base: Any = AutoHTTPProtocol
+_silent: dict[Any, None] = {}  # connections from which no request has come whole, the oldest first
 
 
 class BoundedConnection(_Base):
-    """One connection of uvicorn's, closed at once where there are too many, and later where no request comes whole."""
+    """One connection of uvicorn's, closed where no request comes whole in time; where there are too many, sooner."""
 
     _waiting: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Take it, or hang up."""
+        """Take it; one too many costs the one that has been silent longest, which may be this one."""
         super().connection_made(transport)
         self.config.ws_max_size = min(self.config.ws_max_size, MAX_MESSAGE_BYTES)
+        self._wait()
         if len(self.connections) > _max_connections():
             _LOG.warning("too many connections", extra={"facts": {"connections": len(self.connections)}})
-            transport.abort()
-            return
-        self._wait()
+            # Whoever has waited longest without having asked for anything goes: who asks is answered.
+            silent = next(iter(_silent))
+            silent._wait_no_longer()
+            silent.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """More of a request, which may be its beginning or its whole."""
@@ -55,14 +58,17 @@ class BoundedConnection(_Base):
 
     def _wait(self) -> None:
         self._waiting = self.loop.call_later(HEADER_S, self._give_up)
+        _silent[self] = None
 
     def _wait_no_longer(self) -> None:
+        _silent.pop(self, None)
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
 
     def _give_up(self) -> None:
         self._waiting = None
+        _silent.pop(self, None)
         if not self._is_answering():
             self.transport.abort()
 

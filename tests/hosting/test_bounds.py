@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import logging
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -12,6 +14,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from dashboard.jobs.profile import PROFILES
 from dashboard.server._compressed import CompressedScripts
+from dashboard.server._connections import BoundedConnection
 from dashboard.server._held_uploads import MAX_FILES, HeldUploads
 from dashboard.server._hosts import CLOSED, AllowedHosts, ClosedPaths
 from dashboard.server._lines import ForwardedAddress, trusted_hops
@@ -298,5 +301,33 @@ def test_a_file_is_kept_once_however_its_path_is_written():
         assert (len(app._files), len(app._kept)) == (1, 0)
         await answer(app, "/static/js/a.js")
         assert (len(app._files), list(app._kept)) == (1, ["/static/js/a.js"])
+
+    asyncio.run(story())
+
+
+def test_a_connection_too_many_costs_the_one_that_has_been_silent_longest(monkeypatch):
+    """Whoever asks for something is answered, however many connections say nothing."""
+    monkeypatch.setattr("dashboard.server._connections._max_connections", lambda: 5)
+    aborted: list[int] = []
+    everybody: set[object] = set()
+
+    def connect(number: int, loop: asyncio.AbstractEventLoop, *, asks: bool) -> BoundedConnection:
+        made = BoundedConnection.__new__(BoundedConnection)
+        made.connections, made.loop, made.config = everybody, loop, SimpleNamespace(ws_max_size=10**9)
+        made.logger, made.cycle = logging.getLogger("quiet"), None
+        transport = SimpleNamespace(get_extra_info=lambda name: None)
+        transport.abort = lambda: (aborted.append(number), everybody.discard(made))
+        made.connection_made(transport)
+        if asks:
+            made._wait_no_longer()
+        return made
+
+    async def story():
+        loop = asyncio.get_running_loop()
+        made = [connect(number, loop, asks=number < 3) for number in range(9)]
+        assert aborted == [3, 4, 5, 6]
+        assert made[0].config.ws_max_size == 2_500_000
+        for each in made:
+            each._wait_no_longer()
 
     asyncio.run(story())
