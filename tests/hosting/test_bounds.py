@@ -315,8 +315,12 @@ def test_a_connection_too_many_costs_the_one_that_has_been_silent_longest(monkey
         made = BoundedConnection.__new__(BoundedConnection)
         made.connections, made.loop, made.config = everybody, loop, SimpleNamespace(ws_max_size=10**9)
         made.logger, made.cycle = logging.getLogger("quiet"), None
-        transport = SimpleNamespace(get_extra_info=lambda name: None)
-        transport.abort = lambda: (aborted.append(number), everybody.discard(made))
+
+        def abort() -> None:
+            aborted.append(number)
+            everybody.discard(made)
+
+        transport = SimpleNamespace(get_extra_info=lambda name: None, abort=abort)
         made.connection_made(transport)
         if asks:
             made._wait_no_longer()
