@@ -56,8 +56,12 @@ class Brought:
             spec: Spec = KernelChangeSpec(dataset=self.dataset, widths=(30, 100, 300, 1000), num_seeds=3)
             return "kernel_change", spec
         training = TrainingSpec(max_steps=2000, num_records=20)
+        dataset, num_test = self.dataset, self.num_test
+        if not num_test:  # all are trained on: a fifth of them is left out, to be test points
+            num_test = max(1, min(MAX_TEST, self.total // 5))
+            dataset = dataset.model_copy(update={"num_samples": self.total - num_test})
         return "dynamics", DynamicsSpec(
-            dataset=self.dataset, widths=(30, 100, 300), loss="square", num_test=self.num_test, training=training
+            dataset=dataset, widths=(30, 100, 300), loss="square", num_test=num_test, training=training
         )
 
 

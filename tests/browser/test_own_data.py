@@ -72,8 +72,9 @@ def test_one_press_runs_what_was_brought(open_page, tmp_path, data_directory, na
     before = set((data_directory / "linearity-lab" / "uploads").glob("*.npz"))
     page.get_by_role("button", name=button).click()
     page.wait_for_url(f"**/{to}?**", timeout=TIMEOUT_MS)
-    expect(page.get_by_role("button", name="Stop")).to_be_visible(timeout=TIMEOUT_MS)
+    stop = page.get_by_test_id("stMainBlockContainer").get_by_role("button", name="Stop")  # Streamlit has one, too
+    expect(stop).to_be_visible(timeout=TIMEOUT_MS)
     (kept,) = set((data_directory / "linearity-lab" / "uploads").glob("*.npz")) - before
     wait_until(page, f"location.search.includes('{kept.stem}')", timeout=TIMEOUT_MS)
-    page.get_by_role("button", name="Stop").click()
+    stop.click()
     expect(page.get_by_text("Stopped:").first).to_be_visible(timeout=TIMEOUT_MS)
