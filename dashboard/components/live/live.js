@@ -10,6 +10,7 @@ import { filled, percent, verdict } from "./verdict.js";
 const DRAW = { kernel: drawKernel, neurons: drawNeurons, change: drawChange, losses: drawLosses };
 const BUDGET_MS = 12; // of training for one frame
 const FEWEST_STEPS = 5; // a frame, as far as the budget allows
+const SINGLE_STEPS = 8; // the first ones, where most happens, are shown one by one
 const PACE = 0.015; // later each frame adds this share of all steps, as the axes are logarithmic
 const MOST_STEPS = 30_000;
 const LEARNED = 1e-7; // of both losses, then nothing more is to be seen
@@ -117,7 +118,8 @@ class Live {
   frame() {
     if (!this.now || !this.visible) return;
     if (this.playing && !this.settled) {
-      this.player.advance(Math.max(FEWEST_STEPS, Math.round(PACE * this.now.time)), BUDGET_MS);
+      const { time } = this.now;
+      this.player.advance(time < SINGLE_STEPS ? 1 : Math.max(FEWEST_STEPS, Math.round(PACE * time)), BUDGET_MS);
     }
     if (this.playing && this.settled && this.tour.length && performance.now() - this.rested > REST_MS) {
       const next = this.tour[(this.tour.indexOf(this.settings.width) + 1) % this.tour.length];
@@ -166,6 +168,7 @@ class Live {
     this.data = data;
     this.stale = true;
     if (!opened) return;
+    this.tour = data.tour ?? [];
     this.settings = data.settings;
     this.controls.show(this.settings);
     this.restart();

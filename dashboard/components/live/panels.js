@@ -3,14 +3,16 @@ import { Plot, decades } from "./plot.js";
 import { HEIGHT, REACH } from "./settings.js";
 
 export const POINT_RADIUS = 7;
+const NARROW = 500; // pixels, as on a phone
 const LINEAR_DASH = [9, 7];
+const ROOM = 1.15; // of the scale, for a kernel that grows
 const CHANGE_DECADES = [-4, 1];
 const LOSS_DECADES = [-6, 1];
 // Cividis (Nuñez, Anderton & Renslow 2018), the scale of every kernel in the lab.
 const CIVIDIS = [[0, 34, 78], [56, 72, 108], [112, 113, 115], [169, 157, 113], [230, 207, 84], [254, 232, 56]];
 
 export function drawFunctions(canvas, theme, { begun, now, points, chosen, words }) {
-  const plot = new Plot(canvas, theme, 15);
+  const plot = new Plot(canvas, theme, canvas.clientWidth < NARROW ? 13 : 15);
   plot.frame({ left: 34, right: 12, top: 10, bottom: 26 }, [-REACH, REACH], [-HEIGHT, HEIGHT]);
   plot.axes([-3, -2, -1, 0, 1, 2, 3].map(tick), [-1, 0, 1].map(tick));
   const { pen } = plot;
@@ -35,17 +37,22 @@ export function drawFunctions(canvas, theme, { begun, now, points, chosen, words
 }
 
 function legend(plot, theme, words) {
-  const { pen } = plot;
+  const { pen } = plot, [sample, apart] = plot.width < NARROW ? [22, 10] : [34, 22];
   const rows = [
     [words.network, theme.network, 4.5, []],
     [words.linear, theme.linear, 3, LINEAR_DASH],
     [words.start, theme.middle, 1.5, [2, 4]],
   ];
+  const room = rows.reduce((sum, [text]) => sum + sample + 8 + apart + pen.measureText(text).width, 0);
+  pen.globalAlpha = 0.8;
+  pen.fillStyle = theme.ground;
+  pen.fillRect(plot.box.left + 4, plot.box.top + 3, room - 10, 24);
+  pen.globalAlpha = 1;
   let x = plot.box.left + 10;
   for (const [text, color, width, dash] of rows) {
-    plot.curve([[x, 24], [x + 34, 24]], color, width, dash);
-    plot.words(text, x + 42, 29);
-    x += 42 + pen.measureText(text).width + 22;
+    plot.curve([[x, 24], [x + sample, 24]], color, width, dash);
+    plot.words(text, x + sample + 8, 29);
+    x += sample + 8 + pen.measureText(text).width + apart;
   }
 }
 
@@ -53,7 +60,7 @@ export function drawKernel(canvas, theme, { begun, now, words }) {
   const plot = new Plot(canvas, theme);
   const n = begun.points.length, gap = 14, top = 20;
   const side = Math.min((plot.width - gap) / 2, plot.height - top);
-  const most = Math.max(...begun.startKernel), least = Math.min(0, ...begun.startKernel);
+  const most = Math.max(...begun.startKernel), least = Math.min(...begun.startKernel);
   const left = (plot.width - 2 * side - gap) / 2;
   [[begun.startKernel, words.start], [now.kernel, words.now]].forEach(([kernel, title], at) => {
     const from = left + at * (side + gap);
@@ -61,8 +68,9 @@ export function drawKernel(canvas, theme, { begun, now, words }) {
     const cell = side / n;
     for (let i = 0; i < n; i++) {
       for (let j = 0; j < n; j++) {
-        plot.pen.fillStyle = heat((kernel[i * n + j] - least) / (1.1 * (most - least)));
-        plot.pen.fillRect(from + j * cell, top + i * cell, cell + 0.5, cell + 0.5);
+        plot.pen.fillStyle = heat((kernel[i * n + j] - least) / (ROOM * (most - least) || 1));
+        const [x, y] = [from + j * cell, top + i * cell].map(Math.floor);
+        plot.pen.fillRect(x, y, Math.floor(from + (j + 1) * cell) - x, Math.floor(top + (i + 1) * cell) - y);
       }
     }
   });
@@ -114,9 +122,13 @@ export function drawNeurons(canvas, theme, { begun, now, words }) {
   const size = Math.max(2, 11 - 0.9 * Math.log2(m));
   const dots = (places, color) => {
     pen.fillStyle = color;
+    pen.beginPath();
     for (let k = 0; k < m; k++) {
-      pen.fillRect(plot.x(places[2 * k]) - size / 2, plot.y(places[2 * k + 1]) - size / 2, size, size);
+      const x = plot.x(places[2 * k]), y = plot.y(places[2 * k + 1]);
+      if (size < 5) pen.rect(x - size / 2, y - size / 2, size, size); // a round one would look the same
+      else pen.moveTo(x + size / 2, y), pen.arc(x, y, size / 2, 0, 2 * Math.PI);
     }
+    pen.fill();
   };
   dots(start, theme.middle);
   pen.beginPath();

@@ -18,7 +18,7 @@ export function verdict(begun, now, first) {
   if (now.time === 0) name = "start";
   else if (now.diverged) name = "gone";
   else if (now.linearDiverged || (begun.rate > 2 && now.linearLoss > first.linearLoss)) {
-    name = now.loss < first.loss && now.rate < 2 ? "caught" : "catapult";
+    name = now.loss < first.loss ? "caught" : "catapult";
   } else if (away < SAME) name = "same";
   else if (away < CLOSE) name = "near";
   else if (begun.output !== "linear" && begun.width >= WIDE) name = "output";
