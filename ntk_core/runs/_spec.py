@@ -11,8 +11,8 @@ from ntk_core.settings.part import SpecPart, Width
 SCHEMA_VERSION: Literal[2] = 2
 UPLOAD = "upload"  # name of the data that a person brings
 CLASSES = (
-    "data with classes, whose probabilities are trained here; numbers to be learned are for Dynamics, Optimization and "
-    "Lazy, which have a square loss"
+    "data with classes, whose probabilities are trained here; numbers to be learned are for Kernel, Dynamics, "
+    "Optimization and Lazy, which have a square loss"
 )
 
 

@@ -149,7 +149,6 @@ def test_training_in_the_browser_is_training_by_the_core(model, x64, width, laye
     hidden = hidden_widths(width, *LAYERS[layers])
     wrong = []
     for activation, output in itertools.product(ACTIVATIONS, ("linear", "tanh", "swish")):
-        assert output in OUTPUTS
         start = {"hidden": hidden, "activation": activation, "output": output, "seed": SEED, "rate": RATE}
         found = model.evaluate(RUN, [{**start, "points": POINTS, "grid": GRID}, STEPS])
         for name, expected in by_the_core(width, *LAYERS[layers], activation, output).items():

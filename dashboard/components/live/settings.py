@@ -60,7 +60,7 @@ class LiveSettings:
         return found
 
     def kernel_query(self) -> dict[str, str]:
-        """The same network on the page of the kernel change, at widths around this one."""
+        """The same network on the page of the kernel change, at widths around this one, on the lab's sine curve."""
         depth = self.layers + (self.bottleneck > 0)
         around = (self.width // 4, self.width, 4 * self.width, 16 * self.width)
         kind = {"kind": "bottleneck", "bottleneck_width": str(self.bottleneck)} if self.bottleneck else {}
@@ -68,6 +68,7 @@ class LiveSettings:
         return {
             "widths": ",".join(str(width) for width in around if 1 <= width <= 10_000),
             "outputs": self.output,
+            "dataset.name": "sine",
             **{f"architecture.{name}": text for name, text in network.items()},
         }
 

@@ -12,7 +12,7 @@ from ntk_core.data import Dataset
 from ntk_core.dynamics import KernelTraining, Loss, eigenvalues
 from ntk_core.experiments.kernel_change.costs import peak_bytes
 from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun, KernelSnapshot
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, TrainingGroup, training_groups
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, TrainingGroup
 from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import NetworkParams, num_parts
 from ntk_core.networks.build import build_network
@@ -29,7 +29,7 @@ def compute(
     """
     together = seeds_together or seeds_at_once(spec, key)
     batches = [spec.seeds[first : first + together] for first in range(0, spec.num_seeds, together)]
-    groups = training_groups(spec.outputs)
+    groups = spec.groups
     trained = yield from in_turn(
         [_trained(spec, data, key, group, batch, name) for group in groups for batch in batches]
     )
@@ -98,8 +98,8 @@ def _distance(training: KernelTraining, index: int, infinite: np.ndarray | None)
 def _snapshots(
     spec: KernelChangeSpec, data: Dataset, kept: list[dict[str, np.ndarray]], infinite: np.ndarray | None
 ) -> list[KernelSnapshot]:
-    """The kernels of the first seed before and after training, samples ordered by label."""
-    order = np.argsort(data.labels, kind="stable")
+    """The kernels of the first seed before and after training, samples ordered by label, or along a curve."""
+    order = np.argsort(data.labels if len(data.labels) else data.x[:, 0], kind="stable")
 
     def drawn(kernel: np.ndarray) -> tuple[tuple[float, ...], ...]:
         # All digits that its type has, and no more: the shortest numbers that read back as the same.

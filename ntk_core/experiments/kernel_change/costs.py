@@ -1,6 +1,6 @@
 """What a point of ``kernel_change`` costs: training and kernels of one width; free of JAX."""
 
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, training_groups
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.sizes import num_copies
 from ntk_core.runs import BYTES, COMPILE_SECONDS, TYPICAL_STEPS, Counted
 
@@ -10,7 +10,7 @@ def seconds(spec: KernelChangeSpec, key: str) -> float:
     counted = _counted(spec, key)
     steps = min(spec.training.max_steps, TYPICAL_STEPS)
     each = steps * counted.step_seconds + spec.training.num_records * counted.kernel_seconds
-    return len(training_groups(spec.outputs)) * (COMPILE_SECONDS + spec.num_seeds * each)
+    return len(spec.groups) * (COMPILE_SECONDS + spec.num_seeds * each)
 
 
 def peak_bytes(spec: KernelChangeSpec, key: str) -> float:

@@ -16,9 +16,10 @@ class KernelChangeSpec(SweepSpec):
     """Kernel change ΔK in training, against width, for several output nonlinearities (Liu, Zhu & Belkin 2020, Fig. 1).
 
     Outputs ``linear`` and ``softmax`` share one set of parameters, trained by cross-entropy on softmax(f); every other
-    output φ is a network of its own, trained with ½‖φ(f) − y‖².
+    output φ is a network of its own, trained with ½‖φ(f) − y‖², as all are where numbers are learned and not classes.
     """
 
+    takes_curves: ClassVar[bool] = True
     selector: ClassVar[str] = "swept"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {"hidden_width": ("bottleneck_width",)}
 
@@ -51,6 +52,12 @@ class KernelChangeSpec(SweepSpec):
             raise InvalidInput("swept", self.swept, "width, unless architecture.kind is bottleneck")
         return self
 
+    @property
+    def groups(self) -> tuple["TrainingGroup", ...]:
+        """Which outputs share one training."""
+        shapes = self.dataset.known_shapes()
+        return training_groups(self.outputs, with_classes=shapes is None or bool(shapes.class_names))
+
     def network_at(self, value: int) -> tuple[ArchitectureSpec, int]:
         """(architecture, width of its hidden layers) at one value of what is swept."""
         if self.swept == "width":
@@ -73,8 +80,11 @@ class TrainingGroup:
     observed: tuple[str, ...]
 
 
-def training_groups(outputs: tuple[str, ...]) -> tuple[TrainingGroup, ...]:
-    """Linear and softmax output share one set of parameters (Liu, Zhu & Belkin 2020, Eq. 46); any other has its own."""
-    shared = tuple(output for output in outputs if output in ("linear", "softmax"))
+def training_groups(outputs: tuple[str, ...], *, with_classes: bool = True) -> tuple[TrainingGroup, ...]:
+    """Linear and softmax output share one set of parameters (Liu, Zhu & Belkin 2020, Eq. 46); any other has its own.
+
+    Without classes there are no probabilities to train, and the linear output has its own as well, by square loss.
+    """
+    shared = tuple(output for output in outputs if output in ("linear", "softmax") and with_classes)
     own = tuple(TrainingGroup(output, output, (output,)) for output in outputs if output not in shared)
     return ((TrainingGroup("linear", "softmax", shared),) if shared else ()) + own
