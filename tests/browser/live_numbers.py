@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -36,7 +38,7 @@ def params(hidden: tuple[int, ...], seed: int) -> dict[str, dict[str, np.ndarray
     """The weights as a network of ``ntk_core`` holds them: ``hidden1``, …, ``output``, each (fan_in, neurons)."""
     sizes = (1, *hidden, 1)
     found = {}
-    for index, (fan_in, neurons) in enumerate(zip(sizes, sizes[1:], strict=False)):
+    for index, (fan_in, neurons) in enumerate(itertools.pairwise(sizes)):
         layer = {"weight": normals(seed, 2 * index, neurons, fan_in).T}
         if index < len(hidden):
             layer["bias"] = normals(seed, 2 * index + 1, 1, neurons)[0]

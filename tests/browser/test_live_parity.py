@@ -145,7 +145,7 @@ def test_erf_is_known_to_eleven_digits(model):
 @pytest.mark.parametrize("layers", LAYERS)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_training_in_the_browser_is_training_by_the_core(model, x64, width, layers):
-    """Function, linear model, kernel, its closed formula at the start, ΔK and losses, for each activation and output."""
+    """Function, linear model, kernel (in closed form at the start), ΔK and losses, of each activation and output."""
     hidden = hidden_widths(width, *LAYERS[layers])
     wrong = []
     for activation, output in itertools.product(ACTIVATIONS, ("linear", "tanh", "swish")):

@@ -85,7 +85,7 @@ export class Controls {
   // Let every control say what is set.
   show(settings) {
     const width = settings.width.toLocaleString("en-US");
-    set(this.width, positionOf(settings.width), width, `m = ${width}`);
+    set(this.width, positionOf(settings.width), `m = ${width}`, width);
     set(this.rate, settings.rate, `c = ${settings.rate.toFixed(2)}`, settings.rate.toFixed(2));
     for (const [name, { select }] of Object.entries(this.choices)) select.value = String(settings[name]);
     const own = this.choices.target.select.querySelector('[value="own"]');
