@@ -8,7 +8,8 @@ from dashboard.components.live import source
 from dashboard.components.live.settings import LiveSettings
 
 NAME = "linearity_lab_live"
-TOUR = (4, 64, 1024)  # widths that the small form shows in turn, until it is touched
+TOUR = (4, 64, 4096)
+SHOWN = LiveSettings(width=TOUR[0], target="zigzag")  # on which narrow networks and their linear models part most
 _mount = st.components.v2.component(NAME, css=source.style(), js=source.module())
 
 
@@ -28,12 +29,11 @@ def live_page(key: str, settings: LiveSettings, version: int) -> dict[str, Any] 
     return _mount(key=key, data=told, on_settings_change=lambda: None).settings  # type: ignore[no-any-return]
 
 
-def live_small(key: str, settings: LiveSettings, *, tour: bool = False, veiled: bool = False) -> None:
-    """Both functions with a width to choose and the sentence about them.
+def live_small(key: str, *, veiled: bool = False) -> None:
+    """Both functions with a width to choose and the sentence about them, at some widths in turn until it is touched.
 
     Args:
-        tour: show some widths in turn, until somebody takes over.
         veiled: say nothing about the kernel yet.
     """
     version = int(veiled)  # its change starts the training over, with what it shows
-    _mount(key=key, data=given(settings, small=True, version=version, veiled=veiled, tour=TOUR if tour else ()))
+    _mount(key=key, data=given(SHOWN, small=True, version=version, veiled=veiled, tour=TOUR))

@@ -43,7 +43,7 @@ class LiveSettings:
     layers: int = 1
     bottleneck: int = 0
     target: str = "sine"
-    seed: int = 1
+    seed: int = 3
     points: Points | None = None
 
     def query(self) -> dict[str, str]:

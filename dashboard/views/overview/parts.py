@@ -2,8 +2,7 @@
 
 import streamlit as st
 
-from dashboard.components.live import TOUR, live_small
-from dashboard.components.live.settings import LiveSettings
+from dashboard.components.live import live_small
 from dashboard.views.navigation import PAGES
 from dashboard.views.overview.thumbnails import page_thumbnail
 from dashboard.words.pages import SHOWS, prose
@@ -27,7 +26,7 @@ def living(page: str) -> None:
         st.markdown(prose(page, SHOWS))
         _questions()
     with picture:
-        live_small(f"{page}.live", LiveSettings(width=TOUR[0]), tour=True)
+        live_small(f"{page}.live")
 
 
 def _questions() -> None:
