@@ -21,6 +21,7 @@ SECTIONS = {
     "start": sections.start,
     "dashboard": sections.dashboard,
     "pages": sections.pages,
+    "live": sections.live,
     "growth": sections.growth,
     "ceilings": sections.ceilings,
     "gpu": sections.gpu,

@@ -113,20 +113,27 @@ class Live {
     this.settled = settled;
     this.stale = true;
     if (settled) this.say();
+    this.train();
   }
 
   frame() {
     if (!this.now || !this.visible) return;
-    if (this.playing && !this.settled) {
-      const { time } = this.now;
-      this.player.advance(time < SINGLE_STEPS ? 1 : Math.max(FEWEST_STEPS, Math.round(PACE * time)), BUDGET_MS);
-    }
+    this.due = true;
+    this.train();
     if (this.playing && this.settled && this.tour.length && performance.now() - this.rested > REST_MS) {
       const next = this.tour[(this.tour.indexOf(this.settings.width) + 1) % this.tour.length];
       this.choose({ width: next }, false);
     }
     if (this.stale || this.player.isSlow) this.draw();
     this.stale = false;
+  }
+
+  // Ask for the steps of one frame: at most once a frame, and at once where the worker is the slower one.
+  train() {
+    if (!this.due || !this.playing || this.settled || this.player.busy) return;
+    this.due = false;
+    const { time } = this.now;
+    this.player.advance(time < SINGLE_STEPS ? 1 : Math.max(FEWEST_STEPS, Math.round(PACE * time)), BUDGET_MS);
   }
 
   draw() {
@@ -148,6 +155,7 @@ class Live {
       controls.canvases.losses.number.textContent = scientific(this.now.loss);
     }
     this.frames++;
+    this.paintedAt ??= performance.now();
   }
 
   sentence() {
