@@ -68,7 +68,7 @@ def sweep_widths(x, y, widths, num_seeds, threshold, max_steps, num_records, on_
     for m in widths:
         for loss, outputs, curvature in ((cross_entropy, ("linear", "softmax"), 0.5), (squares, ("swish",), 1.0998**2)):
             for seed in range(num_seeds):
-                params = init(jax.random.key(seed), m, x.shape[1], num_classes)
+                params = init(jax.random.fold_in(jax.random.key(seed), m), m, x.shape[1], num_classes)
                 first = {output: jit_ntk(params, x, output) for output in outputs}
                 linear = first["linear"] if "linear" in first else jit_ntk(params, x, "linear")
                 matrix = np.asarray(linear, np.float64).transpose(0, 2, 1, 3).reshape(n * num_classes, -1)

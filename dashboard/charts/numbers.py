@@ -2,9 +2,9 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from ntk_core.fits import PowerLaw
+from ntk_core.fits import PowerLaw, condition, remarks
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 DIGITS = 5  # of the numbers in tables, as many as people compare
@@ -30,6 +30,16 @@ def number(value: float, digits: int = 2) -> str:
     return text.replace("-", "−")
 
 
+def rate_words(rates: Iterable[float]) -> str:
+    """Learning rates as one number or a range, ``0.51–0.63``; none where dead networks have none, a dash for no run."""
+    known = sorted(rates)
+    if not known:
+        return "–"
+    finite = [rate for rate in known if math.isfinite(rate)]
+    shown = dict.fromkeys(number(rate, 3) for rate in (finite[:1] + finite[-1:]))
+    return "–".join(shown) or "none"
+
+
 def signed(value: float, digits: int = 2) -> str:
     """A number with a true minus sign: −1.02; nothing is −0.00."""
     return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
@@ -38,6 +48,11 @@ def signed(value: float, digits: int = 2) -> str:
 def exponent_words(law: PowerLaw) -> str:
     """A fitted exponent with its interval: ``−0.52 ± 0.04``."""
     return signed(law.exponent) + (f" ± {law.interval:.2f}" if math.isfinite(law.interval) else "")
+
+
+def law_words(law: PowerLaw) -> str:
+    """The same with what is to be said beside it: ``(−0.86 ± 0.04); last decade −0.96; still bending``."""
+    return "; ".join([f"({exponent_words(law)})", *filter(None, [*remarks(law), condition(law)])])
 
 
 def power_of_ten(exponent: int) -> str:

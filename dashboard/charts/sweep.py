@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,9 +12,9 @@ import plotly.graph_objects as go
 from dashboard.charts.axes import add_guide, drawn_values, finish, log_ticks
 from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import beginning, exponent_words, number, plain_symbols, signed, width_label
-from dashboard.charts.style import FIGURE_HEIGHT, SEED_OPACITY, Style
+from dashboard.charts.style import FIGURE_HEIGHT, GUIDE_COLOR, SEED_OPACITY, Style
 from dashboard.charts.vector import Stroke, thumbnail
-from ntk_core.fits import PowerLaw, fit_power_law
+from ntk_core.fits import LEAST_SEEDS, LEAST_WIDTHS, NO_POWER_LAW, PowerLaw, condition, fit_power_law, remarks
 from ntk_core.runs import OUTCOME_WORDS, Mean, mean
 
 FRACTIONS = {-0.5: "−1/2", -1.0: "−1"}
@@ -31,6 +32,7 @@ class Dot:
         value: NaN where the run has no number; it is then not drawn, but named where it is left out.
         why: why the run is in no mean and no exponent (its marker is open); empty where it counts.
         note: what its hover says below the number; the reason where it is empty.
+        outcome: of its training, where that is the reason: it has a mark of its own.
         x: where it is drawn, if not at ``at``.
     """
 
@@ -40,6 +42,7 @@ class Dot:
     why: str = ""
     note: str = ""
     x: float | None = None
+    outcome: str = ""
 
     @property
     def place(self) -> float:
@@ -54,7 +57,14 @@ class Dot:
 
 def fitted(dots: Sequence[Dot]) -> PowerLaw | None:
     """The power law through every run that counts."""
-    return fit_power_law([dot.place for dot in dots], [dot.value for dot in dots], usable=[dot.counts for dot in dots])
+    return fit_power_law(
+        [dot.place for dot in dots],
+        [dot.value for dot in dots],
+        seeds=[dot.seed for dot in dots],
+        usable=[dot.counts for dot in dots],
+        diverged=[dot.outcome in NO_POWER_LAW for dot in dots],
+        swept=[dot.at for dot in dots],
+    )
 
 
 @dataclass(frozen=True)
@@ -95,6 +105,10 @@ class Line:
             (mean([dot.place for dot in dots]).value, mean([dot.value for dot in dots])) for dots in counted if dots
         ]
 
+    def remarks(self, axis: "Axis", *, brief: bool = False) -> list[str]:
+        """What is said beside its exponent."""
+        return remarks(self.law, axis.values_name, brief=brief) if self.fit and self.law else []
+
     @functools.cached_property
     def law(self) -> PowerLaw | None:
         """The power law through every run that counts."""
@@ -117,6 +131,11 @@ class Axis:
     values: Sequence[float] = ()
     symbol: str = ""
     column: str = ""
+
+    @property
+    def values_name(self) -> str:
+        """What its values are, in a sentence."""
+        return "widths" if "width" in self.title else "values"
 
     @property
     def word(self) -> str:
@@ -164,6 +183,7 @@ def sweep(
     figure = go.Figure()
     for line in lines:
         add_line(figure, line, axis, symbol, is_log=is_log)
+    add_marks(figure, lines)
     shown = sorted({*axis.values, *(place for line in lines for place in line.places)})
     falling = [line for line in lines if line.means]
     if slopes and falling and shown:
@@ -190,20 +210,28 @@ def takeaway(lines: Sequence[Line], axis: Axis, title: str) -> str:
             said = f"{number(start.value)} at {axis.word} = {_value(first)}"
             if last > first:
                 law = f", fitted exponent {exponent_words(line.law)}" if line.fit and line.law else ""
+                law += "".join(f"; {each}" for each in line.remarks(axis))
                 said = f"from {said} to {number(end.value)} at {_value(last)}{law}"
         sentences.append(f"{plain_symbols(line.style.title)}: {said}.")
     return f"{what}. " + " ".join(sentences)
 
 
 def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:
-    """One sentence per line and reason: which runs are in no mean and no exponent."""
+    """One sentence per line and reason: which runs are in no mean and no exponent, and what exponents lack."""
     sentences = []
     for line in lines:
         for why in dict.fromkeys(dot.why for dot in line.dots if dot.why):
             seeds = {at: [str(dot.seed) for dot in dots if dot.why == why] for at, dots in line.by_value.items()}
             listed = [f"{_value(at)} (seed {', '.join(found)})" for at, found in seeds.items() if found]
             where = f"{axis.letter} = {', '.join(listed)}"
-            sentences.append(f"Open markers, in no mean: {plain_symbols(line.style.title)} {why} at {where}.")
+            count = sum(map(len, seeds.values()))
+            runs = f"{count} of {len(line.dots)} run{'s' * (len(line.dots) != 1)}"
+            sentences.append(f"Open markers, in no mean: {plain_symbols(line.style.title)} {why} at {where}: {runs}.")
+        if line.fit and line.law and (given := condition(line.law)):
+            exponent = f"exponent {exponent_words(line.law)} {given}"
+            sentences.append(f"{beginning(plain_symbols(line.style.title))}: {exponent}.")
+    if any(line.fit and line.law and not math.isfinite(line.law.interval) for line in lines):
+        sentences.append(f"An interval needs {LEAST_SEEDS} seeds and {LEAST_WIDTHS} {axis.values_name}.")
     return sentences
 
 
@@ -237,7 +265,8 @@ def add_line(figure: go.Figure, line: Line, axis: Axis, symbol: str, *, is_log: 
                 "color": style.color,
                 "size": 7,
                 "opacity": [0.9 if dot.why else SEED_OPACITY for dot in dots],
-                "symbol": [f"{style.symbol.removesuffix('-open')}-open" if dot.why else style.symbol for dot in dots],
+                "symbol": [style.mark(dot.outcome) if dot.why else style.symbol for dot in dots],
+                "line": {"width": [2 if dot.why else 0 for dot in dots]},
             },
             customdata=[[dot.seed, dot.note or dot.why] for dot in dots],
             hovertemplate=f"{style.title}, seed %{{customdata[0]}}<br>{axis.word} = %{{x:,}}<br>{symbol} = %{{y:.3g}}"
@@ -264,9 +293,23 @@ def add_line(figure: go.Figure, line: Line, axis: Axis, symbol: str, *, is_log: 
             ],
             hovertemplate=f"{style.title}<br>{axis.word} = %{{customdata[0]}}<br>{symbol} = %{{y:.3g}}"
             "%{customdata[1]}<br>mean of %{customdata[2]}<extra></extra>",
-            name=style.title + (f" ∝ {axis.letter}<sup>{exponent_words(law)}</sup>" if law else ""),
+            name="; ".join(
+                [
+                    style.title + (f" ∝ {axis.letter}<sup>{exponent_words(law)}</sup>" if law else ""),
+                    *line.remarks(axis, brief=True),
+                ]
+            ),
             **group,
         )
+
+
+def add_marks(figure: go.Figure, lines: Sequence[Line]) -> None:
+    """An entry of the legend for every mark of runs that did not converge, with their number."""
+    counts = Counter(dot.outcome for line in lines for dot in line.dots if dot.why and dot.outcome)
+    for outcome, count in sorted(counts.items()):
+        look = Style(GUIDE_COLOR, "", "circle", f"{outcome}: {count} run{'s' * (count != 1)}")
+        marker = {"color": look.color, "symbol": look.mark(outcome), "size": 9, "line": {"width": 2}}
+        figure.add_scatter(x=[None], y=[None], mode="markers", marker=marker, name=look.title, hoverinfo="skip")
 
 
 def add_slopes(
@@ -300,7 +343,9 @@ def _finish(figure: go.Figure, shown: Sequence[float], axis: Axis, title: str, *
 def mean_rows(lines: Sequence[Line], axis: Axis, symbol: str, of: str) -> list[dict[str, object]]:
     """One row per value and line: what the mean lines show."""
     found: list[tuple[float, dict[str, object]]] = []
+    has_slopes = any(line.fit and line.law for line in lines)
     for line in lines:
+        slopes = {each.high: each.slope for each in line.law.local} if line.fit and line.law else {}
         for at, dots in line.by_value.items():
             average = mean([dot.value for dot in dots if dot.counts])
             found.append(
@@ -313,6 +358,7 @@ def mean_rows(lines: Sequence[Line], axis: Axis, symbol: str, of: str) -> list[d
                         "standard error": average.standard_error,
                         "runs in the mean": average.count,
                         "all runs": len(dots),
+                        **({"slope from the value before": slopes.get(at, math.nan)} if has_slopes else {}),
                         **line.more.get(at, {}),
                     },
                 )
@@ -348,7 +394,7 @@ def trained_dot(at: float, value: float, run: Any, note: str = "", *, converged_
     """The number of a run with an outcome, which counts if it converged, or if training is no part of it."""
     words = OUTCOME_WORDS[run.outcome]
     why = words if converged_only and run.outcome != "converged" else ""
-    return Dot(at, value, run.seed, why, f"{note}<br>{words}" if note else words)
+    return Dot(at, value, run.seed, why, f"{note}<br>{words}" if note else words, outcome=run.outcome if why else "")
 
 
 def sketch(lines: Iterable[Line]) -> str:

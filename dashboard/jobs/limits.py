@@ -7,7 +7,7 @@ from dashboard.jobs.profile import Profile, profile
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.runs import Spec, capped, check_size, check_time, largest_fitting, setting_of
 from ntk_core.settings.grammar import InvalidSpec, with_settings
-from ntk_core.settings.walk import Setting, settings, value_at, values_of
+from ntk_core.settings.walk import Setting, settings, values_of
 
 
 class OverLimit(InvalidInput):
@@ -88,31 +88,12 @@ def _check_derived_widths(spec: Spec, most: int) -> None:
     field = spec.swept_field
 
     def fits(value: int) -> bool:
-        return all(widest <= most for widest in _derived_widths(capped(spec, field, value)).values())
+        return all(widest <= most for widest in spec.widest_layers(value).values())
 
     given = max(getattr(spec, field))
     if fits(given):
         return
     if fits(1):
         raise OverLimit(field, given, largest_fitting(fits, given))
-    name, widest = max(_derived_widths(spec).items(), key=lambda item: item[1])
+    name, widest = max(spec.widest_layers(given).items(), key=lambda item: item[1])
     raise OverLimit(name, f"a layer of {widest:,} neurons", most)
-
-
-def _derived_widths(spec: Spec) -> dict[str, int]:
-    """Dotted name of a setting → the widest layer that it makes out of the largest value."""
-    found: dict[str, int] = {}
-    largest = max(getattr(spec, spec.swept_field))
-    for name, value in values_of(spec).items():
-        group, _, last = name.rpartition(".")
-        if last == "relative_widths" and value:
-            found[name] = max(value_at(spec, group).widths(largest))
-        elif last == "composition":
-            found[name] = max(block.size(largest) for block in value.trained())
-    graphs: Any = getattr(spec, "graphs", None)
-    if graphs is not None:
-        found["graph"] = max(size for graph in graphs().values() for size in graph.sizes(largest).values())
-    width_at: Any = getattr(spec, "width_at", None)
-    if width_at is not None:
-        found["width"] = max(width_at(key) for key in spec.point_keys())
-    return found

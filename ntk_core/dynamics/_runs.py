@@ -126,11 +126,15 @@ class Run:
             "gradient_norm": float(look.gradient_norm),
         })  # fmt: skip
 
-    def path(self, last_step: int) -> Path:
-        """All records so far."""
+    def path(self, steps: Sequence[int]) -> Path:
+        """All records so far, taken at these steps."""
         columns: dict[str, Any] = {name: np.asarray([row[name] for row in self._rows]) for name in self._rows[0]}
-        last_finite = last_step if self._last_finite_step is None else self._last_finite_step
-        return Path(**columns, outcome=self.descent.outcomes()[0], last_finite_step=last_finite)
+        return Path(
+            **columns,
+            outcome=self.descent.outcomes()[0],
+            last_finite_step=steps[-1] if self._last_finite_step is None else self._last_finite_step,
+            crossing_step=None if (crossed := self.descent.crossing) is None else steps[crossed],
+        )
 
     def _look(self) -> _Look:
         model, points = self.descent.model, self.points

@@ -52,7 +52,8 @@ class Training:
             output by more than 0.05; 1 for a transformation, which has a rate of its own.
         rate_factor: multiplies the learning rate, given or automatic.
         max_steps, num_records: records are taken at w₀ and on a logarithmic grid of steps.
-        loss_threshold: training ends at the record where every model has come down to it, or diverged.
+        loss_threshold: a record is taken at the step where the network has come down to it; training ends at the
+            record where every model has, or has diverged.
         x_test, y_test: test points, of any number.
         followed, followed_test: indices of points whose outputs are kept; all where left out.
         key: of the batches.
@@ -120,6 +121,7 @@ class Training:
         )
         self.learning_rate = check_rate(rate_factor, "rate_factor") * self._rate(learning_rate, pre_kernel[:n])
 
+        self._is_dead = not pre_kernel[:n].any()
         self.runs = {"network": self._run(self.model, self._copy(), self.origin.fixed, self.origin)}
         if linearized:
             self.runs["linearized"] = self._linear_run(linear_route, at_start)
@@ -136,7 +138,7 @@ class Training:
 
     def history(self) -> TrainingHistory:
         """What was recorded so far."""
-        paths = {name: run.path(self.steps[-1]) for name, run in self.runs.items()}
+        paths = {name: run.path(self.steps) for name, run in self.runs.items()}
         differences = {
             name: Difference(*np.asarray(rows, np.float64).T) if rows else None
             for name, rows in self._differences.items()
@@ -168,7 +170,7 @@ class Training:
         points = self.points
         descent = Descent(
             model, self.optimizer, trained, fixed, points.x, points.y, self.learning_rate,
-            threshold=self.threshold, key=self.key,
+            threshold=self.threshold, key=self.key, dead=self._is_dead and origin is not None,
         )  # fmt: skip
         return Run(descent, points, origin, tangent)
 

@@ -8,8 +8,8 @@ from ntk_core.networks.architectures import Mirrored, Network, Subtracted
 from ntk_core.networks.spec import ArchitectureSpec
 
 
-def build_network(architecture: ArchitectureSpec, width: int, num_outputs: int, output: str) -> Network:
-    """The network of this architecture, width and output nonlinearity.
+def build_network(architecture: ArchitectureSpec, width: int, num_outputs: int, output: str, **more: Any) -> Network:
+    """The network of this architecture, width and output nonlinearity; ``more`` is what its class alone can be given.
 
     Raises:
         InvalidInput: for a combination of settings that the network refuses.
@@ -26,6 +26,7 @@ def build_network(architecture: ArchitectureSpec, width: int, num_outputs: int, 
         "output_signs": architecture.output_weights == "signs",
         "use_bias": architecture.biases(),
         "composition": architecture.written_out,
+        **more,
     }
     net: Network = made(**{name: value for name, value in settings.items() if name in taken})
     match architecture.initial_output:

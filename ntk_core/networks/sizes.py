@@ -64,11 +64,11 @@ def min_width(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> int
 
 
 def layer_sizes(
-    architecture: ArchitectureSpec, width: int, input_shape: tuple[int, ...], num_outputs: int
+    architecture: ArchitectureSpec, width: int, input_shape: tuple[int, ...], num_outputs: int, dimensions: int = 2
 ) -> list[LayerSize]:
-    """The layers of the network of this architecture and width, in order."""
+    """The layers of the network of this architecture and width, in order; convolutions in so many ``dimensions``."""
     composition = architecture.written_out
-    layout, masked = lay_out(composition, width, input_shape), composition.drop_probability > 0
+    layout, masked = lay_out(composition, width, input_shape, dimensions), composition.drop_probability > 0
     sizes = []
     for layer in layout.layers:
         features = layer.output_shape[-1]

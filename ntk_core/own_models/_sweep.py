@@ -12,14 +12,15 @@ from jax import Array
 from numpy.typing import ArrayLike
 
 from ntk_core.dynamics import CallableModel, Descent, Loss, Optimizer, auto_learning_rate, record_steps, stretches
+from ntk_core.dynamics.outcomes import Outcome
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.hessians import hessian_norms
 from ntk_core.kernels import empirical_ntk, kernel_change, split_inexact
+from ntk_core.networks.initial import initial_key
 from ntk_core.own_models._contract import Apply, OwnModel, checked_model
 
 LossKind = Literal["square", "cross-entropy"]
-Outcome = Literal["converged", "over-budget", "diverged"]
 TOLERANCE, MAX_MATVECS = 1e-3, 128
 
 
@@ -30,7 +31,8 @@ class OwnRun:
     Attributes:
         num_params: p, the numbers that training moves.
         steps, change, loss: ΔK(t) = ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F and the mean loss at recorded steps.
-        hessian_norm: mean over inputs of the spectral norm of the Hessian of one output at w₀; None when not asked for.
+        hessian_norm: mean over inputs of the spectral norm of the Hessian of one output at w₀, for models with kinks
+            (ReLU) the one almost everywhere; None when not asked for.
         hessian_converged: whether the largest residual is within the tolerance.
     """
 
@@ -132,7 +134,7 @@ def sweep_widths(
     for width in chosen:
         program: _Program | None = None
         for number in range(seed, seed + num_seeds):
-            apply, params = checked_model(model, width, jax.random.key(number), inputs, targets.shape[1])
+            apply, params = checked_model(model, width, initial_key(number, width), inputs, targets.shape[1])
             if program is None or not program.serves(apply, params, inputs):
                 program = _Program(apply, params, chosen_loss, inputs, targets)
             norm = _hessian_norm(program.apply, params, inputs[:num_inputs], output_index)
@@ -168,7 +170,10 @@ class _Program:
         before = empirical_ntk(self.apply, params, self.x)
         rate = auto_learning_rate(before, self.model.loss) if learning_rate == "auto" else float(learning_rate)
         start = [jnp.array(leaf) for leaf in split_inexact(params)[0]]  # copies: a stretch overwrites them
-        descent = Descent(self.model, Optimizer(), start, (), self.x, self.y, rate, threshold=loss_threshold)
+        descent = Descent(
+            self.model, Optimizer(), start, (), self.x, self.y, rate, threshold=loss_threshold,
+            dead=not before.any(),
+        )  # fmt: skip
         history: list[tuple[int, float, float]] = []
 
         def record(_: int) -> None:
@@ -176,10 +181,10 @@ class _Program:
             loss, now = self.loss_of(leaves), self.restore(leaves)
             change = float(kernel_change(empirical_ntk(self.apply, now, self.x), before)) if history else 0.0
             history.append((int(descent.steps[0]), change, float(loss)))
-            descent.note(loss if math.isfinite(rate) else jnp.full_like(loss, jnp.nan))
+            descent.note(loss)
 
         record(0)
-        for _ in stretches([descent], record, records, to_threshold=True):
+        for _ in stretches([descent], record, records):
             pass
         found = dict(zip(("steps", "change", "loss"), zip(*history, strict=True), strict=True))
         num_params = sum(leaf.size for leaf in descent.state.trained)

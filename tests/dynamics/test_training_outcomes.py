@@ -67,6 +67,12 @@ def test_training_stops_at_the_threshold_and_where_it_is_asked_to():
     assert history.network.outcome == history.linearized.outcome == "converged"
     assert history.network.loss[-1] <= 0.15 < history.network.loss[0]
     assert history.steps[-1] < 100_000
+    # At the same step as alone, where it ends there.
+    alone = train(NET, params, x, y, learning_rate=0.5, max_steps=100_000, loss_threshold=0.15, linearized=False)
+    crossed = history.network.crossing_step
+    assert crossed == alone.network.crossing_step == alone.steps[-1]
+    before = train(NET, params, x, y, learning_rate=0.5, max_steps=int(crossed) - 2, kernels=False)
+    assert before.network.loss[-1] > 0.15  # the step before may have been there: the loss is seen a step late
     missed = train(NET, params, x, y, learning_rate=0.5, max_steps=2, loss_threshold=1e-6, kernels=False)
     assert missed.network.outcome == "over-budget"
 

@@ -2,9 +2,11 @@
 
 import math
 
+import jax
 import numpy as np
 import pytest
 
+from ntk_core.experiments.early_time import compute, costs
 from ntk_core.experiments.early_time.result import EarlyPoint, EarlyRun, ModelCurve
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.runs import estimate, parse_spec, run, summary
@@ -214,3 +216,21 @@ def test_departure_is_where_the_network_is_five_percent_better():
     assert each.discrepancy == pytest.approx(0.1)  # 0.2 / 2, not the 5.0 after the linear phase
     assert math.isnan(each.relative_error[0])
     assert made_run(network=(1.0, 0.9, 0.8), linear=(1.0, 0.8, 0.8)).departure_step is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"), [("fully-connected", "gaussian"), ("convnet", "cifar2"), ("convnet-1d", "gaussian")]
+)
+@pytest.mark.parametrize("start", ["symmetric", "subtracted"])
+def test_layers_are_counted_on_the_network_that_is_computed(kind, data, start):
+    deeper = {} if kind == "convnet-1d" else {"network.depth": 2}
+    changes = {"network.kind": kind, "network.start": start, "dataset.name": data, "values": [8], **deeper}
+    spec = with_settings(EarlyTimeSpec(), changes)
+    (key,) = spec.point_keys()
+    d = spec.dim_at(key)
+    params = jax.eval_shape(
+        lambda random: compute._network(spec, "erf", 8, d).init(random, spec.seen_shape(d)), jax.random.key(0)
+    )
+    copies = 2 if spec.network.is_doubled else 1
+    counted = sum(layer.num_params for layer in costs._layers(spec, key))
+    assert copies * counted == sum(leaf.size for leaf in jax.tree.leaves(params))

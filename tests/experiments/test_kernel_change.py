@@ -19,9 +19,10 @@ from ntk_core.networks import kinds
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.networks.build import build_network
 from ntk_core.networks.compositions import composition_examples
+from ntk_core.networks.initial import initial_key
 from ntk_core.networks.sizes import layer_sizes
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import estimate, load_data, run
+from ntk_core.runs import estimate, load_data, run, summary
 from ntk_core.runs._compiled import num_maps, release_compiled
 from ntk_core.runs.events import Ended, Estimated, PointFinished, PointProgress, PointStarted
 from ntk_core.settings.grammar import InvalidSpec, with_settings
@@ -165,6 +166,23 @@ def test_a_divergent_rate_ends_as_a_typed_outcome():
     assert all(math.isfinite(each.loss[0]) and not math.isfinite(each.loss[-1]) for each in point.of("quadratic"))
 
 
+def test_the_dead_networks_of_width_one_are_said_to_be_dead_and_the_others_are_trained():
+    spec = with_settings(SMALL, {"widths": [1], "num_seeds": 8, "architecture.activation": "relu"})
+    result = result_of(spec)
+    by_outcome: dict[str, list] = {}
+    for each in result.points[0].runs:
+        by_outcome.setdefault("dead" if each.outcome == "dead" else "trained", []).append(each)
+    assert by_outcome.keys() == {"dead", "trained"}
+    for each in by_outcome["dead"]:
+        assert (each.steps, math.isinf(each.learning_rate), each.sup_change) == ((0,), True, 0)
+    assert all(each.num_steps > 0 and math.isfinite(each.learning_rate) for each in by_outcome["trained"])
+    rates = {row["outcome"]: row["learning_rate"] for row in result.rows()}
+    assert rates["dead"] is None
+    assert f"! {len([each for each in by_outcome['dead'] if each.output == 'linear'])} dead" in summary(
+        spec, result.points
+    )
+
+
 def test_runs_that_need_more_steps_are_over_budget():
     spec = with_settings(SMALL, {"training.max_steps": 3, "widths": [20]})
     for each in result_of(spec).points[0].runs:
@@ -176,7 +194,7 @@ def test_auto_rate_is_a_quarter_of_the_stability_limit():
     spec = with_settings(SMALL, {"widths": [20]})
     data = load_data(spec)
     net = build_network(spec.architecture, 20, data.num_outputs, "linear")
-    params = net.init(jax.random.key(0), data.input_shape)
+    params = net.init(initial_key(0, 20), data.input_shape)
     from ntk_core.kernels import generic_ntk
 
     kernel = np.asarray(generic_ntk(net.apply, params, data.x)).transpose(0, 2, 1, 3)

@@ -9,6 +9,7 @@ import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -72,8 +73,8 @@ def keep_upload(cleaned: Cleaned, *, max_kept_bytes: int = MAX_KEPT_BYTES) -> st
         handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")  # mode 600
         try:
             with os.fdopen(handle, "wb") as stream:
-                arrays = {name: np.asarray(getattr(cleaned, name), dtype) for name, dtype in _ARRAYS.items()}
-                np.savez(stream, allow_pickle=False, header=np.frombuffer(_header(cleaned), np.uint8), **arrays)
+                arrays: Any = {name: np.asarray(getattr(cleaned, name), dtype) for name, dtype in _ARRAYS.items()}
+                np.savez(stream, header=np.frombuffer(_header(cleaned), np.uint8), **arrays)
                 stream.flush()
                 os.fsync(stream.fileno())
             if os.path.getsize(temporary) > max_kept_bytes:

@@ -6,19 +6,20 @@ from ntk_core.experiments.dag.result import DAGPoint
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.fits import fit_power_law
 from ntk_core.networks.graphs import EXAMPLE_TITLES, verdict
-from ntk_core.runs import aligned, between, law_words, num_runs, outcome_notes, with_error
+from ntk_core.runs import aligned, between, counted_marks, law_words, num_runs, outcome_notes, with_error
 
 
 def dag_summary(spec: DAGSpec, points: Sequence[DAGPoint]) -> str:
     """Realized in-degree, ΔK and ‖H‖ of each graph and output, the verdicts, and exponents with their intervals."""
     series = [(graph, output) for graph in spec.graphs() for output in spec.outputs]
     rows: list[tuple[str, ...]] = [
-        ("width", "graph", "output", "smallest in-degree", "ΔK (mean ± s.e.)", "‖H‖ (mean ± s.e.)", "seeds")
+        ("width", "graph", "output", "smallest in-degree", "ΔK (mean ± s.e.)", "‖H‖ (mean ± s.e.)", "seeds", "")
     ]
     rows += [_row(point, *each) for point in points for each in series]
     notes = outcome_notes(points, then="; not in the mean")
     laws = [exponent(points, *each) for each in series]
-    return "\n".join([*aligned(rows), "", *notes, *_verdicts(spec), *laws])
+    missed = [spec.almost_everywhere] if spec.almost_everywhere else []
+    return "\n".join([*aligned(rows), "", *missed, *notes, *_verdicts(spec), *laws])
 
 
 def exponent(points: Sequence[DAGPoint], graph: str, output: str) -> str:
@@ -27,7 +28,14 @@ def exponent(points: Sequence[DAGPoint], graph: str, output: str) -> str:
     usable = [run.outcome == "converged" for _, run in runs]
     constant = len({run.min_in_degree for _, run in runs if run.outcome == "converged"}) < 2
     name, places = ("m", [m for m, _ in runs]) if constant else ("in-degree", [run.min_in_degree for _, run in runs])
-    law = fit_power_law(places, [run.sup_change for _, run in runs], usable=usable)
+    law = fit_power_law(
+        places,
+        [run.sup_change for _, run in runs],
+        seeds=[run.seed for _, run in runs],
+        usable=usable,
+        diverged=[run.outcome == "diverged" for _, run in runs],
+        swept=[width for width, _ in runs],
+    )
     title, converged = f"{title_of(graph)}, {output} output", sum(usable)
     if law is None:
         return f"{title}: no exponent fitted ({num_runs(converged)} converged, {len(runs) - converged} excluded)"
@@ -61,4 +69,5 @@ def _row(point: DAGPoint, graph: str, output: str) -> tuple[str, ...]:
         with_error([run.sup_change for run in done], 4),
         with_error([run.hessian_norm for run in runs if run.hessian_converged], 4),
         f"{len(done)} of {len(runs)}",
+        counted_marks(run.outcome for run in runs),
     )

@@ -2,7 +2,6 @@
 
 from collections.abc import Generator
 
-import jax
 import numpy as np
 
 from ntk_core.data import Dataset
@@ -11,6 +10,7 @@ from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics.result import DynamicsPoint, DynamicsRun, ModelPath
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.networks.build import build_network
+from ntk_core.networks.initial import initial_key
 from ntk_core.runs import Progress, by_steps, in_turn
 
 
@@ -42,7 +42,7 @@ def _run(
     chosen = METHODS[method]
     training = Training(
         net,
-        net.init(jax.random.key(seed), data.input_shape),
+        net.init(initial_key(seed, width), data.input_shape),
         data.x,
         _targets(data.y, spec),
         loss=Loss(output, spec.loss),
@@ -52,7 +52,7 @@ def _run(
         y_test=_targets(data.y_test, spec),
         followed=_followed(data.labels, len(data.x), spec),
         followed_test=_followed(data.labels_test, len(data.x_test), spec),
-        key=jax.random.key(seed),
+        key=initial_key(seed, width),
         infinite_width=spec.infinite_width and output == "linear" and chosen.is_linear,
         **spec.training.model_dump(),
     )

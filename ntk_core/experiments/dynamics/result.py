@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
-from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint, finite_sup
+from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint, finite_or_none, finite_sup
 
 DEPARTURE_LEVEL = 0.01  # our choice of the relative mean-squared difference from which on two models have parted
 
@@ -15,8 +15,9 @@ class ModelPath(Value):
     """One model at the recorded steps; entries after a divergence are not finite.
 
     Attributes:
-        outcome: whether the loss threshold was reached.
+        outcome: how it ended, see ``ntk_core.dynamics.outcomes.ended``.
         last_finite_step: the last step whose loss was finite.
+        crossing_step: the first recorded step whose loss is at the threshold; None without one.
         loss, test_loss: mean losses.
         accuracy, test_accuracy: shares of points of the right class; empty for data without classes.
         distance: ‖w_t − w₀‖₂.
@@ -25,6 +26,7 @@ class ModelPath(Value):
 
     outcome: Outcome
     last_finite_step: int
+    crossing_step: int | None = None
     loss: tuple[float, ...]
     test_loss: tuple[float, ...]
     accuracy: tuple[float, ...] = ()
@@ -68,10 +70,18 @@ class DynamicsRun(RecordedTraining):
     difference: tuple[float, ...]
     test_difference: tuple[float, ...]
 
+    def _paths(self) -> tuple[ModelPath, ...]:
+        return (self.network, self.linearized, *([] if self.infinite is None else [self.infinite]))
+
     @property
     def outcome(self) -> Outcome:
         """That of the network."""
         return self.network.outcome
+
+    @property
+    def sup_change(self) -> float:
+        """sup of ΔK(t) over the recorded times until the network reaches the threshold, as in every experiment."""
+        return finite_sup(self.change[: self._num_until_crossing])
 
     @property
     def sup_difference(self) -> float:
@@ -80,8 +90,14 @@ class DynamicsRun(RecordedTraining):
 
     @property
     def sup_distance(self) -> float:
-        """sup over the recorded times of ‖w_t − w₀‖₂: the radius of the smallest ball that training stays in."""
-        return finite_sup(self.network.distance)
+        """sup of ‖w_t − w₀‖₂ until the network reaches the threshold: the radius of the smallest ball it stays in."""
+        return finite_sup(self.network.distance[: self._num_until_crossing])
+
+    @property
+    def _num_until_crossing(self) -> int:
+        """Records until the network reaches the threshold; the linear model may take longer."""
+        crossed = self.network.crossing_step
+        return len(self.steps) if crossed is None else self.steps.index(crossed) + 1
 
     @property
     def departure_step(self) -> int | None:
@@ -147,8 +163,8 @@ class DynamicsResult(ResultValue):
                 "final_loss": run.network.loss[-1],
                 "final_loss_linear": run.linearized.loss[-1],
                 "steps": run.num_steps,
-                "learning_rate": run.learning_rate,
-                "stable_rate": run.stable_rate,
+                "learning_rate": finite_or_none(run.learning_rate),
+                "stable_rate": run.stable_rate and finite_or_none(run.stable_rate),
                 "outcome": run.outcome,
                 "outcome_linear": run.linearized.outcome,
                 "last_finite_step": run.network.last_finite_step,

@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections.abc import Generator, Iterator
 from dataclasses import asdict, replace
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -35,6 +35,8 @@ from ntk_core.experiments.early_time.result import Constants, EarlyPoint, EarlyR
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import ConvNet, FullyConnected, Mirrored, Network, merge
+from ntk_core.networks.build import build_network
+from ntk_core.networks.initial import initial_key
 from ntk_core.runs import Growth, Progress
 
 AUTO_RATE_SHARE = 0.1  # of the largest stable rate of the linear model; our choice
@@ -101,15 +103,16 @@ def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generato
         features = _features(spec, activation, d, ratio)
         constants[activation] = _constants(activation, ratio, features)
         net = _network(spec, activation, width, d)
+        drawn = initial_key(seed, width, *((d,) if spec.swept == "input_dim" else ()))
         if spec.kernel_samples and not (spec.infinite_width and seed > spec.seed):
             yield index / len(tasks), f"{name}: {activation}, kernel"
-            kernels.append(_compare(spec, net, features, x[: spec.kernel_samples], activation, seed))
+            kernels.append(_compare(spec, net, features, x[: spec.kernel_samples], activation, seed, drawn))
         if spec.training.max_steps:
             yield index / len(tasks), f"{name}: {activation}, linear model"
             span = span or InputSpan(here.x_test)
             models = _LinearModels(spec, here, features, seed)
             yield index / len(tasks), f"{name}: {activation}, first step"
-            pair = _Pair(spec, here, net, models, seed, span)
+            pair = _Pair(spec, here, net, models, seed, drawn, span)
             for step, recorded in pair.stretches():
                 fraction = (index + step / spec.training.max_steps) / len(tasks)
                 message = f"{name}: {activation}, seed {seed}, step {step:,}"
@@ -140,7 +143,14 @@ class _Pair:
     """A network and its linear models in training, with what was recorded of each."""
 
     def __init__(
-        self, spec: EarlyTimeSpec, data: Dataset, net: Network, models: _LinearModels, seed: int, span: InputSpan
+        self,
+        spec: EarlyTimeSpec,
+        data: Dataset,
+        net: Network,
+        models: _LinearModels,
+        seed: int,
+        drawn: jax.Array,
+        span: InputSpan,
     ):
         settings = spec.training
         self._records = record_steps(settings.max_steps, settings.num_records)
@@ -148,7 +158,7 @@ class _Pair:
         self._keeps_outputs = seed == spec.seed
         self.rate, self._linear, self._naive = models.rate, models.linear, models.naive
         x, self._x_test = _shaped(spec, data.x), _shaped(spec, data.x_test)
-        params = net.init(jax.random.key(seed), x.shape[1:])
+        params = net.init(drawn, x.shape[1:])
         self._descent = early_descent(
             net,
             params,
@@ -295,24 +305,21 @@ def _constants(activation: str, ratio: float, features: LinearFeatures) -> Const
 
 
 def _network(spec: EarlyTimeSpec, activation: str, width: int, d: int) -> Network:
-    rates, network = spec.training, spec.network
-    trained = "hidden" if rates.rate_output == 0 else "last" if rates.rate_hidden == 0 else "all"
-    net: FullyConnected | ConvNet
-    if network.kind == "fully-connected":
-        shallow = network.depth == 1  # v = ±1 with two layers (Eq. 3), N(0, 1) with more
-        symmetric = shallow and network.start == "symmetric"
-        net = FullyConnected(
-            width, network.depth, 1, activation, trained=trained, output_signs=shallow, symmetric=symmetric
-        )
-    elif network.kind == "convnet":
-        net = ConvNet(width, network.depth, 1, activation, trained=trained, kernel_size=network.kernel_size)
-    else:
-        net = ConvNet(width, 1, 1, activation, trained=trained, dimensions=1, kernel_size=network.filter_length(d))
-    return Mirrored(net) if network.is_doubled else net
+    network = spec.network
+    trained: Any = "hidden" if spec.training.rate_output == 0 else "last" if spec.training.rate_hidden == 0 else "all"
+    halves = network.start == "symmetric" and not network.is_doubled
+    architecture = network.architecture(activation, d, trained)
+    return build_network(architecture, width, 1, "linear", symmetric=halves, dimensions=network.dimensions)
 
 
 def _compare(
-    spec: EarlyTimeSpec, net: Network, features: LinearFeatures, x: NDArray, activation: str, seed: int
+    spec: EarlyTimeSpec,
+    net: Network,
+    features: LinearFeatures,
+    x: NDArray,
+    activation: str,
+    seed: int,
+    drawn: jax.Array,
 ) -> KernelComparison:
     """The kernel at w₀, or of infinite width, beside that of ψ at η = 1."""
     rates = spec.training.rate_hidden, spec.training.rate_output
@@ -325,7 +332,7 @@ def _compare(
             if rate:
                 kernel += rate * np.asarray(infinite_width_ntk(replace(plain, trained=part), x))
     else:
-        params = net.init(jax.random.key(seed), x.shape[1:])
+        params = net.init(drawn, x.shape[1:])
         kernel = weighted_kernel(net, params, x, *rates)
     norms = kernel_norms(kernel, features, x)
     return KernelComparison(activation=activation, seed=seed, num_samples=len(x), **asdict(norms))

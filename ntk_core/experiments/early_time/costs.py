@@ -1,9 +1,7 @@
 """What a point of ``early_time`` costs: steps, looks at the outputs, kernels; free of JAX."""
 
-import math
-
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
-from ntk_core.networks.sizes import LayerSize, num_features
+from ntk_core.networks.sizes import LayerSize, layer_sizes, num_features
 from ntk_core.runs import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, STEP_OVERHEAD_SECONDS
 
 LOOKED_AT = 5000  # training inputs on which the loss is measured
@@ -46,16 +44,9 @@ def peak_bytes(spec: EarlyTimeSpec, key: str) -> float:
 
 
 def _layers(spec: EarlyTimeSpec, key: str) -> list[LayerSize]:
-    d, width, depth = spec.dim_at(key), spec.width_at(key), spec.network.num_hidden
-    shape = spec.dataset.input_shape(d)
-    if spec.network.kind == "fully-connected":
-        return [*(LayerSize(1, d if i == 0 else width, width) for i in range(depth)), LayerSize(1, width, 1)]
-    if spec.network.kind == "convnet-1d":
-        positions, channels, filter_size = d, 1, spec.network.filter_length(d)
-    else:
-        positions, channels, filter_size = math.prod(shape[:2]), shape[2], spec.network.kernel_size**2
-    hidden = [LayerSize(positions, filter_size * (channels if i == 0 else width), width) for i in range(depth)]
-    return [*hidden, LayerSize(1, positions * width, 1)]
+    d, network = spec.dim_at(key), spec.network
+    architecture = network.architecture(network.activations[0], d)
+    return layer_sizes(architecture, spec.width_at(key), spec.seen_shape(d), 1, network.dimensions)
 
 
 def _kernel_operations(spec: EarlyTimeSpec, layers: list[LayerSize]) -> float:

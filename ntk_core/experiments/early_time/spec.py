@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from ntk_core.data import OPTIONS, dataset_options
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.spec import ActivationName
+from ntk_core.networks.spec import ActivationName, ArchitectureSpec
 from ntk_core.runs import ExperimentSpec
 from ntk_core.settings.part import Ascending, CountsNeurons, Once, SpecPart, Width
 
@@ -112,9 +112,27 @@ class EarlyNetworkSpec(SpecPart):
         """Whether two copies of the network are trained, to start at zero."""
         return self.start == "symmetric" and (self.num_hidden > 1 or self.kind != "fully-connected")
 
-    def filter_length(self, d: int) -> int:
-        """Entries of a one-dimensional filter, for inputs of dimension d."""
-        return max(1, min(d, round(d**self.filter_exponent)))
+    @property
+    def dimensions(self) -> int:
+        """Of the positions that its convolutions see."""
+        return 1 if self.kind == "convnet-1d" else 2
+
+    def architecture(
+        self, activation: str, d: int, trained: Literal["all", "hidden", "last"] = "all"
+    ) -> ArchitectureSpec:
+        """The network for inputs of dimension d, apart from its width; filters may be longer than those of images."""
+        length = max(1, min(d, round(d**self.filter_exponent)))
+        return ArchitectureSpec.model_construct(
+            kind="fully-connected" if self.kind == "fully-connected" else "convnet",
+            depth=self.num_hidden,
+            activation=activation,
+            use_bias=False,
+            trained=trained,
+            # v = ±1 with two dense layers (Eq. 3), N(0, 1) otherwise.
+            output_weights="signs" if self.kind == "fully-connected" and self.depth == 1 else "normal",
+            initial_output="symmetric" if self.is_doubled else "random",
+            kernel_size=length if self.kind == "convnet-1d" else self.kernel_size,
+        )
 
 
 class EarlyTrainingSpec(SpecPart):
@@ -189,9 +207,18 @@ class EarlyTimeSpec(ExperimentSpec):
             raise InvalidInput("kernel_samples", self.kernel_samples, allowed)
         return self
 
+    def widest_layers(self, width: int) -> dict[str, int]:
+        """At a swept dimension the width follows by its exponent."""
+        return {"width": self.width_at(f"{self.swept}={width}")}
+
     def point_keys(self) -> tuple[str, ...]:
         """``width=256`` or ``input_dim=50``, ascending."""
         return tuple(f"{self.swept}={value}" for value in self.values)
+
+    def seen_shape(self, d: int) -> tuple[int, ...]:
+        """Shape of one input as the network takes it: sequences have a channel axis."""
+        shape = self.dataset.input_shape(d)
+        return (*shape, 1) if self.network.kind == "convnet-1d" else shape
 
     def dim_at(self, key: str) -> int:
         """d at a point; the number of pixels and channels for images."""

@@ -7,7 +7,7 @@ from ntk_core.experiments.hessian.network import titles
 from ntk_core.experiments.hessian.result import HessianPoint
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.fits import PowerLaw, becomes_linear, fit_runs
-from ntk_core.runs import Mean, aligned, mean
+from ntk_core.runs import OUTCOME_WORDS, Mean, aligned, counted_marks, law_words, mean
 
 
 def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
@@ -17,6 +17,10 @@ def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
     lines = aligned([("network", "width", "‖H‖ (mean ± s.e.)", "K(x, x)", "ΔK", "seeds", ""), *rows])
     if any(not run.converged for point in points for run in point.runs):
         lines += ["", "! unconverged: the residual stayed above its tolerance, the norm may be larger; not in the mean"]
+    ends = {run.trained.outcome for point in points for run in point.runs if run.trained is not None} - {"converged"}
+    lines += [f"! {outcome}: {OUTCOME_WORDS[outcome]}; not in the mean of ΔK" for outcome in sorted(ends)]
+    missed = [network.almost_everywhere for network in spec.lines().values() if network.almost_everywhere]
+    lines += ["", *dict.fromkeys(missed)] if missed else []
     found = [line for line in known if any(point.line == line for point in points)]
     return "\n".join([*lines, "", *(_exponent(line, known[line], points) for line in found)])
 
@@ -32,7 +36,7 @@ def _row(point: HessianPoint, title: str) -> tuple[str, ...]:
     trained = [run.trained for run in point.runs if run.trained is not None]
     changes = mean([each.sup_change for each in trained if each.outcome == "converged"])
     marks = [f"! {len(point.runs) - len(converged)} unconverged"] if len(converged) < len(point.runs) else []
-    marks += [f"! {lost} not trained to the threshold" for lost in [len(trained) - changes.count] if lost]
+    marks += filter(None, [counted_marks(each.outcome for each in trained)])
     return (
         title,
         str(point.wide_width),
@@ -55,9 +59,5 @@ def _exponent(line: str, title: str, points: Sequence[HessianPoint]) -> str:
     law = norm_law(points, line)
     if law is None:
         return f"{title}: no exponent fitted (three converged seeds at two widths are needed)"
-    interval = f" ± {law.interval:.3f}" if math.isfinite(law.interval) else ""
     verdict = becomes_linear(norm_law(points, line, relative=True))
-    return (
-        f"{title}: ‖H‖ ∝ m^({law.exponent:.3f}{interval}), {law.confidence:.0%} interval, {law.num_values} values, "
-        f"{law.num_excluded} excluded; becomes linear: {verdict}"
-    )
+    return f"{title}: ‖H‖ ∝ {law_words(law, 'm')}; becomes linear: {verdict}"

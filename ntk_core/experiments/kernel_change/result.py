@@ -3,7 +3,7 @@
 from typing import Literal
 
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint
+from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint, finite_or_none
 
 
 class KernelChangeRun(RecordedTraining):
@@ -12,8 +12,8 @@ class KernelChangeRun(RecordedTraining):
     Attributes:
         output: the output nonlinearity φ whose kernel is followed.
         seed: seed of the initialization w₀.
-        learning_rate: η, as used.
-        outcome: whether the loss threshold was reached.
+        learning_rate: η, as used; infinite where it is automatic and the network is dead.
+        outcome: how it ended, see ``ntk_core.dynamics.outcomes.ended``.
         steps: recorded step indices, starting at 0; time is learning_rate × step.
         change: ΔK(t) = ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F at those steps, over all (n, n, C, C) entries.
         loss: the mean training loss at those steps.
@@ -27,6 +27,20 @@ class KernelChangeRun(RecordedTraining):
     outcome: Outcome
     loss: tuple[float, ...]
     infinite_distance: float | None = None
+
+
+class KernelAtStart(Value):
+    """What is known of the kernel of one output before training.
+
+    Attributes:
+        velocity: ‖K̇₀‖_F / ‖K₀‖_F under gradient flow of the training loss, in 1/time; where the spec asks for it.
+        ball_change: a lower bound of sup ‖K(w) − K(w₀)‖_F / ‖K(w₀)‖_F over a ball; where the spec asks for one.
+    """
+
+    output: str
+    seed: int
+    velocity: float | None = None
+    ball_change: float | None = None
 
 
 class KernelSnapshot(Value):
@@ -58,18 +72,24 @@ class KernelChanges(WidthPoint):
         runs: one entry per output and seed.
         runtime_s: wall time of the computation, in seconds.
         snapshots: kernels of the first seed, one per output, where the spec asks for them.
+        at_start: one entry per output and seed, where the spec asks for velocities or a ball.
     """
 
     num_params: int
     runs: tuple[KernelChangeRun, ...]
     snapshots: tuple[KernelSnapshot, ...] = ()
+    at_start: tuple[KernelAtStart, ...] = ()
 
     def of(self, output: str) -> tuple[KernelChangeRun, ...]:
         """The runs seen through this output."""
         return tuple(run for run in self.runs if run.output == output)
 
     def rows(self, *, infinite_width: bool) -> list[dict[str, object]]:
-        """One row per output and seed, as in ``points.csv``; with the distance to infinite width where asked for."""
+        """One row per output and seed, as in ``points.csv``; with what the spec asks for beside training."""
+        known = {(each.output, each.seed): _start_columns(each) for each in self.at_start}
+        if not self.runs:
+            size = {"width": self.width, "num_params": self.num_params}
+            return [{**size, "output": output, "seed": seed, **more} for (output, seed), more in known.items()]
         return [
             {
                 "width": self.width,
@@ -80,12 +100,18 @@ class KernelChanges(WidthPoint):
                 "final_kernel_change": run.change[-1],
                 "final_loss": run.loss[-1],
                 "steps": run.num_steps,
-                "learning_rate": run.learning_rate,
+                "learning_rate": finite_or_none(run.learning_rate),
                 "outcome": run.outcome,
                 **({"distance_to_infinite_width": run.infinite_distance} if infinite_width else {}),
+                **known.get((run.output, run.seed), {}),
             }
             for run in self.runs
         ]
+
+
+def _start_columns(each: KernelAtStart) -> dict[str, object]:
+    columns = {"kernel_velocity": each.velocity, "ball_kernel_change": each.ball_change}
+    return {name: value for name, value in columns.items() if value is not None}
 
 
 class KernelChangePoint(KernelChanges):

@@ -3,7 +3,6 @@
 from collections.abc import Generator
 from dataclasses import dataclass
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -15,6 +14,7 @@ from ntk_core.hessians import hessian_norms
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import Mirrored, Network, NetworkParams, Scaled, Subtracted
 from ntk_core.networks.build import build_network
+from ntk_core.networks.initial import initial_key
 from ntk_core.runs import Progress, by_steps, finite_sup, in_turn
 
 INPUTS_OF_A_CLASS = 2  # or of a number to be learned, at which κ is measured; our choice
@@ -48,7 +48,7 @@ def _run(
     words = f"width {width:,}, scale {scale:g}: {output} output, {start} start, seed {seed}"
     yield 0.0, f"{words}, Hessian"
     net = Scaled(_STARTS[start](build_network(spec.architecture, width, data.num_outputs, output)), scale)
-    params = net.init(jax.random.key(seed), data.input_shape)
+    params = net.init(initial_key(seed, width), data.input_shape)
     found = laziness(net, params, data)
     yield 0.3, f"{words}, first kernel"
     training = Training(

@@ -2,13 +2,12 @@
 
 from collections.abc import Generator
 
-import jax
-
 from ntk_core.data import Dataset
 from ntk_core.dynamics import KernelPath, Loss, Training, TrainingHistory
 from ntk_core.experiments.optimization.result import OptimizationPoint, OptimizationRun
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.networks.build import build_network
+from ntk_core.networks.initial import initial_key
 from ntk_core.runs import Progress, by_steps, in_turn
 
 
@@ -30,7 +29,7 @@ def _run(
     net = build_network(spec.architecture, width, data.num_outputs, output)
     training = Training(
         net,
-        net.init(jax.random.key(seed), data.input_shape),
+        net.init(initial_key(seed, width), data.input_shape),
         data.x,
         data.y,
         loss=Loss(output, "square"),

@@ -46,7 +46,7 @@ class PlacedLayer:
     def fan_in(self) -> int:
         """Numbers that one of its neurons or channels sees."""
         if isinstance(self.block, ConvolutionBlock):
-            return self.block.kernel_size**2 * self.input_shape[-1]
+            return self.block.kernel_size ** (len(self.input_shape) - 1) * self.input_shape[-1]
         return math.prod(self.input_shape)
 
 
@@ -58,13 +58,13 @@ class Layout:
     last_shape: Shape
 
 
-def lay_out(composition: Composition, width: int, input_shape: Shape) -> Layout:
-    """The composition at width m for inputs of this shape.
+def lay_out(composition: Composition, width: int, input_shape: Shape, dimensions: int = 2) -> Layout:
+    """The composition at width m for inputs of this shape; convolutions see positions in so many ``dimensions``.
 
     Raises:
         InvalidInput: by the place of the layer (``layers.3.layers``), what reaches it and what it takes.
     """
-    walk = _Walk(width)
+    walk = _Walk(width, dimensions)
     shape = walk.through(composition.layers, "layers", tuple(input_shape), 0)
     return Layout(tuple(walk.layers), shape)
 
@@ -72,8 +72,8 @@ def lay_out(composition: Composition, width: int, input_shape: Shape) -> Layout:
 class _Walk:
     """From the input upwards, layer by layer."""
 
-    def __init__(self, width: int):
-        self._width = width
+    def __init__(self, width: int, dimensions: int):
+        self._width, self._dimensions = width, dimensions
         self.layers: list[PlacedLayer] = []
 
     def through(self, blocks: tuple[Block, ...], prefix: str, shape: Shape, around: int) -> Shape:
@@ -81,7 +81,7 @@ class _Walk:
         for index, block in enumerate(blocks, start=1):
             place = f"{prefix}.{index}"
             if isinstance(block, Trained):
-                above = _trained_shape(block, place, shape, self._width)
+                above = _trained_shape(block, place, shape, self._width, self._dimensions)
                 name = f"hidden{len(self.layers) + 1}"
                 self.layers.append(PlacedLayer(name, block, shape, above, around))
                 shape = above
@@ -89,29 +89,29 @@ class _Walk:
                 inner = self.through(block.layers, f"{place}.layers", shape, around + 1)
                 shape = _joined(block, place, shape, inner)
             else:
-                shape = _plain_shape(block, place, shape)
+                shape = _plain_shape(block, place, shape, self._dimensions)
         return shape
 
 
-def _trained_shape(block: Trained, place: str, shape: Shape, width: int) -> Shape:
+def _trained_shape(block: Trained, place: str, shape: Shape, width: int, dimensions: int) -> Shape:
     if isinstance(block, DenseBlock):
         return (block.size(width),)
-    _check_image(place, block.kind, shape)
+    _check_positions(place, block.kind, shape, dimensions)
     if block.kernel_size > min(shape[:-1]):
         raise InvalidInput(f"{place}.kernel_size", block.kernel_size, f"at most {min(shape[:-1])}, as {_words(shape)}")
     return (*(math.ceil(side / block.stride) for side in shape[:-1]), block.size(width))
 
 
-def _plain_shape(block: Block, place: str, shape: Shape) -> Shape:
+def _plain_shape(block: Block, place: str, shape: Shape, dimensions: int) -> Shape:
     if isinstance(block, FlattenBlock):
         return (math.prod(shape),)
     if isinstance(block, AveragePoolBlock):
-        _check_image(place, block.kind, shape)
+        _check_positions(place, block.kind, shape, dimensions)
         if any(side % block.size for side in shape[:-1]):
             raise InvalidInput(f"{place}.size", block.size, f"a divisor of both sides, as {_words(shape)}")
         return (*(side // block.size for side in shape[:-1]), shape[-1])
     if isinstance(block, GlobalAverageBlock):
-        _check_image(place, block.kind, shape)
+        _check_positions(place, block.kind, shape, dimensions)
         return shape[-1:]
     return shape
 
@@ -128,10 +128,11 @@ def _joined(block: ResidualBlock | ConcatBlock, place: str, shape: Shape, inner:
     return (*shape[:-1], shape[-1] + inner[-1])
 
 
-def _check_image(place: str, kind: str, shape: Shape) -> None:
-    if len(shape) != 3:
+def _check_positions(place: str, kind: str, shape: Shape, dimensions: int) -> None:
+    if len(shape) != dimensions + 1:
         given = f"{kind}, where {_words(shape)}"
-        raise InvalidInput(f"{place}.kind", given, "this layer only on images (height, width, channels)")
+        taken = "images (height, width, channels)" if dimensions == 2 else "sequences (length, channels)"
+        raise InvalidInput(f"{place}.kind", given, f"this layer only on {taken}")
 
 
 def _words(shape: Shape) -> str:
