@@ -62,7 +62,7 @@ def drawn(hidden: tuple[int, ...]) -> dict:
     return jax.tree.map(jnp.asarray, params(hidden, SEED))
 
 
-def by_the_core(width: int, layers: int, bottleneck: int, activation: str, output: str) -> dict[str, np.ndarray]:
+def by_the_core(width: int, layers: int, bottleneck: int, activation: str, output: str) -> dict[str, jax.Array]:
     """The same training by ``ntk_core``: the network by automatic gradients, its linear model by ``linearize``."""
     hidden = hidden_widths(width, layers, bottleneck)
     shared = {"width": width, "depth": len(hidden), "num_outputs": 1, "activation": activation, "output": output}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import cast
 
 import pytest
 
@@ -13,6 +14,7 @@ from dashboard.components.session import read_address
 from dashboard.views.lecture.steps import STEPS
 from dashboard.words.markdown import read
 from ntk_core.errors import InvalidInput
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS
 from ntk_core.runs import PRESETS
 from ntk_core.settings.fields import spec_from_texts
@@ -101,7 +103,7 @@ def test_a_browser_is_not_believed(given):
 @pytest.mark.parametrize("layers", CHOICES["layers"])
 @pytest.mark.parametrize("bottleneck", CHOICES["bottleneck"])
 def test_the_kernel_page_understands_every_setting(layers, bottleneck):
-    base = PRESETS["liu-fig1-left"].spec
+    base = cast(KernelChangeSpec, PRESETS["liu-fig1-left"].spec)
     for activation in CHOICES["activation"]:
         for output in CHOICES["output"]:
             settings = LiveSettings(512, 1.0, activation, output, layers, bottleneck)

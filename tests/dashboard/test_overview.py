@@ -19,7 +19,6 @@ from ntk_core.runs import PRESETS
 from tests.dashboard.open_pages import open_page, words
 
 DRAWN = (
-    "live",
     "lecture",
     "kernel_change",
     "hessian",

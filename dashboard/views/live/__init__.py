@@ -2,4 +2,5 @@
 
 from dashboard.views.entry import Page
 
-PAGE = Page("Live", ":material/play_circle:", "What does it look like when a network becomes linear?", place=0)
+QUESTION = "What does it look like when a network becomes linear?"
+PAGE = Page("Live", ":material/play_circle:", QUESTION, place=0, letters="4 … 4,096")

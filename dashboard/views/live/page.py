@@ -6,12 +6,12 @@ from dashboard.components import session
 from dashboard.components.explain import page_answers
 from dashboard.components.live import live_page
 from dashboard.components.live.settings import READERS, LiveSettings, from_browser, made
+from dashboard.views.live import QUESTION
 from dashboard.words.pages import prose
 from dashboard.words.sentences import plain
 from ntk_core.errors import InvalidInput
 
 PAGE = "live"
-TITLE = "What does it look like when a network becomes linear?"
 STATE, VERSION, NOTES, REPORTED = (f"{PAGE}.{name}" for name in ("settings", "version", "notes", "reported"))
 
 
@@ -21,7 +21,7 @@ def show() -> None:
     if address is not None:
         _read(address)
     settings: LiveSettings = st.session_state.setdefault(STATE, LiveSettings())
-    st.title(TITLE, anchor=False)
+    st.title(QUESTION, anchor=False)
     for note in st.session_state.get(NOTES, ()):
         st.warning(plain(note))
     settings = _followed(live_page(f"{PAGE}.component", settings, st.session_state.get(VERSION, 0)), settings)
