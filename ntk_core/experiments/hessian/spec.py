@@ -25,7 +25,7 @@ class HessianSpec(SweepSpec):
 
     experiment: Literal["hessian"] = "hessian"
     dataset: DatasetSpec = DatasetSpec(name="digits", num_samples=20, classes=(0, 1, 2), standardize="standard")
-    widths: tuple[Width, ...] = Field((100, 300, 1000), min_length=1, max_length=24, title="Widths m")
+    widths: tuple[Width, ...] = Field((100, 200, 500, 1000), min_length=1, max_length=24, title="Widths m")
     """Widths m of the wide hidden layers."""
     num_seeds: int = Field(10, ge=1, le=500, title="Seeds")
     """Independent initializations w₀ per width."""

@@ -30,10 +30,10 @@ class LazySpec(SweepSpec):
     # Output weights ±1, not trained: with normal ones the largest of m adds a slowly growing factor. Our choice.
     architecture: ArchitectureSpec = ArchitectureSpec(activation="tanh", output_weights="signs", trained="hidden")
     widths: tuple[Width, ...] = SweepSpec.field(
-        "widths", (100, 1000, 10_000), "Widths m of the hidden layers, each at scale α = 1."
+        "widths", (100, 300, 1000, 10_000), "Widths m of the hidden layers, each at scale α = 1."
     )
     scales: Annotated[tuple[Annotated[float, Field(ge=1e-3, le=1e4)], ...], Ascending] = Field(
-        (1.0, 5.0, 25.0), min_length=1, max_length=12, title="Scales α"
+        (1.0, 3.0, 9.0, 27.0), min_length=1, max_length=12, title="Scales α"
     )
     """Factors α in front of f, each at the smallest width."""
     num_seeds: int = SweepSpec.field("num_seeds", 3, "Independent initializations w₀ for each pair.")
