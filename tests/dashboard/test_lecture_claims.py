@@ -52,8 +52,8 @@ def hessian_and_ball():
             for network in (LINEAR, NONLINEAR)
         }
         fallen = {network: means[1000].value / means[100].value for network, means in found.items()}
-        assert 0.15 < fallen[LINEAR] < 0.4, "about a quarter, less in a large ball"
-        assert fallen[NONLINEAR] > 0.5, "no such fall"
+        assert 0.15 < fallen[LINEAR] < 0.35, "about a quarter"
+        assert fallen[NONLINEAR] > (0.7 if radius <= 1 else 0.5), "it stays, in a large ball not wholly"
         assert fallen[NONLINEAR] > 2.5 * fallen[LINEAR]
         # The ascent finds what random directions miss.
         for point in of_line(gallery_result("liu-ball").points, LINEAR):
@@ -108,9 +108,8 @@ def bottleneck():
     fig2 = points("liu-fig2")
     done = [(p.width, r.sup_change) for p in fig2 for r in p.of("linear") if r.outcome == "converged"]
     assert -0.6 < slope(done) < -0.4
-    assert change_lines(fig2[:1])["linear"].means[0][1].count < len(fig2[0].of("linear")) / 2, (
-        "few runs converge at the smallest"
-    )
+    narrowest = [run.outcome == "converged" for run in fig2[0].of("linear")]
+    assert len(narrowest) / 2 < sum(narrowest) < len(narrowest), "most, not all, converge at the smallest"
 
 
 def optimization_without_linearity():
