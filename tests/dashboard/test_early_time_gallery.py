@@ -23,9 +23,12 @@ def test_the_files_are_small_and_no_run_diverged(name):
 
 
 def test_discrepancy_falls_with_the_dimension():
-    """Fig. 1c, with a width that grows faster than d as the theorem asks."""
-    law = fit_discrepancy("erf", gallery_result("hu-fig1").points)
-    assert all(each.slope < 0 for each in law.local)
+    """Fig. 1c, with a width that grows faster than d as the theorem asks: by half over all, not at every step."""
+    points = gallery_result("hu-fig1").points
+    law = fit_discrepancy("erf", points)
+    assert law.exponent + law.interval < -0.4
+    ends = [[each.discrepancy for each in point.of("erf")] for point in (points[0], points[-1])]
+    assert max(ends[1]) < 0.6 * min(ends[0])
 
 
 def test_networks_of_low_dimension_depart_after_the_linear_phase():
@@ -54,8 +57,9 @@ def test_on_cats_and_horses_losses_agree_until_the_network_gains_outside_the_spa
         assert each.departure > each.linear_phase
         outside = each.linear.complement_loss
         assert max(outside) - min(outside) < 1e-4  # a linear function of the inputs cannot change it
-        assert each.network.complement_loss[each.linear_phase] > 0.97 * outside[0]
-        assert each.network.complement_loss[-1] < 0.93 * outside[0]
+        gained = [1 - loss / outside[0] for loss in each.network.complement_loss]
+        assert gained[each.linear_phase] < 0.05
+        assert gained[-1] > max(0.07, 2 * gained[each.linear_phase])
 
 
 def gap_at_first(each, share=0.8):
@@ -65,16 +69,42 @@ def gap_at_first(each, share=0.8):
     return max(abs(net - lin) / lin for net, lin in zip(network, linear, strict=True) if lin >= goal)
 
 
-@pytest.mark.parametrize("name", ["hu-fig3-cnn", "hu-fig4", "hu-fig4-fashion", "hu-fig4-cifar"])
-def test_on_other_images_and_with_convolutions_losses_agree_at_first(name):
+@pytest.mark.parametrize("name", ["hu-fig1", "hu-fig3", "hu-fig3-cnn"])
+def test_most_of_what_the_network_gains_lies_outside_the_span_of_the_inputs(name):
+    for _, each in runs_of(name):
+        if each.departure is not None:
+            of = ("complement_loss", "test_loss")
+            outside, whole = (getattr(each.linear, loss)[-1] - getattr(each.network, loss)[-1] for loss in of)
+            assert outside > 0.75 * whole > 0
+
+
+@pytest.mark.parametrize("name", ["hu-fig3-cnn", "hu-fig4-cifar"])
+def test_at_full_size_and_with_convolutions_losses_agree_at_first(name):
     for _, each in runs_of(name):
         assert gap_at_first(each) <= 0.1
         assert each.linear.test_loss[-1] < 0.8 * each.linear.test_loss[0]
 
 
-def test_on_clothing_the_network_becomes_better_than_its_linear_model():
-    for _, each in runs_of("hu-fig4-fashion"):
-        assert each.departure is not None
+@pytest.mark.parametrize(
+    ("name", "way", "better"), [("hu-fig4", (0.15, 0.45), (0.12, 0.16)), ("hu-fig4-fashion", (0.1, 0.2), (0.08, 0.15))]
+)
+def test_on_digits_and_clothing_the_network_departs_early_and_is_better_for_a_while(name, way, better):
+    """Which seed decides where: a fifth to two fifths of the linear model's way, or a tenth to a fifth."""
+    runs = [each for _, each in runs_of(name)]
+    assert len(runs) == 3
+    for each in runs:
+        assert each.loss_gap <= 0.05
+        assert way[0] < each.share_at_departure < way[1]
+        ratios = [net / lin for net, lin in zip(each.network.test_loss, each.linear.test_loss, strict=True)]
+        assert better[0] < 1 - min(ratios) < better[1]
+
+
+def test_single_outputs_differ_more_than_losses_before_the_departure():
+    names = ("hu-fig3", "hu-fig3-cnn", "hu-fig4", "hu-fig4-fashion")
+    runs = [each for name in names for _, each in runs_of(name)]
+    differences = [max(each.relative_error[1 : each.departure + 1]) for each in runs]
+    assert 0.09 < min(differences) < max(differences) < 0.8
+    assert all(each.loss_gap <= 0.05 for each in runs)
 
 
 def test_at_full_size_convolutions_part_from_the_linear_model_sooner_than_a_connected_network():
@@ -108,8 +138,9 @@ def test_convolutions_learn_digits_more_slowly_than_the_linear_model():
 def test_each_layer_alone_follows_its_linear_model_the_closer_the_higher_the_dimension(name, activation):
     """Theorems 3.2 and 3.5: the whole linear phase, on test inputs."""
     points = gallery_result(name).points
-    law = fit_discrepancy(activation, points)
-    assert law.exponent + law.interval < -0.2
+    steps = [[each.discrepancy for each in point.of(activation)] for point in points]
+    assert all(max(after) < min(before) for before, after in itertools.pairwise(steps))
+    assert max(steps[-1]) < 0.6 * min(steps[0])
     assert all(each.discrepancy < 0.15 for point in points for each in point.of(activation))
 
 
@@ -131,15 +162,20 @@ def test_spectral_distance_falls_faster_than_one_over_d_and_frobenius_distance_s
     assert frobenius.exponent > -1
 
 
-def test_activations_akin_to_the_teacher_depart_sooner_the_wider_and_the_others_stay():
-    """Our own experiment, with an erf teacher."""
-    departs: dict[str, set[bool]] = {}
-    for _, each in runs_of("hu-departure"):
-        departs.setdefault(each.activation, set()).add(each.departure_step is not None)
+def test_activations_akin_to_the_teacher_become_better_the_widest_soonest_and_the_others_do_not():
+    """Our own experiment, with an erf teacher, one seed; at width 256 the gain just misses 5 %, which no step marks."""
+    for point, each in runs_of("hu-departure"):
+        gain = 1 - each.network.test_loss[-1] / each.linear.test_loss[-1]
+        if each.activation in ("erf", "tanh"):
+            assert 0.04 < gain < 0.14
+            assert (each.departure_step is not None) == (point.width != 256)
+        else:
+            assert gain <= 0
+            assert each.departure_step is None
     for activation in ("erf", "tanh"):
-        steps = [each.departure_step for _, each in runs_of("hu-departure") if each.activation == activation]
-        assert steps == sorted(steps, reverse=True)
-    assert departs == {"erf": {True}, "tanh": {True}, "softplus": {False}, "relu": {False}}
+        runs = [each for _, each in runs_of("hu-departure") if each.activation == activation]
+        steps = [each.departure_step for each in runs if each.departure_step is not None]
+        assert steps[-1] < steps[0] / 3
 
 
 @pytest.mark.slow
@@ -150,7 +186,8 @@ def test_one_point_of_each_kind_is_found_again():
         spec = with_settings(shown.spec, {"values": [shown.spec.values[0]], "num_seeds": 1})
         *_, ended = run(spec)
         before, again = shown.points[0], ended.result.points[0]
-        for first, second in zip(before.kernels, again.kernels, strict=True):
+        for second in again.kernels:
+            first = next(each for each in before.kernels if (each.activation, each.seed) == (second.activation, 0))
             assert second.difference == pytest.approx(first.difference, rel=1e-3)
         for second in again.runs:
             first = before.of(second.activation)[0]

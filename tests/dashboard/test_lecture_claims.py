@@ -52,8 +52,9 @@ def hessian_and_ball():
             for network in (LINEAR, NONLINEAR)
         }
         fallen = {network: means[1000].value / means[100].value for network, means in found.items()}
-        assert 0.2 < fallen[LINEAR] < 0.45, "about a third"
-        assert fallen[NONLINEAR] > 0.7, "it stays"
+        assert 0.15 < fallen[LINEAR] < 0.35, "about a quarter"
+        assert fallen[NONLINEAR] > (0.7 if radius <= 1 else 0.5), "it stays, in a large ball not wholly"
+        assert fallen[NONLINEAR] > 2.5 * fallen[LINEAR]
         # The ascent finds what random directions miss.
         for point in of_line(gallery_result("liu-ball").points, LINEAR):
             assert all(b.kernel_change > 5 * b.kernel_change_random for run in point.runs for b in run.balls)
@@ -107,16 +108,15 @@ def bottleneck():
     fig2 = points("liu-fig2")
     done = [(p.width, r.sup_change) for p in fig2 for r in p.of("linear") if r.outcome == "converged"]
     assert -0.6 < slope(done) < -0.4
-    assert change_lines(fig2[:1])["linear"].means[0][1].count < len(fig2[0].of("linear")) / 2, (
-        "few runs converge at the smallest"
-    )
+    narrowest = [run.outcome == "converged" for run in fig2[0].of("linear")]
+    assert len(narrowest) / 2 < sum(narrowest) < len(narrowest), "most, not all, converge at the smallest"
 
 
 def optimization_without_linearity():
     for point in points("liu-section5"):
         runs = point.of("leaky_softplus", 2.0)
         for run in runs:
-            assert run.sup_change > 0.5
+            assert 0.45 < run.sup_change < 0.75, "about half of its size or more"
             assert run.outcome == "converged"
             for bound in (run.bound(point.num_samples), run.pl_bound()):
                 assert all(loss <= above * (1 + 1e-6) for loss, above in zip(run.loss, bound, strict=True))
@@ -156,7 +156,7 @@ def graphs():
     assert {run.min_in_degree for point in shown for run in point.of("drawn", "linear")} == {1}
     assert {run.min_in_degree for point in shown for run in point.of("bottleneck-layer", "linear")} == {2}
     for graph in ("drawn", "bottleneck-repaired"):
-        assert change(graph, shown[-1]) < 0.1 * change(graph, shown[0])
+        assert change(graph, shown[-1]) < 0.15 * change(graph, shown[0])
     assert change("bottleneck-layer", shown[-1]) > 0.7 * change("bottleneck-layer", shown[0])
     dropped = [
         (run.min_in_degree, run.sup_change)
@@ -173,19 +173,20 @@ def early_time():
     assert images.departure is not None
     assert images.departure > images.linear_phase
     assert gap_before(images) < 0.05
-    # Little is left to learn: at the departure the linear model has about nine tenths of its way behind it.
+    # Little is left to learn: at the departure the linear model has more than four fifths of its way behind it.
     for curve, best, left in (
-        (images.linear.train_loss, images.optimal_train_loss, 0.15),
-        (images.linear.test_loss, images.optimal_test_loss, 0.05),
+        (images.linear.train_loss, images.optimal_train_loss, 0.2),
+        (images.linear.test_loss, images.optimal_test_loss, 0.1),
     ):
         assert (curve[images.departure] - best) / (curve[0] - best) < left
     gaussian = {point.input_dim: point.runs for point in gallery_result("hu-fig1").points}
-    # Elsewhere more is left to learn when the network departs.
-    for name in ("hu-fig3-cnn", "hu-fig4"):
-        ((run,),) = (point.runs for point in gallery_result(name).points)
-        assert run.share_at_departure < images.share_at_departure - 0.05
-    departing = [sum(run.departure is not None for run in gaussian[d]) for d in (25, 50, 100)]
-    assert departing == [2, 1, 0], "the higher the dimension, the longer the network stays"
+    # With convolutions about as much is left to learn when the network departs, on digits much more.
+    ((convolutions,), digits) = (gallery_result(name).points[0].runs for name in ("hu-fig3-cnn", "hu-fig4"))
+    assert convolutions.share_at_departure == pytest.approx(images.share_at_departure, abs=0.05)
+    assert all(run.share_at_departure < 0.6 * images.share_at_departure for run in digits)
+    departing = [sum(run.departure is not None for run in gaussian[d]) for d in sorted(gaussian)]
+    assert (departing[0], departing[-1]) == (3, 0)
+    assert departing == sorted(departing, reverse=True), "the higher the dimension, the longer the network stays"
 
 
 def open_questions():
@@ -194,8 +195,8 @@ def open_questions():
     plain, adam, momentum, beyond = (runs[name] for name in ("gradient-descent", "adam", "momentum", "beyond-stable"))
     assert momentum.sup_distance < 1.3 * plain.sup_distance
     assert momentum.sup_change > 3 * plain.sup_change, "the distance alone does not decide"
-    assert adam.sup_distance > 2 * plain.sup_distance
-    assert adam.sup_change < 2 * plain.sup_change
+    assert 1.7 < adam.sup_distance / plain.sup_distance < 2, "nearly twice as far"
+    assert 0.5 < adam.sup_change / plain.sup_change < 2, "about as little"
     assert beyond.sup_distance > OUTSIDE * ball_radius(point, "linear")
     assert beyond.sup_change > 20 * plain.sup_change
     assert beyond.linearized.outcome == "diverged"

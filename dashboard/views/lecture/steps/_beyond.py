@@ -1,6 +1,7 @@
 """Steps 10 to 12: any graph, the first steps of training, and what is open."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -70,7 +71,7 @@ def _why_early(results: Results) -> dict[str, str]:
     ]
     others = {"hu-fig3-cnn": "with convolutions", "hu-fig4": "on two digits"}
     return {
-        "others": "; ".join(f"{title} {_leaves(results[name].points[0].runs[0])}" for name, title in others.items()),
+        "others": "; ".join(f"{title} {_leaves(results[name].points[0].runs)}" for name, title in others.items()),
         "share": f"{LINEAR_PHASE_SHARE:.0%}",
         "phase": f"{phase:,}",
         "gap": f"{gap_before(run):.1%}",
@@ -79,9 +80,11 @@ def _why_early(results: Results) -> dict[str, str]:
     }
 
 
-def _leaves(run: EarlyRun) -> str:
-    leaves = "stays until" if run.departure is None else "departs at"
-    return f"it {leaves} {run.share_followed:.0%} of the linear model's way"
+def _leaves(runs: Sequence[EarlyRun]) -> str:
+    leaves = "departs at" if all(run.departure is not None for run in runs) else "stays until"
+    shares = [run.share_followed for run in runs]
+    said = " to ".join(dict.fromkeys(f"{share:.0%}" for share in (min(shares), max(shares))))
+    return f"it {leaves} {said} of the linear model's way"
 
 
 def gap_before(run: EarlyRun) -> float:
