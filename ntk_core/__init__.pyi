@@ -16,6 +16,8 @@ from .dynamics import ClosedForm as ClosedForm
 from .dynamics import Loss as Loss
 from .dynamics import Optimizer as Optimizer
 from .dynamics import linearize as linearize
+from .dynamics import one_sample_catapult as one_sample_catapult
+from .dynamics import quadratic_model as quadratic_model
 from .dynamics import train as train
 from .dynamics.spec import TrainingSpec as TrainingSpec
 from .early_time import LinearModel as LinearModel
