@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ntk_core.fits import PowerLaw
 
@@ -28,6 +28,16 @@ def number(value: float, digits: int = 2) -> str:
         factor = _without_zeros(mantissa)
         text = power_of_ten(exponent) if factor == "1" else f"{factor}·{power_of_ten(exponent)}"
     return text.replace("-", "−")
+
+
+def rate_words(rates: Iterable[float]) -> str:
+    """Learning rates as one number or a range, ``0.51–0.63``; none where dead networks have none, a dash for no run."""
+    known = sorted(rates)
+    if not known:
+        return "–"
+    finite = [rate for rate in known if math.isfinite(rate)]
+    shown = dict.fromkeys(number(rate, 3) for rate in (finite[:1] + finite[-1:]))
+    return "–".join(shown) or "none"
 
 
 def signed(value: float, digits: int = 2) -> str:

@@ -47,6 +47,10 @@ _SYMBOLS = (
 )
 
 
+# Marks of runs that did not converge; over budget, and for other reasons to leave a run out, its own symbol is open.
+OUTCOME_SYMBOLS = {"stuck": "line-ew-open", "diverged": "x-thin-open", "dead": "cross-thin-open"}
+
+
 @dataclass(frozen=True)
 class Style:
     """How one output is drawn: color, dash and symbol, so that it can be told apart without the color."""
@@ -61,6 +65,12 @@ class Style:
         """The color at the opacity of a band."""
         red, green, blue = (int(self.color[start : start + 2], 16) for start in (1, 3, 5))
         return f"rgba({red}, {green}, {blue}, {BAND_OPACITY})"
+
+    def mark(self, outcome: str) -> str:
+        """The symbol of a run that ended so: filled only where it converged."""
+        if outcome == "converged":
+            return self.symbol
+        return OUTCOME_SYMBOLS.get(outcome, f"{self.symbol.removesuffix('-open')}-open")
 
 
 # Color, dash and symbol with a linear output, by family: plain networks blue, with skips sky blue, with a bottleneck

@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,7 @@ import plotly.graph_objects as go
 from dashboard.charts.axes import add_guide, drawn_values, finish, log_ticks
 from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import beginning, exponent_words, number, plain_symbols, signed, width_label
-from dashboard.charts.style import FIGURE_HEIGHT, SEED_OPACITY, Style
+from dashboard.charts.style import FIGURE_HEIGHT, GUIDE_COLOR, SEED_OPACITY, Style
 from dashboard.charts.vector import Stroke, thumbnail
 from ntk_core.fits import PowerLaw, fit_power_law
 from ntk_core.runs import OUTCOME_WORDS, Mean, mean
@@ -31,6 +32,7 @@ class Dot:
         value: NaN where the run has no number; it is then not drawn, but named where it is left out.
         why: why the run is in no mean and no exponent (its marker is open); empty where it counts.
         note: what its hover says below the number; the reason where it is empty.
+        outcome: of its training, where that is the reason: it has a mark of its own.
         x: where it is drawn, if not at ``at``.
     """
 
@@ -40,6 +42,7 @@ class Dot:
     why: str = ""
     note: str = ""
     x: float | None = None
+    outcome: str = ""
 
     @property
     def place(self) -> float:
@@ -164,6 +167,7 @@ def sweep(
     figure = go.Figure()
     for line in lines:
         add_line(figure, line, axis, symbol, is_log=is_log)
+    add_marks(figure, lines)
     shown = sorted({*axis.values, *(place for line in lines for place in line.places)})
     falling = [line for line in lines if line.means]
     if slopes and falling and shown:
@@ -203,7 +207,9 @@ def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:
             seeds = {at: [str(dot.seed) for dot in dots if dot.why == why] for at, dots in line.by_value.items()}
             listed = [f"{_value(at)} (seed {', '.join(found)})" for at, found in seeds.items() if found]
             where = f"{axis.letter} = {', '.join(listed)}"
-            sentences.append(f"Open markers, in no mean: {plain_symbols(line.style.title)} {why} at {where}.")
+            count = sum(map(len, seeds.values()))
+            runs = f"{count} of {len(line.dots)} run{'s' * (len(line.dots) != 1)}"
+            sentences.append(f"Open markers, in no mean: {plain_symbols(line.style.title)} {why} at {where}: {runs}.")
     return sentences
 
 
@@ -237,7 +243,8 @@ def add_line(figure: go.Figure, line: Line, axis: Axis, symbol: str, *, is_log: 
                 "color": style.color,
                 "size": 7,
                 "opacity": [0.9 if dot.why else SEED_OPACITY for dot in dots],
-                "symbol": [f"{style.symbol.removesuffix('-open')}-open" if dot.why else style.symbol for dot in dots],
+                "symbol": [style.mark(dot.outcome) if dot.why else style.symbol for dot in dots],
+                "line": {"width": [2 if dot.why else 0 for dot in dots]},
             },
             customdata=[[dot.seed, dot.note or dot.why] for dot in dots],
             hovertemplate=f"{style.title}, seed %{{customdata[0]}}<br>{axis.word} = %{{x:,}}<br>{symbol} = %{{y:.3g}}"
@@ -267,6 +274,15 @@ def add_line(figure: go.Figure, line: Line, axis: Axis, symbol: str, *, is_log: 
             name=style.title + (f" ∝ {axis.letter}<sup>{exponent_words(law)}</sup>" if law else ""),
             **group,
         )
+
+
+def add_marks(figure: go.Figure, lines: Sequence[Line]) -> None:
+    """An entry of the legend for every mark of runs that did not converge, with their number."""
+    counts = Counter(dot.outcome for line in lines for dot in line.dots if dot.why and dot.outcome)
+    for outcome, count in sorted(counts.items()):
+        look = Style(GUIDE_COLOR, "", "circle", f"{outcome}: {count} run{'s' * (count != 1)}")
+        marker = {"color": look.color, "symbol": look.mark(outcome), "size": 9, "line": {"width": 2}}
+        figure.add_scatter(x=[None], y=[None], mode="markers", marker=marker, name=look.title, hoverinfo="skip")
 
 
 def add_slopes(
@@ -348,7 +364,7 @@ def trained_dot(at: float, value: float, run: Any, note: str = "", *, converged_
     """The number of a run with an outcome, which counts if it converged, or if training is no part of it."""
     words = OUTCOME_WORDS[run.outcome]
     why = words if converged_only and run.outcome != "converged" else ""
-    return Dot(at, value, run.seed, why, f"{note}<br>{words}" if note else words)
+    return Dot(at, value, run.seed, why, f"{note}<br>{words}" if note else words, outcome=run.outcome if why else "")
 
 
 def sketch(lines: Iterable[Line]) -> str:

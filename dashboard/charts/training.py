@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from dashboard.charts.axes import drawn_values, finish, log_ticks
-from dashboard.charts.style import GUIDE_COLOR, SEED_OPACITY, Style
+from dashboard.charts.style import GUIDE_COLOR, OUTCOME_SYMBOLS, SEED_OPACITY, Style
 
 TimeAxis = Literal["step", "time"]
 AXIS_TITLES: dict[TimeAxis, str] = {"step": "step", "time": "time = learning rate × step"}
@@ -119,6 +119,8 @@ def _add(figure: go.Figure, curve: Curve, rows: Sequence[Row], *, log_x: bool, e
     if curve.marked is not None:
         sizes = [MARK if index == curve.marked % max(len(curve.x), 1) else 0 for index in kept]
         marker |= {"symbol": curve.symbol or style.symbol, "size": sizes, "opacity": 1}
+        if curve.symbol in OUTCOME_SYMBOLS.values():  # nothing but lines, which would be one pixel wide
+            marker["line"] = {"width": 2}
     seed = "" if curve.seed is None else f", seed {curve.seed}"
     figure.add_scatter(
         x=[curve.x[index] for index in kept] if kept else [None],

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from ntk_core.dynamics._models import Model
 from ntk_core.dynamics._optimizers import Optimizer, Rate
+from ntk_core.dynamics.outcomes import Outcome, ended
 
 LONGEST_STRETCH_S = 0.3  # between two looks at whether to stop
-Outcome = Literal["converged", "over-budget", "diverged", "finished"]
 
 
 class DescentState(NamedTuple):
@@ -136,10 +136,12 @@ class Descent:
     Args:
         trained: w₀, handed over.
         fixed: what training does not move, see :class:`Model`.
-        rate: η; one for all weights, for each layer by its name, or (together) for each seed.
+        rate: η; one for all weights, for each layer by its name, or (together) for each seed. Where it is infinite the
+            model is dead; where it is not a number it counts as diverged. Neither is moved.
         threshold: the loss at which the model has converged; none for None.
         key, batches: see :func:`advance`.
         together: the seeds of one network at once: ``trained``, ``fixed`` and ``rate`` have a leading axis.
+        dead: whether the tangent kernel is 0 at w₀, whatever the rate; (together) for each seed.
     """
 
     def __init__(
@@ -156,13 +158,21 @@ class Descent:
         key: Array | None = None,
         batches: Array | None = None,
         together: bool = False,
+        dead: bool | Sequence[bool] = False,
     ):
         self.model, self.optimizer, self.fixed, self.x, self.y = model, optimizer, fixed, x, y
-        self.rate, self.threshold, self._together = rate, threshold, together
+        self.threshold, self._together = threshold, together
+        self._dead, self._lost = np.reshape(np.asarray(dead), -1), np.zeros(1, bool)
+        if not isinstance(rate, dict):
+            given = np.asarray(rate, np.float64)
+            self._dead, self._lost = self._dead | np.isinf(given).reshape(-1), np.isnan(given).reshape(-1)
+            if not np.isfinite(given).all():
+                rate = jnp.asarray(np.where(np.isfinite(given), given, 0.0), jnp.result_type(float))
+        self.rate = rate
         self._order = {"key": key if optimizer.batch_size else None, "batches": batches}
         first = partial(start, model, optimizer, num_samples=len(x))
         self.state: DescentState = (jax.vmap(first) if together else first)(trained)
-        self._losses: list[NDArray[np.float64]] = []
+        self._noted: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
 
     @property
     def steps(self) -> NDArray[np.int64]:
@@ -171,15 +181,17 @@ class Descent:
 
     @property
     def is_done(self) -> NDArray[np.bool_]:
-        """Whether there is nothing left to train when last looked, for each seed: diverged, or at the threshold."""
-        losses = self._losses[-1]
-        return ~np.isfinite(losses) | (losses <= (-math.inf if self.threshold is None else self.threshold))
+        """Whether nothing was left to train when last looked, for each seed: dead, diverged, or at the threshold."""
+        _, losses = self._noted[-1]
+        at_end = losses <= (-math.inf if self.threshold is None else self.threshold)
+        return np.asarray(self._dead | ~np.isfinite(losses) | at_end)
 
     def note(self, losses: Array) -> None:
         """The losses at w_t, a scalar, or (S,) together."""
         # The loop goes on from these: where the step just taken rose above the threshold again, it is not the end.
         self.state = self.state._replace(loss=losses)
-        self._losses.append(np.asarray(losses, np.float64).reshape(-1))
+        noted = np.where(self._lost, np.nan, np.asarray(losses, np.float64).reshape(-1))
+        self._noted.append((self.steps, noted))
 
     def advance(self, until: int, *, to_threshold: bool) -> None:
         """Steps up to ``until`` or, where asked for, to the threshold; returns before the device has finished."""
@@ -195,19 +207,15 @@ class Descent:
     def crossing(self) -> int | None:
         """Index of the first look at which the loss was at the threshold, of the only seed; None without one."""
         at = -math.inf if self.threshold is None else self.threshold
-        return next((index for index, losses in enumerate(self._losses) if losses[0] <= at), None)
+        return next((index for index, (_, losses) in enumerate(self._noted) if losses[0] <= at), None)
 
     def outcomes(self) -> list[Outcome]:
-        """How it ended for each seed, by the losses when first and last looked."""
-        return [_outcome(*ends, self.threshold) for ends in zip(self._losses[0], self._losses[-1], strict=True)]
-
-
-def _outcome(first: float, last: float, threshold: float | None) -> Outcome:
-    if threshold is not None and last <= threshold:
-        return "converged"
-    if not (math.isfinite(last) and last <= first):
-        return "diverged"
-    return "finished" if threshold is None else "over-budget"
+        """How it ended for each seed, by the losses whenever somebody looked."""
+        steps, losses = (np.transpose(each).tolist() for each in zip(*self._noted, strict=True))
+        dead = np.broadcast_to(self._dead, len(losses))
+        return [
+            ended(*each, self.threshold, dead=bool(is_dead)) for *each, is_dead in zip(steps, losses, dead, strict=True)
+        ]
 
 
 def stretches(descents: Sequence[Descent], record: Callable[[int], None], records: Sequence[int]) -> Iterator[int]:

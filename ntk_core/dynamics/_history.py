@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ntk_core.dynamics._descent import Outcome
+from ntk_core.dynamics.outcomes import Outcome
 
 FloatArray = NDArray[np.float64]
 
@@ -22,8 +22,7 @@ class Path:
         distance: ‖w_t − w₀‖₂, (T,).
         largest_distance: ‖w_t − w₀‖_∞, (T,); NaN for infinite width.
         gradient_norm: ‖∇_w L(w_t)‖₂, (T,).
-        outcome: converged when the training loss came down to the threshold, over-budget when it did not, finished
-            where there was none; diverged when it was not finite or ended above its initial value.
+        outcome: by the training loss, see ``ntk_core.dynamics.outcomes.ended``.
         last_finite_step: the last step whose loss was finite.
         crossing_step: the first recorded step whose training loss is at the threshold; None without one.
     """
@@ -104,7 +103,7 @@ class TrainingHistory:
 
     Attributes:
         steps: recorded step indices, (T,); time is ``learning_rate`` × step.
-        learning_rate: η, as used.
+        learning_rate: η, as used; infinite where it is automatic and the network is dead.
         stable_rate: 2n / (β λ_max(K(w₀))), times 1 + μ with momentum: above it the linear model diverges (for square
             loss exactly); None for Adam, for which there is no such rate.
         network: the model itself.
@@ -129,5 +128,5 @@ class TrainingHistory:
 
     @property
     def times(self) -> FloatArray:
-        """learning_rate × step, (T,)."""
-        return np.asarray(self.steps * self.learning_rate, np.float64)
+        """learning_rate × step, (T,); NaN where there is no rate."""
+        return np.asarray(self.steps * (self.learning_rate if math.isfinite(self.learning_rate) else math.nan))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -66,13 +65,11 @@ class KernelTraining:
             auto_learning_rate(kernel, loss) if learning_rate == "auto" else float(learning_rate)
             for kernel in np.asarray(self.kernel)
         ]
-        # Without a rate, where the kernel at w₀ is 0 or not finite, nothing is trained.
-        self._moves = np.isfinite(self._rates)
-        rates = jnp.asarray(np.where(self._moves, self._rates, 0.0), jnp.result_type(float))
+        rates = jnp.asarray(self._rates, jnp.result_type(float))
         trained, fixed = net.partition(params)
         self._descent = Descent(
             NetworkModel(net, loss), Optimizer(), trained, fixed, self._x, self._y, rates,
-            threshold=loss_threshold, together=True,
+            threshold=loss_threshold, together=True, dead=[not kernel.any() for kernel in np.asarray(self.kernel)],
         )  # fmt: skip
         self._rows: list[list[tuple[int, list[float], float]]] = [[] for _ in self._rates]
         self._note(first)
@@ -84,13 +81,13 @@ class KernelTraining:
     def recorded(self, seed: int, output: str) -> dict[str, Any]:
         """What was recorded of one seed (its place in the batch) through one of the observed outputs.
 
-        ``learning_rate``, ``outcome``, ``steps``, ``change`` (ΔK) and ``loss`` there, by these names.
+        ``learning_rate`` (infinite where it is automatic and the kernel 0), ``outcome``, ``steps``, ``change`` (ΔK) and
+        ``loss`` there, by these names.
         """
         steps, changes, losses = zip(*self._rows[seed], strict=True)
-        rate, outcome = self._rates[seed], self._descent.outcomes()[seed]
         return {
-            "learning_rate": rate,
-            "outcome": "over-budget" if math.isinf(rate) else outcome,
+            "learning_rate": self._rates[seed],
+            "outcome": self._descent.outcomes()[seed],
             "steps": steps,
             "change": tuple(change[self.observed.index(output)] for change in changes),
             "loss": losses,
@@ -110,7 +107,7 @@ class KernelTraining:
         for rows, step, change, loss in zip(self._rows, steps, changes, losses, strict=True):
             if not rows or rows[-1][0] < step:
                 rows.append((int(step), change.tolist(), float(loss)))
-        self._descent.note(found.loss if self._moves.all() else jnp.where(self._moves, found.loss, jnp.nan))
+        self._descent.note(found.loss)
 
 
 class _Measured(NamedTuple):

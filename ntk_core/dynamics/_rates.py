@@ -7,12 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import ArpackError, eigsh
 
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._models import Model, Origin
 
 AUTO_RATE_SHARE = 0.25
+LIVE_SHARE = 0.5
 ADAM_FIRST_MOVE = 0.05
 ADAM_ROWS = 16
 
@@ -36,9 +37,14 @@ def largest_eigenvalue(kernel: Float[Array | np.ndarray, "n n C C"]) -> float:
     matrix = kernel_matrix(kernel)
     if not np.isfinite(matrix).all():
         return math.nan
-    if len(matrix) < 3 or not matrix.any():  # Lanczos iterations need a direction to start from
+    if len(matrix) < 3:
         return float(np.linalg.eigvalsh(matrix)[-1])
-    return float(eigsh(matrix, k=1, which="LA", v0=np.ones(len(matrix)), return_eigenvectors=False)[0])
+    # A kernel can send (1, …, 1) to 0, and have eigenvectors orthogonal to it.
+    start = np.random.default_rng(0).standard_normal(len(matrix))
+    try:
+        return float(eigsh(matrix, k=1, which="LA", v0=start, return_eigenvectors=False)[0])
+    except ArpackError:  # the kernel is 0, or so small that the start is lost
+        return float(np.linalg.eigvalsh(matrix)[-1])
 
 
 def auto_learning_rate(kernel: Float[Array | np.ndarray, "n n C C"], loss: Loss) -> float:
@@ -46,15 +52,25 @@ def auto_learning_rate(kernel: Float[Array | np.ndarray, "n n C C"], loss: Loss)
 
     ``kernel`` is the kernel of the pre-outputs f at w₀, (n, n, C, C); β bounds the curvature of one sample's loss in f.
     The quarter is our choice: it leaves room for kernels that grow during training. Infinite where K is 0.
+
+    A network that is dead at most inputs has a small λ_max only because they are missing from K, and its rate would
+    leave no room for them to come to life. A single ReLU neuron sees half of all directions: where fewer than half of
+    the n inputs have a gradient (K(x, x) above the relative precision of the kernel), n is replaced by twice their
+    number. η is then that of a network alive at half of the inputs, with entries as large as those that are there.
     """
     scale = loss.curvature * largest_eigenvalue(kernel)
-    return AUTO_RATE_SHARE * 2 * kernel.shape[0] / scale if scale else math.inf
+    if not scale:
+        return math.inf
+    sizes = np.einsum("iiaa->i", np.asarray(kernel))
+    live = int(np.sum(sizes > np.finfo(sizes.dtype).eps * sizes.max(initial=0)))
+    return AUTO_RATE_SHARE * 2 * min(len(sizes), live / LIVE_SHARE) / scale if live else math.nan
 
 
 def adam_rate(model: Model, origin: Origin, x: Array) -> float:
     """η = 0.05 / max ‖∇_w F_a(x_i; w₀)‖₁: Adam's first step, of η for each weight, moves no output further than 0.05.
 
     The maximum is over all outputs of the first 16 inputs. It grows as √m in the NTK parameterization. Our choice.
+    Infinite where no weight moves an output.
     """
 
     def norms(row: Array) -> Array:
@@ -62,4 +78,5 @@ def adam_rate(model: Model, origin: Origin, x: Array) -> float:
         parts = [jnp.sum(jnp.abs(leaf), axis=tuple(range(1, leaf.ndim))) for leaf in jax.tree.leaves(jacobian)]
         return jnp.max(jnp.sum(jnp.stack(parts), axis=0))
 
-    return ADAM_FIRST_MOVE / float(jnp.max(jax.jit(lambda rows: jax.lax.map(norms, rows))(x[:ADAM_ROWS])))
+    largest = float(jnp.max(jax.jit(lambda rows: jax.lax.map(norms, rows))(x[:ADAM_ROWS])))
+    return ADAM_FIRST_MOVE / largest if largest else math.inf

@@ -121,6 +121,7 @@ class Training:
         )
         self.learning_rate = check_rate(rate_factor, "rate_factor") * self._rate(learning_rate, pre_kernel[:n])
 
+        self._is_dead = not pre_kernel[:n].any()
         self.runs = {"network": self._run(self.model, self._copy(), self.origin.fixed, self.origin)}
         if linearized:
             self.runs["linearized"] = self._linear_run(linear_route, at_start)
@@ -169,7 +170,7 @@ class Training:
         points = self.points
         descent = Descent(
             model, self.optimizer, trained, fixed, points.x, points.y, self.learning_rate,
-            threshold=self.threshold, key=self.key,
+            threshold=self.threshold, key=self.key, dead=self._is_dead and origin is not None,
         )  # fmt: skip
         return Run(descent, points, origin, tangent)
 

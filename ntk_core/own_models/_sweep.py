@@ -12,6 +12,7 @@ from jax import Array
 from numpy.typing import ArrayLike
 
 from ntk_core.dynamics import CallableModel, Descent, Loss, Optimizer, auto_learning_rate, record_steps, stretches
+from ntk_core.dynamics.outcomes import Outcome
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.hessians import hessian_norms
@@ -20,7 +21,6 @@ from ntk_core.networks.initial import initial_key
 from ntk_core.own_models._contract import Apply, OwnModel, checked_model
 
 LossKind = Literal["square", "cross-entropy"]
-Outcome = Literal["converged", "over-budget", "diverged"]
 TOLERANCE, MAX_MATVECS = 1e-3, 128
 
 
@@ -169,7 +169,10 @@ class _Program:
         before = empirical_ntk(self.apply, params, self.x)
         rate = auto_learning_rate(before, self.model.loss) if learning_rate == "auto" else float(learning_rate)
         start = [jnp.array(leaf) for leaf in split_inexact(params)[0]]  # copies: a stretch overwrites them
-        descent = Descent(self.model, Optimizer(), start, (), self.x, self.y, rate, threshold=loss_threshold)
+        descent = Descent(
+            self.model, Optimizer(), start, (), self.x, self.y, rate, threshold=loss_threshold,
+            dead=not before.any(),
+        )  # fmt: skip
         history: list[tuple[int, float, float]] = []
 
         def record(_: int) -> None:
@@ -177,7 +180,7 @@ class _Program:
             loss, now = self.loss_of(leaves), self.restore(leaves)
             change = float(kernel_change(empirical_ntk(self.apply, now, self.x), before)) if history else 0.0
             history.append((int(descent.steps[0]), change, float(loss)))
-            descent.note(loss if math.isfinite(rate) else jnp.full_like(loss, jnp.nan))
+            descent.note(loss)
 
         record(0)
         for _ in stretches([descent], record, records):

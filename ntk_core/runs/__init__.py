@@ -41,7 +41,16 @@ from ntk_core.runs._table import (
     presets,
     summary,
 )
-from ntk_core.runs._text_tables import aligned, between, law_words, marks, num_runs, outcome_notes, with_error
+from ntk_core.runs._text_tables import (
+    aligned,
+    between,
+    counted_marks,
+    law_words,
+    marks,
+    num_runs,
+    outcome_notes,
+    with_error,
+)
 from ntk_core.runs._values import (
     OUTCOME_WORDS,
     Mean,
@@ -53,6 +62,7 @@ from ntk_core.runs._values import (
     Value,
     WidthPoint,
     csv_text,
+    finite_or_none,
     finite_sup,
     mean,
 )

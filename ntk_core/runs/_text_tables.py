@@ -1,6 +1,7 @@
 """Tables and counts in plain text."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -60,6 +61,12 @@ def outcome_notes(
     """One line for each outcome other than ``good`` among the runs of the points."""
     seen = {run.outcome for point in points for run in point.runs} - {good}
     return [f"! {outcome}: {words[outcome]}{then}" for outcome in sorted(seen)]
+
+
+def counted_marks(outcomes: Iterable[str]) -> str:
+    """How many runs ended in each way but the good one: ``! 2 stuck, ! 1 dead``."""
+    counts = Counter(outcome for outcome in outcomes if outcome != "converged")
+    return ", ".join(f"! {count} {outcome}" for outcome, count in sorted(counts.items()))
 
 
 def marks(runs: Sequence[Ended]) -> str:

@@ -6,15 +6,18 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
+from ntk_core.dynamics.outcomes import refined
 from ntk_core.runs._spec import Spec
 
-Outcome = Literal["converged", "over-budget", "diverged"]
+Outcome = Literal["converged", "stuck", "over-budget", "diverged", "dead"]
 OUTCOME_WORDS: dict[str, str] = {
     "converged": "reached the loss threshold",
+    "stuck": "got stuck on a plateau above the loss threshold",
     "over-budget": "did not reach the loss threshold within the step limit",
     "diverged": "diverged: the loss ended above its initial value, or became infinite or not a number",
+    "dead": "was dead: K(w₀) = 0",
 }
 
 
@@ -67,6 +70,11 @@ def mean(values: Sequence[float]) -> Mean:
     return Mean(value=average, standard_error=math.sqrt(variance / count), count=count)
 
 
+def finite_or_none(value: float) -> float | None:
+    """A number of a table, such as a learning rate; None, an empty cell, where there is none."""
+    return value if math.isfinite(value) else None
+
+
 def finite_sup(values: Sequence[float]) -> float:
     """The largest finite one of ``values``; NaN without one."""
     return max(filter(math.isfinite, values), default=math.nan)
@@ -82,6 +90,19 @@ class RecordedTraining(Value):
 
     steps: tuple[int, ...]
     change: tuple[float, ...]
+
+    @model_validator(mode="after")
+    def _refine(self) -> Self:
+        """Older results call trainings over budget that were stuck or dead: their records tell."""
+        rate = getattr(self, "learning_rate", math.nan)
+        for path in self._paths():
+            if path.outcome == "over-budget" and self.steps:
+                object.__setattr__(path, "outcome", refined(path.outcome, self.steps, path.loss, rate))
+        return self
+
+    def _paths(self) -> tuple[Any, ...]:
+        """What was trained by these steps: each has an ``outcome`` and its ``loss`` at the recorded steps."""
+        return (self,) if {"outcome", "loss"} <= set(type(self).model_fields) else ()
 
     @property
     def sup_change(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from itertools import combinations
 
 import numpy as np
@@ -100,17 +101,24 @@ def test_runs_that_did_not_converge_are_open_markers_named_in_the_caption_and_in
         make_run("linear", 0, 0.5),
         make_run("linear", 1, 50.0, "over-budget"),
         make_run("linear", 2, 60.0, "diverged"),
+        make_run("linear", 3, 70.0, "stuck"),
+        make_run("linear", 4, 0.0, "dead", math.inf),
     )
     points = (
         *make_points((30, 100), exponents={"linear": -1.0}),
         KernelChangePoint(width=1000, num_params=1, runs=bad, runtime_s=1),
     )
     figure = against_width(points)
-    assert seeds(figure, "linear")["marker"]["symbol"][-3:] == ["circle", "circle-open", "circle-open"]
+    symbols = seeds(figure, "linear")["marker"]["symbol"]
+    assert symbols[-4:] == ["circle", "circle-open", "x-thin-open", "line-ew-open"]  # ΔK = 0 has no place on this axis
+    entries = [trace["name"] for trace in traces(figure) if trace["name"][:4] in ("dead", "over", "dive", "stuc")]
+    assert entries == ["dead: 1 run", "diverged: 1 run", "over-budget: 1 run", "stuck: 1 run"]
     assert numbers(mean_line(figure, "linear")["y"])[-1] == 0.5
-    _, over_budget, diverged = figures.change_against_width(points).caption
+    _, over_budget, diverged, stuck, dead = figures.change_against_width(points).caption
     assert over_budget.startswith("Open markers, in no mean: linear output did not reach the loss threshold")
-    assert over_budget.endswith("at m = 1,000 (seed 1).")
+    assert over_budget.endswith("at m = 1,000 (seed 1): 1 of 11 runs.")
+    assert "linear output got stuck on a plateau above the loss threshold at m = 1,000 (seed 3): 1 of" in stuck
+    assert "linear output was dead: K(w₀) = 0 at m = 1,000 (seed 4): 1 of" in dead
     assert "diverged" in diverged
     assert "seed 2" in diverged
 

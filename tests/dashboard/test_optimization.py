@@ -87,9 +87,10 @@ def test_a_divergent_run_is_named_with_its_last_step_and_the_stable_rate_and_lea
     assert drawn.layout.yaxis.range[1] == pytest.approx(math.log10(30))
     (lost,) = named(drawn, "60 η")
     assert "x" in lost.marker.symbol
-    still = made_run("swish", 60.0, outcome="over-budget", loss=(1.0, 2.0, 0.5, 0.5), pl_ratio=(1.0, 0.1, 1e-4, 1e-8))
+    still = made_run("swish", 60.0, outcome="stuck", loss=(1.0, 2.0, 0.5, 0.5), pl_ratio=(1.0, 0.1, 1e-4, 1e-8))
     stuck = caption(point.model_copy(update={"runs": (still,)}), "swish")
-    assert "stuck, its PL* ratio is 10⁻⁸ of what it was" in stuck[-1]
+    assert "got stuck on a plateau" in stuck[-1]
+    assert "its PL* ratio is at most 10⁻⁸ of what it was" in stuck[-1]
     assert any(each.startswith("Catapult: at 20 η") for each in caption(point, "leaky_softplus"))
 
 
@@ -97,7 +98,7 @@ def test_change_against_width_shows_the_least_rate_alone():
     points = [made_point(100), made_point(1000)]
     assert {run.rate for run in figures.slow_runs(points[0], "leaky_softplus")} == {2.0}
     drawn = figures.change_against_width(points)
-    markers = [trace for trace in drawn.figure.data if trace.mode == "markers"]
+    markers = [trace for trace in drawn.figure.data if trace.mode == "markers" and trace.x != (None,)]
     assert sum(len(trace.x) for trace in markers) == 2 * 3
     assert "from 0.4 at m = 100" in drawn.takeaway
 

@@ -1,5 +1,7 @@
 """Training to a loss threshold with the kernels measured: where it stops, and what it says of itself."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -73,12 +75,15 @@ def test_a_loss_that_rises_above_the_threshold_again_is_trained_further():
     np.testing.assert_allclose(found["loss"], [losses[step] for step in found["steps"]], rtol=1e-6)
 
 
-def test_a_network_without_a_kernel_is_said_to_stay_above_the_threshold():
+@pytest.mark.parametrize("rate", ["auto", RATE])
+def test_a_network_without_a_kernel_is_dead_and_takes_no_step(rate):
     params, x, y, _, _ = problem()
-    dead = jax.tree.map(lambda leaf: jnp.zeros_like(leaf)[None], params)
+    together = jax.tree.map(lambda leaf: jnp.stack([jnp.zeros_like(leaf), leaf]), params)
     training = KernelTraining(
-        NET, dead, x, y, LOSS, ("linear",), learning_rate="auto", loss_threshold=0.01, max_steps=9, num_records=3
+        NET, together, x, y, LOSS, ("linear",), learning_rate=rate, loss_threshold=0.01, max_steps=9, num_records=3
     )
-    assert list(training.stretches()) == []
-    found = training.recorded(0, "linear")
-    assert (found["outcome"], found["steps"], found["change"]) == ("over-budget", (0,), (0.0,))
+    assert max(training.stretches()) == 9
+    dead, alive = (training.recorded(seed, "linear") for seed in range(2))
+    assert (dead["outcome"], dead["steps"], dead["change"]) == ("dead", (0,), (0.0,))
+    assert dead["learning_rate"] == (math.inf if rate == "auto" else RATE)
+    assert (alive["outcome"], alive["steps"][-1]) == ("over-budget", 9)

@@ -21,7 +21,7 @@ from ntk_core.networks.compositions import composition_examples
 from ntk_core.networks.initial import initial_key
 from ntk_core.networks.sizes import layer_sizes
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import estimate, load_data, run
+from ntk_core.runs import estimate, load_data, run, summary
 from ntk_core.runs._compiled import num_maps, release_compiled
 from ntk_core.runs.events import Ended, Estimated, PointFinished, PointProgress, PointStarted
 from ntk_core.settings.grammar import InvalidSpec, with_settings
@@ -163,6 +163,23 @@ def test_a_divergent_rate_ends_as_a_typed_outcome():
     assert {each.outcome for each in point.runs} == {"diverged"}
     assert not any(each.loss[-1] <= each.loss[0] for each in point.of("linear"))
     assert all(math.isfinite(each.loss[0]) and not math.isfinite(each.loss[-1]) for each in point.of("quadratic"))
+
+
+def test_the_dead_networks_of_width_one_are_said_to_be_dead_and_the_others_are_trained():
+    spec = with_settings(SMALL, {"widths": [1], "num_seeds": 8, "architecture.activation": "relu"})
+    result = result_of(spec)
+    by_outcome: dict[str, list] = {}
+    for each in result.points[0].runs:
+        by_outcome.setdefault("dead" if each.outcome == "dead" else "trained", []).append(each)
+    assert by_outcome.keys() == {"dead", "trained"}
+    for each in by_outcome["dead"]:
+        assert (each.steps, math.isinf(each.learning_rate), each.sup_change) == ((0,), True, 0)
+    assert all(each.num_steps > 0 and math.isfinite(each.learning_rate) for each in by_outcome["trained"])
+    rates = {row["outcome"]: row["learning_rate"] for row in result.rows()}
+    assert rates["dead"] is None
+    assert f"! {len([each for each in by_outcome['dead'] if each.output == 'linear'])} dead" in summary(
+        spec, result.points
+    )
 
 
 def test_runs_that_need_more_steps_are_over_budget():

@@ -9,7 +9,7 @@ from plotly.subplots import make_subplots
 
 from dashboard.charts.axes import drawn_values, finish, log_ticks
 from dashboard.charts.chart import Chart
-from dashboard.charts.numbers import number
+from dashboard.charts.numbers import number, rate_words
 from dashboard.charts.style import FONT_SIZE, GUIDE_COLOR, SEED_OPACITY, Style
 from dashboard.charts.sweep import Line, sweep, trained_dot, width_axis
 from ntk_core.experiments.kernel_change.result import KernelChangeRun, KernelChanges, KernelSnapshot
@@ -55,7 +55,7 @@ def against_width(points: Points, output: str, widths: Sequence[int], styles: St
                 point.width,
                 value,
                 run,
-                f"η = {number(run.learning_rate, 3)}",
+                f"η = {rate_words([run.learning_rate])}",
                 converged_only=not wanted.before_training,
             )
             for point, value, run in runs

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 
 from dashboard.charts.axes import add_level
 from dashboard.charts.chart import Chart, occurring
-from dashboard.charts.numbers import number, width_label
+from dashboard.charts.numbers import number, rate_words, width_label
 from dashboard.charts.style import MODEL_TITLES, Style, method_style, nth_style
 from dashboard.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
-from dashboard.views.kernel_change.figures import rate_words
 from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics.result import DynamicsPoint
 
@@ -91,7 +90,7 @@ def divergence_caption(points: Sequence[DynamicsPoint]) -> list[str]:
         if found:
             listed = f"{', '.join(found[:4])}{' and others' if len(found) > 4 else ''}"
             remedy = "" if stable is None else f" Linear models are stable below η = {number(stable, 3)}."
-            rates = rate_words(run for _, run in runs)
+            rates = rate_words(run.learning_rate for _, run in runs)
             sentences.append(f"Diverged with {METHODS[method].title} at η = {rates}: {listed}.{remedy}")
     return sentences
 

@@ -1,6 +1,8 @@
 """A network beside its linear model: outputs along training, and how far they drift apart."""
 
+import itertools
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
@@ -11,7 +13,7 @@ from dashboard.charts.style import MODEL_TITLES, Style, network_style, nth_style
 from dashboard.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, dash_key, times
 from ntk_core.experiments.dynamics.result import DEPARTURE_LEVEL, DynamicsPoint, DynamicsRun, ModelPath
 from ntk_core.fits import PowerLaw, fit_power_law
-from ntk_core.runs import OUTCOME_WORDS
+from ntk_core.runs import OUTCOME_WORDS, finite_or_none
 
 Points = Literal["training points", "test points"]
 POINT_SETS: tuple[Points, ...] = ("training points", "test points")
@@ -102,12 +104,12 @@ def first_run(point: DynamicsPoint, output: str, method: str) -> DynamicsRun:
 
 
 def fitted(points: Sequence[DynamicsPoint], output: str, method: str) -> PowerLaw | None:
-    """The exponent of ‖F − F_lin‖ / ‖F_lin‖, its sup over time, against width; runs that diverged are left out."""
+    """The exponent of ‖F − F_lin‖ / ‖F_lin‖, its sup over time, against width; not of diverged or dead runs."""
     runs = [(point.width, run) for point in points for run in point.of(output, method)]
     return fit_power_law(
         [width for width, _ in runs],
         [math.sqrt(run.sup_difference) if run.sup_difference >= 0 else math.nan for _, run in runs],
-        usable=[run.outcome != "diverged" for _, run in runs],
+        usable=[run.outcome not in ("diverged", "dead") for _, run in runs],
     )
 
 
@@ -123,7 +125,7 @@ def difference_rows(points: Sequence[DynamicsPoint], method: str) -> list[dict[s
             "departed at step": run.departure_step,
             "loss": run.network.loss[-1],
             "loss, linear model": run.linearized.loss[-1],
-            "learning rate η": run.learning_rate,
+            "learning rate η": finite_or_none(run.learning_rate),
             "stable rate": run.stable_rate,
             "network": OUTCOME_WORDS[run.outcome],
             "linear model": OUTCOME_WORDS[run.linearized.outcome],
@@ -165,16 +167,16 @@ def _caption(points: Sequence[DynamicsPoint], method: str) -> list[str]:
                 f"{output_title(output)}: largest relative difference to the linear model "
                 f"∝ m^({exponent_words(law)}), 95% interval, {law.num_values} runs."
             )
-    for model in ("network", "linearized"):
-        found = dict.fromkeys(
+    for model, outcome in itertools.product(("network", "linearized"), ("over-budget", "stuck", "dead")):
+        found = Counter(
             f"m = {width_label(point.width)} ({output_title(run.output)})"
             for point in points
             for run in point.runs
-            if run.method == method and getattr(run, model).outcome == "over-budget"
+            if run.method == method and getattr(run, model).outcome == outcome
         )
         if found:
-            words = f"{MODEL_TITLES[model]} {OUTCOME_WORDS['over-budget']}"
-            sentences.append(f"{words.capitalize()}: {', '.join(found)}.")
+            listed = ", ".join(f"{count} run{'s' * (count != 1)} at {where}" for where, count in found.items())
+            sentences.append(f"{MODEL_TITLES[model].capitalize()} {OUTCOME_WORDS[outcome]}: {listed}.")
     return sentences
 
 

@@ -99,7 +99,9 @@ def _axis(points: Sequence[EarlyPoint]) -> Axis:
 
 def _dot(at: float, value: float, run: EarlyRun) -> Dot:
     words = EARLY_OUTCOME_WORDS[run.outcome]
-    return Dot(at, value, run.seed, "" if run.outcome == "completed" else words, words)
+    if run.outcome == "completed":
+        return Dot(at, value, run.seed, note=words)
+    return Dot(at, value, run.seed, words, outcome=run.outcome)
 
 
 def _fits(dots: Sequence[Dot]) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dashboard.charts.chart import Chart
-from dashboard.charts.numbers import exponent_words, number, width_label
+from dashboard.charts.numbers import exponent_words, number, rate_words, width_label
 from dashboard.charts.style import Style, network_style
 from dashboard.charts.sweep import Axis, Dot, Line, fitted, sweep
 from ntk_core.experiments.hessian.network import ComparedNetwork, titles
@@ -13,7 +13,7 @@ from ntk_core.experiments.hessian.result import HessianPoint, HessianRun
 from ntk_core.fits import PowerLaw, becomes_linear
 from ntk_core.networks.choices import PARAMETERIZATIONS
 from ntk_core.networks.spec import COMPOSED
-from ntk_core.runs import OUTCOME_WORDS, Mean, mean
+from ntk_core.runs import OUTCOME_WORDS, Mean, finite_or_none, mean
 
 Of = Callable[[HessianPoint, HessianRun], float]
 
@@ -138,13 +138,14 @@ def _changes(points: Sequence[HessianPoint]) -> list[Dot]:
             point.wide_width,
             run.trained.sup_change,
             run.seed,
-            "" if run.trained.outcome == "converged" else words,
-            f"η = {number(run.trained.learning_rate, 3)}, {run.trained.num_steps:,} steps<br>{words}",
+            "" if converged else words,
+            f"η = {rate_words([run.trained.learning_rate])}, {run.trained.num_steps:,} steps<br>{words}",
+            outcome="" if converged else run.trained.outcome,
         )
         for point in points
         for run in point.runs
         if run.trained is not None
-        for words in [OUTCOME_WORDS[run.trained.outcome]]
+        for words, converged in [(OUTCOME_WORDS[run.trained.outcome], run.trained.outcome == "converged")]
     ]
 
 
@@ -211,7 +212,7 @@ def _change_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
             "seed": run.seed,
             "ΔK": run.trained.sup_change,
             "steps": run.trained.num_steps,
-            "learning rate η": run.trained.learning_rate,
+            "learning rate η": finite_or_none(run.trained.learning_rate),
             "outcome": OUTCOME_WORDS[run.trained.outcome],
         }
         for point in points

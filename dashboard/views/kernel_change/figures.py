@@ -1,16 +1,15 @@
 """Kernel change ΔK against width, and along training (Liu, Zhu & Belkin 2020, Fig. 1 left and right)."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from dashboard.charts.axes import add_level
 from dashboard.charts.chart import Chart, occurring
-from dashboard.charts.numbers import number
+from dashboard.charts.numbers import number, rate_words
 from dashboard.charts.style import RUN_OPACITY, network_style, output_title
 from dashboard.charts.sweep import Line, left_out, sweep, trained_dot, width_axis
 from dashboard.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
-from ntk_core.experiments.dynamics.result import DynamicsRun
-from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun
+from ntk_core.experiments.kernel_change.result import KernelChangePoint
 
 SWEPT_TITLES = {"width": "width m", "bottleneck_width": "bottleneck width m<sub>b</sub>"}
 
@@ -21,11 +20,14 @@ def change_lines(points: Sequence[KernelChangePoint], kind: str = "fully-connect
         output: Line(
             network_style(kind, output),
             [
-                trained_dot(point.width, run.sup_change, run, f"η = {number(run.learning_rate, 3)}")
+                trained_dot(point.width, run.sup_change, run, f"η = {rate_words([run.learning_rate])}")
                 for point in points
                 for run in point.of(output)
             ],
-            more={point.width: {"learning rate η": rate_words(point.of(output))} for point in points},
+            more={
+                point.width: {"learning rate η": rate_words(run.learning_rate for run in point.of(output))}
+                for point in points
+            },
         )
         for output in occurring(points, "output")
     }
@@ -65,15 +67,26 @@ def change_against_time(
     loss_threshold: float | None = None,
     kind: str = "fully-connected",
 ) -> Chart:
-    """ΔK(t) of every run of one width, above its training loss; ends are filled where the run converged, else open."""
+    """ΔK(t) of every run of one width, above its training loss; ends are filled where the run converged."""
     curves = []
     for run in point.runs:
         style = network_style(kind, run.output)
-        symbol = style.symbol if run.outcome == "converged" else style.symbol + "-open"
         for row, what, values in ((1, "ΔK(t)", run.change), (2, "loss", run.loss)):
             x = times(run.steps, run.learning_rate, axis)
             curves.append(
-                Curve(style, x, values, what, run.seed, row, 2, RUN_OPACITY, marked=-1, symbol=symbol, unit=axis)
+                Curve(
+                    style,
+                    x,
+                    values,
+                    what,
+                    run.seed,
+                    row,
+                    2,
+                    RUN_OPACITY,
+                    marked=-1,
+                    symbol=style.mark(run.outcome),
+                    unit=axis,
+                )
             )
     rows = (Row("kernel change ΔK(t)", "from 0", 0.62), Row("loss", share=0.38))
     figure = along_training(curves, rows, AXIS_TITLES[axis])
@@ -108,20 +121,11 @@ def time_rows(point: KernelChangePoint) -> list[dict[str, object]]:
     ]
 
 
-def rate_words(runs: Iterable[KernelChangeRun | DynamicsRun]) -> str:
-    """The learning rates used, as one number or a range: ``0.51–0.63``."""
-    rates = [run.learning_rate for run in runs]
-    if not rates:
-        return "–"
-    low, high = number(min(rates), 3), number(max(rates), 3)
-    return low if low == high else f"{low}–{high}"
-
-
 def _rates(points: Sequence[KernelChangePoint]) -> list[str]:
     """The learning rates used, told once for outputs that share them."""
     sharing: dict[str, list[str]] = {}
     for output in occurring(points, "output"):
-        rates = rate_words(run for point in points for run in point.of(output))
+        rates = rate_words(run.learning_rate for point in points for run in point.of(output))
         sharing.setdefault(rates, []).append(output_title(output))
     listed = "; ".join(f"{' and '.join(titles)} {rates}" for rates, titles in sharing.items())
     return [f"Learning rate η used: {listed}."] if listed else []

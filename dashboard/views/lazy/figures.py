@@ -9,7 +9,7 @@ from dashboard.charts.numbers import beginning, width_label
 from dashboard.charts.style import Style, network_style, nth_style, output_title
 from dashboard.charts.sweep import Axis, Line, sweep, trained_dot
 from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
-from ntk_core.runs import OUTCOME_WORDS
+from ntk_core.runs import OUTCOME_WORDS, finite_or_none
 
 Road = Literal["scale", "width"]
 AXES: dict[Road, Axis] = {"scale": Axis("scale α", "α"), "width": Axis("width m")}
@@ -141,7 +141,7 @@ def _rows(points: Sequence[LazyPoint]) -> list[dict[str, object]]:
             "‖w − w₀‖_∞": run.largest_distance,
             "loss": run.last_loss,
             "steps": run.num_steps,
-            "η": run.learning_rate,
+            "η": finite_or_none(run.learning_rate),
             "outcome": OUTCOME_WORDS[run.outcome],
         }
         for point in sorted(points, key=lambda point: (point.width, point.scale))

@@ -5,17 +5,16 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from dashboard.charts.chart import Chart, occurring
-from dashboard.charts.numbers import number
+from dashboard.charts.numbers import number, rate_words
 from dashboard.charts.style import GUIDE_COLOR, Style, network_style, nth_style, output_title
 from dashboard.charts.sweep import Line, sweep, trained_dot, width_axis
 from dashboard.charts.training import Curve, Row, along_training
 from ntk_core.experiments.optimization.result import OptimizationPoint, OptimizationRun
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import OUTCOME_WORDS
+from ntk_core.runs import OUTCOME_WORDS, finite_or_none
 
 StepAxis = Literal["linear", "log"]
 STEP_AXES: tuple[StepAxis, ...] = ("linear", "log")
-STUCK = 1e-3  # share of the first PL* ratio below which a run that has not converged is called stuck; our choice
 LOSS_ROOM = 30  # how far above L₀ the axis of the loss goes
 BOUND_TITLE = "bound (1 − ημρ²/n)<sup>t</sup> L<sub>0</sub>"
 PL_BOUND_TITLE = "with the measured PL* constant"
@@ -69,7 +68,7 @@ def change_lines(points: Sequence[OptimizationPoint], kind: str = "fully-connect
         Line(
             network_style(kind, output),
             [
-                trained_dot(point.width, run.sup_change, run, f"η = {number(run.learning_rate, 3)}")
+                trained_dot(point.width, run.sup_change, run, f"η = {rate_words([run.learning_rate])}")
                 for point in points
                 for run in point.of(output, least)
             ],
@@ -156,8 +155,8 @@ def _run_rows(points: Sequence[OptimizationPoint]) -> list[dict[str, object]]:
             "output": output_title(run.output),
             "rate": f"{run.rate:g} η",
             "seed": run.seed,
-            "η used": run.learning_rate,
-            "stable rate": run.stable_rate,
+            "η used": finite_or_none(run.learning_rate),
+            "stable rate": finite_or_none(run.stable_rate),
             "ΔK": run.sup_change,
             "μ": run.min_eigenvalue,
             "PL* constant": run.pl_constant,
@@ -191,12 +190,13 @@ def _caption(point: OptimizationPoint, output: str) -> list[str]:
                 f"{_rate_title(rate, runs)} diverged, last finite step {steps}. Stable: a rate below "
                 f"{number(stable, 3)}, the linear model's limit at w₀; {number(used, 3)} was used."
             )
-        missed = [run for run in runs if run.outcome == "over-budget"]
-        if missed:
-            ratio = max(run.pl_ratio[-1] / run.pl_ratio[0] for run in missed)
-            stuck = f"; stuck, its PL* ratio is {number(ratio, 1)} of what it was" if 0 < ratio < STUCK else ""
-            listed = ", ".join(str(run.seed) for run in missed)
-            sentences.append(f"{_rate_title(rate, runs)} {OUTCOME_WORDS['over-budget']} (seed {listed}){stuck}.")
+        for outcome in ("over-budget", "stuck", "dead"):
+            missed = [run for run in runs if run.outcome == outcome]
+            if missed:
+                ratio = max(run.pl_ratio[-1] / run.pl_ratio[0] if run.pl_ratio[0] > 0 else math.nan for run in missed)
+                left = f"; its PL* ratio is at most {number(ratio, 1)} of what it was" if outcome == "stuck" else ""
+                listed = ", ".join(str(run.seed) for run in missed)
+                sentences.append(f"{_rate_title(rate, runs)} {OUTCOME_WORDS[outcome]} (seed {listed}){left}.")
     rising = [run for run in point.of(output) if run.overshoot > 1.001 and run.loss[-1] < 0.1 * run.loss[0]]
     if rising:
         listed = ", ".join(dict.fromkeys(f"{run.rate:g} η" for run in rising))
@@ -239,7 +239,7 @@ def _curves(
                     run.seed,
                     row,
                     marked=max(seen, default=0),
-                    symbol="x" if run.outcome == "diverged" else style.symbol,
+                    symbol=style.mark(run.outcome),
                     is_first=place == 0,
                 )
             )
@@ -248,5 +248,5 @@ def _curves(
 
 def _rate_title(rate: float, runs: Sequence[OptimizationRun]) -> str:
     """``2 η, 0.3 of the stable rate``."""
-    shares = [run.learning_rate / run.stable_rate for run in runs]
+    shares = [run.learning_rate / run.stable_rate for run in runs if math.isfinite(run.stable_rate)]
     return f"{rate:g} η, {number(sum(shares) / len(shares))} × stable" if shares else f"{rate:g} η"

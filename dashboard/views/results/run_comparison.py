@@ -53,7 +53,7 @@ def overlay(runs: Runs, axis: Axis, measure: str, line: tuple[Any, ...]) -> Char
     lines = [
         Line(
             style,
-            [Dot(r[axis.column], r[measure], r["seed"], "" if _counts(r) else "did not converge") for r in rows],
+            [_dot(row, axis.column, measure) for row in rows],
             fit=not axis.along_time,
         )
         for style, rows in found
@@ -79,6 +79,12 @@ def _rows_on(result: ResultValue, how: Comparison, axis: Axis, line: tuple[Any, 
         for row in result.rows()
         if tuple(row[name] for name in how.lines) == line and axis.keep(row, result) and _is_number(row[axis.column])
     ]
+
+
+def _dot(row: Values, column: str, measure: str) -> Dot:
+    why = "" if _counts(row) else "did not converge"
+    outcome = row.get("outcome") if why and row.get("outcome") != "converged" else ""
+    return Dot(row[column], row[measure], row["seed"], why, outcome=outcome or "")
 
 
 def _counts(row: Values) -> bool:

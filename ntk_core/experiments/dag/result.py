@@ -4,7 +4,7 @@ import math
 from typing import Literal
 
 from ntk_core.experiments.dag.spec import DAGSpec
-from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint
+from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint, finite_or_none
 
 
 class LayerLinearity(Value):
@@ -32,8 +32,8 @@ class DAGRun(RecordedTraining):
         seed: of the initialization w₀, removed edges included.
         min_in_degree: smallest number of edges into a neuron outside the first layer, as drawn (Zhu et al., Eq. 8).
         max_in_degree: the largest one.
-        learning_rate: η, as used.
-        outcome: whether the loss threshold was reached.
+        learning_rate: η, as used; infinite where it is automatic and the network is dead.
+        outcome: how it ended, see ``ntk_core.dynamics.outcomes.ended``.
         steps: recorded step indices, starting at 0.
         change: ΔK(t) at those steps.
         loss: the mean training loss at those steps.
@@ -105,7 +105,7 @@ class DAGResult(ResultValue):
                 "gradient_bound": run.gradient_bound,
                 "final_loss": run.loss[-1],
                 "steps": run.num_steps,
-                "learning_rate": run.learning_rate,
+                "learning_rate": finite_or_none(run.learning_rate),
                 "outcome": run.outcome,
                 **{f"hessian_norm_{layer.group}": layer.hessian_norm for layer in run.layers if run.graph == "drawn"},
                 **{f"kernel_change_{layer.group}": layer.change for layer in run.layers if run.graph == "drawn"},

@@ -6,14 +6,14 @@ from ntk_core.experiments.dag.result import DAGPoint
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.fits import fit_power_law
 from ntk_core.networks.graphs import EXAMPLE_TITLES, verdict
-from ntk_core.runs import aligned, between, law_words, num_runs, outcome_notes, with_error
+from ntk_core.runs import aligned, between, counted_marks, law_words, num_runs, outcome_notes, with_error
 
 
 def dag_summary(spec: DAGSpec, points: Sequence[DAGPoint]) -> str:
     """Realized in-degree, ΔK and ‖H‖ of each graph and output, the verdicts, and exponents with their intervals."""
     series = [(graph, output) for graph in spec.graphs() for output in spec.outputs]
     rows: list[tuple[str, ...]] = [
-        ("width", "graph", "output", "smallest in-degree", "ΔK (mean ± s.e.)", "‖H‖ (mean ± s.e.)", "seeds")
+        ("width", "graph", "output", "smallest in-degree", "ΔK (mean ± s.e.)", "‖H‖ (mean ± s.e.)", "seeds", "")
     ]
     rows += [_row(point, *each) for point in points for each in series]
     notes = outcome_notes(points, then="; not in the mean")
@@ -61,4 +61,5 @@ def _row(point: DAGPoint, graph: str, output: str) -> tuple[str, ...]:
         with_error([run.sup_change for run in done], 4),
         with_error([run.hessian_norm for run in runs if run.hessian_converged], 4),
         f"{len(done)} of {len(runs)}",
+        counted_marks(run.outcome for run in runs),
     )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
-from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint, finite_sup
+from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint, finite_or_none, finite_sup
 
 DEPARTURE_LEVEL = 0.01  # our choice of the relative mean-squared difference from which on two models have parted
 
@@ -15,7 +15,7 @@ class ModelPath(Value):
     """One model at the recorded steps; entries after a divergence are not finite.
 
     Attributes:
-        outcome: whether the loss threshold was reached.
+        outcome: how it ended, see ``ntk_core.dynamics.outcomes.ended``.
         last_finite_step: the last step whose loss was finite.
         crossing_step: the first recorded step whose loss is at the threshold; None without one.
         loss, test_loss: mean losses.
@@ -69,6 +69,9 @@ class DynamicsRun(RecordedTraining):
     layer_change: dict[str, tuple[float, ...]]
     difference: tuple[float, ...]
     test_difference: tuple[float, ...]
+
+    def _paths(self) -> tuple[ModelPath, ...]:
+        return (self.network, self.linearized, *([] if self.infinite is None else [self.infinite]))
 
     @property
     def outcome(self) -> Outcome:
@@ -160,8 +163,8 @@ class DynamicsResult(ResultValue):
                 "final_loss": run.network.loss[-1],
                 "final_loss_linear": run.linearized.loss[-1],
                 "steps": run.num_steps,
-                "learning_rate": run.learning_rate,
-                "stable_rate": run.stable_rate,
+                "learning_rate": finite_or_none(run.learning_rate),
+                "stable_rate": run.stable_rate and finite_or_none(run.stable_rate),
                 "outcome": run.outcome,
                 "outcome_linear": run.linearized.outcome,
                 "last_finite_step": run.network.last_finite_step,

@@ -25,12 +25,12 @@ def dynamics_summary(spec: DynamicsSpec, points: Sequence[DynamicsPoint]) -> str
 
 
 def exponent(pair: tuple[str, str], points: Sequence[DynamicsPoint]) -> str:
-    """The exponent of the root of the difference against width, with its interval, over runs that did not diverge."""
+    """The exponent of the root of the difference against width, with its interval; not of diverged or dead runs."""
     runs = [(point.width, run) for point in points for run in point.of(*pair)]
     law = fit_runs(
         runs,
         lambda run: math.sqrt(run.sup_difference) if run.sup_difference >= 0 else math.nan,
-        lambda run: run.outcome != "diverged",
+        lambda run: run.outcome not in ("diverged", "dead"),
     )
     title = f"{OUTPUTS[pair[0]].title}, {METHODS[pair[1]].title}"
     if law is None:
@@ -40,8 +40,11 @@ def exponent(pair: tuple[str, str], points: Sequence[DynamicsPoint]) -> str:
 
 def _row(point: DynamicsPoint, output: str, method: str) -> tuple[str, ...]:
     runs = point.of(output, method)
-    difference = with_error([run.sup_difference for run in runs])
-    change, distance = with_error([run.sup_change for run in runs]), with_error([run.sup_distance for run in runs])
+    difference = with_error([run.sup_difference for run in runs if run.outcome != "dead"])
+    change, distance = (
+        with_error([run.sup_change for run in runs]),
+        with_error([run.sup_distance for run in runs if run.outcome != "dead"]),
+    )
     steps = sorted(math.inf if run.departure_step is None else run.departure_step for run in runs)
     middle = steps[len(steps) // 2] if steps else math.inf
     parted = f"{middle:,.0f}" if math.isfinite(middle) else "–"

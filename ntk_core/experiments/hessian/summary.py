@@ -7,7 +7,7 @@ from ntk_core.experiments.hessian.network import titles
 from ntk_core.experiments.hessian.result import HessianPoint
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.fits import PowerLaw, becomes_linear, fit_runs
-from ntk_core.runs import Mean, aligned, mean
+from ntk_core.runs import OUTCOME_WORDS, Mean, aligned, counted_marks, mean
 
 
 def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
@@ -17,6 +17,8 @@ def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
     lines = aligned([("network", "width", "‖H‖ (mean ± s.e.)", "K(x, x)", "ΔK", "seeds", ""), *rows])
     if any(not run.converged for point in points for run in point.runs):
         lines += ["", "! unconverged: the residual stayed above its tolerance, the norm may be larger; not in the mean"]
+    ends = {run.trained.outcome for point in points for run in point.runs if run.trained is not None} - {"converged"}
+    lines += [f"! {outcome}: {OUTCOME_WORDS[outcome]}; not in the mean of ΔK" for outcome in sorted(ends)]
     found = [line for line in known if any(point.line == line for point in points)]
     return "\n".join([*lines, "", *(_exponent(line, known[line], points) for line in found)])
 
@@ -32,7 +34,7 @@ def _row(point: HessianPoint, title: str) -> tuple[str, ...]:
     trained = [run.trained for run in point.runs if run.trained is not None]
     changes = mean([each.sup_change for each in trained if each.outcome == "converged"])
     marks = [f"! {len(point.runs) - len(converged)} unconverged"] if len(converged) < len(point.runs) else []
-    marks += [f"! {lost} not trained to the threshold" for lost in [len(trained) - changes.count] if lost]
+    marks += filter(None, [counted_marks(each.outcome for each in trained)])
     return (
         title,
         str(point.wide_width),

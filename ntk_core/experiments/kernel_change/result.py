@@ -3,7 +3,7 @@
 from typing import Literal
 
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint
+from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint, finite_or_none
 
 
 class KernelChangeRun(RecordedTraining):
@@ -12,8 +12,8 @@ class KernelChangeRun(RecordedTraining):
     Attributes:
         output: the output nonlinearity φ whose kernel is followed.
         seed: seed of the initialization w₀.
-        learning_rate: η, as used.
-        outcome: whether the loss threshold was reached.
+        learning_rate: η, as used; infinite where it is automatic and the network is dead.
+        outcome: how it ended, see ``ntk_core.dynamics.outcomes.ended``.
         steps: recorded step indices, starting at 0; time is learning_rate × step.
         change: ΔK(t) = ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F at those steps, over all (n, n, C, C) entries.
         loss: the mean training loss at those steps.
@@ -80,7 +80,7 @@ class KernelChanges(WidthPoint):
                 "final_kernel_change": run.change[-1],
                 "final_loss": run.loss[-1],
                 "steps": run.num_steps,
-                "learning_rate": run.learning_rate,
+                "learning_rate": finite_or_none(run.learning_rate),
                 "outcome": run.outcome,
                 **({"distance_to_infinite_width": run.infinite_distance} if infinite_width else {}),
             }

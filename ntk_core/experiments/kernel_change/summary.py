@@ -1,13 +1,12 @@
 """``kernel_change`` as text: a table of means with their errors, and the fitted exponents."""
 
-from collections import Counter
 from collections.abc import Sequence
 
-from ntk_core.experiments.kernel_change.result import KernelChangeRun, KernelChanges
+from ntk_core.experiments.kernel_change.result import KernelChanges
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.fits import fit_runs
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import aligned, law_words, num_runs, outcome_notes, with_error
+from ntk_core.runs import aligned, counted_marks, law_words, num_runs, outcome_notes, with_error
 
 
 def kernel_change_summary(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> str:
@@ -37,9 +36,5 @@ def exponent(output: str, points: Sequence[KernelChanges]) -> str:
 def _row(point: KernelChanges, output: str) -> tuple[str, ...]:
     runs = point.of(output)
     changes = [run.sup_change for run in runs if run.outcome == "converged"]
-    return (str(point.width), output, with_error(changes, 4), f"{len(changes)} of {len(runs)}", _marks(runs))
-
-
-def _marks(runs: Sequence[KernelChangeRun]) -> str:
-    counts = Counter(run.outcome for run in runs if run.outcome != "converged")
-    return ", ".join(f"! {count} {outcome}" for outcome, count in sorted(counts.items()))
+    lost = counted_marks(run.outcome for run in runs)
+    return (str(point.width), output, with_error(changes, 4), f"{len(changes)} of {len(runs)}", lost)

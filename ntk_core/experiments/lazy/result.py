@@ -3,7 +3,7 @@
 from typing import Literal
 
 from ntk_core.experiments.lazy.spec import LazySpec, lazy_key
-from ntk_core.runs import Outcome, PointValue, ResultValue, Value
+from ntk_core.runs import Outcome, PointValue, ResultValue, Value, finite_or_none
 
 
 class LazyRun(Value):
@@ -13,8 +13,8 @@ class LazyRun(Value):
         output: output nonlinearity φ.
         start: how the output at w₀ is chosen.
         seed: seed of the initialization w₀.
-        learning_rate: η, as used.
-        outcome: whether the loss threshold was reached.
+        learning_rate: η, as used; infinite where it is automatic and the network is dead.
+        outcome: how it ended, see ``ntk_core.dynamics.outcomes.ended``.
         last_finite_step: the last step whose loss was finite.
         num_steps: steps taken until the run ended.
         kappa: mean over the chosen inputs, each with the output of its class, of |F − y| ‖H‖ / ‖∇F‖² at w₀.
@@ -79,7 +79,13 @@ class LazyResult(ResultValue):
     def rows(self) -> list[dict[str, object]]:
         """One row per width, scale, output, start and seed."""
         return [
-            {"width": point.width, "scale": point.scale, "num_params": point.num_params, **run.model_dump()}
+            {
+                "width": point.width,
+                "scale": point.scale,
+                "num_params": point.num_params,
+                **run.model_dump(),
+                "learning_rate": finite_or_none(run.learning_rate),
+            }
             for point in self.points
             for run in point.runs
         ]

@@ -6,7 +6,7 @@ from typing import Literal
 
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import Outcome, RecordedTraining, ResultValue, WidthPoint
+from ntk_core.runs import Outcome, RecordedTraining, ResultValue, WidthPoint, finite_or_none
 
 
 class OptimizationRun(RecordedTraining):
@@ -16,9 +16,9 @@ class OptimizationRun(RecordedTraining):
         output: output nonlinearity φ.
         rate: multiple of the learning rate that the spec asks for.
         seed: seed of the initialization w₀.
-        learning_rate: η, as used.
+        learning_rate: η, as used; infinite where it is automatic and the network is dead.
         stable_rate: 2n/λ_max of the kernel of φ(f) at w₀: above it the linear model at w₀ diverges.
-        outcome: whether the loss threshold was reached.
+        outcome: how it ended, see ``ntk_core.dynamics.outcomes.ended``.
         last_finite_step: the last step whose loss was finite.
         steps: recorded step indices, starting at 0.
         loss: L.
@@ -113,8 +113,8 @@ class OptimizationResult(ResultValue):
                 "output": run.output,
                 "rate": run.rate,
                 "seed": run.seed,
-                "learning_rate": run.learning_rate,
-                "stable_rate": run.stable_rate,
+                "learning_rate": finite_or_none(run.learning_rate),
+                "stable_rate": finite_or_none(run.stable_rate),
                 "sup_kernel_change": run.sup_change,
                 "min_eigenvalue": run.min_eigenvalue,
                 "pl_constant": run.pl_constant,

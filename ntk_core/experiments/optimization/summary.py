@@ -37,7 +37,7 @@ def _row(point: OptimizationPoint, output: str, rate: float) -> tuple[str, ...]:
         f"{point.width:,}",
         output,
         f"{rate:g} η",
-        with_error([run.sup_change for run in runs if run.outcome != "diverged"]),
+        with_error([run.sup_change for run in runs if run.outcome not in ("diverged", "dead")]),
         between([run.min_eigenvalue for run in runs], ".2g"),
         between([run.loss[-1] for run in runs], ".2g"),
         between(bounds, ".2g"),

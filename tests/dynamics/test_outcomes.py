@@ -1,0 +1,147 @@
+"""How trainings end, by their records: plateaus against slow trainings, dead networks, rates of nearly dead ones."""
+
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ntk_core import train
+from ntk_core.dynamics import Loss, auto_learning_rate, largest_eigenvalue
+from ntk_core.dynamics.outcomes import ended, on_plateau, refined
+from ntk_core.experiments.dynamics.result import DynamicsRun
+from ntk_core.experiments.kernel_change.result import KernelChangeRun
+from ntk_core.networks.architectures import FullyConnected
+from tests.dynamics.problems import NET, problem
+
+STEPS = [0, *np.unique(np.geomspace(1, 5000, 24).round().astype(int)).tolist()]
+PLATEAU = [0.19 + 0.8 / (1 + step) for step in STEPS]
+SLOW = [0.8 / (1 + step) ** 0.2 for step in STEPS]
+TINY_RATE = [1 - 1e-6 * step for step in STEPS]
+
+
+def test_a_loss_at_rest_is_stuck_and_one_that_falls_is_over_budget():
+    assert ended(STEPS, PLATEAU, 0.01) == "stuck"
+    assert ended(STEPS, SLOW, 0.01) == "over-budget"
+    assert ended(STEPS, TINY_RATE, 0.01) == "over-budget"  # by 0.25% in the last half, but by half of all
+    assert ended(STEPS, [0.5 + 0.2 * (-1) ** step for step in STEPS], 0.01) == "over-budget"  # up and down
+    assert ended(STEPS, PLATEAU, None) == "finished"
+    assert ended(STEPS, PLATEAU, 0.5) == "converged"
+    assert ended(STEPS, [*PLATEAU[:-1], math.nan], 0.01) == ended(STEPS, PLATEAU[::-1], 0.01) == "diverged"
+    assert ended([0], [0.5], 0.01, dead=True) == "dead"
+
+
+def test_the_rule_does_not_depend_on_the_units_of_loss_and_step():
+    for losses, expected in ((PLATEAU, True), (SLOW, False), (TINY_RATE, False)):
+        for factor in (1e-3, 1e3):
+            assert on_plateau(STEPS, [factor * loss for loss in losses]) is expected
+            assert on_plateau([7 * step for step in STEPS], losses) is expected
+
+
+@pytest.mark.usefixtures("x64")
+def test_real_plateaus_of_swish_are_stuck_and_real_slow_trainings_are_not():
+    """One sample starts where swish falls, so that training drives its output to −∞; without it all converge."""
+    x, y = jnp.array([[3.0, 0.0], [0.0, 3.0]]), jnp.ones((2, 1))
+    net = FullyConnected(width=16, num_outputs=1, activation="tanh", output="swish")
+    starts = {}
+    for seed in range(12):
+        params = net.init(jax.random.key(seed), (2,))
+        starts[seed] = float(net.with_output("linear").apply(params, x).min()), params
+    low, high = (pick(starts, key=lambda seed: starts[seed][0]) for pick in (min, max))
+    assert starts[low][0] < -1.5
+    assert starts[high][0] > -1
+    settings = {"max_steps": 2000, "loss_threshold": 0.01, "kernels": False, "linearized": False}
+    stuck = train(net, starts[low][1], x, y, learning_rate=1.0, **settings).network
+    assert stuck.outcome == "stuck"
+    assert stuck.loss[-1] > 0.2
+    assert train(net, starts[high][1], x, y, learning_rate=1.0, **settings).network.outcome == "converged"
+    slow = train(net, starts[high][1], x, y, learning_rate=1e-4, **settings).network
+    assert slow.outcome == "over-budget"
+    # An eigenvalue 2,000 times smaller than the largest: the loss falls, ever more slowly.
+    features = jnp.array([[1.0, 0.0], [0.0, 0.022]])
+    linear = train(lambda w, x: x @ w, jnp.zeros((2, 1)), features, y, learning_rate=0.5, **settings).network
+    assert linear.outcome == "over-budget"
+    assert linear.loss[-1] < linear.loss[0] / 2
+
+
+@pytest.mark.parametrize("settings", [{}, {"learning_rate": 0.5}, {"optimizer": "adam"}], ids=["auto", "fixed", "adam"])
+def test_a_dead_network_and_its_linear_model_are_said_to_be_dead(settings):
+    params, x, y, _, _ = problem()
+    dead = jax.tree.map(jnp.zeros_like, params)
+    history = train(NET, dead, x, y, max_steps=9, num_records=3, loss_threshold=0.01, **settings)
+    assert history.network.outcome == history.linearized.outcome == "dead"
+    assert history.steps.tolist() == [0]
+    assert math.isinf(history.learning_rate) == ("learning_rate" not in settings)
+    assert history.network.loss.tolist() == [0.5]
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_rate_of_a_network_that_is_dead_at_most_inputs_is_that_of_one_alive_at_half_of_them():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(40, 5))
+    full = np.einsum("if,jf->ij", features, features)[:, :, None, None]
+    plain = 0.25 * 2 * 40 / np.linalg.eigvalsh(full[:, :, 0, 0])[-1]
+    assert auto_learning_rate(full, Loss("linear")) == pytest.approx(plain, rel=1e-12)  # unchanged where all are alive
+    for live in (40, 21, 20, 10, 1):
+        alive = np.arange(40) < live
+        kernel = np.where((alive[:, None] & alive)[:, :, None, None], full, 0)
+        largest = np.linalg.eigvalsh(kernel[:, :, 0, 0])[-1]
+        expected = 0.25 * 2 * min(40, 2 * live) / largest
+        assert auto_learning_rate(kernel, Loss("linear")) == pytest.approx(expected, rel=1e-12)
+        noise = np.where((alive[:, None] & alive)[:, :, None, None], kernel, 1e-18)
+        assert auto_learning_rate(noise, Loss("linear")) == pytest.approx(expected, rel=1e-12)
+    one = np.zeros((60, 60, 1, 1))
+    one[0, 0] = 4.26  # what a ReLU network of width 1 can be: alive at one input of 60
+    assert auto_learning_rate(one, Loss("linear")) < 0.25  # 7 if the others are taken to be dead for ever
+    assert math.isinf(auto_learning_rate(0 * one, Loss("linear")))
+    assert math.isnan(auto_learning_rate(np.full_like(one, np.nan), Loss("linear")))
+
+
+def test_the_largest_eigenvalue_is_found_where_the_kernel_sends_ones_to_zero():
+    centered = (np.eye(6) - 1 / 6)[:, :, None, None]
+    assert largest_eigenvalue(centered) == pytest.approx(1)
+    exact = np.diag([2.0, 2.0, 0.0, 0.0, 1.0, 1.0]) - np.kron(np.diag([2.0, 0.0, 1.0]), [[0, 1], [1, 0]])
+    assert not (exact @ np.ones(6)).any()
+    assert largest_eigenvalue(exact[:, :, None, None]) == pytest.approx(4)
+    assert largest_eigenvalue(np.zeros((6, 6, 1, 1))) == 0
+    assert largest_eigenvalue(np.full((6, 6, 1, 1), 1e-320)) >= 0
+
+
+def made_run(losses, rate=0.5, outcome="over-budget"):
+    return KernelChangeRun(
+        output="swish", seed=0, learning_rate=rate, outcome=outcome, steps=STEPS, change=[0.0] * len(STEPS), loss=losses
+    )
+
+
+def test_results_that_were_stored_before_are_read_by_the_same_rule():
+    assert [made_run(losses).outcome for losses in (PLATEAU, SLOW, TINY_RATE)] == [
+        "stuck",
+        "over-budget",
+        "over-budget",
+    ]
+    assert made_run(PLATEAU, outcome="converged").outcome == "converged"
+    stored = json.loads(made_run(PLATEAU).model_dump_json()) | {"outcome": "over-budget"}
+    read = KernelChangeRun.model_validate_json(json.dumps(stored))
+    assert read == made_run(PLATEAU)
+    assert KernelChangeRun.model_validate_json(read.model_dump_json()) == read
+    assert made_run(PLATEAU, rate=math.inf).outcome == refined("over-budget", STEPS, PLATEAU, math.inf) == "dead"
+
+
+def test_network_and_linear_model_of_a_stored_run_are_judged_each_by_its_losses():
+    row = [0.0] * len(STEPS)
+    paths = {
+        name: {"outcome": "over-budget", "last_finite_step": 5000, "loss": losses, "test_loss": row, "distance": row}
+        for name, losses in (("network", PLATEAU), ("linearized", SLOW))
+    }
+    run = DynamicsRun.model_validate(
+        {
+            **dict.fromkeys(
+                ("largest_distance", "smallest", "largest", "difference", "test_difference", "change"), row
+            ),
+            **{"output": "swish", "method": "gradient-descent", "seed": 0, "learning_rate": 0.5, "stable_rate": 2.0},
+            **{"steps": STEPS, "infinite": None, "layer_change": {}, **paths},
+        }
+    )
+    assert (run.outcome, run.network.outcome, run.linearized.outcome) == ("stuck", "stuck", "over-budget")
