@@ -41,6 +41,8 @@ from .experiments.kernel_change.result import KernelChangeResult as KernelChange
 from .experiments.kernel_change.spec import KernelChangeSpec as KernelChangeSpec
 from .experiments.lazy.result import LazyResult as LazyResult
 from .experiments.lazy.spec import LazySpec as LazySpec
+from .experiments.learning_rate.result import RateResult as RateResult
+from .experiments.learning_rate.spec import LearningRateSpec as LearningRateSpec
 from .experiments.optimization.result import OptimizationResult as OptimizationResult
 from .experiments.optimization.spec import OptimizationSpec as OptimizationSpec
 from .hessians import SpectralEstimate as SpectralEstimate
