@@ -50,6 +50,7 @@ format: $(DEV)
 # Every preset, or some: make gallery PRESETS="liu-fig1-left liu-fig2". Interrupted, it resumes.
 gallery: $(APP)
 	$(BIN)/python -m ntk_core gallery $(PRESETS)
+	$(BIN)/python -m ntk_core truth
 
 # Everything, with the peers' environments; or BENCH_ARGS="--only kernel --peer torch=PATH/python".
 bench: $(DEV)

@@ -34,6 +34,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "ceilings": ("jax", "jaxlib", "numpy"),
     "gpu": ("jax", "jaxlib", "numpy"),
     "sweep": ("jax", "jaxlib", "numpy"),
+    "coverage": ("numpy", "scipy"),
 }
 LOOK = Path(__file__).parents[1] / ".bench"
 
@@ -95,6 +96,8 @@ def _run(name: str, settings: Settings, force: bool) -> bool:
         traceback.print_exc()
         return False
     load = watch.note()
+    # What is counted, not timed, is the same on a busy machine.
+    load["high"] = load["high"] and getattr(module, "IS_TIMED", True)
     result = {"environment": found, "load": {**load, "forced": bool(load["high"] and force)}, **data}
     if settings.quick:
         print(f"{name}: works, {load['took_s']:.1f} s")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import math
 import os
 import platform
 import statistics
@@ -131,9 +132,15 @@ def ratio(rows: Mapping[str, Mapping[str, Any]], peer: str, ours: str) -> float:
 
 
 def fitted(sizes: Sequence[float], seconds: Sequence[float]) -> dict[str, Any] | None:
-    """Exponent of a time in a size with the half-width of its 95 % interval; None for fewer than three sizes."""
+    """Exponent of a time in a size with the half-width of its 95 % interval (None for fewer than four sizes).
+
+    None for fewer than three sizes.
+    """
     law = fit_power_law(sizes, seconds)
-    return None if law is None else {"exponent": law.exponent, "interval": law.interval, "num_values": law.num_values}
+    if law is None:
+        return None
+    interval = law.interval if math.isfinite(law.interval) else None
+    return {"exponent": law.exponent, "interval": interval, "num_values": law.num_values}
 
 
 def peak_of(module: str, *arguments: str) -> dict[str, Any]:

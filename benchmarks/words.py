@@ -48,7 +48,9 @@ def times_faster(ratio: float, decision: str) -> str:
 
 def exponent(law: Data | None) -> str:
     """An exponent with the half-width of its 95 % interval."""
-    return "–" if law is None else f"{law['exponent']:.2f} ± {law['interval']:.2f}"
+    if law is None:
+        return "–"
+    return f"{law['exponent']:.2f}" + (f" ± {law['interval']:.2f}" if law["interval"] is not None else " (no interval)")
 
 
 def stamp(data: Data) -> str:

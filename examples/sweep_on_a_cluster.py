@@ -13,7 +13,8 @@ from typing import Any
 
 import ntk_core
 from ntk_core.experiments.kernel_change.result import KernelChangeResult
-from ntk_core.fits import PowerLaw, fit_power_law
+from ntk_core.fits import PowerLaw, fit_runs
+from ntk_core.runs import law_words
 from ntk_core.runs.events import Ended, PointFailed, PointFinished, PointStarted
 from ntk_core.settings.grammar import with_settings
 
@@ -33,10 +34,10 @@ def main(address: str, settings: dict[str, Any] | None = None) -> PowerLaw:
     assert isinstance(event, Ended)
     if not isinstance(event.result, KernelChangeResult):
         raise SystemExit(event.reason)
-    points = [(point.width, run.sup_change) for point in event.result.points for run in point.of("linear")]
-    law = fit_power_law(*zip(*points, strict=True))
+    runs = [(point.width, run) for point in event.result.points for run in point.of("linear")]
+    law = fit_runs(runs, lambda run: run.sup_change, lambda run: run.outcome != "diverged")
     assert law is not None, "a power law takes at least two widths and three values"
-    print(f"ΔK ∝ m^({law.exponent:.2f} ± {law.interval:.2f})")
+    print(f"ΔK ∝ {law_words(law, 'm')}")
     return law
 
 

@@ -15,6 +15,7 @@ from .data.spec import DatasetSpec as DatasetSpec
 from .dynamics import ClosedForm as ClosedForm
 from .dynamics import Loss as Loss
 from .dynamics import Optimizer as Optimizer
+from .dynamics import kernel_velocity as kernel_velocity
 from .dynamics import linearize as linearize
 from .dynamics import one_sample_catapult as one_sample_catapult
 from .dynamics import quadratic_model as quadratic_model
@@ -59,6 +60,7 @@ from .hessians import nonlinear_output_hessian as nonlinear_output_hessian
 from .hessians import path_sup as path_sup
 from .hessians import shallow_hessian_blocks as shallow_hessian_blocks
 from .hessians import smallest_eigenvalue_in_ball as smallest_eigenvalue_in_ball
+from .hessians import vector_hessian_norm as vector_hessian_norm
 from .kernels import empirical_ntk as empirical_ntk
 from .kernels import gradient_norm_bound as gradient_norm_bound
 from .kernels import infinite_width_ntk as infinite_width_ntk

@@ -1,16 +1,39 @@
-"""Power laws fitted to seeds, always with their interval, and what follows from them; free of JAX."""
+"""Power laws fitted to runs, their interval, their local slopes, and what follows from them; free of JAX."""
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
-from scipy.special import stdtrit
+
+from ntk_core.clustered import Estimate, least_squares
 
 Verdict = Literal["yes", "no", "undecided"]
-Run = TypeVar("Run")
 LINEARITY_LIMIT = -0.25  # halfway between the exponents −1/2 and 0
+LEAST_SEEDS, LEAST_WIDTHS = 3, 4  # for an interval
+NO_POWER_LAW = ("diverged", "dead")  # outcomes whose numbers belong in no exponent
+LEAST_BEND = 0.01  # change of slope over the sweep that two digits show
+
+
+class Seeded(Protocol):
+    """A run that knows its seed."""
+
+    @property
+    def seed(self) -> int: ...
+
+
+Run = TypeVar("Run", bound=Seeded)
+
+
+@dataclass(frozen=True)
+class LocalSlope:
+    """The slope between the means of the logarithms at two widths, or fitted from one to the other."""
+
+    low: float
+    high: float
+    slope: float
 
 
 @dataclass(frozen=True)
@@ -19,10 +42,18 @@ class PowerLaw:
 
     Attributes:
         exponent: slope of log value against log width by least squares.
-        interval: half-width of its confidence interval, from Student's t with num_values − 2 degrees of freedom.
+        interval: half-width of its confidence interval, robust to scatter that differs between widths and is shared by
+            the runs of a seed (``clustered.least_squares``); NaN for fewer than 3 seeds or 4 widths. It holds for the
+            runs that are used: leaving runs out by what they are moves the exponent.
         confidence: level of the interval.
         num_values: values used (one per width and seed).
         num_excluded: values left out because they were not finite, not positive, or marked unusable.
+        num_seeds, num_widths: among the values used.
+        local: slopes between neighbouring widths, ascending.
+        last: slope over the last decade of widths, or between the last two where the sweep is no longer than that; None
+            where that is the whole sweep.
+        bends: whether the square of log width has a coefficient whose interval leaves out 0, by the same errors.
+        with_all: exponent with the values marked unusable as well, but those of runs that diverged; NaN for none.
     """
 
     exponent: float
@@ -31,34 +62,68 @@ class PowerLaw:
     confidence: float
     num_values: int
     num_excluded: int
+    num_seeds: int = 0
+    num_widths: int = 0
+    local: tuple[LocalSlope, ...] = ()
+    last: LocalSlope | None = None
+    bends: bool = False
+    with_all: float = math.nan
 
     def __call__(self, width: float) -> float:
         return self.prefactor * width**self.exponent
 
 
 def fit_power_law(
-    widths: Sequence[float], values: Sequence[float], *, usable: Sequence[bool] | None = None, confidence: float = 0.95
+    widths: Sequence[float],
+    values: Sequence[float],
+    *,
+    seeds: Sequence[Hashable] | None = None,
+    usable: Sequence[bool] | None = None,
+    diverged: Sequence[bool] | None = None,
+    swept: Sequence[float] | None = None,
+    confidence: float = 0.95,
 ) -> PowerLaw | None:
     """Fit one exponent to values that may share widths; None for fewer than two different widths or three values.
 
-    ``usable`` marks the values that count (converged runs); the others are excluded and counted.
+    Args:
+        seeds: of the values; those of one seed may be correlated. None where nothing is shared, as by repeated times.
+        usable: the values that count (converged runs); the others are excluded and counted.
+        diverged: values that are not even in ``with_all``.
+        swept: what the local slopes are between, where ``widths`` differ from run to run; ``widths`` by default.
     """
     x, y = np.asarray(widths, float), np.asarray(values, float)
-    keep = np.isfinite(x) & np.isfinite(y) & (y > 0) & (x > 0)
-    if usable is not None:
-        keep &= np.asarray(usable, bool)
+    finite = np.isfinite(x) & np.isfinite(y) & (y > 0) & (x > 0)
+    keep = finite if usable is None else finite & np.asarray(usable, bool)
     num, excluded = int(keep.sum()), int((~keep).sum())
     if num < 3 or np.unique(x[keep]).size < 2:
         return None
     log_x, log_y = np.log(x[keep]), np.log(y[keep])
-    centered = log_x - log_x.mean()
-    spread = float(centered @ centered)
-    exponent = float(centered @ log_y) / spread
-    offset = float(log_y.mean() - exponent * log_x.mean())
-    residual = log_y - offset - exponent * log_x
-    standard_error = math.sqrt(float(residual @ residual) / (num - 2) / spread)
-    quantile = float(stdtrit(num - 2, 0.5 + confidence / 2))
-    return PowerLaw(exponent, quantile * standard_error, math.exp(offset), confidence, num, excluded)
+    center = log_x.mean()
+    labels = list(range(x.size)) if seeds is None else list(seeds)
+    clusters = [label for label, kept in zip(labels, keep, strict=True) if kept]
+    at = x if swept is None else np.asarray(swept, float)
+    found = np.unique(at[keep])
+    powers = np.stack([np.ones(num), log_x - center, (log_x - center) ** 2], axis=1)
+    (offset, exponent), estimate = least_squares(powers[:, :2], log_y, clusters, 1)
+    num_seeds, half, bends = len(set(clusters)), math.nan, False
+    if num_seeds >= LEAST_SEEDS and found.size >= LEAST_WIDTHS and estimate is not None:
+        half = estimate.half_width(confidence)
+        bends = _bends(least_squares(powers, log_y, clusters, 2)[1], float(np.ptp(log_x)), confidence)
+    else_kept = finite if diverged is None else finite & (keep | ~np.asarray(diverged, bool))
+    return PowerLaw(
+        exponent=float(exponent),
+        interval=half,
+        prefactor=math.exp(offset - exponent * center),
+        confidence=confidence,
+        num_values=num,
+        num_excluded=excluded,
+        num_seeds=num_seeds,
+        num_widths=int(found.size),
+        local=_local(at[keep], log_x, log_y),
+        last=_last(at[keep], log_x, log_y),
+        bends=bends,
+        with_all=_slope(np.log(x[else_kept]), np.log(y[else_kept])) if else_kept.sum() > num else math.nan,
+    )
 
 
 def fit_runs(
@@ -66,7 +131,41 @@ def fit_runs(
 ) -> PowerLaw | None:
     """:func:`fit_power_law` to the ``value`` of each run, given with its width."""
     widths, found = [width for width, _ in runs], [run for _, run in runs]
-    return fit_power_law(widths, list(map(value, found)), usable=list(map(usable, found)))
+    return fit_power_law(
+        widths,
+        list(map(value, found)),
+        seeds=[run.seed for run in found],
+        usable=list(map(usable, found)),
+        diverged=[getattr(run, "outcome", "") in NO_POWER_LAW for run in found],
+    )
+
+
+def remarks(law: PowerLaw, swept: str = "widths", *, brief: bool = False) -> list[str]:
+    """What is to be said beside an exponent: why it has no interval, its slope at the end, and whether it bends.
+
+    ``swept`` names the values that are swept; ``brief`` leaves out what an interval needs.
+    """
+    said = []
+    if not math.isfinite(law.interval):
+        few = [f"{LEAST_SEEDS} seeds"] if law.num_seeds < LEAST_SEEDS else []
+        few += [f"{LEAST_WIDTHS} {swept}"] if law.num_widths < LEAST_WIDTHS else []
+        said.append("no interval" if brief else f"no interval (needs {' and '.join(few) or 'more runs'})")
+    if law.last is not None and _signed(law.last.slope) != _signed(law.exponent):
+        where = "last decade" if law.last.high >= 5 * law.last.low else f"last two {swept}"
+        said.append(f"{where} {_signed(law.last.slope)}")
+    if law.bends:
+        said.append("still bending")
+    return said
+
+
+def condition(law: PowerLaw) -> str:
+    """Which runs an exponent is about, and what it is with the others; empty where all count."""
+    if not law.num_excluded:
+        return ""
+    said = f"given the {law.num_values} runs that count"
+    if math.isfinite(law.with_all) and _signed(law.with_all) != _signed(law.exponent):
+        said += f", {_signed(law.with_all)} with those left out"
+    return said
 
 
 def becomes_linear(law: PowerLaw | None) -> Verdict:
@@ -80,3 +179,41 @@ def becomes_linear(law: PowerLaw | None) -> Verdict:
     if law.exponent + law.interval < LINEARITY_LIMIT:
         return "yes"
     return "no" if law.exponent - law.interval > LINEARITY_LIMIT else "undecided"
+
+
+def _bends(square: Estimate | None, length: float, confidence: float) -> bool:
+    """Whether the slope changes over the sweep by more than its error and more than two digits show."""
+    if square is None:
+        return False
+    return abs(square.value) > square.half_width(confidence) and 2 * abs(square.value) * length >= LEAST_BEND
+
+
+def _local(at: np.ndarray, log_x: np.ndarray, log_y: np.ndarray) -> tuple[LocalSlope, ...]:
+    means = [(width, log_x[at == width].mean(), log_y[at == width].mean()) for width in np.unique(at)]
+    return tuple(
+        LocalSlope(float(low), float(high), float((up - down) / (right - left)))
+        for (low, left, down), (high, right, up) in itertools.pairwise(means)
+        if right > left
+    )
+
+
+def _last(at: np.ndarray, log_x: np.ndarray, log_y: np.ndarray) -> LocalSlope | None:
+    found = np.unique(at)
+    is_long = found[-1] > 10.001 * found[0]
+    within = found[found >= found[-1] / 10.001] if is_long else found[-2:]
+    within = within if within.size > 1 else found[-2:]
+    if within.size == found.size:
+        return None
+    rows = at >= within[0]
+    slope = _slope(log_x[rows], log_y[rows])
+    return LocalSlope(float(within[0]), float(within[-1]), slope) if math.isfinite(slope) else None
+
+
+def _slope(log_x: np.ndarray, log_y: np.ndarray) -> float:
+    centered = log_x - log_x.mean()
+    spread = float(centered @ centered)
+    return float(centered @ log_y) / spread if spread > 0 else math.nan
+
+
+def _signed(value: float) -> str:
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")

@@ -4,11 +4,14 @@ import math
 
 import numpy as np
 import pytest
+from scipy import linalg, stats
 
-from ntk_core.fits import fit_power_law
+from ntk_core.clustered import least_squares
+from ntk_core.fits import becomes_linear, condition, fit_power_law, remarks
 from ntk_core.runs import mean
 
 WIDTHS = np.repeat([30, 100, 300, 1000, 3000], 4)
+SEEDS = np.tile(np.arange(4), 5)
 
 
 def test_an_exact_power_law_is_found_with_a_vanishing_interval():
@@ -19,16 +22,90 @@ def test_an_exact_power_law_is_found_with_a_vanishing_interval():
     assert fit(400) == pytest.approx(7 / 20)
 
 
-def test_the_interval_covers_the_true_exponent_as_often_as_it_says():
+@pytest.mark.parametrize("scatter", ["independent", "shrinking", "shared by a seed"])
+def test_the_interval_covers_the_true_exponent_as_often_as_it_says(scatter):
     rng = np.random.default_rng(0)
-    covered = 0
-    trials = 2000
+    covered = bends = 0
+    trials = 1000
     for _ in range(trials):
-        values = WIDTHS**-0.7 * np.exp(rng.normal(0, 0.3, WIDTHS.size))
-        fit = fit_power_law(WIDTHS, values, confidence=0.9)
+        error = rng.normal(0, 0.3, WIDTHS.size)
+        if scatter == "shrinking":
+            error *= (WIDTHS / WIDTHS[0]) ** -0.5
+        elif scatter == "shared by a seed":
+            error += rng.normal(0, 0.3, 4)[SEEDS] + rng.normal(0, 0.2, 4)[SEEDS] * np.log(WIDTHS / 300)
+        fit = fit_power_law(WIDTHS, WIDTHS**-0.7 * np.exp(error), seeds=SEEDS, confidence=0.9)
         covered += abs(fit.exponent + 0.7) <= fit.interval
-    # Five standard errors of a binomial share.
+        bends += fit.bends
+    # Five standard errors of a binomial share: the interval of complete seeds is exact for normal errors.
     assert abs(covered / trials - 0.9) < 5 * math.sqrt(0.9 * 0.1 / trials)
+    assert abs(bends / trials - 0.1) < 5 * math.sqrt(0.9 * 0.1 / trials)
+
+
+def test_the_interval_of_complete_seeds_is_that_of_the_seeds_own_slopes():
+    values = WIDTHS**-0.7 * np.exp(np.random.default_rng(1).normal(0, 0.3, WIDTHS.size))
+    fit = fit_power_law(WIDTHS, values, seeds=SEEDS)
+    own = np.polyfit(np.log(WIDTHS[::4]), np.log(values.reshape(5, 4)), 1)[0]
+    assert fit.exponent == pytest.approx(np.mean(own), rel=1e-12)
+    assert fit.interval == pytest.approx(stats.sem(own) * stats.t(3).ppf(0.975), rel=1e-9)
+
+
+def test_errors_of_incomplete_clusters_are_those_of_the_dense_formula():
+    """CR2 with its degrees of freedom, written with all n × n matrices, on clusters of different sizes."""
+    rng = np.random.default_rng(2)
+    clusters = rng.integers(0, 5, 17)
+    design = np.stack([np.ones(17), rng.normal(size=17), rng.normal(size=17)], 1)
+    y = rng.normal(size=17)
+    inverse = np.linalg.inv(design.T @ design)
+    kept = np.eye(17) - design @ inverse @ design.T
+    columns = []
+    for cluster in np.unique(clusters):
+        chosen = np.eye(17)[clusters == cluster]
+        root = linalg.fractional_matrix_power(chosen @ kept @ chosen.T, -0.5).real
+        columns.append(kept @ chosen.T @ root @ chosen @ design @ inverse[1])
+    form = np.array(columns) @ np.array(columns).T
+    beta, found = least_squares(design, y, clusters, 1)
+    assert beta == pytest.approx(np.linalg.lstsq(design, y, rcond=None)[0], rel=1e-10)
+    assert found.standard_error**2 == pytest.approx(sum((column @ y) ** 2 for column in columns), rel=1e-8)
+    assert found.degrees == pytest.approx(np.trace(form) ** 2 / (form**2).sum(), rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("widths", "seeds", "words"),
+    [
+        (WIDTHS, SEEDS % 2, "no interval (needs 3 seeds)"),
+        (np.minimum(WIDTHS, 300), SEEDS, "no interval (needs 4 widths)"),
+        (np.minimum(WIDTHS, 300), SEEDS % 2, "no interval (needs 3 seeds and 4 widths)"),
+    ],
+)
+def test_few_seeds_or_widths_give_no_interval_and_say_so(widths, seeds, words):
+    law = fit_power_law(widths, widths**-0.5 * (1 + 0.1 * SEEDS), seeds=seeds)
+    assert math.isnan(law.interval)
+    assert remarks(law)[0] == words
+    assert becomes_linear(law) == "undecided"
+
+
+def test_local_slopes_and_a_bend_are_found_where_the_logarithms_are_no_line():
+    bent = WIDTHS**-0.5 / (1 + WIDTHS / 300) * (1 + 0.01 * SEEDS)
+    law = fit_power_law(WIDTHS, bent, seeds=SEEDS)
+    mean_slopes = np.diff(np.log(bent[SEEDS == 0])) / np.diff(np.log(WIDTHS[SEEDS == 0]))
+    assert [each.slope for each in law.local] == pytest.approx(mean_slopes, rel=1e-9)
+    assert [(each.low, each.high) for each in law.local] == [(30, 100), (100, 300), (300, 1000), (1000, 3000)]
+    assert (law.last.low, law.last.high) == (300, 3000)
+    last = WIDTHS >= 300
+    assert law.last.slope == pytest.approx(np.polyfit(np.log(WIDTHS[last]), np.log(bent[last]), 1)[0], rel=1e-9)
+    assert law.bends
+    assert not fit_power_law(WIDTHS, WIDTHS**-0.5, seeds=SEEDS).bends
+
+
+def test_the_exponent_with_unconverged_runs_is_told_and_a_diverged_run_is_in_none():
+    values = WIDTHS**-1.0
+    missed, diverged = (WIDTHS == 30) & (SEEDS > 1), np.arange(WIDTHS.size) == WIDTHS.size - 1
+    values[missed], values[diverged] = 1.0, 1e30
+    law = fit_power_law(WIDTHS, values, seeds=SEEDS, usable=~(missed | diverged), diverged=diverged)
+    assert law.exponent == pytest.approx(-1)
+    with_missed = np.polyfit(np.log(WIDTHS[~diverged]), np.log(values[~diverged]), 1)[0]
+    assert law.with_all == pytest.approx(with_missed, rel=1e-9)
+    assert condition(law) == f"given the 17 runs that count, −{-with_missed:.2f} with those left out"
 
 
 def test_unusable_values_are_excluded_and_counted():

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from ntk_core.fits import PowerLaw
+from ntk_core.fits import PowerLaw, condition, remarks
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 DIGITS = 5  # of the numbers in tables, as many as people compare
@@ -48,6 +48,11 @@ def signed(value: float, digits: int = 2) -> str:
 def exponent_words(law: PowerLaw) -> str:
     """A fitted exponent with its interval: ``−0.52 ± 0.04``."""
     return signed(law.exponent) + (f" ± {law.interval:.2f}" if math.isfinite(law.interval) else "")
+
+
+def law_words(law: PowerLaw) -> str:
+    """The same with what is to be said beside it: ``(−0.86 ± 0.04); last decade −0.96; still bending``."""
+    return "; ".join([f"({exponent_words(law)})", *filter(None, [*remarks(law), condition(law)])])
 
 
 def power_of_ten(exponent: int) -> str:

@@ -14,7 +14,7 @@ from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import beginning, exponent_words, number, plain_symbols, signed, width_label
 from dashboard.charts.style import FIGURE_HEIGHT, GUIDE_COLOR, SEED_OPACITY, Style
 from dashboard.charts.vector import Stroke, thumbnail
-from ntk_core.fits import PowerLaw, fit_power_law
+from ntk_core.fits import LEAST_SEEDS, LEAST_WIDTHS, NO_POWER_LAW, PowerLaw, condition, fit_power_law, remarks
 from ntk_core.runs import OUTCOME_WORDS, Mean, mean
 
 FRACTIONS = {-0.5: "−1/2", -1.0: "−1"}
@@ -57,7 +57,14 @@ class Dot:
 
 def fitted(dots: Sequence[Dot]) -> PowerLaw | None:
     """The power law through every run that counts."""
-    return fit_power_law([dot.place for dot in dots], [dot.value for dot in dots], usable=[dot.counts for dot in dots])
+    return fit_power_law(
+        [dot.place for dot in dots],
+        [dot.value for dot in dots],
+        seeds=[dot.seed for dot in dots],
+        usable=[dot.counts for dot in dots],
+        diverged=[dot.outcome in NO_POWER_LAW for dot in dots],
+        swept=[dot.at for dot in dots],
+    )
 
 
 @dataclass(frozen=True)
@@ -98,6 +105,10 @@ class Line:
             (mean([dot.place for dot in dots]).value, mean([dot.value for dot in dots])) for dots in counted if dots
         ]
 
+    def remarks(self, axis: "Axis", *, brief: bool = False) -> list[str]:
+        """What is said beside its exponent."""
+        return remarks(self.law, axis.values_name, brief=brief) if self.fit and self.law else []
+
     @functools.cached_property
     def law(self) -> PowerLaw | None:
         """The power law through every run that counts."""
@@ -120,6 +131,11 @@ class Axis:
     values: Sequence[float] = ()
     symbol: str = ""
     column: str = ""
+
+    @property
+    def values_name(self) -> str:
+        """What its values are, in a sentence."""
+        return "widths" if "width" in self.title else "values"
 
     @property
     def word(self) -> str:
@@ -194,13 +210,14 @@ def takeaway(lines: Sequence[Line], axis: Axis, title: str) -> str:
             said = f"{number(start.value)} at {axis.word} = {_value(first)}"
             if last > first:
                 law = f", fitted exponent {exponent_words(line.law)}" if line.fit and line.law else ""
+                law += "".join(f"; {each}" for each in line.remarks(axis))
                 said = f"from {said} to {number(end.value)} at {_value(last)}{law}"
         sentences.append(f"{plain_symbols(line.style.title)}: {said}.")
     return f"{what}. " + " ".join(sentences)
 
 
 def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:
-    """One sentence per line and reason: which runs are in no mean and no exponent."""
+    """One sentence per line and reason: which runs are in no mean and no exponent, and what exponents lack."""
     sentences = []
     for line in lines:
         for why in dict.fromkeys(dot.why for dot in line.dots if dot.why):
@@ -210,6 +227,11 @@ def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:
             count = sum(map(len, seeds.values()))
             runs = f"{count} of {len(line.dots)} run{'s' * (len(line.dots) != 1)}"
             sentences.append(f"Open markers, in no mean: {plain_symbols(line.style.title)} {why} at {where}: {runs}.")
+        if line.fit and line.law and (given := condition(line.law)):
+            exponent = f"exponent {exponent_words(line.law)} {given}"
+            sentences.append(f"{beginning(plain_symbols(line.style.title))}: {exponent}.")
+    if any(line.fit and line.law and not math.isfinite(line.law.interval) for line in lines):
+        sentences.append(f"An interval needs {LEAST_SEEDS} seeds and {LEAST_WIDTHS} {axis.values_name}.")
     return sentences
 
 
@@ -271,7 +293,12 @@ def add_line(figure: go.Figure, line: Line, axis: Axis, symbol: str, *, is_log: 
             ],
             hovertemplate=f"{style.title}<br>{axis.word} = %{{customdata[0]}}<br>{symbol} = %{{y:.3g}}"
             "%{customdata[1]}<br>mean of %{customdata[2]}<extra></extra>",
-            name=style.title + (f" ∝ {axis.letter}<sup>{exponent_words(law)}</sup>" if law else ""),
+            name="; ".join(
+                [
+                    style.title + (f" ∝ {axis.letter}<sup>{exponent_words(law)}</sup>" if law else ""),
+                    *line.remarks(axis, brief=True),
+                ]
+            ),
             **group,
         )
 
@@ -316,7 +343,9 @@ def _finish(figure: go.Figure, shown: Sequence[float], axis: Axis, title: str, *
 def mean_rows(lines: Sequence[Line], axis: Axis, symbol: str, of: str) -> list[dict[str, object]]:
     """One row per value and line: what the mean lines show."""
     found: list[tuple[float, dict[str, object]]] = []
+    has_slopes = any(line.fit and line.law for line in lines)
     for line in lines:
+        slopes = {each.high: each.slope for each in line.law.local} if line.fit and line.law else {}
         for at, dots in line.by_value.items():
             average = mean([dot.value for dot in dots if dot.counts])
             found.append(
@@ -329,6 +358,7 @@ def mean_rows(lines: Sequence[Line], axis: Axis, symbol: str, of: str) -> list[d
                         "standard error": average.standard_error,
                         "runs in the mean": average.count,
                         "all runs": len(dots),
+                        **({"slope from the value before": slopes.get(at, math.nan)} if has_slopes else {}),
                         **line.more.get(at, {}),
                     },
                 )

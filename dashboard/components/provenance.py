@@ -3,7 +3,7 @@
 import streamlit as st
 
 from dashboard.words.sentences import duration, plain
-from ntk_core.runs import ResultValue, digest
+from ntk_core.runs import ResultValue, SweepSpec, digest
 
 
 def provenance_sentence(result: ResultValue) -> str:
@@ -13,12 +13,13 @@ def provenance_sentence(result: ResultValue) -> str:
     data = f" · data {origin.data_sha256[:12]}" if origin.data_sha256 else ""
     earlier = sum(len(keys) for other, keys in result.origins if other != origin)
     taken = f" · {earlier} of {len(result.points)} points taken over from earlier runs" if earlier else ""
+    scope = f" · intervals {result.spec.scope}" if isinstance(result.spec, SweepSpec) else ""
     kind, _, name = origin.device.partition(": ")
     device = kind if name == kind else origin.device
     return (
         f"Computed {origin.started_at.replace('T', ' ').replace('+00:00', ' UTC')} in {duration(result.runtime_s)} on "
         f"{device}, {origin.dtype} · {versions} · {origin.platform} · "
-        f"spec {digest(result.spec)[:12]}{data}{taken}"
+        f"spec {digest(result.spec)[:12]}{data}{scope}{taken}"
     )
 
 

@@ -6,7 +6,20 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from ntk_core.cli import _data, _delete, _export, _gallery, _import, _list, _own, _presets, _resume, _run, _show
+from ntk_core.cli import (
+    _data,
+    _delete,
+    _export,
+    _gallery,
+    _import,
+    _list,
+    _own,
+    _presets,
+    _resume,
+    _run,
+    _show,
+    _truth,
+)
 from ntk_core.cli._exit_codes import BAD_INPUT, COMPLETED, FAILED, INTERRUPTED
 from ntk_core.cli._printing import complain, printable
 from ntk_core.errors import InvalidInput
@@ -14,7 +27,7 @@ from ntk_core.runs.compiled_code import keep_compiled_code
 from ntk_core.settings.grammar import InvalidSpec
 
 # One module per command, in the order of the help; a command returns its exit code, or None where all went well.
-_COMMANDS = (_presets, _run, _resume, _list, _show, _export, _import, _delete, _data, _own, _gallery)
+_COMMANDS = (_presets, _run, _resume, _list, _show, _export, _import, _delete, _data, _own, _gallery, _truth)
 
 
 def program() -> int:

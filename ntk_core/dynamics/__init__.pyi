@@ -1,6 +1,7 @@
 from ._closed_form import ClosedForm as ClosedForm
 from ._descent import Descent as Descent
 from ._descent import advance as advance
+from ._descent import over_seeds as over_seeds
 from ._descent import record_steps as record_steps
 from ._descent import start as start
 from ._descent import stretches as stretches
@@ -9,6 +10,7 @@ from ._history import KernelPath as KernelPath
 from ._history import Path as Path
 from ._history import TrainingHistory as TrainingHistory
 from ._kernel_training import KernelTraining as KernelTraining
+from ._kernel_velocity import kernel_velocity as kernel_velocity
 from ._linearize import linearize as linearize
 from ._linearize import quadratic_model as quadratic_model
 from ._losses import Loss as Loss

@@ -214,7 +214,8 @@ class Descent:
         steps, losses = (np.transpose(each).tolist() for each in zip(*self._noted, strict=True))
         dead = np.broadcast_to(self._dead, len(losses))
         return [
-            ended(*each, self.threshold, dead=bool(is_dead)) for *each, is_dead in zip(steps, losses, dead, strict=True)
+            ended(at, seen, self.threshold, dead=bool(is_dead))
+            for at, seen, is_dead in zip(steps, losses, dead, strict=True)
         ]
 
 

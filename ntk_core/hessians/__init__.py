@@ -1,7 +1,7 @@
 """Hessians of model outputs: spectral norms, blocks, densities, balls, and the bounds of the theory."""
 
 from ntk_core.hessians._ball import BallSup, PathSup, ball_sup, ball_sups, ball_sups_in_turn, path_sup
-from ntk_core.hessians._ball_eigenvalue import BallEigenvalue, smallest_eigenvalue_in_ball
+from ntk_core.hessians._ball_eigenvalue import BallEigenvalue, smallest_eigenvalue_in_ball, smallest_eigenvalue_in_turn
 from ntk_core.hessians._blocks import BlockNorms, hessian_block_norms
 from ntk_core.hessians._closed_forms import (
     NonlinearOutputHessian,
@@ -12,5 +12,5 @@ from ntk_core.hessians._closed_forms import (
 )
 from ntk_core.hessians._density import SpectralDensity, hessian_density
 from ntk_core.hessians._norm import LeadingEigenpairs, SpectralEstimate, hessian_eigenpairs, hessian_norm, hessian_norms
-from ntk_core.hessians._operator import check_smooth
 from ntk_core.hessians._quantities import LayerQuantities, layer_quantities
+from ntk_core.hessians._vector_output import VectorHessianNorm, vector_hessian_norm

@@ -192,7 +192,7 @@ def ascend(
     visited, length = [start], radius
     for _ in range(num_steps):
         place = visited[-1]
-        proposed = measure(_step_inside(center, place.point, place.direction, length, radius), fixed)
+        proposed = measure(step_inside(center, place.point, place.direction, length, radius), fixed)
         if proposed.value < place.value:
             length /= 2
         visited.append(proposed if proposed.value >= place.value else place)
@@ -368,7 +368,7 @@ def sphere_point(
 
 
 @jax.jit
-def _step_inside(
+def step_inside(
     center: NetworkParams, point: NetworkParams, direction: NetworkParams, length: Array, radius: Array
 ) -> NetworkParams:
     offset = jax.tree.map(lambda w, d, c: w + length * d - c, point, direction, center)

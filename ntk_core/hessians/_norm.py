@@ -77,6 +77,9 @@ def hessian_norm(
 ) -> SpectralEstimate:
     """‖∂²φ_a(f(w; x))/∂w²‖: spectral norm of the p × p Hessian of one **model output** (not of a loss) for one input.
 
+    With a kinked σ such as ReLU it is the Hessian almost everywhere: not 0 where two or more layers are trained, but
+    without the curvature within a layer, which sits in the kinks.
+
     A network of this package takes the exact restricted route, on a space of dimension Σ (fan_in + fan_out) in place of
     Σ fan_in · fan_out; any callable ``apply(params, x) -> (n, C)`` takes Hessian-vector products over all parameters.
 
@@ -97,7 +100,7 @@ def hessian_norm(
         key: of the random start; a fixed one by default, so that equal requests give equal answers.
 
     Raises:
-        InvalidInput: for ReLU or leaky ReLU, a wrong shape of ``x``, an ``output_index`` or tolerance out of range.
+        InvalidInput: for a wrong shape of ``x``, an ``output_index`` or tolerance out of range.
         TooLarge: generic route only, where the Lanczos basis would not fit into memory.
 
     Source: Liu, Zhu & Belkin 2020, §2 and §3.

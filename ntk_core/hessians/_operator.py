@@ -22,18 +22,7 @@ from ntk_core.hessians._restriction import (
     restriction,
 )
 from ntk_core.kernels import split_inexact
-from ntk_core.networks.architectures import (
-    Bottleneck,
-    Composed,
-    DAGNetwork,
-    Network,
-    NetworkParams,
-    Paired,
-    PreActivations,
-    Stack,
-    output_function,
-)
-from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, check_second_derivative
+from ntk_core.networks.architectures import Network, NetworkParams, output_function
 
 Apply = Callable[[Any, Array], Array]
 
@@ -126,12 +115,9 @@ def check_request(net: Network | Apply, params: Any, x: Array, output_index: int
     """Refuse, before the operator is traced, what cannot be answered.
 
     Raises:
-        InvalidInput: for an activation or output whose second derivative says nothing, for an ``x`` that does not suit
-            the parameters, and for an ``output_index`` outside the outputs.
+        InvalidInput: for an ``x`` that does not suit the parameters, and for an ``output_index`` outside the outputs.
         TooLarge: where the Lanczos basis of the generic route would not fit into memory.
     """
-    if isinstance(net, Network):
-        check_smooth(net)
     apply = net.apply if isinstance(net, Network) else net
     try:
         outputs = jax.eval_shape(apply, params, jax.ShapeDtypeStruct((1, *x.shape), x.dtype))
@@ -151,28 +137,3 @@ def _check_memory(params: Any, max_steps: int) -> None:
     if required > available:
         nearest = max(1, math.floor(available / vector_bytes) - 8)
         raise TooLarge("max_matvecs", max_steps, required=required, limit=available, unit="bytes", nearest=nearest)
-
-
-def check_smooth(net: Network) -> None:
-    """Refuse ReLU and leaky ReLU.
-
-    Raises:
-        InvalidInput: naming the field and the smooth choices.
-    """
-    check_second_derivative("output", net.output, OUTPUTS)
-    for field, name in _activations(net):
-        check_second_derivative(field, name, ACTIVATIONS)
-
-
-def _activations(net: Network) -> list[tuple[str, str]]:
-    """(field, activation) of everything in the network that has one."""
-    if isinstance(net, Paired | PreActivations):
-        return _activations(net.net)
-    if isinstance(net, DAGNetwork):
-        named = [(f"groups.{group.name}.activation", group.activation) for group in net.groups]
-        return [(field, name) if name else ("activation", net.activation) for field, name in named]
-    if isinstance(net, Composed):
-        return [("composition", name) for name in net.composition.functions()]
-    if isinstance(net, Bottleneck) and net.bottleneck_activation:
-        return [("activation", net.activation), ("bottleneck_activation", net.bottleneck_activation)]
-    return [("activation", net.activation)] if isinstance(net, Stack) else []

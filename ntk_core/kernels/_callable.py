@@ -40,7 +40,7 @@ def callable_ntk(
         return _by_vector_products(function, params, x1, x1 if x2 is None else x2)
     if size >= max(n1, n2):
         return _by_jacobians(function, params, x1, x2)
-    return in_blocks(partial(_jacobian, function, params), _contract, x1, x2, size)
+    return in_blocks(partial(row_jacobian, function, params), contract_jacobians, x1, x2, size)
 
 
 def vector_products_are_cheaper(
@@ -78,7 +78,7 @@ def _row_function(apply: Apply, params: Any) -> tuple[list[Array], Callable[[lis
 
 
 @partial(jax.jit, static_argnums=0)
-def _jacobian(apply: Apply, params: Any, x: Shaped[Array, "n ..."]) -> list[Float[Array, "n C _"]]:
+def row_jacobian(apply: Apply, params: Any, x: Shaped[Array, "n ..."]) -> list[Float[Array, "n C _"]]:
     """∂apply/∂w of each leaf, (n, C, size), row by row: C backward passes a row, none over other rows."""
     moving, function = _row_function(apply, params)
     with jax.default_matmul_precision("highest"):
@@ -87,7 +87,7 @@ def _jacobian(apply: Apply, params: Any, x: Shaped[Array, "n ..."]) -> list[Floa
 
 
 @jax.jit
-def _contract(
+def contract_jacobians(
     left: list[Float[Array, "n1 C _"]], right: list[Float[Array, "n2 C _"]] | None
 ) -> Float[Array, "n1 n2 C C"]:
     other = left if right is None else right
@@ -98,7 +98,7 @@ def _contract(
 
 @partial(jax.jit, static_argnums=0)
 def _by_jacobians(apply: Apply, params: Any, x1: Array, x2: Array | None) -> Array:
-    return _contract(_jacobian(apply, params, x1), None if x2 is None else _jacobian(apply, params, x2))
+    return contract_jacobians(row_jacobian(apply, params, x1), None if x2 is None else row_jacobian(apply, params, x2))
 
 
 @partial(jax.jit, static_argnums=0)

@@ -1,11 +1,10 @@
 """Activations, outputs and parameterizations that people choose from: one entry each; JAX starts when one is used."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ntk_core.errors import InvalidInput
 from ntk_core.settings.vocabulary import Term, table
 
 
@@ -23,8 +22,8 @@ class Function(Term):
         apply: the function of an array; entry by entry but for the softmax, which couples the C entries of a row.
         min_slope: the largest ρ with |φ'| ≥ ρ everywhere; 0 where there is none.
         max_slope: the least bound of |φ'| to four digits (for the softmax of the norm of the Jacobian), or infinity.
-        smooth: False where the second derivative vanishes almost everywhere or does not exist, so that Hessian norms
-            of a network built from it say nothing (ReLU and leaky ReLU).
+        smooth: False where the function is linear but for a kink (ReLU and leaky ReLU), so that the Hessian of a
+            network built from it exists almost everywhere only, see ``almost_everywhere``.
         negative_slope: s of a function that is z above 0 and s z below; None for any other.
     """
 
@@ -95,18 +94,17 @@ PARAMETERIZATIONS = table(
 )
 
 
-def check_second_derivative(field: str, name: str, choices: Mapping[str, Function]) -> None:
-    """Refuse a choice whose Hessian says nothing, and name those that are smooth.
+def almost_everywhere(activations: Iterable[str], outputs: Iterable[str] = ()) -> str:
+    """What a Hessian misses where one of these functions has a kink (ReLU, leaky ReLU): a sentence, empty for others.
 
-    Raises:
-        InvalidInput: for ReLU and leaky ReLU.
+    The identity has none: σ'' = 0 everywhere, and nothing is missed.
     """
-    if choices[name].smooth:
-        return
-    smooth = ", ".join(term.name for term in choices.values() if term.smooth and term.max_slope != term.min_slope)
-    raise InvalidInput(
-        field,
-        name,
-        f"a smooth function ({smooth}), since the second derivative of {choices[name].title} is 0 almost everywhere "
-        "and missing at its kink, so that its Hessian says nothing",
+    used = [*(ACTIVATIONS[name] for name in activations), *(OUTPUTS[name] for name in outputs)]
+    kinked = dict.fromkeys(function.title for function in used if not function.smooth)
+    if not kinked:
+        return ""
+    return (
+        f"With {' and '.join(kinked)}, ‖H‖ is that of the almost-everywhere Hessian. Where two or more layers are "
+        "trained it is not 0, but the curvature within a layer sits in the kinks, which it misses: ‖H‖R does not bound "
+        "how far the kernel moves."
     )

@@ -31,7 +31,8 @@ class OwnRun:
     Attributes:
         num_params: p, the numbers that training moves.
         steps, change, loss: ΔK(t) = ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F and the mean loss at recorded steps.
-        hessian_norm: mean over inputs of the spectral norm of the Hessian of one output at w₀; None when not asked for.
+        hessian_norm: mean over inputs of the spectral norm of the Hessian of one output at w₀, for models with kinks
+            (ReLU) the one almost everywhere; None when not asked for.
         hessian_converged: whether the largest residual is within the tolerance.
     """
 

@@ -51,6 +51,7 @@ class SweepSpec(ExperimentSpec):
     """
 
     takes_curves: ClassVar[bool] = False
+    later: ClassVar[tuple[str, ...]] = ("draws",)
 
     dataset: DatasetSpec = DatasetSpec()
     widths: tuple[Width, ...] = Field((30, 100, 300, 1000, 3000, 10_000), min_length=1, max_length=24, title="Widths m")
@@ -59,6 +60,27 @@ class SweepSpec(ExperimentSpec):
     """Independent initializations w₀ for each width."""
     seed: int = Field(0, ge=0, le=2**31 - 1, title="First seed")
     """The runs use this seed and the following ones."""
+    draws: Literal["network", "network and data"] = Field("network", title="A seed draws")
+    """Each seed draws its network, on one draw of the data; or its data too, with the data seed plus this seed."""
+
+    @property
+    def draws_data(self) -> bool:
+        """Whether every seed has data of its own."""
+        return self.draws == "network and data"
+
+    @property
+    def scope(self) -> str:
+        """What the intervals of its exponents are about."""
+        return "over networks and data" if self.draws_data else "for one draw of the data"
+
+    def each_seed(self) -> tuple[Self, ...]:
+        """One spec for every seed, with its data."""
+        return tuple(self._of_seed(index) for index in range(self.num_seeds))
+
+    def _of_seed(self, index: int) -> Self:
+        seed = self.seeds[index]
+        dataset = self.dataset.model_copy(update={"seed": self.dataset.seed + seed})
+        return self.model_copy(update={"num_seeds": 1, "seed": seed, "draws": "network", "dataset": dataset})
 
     @property
     def seeds(self) -> range:

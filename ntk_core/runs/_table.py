@@ -11,8 +11,9 @@ from pydantic import BeforeValidator, SerializeAsAny
 
 from ntk_core.data import Dataset, data_fingerprint, load_dataset
 from ntk_core.errors import InvalidInput
+from ntk_core.runs._data_seeds import OwnDataCosts
 from ntk_core.runs._preset import Preset, presets_beside
-from ntk_core.runs._spec import Spec
+from ntk_core.runs._spec import Spec, SweepSpec
 from ntk_core.runs._values import PointValue, ResultValue
 from ntk_core.table import MODULES
 
@@ -141,12 +142,16 @@ def experiment_of(spec: Spec) -> Experiment:
 
 def costs_of(spec: Spec) -> Costs:
     """What the points of a spec cost."""
-    return experiment_of(spec).costs
+    costs = experiment_of(spec).costs
+    return OwnDataCosts(costs) if getattr(spec, "draws_data", False) else costs
 
 
 def summary(spec: Spec, points: Sequence[PointValue]) -> str:
     """What the finished points of a spec show, as lines of text."""
-    return experiment_of(spec).summary(spec, points) if points else "No point is finished."
+    if not points:
+        return "No point is finished."
+    said = experiment_of(spec).summary(spec, points)
+    return f"{said}\nIntervals are {spec.scope}." if isinstance(spec, SweepSpec) and "interval" in said else said
 
 
 def _point(data: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 from ntk_core._version import __version__
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.runs._compiled import release_compiled
+from ntk_core.runs._data_seeds import on_own_data
 from ntk_core.runs._devices import accelerator_bytes, devices_for
 from ntk_core.runs._estimate import check_size
 from ntk_core.runs._sites import Advanced, Failed, Finished, Report, SiteFailure, Started
@@ -25,7 +26,8 @@ class ThisProcess:
 
     def __init__(self, spec: Spec):
         self._spec = spec
-        self._computation = experiment_of(spec).computation()
+        computation = experiment_of(spec).computation()
+        self._computation = on_own_data(computation) if getattr(spec, "draws_data", False) else computation
 
     @cached_property
     def _data(self) -> Any:

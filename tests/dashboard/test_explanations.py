@@ -212,7 +212,7 @@ def test_a_word_has_a_link_of_its_own_and_stands_first():
     app = open_page("glossary", term="pl-condition")
     assert titles(app)[0] == "PL* condition"
     assert len(titles(app)) == len(glossary())
-    assert "45 other words" in words(app)
+    assert f"{len(glossary()) - 1} other words" in words(app)
     app.button(key="glossary.link.kappa").click()
     app.run()
     assert titles(app)[0] == "κ"

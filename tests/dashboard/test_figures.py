@@ -13,7 +13,7 @@ import pytest
 from dashboard.charts.numbers import width_label
 from dashboard.charts.style import network_style
 from dashboard.views.kernel_change import figures as figures
-from ntk_core.experiments.kernel_change.result import KernelChangePoint
+from ntk_core.experiments.kernel_change.result import KernelAtStart, KernelChangePoint
 from ntk_core.networks.choices import OUTPUTS
 from tests.dashboard.contrast import contrast
 from tests.dashboard.made_results import make_points, make_run
@@ -76,11 +76,38 @@ def test_a_single_seed_has_no_band():
 
 
 def test_legend_tells_the_fitted_exponent_with_its_interval():
-    points = make_points(spread=0.0)
+    points = make_points((30, 100, 300, 1000), spread=0.0)
     assert mean_line(against_width(points), "linear")["name"] == "linear output ∝ m<sup>−1.00 ± 0.00</sup>"
     law = figures.change_lines(points)["softmax"].law
     assert law is not None
     assert abs(law.exponent) < 1e-12
+
+
+def test_legend_and_takeaway_say_why_there_is_no_interval_and_where_the_slope_goes_on():
+    few = figures.change_against_width(make_points((30, 100, 1000), seeds=2))
+    said = "; no interval (needs 3 seeds and 4 widths)"
+    assert mean_line(few.figure, "linear")["name"] == "linear output ∝ m<sup>−1.00</sup>; no interval"
+    assert f"fitted exponent −1.00{said}." in few.takeaway
+    widths = (30, 100, 300, 1000, 3000)
+    bent = [
+        point.model_copy(
+            update={
+                "runs": tuple(
+                    make_run("linear", seed, width**-0.5 / (1 + width / 300) * (1 + 0.02 * seed * (-1) ** index))
+                    for seed in range(3)
+                )
+            }
+        )
+        for index, (width, point) in enumerate(zip(widths, make_points(widths), strict=True))
+    ]
+    drawn = figures.change_against_width(bent)
+    found = [(point.width, run.sup_change) for point in bent[2:] for run in point.of("linear")]
+    x, y = np.log(found).T
+    slope = np.polyfit(x, y, 1)[0]
+    assert mean_line(drawn.figure, "linear")["name"].endswith(f"last decade −{-slope:.2f}; still bending")
+    slopes = np.array([row["slope from the value before"] for row in drawn.rows], float)
+    assert np.isnan(slopes[0])
+    assert np.all(np.diff(slopes[1:]) < 0)
 
 
 def test_guides_are_dashed_lines_of_slope_one_half_and_one_from_the_first_mean():
@@ -114,13 +141,19 @@ def test_runs_that_did_not_converge_are_open_markers_named_in_the_caption_and_in
     entries = [trace["name"] for trace in traces(figure) if trace["name"][:4] in ("dead", "over", "dive", "stuc")]
     assert entries == ["dead: 1 run", "diverged: 1 run", "over-budget: 1 run", "stuck: 1 run"]
     assert numbers(mean_line(figure, "linear")["y"])[-1] == 0.5
-    _, over_budget, diverged, stuck, dead = figures.change_against_width(points).caption
+    _, over_budget, diverged, stuck, dead, exponent, _ = figures.change_against_width(points).caption
     assert over_budget.startswith("Open markers, in no mean: linear output did not reach the loss threshold")
     assert over_budget.endswith("at m = 1,000 (seed 1): 1 of 11 runs.")
     assert "linear output got stuck on a plateau above the loss threshold at m = 1,000 (seed 3): 1 of" in stuck
     assert "linear output was dead: K(w₀) = 0 at m = 1,000 (seed 4): 1 of" in dead
     assert "diverged" in diverged
     assert "seed 2" in diverged
+    # The run over its budget counts in the second exponent, the diverged one in none.
+    found = [(point.width, run.sup_change) for point in points for run in point.of("linear")]
+    found = [pair for pair in found if pair[1] not in (60.0, 0.0)]
+    x, y = np.log(found).T
+    slope = np.polyfit(x, y, 1)[0]
+    assert exponent == f"Linear output: exponent 0.65 given the 7 runs that count, {slope:.2f} with those left out."
 
 
 def test_width_without_a_converged_run_has_seeds_and_no_mean():
@@ -203,14 +236,15 @@ def test_the_outputs_of_the_paper_stand_out_in_both_themes(output, background):
 
 
 def test_takeaway_tells_the_trend_of_each_output_in_words():
-    words = figures.change_against_width(make_points(spread=0.0)).takeaway
+    words = figures.change_against_width(make_points((30, 100, 300, 1000), spread=0.0)).takeaway
     assert "linear output: from 0.033 at m = 30 to 0.001 at 1,000, fitted exponent −1.00 ± 0.00." in words
 
 
 def test_learning_rates_used_are_told_once_for_outputs_that_share_them():
-    caption = figures.change_against_width(make_points()).caption
+    points = make_points((30, 100, 300, 1000))
+    caption = figures.change_against_width(points).caption
     assert caption == ["Learning rate η used: linear output and softmax output 0.5."]
-    assert figures.change_against_width(make_points(), with_rates=False).caption == []
+    assert figures.change_against_width(points, with_rates=False).caption == []
 
 
 def test_tables_hold_what_the_figures_show():
@@ -229,3 +263,50 @@ def test_tables_hold_what_the_figures_show():
 )
 def test_widths_are_written_as_people_write_them(width, label):
     assert width_label(width) == label
+
+
+def with_starts(points, output="linear", ball=None) -> list[KernelChangePoint]:
+    """The same with a velocity of 1/m and, where asked for, a change of ``ball`` · m^(-1/2) in a ball; three seeds."""
+    return [
+        point.model_copy(
+            update={
+                "at_start": tuple(
+                    KernelAtStart(
+                        output=output,
+                        seed=seed,
+                        velocity=(1 + 0.1 * seed) / point.width,
+                        ball_change=None if ball is None else ball * (1 + 0.1 * seed) / point.width**0.5,
+                    )
+                    for seed in range(3)
+                )
+            }
+        )
+        for point in points
+    ]
+
+
+def test_velocity_ball_and_training_stand_on_one_figure_with_their_exponents():
+    points = with_starts(make_points(exponents={"linear": -1.0}), ball=2.0)
+    chart = figures.start_against_width(points, radius=1.0)
+    said = {row["measured"] for row in chart.rows}
+    assert said == {"largest ΔK for R = 1", "velocity at w₀", "ΔK in training"}
+    names = " ".join(str(trace.get("name")) for trace in traces(chart.figure))
+    assert names.count("m<sup>−1.00") == 2
+    assert names.count("m<sup>−0.50") == 1
+    assert (
+        len(
+            {
+                (t["line"]["dash"], t["marker"]["symbol"])
+                for t in traces(chart.figure)
+                if t.get("mode") == "lines+markers"
+            }
+        )
+        == 3
+    )
+
+
+def test_velocities_without_training_have_one_line_an_output():
+    bare = [point.model_copy(update={"runs": ()}) for point in make_points()]
+    chart = figures.start_against_width(with_starts(bare))
+    assert {row["measured"] for row in chart.rows} == {"velocity at w₀"}
+    assert "from 0.037 at m = 30" in chart.takeaway

@@ -1,11 +1,11 @@
 """What is shown before anything is run was computed by this project, from the presets as they are now."""
 
-import math
-
+import numpy as np
 import pytest
 
 from dashboard.components.gallery import GALLERY, gallery_result
 from ntk_core.cli import main
+from ntk_core.experiments.kernel_change.summary import start_law
 from ntk_core.fits import fit_power_law
 from ntk_core.runs import presets, run
 from ntk_core.settings.grammar import with_settings
@@ -37,7 +37,13 @@ def test_one_point_of_the_gallery_is_found_again(name):
     shown = gallery_result(name)
     spec = with_settings(shown.spec, {"widths": [shown.spec.widths[0]], "num_seeds": 1})
     *_, ended = run(spec)
-    for output in spec.outputs:
+    for point, kept in zip(ended.result.points, shown.points, strict=False):
+        first = [each for each in kept.at_start if each.seed == spec.seed]
+        for again, before in zip(point.at_start, first, strict=True):
+            assert again.velocity == pytest.approx(before.velocity, rel=1e-3)
+            if shown.spec.ball_radius:
+                assert again.ball_change == pytest.approx(before.ball_change, rel=0.05)
+    for output in spec.outputs if shown.points[0].runs else ():
         for point, kept in zip(ended.result.points, shown.points, strict=False):
             (again,), before = point.of(output), kept.of(output)[0]
             assert point.key == kept.key
@@ -66,6 +72,38 @@ def test_the_figures_show_the_slopes_that_the_paper_claims(name, output, lowest,
     assert lowest < fit.exponent < highest
 
 
+def test_the_kernel_change_goes_on_falling_like_one_over_the_width_to_a_hundred_thousand():
+    points = {point.width: point for point in gallery_result("liu-fig1-wide").points}
+    last = {
+        output: [
+            np.log10(np.mean([each.sup_change for each in points[width].of(output) if each.outcome == "converged"]))
+            for width in (10_000, 100_000)
+        ]
+        for output in ("linear", "softmax", "swish")
+    }
+    assert -1.2 < last["linear"][1] - last["linear"][0] < -0.8
+    for output in ("softmax", "swish"):
+        assert abs(last[output][1] - last[output][0]) < 0.2
+
+
+def test_the_velocity_tells_before_training_which_kernel_will_stop_moving():
+    points = gallery_result("kernel-velocity").points
+    laws = {output: start_law(points, output, "velocity") for output in ("linear", "softmax", "swish")}
+    assert -1.3 < laws["linear"].exponent < -0.8
+    for output in ("softmax", "swish"):
+        assert abs(laws[output].exponent) < 0.3
+
+
+def test_the_worst_direction_of_a_ball_falls_like_the_root_of_what_descent_falls_like():
+    points = gallery_result("why-one-over-m").points
+    ball, velocity = (start_law(points, "linear", measure) for measure in ("ball_change", "velocity"))
+    runs = [(point.width, each) for point in points for each in point.of("linear") if each.outcome == "converged"]
+    trained = fit_power_law([width for width, _ in runs], [each.sup_change for _, each in runs])
+    assert -0.65 < ball.exponent < -0.35
+    assert -1.3 < velocity.exponent < -0.8
+    assert -1.2 < trained.exponent < -0.75
+
+
 def test_the_distance_to_the_kernel_of_infinite_width_falls_like_one_over_the_root_of_the_width():
     points = gallery_result("kernel-convergence").points
     rows = [(point.width, each.infinite_distance) for point in points for each in point.of("linear")]
@@ -92,15 +130,18 @@ def test_an_entry_that_is_not_known_is_refused_in_one_sentence(capsys):
     assert capsys.readouterr().err.startswith("NAME: nothing cannot be used; use one of liu-fig1-left, ")
 
 
-def test_behind_a_linear_output_network_and_linear_model_approach_like_the_root_of_the_width():
+def test_the_squared_difference_to_the_linear_model_falls_like_one_over_the_width_or_faster():
     points = gallery_result("liu-true-and-linearized").points
-    roots = {
-        output: [(point.width, math.sqrt(each.sup_difference)) for point in points for each in point.of(output)]
+    squares = {
+        output: [(point.width, each.sup_difference) for point in points for each in point.of(output)]
         for output in ("linear", "swish")
     }
-    law = fit_power_law(*zip(*roots["linear"], strict=True))
-    assert law.exponent + law.interval < -0.4
-    assert min(gap for _, gap in roots["swish"]) > 0.1
+    law = fit_power_law(*zip(*squares["linear"], strict=True))
+    assert all(each.slope < -0.75 for each in law.local)
+    assert min(square for _, square in squares["swish"]) > 0.01
+    # tanh is smooth: from width 300 on ten times the width divides the square by far more than ten.
+    _, middle, wide = (point.runs[0].sup_difference for point in gallery_result("curves-in-one-dimension").points)
+    assert wide < middle / 30
 
 
 @pytest.mark.slow

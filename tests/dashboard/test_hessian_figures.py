@@ -26,7 +26,7 @@ def test_lines_run_through_the_means_at_the_width_that_each_network_has():
     np.testing.assert_array_equal(numbers(line(drawn, CNN)["x"]), [8, 25, 83])
     expected = np.array([100, 300, 1000]) ** -0.5 * 1.05  # seeds are at 1, 1.05 and 1.1 of the law
     np.testing.assert_allclose(numbers(line(drawn, LINEAR)["y"]), expected, rtol=1e-12)
-    assert line(drawn, LINEAR)["name"].startswith("linear output ∝ m<sup>−0.50 ± ")
+    assert line(drawn, LINEAR)["name"] == "linear output ∝ m<sup>−0.50</sup>; no interval"
     assert "channels" in drawn.figure.layout.xaxis.title.text
 
 
@@ -46,10 +46,11 @@ def test_unconverged_norms_are_open_markers_in_no_mean_and_named():
     assert markers["marker"]["symbol"][-3:] == ["circle-open"] * 3
     assert "unconverged" in markers["customdata"][-1][1]
     np.testing.assert_array_equal(numbers(line(drawn, LINEAR)["x"]), [100, 300])
-    (sentence,) = drawn.caption
+    sentence, exponent, _ = drawn.caption
+    assert exponent == "Linear output: exponent −0.50 given the 6 runs that count."
     assert sentence.startswith("Open markers, in no mean: linear output has norms that are not known")
     assert "at m = 1,000 (seed 0, 1, 2)" in sentence
-    assert not figures.against_width(make_hessian_points()).caption
+    assert not figures.against_width(make_hessian_points(widths=(30, 100, 300, 1000))).caption
 
 
 def test_kernel_change_shows_the_trained_seeds_alone_and_names_those_that_did_not_converge():
@@ -57,17 +58,21 @@ def test_kernel_change_shows_the_trained_seeds_alone_and_names_those_that_did_no
     drawn = figures.change_against_width(points)
     assert len(numbers(one(drawn.figure, legendgroup=LINEAR, mode="markers")["x"])) == 6  # two of three seeds
     np.testing.assert_array_equal(numbers(line(drawn, LINEAR)["x"]), [100, 300])
-    (sentence,) = drawn.caption
+    sentence, _, lacking = drawn.caption
+    assert lacking == "An interval needs 3 seeds and 4 widths."
     assert "linear output did not reach the loss threshold" in sentence
     assert "m = 1,000 (seed 0, 1)" in sentence
 
 
 def test_table_has_the_measured_exponents_and_a_verdict_from_them():
-    linear, nonlinear, cnn = figures.table_rows(make_hessian_points())
+    linear, nonlinear, cnn = figures.table_rows(make_hessian_points(widths=(30, 100, 300, 1000)))
     assert linear["‖H‖"].startswith("m^{−0.50 ")
     assert [row["Becomes linear?"] for row in (linear, nonlinear, cnn)] == ["yes", "no", "yes"]
     assert "m = 1,000" in linear["ΔK at the largest width"]
     assert "m = 83" in cnn["ΔK at the largest width"]
+    three_widths = figures.table_rows(make_hessian_points())
+    assert [row["Becomes linear?"] for row in three_widths] == ["undecided"] * 3
+    assert three_widths[0]["‖H‖"] == "m^{−0.50}; no interval (needs 4 widths)"
 
 
 @pytest.mark.parametrize(
@@ -109,7 +114,7 @@ def test_balls_show_the_bound_of_the_sup_above_random_directions_for_the_radius_
         assert np.all(at_least > random)
         assert "at least" in line(drawn, LINEAR)["name"]
     assert np.all(numbers(line(large, LINEAR)["y"]) > numbers(line(small, LINEAR)["y"]))
-    (sentence,) = large.caption
+    sentence, _ = large.caption
     assert "lower bounds on the supremum" in sentence
     assert "4 starts" in sentence
 

@@ -180,6 +180,10 @@ def early_time():
     ):
         assert (curve[images.departure] - best) / (curve[0] - best) < left
     gaussian = {point.input_dim: point.runs for point in gallery_result("hu-fig1").points}
+    # Elsewhere more is left to learn when the network departs.
+    for name in ("hu-fig3-cnn", "hu-fig4"):
+        ((run,),) = (point.runs for point in gallery_result(name).points)
+        assert run.share_at_departure < images.share_at_departure - 0.05
     departing = [sum(run.departure is not None for run in gaussian[d]) for d in (25, 50, 100)]
     assert departing == [2, 1, 0], "the higher the dimension, the longer the network stays"
 
@@ -187,7 +191,9 @@ def early_time():
 def open_questions():
     point = points("beyond-gradient-descent")[-1]
     runs = {run.method: run for run in point.of("linear")}
-    plain, adam, beyond = (runs[name] for name in ("gradient-descent", "adam", "beyond-stable"))
+    plain, adam, momentum, beyond = (runs[name] for name in ("gradient-descent", "adam", "momentum", "beyond-stable"))
+    assert momentum.sup_distance < 1.3 * plain.sup_distance
+    assert momentum.sup_change > 3 * plain.sup_change, "the distance alone does not decide"
     assert adam.sup_distance > 2 * plain.sup_distance
     assert adam.sup_change < 2 * plain.sup_change
     assert beyond.sup_distance > OUTSIDE * ball_radius(point, "linear")

@@ -22,7 +22,10 @@ from tests.dashboard.open_pages import ROOT, checked, open_page, words
 
 PREFIX = "kernel_change."
 SHIPPED = ROOT / "gallery"
-PAGE_PRESETS = ("liu-fig1-left", "liu-fig1-right", "liu-fig2", "liu-resnet", "liu-cnn", "liu-mixed")
+PAGE_PRESETS = (
+    "liu-fig1-left", "liu-fig1-wide", "liu-fig1-right", "liu-fig2", "liu-resnet", "liu-cnn", "liu-mixed",
+    "kernel-velocity", "why-one-over-m",
+)  # fmt: skip
 
 
 def opened(page: str = "kernel_change", **query: str) -> AppTest:

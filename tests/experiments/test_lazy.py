@@ -13,7 +13,7 @@ from ntk_core.errors import TooLarge
 from ntk_core.experiments.lazy.compute import INPUTS_OF_A_CLASS, laziness
 from ntk_core.experiments.lazy.result import LazyPoint, LazyResult
 from ntk_core.experiments.lazy.spec import LazySpec
-from ntk_core.experiments.lazy.summary import along_scales, along_widths
+from ntk_core.experiments.lazy.summary import along_scales, along_widths, lazy_summary
 from ntk_core.networks.architectures import FullyConnected, Scaled
 from ntk_core.runs import check_size, run, summary
 from ntk_core.settings.grammar import InvalidSpec, with_settings
@@ -140,12 +140,17 @@ def test_summary_tells_the_exponents_of_both_roads(points):
     assert "∝ m^(" in words
 
 
+def test_relu_is_measured_almost_everywhere_and_the_summary_says_so():
+    spec = with_settings(LazySpec(), {"architecture.activation": "relu", "outputs": ["linear", "leaky_relu"]})
+    assert spec.almost_everywhere.startswith("With ReLU and leaky ReLU output, ‖H‖ is that of the almost-everywhere")
+    assert spec.almost_everywhere in lazy_summary(spec, ())
+    assert LazySpec().almost_everywhere == ""
+
+
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
-        ("architecture.activation", "relu", "smooth activations"),
         ("architecture.initial_output", "symmetric", "random; starts says"),
-        ("outputs", ["relu"], "smooth outputs"),
         ("scales", [0], "scales"),
         ("starts", ["zero"], "starts"),
     ],

@@ -140,11 +140,11 @@ def test_requests_that_cannot_be_answered_name_their_field(field, change):
     assert refused.value.field == field
 
 
-def test_relu_hessians_are_refused_in_balls_too_but_its_kernel_change_is_not():
-    net = FullyConnected(width=8, activation="relu")
+def test_balls_hold_larger_almost_everywhere_hessians_of_relu_and_larger_kernel_changes():
+    net = FullyConnected(width=8, depth=2, activation="relu")
     params, x = drawn(net)
-    with pytest.raises(InvalidInput, match="activation"):
-        ball_sup(net, params, x, 1.0)
+    found = ball_sup(net, params, x, 1.0, num_starts=1, num_steps=4)
+    assert found.value > 1.1 * found.at_center > 0
     assert ball_sup(net, params, x[None], 1.0, "kernel", num_starts=1, num_steps=2).value > 0
 
 

@@ -8,17 +8,27 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from ntk_core.errors import InvalidInput
-from ntk_core.hessians import check_smooth, hessian_norm
+from ntk_core.hessians import hessian_norm
 from ntk_core.hessians._operator import output_scalar, restricted_operator
 from ntk_core.hessians._restriction import displaced_pre_outputs, lifted, projected, restriction
-from ntk_core.networks.architectures import Bottleneck, Composed, ConvNet, DAGNetwork, FullyConnected
+from ntk_core.networks.architectures import ConvNet, FullyConnected
 from tests.cases import ARCHITECTURES, Case
 from tests.hessians.dense_oracle import by_size, full_hessian
 
 OUTPUTS = ("linear", "softmax", "swish", "tanh", "quadratic")
 # each architecture meets one output and each output several architectures: an output only changes the scalar at the end
 CASES = [replace(case, net=replace(case.net, output=OUTPUTS[k % 5])) for k, case in enumerate(ARCHITECTURES)]
+# almost everywhere: kinked layers, with an output that bends or has a kink itself
+KINKS, KINKED_OUTPUTS = ("relu", "leaky_relu"), ("linear", "swish", "leaky_relu")
+CASES += [
+    Case(
+        f"{case.name}-{KINKS[k % 2]}",
+        replace(case.net, activation=KINKS[k % 2], output=KINKED_OUTPUTS[k % 3]),
+        case.input_shape,
+    )
+    for k, case in enumerate(ARCHITECTURES)
+    if hasattr(case.net, "activation")
+]
 
 
 def drawn(case):
@@ -94,28 +104,3 @@ def test_coordinates_are_an_isometry_and_move_the_network_as_the_weights_would(c
     np.testing.assert_allclose(again, direction, atol=1e-14)  # a projection
     assert np.linalg.norm(full) == pytest.approx(np.linalg.norm(direction), rel=1e-12)
     np.testing.assert_allclose(outputs, expected, rtol=1e-12)
-
-
-# a composition names its functions itself: test_composed.py refuses a kinked one
-ONE_ACTIVATION = [case for case in ARCHITECTURES if not isinstance(case.net, Composed)]
-
-
-@pytest.mark.parametrize("case", ONE_ACTIVATION, ids=[case.name for case in ONE_ACTIVATION])
-def test_relu_is_refused_in_every_architecture(case):
-    net = replace(case.net, activation="relu")
-    with pytest.raises(InvalidInput, match="activation"):
-        check_smooth(net)
-
-
-def test_relu_in_a_single_group_or_layer_is_refused_under_its_own_field():
-    graph = next(case.net for case in ARCHITECTURES if case.name == "graph")
-    assert isinstance(graph, DAGNetwork)
-    kinked = (replace(graph.groups[0], activation="relu"), *graph.groups[1:])
-    with pytest.raises(InvalidInput) as refused:
-        check_smooth(replace(graph, groups=kinked))
-    assert refused.value.field == "groups.a.activation"
-    narrow = next(case.net for case in ARCHITECTURES if case.name == "liu-eq31")
-    assert isinstance(narrow, Bottleneck)
-    with pytest.raises(InvalidInput) as refused:
-        check_smooth(replace(narrow, bottleneck_activation="leaky_relu"))
-    assert refused.value.field == "bottleneck_activation"

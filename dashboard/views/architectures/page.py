@@ -22,7 +22,7 @@ GROUPS = (
     *(Group(f"Network {letter}", (f"architectures.{index}.",)) for index, letter in enumerate(LETTERS)),
     Group(
         "Widths and seeds",
-        ("architectures", "widths", "outputs", "num_seeds", "seed", "infinite_width"),
+        ("architectures", "widths", "outputs", "num_seeds", "seed", "draws", "infinite_width"),
         expanded=False,
     ),
     Group("Training", ("training.",), expanded=False),

@@ -18,7 +18,7 @@ PAGE = "dag"
 TITLE = "Does this graph become linear?"
 GROUPS = (
     Group("Network", ("activation", "outputs", "use_bias", "compared")),
-    Group("Widths and seeds", ("widths", "num_seeds", "seed")),
+    Group("Widths and seeds", ("widths", "num_seeds", "seed", "draws")),
     Group("Measured", ("num_hessians", "pre_activations", "ball_radius"), expanded=False),
     Group("Training", ("training.",), expanded=False),
     Group("Data", ("dataset.",), expanded=False),
@@ -29,6 +29,8 @@ def draw(shown: Shown) -> None:
     """Every measure against width or realized in-degree."""
     axes = Choice("axis", "Axis", figures.axes_of(shown.points), figures.AXIS_TITLES.__getitem__, 260)
     chosen = choose(PAGE, "Measured, against the", axes)
+    if shown.spec.almost_everywhere:
+        st.caption(shown.spec.almost_everywhere)
     charts = partial(figures.charts, shown.points, shown.spec.widths)
     show_in_pairs(PAGE, drawn_once(PAGE, shown.identity, charts, *chosen))
 

@@ -8,11 +8,11 @@ from typing import Literal
 
 from dashboard.charts.axes import add_level
 from dashboard.charts.chart import Chart, occurring
-from dashboard.charts.numbers import exponent_words, number, width_label
+from dashboard.charts.numbers import law_words, number, width_label
 from dashboard.charts.style import MODEL_TITLES, Style, network_style, nth_style, output_title
 from dashboard.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, dash_key, times
 from ntk_core.experiments.dynamics.result import DEPARTURE_LEVEL, DynamicsPoint, DynamicsRun, ModelPath
-from ntk_core.fits import PowerLaw, fit_power_law
+from ntk_core.experiments.dynamics.summary import difference_law
 from ntk_core.runs import OUTCOME_WORDS, finite_or_none
 
 Points = Literal["training points", "test points"]
@@ -103,16 +103,6 @@ def first_run(point: DynamicsPoint, output: str, method: str) -> DynamicsRun:
     return point.of(output, method)[0]
 
 
-def fitted(points: Sequence[DynamicsPoint], output: str, method: str) -> PowerLaw | None:
-    """The exponent of ‖F − F_lin‖ / ‖F_lin‖, its sup over time, against width; not of diverged or dead runs."""
-    runs = [(point.width, run) for point in points for run in point.of(output, method)]
-    return fit_power_law(
-        [width for width, _ in runs],
-        [math.sqrt(run.sup_difference) if run.sup_difference >= 0 else math.nan for _, run in runs],
-        usable=[run.outcome not in ("diverged", "dead") for _, run in runs],
-    )
-
-
 def difference_rows(points: Sequence[DynamicsPoint], method: str) -> list[dict[str, object]]:
     """One row per run: when and how far it left its linear model."""
     return [
@@ -161,11 +151,10 @@ def _caption(points: Sequence[DynamicsPoint], method: str) -> list[str]:
     """The fitted rates of approach, then the networks and the linear models that did not converge."""
     sentences = []
     for output in occurring(points, "output"):
-        law = fitted(points, output, method)
-        if law is not None and math.isfinite(law.interval):
+        law = difference_law(points, output, method)
+        if law is not None:
             sentences.append(
-                f"{output_title(output)}: largest relative difference to the linear model "
-                f"∝ m^({exponent_words(law)}), 95% interval, {law.num_values} runs."
+                f"{output_title(output)}: largest relative difference to the linear model ∝ m^{law_words(law)}."
             )
     for model, outcome in itertools.product(("network", "linearized"), ("over-budget", "stuck", "dead")):
         found = Counter(

@@ -18,7 +18,7 @@ PAGE = "dynamics"
 TITLE = "Does the network move like its linear model?"
 GROUPS = (
     Group("Network", ("architecture.", "outputs")),
-    Group("Widths and seeds", ("widths", "num_seeds", "seed")),
+    Group("Widths and seeds", ("widths", "num_seeds", "seed", "draws")),
     Group("Training", ("methods", "loss", "batch_size", "momentum", "training."), expanded=False),
     Group("Data", ("dataset.", "num_test", "num_followed"), expanded=False),
 )

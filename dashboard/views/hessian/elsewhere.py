@@ -18,5 +18,9 @@ def card(result: Any) -> str:
 
 def compared(_: HessianSpec) -> Comparison:
     """Columns of the rows, by what they show."""
-    measures = {"hessian_norm": "Hessian norm ‖H‖", "kernel": "kernel K(x, x)", "bound": "bound of Theorem 3.1"}
+    measures = {
+        "hessian_norm": "Hessian norm ‖H‖",
+        "kernel": "kernel K(x, x)",
+        "bound": "sum of the bounds of its blocks",
+    }
     return Comparison((Axis("m", "width m"),), {**measures, **CHANGE}, ("network",))

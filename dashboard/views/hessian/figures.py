@@ -10,7 +10,7 @@ from dashboard.charts.style import Style, network_style
 from dashboard.charts.sweep import Axis, Dot, Line, fitted, sweep
 from ntk_core.experiments.hessian.network import ComparedNetwork, titles
 from ntk_core.experiments.hessian.result import HessianPoint, HessianRun
-from ntk_core.fits import PowerLaw, becomes_linear
+from ntk_core.fits import PowerLaw, becomes_linear, remarks
 from ntk_core.networks.choices import PARAMETERIZATIONS
 from ntk_core.networks.spec import COMPOSED
 from ntk_core.runs import OUTCOME_WORDS, Mean, finite_or_none, mean
@@ -98,12 +98,19 @@ def norm_lines(points: Sequence[HessianPoint], view: str = "‖H‖") -> dict[st
     return found
 
 
+def missed(points: Sequence[HessianPoint]) -> list[str]:
+    """What Hessians miss where a network has kinks; nothing for smooth ones."""
+    said = [network.almost_everywhere for network in networks_of(points).values()]
+    return list(dict.fromkeys(sentence for sentence in said if sentence))
+
+
 def against_width(points: Sequence[HessianPoint], view: str = "‖H‖") -> Chart:
     """‖H‖, or what else the view says, of every network against width, log–log, with fitted exponents."""
     shown = VIEWS[view]
     slopes = () if shown.slope is None else (shown.slope,)
     axis, lines = Axis(_axis_title(points)), list(norm_lines(points, view).values())
-    return sweep(lines, axis, shown.title, shown.symbol, slopes=slopes, of="network", name="norm")
+    said = missed(points)
+    return sweep(lines, axis, shown.title, shown.symbol, slopes=slopes, of="network", name="norm", caption=said)
 
 
 def change_against_width(points: Sequence[HessianPoint]) -> Chart:
@@ -171,7 +178,8 @@ def table_rows(points: Sequence[HessianPoint]) -> list[dict[str, str]]:
                 "Paper": norm,
                 "Tangent kernel K": _power(law_of(own, lambda _, run: run.kernel)),
                 "ΔK at the largest width": f"{amount(moved)} (m = {width_label(last.wide_width)})" if changes else "–",
-                "Becomes linear?": becomes_linear(law_of(own, VIEWS["‖H‖ / ‖∇f‖²"].of)),
+                "Becomes linear?": becomes_linear(law_of(own, VIEWS["‖H‖ / ‖∇f‖²"].of))
+                + (" (almost everywhere)" if networks[line].almost_everywhere else ""),
                 "Paper says": verdict,
             }
         )
@@ -179,8 +187,8 @@ def table_rows(points: Sequence[HessianPoint]) -> list[dict[str, str]]:
 
 
 def _stated(network: ComparedNetwork) -> tuple[str, str]:
-    """(‖H‖, whether it becomes linear) in Table 1 and App. G; no paper is about what somebody put together."""
-    if network.kind == COMPOSED:
+    """(‖H‖, whether it becomes linear) in Table 1 and App. G, which cover neither kinks nor one's own compositions."""
+    if network.kind == COMPOSED or network.almost_everywhere:
         return "–", "–"
     linear = network.output == "linear" and network.bottleneck is None
     norm = "–" if network.parameterization != "ntk" else "Õ(m^{−1/2})" if linear else "Õ(1)"
@@ -188,7 +196,7 @@ def _stated(network: ComparedNetwork) -> tuple[str, str]:
 
 
 def _power(law: PowerLaw | None) -> str:
-    return "–" if law is None else f"m^{{{exponent_words(law)}}}"
+    return "–" if law is None else "; ".join([f"m^{{{exponent_words(law)}}}", *remarks(law)])
 
 
 def amount(average: Mean) -> str:

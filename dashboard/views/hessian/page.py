@@ -16,8 +16,8 @@ from dashboard.words.pages import CHANGES, SHOWS, says
 PAGE = "hessian"
 TITLE = "Why does it become linear? The Hessian"
 GROUPS = (
-    Group("Widths and seeds", ("widths", "num_seeds", "seed", "num_inputs", "output_index")),
-    Group("Balls and bounds", ("bounds", "blocks", "radii", "num_starts", "num_ball_seeds"), expanded=False),
+    Group("Widths and seeds", ("widths", "num_seeds", "seed", "draws", "num_inputs", "output_index")),
+    Group("Balls and bounds", ("bounds", "vector", "blocks", "radii", "num_starts", "num_ball_seeds"), expanded=False),
     Group("Training", ("num_trained", "training."), expanded=False),
     Group("Data", ("dataset.",), expanded=False),
 )

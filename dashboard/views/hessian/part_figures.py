@@ -11,7 +11,7 @@ from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import number, plain_symbols, signed, width_label
 from dashboard.charts.style import BLUE, FONT_SIZE, GREEN, PURPLE, VERMILION, Style
 from dashboard.charts.sweep import Dot, Line, sweep, width_axis
-from dashboard.views.hessian.figures import UNKNOWN, Of, dots, law_of, networks_of, norm_note, of_line, styles
+from dashboard.views.hessian.figures import UNKNOWN, Of, dots, law_of, missed, networks_of, norm_note, of_line, styles
 from ntk_core.experiments.hessian.network import titles
 from ntk_core.experiments.hessian.result import HessianBlocks, HessianPoint, HessianRun
 from ntk_core.runs import mean
@@ -39,7 +39,7 @@ MEASURED = Part(_norm, Style(BLUE, "solid", "circle", "measured ‖H‖"))
 BOUNDS = {
     "bound": Part(
         lambda _, run: run.bound.bound if run.bound else math.nan,
-        Style(VERMILION, "dash", "triangle-down", "bound of Theorem 3.1"),
+        Style(VERMILION, "dash", "triangle-down", "sum of the bounds of its blocks"),
     ),
     "exact": Part(lambda _, run: _or_nan(run.exact), Style(GREEN, "dot", "diamond", "closed form")),
     "gradient": Part(
@@ -53,6 +53,14 @@ BOUNDS = {
     "linear": Part(
         lambda _, run: run.parts.linear_part if run.parts else math.nan,
         Style(GREEN, "dot", "diamond", "|φ'| ‖H‖"),
+    ),
+    "vector": Part(
+        lambda _, run: run.vector.norm if run.vector else math.nan,
+        Style(GREEN, "solid", "diamond", "all outputs together, at least"),
+    ),
+    "vector_upper": Part(
+        lambda _, run: run.vector.upper if run.vector else math.nan,
+        Style(PURPLE, "dash", "triangle-down", "all outputs together, at most"),
     ),
 }
 QUANTITIES = {
@@ -122,12 +130,20 @@ def bound_words(points: Sequence[HessianPoint], line: str) -> str:
     own = of_line(points, line)
     runs = [run for point in own for run in point.runs]
     title = titles(networks_of(points))[line]
+    together = [run.vector.norm / run.norm for run in runs if run.vector and run.norm > 0]
+    if together:
+        law = law_of(own, BOUNDS["vector"].of)
+        trend = "" if law is None else f" It falls with exponent {signed(law.exponent)}."
+        least, most = number(min(together), 3), number(max(together), 3)
+        return f"{title}: the norm of all outputs together is {least} to {most} times that of one.{trend}"
     if any(run.bound for run in runs):
         ratios = [run.bound.bound / run.norm for run in runs if run.bound and run.norm > 0]
+        if not ratios:
+            return f"{title}: the measured norm is 0."
         law = law_of(own, BOUNDS["bound"].of)
         trend = "" if law is None else f" It falls with exponent {signed(law.exponent)}."
         least, most = number(min(ratios)), number(max(ratios))
-        return f"{title}: the bound of Theorem 3.1 is {least} to {most} times the norm.{trend}"
+        return f"{title}: the sum of the bounds of its blocks is {least} to {most} times the norm.{trend}"
     if any(run.parts for run in runs):
         kept = sum(run.norm >= run.parts.lower * (1 - 1e-3) for run in runs if run.parts)
         return f"{title}: the measured norm is above its lower bound in {kept} of {len(runs)} runs."
@@ -175,7 +191,7 @@ def ball(points: Sequence[HessianPoint], radius: float, quantity: str, num_start
         "sup",
         slopes=(-0.5,),
         name=f"ball_{quantity}",
-        caption=[ball_words(points, radius, num_starts)],
+        caption=[ball_words(points, radius, num_starts), *missed(points)],
         rows=ball_rows(points),
     )
 

@@ -62,7 +62,7 @@ def one_network(page: str, shown: Shown, beside: DeltaGenerator | None = None) -
 
 def _has_detail(points: Sequence[HessianPoint], line: str) -> bool:
     own = figures.of_line(points, line)
-    measured = any(run.bound or run.parts or run.exact is not None for point in own for run in point.runs)
+    measured = any(run.bound or run.parts or run.vector or run.exact is not None for point in own for run in point.runs)
     return measured or parts.blocks_of(points, line) is not None
 
 

@@ -7,7 +7,7 @@ from dashboard.charts.axes import add_level
 from dashboard.charts.chart import Chart, occurring
 from dashboard.charts.numbers import number, rate_words
 from dashboard.charts.style import RUN_OPACITY, network_style, output_title
-from dashboard.charts.sweep import Line, left_out, sweep, trained_dot, width_axis
+from dashboard.charts.sweep import Dot, Line, left_out, sweep, trained_dot, width_axis
 from dashboard.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
 from ntk_core.experiments.kernel_change.result import KernelChangePoint
 
@@ -58,6 +58,44 @@ def change_against_width(
         name="against_width",
         heading="Against width",
         caption=_rates(points) if with_rates else (),
+    )
+
+
+def start_against_width(
+    points: Sequence[KernelChangePoint],
+    widths: Sequence[int] = (),
+    swept: str = "width",
+    kind: str = "fully-connected",
+    radius: float = 0.0,
+) -> Chart:
+    """The kernel velocity at w₀ and the largest ΔK in a ball, beside ΔK in training where networks were trained."""
+    outputs = occurring(points, "output") or list(dict.fromkeys(s.output for point in points for s in point.at_start))
+    changes = change_lines(points, kind)
+    lines = []
+    for output in outputs:
+        of = f", {output_title(output)}" if len(outputs) > 1 else ""
+        titles = {"ball_change": f"largest ΔK for R = {number(radius)}{of}", "velocity": f"velocity at w₀{of}"}
+        for variant, (measure, title) in enumerate(titles.items(), start=1):
+            dots = [
+                Dot(point.width, value, each.seed)
+                for point in points
+                for each in point.at_start
+                if each.output == output and (value := getattr(each, measure)) is not None
+            ]
+            if dots:
+                lines.append(Line(network_style(kind, output, title, variant if changes else 0), dots))
+        if output in changes:
+            style = network_style(kind, output, f"ΔK in training{of}")
+            lines.append(Line(style, changes[output].dots, more=changes[output].more))
+    return sweep(
+        lines,
+        width_axis(widths, SWEPT_TITLES[swept]),
+        "kernel change ΔK, or velocity" if changes or radius else "kernel velocity ‖K̇<sub>0</sub>‖ / ‖K<sub>0</sub>‖",
+        "value" if changes or radius else "velocity",
+        slopes=(-0.5, -1.0),
+        of="measured",
+        name="at_start",
+        heading="Before training",
     )
 
 

@@ -1,5 +1,7 @@
 """Kernel change against width and along training (Liu, Zhu & Belkin 2020, Fig. 1)."""
 
+from functools import partial
+
 import streamlit as st
 
 from dashboard.charts.chart import Chart
@@ -15,17 +17,31 @@ from dashboard.views.kernel_change import figures
 
 PAGE = "kernel_change"
 TITLE = "When does the tangent kernel stop moving?"
-PRESETS = ("liu-fig1-left", "liu-fig1-right", "liu-fig2", "liu-resnet", "liu-cnn", "liu-mixed")
+PRESETS = (
+    "liu-fig1-left", "liu-fig1-wide", "liu-fig1-right", "liu-fig2", "liu-resnet", "liu-cnn", "liu-mixed",
+    "kernel-velocity", "why-one-over-m",
+)  # fmt: skip
 GROUPS = (
     Group("Network", ("architecture.", "outputs")),
-    Group("Widths and seeds", ("swept", "hidden_width", "widths", "num_seeds", "seed")),
-    Group("Training", ("training.",), expanded=False),
+    Group("Widths and seeds", ("swept", "hidden_width", "widths", "num_seeds", "seed", "draws")),
+    Group("Training", ("measured", "ball_radius", "training."), expanded=False),
     Group("Data", ("dataset.",), expanded=False),
 )
 
 
 def draw(shown: Shown) -> None:
-    """Both charts side by side; the second one is of a width to choose."""
+    """What was measured at w₀; against width and along training side by side, the second one at a width to choose."""
+    spec, kind = shown.spec, shown.spec.architecture.kind
+    if any(point.at_start for point in shown.points):
+        settings = spec.widths, spec.swept, kind, spec.ball_radius
+        draw = partial(figures.start_against_width, shown.points, *settings)
+        show_chart(PAGE, drawn_once(f"{PAGE}.at_start", shown.identity, draw))
+    if spec.trains:
+        _training(shown)
+    page_answers(PAGE)
+
+
+def _training(shown: Shown) -> None:
     spec, kind = shown.spec, shown.spec.architecture.kind
     left, right = st.columns(2, gap="medium")
     with right:
@@ -43,7 +59,6 @@ def draw(shown: Shown) -> None:
         show_chart(PAGE, drawn_once(f"{PAGE}.against_width", shown.identity, over_widths))
     with right:
         show_chart(PAGE, drawn_once(f"{PAGE}.against_time", shown.identity, over_time, width, axis))
-    page_answers(PAGE)
 
 
 def show() -> None:

@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import streamlit as st
+
 from dashboard.charts.chart import Chart, occurring
 from dashboard.components.chart import Choice, choose, output_choice, show_in_pairs
 from dashboard.components.drawn_once import drawn_once
@@ -13,7 +15,7 @@ from dashboard.views.lazy import figures
 PAGE = "lazy"
 TITLE = "Lazy by scale or linear by width?"
 GROUPS = (
-    Group("Scale vs. width", ("scales", "widths", "num_seeds", "seed")),
+    Group("Scale vs. width", ("scales", "widths", "num_seeds", "seed", "draws")),
     Group("Network", ("outputs", "starts", "architecture.")),
     Group("Training", ("training.",), expanded=False),
     Group("Data", ("dataset.",), expanded=False),
@@ -39,6 +41,8 @@ def draw(shown: Shown) -> None:
         output_choice(occurring(shown.points, "output")),
         Choice("start", "Start", occurring(shown.points, "start"), figures.START_TITLES.__getitem__, 200),
     )
+    if shown.spec.almost_everywhere:
+        st.caption(shown.spec.almost_everywhere)
     show_in_pairs(PAGE, drawn_once(PAGE, shown.identity, partial(charts, shown), *chosen))
 
 

@@ -14,7 +14,7 @@ PAGE = "optimization"
 TITLE = "Does training need a constant kernel?"
 GROUPS = (
     Group("Network", ("outputs", "architecture.")),
-    Group("Widths and seeds", ("widths", "num_seeds", "seed")),
+    Group("Widths and seeds", ("widths", "num_seeds", "seed", "draws")),
     Group("Training", ("rates", "training.")),
     Group("Data", ("dataset.",), expanded=False),
 )

@@ -36,7 +36,7 @@ class ArchitecturesSpec(SweepSpec):
     )
     """How many networks stand side by side."""
     dataset: DatasetSpec = DatasetSpec(name="digits", classes=(0, 1, 2), standardize="standard")
-    widths: tuple[Width, ...] = SweepSpec.field("widths", (30, 100, 300))
+    widths: tuple[Width, ...] = SweepSpec.field("widths", (30, 100, 300, 1000))
     outputs: Annotated[tuple[OutputName, ...], Once] = KernelChangeSpec.field("outputs", ("linear",))
     training: TrainingSpec = TrainingSpec(loss_threshold=0.03)
     infinite_width: bool = Field(

@@ -14,7 +14,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.experiments.dag.costs import MAX_MATVECS
 from ntk_core.experiments.dag.result import DAGPoint, DAGRun, LayerLinearity
 from ntk_core.experiments.dag.spec import DAGSpec
-from ntk_core.hessians import hessian_norm, hessian_norms, smallest_eigenvalue_in_ball
+from ntk_core.hessians import hessian_norm, hessian_norms, smallest_eigenvalue_in_turn
 from ntk_core.kernels import empirical_ntk, gradient_norm_bound, kernel_change
 from ntk_core.networks.architectures import DAGNetwork, NetworkParams, PreActivations
 from ntk_core.networks.graphs import OUTPUT, Graph
@@ -91,8 +91,11 @@ class _Run:
                 yield 0.2, f"{what}, pre-activations of {name}"
                 self._layer(name)
         if self.spec.ball_radius:
+            descents = smallest_eigenvalue_in_turn(self.net, self.params, self.x, self.spec.ball_radius)
             yield 0.3, f"{what}, smallest eigenvalue in the ball"
-            self._ball()
+            for index, found in enumerate(descents):
+                self.ball_eigenvalue = found.value
+                yield 0.3, f"{what}, smallest eigenvalue in the ball, descent {index + 1}"
         yield from by_steps(training.stretches(), self.spec.training.max_steps, what, first=0.4)
         return self._result(training)
 
@@ -133,11 +136,6 @@ class _Run:
         self.layer_norms[name], self.layer_changes[name] = float(found.value.mean()), 0.0
         self.converged &= bool(found.converged.all())
         self.layer_kernels[name] = (view, empirical_ntk(view, self.params, self.x))
-
-    def _ball(self) -> None:
-        radius = self.spec.ball_radius
-        found = smallest_eigenvalue_in_ball(self.net, self.params, self.x, radius, num_starts=1, num_steps=4)
-        self.ball_eigenvalue = found.value
 
     def _watch(self, params: NetworkParams, kernels: dict[str, Array]) -> None:
         """λ_min of the kernel, and how far those of the layers have moved."""

@@ -11,7 +11,8 @@ from ntk_core.runs import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, Counted
 
 MAX_MATVECS = 40  # a relative residual of 2 % takes 10 to 25 products here
 TYPICAL_STEPS, TYPICAL_MATVECS = 300, 20
-BALL_KERNELS = 12  # kernels and their gradients, for λ_min in a ball
+# λ_min in a ball: four descents of 33 kernels, each with its gradient, which costs some three of them
+BALL_VALUES, BALL_KERNELS, BALL_OVERHEAD_SECONDS = 4 * 33, 4.5, 0.006
 
 
 def seconds(spec: DAGSpec, key: str) -> float:
@@ -70,8 +71,11 @@ def _graph_seconds(spec: DAGSpec, graph: Graph, width: int) -> float:
         * matvec
     )
     records = spec.training.num_records * (1 + (0.2 * len(layers) if spec.pre_activations else 0))
-    ball = 6 * BALL_KERNELS * kernel if spec.ball_radius else 0.0
-    compilations = 2 + bool(spec.num_hessians) + (2 * len(layers) if spec.pre_activations else 0)
+    values = BALL_KERNELS * kernel + 20 * counted.kernel_rows**3 / FLOPS_PER_SECOND + BALL_OVERHEAD_SECONDS
+    ball = BALL_VALUES * values if spec.ball_radius else 0.0
+    compilations = (
+        2 + bool(spec.num_hessians) + 2 * bool(spec.ball_radius) + (2 * len(layers) if spec.pre_activations else 0)
+    )
     one = steps * counted.step_seconds + records * kernel + hessians + ball
     return len(spec.outputs) * (compilations * COMPILE_SECONDS + spec.num_seeds * one)
 

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, model_
 
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.choices import ACTIVATIONS
+from ntk_core.networks.choices import almost_everywhere
 from ntk_core.networks.graphs import EXAMPLE_TITLES, Graph, dense_graph, example_graphs, graph_data, parse_graph
 from ntk_core.networks.spec import ActivationName, OutputName
 from ntk_core.runs import SweepSpec
@@ -72,18 +72,15 @@ class DAGSpec(SweepSpec):
             if graph.positioned and shapes is not None and len(shapes.input_shape) != 3:
                 field = "graph" if name == DRAWN else "compared"
                 raise InvalidInput(field, "shared weights", "images only, for example dataset cifar2")
-        if self.num_hessians or self.pre_activations:
-            self._check_smooth()
         return self
 
-    def _check_smooth(self) -> None:
-        used = {"activation": self.activation} | {
-            f"graph.groups.{group.name}.activation": group.activation for group in self.graph.groups if group.activation
-        }
-        for field, name in used.items():
-            if not ACTIVATIONS[name].smooth:
-                allowed = "a smooth function, or no Hessian norms (num_hessians 0, pre_activations off)"
-                raise InvalidInput(field, name, allowed)
+    @property
+    def almost_everywhere(self) -> str:
+        """What the Hessians miss where an activation or output has a kink; empty for others, or without Hessians."""
+        if not (self.num_hessians or self.pre_activations):
+            return ""
+        groups = [group for graph in self.graphs().values() for group in graph.groups]
+        return almost_everywhere([group.activation or self.activation for group in groups], self.outputs)
 
     def widest_layers(self, width: int) -> dict[str, int]:
         """The largest group of neurons of all graphs."""

@@ -18,7 +18,8 @@ def dag_summary(spec: DAGSpec, points: Sequence[DAGPoint]) -> str:
     rows += [_row(point, *each) for point in points for each in series]
     notes = outcome_notes(points, then="; not in the mean")
     laws = [exponent(points, *each) for each in series]
-    return "\n".join([*aligned(rows), "", *notes, *_verdicts(spec), *laws])
+    missed = [spec.almost_everywhere] if spec.almost_everywhere else []
+    return "\n".join([*aligned(rows), "", *missed, *notes, *_verdicts(spec), *laws])
 
 
 def exponent(points: Sequence[DAGPoint], graph: str, output: str) -> str:
@@ -27,7 +28,14 @@ def exponent(points: Sequence[DAGPoint], graph: str, output: str) -> str:
     usable = [run.outcome == "converged" for _, run in runs]
     constant = len({run.min_in_degree for _, run in runs if run.outcome == "converged"}) < 2
     name, places = ("m", [m for m, _ in runs]) if constant else ("in-degree", [run.min_in_degree for _, run in runs])
-    law = fit_power_law(places, [run.sup_change for _, run in runs], usable=usable)
+    law = fit_power_law(
+        places,
+        [run.sup_change for _, run in runs],
+        seeds=[run.seed for _, run in runs],
+        usable=usable,
+        diverged=[run.outcome == "diverged" for _, run in runs],
+        swept=[width for width, _ in runs],
+    )
     title, converged = f"{title_of(graph)}, {output} output", sum(usable)
     if law is None:
         return f"{title}: no exponent fitted ({num_runs(converged)} converged, {len(runs) - converged} excluded)"

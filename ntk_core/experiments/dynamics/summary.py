@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics.result import DEPARTURE_LEVEL, DynamicsPoint
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
-from ntk_core.fits import fit_runs
+from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import aligned, law_words, marks, outcome_notes, with_error
 
@@ -26,16 +26,20 @@ def dynamics_summary(spec: DynamicsSpec, points: Sequence[DynamicsPoint]) -> str
 
 def exponent(pair: tuple[str, str], points: Sequence[DynamicsPoint]) -> str:
     """The exponent of the root of the difference against width, with its interval; not of diverged or dead runs."""
-    runs = [(point.width, run) for point in points for run in point.of(*pair)]
-    law = fit_runs(
-        runs,
-        lambda run: math.sqrt(run.sup_difference) if run.sup_difference >= 0 else math.nan,
-        lambda run: run.outcome not in ("diverged", "dead"),
-    )
+    law = difference_law(points, *pair)
     title = f"{OUTPUTS[pair[0]].title}, {METHODS[pair[1]].title}"
     if law is None:
         return f"{title}: no exponent fitted (three runs at two widths are needed)"
     return f"{title}: ‖F − F_lin‖ / ‖F_lin‖ ∝ {law_words(law, 'm')}"
+
+
+def difference_law(points: Sequence[DynamicsPoint], output: str, method: str) -> PowerLaw | None:
+    """The power law of ‖F − F_lin‖ / ‖F_lin‖, its sup over time, against width; not of diverged or dead runs."""
+    return fit_runs(
+        [(point.width, run) for point in points for run in point.of(output, method)],
+        lambda run: math.sqrt(run.sup_difference) if run.sup_difference >= 0 else math.nan,
+        lambda run: run.outcome not in ("diverged", "dead"),
+    )
 
 
 def _row(point: DynamicsPoint, output: str, method: str) -> tuple[str, ...]:

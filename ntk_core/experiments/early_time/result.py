@@ -87,6 +87,22 @@ class EarlyRun(Value):
         goal = start - LINEAR_PHASE_SHARE * (start - end)
         return next((i for i, loss in enumerate(self.linear.train_loss) if loss <= goal), len(self.steps) - 1)
 
+    def share_at(self, index: int) -> float:
+        """Share of its way to the best linear training loss that the linear model has made; NaN for no way."""
+        start = self.linear.train_loss[0]
+        way = start - self.optimal_train_loss
+        return (start - self.linear.train_loss[index]) / way if way > 0 else math.nan
+
+    @property
+    def share_at_departure(self) -> float:
+        """The share of its way that the linear model has made when the network departs; NaN where it does not."""
+        return math.nan if self.departure is None else self.share_at(self.departure)
+
+    @property
+    def share_followed(self) -> float:
+        """The share of its way that the linear model has made when the network departs, or else at the end."""
+        return self.share_at(-1 if self.departure is None else self.departure)
+
     @property
     def departure(self) -> int | None:
         """Index of the first record at which the network's test loss is 5 % below that of the linear model."""

@@ -61,7 +61,7 @@ def fit_kernel_distance(activation: str, points: Sequence[EarlyPoint], norm: str
     """The power law of ‖K − ψψᵀ‖ in this norm against the swept values."""
     found = [(point.value, each) for point in points for each in point.kernels if each.activation == activation]
     values = [each.difference if norm == "spectral" else each.frobenius_difference for _, each in found]
-    return fit_power_law([value for value, _ in found], values)
+    return fit_power_law([value for value, _ in found], values, seeds=[each.seed for _, each in found])
 
 
 def _row(point: EarlyPoint, activation: str) -> tuple[str, ...]:

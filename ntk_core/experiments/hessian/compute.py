@@ -20,6 +20,7 @@ from ntk_core.experiments.hessian.result import (
     LayerBound,
     NonlinearParts,
     TrainedChange,
+    VectorNorm,
 )
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import training_groups
@@ -31,6 +32,7 @@ from ntk_core.hessians import (
     layer_quantities,
     nonlinear_output_parts,
     shallow_hessian_blocks,
+    vector_hessian_norm,
 )
 from ntk_core.kernels import pre_output_ntk, through_output
 from ntk_core.networks.architectures import Bottleneck, FullyConnected, Network, NetworkParams
@@ -57,6 +59,10 @@ def compute(spec: HessianSpec, data: Dataset, key: str) -> Generator[Progress, N
         yield index / spec.num_seeds, f"{title}, seed {seed}"
         params = draw(initial_key(seed, width), x.shape[1:])
         measured = _measured(spec, network, net, params, seen, output_index, seed)
+        if spec.vector:
+            yield index / spec.num_seeds, f"{title}, seed {seed}, all outputs"
+            vector, known = _vector(net, params, x)
+            measured = measured.model_copy(update={"vector": vector, "converged": measured.converged and known})
         if index == 0 and spec.blocks and width == spec.widths[-1]:
             yield index / spec.num_seeds, f"{title}, blocks"
             blocks = _blocks(net, params, x, output_index, seed)
@@ -160,6 +166,12 @@ def _nonlinear_parts(net: Network, params: NetworkParams, x: Array, output_index
         lower=_mean([max(0.0, gradient - linear) for gradient, linear, _ in each]),
     )
     return parts, all(known for _, _, known in each)
+
+
+def _vector(net: Network, params: NetworkParams, x: Array) -> tuple[VectorNorm, bool]:
+    each = [vector_hessian_norm(net, params, one, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS) for one in x]
+    norm, upper = _mean([found.value for found in each]), _mean([found.upper for found in each])
+    return VectorNorm(norm=norm, upper=upper), all(found.converged for found in each)
 
 
 def _blocks(net: Network, params: NetworkParams, x: Array, output_index: int, seed: int) -> HessianBlocks:

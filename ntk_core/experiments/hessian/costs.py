@@ -10,11 +10,12 @@ from ntk_core.networks.sizes import LayerSize, layer_sizes, num_copies
 from ntk_core.runs import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, STEP_OVERHEAD_SECONDS, Counted
 
 # Typical counts: products until the residual is small, places at which an ascent looks (its steps and starts), steps of
-# training. The largest number of Lanczos vectors that are held is exact.
+# training and rounds. The largest number of Lanczos vectors that are held is exact.
 TYPICAL_MATVECS = 20
 MAX_LANCZOS_VECTORS = 129
 BALL_STEPS = 8
 TYPICAL_STEPS = 200
+TYPICAL_ROUNDS = 5  # of the search for the best combination of outputs
 # Copies of the weights: the network alone; a step of training (gradient and new weights); an ascent in a ball.
 COPIES_AT_REST, COPIES_IN_TRAINING, COPIES_IN_BALLS = 1, 3, 6
 
@@ -30,6 +31,9 @@ def seconds(spec: HessianSpec, key: str) -> float:
     compiled, each = 2.0, norm  # programs to compile, in typical ones: drawing, kernel and norm are two
     if spec.bounds and (network.has_bound or network.output != "linear"):
         compiled, each = compiled + 1, each + norm
+    if spec.vector:  # every output alone, then the rounds from each of them and from a random direction
+        num_outputs = counted.num_outputs
+        compiled, each = compiled + 2, each + norm * (num_outputs + TYPICAL_ROUNDS * (num_outputs + 1))
     total = spec.num_seeds * each
     if spec.blocks and width == spec.widths[-1]:
         pairs = math.comb(len(counted.layers) + 1, 2)

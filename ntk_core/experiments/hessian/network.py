@@ -10,12 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.choices import (
-    ACTIVATIONS,
-    OUTPUTS,
-    PARAMETERIZATIONS,
-    check_second_derivative,
-)
+from ntk_core.networks.choices import PARAMETERIZATIONS, almost_everywhere
 from ntk_core.networks.kinds import ARCHITECTURES, network_title
 from ntk_core.networks.spec import COMPOSED, ActivationName, ArchitectureSpec, OutputName
 from ntk_core.settings.fields import text_of
@@ -29,11 +24,11 @@ class ComparedNetwork(ArchitectureSpec):
 
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {**ArchitectureSpec.relevant, "narrow_width": CONVOLUTIONAL}
 
-    # As in every architecture, but for what stands first here: smooth, without biases, deep enough for a bottleneck.
+    # As in every architecture, but for what stands first here: tanh, without biases, deep enough for a bottleneck.
     depth: int = Field(2, ge=1, le=16, title="Hidden layers L")
     """Number L of hidden layers."""
     activation: ActivationName = Field("tanh", title="Activation σ")
-    """Nonlinearity σ of the hidden layers; it needs a second derivative."""
+    """Nonlinearity σ of the hidden layers; ReLU and leaky ReLU have their Hessian almost everywhere."""
     use_bias: bool = Field(False, title="Biases b")
     """Biases b in the hidden layers."""
 
@@ -53,11 +48,7 @@ class ComparedNetwork(ArchitectureSpec):
     """The data; or the single scalar x = 1, on which some Hessians are known in closed form."""
 
     @model_validator(mode="after")
-    def _has_a_hessian(self) -> Self:
-        field = "composition" if self.kind == COMPOSED else "activation"
-        for name in self.activations:
-            check_second_derivative(field, name, ACTIVATIONS)
-        check_second_derivative("output", self.output, OUTPUTS)
+    def _has_room_for_a_bottleneck(self) -> Self:
         if self.narrow_width and self.uses("narrow_width") and self.depth < 2:
             raise InvalidInput("narrow_width", self.narrow_width, "0 with a single hidden layer")
         return self
@@ -75,6 +66,11 @@ class ComparedNetwork(ArchitectureSpec):
         """(setting, width) of its narrow layer; None where there is none."""
         name = "bottleneck_width" if self.uses("bottleneck_width") else "narrow_width"
         return (name, getattr(self, name)) if self.uses(name) and getattr(self, name) else None
+
+    @property
+    def almost_everywhere(self) -> str:
+        """What its Hessian misses where σ or φ has a kink; empty for others."""
+        return almost_everywhere(self.activations, [self.output])
 
     @property
     def closed_form(self) -> str:

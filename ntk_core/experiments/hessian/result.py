@@ -42,6 +42,18 @@ class NonlinearParts(Value):
     lower: float
 
 
+class VectorNorm(Value):
+    """The Hessian of all C outputs together, means over the inputs (Zhu, Liu & Belkin 2022, App. C).
+
+    Attributes:
+        norm: of the tensor, the largest value found: a lower bound.
+        upper: (Σ_c ‖H_c‖²)^(1/2), an upper bound.
+    """
+
+    norm: float
+    upper: float
+
+
 class BallBound(Value):
     """Lower bounds of the sups over a ball B(w₀, R): the largest values met.
 
@@ -101,6 +113,7 @@ class HessianRun(Value):
     exact: float | None = None
     bound: LayerBound | None = None
     parts: NonlinearParts | None = None
+    vector: VectorNorm | None = None
     balls: tuple[BallBound, ...] = ()
     trained: TrainedChange | None = None
 
@@ -153,7 +166,7 @@ class HessianResult(ResultValue):
         return [self._row(point, run) for point in self.points for run in point.runs]
 
     def _row(self, point: HessianPoint, run: HessianRun) -> dict[str, object]:
-        bound, parts, trained = run.bound, run.parts, run.trained
+        bound, parts, trained, vector = run.bound, run.parts, run.trained, run.vector
         balls: dict[str, object] = {}
         found = {ball.radius: ball for ball in run.balls}
         for radius in self.spec.radii:
@@ -177,6 +190,8 @@ class HessianResult(ResultValue):
             "q_l": bound and bound.q_l,
             "q_221": bound and bound.q_221,
             "lower_bound": parts and parts.lower,
+            "vector_hessian_norm": vector and vector.norm,
+            "vector_upper_bound": vector and vector.upper,
             "sup_kernel_change": trained and trained.sup_change,
             "outcome": trained and trained.outcome,
             **balls,

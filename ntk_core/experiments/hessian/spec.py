@@ -21,10 +21,11 @@ class HessianSpec(SweepSpec):
     """
 
     point_words: ClassVar[tuple[str, str]] = ("point", "points")
+    later: ClassVar[tuple[str, ...]] = (*SweepSpec.later, "vector")
 
     experiment: Literal["hessian"] = "hessian"
     dataset: DatasetSpec = DatasetSpec(name="digits", num_samples=20, classes=(0, 1, 2), standardize="standard")
-    widths: tuple[Width, ...] = Field((100, 300, 1000), min_length=1, max_length=24, title="Widths m")
+    widths: tuple[Width, ...] = Field((100, 200, 500, 1000), min_length=1, max_length=24, title="Widths m")
     """Widths m of the wide hidden layers."""
     num_seeds: int = Field(10, ge=1, le=500, title="Seeds")
     """Independent initializations w₀ per width."""
@@ -47,8 +48,14 @@ class HessianSpec(SweepSpec):
     bounds: bool = Field(
         True,
         title="Bounds",
-        description="Layer quantities and the bound of Theorem 3.1 (fully connected, linear output), and the lower "
-        "bound with a nonlinear output.",
+        description="Layer quantities of Theorem 3.1 and bounds of all blocks (fully connected, linear output); the "
+        "lower bound with a nonlinear output.",
+    )
+    vector: bool = Field(
+        False,
+        title="All outputs together",
+        description="The norm of the Hessian of all outputs at once, a tensor, beside that of output a "
+        "(Zhu, Liu & Belkin 2022, App. C).",
     )
     blocks: bool = Field(True, title="Blocks")
     """Norms of the layer × layer blocks of the Hessian of the first seed."""
@@ -87,6 +94,10 @@ class HessianSpec(SweepSpec):
         if self.num_inputs > shapes.num_samples:
             raise InvalidInput("num_inputs", self.num_inputs, f"1 to {shapes.num_samples}, the training points")
         return self
+
+    def _of_seed(self, index: int) -> Self:
+        left = {name: max(0, min(1, getattr(self, name) - index)) for name in ("num_trained", "num_ball_seeds")}
+        return super()._of_seed(index).model_copy(update={**left, "blocks": self.blocks and not index})
 
     def lines(self) -> dict[str, ComparedNetwork]:
         """Every line of the figures by its name, which is that of its network."""

@@ -7,7 +7,7 @@ from ntk_core.experiments.hessian.network import titles
 from ntk_core.experiments.hessian.result import HessianPoint
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.fits import PowerLaw, becomes_linear, fit_runs
-from ntk_core.runs import OUTCOME_WORDS, Mean, aligned, counted_marks, mean
+from ntk_core.runs import OUTCOME_WORDS, Mean, aligned, counted_marks, law_words, mean
 
 
 def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
@@ -19,6 +19,8 @@ def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
         lines += ["", "! unconverged: the residual stayed above its tolerance, the norm may be larger; not in the mean"]
     ends = {run.trained.outcome for point in points for run in point.runs if run.trained is not None} - {"converged"}
     lines += [f"! {outcome}: {OUTCOME_WORDS[outcome]}; not in the mean of ΔK" for outcome in sorted(ends)]
+    missed = [network.almost_everywhere for network in spec.lines().values() if network.almost_everywhere]
+    lines += ["", *dict.fromkeys(missed)] if missed else []
     found = [line for line in known if any(point.line == line for point in points)]
     return "\n".join([*lines, "", *(_exponent(line, known[line], points) for line in found)])
 
@@ -57,9 +59,5 @@ def _exponent(line: str, title: str, points: Sequence[HessianPoint]) -> str:
     law = norm_law(points, line)
     if law is None:
         return f"{title}: no exponent fitted (three converged seeds at two widths are needed)"
-    interval = f" ± {law.interval:.3f}" if math.isfinite(law.interval) else ""
     verdict = becomes_linear(norm_law(points, line, relative=True))
-    return (
-        f"{title}: ‖H‖ ∝ m^({law.exponent:.3f}{interval}), {law.confidence:.0%} interval, {law.num_values} values, "
-        f"{law.num_excluded} excluded; becomes linear: {verdict}"
-    )
+    return f"{title}: ‖H‖ ∝ {law_words(law, 'm')}; becomes linear: {verdict}"

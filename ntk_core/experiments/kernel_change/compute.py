@@ -1,6 +1,7 @@
 """Kernel change along training, one width at a time (Liu, Zhu & Belkin 2020, Fig. 1 and 2)."""
 
 from collections.abc import Generator
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -9,12 +10,13 @@ import numpy as np
 from jax import Array
 
 from ntk_core.data import Dataset
-from ntk_core.dynamics import KernelTraining, Loss, eigenvalues
-from ntk_core.experiments.kernel_change.costs import peak_bytes
-from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun, KernelSnapshot
+from ntk_core.dynamics import KernelTraining, Loss, eigenvalues, kernel_velocity, over_seeds
+from ntk_core.experiments.kernel_change.costs import BALL_STARTS, BALL_STEPS, peak_bytes
+from ntk_core.experiments.kernel_change.result import KernelAtStart, KernelChangePoint, KernelChangeRun, KernelSnapshot
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, TrainingGroup, training_groups
+from ntk_core.hessians import ball_sup
 from ntk_core.kernels import infinite_width_ntk
-from ntk_core.networks.architectures import NetworkParams, num_parts
+from ntk_core.networks.architectures import Network, NetworkParams, num_parts
 from ntk_core.networks.build import build_network
 from ntk_core.networks.initial import initial_key
 from ntk_core.runs import Progress, accelerator_bytes, by_steps, in_turn, memory_limit
@@ -35,6 +37,7 @@ def compute(
         [_trained(spec, data, key, group, batch, name) for group in groups for batch in batches]
     )
     runs = [run for each in trained for run in each.runs]
+    starts = [start for each in trained for start in each.starts]
     architecture, hidden_width = spec.network_at(spec.value_of(key))
     net = build_network(architecture, hidden_width, data.num_outputs, groups[0].trained_output)
     return KernelChangePoint(
@@ -42,12 +45,14 @@ def compute(
         num_params=net.num_params(data.input_shape, only_trained=True),
         runs=tuple(sorted(runs, key=lambda run: (spec.outputs.index(run.output), run.seed))),
         snapshots=tuple(snapshot for each in trained for snapshot in each.snapshots),
+        at_start=tuple(sorted(starts, key=lambda start: (spec.outputs.index(start.output), start.seed))),
     )
 
 
 class _Trained(NamedTuple):
     runs: list[KernelChangeRun]
     snapshots: list[KernelSnapshot]
+    starts: list[KernelAtStart]
 
 
 def _trained(
@@ -60,6 +65,12 @@ def _trained(
     net = build_network(architecture, hidden_width, data.num_outputs, group.trained_output)
     width = spec.value_of(key)
     params = jax.vmap(lambda seed: net.init(initial_key(seed, width), data.input_shape))(jnp.asarray(seeds))
+    loss = Loss(group.loss_output)
+    starts: list[KernelAtStart] = []
+    if spec.takes_velocity or spec.ball_radius:
+        starts = yield from _at_start(spec, data, net, params, loss, group.observed, seeds, words)
+    if not spec.trains:
+        return _Trained([], [], starts)
     infinite = None
     if spec.infinite_width and group.trained_output == "linear":
         infinite = np.asarray(infinite_width_ntk(net, data.x))
@@ -69,7 +80,6 @@ def _trained(
         if spec.keep_kernels and spec.seed in seeds:
             kept[1:] = [{output: np.asarray(kernel[0]) for output, kernel in kernels.items()}]
 
-    loss = Loss(group.loss_output)
     training = KernelTraining(
         net, params, data.x, data.y, loss, group.observed, watch=watch, **spec.training.model_dump()
     )
@@ -85,7 +95,43 @@ def _trained(
         for output in group.observed
         for index, seed in enumerate(seeds)
     ]
-    return _Trained(runs, _snapshots(spec, data, kept, infinite) if kept else [])
+    return _Trained(runs, _snapshots(spec, data, kept, infinite) if kept else [], starts)
+
+
+def _at_start(
+    spec: KernelChangeSpec,
+    data: Dataset,
+    net: Network,
+    params: NetworkParams,
+    loss: Loss,
+    outputs: tuple[str, ...],
+    seeds: range,
+    words: str,
+) -> Generator[Progress, None, list[KernelAtStart]]:
+    """The kernel velocity of all seeds together, and the largest kernel change in a ball of each."""
+    found: list[KernelAtStart] = []
+    for output in outputs:
+        model = net.with_output(output)
+        velocities: list[float | None] = [None] * len(seeds)
+        if spec.takes_velocity:
+            yield 0.0, f"{words}, kernel velocity"
+            velocities = np.asarray(_velocities(model, loss, params, data.x, data.y), float).tolist()
+        for index, seed in enumerate(seeds):
+            largest = None
+            if spec.ball_radius:
+                yield 0.0, f"{words}, seed {seed}, ball of radius {spec.ball_radius:g}"
+                one = jax.tree.map(lambda leaf, index=index: leaf[index], params)
+                largest = ball_sup(
+                    model, one, jnp.asarray(data.x), spec.ball_radius, "kernel",
+                    num_starts=BALL_STARTS, num_steps=BALL_STEPS,
+                ).value  # fmt: skip
+            found.append(KernelAtStart(output=output, seed=seed, velocity=velocities[index], ball_change=largest))
+    return found
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _velocities(net: Network, loss: Loss, params: NetworkParams, x: Array, y: Array) -> Array:
+    return over_seeds(lambda w: kernel_velocity(net, w, x, y, loss), params)
 
 
 def _distance(training: KernelTraining, index: int, infinite: np.ndarray | None) -> float | None:

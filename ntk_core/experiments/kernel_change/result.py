@@ -29,6 +29,20 @@ class KernelChangeRun(RecordedTraining):
     infinite_distance: float | None = None
 
 
+class KernelAtStart(Value):
+    """What is known of the kernel of one output before training.
+
+    Attributes:
+        velocity: ‖K̇₀‖_F / ‖K₀‖_F under gradient flow of the training loss, in 1/time; where the spec asks for it.
+        ball_change: a lower bound of sup ‖K(w) − K(w₀)‖_F / ‖K(w₀)‖_F over a ball; where the spec asks for one.
+    """
+
+    output: str
+    seed: int
+    velocity: float | None = None
+    ball_change: float | None = None
+
+
 class KernelSnapshot(Value):
     """A kernel before and after training, small enough to draw.
 
@@ -58,18 +72,24 @@ class KernelChanges(WidthPoint):
         runs: one entry per output and seed.
         runtime_s: wall time of the computation, in seconds.
         snapshots: kernels of the first seed, one per output, where the spec asks for them.
+        at_start: one entry per output and seed, where the spec asks for velocities or a ball.
     """
 
     num_params: int
     runs: tuple[KernelChangeRun, ...]
     snapshots: tuple[KernelSnapshot, ...] = ()
+    at_start: tuple[KernelAtStart, ...] = ()
 
     def of(self, output: str) -> tuple[KernelChangeRun, ...]:
         """The runs seen through this output."""
         return tuple(run for run in self.runs if run.output == output)
 
     def rows(self, *, infinite_width: bool) -> list[dict[str, object]]:
-        """One row per output and seed, as in ``points.csv``; with the distance to infinite width where asked for."""
+        """One row per output and seed, as in ``points.csv``; with what the spec asks for beside training."""
+        known = {(each.output, each.seed): _start_columns(each) for each in self.at_start}
+        if not self.runs:
+            size = {"width": self.width, "num_params": self.num_params}
+            return [{**size, "output": output, "seed": seed, **more} for (output, seed), more in known.items()]
         return [
             {
                 "width": self.width,
@@ -83,9 +103,15 @@ class KernelChanges(WidthPoint):
                 "learning_rate": finite_or_none(run.learning_rate),
                 "outcome": run.outcome,
                 **({"distance_to_infinite_width": run.infinite_distance} if infinite_width else {}),
+                **known.get((run.output, run.seed), {}),
             }
             for run in self.runs
         ]
+
+
+def _start_columns(each: KernelAtStart) -> dict[str, object]:
+    columns = {"kernel_velocity": each.velocity, "ball_kernel_change": each.ball_change}
+    return {name: value for name, value in columns.items() if value is not None}
 
 
 class KernelChangePoint(KernelChanges):

@@ -21,6 +21,7 @@ class KernelChangeSpec(SweepSpec):
 
     selector: ClassVar[str] = "swept"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {"hidden_width": ("bottleneck_width",)}
+    later: ClassVar[tuple[str, ...]] = (*SweepSpec.later, "measured", "ball_radius")
 
     experiment: Literal["kernel_change"] = "kernel_change"
     architecture: ArchitectureSpec = ArchitectureSpec()
@@ -32,6 +33,10 @@ class KernelChangeSpec(SweepSpec):
         ("linear", "softmax", "swish"), min_length=1, max_length=4, title="Outputs φ"
     )
     """Output nonlinearities φ to compare."""
+    measured: Literal["training", "velocity", "both"] = Field("training", title="Measured")
+    """ΔK in training; or the kernel velocity at w₀, which needs no training; or both."""
+    ball_radius: float = Field(0.0, ge=0, le=1000, title="Radius R of the ball")
+    """Look for the largest ΔK within distance R of w₀; 0 to leave it out."""
     training: TrainingSpec = TrainingSpec()
 
     keep_kernels: bool = Field(False, title="Keep kernels")
@@ -47,9 +52,22 @@ class KernelChangeSpec(SweepSpec):
             self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
         if self.infinite_width:
             self.architecture.check_infinite_width()
+        for name in ("keep_kernels", "infinite_width"):
+            if getattr(self, name) and not self.trains:
+                raise InvalidInput(name, True, "off where only the kernel velocity is measured")
         if self.swept == "bottleneck_width" and not self.architecture.uses("bottleneck_width"):
             raise InvalidInput("swept", self.swept, "width, unless architecture.kind is bottleneck")
         return self
+
+    @property
+    def trains(self) -> bool:
+        """Whether networks are trained."""
+        return self.measured != "velocity"
+
+    @property
+    def takes_velocity(self) -> bool:
+        """Whether the kernel velocity at w₀ is measured."""
+        return self.measured != "training"
 
     def network_at(self, value: int) -> tuple[ArchitectureSpec, int]:
         """(architecture, width of its hidden layers) at one value of what is swept."""

@@ -1,16 +1,23 @@
 """``kernel_change`` as text: a table of means with their errors, and the fitted exponents."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from ntk_core.experiments.kernel_change.result import KernelChanges
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.fits import fit_runs
+from ntk_core.fits import PowerLaw, fit_power_law, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import aligned, counted_marks, law_words, num_runs, outcome_notes, with_error
+
+StartMeasure = Literal["velocity", "ball_change"]
+START_TITLES: dict[StartMeasure, str] = {"velocity": "kernel velocity", "ball_change": "largest ΔK in the ball"}
 
 
 def kernel_change_summary(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> str:
     """A table of ΔK, mean ± standard error over the converged seeds, and the fitted exponents with their intervals."""
+    start = _start_lines(spec, points)
+    if not spec.trains:
+        return "\n".join(start)
     outputs = [output for output in spec.outputs if any(point.of(output) for point in points)]
     lines = aligned(
         [(spec.swept.replace("_", " "), "output", "ΔK (mean ± s.e.)", "seeds", "")]
@@ -18,7 +25,7 @@ def kernel_change_summary(spec: KernelChangeSpec, points: Sequence[KernelChanges
     )
     notes = outcome_notes(points, then="; not in the mean")
     lines += ["", *notes] if notes else []
-    return "\n".join([*lines, "", *(exponent(output, points) for output in outputs)])
+    return "\n".join([*lines, "", *(exponent(output, points) for output in outputs), *([""] if start else []), *start])
 
 
 def exponent(output: str, points: Sequence[KernelChanges]) -> str:
@@ -31,6 +38,34 @@ def exponent(output: str, points: Sequence[KernelChanges]) -> str:
         excluded = len(runs) - usable
         return f"{title}: no exponent fitted ({num_runs(usable)} converged, {excluded} excluded; three are needed)"
     return f"{title}: ΔK ∝ {law_words(law, 'm')}"
+
+
+def start_law(points: Sequence[KernelChanges], output: str, measure: StartMeasure) -> PowerLaw | None:
+    """The power law of the kernel velocity, or of the largest change in the ball, against width."""
+    found = [(point.width, each) for point in points for each in point.at_start if each.output == output]
+    numbers = [(width, value) for width, each in found if (value := getattr(each, measure)) is not None]
+    return fit_power_law([width for width, _ in numbers], [value for _, value in numbers])
+
+
+def _start_lines(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> list[str]:
+    """The same for what is measured before training."""
+    lines: list[str] = []
+    for measure, title in START_TITLES.items():
+        rows = [
+            (str(point.width), output, with_error(values, 4))
+            for point in points
+            for output in spec.outputs
+            if (values := [getattr(each, measure) for each in point.at_start if each.output == output])
+            and None not in values
+        ]
+        if not rows:
+            continue
+        lines += ["", *aligned([(spec.swept.replace("_", " "), "output", f"{title} (mean ± s.e.)"), *rows]), ""]
+        for output in spec.outputs:
+            law = start_law(points, output, measure)
+            said = "no exponent fitted (three runs at two widths are needed)" if law is None else law_words(law, "m")
+            lines.append(f"{OUTPUTS[output].title}: {said if law is None else f'{title} ∝ {said}'}")
+    return lines[1:]
 
 
 def _row(point: KernelChanges, output: str) -> tuple[str, ...]:

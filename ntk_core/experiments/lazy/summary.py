@@ -30,7 +30,8 @@ def lazy_summary(spec: LazySpec, points: Sequence[LazyPoint]) -> str:
             ("m", along_widths(points, output, start, of)),
         )
     ]
-    return "\n".join([*lines, "", *outcome_notes(points), *roads])
+    missed = [spec.almost_everywhere] if spec.almost_everywhere else []
+    return "\n".join([*lines, "", *missed, *outcome_notes(points), *roads])
 
 
 def along_scales(

@@ -203,12 +203,12 @@ def test_specs_without_own_layers_are_as_they_were():
     assert "composition" in canonical_json(HessianSpec(networks=templates("fully-connected", "composed")))
 
 
-def test_a_hessian_of_kinked_layers_is_refused_by_the_name_of_the_setting():
+def test_kinked_layers_are_said_to_have_their_hessian_almost_everywhere():
     relu = str(composed(DENSE, {"kind": "activation", "function": "relu"}))
-    with pytest.raises(InvalidSpec, match=r"networks.0.composition: relu .*smooth"):
-        with_settings(HessianSpec(networks=templates("composed")), {"networks.0.composition": relu})
-    with pytest.raises(InvalidSpec, match=r"architecture.composition: relu .*smooth"):
-        with_settings(LazySpec(), {"architecture.kind": "composed", "architecture.composition": relu})
+    spec = with_settings(HessianSpec(networks=templates("composed")), {"networks.0.composition": relu})
+    assert spec.networks[0].almost_everywhere.startswith("With ReLU, ")
+    lazy = with_settings(LazySpec(), {"architecture.kind": "composed", "architecture.composition": relu})
+    assert lazy.almost_everywhere.startswith("With ReLU, ")
 
 
 def test_convolutions_on_a_table_are_refused_beside_the_setting():

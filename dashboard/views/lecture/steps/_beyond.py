@@ -68,13 +68,20 @@ def _why_early(results: Results) -> dict[str, str]:
         f"{sum(each.departure is not None for each in point.runs)} of {len(point.runs)} at $d$ = {point.input_dim}"
         for point in results["hu-fig1"].points
     ]
+    others = {"hu-fig3-cnn": "with convolutions", "hu-fig4": "on two digits"}
     return {
+        "others": "; ".join(f"{title} {_leaves(results[name].points[0].runs[0])}" for name, title in others.items()),
         "share": f"{LINEAR_PHASE_SHARE:.0%}",
         "phase": f"{phase:,}",
         "gap": f"{gap_before(run):.1%}",
         "departure": left,
         "gaussian": ", ".join(gaussian),
     }
+
+
+def _leaves(run: EarlyRun) -> str:
+    leaves = "stays until" if run.departure is None else "departs at"
+    return f"it {leaves} {run.share_followed:.0%} of the linear model's way"
 
 
 def gap_before(run: EarlyRun) -> float:
@@ -90,7 +97,7 @@ def _methods(results: Results, width: Any) -> Chart:
 
 def _why_methods(results: Results) -> dict[str, str]:
     point = max(results["beyond-gradient-descent"].points, key=lambda point: point.width)
-    runs = {method: point.of("linear", method)[0] for method in (PLAIN, "adam", "beyond-stable")}
+    runs = {method: point.of("linear", method)[0] for method in (PLAIN, "adam", "momentum", "beyond-stable")}
     said = "; ".join(
         f"{METHODS[method].title} {number(run.sup_distance)} and {number(run.sup_change)}"
         for method, run in runs.items()

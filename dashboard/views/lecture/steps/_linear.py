@@ -1,5 +1,6 @@
 """Steps 1 to 5: what linearity is, and why wide networks with a linear output come to it."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from dashboard.views.lecture import exact_figures as lecture_exact
 from dashboard.views.lecture import figures as lecture
 from dashboard.views.lecture.steps._step import Results, alone, step
 from ntk_core.experiments.hessian.result import HessianPoint
-from ntk_core.fits import PowerLaw
+from ntk_core.fits import PowerLaw, remarks
 from ntk_core.runs import mean
 
 LINEAR_OUTPUT = "fully-connected"
@@ -20,7 +21,10 @@ DEEP = (LINEAR_OUTPUT, "resnet", "densenet", "convnet", "mixed")
 
 def exponent(law: PowerLaw | None) -> str:
     """LaTeX of a fitted power of m with its interval; a dash where there is none."""
-    return "–" if law is None else f"$m^{{{law.exponent:.2f} \\pm {law.interval:.2f}}}$"
+    if law is None:
+        return "–"
+    interval = f" \\pm {law.interval:.2f}" if math.isfinite(law.interval) else ""
+    return f"$m^{{{law.exponent:.2f}{interval}}}$" + "".join(f"; {each}" for each in remarks(law))
 
 
 def bounded(points: Sequence[HessianPoint], line: str) -> Chart:

@@ -1,0 +1,245 @@
+"""How often 95 % intervals of a fitted exponent hold it: six ways to make them, five ways in which runs scatter.
+
+Runs are simulated: log value = exponent · log width + error, over two decades of widths. Nothing is timed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+from benchmarks.measure import Settings
+from ntk_core.clustered import least_squares
+from ntk_core.fits import PowerLaw, fit_power_law
+
+EXPONENT, DECADES, SCATTER = -0.7, 2.0, 0.2
+NUM_SEEDS, NUM_WIDTHS = (3, 5, 10), (4, 10)
+TRIALS, RESAMPLES, PROCESSES = 1000, 400, 4
+IS_TIMED = False
+CHOSEN = "clustered by seed, CR2"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Runs that count: log width x, log value y, and seed of each."""
+
+    x: np.ndarray
+    y: np.ndarray
+    seed: np.ndarray
+
+    @property
+    def design(self) -> np.ndarray:
+        return np.stack([np.ones_like(self.x), self.x], 1)
+
+    @cached_property
+    def law(self) -> PowerLaw | None:
+        """What the lab fits."""
+        return fit_power_law(np.exp(self.x), np.exp(self.y), seeds=self.seed.tolist())
+
+    def sums(self) -> np.ndarray:
+        """Of 1, x, y, x², xy, y², one row per seed."""
+        columns = np.stack([np.ones_like(self.x), self.x, self.y, self.x**2, self.x * self.y, self.y**2], 1)
+        return np.array([columns[self.seed == seed].sum(0) for seed in np.unique(self.seed)])
+
+
+Interval = tuple[float, float]
+
+
+def ordinary(sample: Sample) -> Interval:
+    """Student's t with n − 2 degrees of freedom: errors independent and of one size."""
+    beta, e = _fit(sample)
+    centered = sample.x - sample.x.mean()
+    error = math.sqrt(e @ e / (e.size - 2) / (centered @ centered))
+    return _around(beta[1], error, e.size - 2)
+
+
+def hc3(sample: Sample) -> Interval:
+    """Errors independent, of any size: residuals over 1 − leverage."""
+    beta, e = _fit(sample)
+    inverse = np.linalg.inv(sample.design.T @ sample.design)
+    leverage = np.einsum("ij,jk,ik->i", sample.design, inverse, sample.design)
+    error = np.linalg.norm((sample.design @ inverse[1]) * e / (1 - leverage))
+    return _around(beta[1], float(error), e.size - 2)
+
+
+def cr2(sample: Sample) -> Interval:
+    """What :func:`ntk_core.fits.fit_power_law` gives."""
+    law = sample.law
+    return (math.nan, math.nan) if law is None else (law.exponent - law.interval, law.exponent + law.interval)
+
+
+def cr2_single(sample: Sample) -> Interval:
+    """The same with every run as its own cluster."""
+    _, found = least_squares(sample.design, sample.y, range(sample.x.size), 1)
+    return (math.nan, math.nan) if found is None else _around(found.value, found.standard_error, found.degrees)
+
+
+def cr3(sample: Sample) -> Interval:
+    """Leave one seed out: the jackknife, Student's t with one degree of freedom per seed less one."""
+    sums = sample.sums()
+    slopes = _slopes(sums.sum(0) - sums)
+    whole = float(_slopes(sums.sum(0)))
+    number = len(sums)
+    return _around(whole, math.sqrt((number - 1) / number * ((slopes - whole) ** 2).sum()), number - 1)
+
+
+def bootstrap(sample: Sample, rng: np.random.Generator) -> Interval:
+    """Percentiles of the exponent over seeds drawn with replacement."""
+    sums = sample.sums()
+    drawn = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), RESAMPLES) @ sums
+    slopes = _slopes(drawn)
+    low, high = np.nanquantile(slopes, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def mixed(sample: Sample) -> Interval:
+    """One offset per seed, drawn: its share of the variance by restricted maximum likelihood on a grid."""
+    sums = sample.sums()
+    best: tuple[float, float, float] | None = None
+    for ratio in (0.0, *np.geomspace(0.03, 30, 10)):
+        n = sums[:, 0]
+        shrink = ratio / (1 + ratio * n)
+        a = np.array(
+            [
+                [(n - shrink * n**2).sum(), (sums[:, 1] - shrink * n * sums[:, 1]).sum()],
+                [0, (sums[:, 3] - shrink * sums[:, 1] ** 2).sum()],
+            ]
+        )
+        a[1, 0] = a[0, 1]
+        b = np.array(
+            [(sums[:, 2] - shrink * n * sums[:, 2]).sum(), (sums[:, 4] - shrink * sums[:, 1] * sums[:, 2]).sum()]
+        )
+        beta = np.linalg.solve(a, b)
+        rest = (sums[:, 5] - shrink * sums[:, 2] ** 2).sum() - b @ beta
+        degrees = n.sum() - 2
+        log_det = np.log(1 + ratio * n).sum() + np.linalg.slogdet(a)[1]
+        likelihood = -0.5 * (degrees * math.log(rest / degrees) + log_det)
+        if best is None or likelihood > best[0]:
+            best = likelihood, float(beta[1]), math.sqrt(rest / degrees * np.linalg.inv(a)[1, 1])
+    assert best is not None
+    return _around(best[1], best[2], sample.x.size - len(sums) - 1)
+
+
+METHODS: dict[str, Callable[[Sample, np.random.Generator], Interval]] = {
+    "independent, one size (OLS)": lambda sample, _: ordinary(sample),
+    "independent, any size (HC3)": lambda sample, _: hc3(sample),
+    "independent, any size (HC2, Bell–McCaffrey)": lambda sample, _: cr2_single(sample),
+    CHOSEN: lambda sample, _: cr2(sample),
+    "clustered by seed, CR3": lambda sample, _: cr3(sample),
+    "bootstrap of seeds": bootstrap,
+    "mixed model": lambda sample, _: mixed(sample),
+}
+
+
+def independent(rng: np.random.Generator, x: np.ndarray, seeds: int) -> np.ndarray:
+    """Errors of one size."""
+    return rng.normal(0, SCATTER, (seeds, x.size))
+
+
+def heteroscedastic(rng: np.random.Generator, x: np.ndarray, seeds: int) -> np.ndarray:
+    """Errors that shrink like width^−0.4, sixfold over the sweep."""
+    return rng.normal(0, 2 * SCATTER, (seeds, x.size)) * np.exp(-0.4 * (x - x[0]))
+
+
+def correlated(rng: np.random.Generator, x: np.ndarray, seeds: int) -> np.ndarray:
+    """An offset and a slope of its own for every seed, as when a seed draws the data too."""
+    offset, slope = rng.normal(0, SCATTER, (seeds, 1)), rng.normal(0, SCATTER / 4, (seeds, 1))
+    return offset + slope * (x - x.mean()) + rng.normal(0, SCATTER / 2, (seeds, x.size))
+
+
+def any_dropped(rng: np.random.Generator, error: np.ndarray) -> np.ndarray:
+    """At the narrower half of the widths two runs of five are dropped, whatever their value."""
+    return rng.random(error.shape) < np.where(np.arange(error.shape[1]) < error.shape[1] / 2, 0.4, 0.0)
+
+
+def large_dropped(rng: np.random.Generator, error: np.ndarray) -> np.ndarray:
+    """At the narrower half of the widths a run is dropped with chance 0.6 where its value is large, else 0.2."""
+    narrow = np.arange(error.shape[1]) < error.shape[1] / 2
+    return rng.random(error.shape) < np.where(narrow, np.where(error > 0, 0.6, 0.2), 0.0)
+
+
+# Regime → (errors, which runs are dropped).
+REGIMES: dict[str, tuple[Callable[..., np.ndarray], Callable[..., np.ndarray] | None]] = {
+    "independent": (independent, None),
+    "scatter shrinks with width": (heteroscedastic, None),
+    "correlated within seeds": (correlated, None),
+    "dropped by chance at one end": (independent, any_dropped),
+    "dropped by value at one end": (independent, large_dropped),
+}
+
+
+def draw(regime: str, rng: np.random.Generator, seeds: int, widths: int) -> Sample:
+    """One sweep; drawn again where fewer than 3 seeds or 4 widths are left."""
+    errors, dropped = REGIMES[regime]
+    x = np.linspace(0, DECADES * math.log(10), widths)
+    while True:
+        error = errors(rng, x, seeds)
+        kept = np.ones_like(error, bool) if dropped is None else ~dropped(rng, error)
+        row, column = np.nonzero(kept)
+        if np.unique(row).size >= 3 and np.unique(column).size >= 4:
+            return Sample(x[column], EXPONENT * x[column] + error[kept], row)
+
+
+def covered(regime: str, seeds: int, widths: int, trials: int) -> dict[str, Any]:
+    """Share of intervals that hold the exponent of all runs, and of the runs kept, and their mean half-width."""
+    rng = np.random.default_rng([sum(map(ord, regime)), seeds, widths])
+    samples = [draw(regime, rng, seeds, widths) for _ in range(trials)]
+    # Dropping runs by their value moves the exponent: what a fit to the kept ones finds, in the mean.
+    of_kept = EXPONENT
+    if REGIMES[regime][1] is not None:
+        of_kept = float(np.mean([_fit(draw(regime, rng, seeds, widths))[0][1] for _ in range(2 * trials)]))
+    rows: dict[str, Any] = {}
+    for name, method in METHODS.items():
+        ends = np.array([method(sample, rng) for sample in samples])
+        low, high = ends.T
+        rows[name] = {
+            "covers": float(np.mean((low <= EXPONENT) & (high >= EXPONENT))),
+            "covers_of_kept": float(np.mean((low <= of_kept) & (of_kept <= high))),
+            "half_width": float(np.mean(high - low) / 2),
+        }
+    return {
+        "regime": regime,
+        "seeds": seeds,
+        "widths": widths,
+        "exponent_of_kept": of_kept,
+        "methods": rows,
+        "said_to_bend": sum(each.law is not None and each.law.bends for each in samples) / trials,
+    }
+
+
+def measure(settings: Settings) -> dict[str, Any]:
+    """Every way in every regime, for few and many seeds and widths."""
+    sizes = [(s, w) for s in NUM_SEEDS for w in NUM_WIDTHS] if not settings.quick else [(3, 4)]
+    trials = 20 if settings.quick else TRIALS
+    with ProcessPoolExecutor(PROCESSES) as pool:
+        begun = [pool.submit(covered, regime, *size, trials) for regime in REGIMES for size in sizes]
+        rows = [each.result() for each in begun]
+    return {
+        "trials": trials,
+        "chosen": CHOSEN,
+        "rows": rows,
+    }
+
+
+def _fit(sample: Sample) -> tuple[np.ndarray, np.ndarray]:
+    """Offset and exponent by least squares, and residuals."""
+    beta = np.linalg.lstsq(sample.design, sample.y, rcond=None)[0]
+    return beta, sample.y - sample.design @ beta
+
+
+def _slopes(sums: np.ndarray) -> np.ndarray:
+    n, x, y, xx, xy, _ = np.moveaxis(sums, -1, 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return (n * xy - x * y) / (n * xx - x**2)
+
+
+def _around(center: float, error: float, degrees: float) -> Interval:
+    half = float(stdtrit(degrees, 0.975)) * float(error)
+    return float(center) - half, float(center) + half

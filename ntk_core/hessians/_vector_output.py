@@ -1,0 +1,117 @@
+"""The Hessian of all outputs together, a tensor of order three, and its spectral norm."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Bool, Float, Key, Shaped
+
+from ntk_core.errors import InvalidInput
+from ntk_core.hessians._norm import MAX_MATVECS, checked_request, hessian_norm
+from ntk_core.hessians._operator import restricted_operator
+from ntk_core.hessians._restriction import displaced_pre_outputs
+from ntk_core.networks.architectures import Network, NetworkParams, output_function
+
+MAX_ROUNDS = 20
+GAIN = 1e-3  # a round that adds less than this share is the last one; as our tolerance of a norm
+
+
+@dataclass(frozen=True)
+class VectorHessianNorm:
+    """The spectral norm of the Hessian of a vector output, from below and above.
+
+    Attributes:
+        value: Σ_ijc H_ijc v_i v_j u_c at the unit vectors found: a lower bound of ‖H‖, at least every ‖H_c‖.
+        upper: (Σ_c ‖H_c‖²)^(1/2) >= ‖H‖, with the norms as they were found.
+        outputs: ‖H_c‖ of each output, (C,).
+        weights: u, a unit vector, (C,).
+        converged: whether every norm reached its tolerance.
+    """
+
+    value: float
+    upper: float
+    outputs: np.ndarray
+    weights: np.ndarray
+    converged: bool
+
+
+def vector_hessian_norm(
+    net: Network,
+    params: NetworkParams,
+    x: Shaped[Array, "..."],
+    *,
+    tolerance: float | None = None,
+    max_matvecs: int = MAX_MATVECS,
+    key: Key[Array, ""] | None = None,
+) -> VectorHessianNorm:
+    """‖H‖ = sup Σ_ijc H_ijc v_i w_j u_c over unit v, w, u, of H_ijc = ∂²φ_c(f(w; x))/∂w_i∂w_j, for one input.
+
+    For each u the sup over v and w is the norm of the symmetric matrix Σ_c u_c H_c, reached at v = ±w. Given v, the
+    best u is (vᵀ H_c v)_c, normalized. The two take turns, which never lowers the value, from every single output and
+    from a random u: the local maximum of the best start. max_c ‖H_c‖ <= ‖H‖ <= (Σ_c ‖H_c‖²)^(1/2).
+
+    Raises:
+        InvalidInput: as ``hessian_norm``, and for a callable that is not a network.
+
+    Source: Zhu, Liu & Belkin 2022, App. C.
+    """
+    if not isinstance(net, Network):
+        raise InvalidInput("net", type(net).__name__, "a network of this package")
+    relative, key = checked_request(net, params, x, 0, tolerance, max_matvecs, key)
+    num_outputs = jax.eval_shape(net.apply, params, x[None]).shape[-1]
+    alone = [
+        hessian_norm(net, params, x, index, tolerance=tolerance, max_matvecs=max_matvecs, key=key)
+        for index in range(num_outputs)
+    ]
+    converged = all(found.converged for found in alone)
+    best, weights = 0.0, np.eye(num_outputs)[0]
+    random = np.asarray(jax.random.normal(jax.random.fold_in(key, 1), (num_outputs,)))
+    for start in [*np.eye(num_outputs), random / np.linalg.norm(random)] if num_outputs > 1 else np.eye(1):
+        value, u = 0.0, start
+        for _ in range(MAX_ROUNDS):
+            with jax.default_matmul_precision("highest"):
+                found, bent, known = _round(net, params, x, jnp.asarray(u, x.dtype), relative, max_matvecs, key)
+            reached, before, converged = float(jnp.linalg.norm(bent)), value, converged and bool(known)
+            value = max(value, float(found), reached)
+            if value > best:
+                best, weights = value, np.asarray(bent) / reached if reached > 0 else u
+            if reached == 0 or value <= before * (1 + GAIN):
+                break
+            u = np.asarray(bent) / reached
+    outputs = np.array([found.value for found in alone])
+    return VectorHessianNorm(
+        value=max(best, float(outputs.max())),
+        upper=float(np.linalg.norm(outputs)),
+        outputs=outputs,
+        weights=np.asarray(weights),
+        converged=converged,
+    )
+
+
+@partial(jax.jit, static_argnums=(0, 5))
+def _round(
+    net: Network,
+    params: NetworkParams,
+    x: Array,
+    weights: Float[Array, " C"],
+    tolerance: float | Array,
+    max_matvecs: int,
+    key: Array,
+) -> tuple[Float[Array, ""], Float[Array, " C"], Bool[Array, ""]]:
+    """(‖Σ_c u_c H_c‖, vᵀ H_c v of every output at its eigenvector v, whether Lanczos converged)."""
+    phi = output_function(net.output)
+    hessian = restricted_operator(net, params, x, lambda f: phi(f[None])[0] @ weights)
+    found = hessian.leading(key, max_matvecs, tolerance)
+    assert hessian.restriction is not None
+    small, direction = hessian.restriction, hessian.unravel(found.vectors[0])
+
+    def outputs(t: Array) -> Float[Array, " C"]:
+        moved = jax.tree.map(lambda leaf: t * leaf, direction)
+        return phi(displaced_pre_outputs(net, params, small, moved, x[None]))[0]
+
+    origin = jnp.zeros((), x.dtype)
+    bent = jax.jacfwd(jax.jacfwd(outputs))(origin)
+    return jnp.abs(found.values[0]), bent, found.converged

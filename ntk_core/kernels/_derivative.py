@@ -1,0 +1,93 @@
+"""How fast a kernel moves when the weights move in one direction: one forward derivative of the structured kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float, Shaped
+
+from ntk_core.errors import InvalidInput
+from ntk_core.kernels._blocks import in_blocks, rows_within
+from ntk_core.kernels._callable import contract_jacobians, row_jacobian
+from ntk_core.kernels._empirical import DEFAULT_MEMORY, kernels_of_views, view_bytes
+from ntk_core.kernels._generic import Apply, split_inexact
+from ntk_core.networks.architectures import Network, layer_views, merge
+
+Moving = tuple[Any, Any]  # a tree of arrays and its derivative
+KernelPair = tuple[Float[Array, "n n C C"], Float[Array, "n n C C"]]
+
+
+def kernel_derivative(
+    net: Network | Apply,
+    params: Any,
+    direction: Any,
+    x: Shaped[ArrayLike, "n ..."],
+    *,
+    memory_limit: float | None = None,
+) -> KernelPair:
+    """(K(w), d/ds K(w + s·u) at s = 0) of φ(f), each of shape (n, n, C, C).
+
+    Views of a block of rows and their derivatives are made together and contracted together: twice the memory of the
+    kernel and some three times its work, and nothing of the size n·C·p for a network of this package.
+
+    Args:
+        net: a network, or any callable ``apply(params, x) -> (n, C)``, as in ``empirical_ntk``.
+        direction: u, a tree like ``params``; leaves that are not trained are not looked at.
+        memory_limit: bytes for what lies between parameters and kernels, 4 GiB by default.
+
+    Raises:
+        InvalidInput: for a memory limit that is not above 0.
+    """
+    if memory_limit is not None and not memory_limit > 0:
+        raise InvalidInput("memory_limit", memory_limit, "a number of bytes above 0, or None")
+    rows = jnp.asarray(x)
+    moves: Any
+    view: Callable[[Array], Moving]
+    contract: Callable[[Moving, Moving | None], Moving]
+    if isinstance(net, Network):
+        rows = rows.astype(jnp.result_type(rows, float))
+        (trained, fixed), moves = net.partition(params), net.partition(direction)[0]
+        row_bytes = 2 * 2 * view_bytes(net, rows.shape[1:], rows.dtype.itemsize)
+        view, contract = partial(_views, net, trained, moves, fixed), partial(_contract, net, trained, moves, fixed)
+    else:
+        leaves, moves = (split_inexact(tree)[0] for tree in (params, direction))
+        outputs = jax.eval_shape(net, params, rows[:1]).shape[-1]
+        row_bytes = 2 * 2 * outputs * sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
+        view, contract = partial(_jacobians, net, params, moves), _contract_jacobians
+    size = min(len(rows), rows_within(memory_limit or DEFAULT_MEMORY, row_bytes))
+    pair: KernelPair = in_blocks(view, contract, rows, None, size)
+    return pair
+
+
+@partial(jax.jit, static_argnums=0)
+def _views(net: Network, trained: Any, moves: Any, fixed: Any, x: Array) -> Moving:
+    return jax.jvp(lambda w: layer_views(net, merge(w, fixed), x), (trained,), (moves,))
+
+
+@partial(jax.jit, static_argnums=0)
+def _contract(net: Network, trained: Any, moves: Any, fixed: Any, left: Moving, right: Moving | None) -> Moving:
+    def kernel(w: Any, views1: Any, views2: Any = None) -> Any:
+        # One object twice: the contraction then computes the upper triangle alone.
+        return kernels_of_views(net, False, merge(w, fixed), views1, views1 if views2 is None else views2)
+
+    sides = (left,) if right is None else (left, right)
+    return jax.jvp(kernel, (trained, *(side[0] for side in sides)), (moves, *(side[1] for side in sides)))
+
+
+@partial(jax.jit, static_argnums=0)
+def _jacobians(apply: Apply, params: Any, moves: list[Array], x: Array) -> Moving:
+    leaves, restore = split_inexact(params)
+    return jax.jvp(lambda w: row_jacobian(apply, restore(w), x), (leaves,), (moves,))
+
+
+@jax.jit
+def _contract_jacobians(left: Moving, right: Moving | None) -> Moving:
+    if right is None:
+        return jax.jvp(lambda u: contract_jacobians(u, None), (left[0],), (left[1],))
+    return jax.jvp(contract_jacobians, (left[0], right[0]), (left[1], right[1]))

@@ -1,0 +1,217 @@
+"""Numbers read off a result with their intervals: records of runs, then one reading of them; free of JAX."""
+
+import math
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from scipy.special import betaincinv, stdtrit
+
+from ntk_core.fits import fit_power_law
+from ntk_core.runs._values import ResultValue
+
+_LEVEL = 0.95
+_OF_SEVERAL: Mapping[str, Callable[[Any], Any]] = {
+    "first": lambda values: values[0],
+    "last": lambda values: values[-1],
+    "largest": max,
+    "smallest": min,
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a reading found.
+
+    Attributes:
+        low, high: its interval; NaN where there are too few runs for one.
+        count: runs, or pairs of runs, that it rests on.
+        kind: what the interval is.
+    """
+
+    value: float
+    low: float
+    high: float
+    count: int
+    kind: str
+
+
+class Seen(NamedTuple):
+    """One value: of which swept value and seed."""
+
+    swept: float
+    seed: int
+    value: float
+
+
+class Record:
+    """One run with what it belongs to; a name is looked up in the innermost part that has it."""
+
+    def __init__(self, *parts: Any) -> None:
+        self.parts = parts
+
+    def look(self, path: str) -> Any:
+        """``bound.b_max.largest``: attributes and methods, and the first, last, largest or smallest of several.
+
+        What is below a None is None.
+
+        Raises:
+            LookupError: nothing has that name.
+        """
+        name, *steps = path.split(".")
+        found = next((getattr(part, name) for part in reversed(self.parts) if hasattr(part, name)), self)
+        if found is self:
+            raise LookupError(f"no run has “{name}”")
+        for step in ("", *steps):
+            found = found() if callable(found) else found
+            if found is not None and step:
+                found = _OF_SEVERAL[step](found) if step in _OF_SEVERAL else getattr(found, step)
+        return found
+
+    def inside(self, path: str) -> Iterator["Record"]:
+        """The records of what a path of collections holds, ``runs.balls``; an empty path is this one."""
+        name, _, rest = path.partition(".")
+        for each in getattr(self.parts[-1], name) if name else ():
+            yield from Record(*self.parts, each).inside(rest)
+        if not name:
+            yield self
+
+    def meets(self, conditions: Mapping[str, Any]) -> bool:
+        """Whether each name has its value, or one of its values."""
+        wanted = {path: value if isinstance(value, list) else [value] for path, value in conditions.items()}
+        return all(self.look(path) in values for path, values in wanted.items())
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a number is read off a result.
+
+    Attributes:
+        how: one of :data:`READINGS`.
+        of: path of the value in a record; divided by that of ``over`` where one is named; where ``equals`` is given,
+            whether it equals that.
+        records: path of the collections from a point to its records.
+        against: path of what is swept.
+        where: conditions on the records.
+        beside: conditions that replace some of ``where``: each value is divided by that of the same seed there.
+    """
+
+    how: str
+    of: str
+    over: str = ""
+    equals: Any = None
+    records: str = "runs"
+    against: str = "width"
+    where: Mapping[str, Any] | None = None
+    beside: Mapping[str, Any] | None = None
+
+    def measure(self, result: ResultValue) -> Measured:
+        """The number with its interval."""
+        conditions = dict(self.where or {})
+        found = self._seen(result, conditions)
+        if self.beside is not None:
+            others = {each[:2]: each.value for each in self._seen(result, conditions | dict(self.beside))}
+            found = [Seen(*each[:2], each.value / others[each[:2]]) for each in found if others.get(each[:2])]
+        return READINGS[self.how](found)
+
+    def _seen(self, result: ResultValue, conditions: Mapping[str, Any]) -> list[Seen]:
+        """What the records that meet the conditions have, where it is finite."""
+        found = []
+        for point in result.points:
+            for record in Record(point).inside(self.records):
+                if not record.meets(conditions):
+                    continue
+                value, over = record.look(self.of), record.look(self.over) if self.over else 1.0
+                if self.equals is not None:
+                    value = float(value == self.equals)
+                if value is not None and over and math.isfinite(value / over):
+                    found.append(Seen(float(record.look(self.against)), int(record.look("seed")), value / over))
+        return found
+
+
+def exponent(seen: Sequence[Seen]) -> Measured:
+    """The fitted power of what is swept."""
+    swept, seeds, values = zip(*seen, strict=True) if seen else ((), (), ())
+    law = fit_power_law(swept, values, seeds=seeds, confidence=_LEVEL)
+    if law is None:
+        return _nothing(len(seen))
+    low, high = law.exponent - law.interval, law.exponent + law.interval
+    return Measured(law.exponent, low, high, law.num_values, "95% interval")
+
+
+def every(seen: Sequence[Seen]) -> Measured:
+    """The median, and the range that every run lies in: about these runs, not about others."""
+    values = [each.value for each in seen]
+    if not values:
+        return _nothing(0)
+    return Measured(statistics.median(values), min(values), max(values), len(values), "range")
+
+
+def median(seen: Sequence[Seen]) -> Measured:
+    """The median, with the interval between two of the sorted values that the binomial distribution allows."""
+    values = sorted(each.value for each in seen)
+    n = len(values)
+    below, rank = 0.0, 0  # values to leave out on either side
+    while 2 * (below + math.comb(n, rank) / 2**n) <= 1 - _LEVEL:
+        below, rank = below + math.comb(n, rank) / 2**n, rank + 1
+    if not rank:
+        return _nothing(n)
+    return Measured(statistics.median(values), values[rank - 1], values[n - rank], n, "95% interval")
+
+
+def average(seen: Sequence[Seen]) -> Measured:
+    """The mean, with the interval of Student's t."""
+    values = [each.value for each in seen]
+    if len(values) < 2:
+        return _nothing(len(values))
+    middle = statistics.fmean(values)
+    reach = _quantile(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+    return Measured(middle, middle - reach, middle + reach, len(values), "95% interval")
+
+
+def from_first_to_last(seen: Sequence[Seen]) -> Measured:
+    """Geometric mean at the largest swept value over that at the smallest, with Welch's interval of the logarithm."""
+    logs: dict[float, list[float]] = {}
+    for each in seen:
+        if each.value > 0:
+            logs.setdefault(each.swept, []).append(math.log(each.value))
+    ends = [logs[end] for end in (min(logs), max(logs))] if len(logs) > 1 else []
+    if not ends or min(map(len, ends)) < 2:
+        return _nothing(len(seen))
+    parts = [statistics.variance(end) / len(end) for end in ends]
+    squares = sum(part**2 / (len(end) - 1) for part, end in zip(parts, ends, strict=True))
+    freedom = sum(parts) ** 2 / squares if squares else math.inf
+    middle = statistics.fmean(ends[-1]) - statistics.fmean(ends[0])
+    reach = _quantile(freedom) * math.sqrt(sum(parts))
+    low, high = math.exp(middle - reach), math.exp(middle + reach)
+    return Measured(math.exp(middle), low, high, sum(map(len, ends)), "95% interval")
+
+
+def share(seen: Sequence[Seen]) -> Measured:
+    """The share of runs whose value is not 0, with the interval of Clopper and Pearson."""
+    n, k = len(seen), sum(bool(each.value) for each in seen)
+    if not n:
+        return _nothing(0)
+    tail = (1 - _LEVEL) / 2
+    low = float(betaincinv(k, n - k + 1, tail)) if k else 0.0
+    high = float(betaincinv(k + 1, n - k, 1 - tail)) if k < n else 1.0
+    return Measured(k / n, low, high, n, "95% interval")
+
+
+READINGS: Mapping[str, Callable[[Sequence[Seen]], Measured]] = {
+    "exponent": exponent,
+    "every": every,
+    "median": median,
+    "average": average,
+    "from first to last": from_first_to_last,
+    "share": share,
+}
+
+
+def _nothing(count: int) -> Measured:
+    return Measured(math.nan, math.nan, math.nan, count, "no interval")
+
+
+def _quantile(freedom: float) -> float:
+    return float(stdtrit(freedom, 0.5 + _LEVEL / 2))

@@ -1,0 +1,53 @@
+"""The interval of every exponent is the one that holds in the committed simulation, and the simulation runs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from benchmarks.coverage import CHOSEN, METHODS, NUM_SEEDS, NUM_WIDTHS, REGIMES, covered
+from benchmarks.coverage_section import coverage
+from benchmarks.measure import RESULTS
+
+# Nominal 95 %; a share of 1,000 has a standard error of 0.7 %.
+LEAST, MOST = 0.93, 0.97
+BY_VALUE = "dropped by value at one end"
+
+
+@pytest.fixture(scope="module")
+def found():
+    return json.loads((RESULTS / "coverage.json").read_text())
+
+
+def test_the_chosen_interval_holds_in_every_regime_given_the_runs_that_count(found):
+    assert found["chosen"] == CHOSEN
+    sizes = {(row["regime"], row["seeds"], row["widths"]) for row in found["rows"]}
+    assert sizes == {(regime, seeds, widths) for regime in REGIMES for seeds in NUM_SEEDS for widths in NUM_WIDTHS}
+    for row in found["rows"]:
+        chosen = row["methods"][CHOSEN]
+        assert LEAST <= chosen["covers_of_kept"] <= MOST, row["regime"]
+        assert row["regime"] == BY_VALUE or LEAST <= chosen["covers"] <= MOST, row["regime"]
+
+
+def test_every_interval_that_rests_on_more_assumptions_fails_somewhere(found):
+    for method in METHODS.keys() - {CHOSEN, "clustered by seed, CR3"}:
+        assert any(row["methods"][method]["covers_of_kept"] < LEAST for row in found["rows"]), method
+
+
+def test_dropping_runs_by_their_value_moves_the_exponent_of_those_kept(found):
+    for row in found["rows"]:
+        moved = abs(row["exponent_of_kept"] + 0.7)
+        assert moved > 0.005 if row["regime"] == BY_VALUE else moved < 0.005
+
+
+def test_a_straight_line_is_called_bending_as_rarely_as_a_test_of_five_percent_does(found):
+    assert all(0.02 <= row["said_to_bend"] <= 0.08 for row in found["rows"])
+
+
+def test_the_simulation_runs_and_can_be_shown():
+    rows = [covered(regime, 3, 4, 5) for regime in REGIMES]
+    assert all(row["methods"].keys() == METHODS.keys() for row in rows)
+    shown = coverage({"trials": 5, "chosen": CHOSEN, "rows": rows})
+    assert shown.count("\n|") == len(METHODS) + 2
+    assert f"**{CHOSEN}**" in shown

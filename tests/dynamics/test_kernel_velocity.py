@@ -1,0 +1,116 @@
+"""Kernel velocity against dense derivatives in float64: central differences, third derivatives, and the exponent."""
+
+import math
+
+import jax
+import jax.flatten_util
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ntk_core import kernel_velocity
+from ntk_core.dynamics import Loss
+from ntk_core.errors import InvalidInput
+from ntk_core.kernels import generic_ntk, kernel_derivative
+from ntk_core.networks.architectures import FullyConnected, merge
+from tests.cases import ARCHITECTURES, FAST_COMPILE, SETTINGS_MET, Case, inputs, random_params
+
+STEP = 1e-4  # of central differences: their error is of order 1e-8, that of rounding 1e-16 / 1e-4
+
+
+def targets(case: Case, n: int):
+    num_outputs = jax.eval_shape(case.net.apply, random_params(case), inputs(case, 1)).shape[-1]
+    return jnp.eye(num_outputs)[jnp.arange(n) % num_outputs]
+
+
+# Each architecture under two of the settings: the second ones are slow tests.
+EACH_ONCE = len(ARCHITECTURES)
+CASES = [*SETTINGS_MET[:EACH_ONCE], *(pytest.param(case, marks=pytest.mark.slow) for case in SETTINGS_MET[EACH_ONCE:])]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_velocity_is_the_central_difference_of_the_dense_kernel_along_descent(case, x64):
+    """Every architecture, output, parameterization and trained subset."""
+    net, params, x = case.net, random_params(case), inputs(case, 3)
+    y, loss = targets(case, 3), Loss(net.output)
+    trained, fixed = net.partition(params)
+
+    @jax.jit
+    def dense(trained):
+        slopes = jax.grad(lambda w: loss(net.pre_outputs(merge(w, fixed), x), y))(trained)
+
+        def kernel(time):
+            moved = jax.tree.map(lambda w, slope: w - time * slope, trained, slopes)
+            return generic_ntk(lambda w, x: net.apply(merge(w, fixed), x), moved, x)
+
+        speed = (kernel(STEP) - kernel(-STEP)) / (2 * STEP)
+        return jnp.linalg.norm(speed) / jnp.linalg.norm(kernel(0.0))
+
+    found = jax.jit(lambda w: kernel_velocity(net, merge(w, fixed), x, y), compiler_options=FAST_COMPILE)(trained)
+    assert float(found) == pytest.approx(float(dense(trained)), rel=1e-5, abs=1e-9)
+
+
+def test_velocity_is_that_of_the_dense_third_derivatives(x64):
+    """K̇ = −Σ_u ∂_u L · ∂_u K with ∂K from Hessians: ∂_u K = Σ_w (∂²f_i/∂u∂w ∂f_j/∂w + ∂f_i/∂w ∂²f_j/∂u∂w)."""
+    net = FullyConnected(width=3, depth=2, num_outputs=2, activation="tanh")
+    params = net.init(jax.random.key(0), (2,))
+    x, y = jax.random.normal(jax.random.key(1), (4, 2)), jnp.eye(2)[jnp.array([0, 1, 1, 0])]
+    flat, unravel = jax.flatten_util.ravel_pytree(params)
+
+    def f(w):
+        return net.apply(unravel(w), x)
+
+    jacobian, hessian = jax.jacfwd(f)(flat), jax.jacfwd(jax.jacrev(f))(flat)
+    slope = jnp.einsum("ia,iap->p", (f(flat) - y) / len(x), jacobian)  # of the mean of ½‖f − y‖²
+    half = -jnp.einsum("iapu,jbp,u->ijab", hessian, jacobian, slope)
+    speed = half + jnp.transpose(half, (1, 0, 3, 2))
+    kernel = jnp.einsum("iap,jbp->ijab", jacobian, jacobian)
+    expected = float(jnp.linalg.norm(speed) / jnp.linalg.norm(kernel))
+    assert float(kernel_velocity(net, params, x, y)) == pytest.approx(expected, rel=1e-10)
+    assert float(kernel_velocity(net.apply, params, x, y)) == pytest.approx(expected, rel=1e-10)
+
+
+def test_blocks_of_rows_give_the_same_and_several_draws_go_together(x64):
+    net = FullyConnected(width=5, num_outputs=2, activation="tanh", output="softmax")
+    x, y = jax.random.normal(jax.random.key(1), (7, 3)), jnp.eye(2)[jnp.arange(7) % 2]
+    params = jax.vmap(lambda key: net.init(key, (3,)))(jax.random.split(jax.random.key(0), 3))
+    together = jax.vmap(lambda w: kernel_velocity(net, w, x, y))(params)
+    for index, velocity in enumerate(together):
+        one = jax.tree.map(lambda leaf, index=index: leaf[index], params)
+        for model in (net, net.pre_outputs):
+            whole = kernel_velocity(model, one, x, y, Loss("softmax"))
+            in_blocks = kernel_velocity(model, one, x, y, Loss("softmax"), memory_limit=1)
+            assert float(in_blocks) == pytest.approx(float(whole))
+        assert float(velocity) == pytest.approx(float(kernel_velocity(net, one, x, y)))
+
+
+def test_a_linear_model_has_a_kernel_without_velocity(x64):
+    x, y = jax.random.normal(jax.random.key(0), (4, 3)), jnp.ones((4, 1))
+    assert float(kernel_velocity(lambda w, x: x @ w, jnp.ones((3, 1)), x, y)) == 0.0
+
+
+def test_the_kernel_beside_its_derivative_is_the_kernel(x64):
+    net = FullyConnected(width=5, num_outputs=2, activation="tanh", output="swish")
+    params, x = net.init(jax.random.key(0), (3,)), jax.random.normal(jax.random.key(1), (4, 3))
+    kernel, _ = kernel_derivative(net, params, params, x)
+    np.testing.assert_allclose(kernel, generic_ntk(net.apply, params, x), rtol=1e-10, atol=1e-12)
+
+
+def test_a_limit_without_memory_is_refused():
+    with pytest.raises(InvalidInput, match="memory_limit"):
+        kernel_velocity(lambda w, x: x * w, jnp.ones(()), jnp.ones((1, 1)), jnp.ones((1, 1)), memory_limit=0)
+
+
+@pytest.mark.parametrize(("output", "least", "most"), [("linear", -1.15, -0.85), ("softmax", -0.2, 0.2)])
+def test_velocity_falls_like_one_over_the_width_with_a_linear_output_alone(output, least, most):
+    """tanh, one hidden layer, n = 20, C = 3: found −1.00 and −0.04 with five draws at m = 64 … 1024."""
+    x = jax.random.normal(jax.random.key(0), (20, 10))
+    y = jnp.eye(3)[jax.random.randint(jax.random.key(1), (20,), 0, 3)]
+    mean = {}
+    for width in (64, 1024):
+        net = FullyConnected(width, 1, 3, "tanh", output=output)
+        keys = jax.random.split(jax.random.fold_in(jax.random.key(2), width), 8)
+        mean[width] = float(
+            jnp.mean(jax.lax.map(lambda key, net=net: kernel_velocity(net, net.init(key, (10,)), x, y), keys))
+        )
+    assert least < math.log(mean[1024] / mean[64]) / math.log(1024 / 64) < most

@@ -1,0 +1,92 @@
+"""Kernel velocities and balls in ``kernel_change``: measured with or without training, unseen by older specs."""
+
+from __future__ import annotations
+
+import json
+
+import jax
+import pytest
+
+from ntk_core import ball_sup, kernel_velocity
+from ntk_core.dynamics import Loss
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.experiments.kernel_change.summary import kernel_change_summary
+from ntk_core.networks.build import build_network
+from ntk_core.networks.initial import initial_key
+from ntk_core.runs import PRESETS, canonical_json, digest, estimate, load_data, parse_spec, run
+from ntk_core.settings.grammar import InvalidSpec, with_settings
+
+TRAINED = with_settings(
+    KernelChangeSpec(),
+    {
+        "widths": [8, 16],
+        "num_seeds": 2,
+        "dataset.num_samples": 6,
+        "architecture.activation": "tanh",
+        "training.max_steps": 3,
+        "training.num_records": 2,
+    },
+)
+VELOCITY = with_settings(TRAINED, {"measured": "velocity"})
+
+
+def result_of(spec):
+    *_, ended = run(spec)
+    return ended.result
+
+
+def test_specs_from_before_keep_their_text_and_digest():
+    """What is kept is named by the digest of a text without the new settings."""
+    text = json.loads(canonical_json(TRAINED))
+    assert not {"measured", "ball_radius"} & set(text)
+    assert digest(parse_spec({**text, "measured": "training", "ball_radius": 0})) == digest(TRAINED)
+    assert len({digest(spec) for spec in (TRAINED, VELOCITY, with_settings(VELOCITY, {"ball_radius": 1.0}))}) == 3
+    assert parse_spec(canonical_json(VELOCITY)) == VELOCITY
+
+
+def test_velocities_without_training_are_those_of_the_networks_that_would_be_trained():
+    result, data = result_of(VELOCITY), load_data(VELOCITY)
+    groups = {"linear": ("linear", "softmax"), "softmax": ("linear", "softmax"), "swish": ("swish", "swish")}
+    for point in result.points:
+        assert point.runs == ()
+        assert [(each.output, each.seed) for each in point.at_start] == [
+            (output, seed) for output in VELOCITY.outputs for seed in (0, 1)
+        ]
+        for each in point.at_start:
+            drawn, loss = groups[each.output]
+            net = build_network(VELOCITY.architecture, point.width, data.num_outputs, drawn)
+            params = net.init(initial_key(each.seed, point.width), data.input_shape)
+            expected = kernel_velocity(net.with_output(each.output), params, data.x, data.y, Loss(loss))
+            assert each.velocity == pytest.approx(float(expected), rel=1e-4)
+            assert each.ball_change is None
+    assert {row["kernel_velocity"] for row in result.rows()} == {
+        each.velocity for point in result.points for each in point.at_start
+    }
+    assert "kernel velocity ∝ m^(" in kernel_change_summary(VELOCITY, result.points)
+
+
+def test_training_is_the_same_with_and_without_a_velocity_and_a_ball():
+    both = with_settings(TRAINED, {"widths": [8], "outputs": ["linear"], "measured": "both", "ball_radius": 0.5})
+    result, data = result_of(both), load_data(both)
+    (point,), (plain,) = (
+        result.points,
+        result_of(with_settings(both, {"measured": "training", "ball_radius": 0})).points,
+    )
+    assert point.runs == plain.runs
+    assert plain.at_start == ()
+    net = build_network(both.architecture, 8, data.num_outputs, "linear")
+    params = net.init(initial_key(0, 8), data.input_shape)
+    found = ball_sup(net, params, jax.numpy.asarray(data.x), 0.5, "kernel", num_starts=3, num_steps=8)
+    assert point.at_start[0].ball_change == pytest.approx(found.value, rel=1e-3)
+    assert {"kernel_velocity", "ball_kernel_change", "sup_kernel_change"} <= set(result.rows()[0])
+
+
+def test_what_needs_training_is_refused_without_it():
+    for name in ("keep_kernels", "infinite_width"):
+        with pytest.raises(InvalidSpec, match=name):
+            with_settings(VELOCITY, {name: True})
+
+
+def test_a_velocity_costs_less_than_training():
+    spec = with_settings(PRESETS["kernel-velocity"].spec, {"widths": [10_000]})
+    assert estimate(spec).seconds < estimate(with_settings(spec, {"measured": "training"})).seconds / 2

@@ -1,0 +1,77 @@
+"""Seeds that draw the data too: every run is that of its own data, and results written before know nothing of it."""
+
+import pytest
+
+import ntk_core
+from dashboard.components.provenance import provenance_sentence
+from ntk_core.experiments.hessian.spec import HessianSpec
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import digest, estimate, parse_spec, summary
+from ntk_core.runs._parse import canonical_json
+from ntk_core.settings.grammar import with_settings
+from tests.dashboard.made_results import make_points, make_result
+
+TINY = {
+    "widths": [3],
+    "num_seeds": 2,
+    "seed": 4,
+    "outputs": ["linear"],
+    "dataset.num_samples": 6,
+    "dataset.seed": 10,
+    "training.max_steps": 4,
+}
+
+
+def tiny(**settings):
+    return with_settings(KernelChangeSpec(), {**TINY, **settings})
+
+
+def result_of(spec):
+    *_, ended = ntk_core.run(spec, scheduler="")
+    return ended.result
+
+
+def test_the_default_is_not_written_so_that_stored_results_keep_their_digest():
+    spec = KernelChangeSpec()
+    assert "draws" not in canonical_json(spec)
+    assert digest(spec) == digest(parse_spec({"experiment": "kernel_change", "draws": "network"}))
+    both = with_settings(spec, {"draws": "network and data"})
+    assert digest(both) != digest(spec)
+    assert parse_spec(canonical_json(both)) == both
+
+
+def test_each_run_is_the_one_that_its_seed_gives_alone_on_its_own_data():
+    found = result_of(tiny(draws="network and data"))
+    (point,) = found.points
+    assert [run.seed for run in point.runs] == [4, 5]
+    for run in point.runs:
+        alone = result_of(tiny(num_seeds=1, seed=run.seed, **{"dataset.seed": 10 + run.seed}))
+        assert alone.points[0].runs[0].loss == pytest.approx(run.loss, rel=1e-5)
+        assert alone.points[0].runs[0].change == pytest.approx(run.change, rel=1e-4)
+    one_draw = result_of(tiny())
+    assert one_draw.provenance.data_sha256 != found.provenance.data_sha256
+    assert one_draw.points[0].runs[0].loss != pytest.approx(point.runs[0].loss, rel=1e-3)
+
+
+def test_intervals_say_what_they_are_about():
+    points = make_points((30, 100, 300, 1000))
+    for draws, words in (("network", "for one draw of the data"), ("network and data", "over networks and data")):
+        spec = KernelChangeSpec(outputs=("linear", "softmax"), draws=draws)
+        assert summary(spec, points).endswith(f"Intervals are {words}.")
+        result = make_result(points).model_copy(update={"spec": spec})
+        assert f"intervals {words}" in provenance_sentence(result)
+
+
+def test_time_is_that_of_all_seeds_one_after_the_other():
+    both = tiny(draws="network and data", num_seeds=3)
+    alone = estimate(tiny(num_seeds=1))
+    assert estimate(both).seconds == pytest.approx(3 * alone.seconds, rel=1e-9)
+    assert estimate(both).peak_bytes == alone.peak_bytes
+
+
+def test_what_only_the_first_seeds_have_stays_with_them():
+    spec = HessianSpec(num_seeds=4, num_trained=2, num_ball_seeds=1, draws="network and data")
+    each = spec.each_seed()
+    assert [one.num_trained for one in each] == [1, 1, 0, 0]
+    assert [one.num_ball_seeds for one in each] == [1, 0, 0, 0]
+    assert [one.blocks for one in each] == [True, False, False, False]

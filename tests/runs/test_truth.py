@@ -1,0 +1,212 @@
+"""What is claimed is measured: readings against scipy, verdicts at their edges, and the page against the gallery."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ntk_core.cli import main
+from ntk_core.runs import PRESETS
+from ntk_core.runs.truth import TRUTH, Measured, claims, judged, rendered
+from ntk_core.runs.truth._claim import verdict
+from ntk_core.runs.truth._readings import READINGS, Reading, Record, Seen
+
+ROOT = Path(__file__).resolve().parents[2]
+LECTURE = "dashboard/views/lecture/steps"
+NAMES = [claim.name for claim in claims()]
+
+
+def seen(*values: float, swept: float = 1.0) -> list[Seen]:
+    return [Seen(swept, seed, value) for seed, value in enumerate(values)]
+
+
+def draws(number: int, *, seed: int = 0) -> list[float]:
+    return [float(value) for value in np.exp(np.random.default_rng(seed).normal(size=number))]
+
+
+def plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+# The page
+
+
+def test_the_page_is_that_of_the_gallery():
+    assert TRUTH.read_text(encoding="utf-8") == rendered(), "run python -m ntk_core truth"
+
+
+def test_the_command_writes_the_page(tmp_path):
+    assert main(["truth", "--out", str(tmp_path / "truth.md")]) == 0
+    assert (tmp_path / "truth.md").read_text(encoding="utf-8") == rendered()
+
+
+def test_every_sentence_stands_where_it_is_said():
+    gone = [
+        f"{claim.name}: {claim.said or claim.preset} does not say “{claim.sentence}”"
+        for claim in claims()
+        if plain(claim.sentence)
+        not in plain((ROOT / claim.said).read_text(encoding="utf-8") if claim.said else PRESETS[claim.preset].claim)
+    ]
+    assert not gone
+
+
+def test_every_preset_every_step_every_page_and_the_readme_have_a_claim():
+    said = {claim.said for claim in claims()}
+    steps = {path.relative_to(ROOT).as_posix() for path in (ROOT / LECTURE).glob("*.md")}
+    pages = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "dashboard/views").glob("*/words.md")
+        if path.parent.name not in ("overview", "own_data", "results")  # which measure nothing of their own
+    }
+    assert not set(PRESETS) - {claim.preset for claim in claims()}
+    assert not steps - said
+    assert not pages - said
+    assert "README.md" in said
+
+
+def test_every_claim_has_its_row_and_its_verdict():
+    rows = [line for line in rendered().splitlines() if line.startswith("| ") and "**" in line]
+    assert len(rows) == len(claims()) > 25
+    assert all(re.search(r"\*\*(holds|holds with a correction|not seen here)\*\*", row) for row in rows)
+    assert all(row.count(" | ") == 5 for row in rows)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_claim_is_measured_on_runs(name):
+    (claim,) = (each for each in claims() if each.name == name)
+    found = judged(claim)
+    assert found.measured.count
+    assert math.isfinite(found.measured.value)
+    if claim.said:  # what pages, the lecture and the README say is seen in the gallery, if with a correction
+        assert found.verdict != "not seen here"
+
+
+# Verdicts
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (-0.6, -0.4, "holds"),
+        (-0.61, -0.4, "holds with a correction"),
+        (-0.6, -0.39, "holds with a correction"),
+        (-0.6, 0.01, "not seen here"),
+        (-2.0, 2.0, "not seen here"),
+        (math.nan, math.nan, "not seen here"),
+    ],
+)
+def test_a_verdict_is_that_of_the_whole_interval(low, high, said):
+    claim = SimpleNamespace(expected=(-0.6, -0.4), corrected=(-1.0, 0.0))
+    assert verdict(claim, Measured(-0.5, low, high, 3, "95% interval")) == said
+
+
+# Readings
+
+
+def test_an_average_has_the_interval_of_student():
+    values = draws(7)
+    found = READINGS["average"](seen(*values))
+    expected = stats.ttest_1samp(values, 0.0).confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx(tuple(expected), rel=1e-9)
+
+
+def test_a_ratio_of_ends_has_the_interval_of_welch_and_looks_at_the_ends_alone():
+    first, middle, last = draws(5), draws(3, seed=1), draws(4, seed=2)
+    found = READINGS["from first to last"]([*seen(*first, swept=10), *seen(*middle, swept=30), *seen(*last, swept=100)])
+    whole = stats.ttest_ind(np.log(last), np.log(first), equal_var=False).confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx(tuple(np.exp(whole)), rel=1e-9)
+    assert found.value == pytest.approx(stats.gmean(last) / stats.gmean(first), rel=1e-12)
+    assert found.count == 9
+
+
+@pytest.mark.parametrize("successes", [0, 1, 4, 6])
+def test_a_share_has_the_interval_of_clopper_and_pearson(successes):
+    found = READINGS["share"](seen(*[1.0] * successes, *[0.0] * (6 - successes)))
+    expected = stats.binomtest(successes, 6).proportion_ci(0.95)
+    assert (found.low, found.high) == pytest.approx(tuple(expected), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("number", [6, 9, 40, 300])
+def test_the_interval_of_a_median_holds_it_in_95_percent_and_one_step_inwards_does_not(number):
+    values = sorted(draws(number))
+    found = READINGS["median"](seen(*values))
+    left_out = values.index(found.low)
+    assert found.high == values[-1 - left_out]
+    # The median lies below the k-th smallest of n values where fewer than k of them lie below the median.
+    assert 2 * stats.binom.cdf(left_out, number, 0.5) <= 0.05 < 2 * stats.binom.cdf(left_out + 1, number, 0.5)
+
+
+def test_an_exponent_of_a_power_law_is_its_power():
+    found = READINGS["exponent"]([Seen(m, seed, 3 * m**-0.5) for m in (10, 100, 1000, 10_000) for seed in range(3)])
+    assert (found.value, found.low, found.high) == pytest.approx((-0.5, -0.5, -0.5), abs=1e-9)
+
+
+@pytest.mark.parametrize("how", sorted(set(READINGS) - {"every", "share"}))
+def test_one_run_has_no_interval(how):
+    assert math.isnan(READINGS[how](seen(1.0)).low)
+
+
+def test_every_run_lies_in_the_range():
+    found = READINGS["every"](seen(3.0, 1.0, 2.0))
+    assert (found.low, found.value, found.high, found.count) == (1.0, 2.0, 3.0, 3)
+
+
+# Records
+
+
+def result():
+    """Two widths, two methods, two seeds; the last run was not trained."""
+
+    def run(method, seed, value):
+        balls = tuple(SimpleNamespace(radius=radius, found=radius * value) for radius in (1.0, 2.0))
+        return SimpleNamespace(
+            method=method, seed=seed, loss=(4.0, value), trained=None, balls=balls, least=lambda: value
+        )
+
+    points = [
+        SimpleNamespace(
+            width=m, runs=tuple(run(each, s, f * m + s) for each, f in (("a", 1), ("b", 2)) for s in (0, 1))
+        )
+        for m in (10, 20)
+    ]
+    return SimpleNamespace(points=points)
+
+
+def test_a_path_leads_through_runs_points_parts_and_methods():
+    run = result().points[0].runs[1]
+    record = Record(result().points[0], run)
+    assert [record.look(path) for path in ("width", "seed", "loss.last", "loss.largest", "least")] == [
+        10,
+        1,
+        11,
+        11,
+        11,
+    ]
+    assert record.look("trained.sup_change") is None
+    with pytest.raises(LookupError, match="no run has “los”"):
+        record.look("los.last")
+
+
+def test_values_are_those_of_the_runs_that_meet_the_conditions():
+    def range_of(**given):
+        found = Reading("every", **given).measure(result())
+        return found.low, found.high, found.count
+
+    assert range_of(of="loss.last") == (10, 41, 8)
+    assert range_of(of="loss.last", where={"method": "b", "width": 20}) == (40, 41, 2)
+    assert range_of(of="loss.last", where={"method": ["a", "b"], "seed": 1}) == (11, 41, 4)
+    assert range_of(of="found", records="runs.balls", where={"radius": 2.0, "width": 10, "method": "a"}) == (20, 22, 2)
+    assert range_of(of="loss.last", over="loss.first", where={"width": 10, "method": "a"}) == (2.5, 2.75, 2)
+    assert range_of(of="method", equals="a") == (0, 1, 8)
+
+
+def test_runs_are_set_beside_those_of_the_same_width_and_seed():
+    found = Reading("every", "loss.last", where={"method": "b"}, beside={"method": "a"}).measure(result())
+    assert sorted((found.low, found.high)) == pytest.approx([21 / 11, 2.0])
+    assert found.count == 4
