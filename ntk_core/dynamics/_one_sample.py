@@ -3,8 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ntk_core.dynamics._history import FloatArray
+FloatArray = NDArray[np.float64]
 
 
 class OneSamplePath(NamedTuple):

@@ -8,7 +8,7 @@ from plotly.subplots import make_subplots
 
 from dashboard.charts.axes import add_level, finish
 from dashboard.charts.chart import Chart
-from dashboard.charts.numbers import width_label
+from dashboard.charts.numbers import beginning, width_label
 from dashboard.charts.style import Style, model_style, nth_style
 from dashboard.charts.sweep import Dot, Line, sweep, width_axis
 from dashboard.charts.training import Curve, Row, along_training
@@ -73,8 +73,9 @@ def outcome_map(points: Sequence[RatePoint], models: Sequence[str]) -> Chart:
         f"{MODEL_TITLES[model]}: {', '.join(f'{n} {name}' for name, n in _counts(points, model).items())}"
         for model in models
     ]
-    caption = [*(f"{name}: {words}." for name, words in RATE_OUTCOMES.items()), "A cell has its most frequent outcome."]
-    return Chart(finish(figure), "; ".join(said) + ".", _rows(points), [" ".join(caption).capitalize()], "map")
+    caption = [f"{beginning(name)}: {words}." for name, words in RATE_OUTCOMES.items()]
+    caption.append("A cell shows the most frequent outcome of its seeds.")
+    return Chart(finish(figure), "; ".join(said) + ".", _rows(points), [" ".join(caption)], "map")
 
 
 def _most(runs: Sequence[RateRun]) -> tuple[str, str]:
@@ -134,12 +135,13 @@ def along_run(point: RatePoint, rate: float) -> Chart:
     )
     add_level(figure, 2, "2: the linear model's edge", row=2)
     ends = [
-        f"{MODEL_TITLES[run.model]} {run.outcome}, peak {run.peak:.3g} times the start, c = {run.curvature:.2f} at the end"
+        f"{MODEL_TITLES[run.model]}: {run.outcome}"
+        + ("" if run.outcome == "diverged" else f", peak {run.peak:.3g} × start, c = {run.curvature:.2f} at the end")
         for run in point.of_rate(rate)
         if run.path is not None
     ]
     heading = f"Width {point.width:,} at c = {rate:g}, step by step"
-    return Chart(figure, "; ".join(ends) + ".", rows, ["; ".join(ends).capitalize() + "."], "run", heading)
+    return Chart(figure, "; ".join(ends) + ".", rows, [beginning("; ".join(ends)) + "."], "run", heading)
 
 
 def one_sample() -> Chart:

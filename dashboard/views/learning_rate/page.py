@@ -5,8 +5,7 @@ from functools import partial
 import streamlit as st
 
 from dashboard.charts.chart import Chart
-from dashboard.charts.numbers import width_label
-from dashboard.components.chart import Choice, choose, show_chart, show_in_pairs
+from dashboard.components.chart import Choice, choose, show_chart, show_in_pairs, width_choice
 from dashboard.components.drawn_once import drawn_once
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group
@@ -39,13 +38,12 @@ def charts(shown: Shown, width: int, rate: float) -> tuple[Chart, ...]:
 
 def draw(shown: Shown) -> None:
     """The map over the whole width, the others below it."""
-    widths = [point.width for point in shown.points]
     rates = list(shown.spec.rates)
     thrown = min(rates, key=lambda rate: abs(rate - 3))
     width, rate = choose(
         PAGE,
-        Choice("width", "Width", widths, width_label, first=widths[-1]),
-        Choice("rate", "Rate c", rates, "{:g}".format, first=thrown),
+        width_choice(shown.points),
+        Choice("rate", "Rate c", [thrown, *(rate for rate in rates if rate != thrown)], "c = {:g}".format),
     )
     first, *others = drawn_once(PAGE, shown.identity, partial(charts, shown), width, rate)
     show_chart(PAGE, first)
