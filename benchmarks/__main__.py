@@ -33,6 +33,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "growth": ("jax", "jaxlib", "numpy"),
     "ceilings": ("jax", "jaxlib", "numpy"),
     "gpu": ("jax", "jaxlib", "numpy"),
+    "estimates": ("jax", "jaxlib", "numpy"),
     "sweep": ("jax", "jaxlib", "numpy"),
     "coverage": ("numpy", "scipy"),
 }

@@ -24,6 +24,7 @@ SECTIONS = {
     "growth": sections.growth,
     "ceilings": sections.ceilings,
     "gpu": sections.gpu,
+    "estimates": sections.estimates,
     "masked_layer": sections.masked_layer,
     "coverage": coverage_section.coverage,
     **DRILLS,
@@ -33,6 +34,7 @@ PICTURES = {
     "hessian": pictures.hessian,
     "sweep": pictures.sweep,
     "growth": pictures.growth,
+    "estimates": pictures.estimates,
 }
 HEAD = """# Benchmarks
 

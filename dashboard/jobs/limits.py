@@ -42,14 +42,19 @@ def check_limits(spec: Spec, limits: Profile | None = None) -> None:
     _check_derived_widths(spec, limits.max_width)
     check_size(spec, limits.max_memory_bytes)
     if limits.max_seconds < math.inf:
-        check_time(spec, limits.max_seconds)
+        check_time(spec, limits.max_seconds, most=True)
 
 
-def largest_fit(spec: Spec, limits: Profile | None = None) -> Spec | None:
-    """``spec`` with every refused setting taken down to the nearest that fits; None where that does not help."""
+def largest_fit(spec: Spec, limits: Profile | None = None, expected_s: float = math.inf) -> Spec | None:
+    """``spec`` with every refused setting taken down to the nearest that fits; None where that does not help.
+
+    Args:
+        expected_s: how long it should take at most, in seconds.
+    """
     for _ in range(16):
         try:
             check_limits(spec, limits)
+            check_time(spec, expected_s)
         except (OverLimit, TooLarge) as refusal:
             nearest: Any = refusal.nearest
             if nearest < 1 or not isinstance(setting_of(spec, refusal.field), int | tuple):

@@ -11,6 +11,8 @@ from ntk_core.errors import InvalidInput
 
 PROFILE_VARIABLE = "LINEARITY_LAB_PROFILE"
 WORKERS_VARIABLE = "LINEARITY_LAB_WORKERS"
+# A short job must outlast a busy moment of the machine.
+LEAST_ALLOWED_S = 60.0
 ProfileName = Literal["local", "classroom", "hosted"]
 
 
@@ -22,7 +24,7 @@ class Profile:
         name: ``local`` for whoever started it, ``classroom`` for people who know each other, ``hosted`` for anybody.
         max_width: neurons of the widest layer.
         max_seeds: initializations of each point.
-        max_seconds: estimated time of one run, in seconds.
+        max_seconds: estimated time of one run with all steps that its settings allow, in seconds.
         max_memory_bytes: estimated memory of one run, in bytes; what is free now counts besides.
         max_upload_bytes: one uploaded file, in bytes.
         max_waiting: jobs in the queue, of everybody together.
@@ -44,6 +46,10 @@ class Profile:
     max_workers: int
     num_workers: int = 1
 
+    def allowed_s(self, most_s: float) -> float:
+        """How long a job may run that should take ``most_s`` seconds at most; any time where a run's is not limited."""
+        return max(LEAST_ALLOWED_S, 2 * most_s) if self.max_seconds < math.inf else math.inf
+
     @property
     def is_shared(self) -> bool:
         """Whether people other than the one who started it use it."""
@@ -55,8 +61,8 @@ class Profile:
 _LIMITS: dict[str, tuple[float, float, float]] = {
     "max_width": (10_000_000, 100_000, 10_000),
     "max_seeds": (500, 300, 100),
-    "max_seconds": (math.inf, 900, 240),
-    "max_memory_bytes": (math.inf, 4 * 2**30, 1 * 2**30),
+    "max_seconds": (math.inf, 1800, 720),
+    "max_memory_bytes": (math.inf, 4 * 2**30, 1.25 * 2**30),
     "max_upload_bytes": (64 * 2**20, 32 * 2**20, 8 * 2**20),
     "max_waiting": (32, 64, 16),
     "max_per_viewer": (96, 2, 2),

@@ -26,6 +26,7 @@ from dashboard.server._headers import SecurityHeaders, frame_origins, security_h
 from dashboard.server._hosts import LOOPBACK, AllowedHosts, allowed_hosts
 from dashboard.server._loading import OnceLoaded
 from dashboard.server._logs import write_json_logs
+from dashboard.server._operator import END_PATH, JOBS_PATH, end_job, list_jobs, operator_token
 from dashboard.server._ready import READY_PATH, ready
 from dashboard.server._refreshes import OneRefreshAtATime
 from ntk_core.errors import InvalidInput
@@ -41,7 +42,11 @@ _LOG = logging.getLogger(__name__)
 
 def routes() -> list[Route]:
     """Answers beside the pages."""
-    return [Route(READY_PATH, ready, methods=["GET"])]
+    return [
+        Route(READY_PATH, ready, methods=["GET"]),
+        Route(JOBS_PATH, list_jobs, methods=["GET"]),
+        Route(END_PATH, end_job, methods=["POST"]),
+    ]
 
 
 def middleware() -> list[Middleware]:
@@ -86,7 +91,7 @@ async def lifespan(_: Any) -> AsyncIterator[None]:
     facts = {"profile": chosen.name, "workers": chosen.num_workers, "python": platform.python_version()}
     facts |= {name: version(name) for name in ("jax", "streamlit")}
     _LOG.info("started", extra={"facts": facts})
-    for check in (profile, frame_origins, lambda: allowed_hosts(None)):
+    for check in (profile, frame_origins, operator_token, lambda: allowed_hosts(None)):
         _tell_what_is_wrong(check)
     _LOADED.clear()
     warming = asyncio.create_task(run_in_threadpool(_warm_up))

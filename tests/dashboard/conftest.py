@@ -10,7 +10,7 @@ import pytest
 from streamlit.runtime.pages_manager import PagesManager
 
 from ntk_core.experiments.kernel_change.result import KernelChangeResult
-from ntk_core.runs import digest
+from ntk_core.runs import digest, estimate
 from ntk_core.runs.events import Estimated
 
 
@@ -18,7 +18,7 @@ class FakeJobs:
     """Jobs that stand still at the moment a test puts them in; ``others`` makes Stop only detach."""
 
     def __init__(self):
-        self.snapshots, self.stopped, self.submitted, self.left = {}, [], [], []
+        self.snapshots, self.stopped, self.submitted, self.left, self.adopted = {}, [], [], [], []
         self.others = False
         self.viewers = 1
         self.refusal: Exception | None = None
@@ -41,6 +41,12 @@ class FakeJobs:
             self.snapshots.pop(job_id, None)
             return True
         return False
+
+    def foreseen_s(self, spec) -> float:
+        return estimate(spec).seconds
+
+    def adopt(self, result) -> None:
+        self.adopted.append(result)
 
     def submit(self, spec, viewer="", address=""):
         if self.refusal:

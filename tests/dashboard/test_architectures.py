@@ -111,7 +111,7 @@ def page(jobs, gallery, through_the_menu):
 
 
 def test_the_larger_network_decides_what_fits(monkeypatch):
-    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "0.05")
+    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "0.25")
     narrow = ArchitectureSpec(depth=1)
     check_limits(ArchitecturesSpec(architectures=(narrow, narrow), widths=(3000,)))
     with pytest.raises(TooLarge, match=r"^widths: 3000"):

@@ -173,7 +173,7 @@ def test_a_spec_comes_back_from_its_json():
 
 
 def test_a_width_too_large_for_memory_is_refused(monkeypatch):
-    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "0.05")
+    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "0.25")
     with pytest.raises(TooLarge) as caught:
         run(with_settings(SMALL, {"widths": [1_000_000]}))
     assert caught.value.field == "widths"

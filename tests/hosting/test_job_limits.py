@@ -84,4 +84,4 @@ def test_the_jobs_of_the_server_have_the_limits_of_its_profile(make, monkeypatch
     names = ("num_workers", "max_waiting", "max_per_viewer", "max_per_address")
     expected = {name: getattr(profile(), name) for name in names}
     made: Any = _shared._shared.__wrapped__()
-    assert made.given == {**expected, "check": check_limits}
+    assert made.given == {**expected, "check": check_limits, "allowed_s": profile().allowed_s}

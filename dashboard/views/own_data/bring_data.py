@@ -7,13 +7,15 @@ import numpy as np
 import streamlit as st
 
 from dashboard.components.own_data import Brought, Standardize, brought, forget, remember, upload_limits
-from dashboard.components.run_panel import submit
+from dashboard.components.run_panel import ASK_S, foreseen_s, submit
 from dashboard.views.own_data.upload_choices import read_choices, say
 from dashboard.views.own_data.upload_preview import file_preview, samples, sizes
 from dashboard.words.sentences import plain
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import Candidate, Choices, Cleaned, clean_upload, forget_upload, keep_upload, parse_upload
 from ntk_core.errors import InvalidInput
+from ntk_core.runs import EXPERIMENTS
+from ntk_core.settings.fields import differences
 from ntk_core.settings.grammar import InvalidSpec
 
 DEFAULT_POINTS = 60
@@ -166,6 +168,9 @@ def _ways_on(page: str, file: _File, num_samples: int, standardize: Standardize,
         return
     if spec is None:
         st.success("Kept. Choose **your data** as the Dataset on any page.")
+    elif foreseen_s(spec) > ASK_S:  # the page asks before it starts so long a run
+        first = EXPERIMENTS[other].presets[0].spec
+        st.switch_page(f"pages/{other}.py", query_params=differences(spec, first))
     elif submit(other, spec):
         st.switch_page(f"pages/{other}.py", query_params={"job": st.session_state[f"{other}.job"]})
 

@@ -15,6 +15,7 @@ from ntk_core.runs.store import Store, StoredRun, read_runs, write_runs
 STATUS_WORDS = {
     "completed": "complete",
     "cancelled": "stopped",
+    "stopped": "stopped by the server",
     "failed": "failed",
     "started": "not finished",
     "damaged": "damaged",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from ntk_core.runs._parse import canonical_json, digest
 from ntk_core.runs._spec import SCHEMA_VERSION, Spec
 from ntk_core.runs._table import Point, Result
 from ntk_core.runs._values import PointValue
+from ntk_core.runs.store._clocks import ListedJob, ask_to_end, unfinished_jobs
 from ntk_core.runs.store._database import VARIABLE, Database
 from ntk_core.runs.store._entries import (
     ENDING,
@@ -37,6 +39,7 @@ from ntk_core.runs.store._tables import POINTS, RUNS, SET_ASIDE, insert_once
 # A run that is looked at again and again is noted as used this often; more would make every look a write.
 TOUCH_S = 60.0
 _LOG = logging.getLogger(__name__)
+_RUNTIME = re.compile(r'"runtime_s": ?(\d+(?:\.\d+)?(?:e-?\d+)?)[,}]')
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -117,6 +120,13 @@ class Store:
         """The intact points of the run with this digest by key, to look at; it does not count as being computed."""
         return self._intact_points(run)
 
+    def runtimes(self, run: str) -> dict[str, float]:
+        """Seconds that each point of the run with this digest took, by key; points are not checked for damage."""
+        query = sa.select(POINTS.c.key, POINTS.c.json).where(_of(run, POINTS))
+        rows = self._database.do(lambda connection: connection.execute(query).all())
+        found = {row.key: _RUNTIME.search(row.json) for row in rows}
+        return {key: float(match[1]) for key, match in found.items() if match}
+
     def spec(self, prefix: str) -> Spec | None:
         """The one spec whose digest begins with ``prefix`` (at least 16 hexadecimal digits), else None."""
         found = self.find(prefix) if len(prefix) >= MIN_PREFIX else ()
@@ -176,6 +186,22 @@ class Store:
     def ledger(self) -> Ledger:
         """The unfinished jobs of one more server that computes for this store."""
         return Ledger(self._database)
+
+    def unfinished_jobs(self) -> tuple[ListedJob, ...]:
+        """The jobs of all servers of this store that wait or run, the oldest first."""
+        return unfinished_jobs(self._database)
+
+    def end_job(self, run: str) -> None:
+        """Ask the server whose job this digest is to end it; it does so within seconds."""
+        ask_to_end(self._database, run)
+
+    def note_stopped(self, spec: Spec, result: Result | None) -> None:
+        """The server has stopped this run; ``result`` holds its finished points, None where there are none."""
+        if result is not None:
+            self.save_result(result)
+            return
+        change = sa.update(RUNS).where(_of(digest(spec)), RUNS.c.status != "completed")
+        self._database.do(lambda connection: connection.execute(change.values(status="stopped", busy_until=0.0)))
 
     def close(self) -> None:
         """Close the connections; the store opens new ones when it is used again."""
