@@ -18,7 +18,7 @@ TITLE = "Where does linearity end?"
 GROUPS = (
     Group("Learning rates", ("rates", "models")),
     Group("Network", ("output", "architecture.")),
-    Group("Widths and seeds", ("widths", "num_seeds", "seed")),
+    Group("Widths and seeds", ("widths", "num_seeds", "seed", "draws")),
     Group("Training", ("method", "batch_size", "loss_threshold", "max_steps", "keep_paths"), expanded=False),
     Group("Data", ("dataset.",), expanded=False),
 )

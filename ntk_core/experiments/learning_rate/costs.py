@@ -2,37 +2,39 @@
 
 from ntk_core.experiments.learning_rate.spec import LearningRateSpec
 from ntk_core.networks.sizes import num_copies
-from ntk_core.runs import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, STEP_OVERHEAD_SECONDS, Counted
+from ntk_core.runs import BYTES, Counted, Work
 
 COMPILED_PROGRAMS = 3  # per model: a step, a look, a kernel
 DENSE_RECORDS = 100  # steps from the first that are all looked at, so that no peak is missed
-_STEPS_OF = {"linear": 0.0, "quadratic": 3.0, "network": 1.0}  # a step in units of the network's
-_COPIES_OF = {"linear": 0, "quadratic": 10, "network": 6}
-_LOOK_SECONDS = 2e-3
 TOGETHER_BYTES = 2**30  # runs are trained together up to this
+_STEPS_OF = {"quadratic": 4, "network": 1}  # a step, in those of the network
+_COPIES_OF = {"linear": 0, "quadratic": 10, "network": 6}
 
 
-def seconds(spec: LearningRateSpec, key: str) -> float:
-    """Expected seconds for one width, all models, rates and seeds, on two cores."""
+def work(spec: LearningRateSpec, key: str, most: bool = False) -> Work:
+    """One width, all models, rates and seeds; all steps are counted, so ``most`` is no more."""
+    del most
     counted, runs = counted_at(spec, key), len(spec.rates) * spec.num_seeds
-    rows = counted.kernel_rows
-    look = 2 * counted.multiplications * counted.num_samples / FLOPS_PER_SECOND
-    kernel = 6 * rows * counted.num_samples * counted.multiplications / FLOPS_PER_SECOND
-    total = 0.0
+    looks, rows = min(spec.max_steps, DENSE_RECORDS) + DENSE_RECORDS, counted.kernel_rows
+    jacobian = rows * counted.step
+    total = Work()
     for model in spec.models:
-        step = _STEPS_OF[model] * counted.step_seconds or 2 * rows**2 / FLOPS_PER_SECOND + STEP_OVERHEAD_SECONDS
-        looks = min(spec.max_steps, DENSE_RECORDS)
-        kernels = 0.0 if model == "linear" else kernel * (looks if spec.keep_paths else 1)
-        total += COMPILED_PROGRAMS * COMPILE_SECONDS + looks * _LOOK_SECONDS
-        total += runs * (spec.max_steps * step + looks * look + kernels)
+        if model == "linear":
+            each = spec.max_steps * Work(4 * rows**2, 4 * BYTES * rows**2, 0)
+        else:
+            kernels = looks if spec.keep_paths else 1
+            each = (_STEPS_OF[model] * spec.max_steps + looks / 3) * counted.step + kernels * jacobian
+        groups = -(-runs // together(counted, model))
+        total += COMPILED_PROGRAMS * counted.program + runs * each + groups * Work(calls=100 * looks)
     return total
 
 
 def peak_bytes(spec: LearningRateSpec, key: str) -> float:
     """Expected peak memory of a point, in bytes: the runs that are trained together, and a Jacobian."""
-    counted = counted_at(spec, key)
+    counted, runs = counted_at(spec, key), len(spec.rates) * spec.num_seeds
     jacobian = 3 * counted.kernel_rows * counted.num_weights
-    return max(bytes_of_run(counted, model) * together(counted, model) for model in spec.models) + BYTES * jacobian
+    at_once = max(bytes_of_run(counted, model) * min(runs, together(counted, model)) for model in spec.models)
+    return at_once + BYTES * float(jacobian + spec.num_seeds * counted.num_weights)
 
 
 def counted_at(spec: LearningRateSpec, key: str) -> Counted:
