@@ -12,6 +12,7 @@ from dashboard.components.forms import SpecForm
 from dashboard.components.gallery import gallery_result, gallery_result_of
 from dashboard.components.provenance import provenance_footer
 from dashboard.jobs import Snapshot, shared_jobs
+from dashboard.jobs.faults import told
 from dashboard.jobs.limits import largest_fit
 from dashboard.words.sentences import amount, duration, plain
 from ntk_core.errors import InvalidInput
@@ -205,7 +206,7 @@ def submit(page: str, spec: Spec) -> bool:
             shared_jobs().adopt(known)
         job_id = shared_jobs().submit(spec, session.viewer(), session.network_address())
     except InvalidInput as error:
-        st.error(plain(f"{error}."))
+        st.error(plain(f"{told(error)}."))
         return False
     _follow(page, job_id)
     return True

@@ -218,12 +218,19 @@ class Jobs:
         """How busy the server is.
 
         Raises:
-            InvalidInput: when the store does not answer.
+            InvalidInput: when the store cannot be read and written.
         """
-        self._store.spec("0" * MIN_PREFIX)
+        self._store.try_to_write()
         with self._changed:
             running = sum(job.status == "running" for job in self._jobs.values())
-            return Load(len(self.worker_pids()), running, len(self._queue), self._max_waiting)
+            room = len(self._queue) < self._max_waiting or self._queue.last_abandoned() is not None
+            return Load(len(self.worker_pids()), running, len(self._queue), self._max_waiting, room)
+
+    def needed_uploads(self) -> frozenset[str]:
+        """Digests of the uploads that waiting and running jobs compute with."""
+        with self._changed:
+            datasets = [getattr(job.spec, "dataset", None) for job in self._jobs.values() if job.active]
+        return frozenset(digest for each in datasets if (digest := getattr(each, "digest", None)))
 
     def num_viewers(self) -> int:
         """How many follow a job that is under way: each of them looks again and again."""
@@ -239,9 +246,9 @@ class Jobs:
             while worker := self._handed_over(job):
                 if self._followed(job, worker):
                     self._pool.give_back(worker)
-                    break
-                if not self._outlived(job, worker):
-                    break
+                elif self._outlived(job, worker):
+                    continue
+                break
 
     def _next(self) -> Job | None:
         with self._changed:
@@ -357,12 +364,7 @@ class Jobs:
         self._settle(job)
 
     def _make_room(self, viewer: str, address: str) -> None:
-        """Refuse one more job, or give up one that nobody waits for any more.
-
-        Raises:
-            QueueFull: when all waiting jobs are waited for.
-            TooManyJobs: when a limit is reached.
-        """
+        """Refuse one more job (QueueFull, TooManyJobs), or give up one that nobody waits for any more."""
         self._limits.check(self._active(), viewer, address)
         if len(self._queue) >= self._max_waiting:
             abandoned = self._queue.last_abandoned()
@@ -381,8 +383,7 @@ class Jobs:
 
     def _forget(self) -> None:
         """Drop the oldest ended jobs from memory; the store keeps them."""
-        ended = [job_id for job_id, job in self._jobs.items() if not job.active]
-        for job_id in ended[: max(0, len(ended) - MAX_REMEMBERED)]:
+        for job_id in [job_id for job_id, job in self._jobs.items() if not job.active][:-MAX_REMEMBERED]:
             del self._jobs[job_id]
 
     def _inherit(self) -> None:

@@ -17,12 +17,14 @@ class Load:
         workers: worker processes that live.
         running: jobs that are computed.
         waiting: jobs in the queue, ``max_waiting`` at most.
+        has_room: whether one more would be taken: in a full queue, in place of one that nobody waits for any more.
     """
 
     workers: int
     running: int
     waiting: int
     max_waiting: int
+    has_room: bool = True
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ class OverLimit(InvalidInput):
     """
 
     def __init__(self, field: str, given: object, nearest: int):
-        self.nearest = nearest
-        super().__init__(field, given, f"at most {nearest:,} on this server")
+        super().__init__(field, given, f"at most {nearest:,} on this server", nearest)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.field, self.given, self.nearest))

@@ -58,60 +58,36 @@ def differences(spec: SpecPart, base: SpecPart) -> dict[str, str]:
 
 
 def spec_from_texts(texts: Mapping[str, str], base: Part) -> tuple[Part, tuple[InvalidInput, ...]]:
-    """``base`` with the settings of ``texts``; what cannot be used is named, and keeps its value in ``base``.
+    """``base`` with the settings of ``texts``; what cannot be used keeps its value in ``base`` and is named.
 
-    Of several choices that ``base`` makes and that do not all fit what is given, those that fit stay, or the first that
-    does.
+    So is a value of ``base`` that does not go with what is given: the nearest that does, or the default, stands in for
+    it. Good settings of ``texts`` are given up only where nothing else helps, and then each is named.
     """
     known = {setting.name: setting for setting in settings(type(base))}
     given = {name: value_of(known[name], text) for name, text in texts.items() if name in known}
     found = [
         InvalidInput(name, text, "only the settings of this page") for name, text in texts.items() if name not in known
     ]
-    chosen: set[str] = set()
+    instead: dict[str, Any] = {}
     while True:
-        problems = _problems(base, given)
-        if not problems:
-            return with_settings(base, given), tuple(found)
-        found += [each for each in problems if str(each) not in map(str, found)]
-        names = {problem.field for problem in problems} & set(known) - set(given) - chosen
-        if fitting := {name: choice for name in names if (choice := _fitting(base, given, known[name]))}:
-            given, chosen = given | fitting, chosen | set(fitting)
-            continue
-        wrong = {problem.field for problem in problems} & set(given)
-        if not wrong:  # what was given made a setting impossible that was not: one of its group, or any other
-            groups = {problem.field.rpartition(".")[0] for problem in problems}
-            few = given if len(given) <= MAX_TRIED else ()
-            alone = [name for name in few if not _problems(base, _without(given, {name}))]
-            wrong = set(alone[-1:]) or {name for name in given if name.rpartition(".")[0] in groups} or set(given)
-        given = _without(given, wrong)
-
-
-def _problems(base: SpecPart, given: Mapping[str, Any]) -> tuple[InvalidInput, ...]:
-    try:
-        with_settings(base, dict(given))
-    except InvalidSpec as error:
-        return error.problems
-    return ()
-
-
-def _without(given: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if name not in names}
-
-
-def _fitting(base: SpecPart, given: Mapping[str, Any], setting: Setting) -> list[Any] | None:
-    """Those of several choices that fit all that is given, or else the first one that does; None where none helps."""
-    if setting.entry != "choices":
-        return None
-    now = given.get(setting.name, values_of(base).get(setting.name, ()))
-
-    def fits(choices: list[Any]) -> bool:
-        found = _problems(base, {**given, setting.name: choices})
-        return bool(choices) and all(problem.field != setting.name for problem in found)
-
-    kept = [each for each in now if each in setting.options and fits([each])]
-    options = [kept, *([option] for option in setting.options)]
-    return next((choices for choices in options if choices != now and fits(choices)), None)
+        try:
+            return with_settings(base, {**given, **instead}), tuple(found)
+        except InvalidSpec as error:
+            named = {problem.field for problem in found}
+            found += [problem for problem in error.problems if problem.field not in named]
+            wrong = {problem.field for problem in error.problems} & set(given)
+            others = {each.field: each.nearest for each in error.problems if each.field in known} if not wrong else {}
+            for name in [name for name, nearest in others.items() if nearest is None]:
+                others[name] = known[name].info.default
+            if not wrong and any(name not in instead for name in others):
+                instead = {**others, **instead}
+                continue
+            if not wrong:  # what was given made another setting of its group impossible
+                groups = {problem.field.rpartition(".")[0] for problem in error.problems}
+                wrong = {name for name in given if name.rpartition(".")[0] in groups} or set(given)
+                why = f"a value that goes with the others ({error.problems[0].field}: {error.problems[0].allowed})"
+                found += [InvalidInput(name, texts[name], why) for name in sorted(wrong)]
+            given, instead = {name: value for name, value in given.items() if name not in wrong}, {}
 
 
 def _accepts_none(setting: Setting) -> bool:

@@ -29,6 +29,9 @@ class FakeJobs:
     def ask_presence(self, is_connected) -> None:
         pass
 
+    def needed_uploads(self) -> frozenset[str]:
+        return frozenset(job.spec.dataset.digest for job in self.snapshots.values() if job.active)
+
     def num_viewers(self) -> int:
         return self.viewers
 
@@ -174,3 +177,4 @@ def _put_in_place(patch: pytest.MonkeyPatch, fake: FakeJobs) -> None:
     patch.setattr("dashboard.jobs.shared_jobs", lambda: fake)
     patch.setattr("dashboard.components.run_panel.shared_jobs", lambda: fake)
     patch.setattr("dashboard.views.results.run_list.shared_jobs", lambda: fake)
+    patch.setattr("dashboard.views.own_data.bring_data.shared_jobs", lambda: fake)

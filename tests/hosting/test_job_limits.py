@@ -46,6 +46,7 @@ def test_the_queue_takes_as_many_jobs_as_the_profile_says_and_not_one_more(make,
     jobs = make(max_waiting=limits.max_waiting)
     submit(jobs, limits.max_waiting)
     assert jobs.load().waiting == jobs.load().max_waiting == limits.max_waiting
+    assert not jobs.load().has_room
     with pytest.raises(QueueFull):
         jobs.submit(spec(MANY))
 

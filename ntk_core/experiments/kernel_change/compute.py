@@ -32,7 +32,7 @@ def compute(
     """
     together = seeds_together or seeds_at_once(spec, key)
     batches = [spec.seeds[first : first + together] for first in range(0, spec.num_seeds, together)]
-    groups = training_groups(spec.outputs)
+    groups = training_groups(spec.outputs, classes=bool(data.class_names))
     trained = yield from in_turn(
         [_trained(spec, data, key, group, batch, name) for group in groups for batch in batches]
     )
@@ -146,8 +146,8 @@ def _distance(training: KernelTraining, index: int, infinite: np.ndarray | None)
 def _snapshots(
     spec: KernelChangeSpec, data: Dataset, kept: list[dict[str, np.ndarray]], infinite: np.ndarray | None
 ) -> list[KernelSnapshot]:
-    """The kernels of the first seed before and after training, samples ordered by label."""
-    order = np.argsort(data.labels, kind="stable")
+    """The kernels of the first seed before and after training, samples ordered by label, or by target."""
+    order = np.argsort(data.labels if data.class_names else data.y[:, 0], kind="stable")
 
     def drawn(kernel: np.ndarray) -> tuple[tuple[float, ...], ...]:
         # All digits that its type has, and no more: the shortest numbers that read back as the same.

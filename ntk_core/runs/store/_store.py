@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import re
 import time
@@ -38,6 +39,7 @@ from ntk_core.runs.store._tables import POINTS, RUNS, SET_ASIDE, insert_once
 
 # A run that is looked at again and again is noted as used this often; more would make every look a write.
 TOUCH_S = 60.0
+TRY_EVERY_S = 2.0
 _LOG = logging.getLogger(__name__)
 _RUNTIME = re.compile(r'"runtime_s": ?(\d+(?:\.\d+)?(?:e-?\d+)?)[,}]')
 _HEX = frozenset("0123456789abcdef")
@@ -59,6 +61,7 @@ class Store:
         self, location: str | Path | None = None, *, busy_timeout_s: float = 30.0, max_bytes: int | None = None
     ):
         self._max_bytes = limit_from_environment() if max_bytes is None else max_bytes
+        self._written_at = -math.inf
         self._database = Database(str(location or os.environ.get(VARIABLE) or ""), busy_timeout_s)
         if num_older := self._database.do(_set_older_aside):
             _LOG.warning(
@@ -79,6 +82,23 @@ class Store:
     def num_bytes(self) -> int:
         """Room that is taken, in bytes of specs, points and results."""
         return self._database.do(total_bytes)
+
+    def try_to_write(self) -> None:
+        """Write something, and take it away again.
+
+        Raises:
+            InvalidInput: when that is not possible, or the disk of a SQLite file is as good as full.
+        """
+
+        def write(connection: sa.Connection) -> None:
+            row = {"digest": "", "key": "", "found": 0.0, "bytes": 0, "json": ""}
+            connection.execute(sa.insert(SET_ASIDE).values(row))
+            connection.execute(sa.delete(SET_ASIDE).where(SET_ASIDE.c.digest == ""))
+
+        if time.monotonic() - self._written_at > TRY_EVERY_S:  # anybody may ask, again and again
+            self._database.do(write)
+            self._database.check_disk()
+            self._written_at = time.monotonic()
 
     def points(self, spec: Spec) -> StoredPoints:
         """Where the finished points of ``spec`` are kept between runs; it counts as being computed from now on."""
