@@ -3,6 +3,7 @@
 import math
 
 import jax
+import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from ntk_core.settings.grammar import InvalidSpec, with_settings
 SMALL = with_settings(
     LearningRateSpec(),
     {
-        "widths": [20],
+        "widths": [100],
         "rates": [1.5, 3.0],
         "num_seeds": 2,
         "max_steps": 40,
