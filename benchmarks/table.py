@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from benchmarks import coverage_section, pictures, sections
+from benchmarks import coverage_section, live_section, pictures, sections
 from benchmarks.drill_sections import DRILLS
 from benchmarks.measure import RESULTS
 from benchmarks.words import Data
@@ -21,6 +21,7 @@ SECTIONS = {
     "start": sections.start,
     "dashboard": sections.dashboard,
     "pages": sections.pages,
+    "live": live_section.live,
     "growth": sections.growth,
     "ceilings": sections.ceilings,
     "gpu": sections.gpu,

@@ -55,7 +55,7 @@ class SweepSpec(ExperimentSpec):
     """Independent initializations w₀ for each width."""
     seed: int = Field(0, ge=0, le=2**31 - 1, title="First seed")
     """The runs use this seed and the following ones."""
-    draws: Literal["network", "network and data"] = Field("network", title="A seed draws")
+    draws: Literal["network", "network and data"] = Field("network", title="Seeds draw")
     """Each seed draws its network, on one draw of the data; or its data too, with the data seed plus this seed."""
 
     @property

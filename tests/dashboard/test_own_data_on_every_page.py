@@ -128,13 +128,12 @@ def test_without_classes_the_linear_output_is_trained_with_the_square_loss():
     )
     *_, ended = run(spec.model_copy(update={"training": spec.training.model_copy(update={"max_steps": 3})}))
     (first,) = ended.result.points[0].runs
-    import jax
-
     from ntk_core.networks.build import build_network
+    from ntk_core.networks.initial import initial_key
 
     data = load_data(spec)
     net = build_network(spec.architecture, 8, 1, "linear")
-    f = np.asarray(net.apply(net.init(jax.random.key(0), (1,)), data.x), np.float64)
+    f = np.asarray(net.apply(net.init(initial_key(0, 8), (1,)), data.x), np.float64)
     assert first.loss[0] == pytest.approx(0.5 * np.mean((f - data.y) ** 2), rel=1e-5)
 
 

@@ -14,6 +14,7 @@ from ntk_core.experiments.kernel_change import compute as _kernel_change
 from ntk_core.experiments.kernel_change.result import KernelChangeResult
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.fits import fit_power_law
+from ntk_core.kernels import empirical_ntk, kernel_change
 from ntk_core.networks import kinds
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.networks.build import build_network
@@ -367,3 +368,27 @@ def test_compiled_programs_are_let_go_before_a_process_holds_too_many():
     assert release_compiled(most=num_maps() - 1)
     assert double(1.0) == 2.0
     assert len(traced) == 2
+
+
+def test_numbers_are_learned_by_square_loss_with_every_output(x64):
+    """Against plain steps with automatic gradients in float64, from the same weights; kernels differ by rounding."""
+    settings = {"dataset.name": "sine", "outputs": ("linear", "tanh"), "widths": [6], "num_seeds": 1}
+    more = {"training.learning_rate": 0.05, "training.max_steps": 9, "training.loss_threshold": 1e-9}
+    spec = with_settings(KernelChangeSpec(), {**settings, **more, "keep_kernels": True})
+    data = load_data(spec)
+    (point,) = result_of(spec).points
+    for output in spec.outputs:
+        net = build_network(spec.architecture, 6, 1, output)
+        start = w = net.init(initial_key(0, 6), data.input_shape)
+        for _ in range(9):
+            slope = jax.grad(lambda w, net=net: 0.5 * jnp.mean((net.apply(w, data.x) - data.y) ** 2))(w)
+            w = jax.tree.map(lambda weight, part: weight - 0.05 * part, w, slope)
+        before, after = (empirical_ntk(net, at, data.x) for at in (start, w))
+        (run_of,) = point.of(output)
+        assert run_of.change[-1] == pytest.approx(float(kernel_change(after, before)), rel=1e-3)
+    assert len(point.snapshots[0].initial) == len(data.x)
+
+
+def test_a_softmax_needs_classes():
+    with pytest.raises(InvalidSpec, match="softmax cannot be used"):
+        with_settings(KernelChangeSpec(), {"dataset.name": "sine"})

@@ -1,6 +1,6 @@
 """What a point of ``kernel_change`` costs: training and kernels of one width; free of JAX."""
 
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, training_groups
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.sizes import num_copies
 from ntk_core.runs import BYTES, TYPICAL_STEPS, Counted, Work
 
@@ -20,7 +20,7 @@ def work(spec: KernelChangeSpec, key: str, most: bool = False) -> Work:
     if spec.ball_radius:
         places = BALL_STARTS * (BALL_STEPS + 2)
         each, programs = each + 3 * len(spec.outputs) * places * counted.kernel, programs + 1
-    return len(training_groups(spec.outputs)) * (programs * counted.program + spec.num_seeds * each)
+    return len(spec.groups) * (programs * counted.program + spec.num_seeds * each)
 
 
 def peak_bytes(spec: KernelChangeSpec, key: str) -> float:

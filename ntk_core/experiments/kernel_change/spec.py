@@ -60,6 +60,12 @@ class KernelChangeSpec(SweepSpec):
         return self
 
     @property
+    def groups(self) -> tuple["TrainingGroup", ...]:
+        """Which outputs share one training."""
+        shapes = self.dataset.known_shapes()
+        return training_groups(self.outputs, classes=shapes is None or bool(shapes.class_names))
+
+    @property
     def trains(self) -> bool:
         """Whether networks are trained."""
         return self.measured != "velocity"
