@@ -23,7 +23,7 @@ OUTCOME_LOOKS = {
     "dead": ("#7F8A99", "0"),
     "diverged": ("#A23B00", "×"),
 }
-STARTS = (1.5, 2.5, 3.5)  # ηλ of the paths in the plane of one sample
+MAX_PATHS = 4  # in the plane of one sample
 _FIRST = 1e-3  # squared residual there, in the units of the recursion
 
 
@@ -141,16 +141,18 @@ def along_run(point: RatePoint, rate: float) -> Chart:
         if run.path is not None
     ]
     heading = f"Width {point.width:,} at c = {rate:g}, step by step"
-    return Chart(figure, "; ".join(ends) + ".", rows, [beginning("; ".join(ends)) + "."], "run", heading)
+    return Chart(figure, "; ".join(ends) + ".", rows, [beginning("; ".join(ends)) + "."], "along_run", heading)
 
 
-def one_sample() -> Chart:
-    """Paths of the recursion of one sample in the plane of curvature ηλ and squared residual."""
-    figure, rows = go.Figure(), []
-    for index, start in enumerate(STARTS):
+def one_sample(rates: Sequence[float]) -> Chart:
+    """Paths of the recursion of one sample in the plane of curvature ηλ and squared residual, from a few rates."""
+    inside = [rate for rate in rates if 1 < rate < 4]
+    starts = inside[:: -(-len(inside) // MAX_PATHS) or 1]
+    figure, rows, ends = go.Figure(), [], []
+    for start in starts:
         found = one_sample_catapult(_FIRST, start, 0.0, 400)
         kept = [(v, u) for v, u in zip(found.v, found.u, strict=True) if u > 1e-12]
-        look = nth_style(index, f"from ηλ = {start:g}")
+        look = nth_style(round(2 * start), f"from ηλ = {start:g}")  # one color per rate in all results
         figure.add_scatter(
             x=[v for v, _ in kept],
             y=[u for _, u in kept],
@@ -160,11 +162,14 @@ def one_sample() -> Chart:
             name=look.title,
             hovertemplate="ηλ = %{x:.3f}<br>u = %{y:.2e}<extra></extra>",
         )
+        ends.append(
+            f"from ηλ = {start:g}, u rises {max(u for _, u in kept) / _FIRST:.3g}-fold, ηλ ends at {kept[-1][0]:.2f}"
+        )
         rows += [{"from ηλ": start, "step": step, "ηλ": v, "u": u} for step, (v, u) in enumerate(kept)]
     figure.update_xaxes(title="curvature ηλ")
     figure.update_yaxes(title="squared residual u", type="log", exponentformat="power")
     figure.add_vline(2, line={"dash": "dash", "width": 1.3, "color": "#7F8A99"})
-    said = "From ηλ below 2 the residual only falls; from above 2 it rises until ηλ has fallen below 2, then falls."
+    said = f"One sample: {'; '.join(ends) or 'no rate from 1 to 4'}."
     return Chart(finish(figure), said, rows, [said], "one_sample", "One sample: a map of the plane")
 
 

@@ -32,7 +32,7 @@ def charts(shown: Shown, width: int, rate: float) -> tuple[Chart, ...]:
         figures.outcome_map(shown.points, shown.spec.models),
         figures.peaks(shown.points, shown.spec.widths, shown.spec.models, rate),
         *followed,
-        figures.one_sample(),
+        figures.one_sample(shown.spec.rates),
     )
 
 

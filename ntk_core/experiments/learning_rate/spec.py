@@ -34,9 +34,9 @@ class LearningRateSpec(SweepSpec):
         (0.5, 1.0, 1.5, 1.8, 2.2, 2.5, 3.0, 3.5, 3.8, 4.2, 5.0, 6.0),
         min_length=1,
         max_length=32,
-        title="Rates c, in n/(β λ_max)",
+        title="Learning rates c = η/η₀",
     )
-    """Learning rates in units of n/(β λ_max(K(w₀))): the linear model diverges above 2."""
+    """Learning rates η in units of η₀ = n/(β λ_max(K(w₀))), c = η/η₀: the linear model diverges above 2."""
     models: Annotated[tuple[ModelName, ...], Once] = Field(
         ("linear", "quadratic", "network"), min_length=1, max_length=3, title="Models"
     )
