@@ -17,6 +17,8 @@ from .dynamics import Loss as Loss
 from .dynamics import Optimizer as Optimizer
 from .dynamics import kernel_velocity as kernel_velocity
 from .dynamics import linearize as linearize
+from .dynamics import one_sample_catapult as one_sample_catapult
+from .dynamics import quadratic_model as quadratic_model
 from .dynamics import train as train
 from .dynamics.spec import TrainingSpec as TrainingSpec
 from .early_time import LinearModel as LinearModel
@@ -40,6 +42,8 @@ from .experiments.kernel_change.result import KernelChangeResult as KernelChange
 from .experiments.kernel_change.spec import KernelChangeSpec as KernelChangeSpec
 from .experiments.lazy.result import LazyResult as LazyResult
 from .experiments.lazy.spec import LazySpec as LazySpec
+from .experiments.learning_rate.result import RateResult as RateResult
+from .experiments.learning_rate.spec import LearningRateSpec as LearningRateSpec
 from .experiments.optimization.result import OptimizationResult as OptimizationResult
 from .experiments.optimization.spec import OptimizationSpec as OptimizationSpec
 from .hessians import SpectralEstimate as SpectralEstimate

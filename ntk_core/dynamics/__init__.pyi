@@ -12,9 +12,15 @@ from ._history import TrainingHistory as TrainingHistory
 from ._kernel_training import KernelTraining as KernelTraining
 from ._kernel_velocity import kernel_velocity as kernel_velocity
 from ._linearize import linearize as linearize
+from ._linearize import quadratic_model as quadratic_model
 from ._losses import Loss as Loss
 from ._models import CallableModel as CallableModel
+from ._models import KernelAndStart as KernelAndStart
+from ._models import KernelModel as KernelModel
 from ._models import NetworkModel as NetworkModel
+from ._models import Origin as Origin
+from ._models import QuadraticModel as QuadraticModel
+from ._one_sample import one_sample_catapult as one_sample_catapult
 from ._optimizers import Optimizer as Optimizer
 from ._rates import auto_learning_rate as auto_learning_rate
 from ._rates import eigenvalues as eigenvalues

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Shaped
 
+from ntk_core.dynamics._linearize import second_order
 from ntk_core.dynamics._losses import Loss
 from ntk_core.networks.architectures import Network, NetworkParams, merge
 
@@ -148,6 +149,40 @@ class TangentModel(Model):
             targets = y if rows is None else y[rows]
             loss, cotangent = jax.value_and_grad(self.loss.of_model)(value + push(direction), targets)
             return loss, pull(cotangent)[0]
+
+        return at
+
+
+@dataclass(frozen=True)
+class QuadraticModel(Model):
+    """F_quad = F(w₀) + ⟨∇F(w₀), δ⟩ + ½ δᵀ∇²F(w₀) δ of another model, δ = w − w₀; ``fixed`` is an Origin.
+
+    With c = ∂L/∂F the gradient is ∇⟨c, F⟩ + ∇²⟨c, F⟩ δ at w₀: one Hessian-vector product for each step.
+
+    Source: Zhu, Liu, Radhakrishnan & Belkin 2022.
+    """
+
+    model: Model
+
+    @property
+    def loss(self) -> Loss:  # type: ignore[override]
+        return self.model.loss
+
+    def outputs(self, trained: Any, fixed: Origin, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
+        direction = jax.tree.map(jnp.subtract, trained, fixed.trained)
+        return second_order(lambda w: self.model.outputs(w, fixed.fixed, x), fixed.trained, direction)
+
+    def loss_and_gradient(self, fixed: Origin, x: Array, y: Array) -> LossAndGradient:
+        def at(trained: Any, rows: Rows) -> tuple[Array, Any]:
+            batch, targets = (x, y) if rows is None else (x[rows], y[rows])
+            loss, cotangent = jax.value_and_grad(self.loss.of_model)(self.outputs(trained, fixed, batch), targets)
+
+            def pulled(w: Any) -> Any:
+                return jax.vjp(lambda v: self.model.outputs(v, fixed.fixed, batch), w)[1](cotangent)[0]
+
+            direction = jax.tree.map(jnp.subtract, trained, fixed.trained)
+            slope, curvature = jax.jvp(pulled, (fixed.trained,), (direction,))
+            return loss, jax.tree.map(jnp.add, slope, curvature)
 
         return at
 

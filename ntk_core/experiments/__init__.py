@@ -10,4 +10,5 @@ EXPERIMENTS = (
     "lazy",
     "dag",
     "early_time",
+    "learning_rate",
 )

@@ -1,0 +1,25 @@
+"""What other pages show of this one: its card on the overview, and how its runs are compared."""
+
+from typing import Any
+
+from dashboard.charts.comparison import WIDTH, Comparison
+from dashboard.charts.sweep import Dot, Line, sketch
+from dashboard.views.learning_rate.figures import style
+from ntk_core.experiments.learning_rate.spec import LearningRateSpec
+
+CARD = "catapult-map"
+MEASURES = {"peak": "largest loss / loss at w₀", "curvature": "c at the end", "num_steps": "steps"}
+
+
+def card(result: Any) -> str:
+    """The peak of the loss against width at the rate nearest 3, of the models that come down."""
+    rate = min(result.spec.rates, key=lambda each: abs(each - 3))
+    return sketch(
+        Line(style(model), [Dot(p.width, run.peak, run.seed) for p in result.points for run in p.of(model, rate)])
+        for model in ("quadratic", "network")
+    )
+
+
+def compared(_: LearningRateSpec) -> Comparison:
+    """Columns of the rows, by what they show."""
+    return Comparison((WIDTH,), MEASURES, ("model", "rate"))

@@ -1,0 +1,192 @@
+"""Maps of outcomes over width and learning rate, the peak of the loss, one run, and the plane of one sample."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from dashboard.charts.axes import add_level, finish
+from dashboard.charts.chart import Chart
+from dashboard.charts.numbers import beginning, width_label
+from dashboard.charts.style import Style, model_style, nth_style
+from dashboard.charts.sweep import Dot, Line, sweep, width_axis
+from dashboard.charts.training import Curve, Row, along_training
+from ntk_core.dynamics import one_sample_catapult
+from ntk_core.experiments.learning_rate.result import RATE_OUTCOMES, RatePoint, RateRun
+
+MODEL_TITLES = {"linear": "linear model", "quadratic": "quadratic model", "network": "network"}
+# From calm to thrown to lost; the letter in a cell says the same without the color.
+OUTCOME_LOOKS = {
+    "monotone": ("#CFE3F1", "–"),
+    "catapult": ("#E69F00", "↷"),
+    "dead": ("#7F8A99", "0"),
+    "diverged": ("#A23B00", "×"),
+}
+MAX_PATHS = 4  # in the plane of one sample
+_FIRST = 1e-3  # squared residual there, in the units of the recursion
+
+
+def style(model: str) -> Style:
+    """The network and its linear model as everywhere; the quadratic model beside them."""
+    if model == "quadratic":
+        return nth_style(2, MODEL_TITLES[model])
+    return model_style("linearized" if model == "linear" else model)
+
+
+def outcome_map(points: Sequence[RatePoint], models: Sequence[str]) -> Chart:
+    """The most frequent outcome of the seeds in every cell of width × c, one panel for each model."""
+    order = list(RATE_OUTCOMES)
+    figure = make_subplots(
+        1, len(models), shared_yaxes=True, horizontal_spacing=0.02, subplot_titles=[MODEL_TITLES[m] for m in models]
+    )
+    rates = sorted({run.rate for point in points for run in point.runs})
+    widths = [width_label(point.width) for point in points]
+    scale = [[(i + end) / len(order), OUTCOME_LOOKS[name][0]] for i, name in enumerate(order) for end in (0, 1)]
+    for column, model in enumerate(models, start=1):
+        cells = [[_most(point.of(model, rate)) for point in points] for rate in rates]
+        figure.add_heatmap(
+            x=widths,
+            y=[f"{rate:g}" for rate in rates],
+            z=[[order.index(name) if name else None for name, _ in row] for row in cells],
+            text=[[OUTCOME_LOOKS[name][1] if name else "" for name, _ in row] for row in cells],
+            customdata=[[words for _, words in row] for row in cells],
+            texttemplate="%{text}",
+            hovertemplate="m = %{x}, c = %{y}<br>%{customdata}<extra></extra>",
+            colorscale=scale,
+            zmin=-0.5,
+            zmax=len(order) - 0.5,
+            showscale=False,
+            xgap=1,
+            ygap=1,
+            row=1,
+            col=column,
+        )
+        figure.update_xaxes(type="category", title="width m", row=1, col=column)
+    figure.update_yaxes(type="category")
+    figure.update_yaxes(title="rate c", row=1, col=1)
+    for name in order:
+        color, letter = OUTCOME_LOOKS[name]
+        marker = {"color": color, "symbol": "square", "size": 12}
+        figure.add_scatter(x=[None], y=[None], mode="markers", marker=marker, name=f"{letter} {name}")
+    said = [
+        f"{MODEL_TITLES[model]}: {', '.join(f'{n} {name}' for name, n in _counts(points, model).items())}"
+        for model in models
+    ]
+    caption = [f"{beginning(name)}: {words}." for name, words in RATE_OUTCOMES.items()]
+    caption.append("A cell shows the most frequent outcome of its seeds.")
+    return Chart(finish(figure), "; ".join(said) + ".", _rows(points), [" ".join(caption)], "map")
+
+
+def _most(runs: Sequence[RateRun]) -> tuple[str, str]:
+    counted = Counter(run.outcome for run in runs).most_common()
+    return (counted[0][0], ", ".join(f"{n} of {len(runs)} {name}" for name, n in counted)) if counted else ("", "")
+
+
+def _counts(points: Sequence[RatePoint], model: str) -> Counter[str]:
+    return Counter(run.outcome for point in points for run in point.of(model))
+
+
+def peaks(points: Sequence[RatePoint], widths: Sequence[int], models: Sequence[str], rate: float) -> Chart:
+    """The largest loss over its start against width, at one rate; runs that diverged are open."""
+    lines = [
+        Line(
+            style(model),
+            [
+                Dot(point.width, run.peak, run.seed, "diverged" if run.outcome == "diverged" else "")
+                for point in points
+                for run in point.of(model, rate)
+                if run.outcome != "diverged"
+            ],
+        )
+        for model in models
+        if any(run.outcome != "diverged" for point in points for run in point.of(model, rate))
+    ]
+    return sweep(
+        lines,
+        width_axis(widths),
+        "largest loss / loss at w₀",
+        "peak",
+        name="peaks",
+        heading=f"How high the loss rises at c = {rate:g}",
+        caption=["Models whose runs all diverged are not drawn."],
+        rows=_rows(points),
+    )
+
+
+def along_run(point: RatePoint, rate: float) -> Chart:
+    """Loss and curvature of the models along the run of the first seed, step by step."""
+    curves, rows = [], []
+    for run in point.of_rate(rate):
+        if run.path is None:
+            continue
+        look = style(run.model)
+        curves.append(Curve(look, run.path.steps, run.path.loss, "loss", run.seed, row=1))
+        curves.append(Curve(look, run.path.steps, run.path.curvature, "c", run.seed, row=2, in_legend=False))
+        rows += [
+            {"model": MODEL_TITLES[run.model], "step": step, "loss": loss, "c": c, "‖w − w₀‖₂": moved, "ΔK": change}
+            for step, loss, c, moved, change in zip(
+                run.path.steps, run.path.loss, run.path.curvature, run.path.distance, run.path.change, strict=True
+            )
+        ]
+    highest = 1e6 * max(run.first_loss for run in point.of_rate(rate))
+    figure = along_training(
+        curves, (Row("loss L", ceiling=highest), Row("ηλ_max(K(w<sub>t</sub>))/n", "from 0")), log_x=False
+    )
+    add_level(figure, 2, "2: the linear model's edge", row=2)
+    ends = [
+        f"{MODEL_TITLES[run.model]}: {run.outcome}"
+        + ("" if run.outcome == "diverged" else f", peak {run.peak:.3g} × start, c = {run.curvature:.2f} at the end")
+        for run in point.of_rate(rate)
+        if run.path is not None
+    ]
+    heading = f"Width {point.width:,} at c = {rate:g}, step by step"
+    return Chart(figure, "; ".join(ends) + ".", rows, [beginning("; ".join(ends)) + "."], "along_run", heading)
+
+
+def one_sample(rates: Sequence[float]) -> Chart:
+    """Paths of the recursion of one sample in the plane of curvature ηλ and squared residual, from a few rates."""
+    inside = [rate for rate in rates if 1 < rate < 4]
+    starts = inside[:: -(-len(inside) // MAX_PATHS) or 1]
+    figure, rows, ends = go.Figure(), [], []
+    for start in starts:
+        found = one_sample_catapult(_FIRST, start, 0.0, 400)
+        kept = [(v, u) for v, u in zip(found.v, found.u, strict=True) if u > 1e-12]
+        look = nth_style(round(2 * start), f"from ηλ = {start:g}")  # one color per rate in all results
+        figure.add_scatter(
+            x=[v for v, _ in kept],
+            y=[u for _, u in kept],
+            mode="lines+markers",
+            line={"color": look.color, "dash": look.dash, "width": 2},
+            marker={"symbol": look.symbol, "size": 5},
+            name=look.title,
+            hovertemplate="ηλ = %{x:.3f}<br>u = %{y:.2e}<extra></extra>",
+        )
+        ends.append(
+            f"from ηλ = {start:g}, u rises {max(u for _, u in kept) / _FIRST:.3g}-fold, ηλ ends at {kept[-1][0]:.2f}"
+        )
+        rows += [{"from ηλ": start, "step": step, "ηλ": v, "u": u} for step, (v, u) in enumerate(kept)]
+    figure.update_xaxes(title="curvature ηλ")
+    figure.update_yaxes(title="squared residual u", type="log", exponentformat="power")
+    figure.add_vline(2, line={"dash": "dash", "width": 1.3, "color": "#7F8A99"})
+    said = f"One sample: {'; '.join(ends) or 'no rate from 1 to 4'}."
+    return Chart(finish(figure), said, rows, [said], "one_sample", "One sample: a map of the plane")
+
+
+def _rows(points: Sequence[RatePoint]) -> list[dict[str, object]]:
+    """One row per run."""
+    return [
+        {
+            "width m": point.width,
+            "model": MODEL_TITLES[run.model],
+            "c": run.rate,
+            "seed": run.seed,
+            "outcome": run.outcome,
+            "peak / start": run.peak,
+            "last loss": run.last_loss,
+            "c at the end": run.curvature,
+            "steps": run.num_steps,
+        }
+        for point in points
+        for run in point.runs
+    ]

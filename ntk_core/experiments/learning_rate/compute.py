@@ -1,0 +1,214 @@
+"""Linear, quadratic and true model at many rates and from many seeds, trained together, one width at a time."""
+
+from collections.abc import Generator
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ntk_core.data import Dataset
+from ntk_core.dynamics import (
+    Descent,
+    KernelAndStart,
+    KernelModel,
+    Loss,
+    NetworkModel,
+    Optimizer,
+    Origin,
+    QuadraticModel,
+    record_steps,
+    stretches,
+)
+from ntk_core.experiments.learning_rate import costs
+from ntk_core.experiments.learning_rate.result import DEAD_SHARE, RatePath, RatePoint, RateRun, rate_outcome
+from ntk_core.experiments.learning_rate.spec import LearningRateSpec
+from ntk_core.networks.build import build_network
+from ntk_core.networks.initial import initial_key
+from ntk_core.runs import Growth, Progress
+
+Kernels = np.ndarray  # (runs, nC, nC)
+Pairs = list[tuple[int, float]]  # (index of the seed, rate c)
+
+
+def compute(spec: LearningRateSpec, data: Dataset, key: str) -> Generator[Progress | Growth, None, RatePoint]:
+    """All models, rates and seeds of one width; yields (fraction, message, point) between groups of runs."""
+    width, counted = spec.value_of(key), costs.counted_at(spec, key)
+    start = _Start(spec, data, width)
+    runs: list[RateRun] = []
+
+    def point() -> RatePoint:
+        num_params = start.model.net.num_params(data.input_shape, only_trained=True)
+        return RatePoint(width=width, num_params=num_params, runs=tuple(runs))
+
+    pairs = [(index, rate) for index in range(spec.num_seeds) for rate in spec.rates]
+    for number, name in enumerate(spec.models):
+        size = costs.together(counted, name)
+        for first in range(0, len(pairs), size):
+            share = (number + first / len(pairs)) / len(spec.models)
+            chunk = _Chunk(spec, start, name, pairs[first : first + size])
+            for step in stretches([chunk.descent], chunk.record, _records(spec)):
+                yield share, f"width {width:,}: {name} model, step {step:,}"
+            runs += chunk.runs()
+            yield share, f"width {width:,}: {name} model", point()
+    return point()
+
+
+def _records(spec: LearningRateSpec) -> list[int]:
+    """Every step at first, where losses rise and fall; then on a logarithmic grid."""
+    dense = range(1, min(spec.max_steps, costs.DENSE_RECORDS) + 1)
+    return sorted({*dense, *record_steps(spec.max_steps, costs.DENSE_RECORDS)})
+
+
+class _Start:
+    """What all models of one width begin with, for every seed: w₀, its kernel, and the rate at c = 1."""
+
+    def __init__(self, spec: LearningRateSpec, data: Dataset, width: int):
+        net = build_network(spec.architecture, width, data.num_outputs, spec.output)
+        self.model = NetworkModel(net, Loss(spec.output))
+        self.x, self.y = jnp.asarray(data.x), jnp.asarray(data.y)
+        self.optimizer = Optimizer(spec.method, batch_size=spec.batch_size if spec.method == "sgd" else None)
+        self.key = initial_key(spec.seed, width)
+        params = jax.vmap(lambda seed: net.init(initial_key(seed, width), data.input_shape))(jnp.asarray(spec.seeds))
+        self.trained, self.fixed = net.partition(params)
+        self.outputs = _outputs(self.model, self.trained, self.fixed, self.x)
+        self.kernels = _kernels(self.model, self.trained, self.fixed, self.x)
+        self.eigenvalues = np.linalg.eigvalsh(self.kernels)[:, -1]
+        stable = [
+            self.optimizer.stable_rate(value, len(self.x), self.model.loss.model_curvature)
+            for value in self.eigenvalues
+        ]
+        self.unit_rates = np.asarray(stable, np.float64) / 2
+
+    def of(self, index: np.ndarray, name: str) -> tuple[Any, Any, Any]:
+        """(model, what is trained, what stays) of one kind, for these seeds."""
+        trained, fixed = jax.tree.map(lambda leaf: leaf[index], (self.trained, self.fixed))
+        if name == "network":
+            return self.model, trained, fixed
+        if name == "quadratic":
+            return QuadraticModel(self.model), jax.tree.map(jnp.copy, trained), Origin(trained, fixed)
+        shape = (len(index), len(self.x), self.y.shape[1])
+        kernels = jnp.asarray(self.kernels[index].reshape(*shape, *shape[1:]), self.y.dtype).transpose(0, 1, 3, 2, 4)
+        return (
+            KernelModel(self.model.loss),
+            jnp.zeros(shape, self.y.dtype),
+            KernelAndStart(kernels, self.outputs[index]),
+        )
+
+
+class _Chunk:
+    """Some runs of one model, trained together."""
+
+    def __init__(self, spec: LearningRateSpec, start: _Start, name: str, pairs: Pairs):
+        self.spec, self.start, self.name, self.pairs = spec, start, name, pairs
+        self.index = np.asarray([index for index, _ in pairs])
+        self.rates = start.unit_rates[self.index] * np.asarray([rate for _, rate in pairs])
+        model, trained, fixed = start.of(self.index, name)
+        self.descent = Descent(
+            model, start.optimizer, trained, fixed, start.x, start.y, jnp.asarray(self.rates, start.y.dtype),
+            threshold=spec.loss_threshold, key=start.key, together=True,
+        )  # fmt: skip
+        self.steps: list[np.ndarray] = []
+        self.losses: list[np.ndarray] = []
+        self.looks: list[dict[str, np.ndarray]] = []
+        self.record(0)
+
+    def record(self, _: int) -> None:
+        """Note the loss of every run, and the rest of what is followed."""
+        descent, start = self.descent, self.start
+        outputs = _outputs(descent.model, descent.state.trained, descent.fixed, start.x)
+        losses = jax.vmap(lambda each: start.model.loss.of_model(each, start.y))(outputs)
+        descent.note(losses)
+        self.steps.append(descent.steps.copy())
+        self.losses.append(np.asarray(losses, np.float64))
+        if self.spec.keep_paths:
+            self.looks.append(self._look())
+
+    def runs(self) -> list[RateRun]:
+        """What was recorded of each."""
+        ends = self._look()
+        return [self._run(number, *pair, ends) for number, pair in enumerate(self.pairs)]
+
+    def _run(self, number: int, index: int, rate: float, ends: dict[str, np.ndarray]) -> RateRun:
+        kept = [at for at in range(len(self.steps)) if at == 0 or self.steps[at][number] > self.steps[at - 1][number]]
+        losses = [float(self.losses[at][number]) for at in kept]
+        curvature = float(ends["curvature"][number])
+        path = None
+        if self.spec.keep_paths and index == 0:
+            columns = {name: tuple(float(self.looks[at][name][number]) for at in kept) for name in ends}
+            path = RatePath(steps=tuple(int(self.steps[at][number]) for at in kept), loss=tuple(losses), **columns)
+        return RateRun(
+            model=self.name,
+            rate=rate,
+            seed=self.spec.seed + index,
+            learning_rate=float(self.rates[number]),
+            outcome=rate_outcome(losses, curvature <= DEAD_SHARE * rate),
+            converged=losses[-1] <= self.spec.loss_threshold,
+            num_steps=int(self.steps[kept[-1]][number]),
+            first_loss=losses[0],
+            peak_loss=max(filter(np.isfinite, losses), default=np.nan),
+            last_loss=losses[-1],
+            curvature=curvature,
+            path=path,
+        )
+
+    def _look(self) -> dict[str, np.ndarray]:
+        """Curvature in units of the rate, distance and ΔK of every run now."""
+        state, fixed, start = self.descent.state, self.descent.fixed, self.start
+        rates = np.asarray([rate for _, rate in self.pairs])
+        first = start.kernels[self.index]
+        if self.name == "linear":
+            moved = np.asarray(state.trained, np.float64).reshape(len(rates), -1)
+            with np.errstate(over="ignore", invalid="ignore"):
+                distance = np.sqrt(np.maximum(np.einsum("sa,sab,sb->s", moved, first, moved), 0))
+            finite = np.isfinite(moved).all(axis=1)
+            return {
+                "curvature": np.where(finite, rates, np.nan),
+                "distance": np.where(finite, distance, np.nan),
+                "change": np.where(finite, 0.0, np.nan),
+            }
+        now = _kernels(self.descent.model, state.trained, fixed, start.x)
+        origin = jax.tree.map(lambda leaf: leaf[self.index], start.trained)
+        finite = np.isfinite(now).all(axis=(1, 2))
+        largest = np.linalg.eigvalsh(np.where(finite[:, None, None], now, 0.0))[:, -1]
+        before = start.eigenvalues[self.index]
+        ratio = np.divide(largest, before, out=np.zeros_like(largest), where=before > 0)
+        change = np.linalg.norm(now - first, axis=(1, 2)) / np.linalg.norm(first, axis=(1, 2))
+        return {
+            "curvature": np.where(finite, rates * ratio, np.nan),
+            "distance": np.asarray(_distances(state.trained, origin), np.float64),
+            "change": np.where(finite, change, np.nan),
+        }
+
+
+@partial(jax.jit, static_argnums=0)
+def _outputs(model: Any, trained: Any, fixed: Any, x: Array) -> Array:
+    """F of every run, (runs, n, C)."""
+    found: Array = jax.vmap(lambda t, f: model.outputs(t, f, x))(trained, fixed)
+    return found
+
+
+def _kernels(model: Any, trained: Any, fixed: Any, x: Array) -> Kernels:
+    """The tangent kernel of every run as a matrix, in float64."""
+    return np.asarray(_kernel_matrices(model, trained, fixed, x), np.float64)
+
+
+@partial(jax.jit, static_argnums=0)
+def _kernel_matrices(model: Any, trained: Any, fixed: Any, x: Array) -> Array:
+    def one(run: tuple[Any, Any]) -> Array:
+        now, stays = run
+        outputs, pull = jax.vjp(lambda w: model.outputs(w, stays, x), now)
+        rows = jnp.eye(outputs.size, dtype=outputs.dtype).reshape(outputs.size, *outputs.shape)
+        jacobian = jax.vmap(lambda row: pull(row)[0])(rows)
+        parts = [leaf.reshape(outputs.size, -1) for leaf in jax.tree.leaves(jacobian)]
+        return sum((jnp.matmul(part, part.T, precision="highest") for part in parts), jnp.zeros(()))
+
+    return jax.lax.map(one, (trained, fixed))
+
+
+@jax.jit
+def _distances(trained: Any, origin: Any) -> Array:
+    squares = jax.tree.map(lambda w, w0: jnp.sum((w - w0) ** 2, axis=tuple(range(1, w.ndim))), trained, origin)
+    return jnp.sqrt(sum(jax.tree.leaves(squares), jnp.zeros(())))

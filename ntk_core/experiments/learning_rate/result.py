@@ -1,0 +1,117 @@
+"""Results of ``learning_rate``: how each model ended at each rate, for each width and seed."""
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from ntk_core.experiments.learning_rate.spec import LearningRateSpec
+from ntk_core.runs import ResultValue, Value, WidthPoint, finite_sup
+
+RateOutcome = Literal["monotone", "catapult", "dead", "diverged"]
+RATE_OUTCOMES: dict[str, str] = {
+    "monotone": "the loss never rose above its start",
+    "catapult": "the loss rose above its start and came down below it",
+    "dead": "the kernel ended at zero: no weight moves an output any more",
+    "diverged": "the loss ended above its start, or became infinite or not a number",
+}
+RISE = 1.05  # our choice: a loss this many times its start has risen
+DEAD_SHARE = 1e-6  # our choice: a kernel of at most this share of its start counts as zero
+
+
+class RatePath(Value):
+    """One run at its recorded steps; entries after a divergence are not finite.
+
+    Attributes:
+        steps: recorded steps, starting at 0.
+        loss: mean loss L.
+        curvature: η β λ_max(K(w_t))/n: the rate in units of the curvature there; 2 is the edge of stability.
+        distance: ‖w_t − w₀‖₂.
+        change: ΔK(t) of the model's own kernel.
+    """
+
+    steps: tuple[int, ...]
+    loss: tuple[float, ...]
+    curvature: tuple[float, ...]
+    distance: tuple[float, ...]
+    change: tuple[float, ...]
+
+
+class RateRun(Value):
+    """One model trained at one rate.
+
+    Attributes:
+        model: ``linear``, ``quadratic`` or ``network``.
+        rate: c = η β λ_max(K(w₀))/n.
+        seed: seed of the initialization w₀.
+        learning_rate: η, as used.
+        outcome: one of :data:`RATE_OUTCOMES`.
+        converged: whether the loss came down to the threshold.
+        num_steps: steps taken until the run ended.
+        first_loss, peak_loss, last_loss: at w₀, the largest finite one recorded, and at the end.
+        curvature: η β λ_max(K(w_T))/n at the end; NaN after a divergence.
+        path: along the run, where it is kept.
+    """
+
+    model: str
+    rate: float
+    seed: int
+    learning_rate: float
+    outcome: RateOutcome
+    converged: bool
+    num_steps: int
+    first_loss: float
+    peak_loss: float
+    last_loss: float
+    curvature: float
+    path: RatePath | None = None
+
+    @property
+    def peak(self) -> float:
+        """Largest loss over that at w₀."""
+        return self.peak_loss / self.first_loss if self.first_loss > 0 else math.nan
+
+
+def rate_outcome(losses: Sequence[float], dead: bool) -> RateOutcome:
+    """How a run ended, by its recorded losses and whether its kernel ended at zero."""
+    first, last = losses[0], losses[-1]
+    if not (math.isfinite(last) and last <= first):
+        return "diverged"
+    if dead:
+        return "dead"
+    return "catapult" if finite_sup(losses) > RISE * first else "monotone"
+
+
+class RatePoint(WidthPoint):
+    """All runs of one width.
+
+    Attributes:
+        num_params: p, number of trained parameters.
+        runs: one entry per model, seed and rate.
+    """
+
+    kind: Literal["learning_rate"] = "learning_rate"
+    num_params: int
+    runs: tuple[RateRun, ...]
+
+    def of(self, model: str, rate: float | None = None) -> tuple[RateRun, ...]:
+        """The runs of this model, and at this rate where one is named."""
+        return tuple(run for run in self.runs if run.model == model and rate in (None, run.rate))
+
+    def of_rate(self, rate: float) -> tuple[RateRun, ...]:
+        """The runs of all models at this rate."""
+        return tuple(run for run in self.runs if run.rate == rate)
+
+
+class RateResult(ResultValue):
+    """Everything a ``learning_rate`` run gave."""
+
+    spec: LearningRateSpec
+    points: tuple[RatePoint, ...]
+
+    def rows(self) -> list[dict[str, object]]:
+        """One row per width, model, seed and rate."""
+        return [
+            {"width": point.width, "num_params": point.num_params, **run.model_dump(exclude={"path"}), "peak": run.peak}
+            for point in self.points
+            for run in point.runs
+        ]

@@ -1,0 +1,87 @@
+"""A network, its linear and its quadratic model, trained at rates below and above the stable one."""
+
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from ntk_core.data.spec import DatasetSpec
+from ntk_core.errors import InvalidInput
+from ntk_core.networks.spec import ArchitectureSpec, OutputName
+from ntk_core.runs import SweepSpec
+from ntk_core.settings.part import Ascending, Once, Width
+
+MAX_KERNEL_ROWS = 400  # n·C of a kernel whose largest eigenvalue is taken
+ModelName = Literal["linear", "quadratic", "network"]
+
+
+class LearningRateSpec(SweepSpec):
+    """Gradient descent at η = c n / (β λ_max(K(w₀))) of f_lin, f_quad and f from the same w₀, by the same steps.
+
+    f_lin diverges above c = 2 at every width; up to about 4, f_quad and f rise to a peak and come down at a smaller
+    curvature (Lewkowycz et al. 2020; Zhu, Liu, Radhakrishnan & Belkin 2022).
+    """
+
+    takes_curves: ClassVar[bool] = True
+    selector: ClassVar[str] = "method"
+    relevant: ClassVar[dict[str, tuple[str, ...]]] = {"batch_size": ("sgd",)}
+
+    experiment: Literal["learning_rate"] = "learning_rate"
+    dataset: DatasetSpec = DatasetSpec(num_samples=10, num_classes=2, noise=1.0)
+    architecture: ArchitectureSpec = ArchitectureSpec(activation="relu", use_bias=False)
+    widths: tuple[Width, ...] = SweepSpec.field("widths", (100, 300, 1000, 3000, 10_000))
+    num_seeds: int = SweepSpec.field("num_seeds", 3)
+    rates: Annotated[tuple[Annotated[float, Field(gt=0, le=100)], ...], Ascending] = Field(
+        (0.5, 1.0, 1.5, 1.8, 2.2, 2.5, 3.0, 3.5, 3.8, 4.2, 5.0, 6.0),
+        min_length=1,
+        max_length=32,
+        title="Learning rates c = η/η₀",
+    )
+    """Learning rates η in units of η₀ = n/(β λ_max(K(w₀))), c = η/η₀: the linear model diverges above 2."""
+    models: Annotated[tuple[ModelName, ...], Once] = Field(
+        ("linear", "quadratic", "network"), min_length=1, max_length=3, title="Models"
+    )
+    """The linear model, the quadratic model, and the network itself, from the same w₀."""
+    output: OutputName = Field("linear", title="Output φ")
+    """Output nonlinearity φ; cross-entropy for softmax, the square loss of φ(f) otherwise."""
+    method: Literal["gradient-descent", "sgd"] = Field("gradient-descent", title="Method")
+    """All samples in each step, or batches that are drawn anew each epoch."""
+    batch_size: int = Field(5, ge=1, le=10_000, title="Batch size")
+    """Samples per step."""
+    loss_threshold: float = Field(0.001, gt=0, le=10, title="Loss threshold")
+    """Training stops when the mean loss falls below it."""
+    max_steps: int = Field(300, ge=1, le=100_000, title="Maximum steps")
+    """Runs that need more are stopped and marked."""
+    keep_paths: bool = Field(False, title="Follow along training")
+    """Keep loss, curvature, distance and kernel change along the runs of the first seed."""
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        shapes = self.shapes()
+        if shapes is None:
+            return self
+        self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
+        if self.output == "softmax" and not shapes.class_names:
+            raise InvalidInput("output", self.output, "another output, for data without classes")
+        most = MAX_KERNEL_ROWS // shapes.num_outputs
+        if shapes.num_samples > most:
+            raise InvalidInput(
+                "dataset.num_samples",
+                shapes.num_samples,
+                f"at most {most}: the largest eigenvalue is taken at each run",
+            )
+        if self.method == "sgd" and self.batch_size > shapes.num_samples:
+            raise InvalidInput("batch_size", self.batch_size, f"at most {shapes.num_samples}, the number of samples")
+        return self
+
+    def shapes(self) -> Any:
+        """The sizes of the data; None while they are not known."""
+        return self.dataset.known_shapes(**self._targets())
+
+    def data_options(self) -> dict[str, Any]:
+        """The options of ``load_dataset``: two classes are one output, −1 and +1, as in the theory."""
+        return {**self.dataset.options(), **self._targets()}
+
+    def _targets(self) -> dict[str, str]:
+        shapes = self.dataset.known_shapes()
+        two = shapes is not None and len(shapes.class_names) == 2 and self.output != "softmax"
+        return {"targets": "plus-minus"} if two else {}

@@ -1,0 +1,127 @@
+"""The quadratic model against explicit Hessians, third-order errors and the recursion of one sample."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ntk_core.dynamics import (
+    Descent,
+    Loss,
+    NetworkModel,
+    Optimizer,
+    Origin,
+    QuadraticModel,
+    one_sample_catapult,
+    quadratic_model,
+)
+from ntk_core.networks.architectures import ConvNet, FullyConnected, ResNet
+
+pytestmark = pytest.mark.usefixtures("x64", "quick_compilation")
+
+NETWORKS = [
+    (FullyConnected(width=5, depth=2, num_outputs=2, activation="tanh"), (3,)),
+    (FullyConnected(width=5, activation="relu", output="swish", use_bias=True), (3,)),
+    (ResNet(width=4, depth=2, activation="gelu"), (3,)),
+    (ConvNet(width=2, depth=1, activation="erf", num_outputs=2), (3, 3, 1)),
+]
+
+
+def drawn(net, shape):
+    params = net.init(jax.random.key(0), shape)
+    keys = iter(jax.random.split(jax.random.key(1), 50))
+    step = jax.tree.map(lambda w: jax.random.normal(next(keys), w.shape), params)
+    return params, step, jax.random.normal(jax.random.key(2), (4, *shape))
+
+
+def moved(params, step, size):
+    return jax.tree.map(lambda w, d: w + size * d, params, step)
+
+
+@pytest.mark.parametrize(("net", "shape"), NETWORKS, ids=lambda each: type(each).__name__)
+def test_it_is_the_expansion_by_the_explicit_hessian(net, shape):
+    params, step, x = drawn(net, shape)
+    flat, restore = jax.flatten_util.ravel_pytree(params)
+    delta = 0.3 * jax.flatten_util.ravel_pytree(step)[0]
+
+    def f(w):
+        return net.apply(restore(w), x)
+
+    expected = f(flat) + jax.jacobian(f)(flat) @ delta + 0.5 * (jax.hessian(f)(flat) @ delta) @ delta
+    np.testing.assert_allclose(quadratic_model(net, params)(moved(params, step, 0.3), x), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("net", "shape"), [each for each in NETWORKS if each[0].activation != "relu"])
+def test_its_error_is_of_third_order(net, shape):
+    params, step, x = drawn(net, shape)
+    model = quadratic_model(net, params)
+    errors = [
+        float(jnp.linalg.norm(model(moved(params, step, size), x) - net.apply(moved(params, step, size), x)))
+        for size in (2e-3, 1e-3)
+    ]
+    assert errors[0] / errors[1] == pytest.approx(8, rel=0.1)
+
+
+def test_a_model_that_is_quadratic_in_its_weights_is_its_own():
+    params = {"v": jnp.asarray([0.3, -1.2]), "w": jnp.asarray([[0.5, 1.0], [2.0, -0.4]])}
+    x = jax.random.normal(jax.random.key(0), (5, 2))
+
+    def apply(p, x):
+        return (x @ p["w"] @ p["v"])[:, None]
+
+    other = jax.tree.map(lambda w: 2 * w + 1, params)
+    np.testing.assert_allclose(quadratic_model(apply, params)(other, x), apply(other, x), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("net", "shape"), NETWORKS, ids=lambda each: type(each).__name__)
+def test_the_gradient_of_its_training_is_that_of_its_loss(net, shape):
+    params, step, x = drawn(net, shape)
+    y = jax.random.normal(jax.random.key(3), net.apply(params, x).shape)
+    model = QuadraticModel(NetworkModel(net, Loss(net.output, "square")))
+    origin, now = Origin(*net.partition(params)), net.partition(moved(params, step, 0.2))[0]
+    loss, gradient = model.loss_and_gradient(origin, x, y)(now, None)
+    expected, by_reverse = jax.value_and_grad(
+        lambda w: 0.5 * jnp.mean(jnp.sum((model.outputs(w, origin, x) - y) ** 2, axis=-1))
+    )(now)
+    assert loss == pytest.approx(float(expected), rel=1e-12)
+    for ours, theirs in zip(jax.tree.leaves(gradient), jax.tree.leaves(by_reverse), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("rate", [1.5, 2.5, 3.5])
+def test_one_sample_is_the_recursion_of_the_plane(rate):
+    width, dim, target = 60, 7, 0.8
+    net = FullyConnected(width=width, activation="relu")
+    params = net.init(jax.random.key(4), (dim,))
+    x, y = jax.random.normal(jax.random.key(5), (1, dim)), jnp.full((1, 1), target)
+    model, (trained, fixed) = NetworkModel(net, Loss("linear")), net.partition(params)
+    curvature = sum(float(jnp.sum(g**2)) for g in jax.tree.leaves(jax.grad(lambda p: net.apply(p, x)[0, 0])(params)))
+    eta = rate / curvature
+    descent = Descent(
+        QuadraticModel(model), Optimizer(), jax.tree.map(jnp.copy, trained), Origin(trained, fixed), x, y, eta
+    )
+    gain = float(net.apply(params, x)[0, 0]) - target
+    factor = float(jnp.sum(x**2)) * eta**2 / (width * dim) * _relu_gain(net, params, x, width, dim)
+    expected = one_sample_catapult(factor * gain**2, rate, factor * gain * target, 8)
+    residuals = []
+    for step in range(9):
+        descent.advance(step, to_threshold=False)
+        outputs = descent.model.outputs(descent.state.trained, descent.fixed, x)
+        residuals.append(float(outputs[0, 0]) - target)
+    np.testing.assert_allclose(factor * np.square(residuals), expected.u, rtol=1e-9)
+
+
+def _relu_gain(net, params, x, width, dim):
+    """By how much f(λv, λW) of this package, with its own gain, exceeds v·relu(Wx/√d)/√m, squared."""
+    hidden, output = params["hidden1"]["weight"], params["output"]["weight"]
+    plain = (jnp.maximum(x @ hidden / np.sqrt(dim), 0) @ output / np.sqrt(width))[0, 0]
+    return float(net.apply(params, x)[0, 0] / plain) ** 2
+
+
+def test_beyond_four_the_recursion_diverges_and_below_two_it_only_falls():
+    assert np.all(np.diff(one_sample_catapult(1e-3, 1.9, 0.0, 200).u) < 0)
+    thrown = one_sample_catapult(1e-3, 3.0, 0.0, 500)
+    assert thrown.u.max() > 100 * thrown.u[0]
+    assert thrown.u[-1] < 1e-9
+    assert thrown.v[-1] < 2
+    assert not np.isfinite(one_sample_catapult(1e-3, 4.5, 0.0, 500).u[-1])

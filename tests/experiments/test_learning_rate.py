@@ -1,0 +1,137 @@
+"""Linear, quadratic and true model at rates below and above the stable one, against plain loops."""
+
+import math
+
+import jax
+import jax.flatten_util
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ntk_core.data import load_dataset
+from ntk_core.dynamics import linearize, quadratic_model
+from ntk_core.experiments.learning_rate.result import RateResult, rate_outcome
+from ntk_core.experiments.learning_rate.spec import LearningRateSpec
+from ntk_core.networks.build import build_network
+from ntk_core.networks.initial import initial_key
+from ntk_core.runs import run, summary
+from ntk_core.runs.events import Ended
+from ntk_core.settings.grammar import InvalidSpec, with_settings
+
+SMALL = with_settings(
+    LearningRateSpec(),
+    {
+        "widths": [100],
+        "rates": [1.5, 3.0],
+        "num_seeds": 2,
+        "max_steps": 40,
+        "keep_paths": True,
+        "dataset.num_samples": 6,
+    },
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _quickly(quick_compilation: None) -> None:
+    """No test here is about speed."""
+
+
+@pytest.fixture(scope="module")
+def result() -> RateResult:
+    *_, last = run(SMALL)
+    assert isinstance(last, Ended), last
+    assert isinstance(last.result, RateResult), last.reason
+    return last.result
+
+
+def test_each_model_takes_the_steps_of_a_plain_loop(result, x64):
+    data = load_dataset(SMALL.dataset.name, **SMALL.data_options())
+    x, y = jnp.asarray(data.x, float), jnp.asarray(data.y, float)
+    assert y.shape == (6, 1)
+    assert set(np.unique(y)) <= {-1.0, 1.0}
+    net = build_network(SMALL.architecture, 100, 1, "linear")
+    jax.config.update("jax_enable_x64", False)
+    drawn = net.init(initial_key(0, 100), data.input_shape)  # the weights of the run, in its precision
+    jax.config.update("jax_enable_x64", True)
+    params = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf), float), drawn)
+    models = {"network": net.apply, "linear": linearize(net, params), "quadratic": quadratic_model(net, params)}
+    flat, restore = jax.flatten_util.ravel_pytree(params)
+    jacobian = jax.jacobian(lambda w: net.apply(restore(w), x).ravel())(flat)
+    unit = 6 / float(np.linalg.eigvalsh(jacobian @ jacobian.T)[-1])
+    for found in result.points[0].runs:
+        if found.seed:
+            continue
+        apply = models[found.model]
+        gradient = jax.jit(jax.value_and_grad(lambda w, f=apply: 0.5 * jnp.mean((f(restore(w), x) - y) ** 2)))
+        assert found.learning_rate == pytest.approx(found.rate * unit, rel=1e-4)
+        w, losses = flat, []
+        for _ in range(9):
+            loss, slope = gradient(w)
+            losses.append(float(loss))
+            w = w - found.learning_rate * slope
+        assert found.path.steps[:9] == tuple(range(9))
+        np.testing.assert_allclose(found.path.loss[:9], losses, rtol=2e-3)
+
+
+def test_curvature_distance_and_change_begin_where_they_must(result):
+    for found in result.points[0].runs:
+        if found.path is None:
+            assert found.seed == 1
+            continue
+        assert found.path.curvature[0] == pytest.approx(found.rate, rel=1e-4)
+        assert found.path.distance[0] == 0 == found.path.change[0]
+        assert found.path.distance[1] > 0
+        assert found.curvature == pytest.approx(found.path.curvature[-1], nan_ok=True)
+        if found.model == "linear":
+            assert all(
+                value in (0.0, found.rate) or math.isnan(value) for value in found.path.change + found.path.curvature
+            )
+
+
+def test_above_two_the_linear_model_diverges_and_the_others_come_down(result):
+    outcomes = {(each.model, each.rate): each for each in result.points[0].runs}
+    assert outcomes["linear", 1.5].outcome == "monotone"
+    assert outcomes["linear", 3.0].outcome == "diverged"
+    for model in ("network", "quadratic"):
+        assert outcomes[model, 3.0].outcome in ("monotone", "catapult")
+        assert outcomes[model, 3.0].curvature < 2
+    words = summary(result.spec, result.points)
+    assert "2 diverged" in words
+    assert len(result.rows()) == 12
+    assert RateResult.model_validate_json(result.model_dump_json()).points == result.points
+
+
+@pytest.mark.parametrize(
+    ("losses", "dead", "outcome"),
+    [
+        ([1, 0.5, 0.1], False, "monotone"),
+        ([1, 1.04, 0.1], False, "monotone"),
+        ([1, 40, 0.1], False, "catapult"),
+        ([1, 40, 0.5], True, "dead"),
+        ([1, 40, 1.2], False, "diverged"),
+        ([1, math.inf, math.nan], True, "diverged"),
+    ],
+)
+def test_outcomes_are_told_by_the_losses(losses, dead, outcome):
+    assert rate_outcome(losses, dead) == outcome
+
+
+def test_batches_and_other_outputs_run_too():
+    changes = {"method": "sgd", "batch_size": 3, "output": "swish", "rates": [1.0], "num_seeds": 1, "max_steps": 4}
+    *_, last = run(with_settings(SMALL, changes))
+    assert [each.outcome for each in last.result.points[0].runs if each.model == "network"] != []
+    assert all(each.num_steps == 4 for each in last.result.points[0].runs)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"dataset.num_samples": 401}, "dataset.num_samples"),
+        ({"method": "sgd", "batch_size": 7}, "batch_size"),
+        ({"dataset.name": "sine", "output": "softmax"}, "output"),
+        ({"rates": []}, "rates"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(changes, field):
+    with pytest.raises(InvalidSpec, match=field):
+        with_settings(SMALL, changes)
