@@ -28,6 +28,7 @@ DRAWN = (
     "kernel_change",
     "hessian",
     "architectures",
+    "depth_width",
     "dynamics",
     "optimization",
     "lazy",
