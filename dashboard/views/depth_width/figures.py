@@ -174,7 +174,7 @@ def _captions(points: Sequence[DepthWidthPoint]) -> list[str]:
         pairs = ", ".join(f"L = {point.depth} at m = {point.width:,}" for _, point in rings)
         said.append(
             f"Ringed: one network has more than {MOST_OF_ONE:.0%} of Σ K² ({pairs}). The tail is heavier than the draws"
-            " show; the interval is too short, and the value mostly too small."
+            " show; the interval is too short."
         )
     return said
 
