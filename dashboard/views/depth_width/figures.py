@@ -55,6 +55,7 @@ def against_depth(points: Sequence[DepthWidthPoint]) -> Chart:
         rows=_rows(points),
     )
     _add_intervals(chart.figure, points, lambda point: point.depth, lambda cv_squared: cv_squared)
+    chart.figure.update_yaxes(range=None)  # bars reach beyond the means
     return chart
 
 
