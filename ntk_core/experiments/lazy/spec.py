@@ -22,7 +22,6 @@ class LazySpec(SweepSpec):
     (Chizat, Oyallon & Bach 2019, §1; Liu, Zhu & Belkin 2020, §1.1).
     """
 
-    takes_curves: ClassVar[bool] = True
     point_words: ClassVar[tuple[str, str]] = ("pair of width and scale", "pairs of width and scale")
 
     experiment: Literal["lazy"] = "lazy"
