@@ -1,29 +1,27 @@
 """What a point of ``depth_width`` costs: draws of K(x, x), Hessians and trainings of one pair; free of JAX."""
 
 from ntk_core.experiments.depth_width.spec import DepthWidthSpec
-from ntk_core.runs import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, TYPICAL_STEPS, Counted
+from ntk_core.runs import BYTES, TYPICAL_STEPS, Counted, Work
 
 BLOCK_NUMBERS = 2**20  # of z in a block of draws, of all layers
-SECONDS_PER_NUMBER = 5e-8  # of a hidden neuron of a draw: two normal numbers and some ten products
-PROGRAMS = 3  # a step, a kernel, a Hessian; each takes longer to compile with every layer
-LAYERS_OF_A_COMPILATION = 4
+DRAW_BYTES = 1000  # a hidden neuron of a draw, two normal numbers and some ten products, takes as long as reading these
+COMPILED_PROGRAMS = 3  # a step, a kernel, a Hessian
 INPUTS = 2  # at which ‖H‖ is measured; our choice
 MATVECS = 40  # products with a Hessian until its norm has converged
 HESSIAN_BASIS = 130  # vectors of a Lanczos basis
 
 
-def seconds(spec: DepthWidthSpec, key: str) -> float:
-    """Expected seconds for one pair, on two cores."""
+def work(spec: DepthWidthSpec, key: str, most: bool = False) -> Work:
+    """One pair, all draws and seeds; ``most`` counts all steps that are allowed."""
     depth, width = spec.value_of(key)
-    drawn = spec.num_kernels * depth * width * SECONDS_PER_NUMBER
+    drawn = Work(traffic=float(spec.num_kernels * depth * width * DRAW_BYTES))
     if not spec.trains(depth, width):
         return drawn
     counted = Counted.of(spec, spec.architecture(depth), width)
-    hessian = INPUTS * MATVECS * 12 * counted.multiplications / FLOPS_PER_SECOND
-    steps = min(spec.training.max_steps, TYPICAL_STEPS)
-    each = steps * counted.step_seconds + spec.training.num_records * counted.kernel_seconds + hessian
-    compilation = PROGRAMS * COMPILE_SECONDS * (1 + depth / LAYERS_OF_A_COMPILATION)
-    return drawn + compilation + spec.num_seeds * each
+    product = Work(12 * counted.multiplications, 4 * BYTES * counted.num_weights, 1)
+    steps = spec.training.max_steps if most else min(spec.training.max_steps, TYPICAL_STEPS)
+    each = steps * counted.step + spec.training.num_records * counted.kernel + INPUTS * MATVECS * product
+    return drawn + COMPILED_PROGRAMS * counted.program + spec.num_seeds * each
 
 
 def peak_bytes(spec: DepthWidthSpec, key: str) -> float:

@@ -22,7 +22,6 @@ class DepthWidthSpec(SweepSpec):
     data and training, and are measured up to a depth and a width (Hanin & Nica 2020).
     """
 
-    takes_curves: ClassVar[bool] = True
     point_words: ClassVar[tuple[str, str]] = ("pair of depth and width", "pairs of depth and width")
 
     experiment: Literal["depth_width"] = "depth_width"
