@@ -31,6 +31,8 @@ from .experiments.architectures.result import ArchitecturesResult as Architectur
 from .experiments.architectures.spec import ArchitecturesSpec as ArchitecturesSpec
 from .experiments.dag.result import DAGResult as DAGResult
 from .experiments.dag.spec import DAGSpec as DAGSpec
+from .experiments.depth_width.result import DepthWidthResult as DepthWidthResult
+from .experiments.depth_width.spec import DepthWidthSpec as DepthWidthSpec
 from .experiments.dynamics.result import DynamicsResult as DynamicsResult
 from .experiments.dynamics.spec import DynamicsSpec as DynamicsSpec
 from .experiments.early_time.result import EarlyResult as EarlyResult

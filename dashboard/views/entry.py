@@ -18,7 +18,7 @@ class Page:
     title: str
     icon: str
     question: str
-    place: int
+    place: float
     letters: str = ""
     name: str = ""
 

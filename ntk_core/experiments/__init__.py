@@ -8,6 +8,7 @@ EXPERIMENTS = (
     "dynamics",
     "optimization",
     "lazy",
+    "depth_width",
     "dag",
     "early_time",
     "learning_rate",

@@ -73,6 +73,7 @@ SMALL: dict[str, dict] = {
     "kernel_change": {"widths": (2, 3)},
     "hessian": {"widths": (8,)},
     "lazy": {"widths": (8,), "scales": (1.0, 2.0)},
+    "depth_width": {"widths": (8,), "depths": (1,)},
 }
 
 

@@ -24,13 +24,14 @@ LESS: dict[str, dict[str, Any]] = {
     "dynamics": {},
     "optimization": {},
     "lazy": {"scales": [1.0]},
+    "depth_width": {"num_kernels": 20},
     "early_time": {},
 }
 # Of settings with several values the first one is enough.
 FIRST = {"dag": ("outputs",), "dynamics": ("outputs", "methods"), "optimization": ("outputs", "rates"),
-         "lazy": ("outputs", "starts"), "early_time": ()}  # fmt: skip
+         "lazy": ("outputs", "starts"), "depth_width": ("depths",), "early_time": ()}  # fmt: skip
 CURVES = ("change", "loss", "difference", "smallest", "test_loss", "train_loss")
-AT_START = ("learning_rate", "kappa", "hessian", "first_loss", "min_in_degree", "infinite_distance")
+AT_START = ("learning_rate", "kappa", "hessian", "squared_gradient", "first_loss", "min_in_degree", "infinite_distance")
 KERNELS = ("kernel", "difference", "frobenius_difference")
 TO_THE_END = {
     name for name, preset in PRESETS.items() if preset.spec.experiment in ("kernel_change", "architectures", "hessian")

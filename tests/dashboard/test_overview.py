@@ -23,6 +23,7 @@ DRAWN = (
     "kernel_change",
     "hessian",
     "architectures",
+    "depth_width",
     "dynamics",
     "optimization",
     "lazy",

@@ -27,6 +27,7 @@ PAGES = {
     "dynamics": {"widths": "8", "num_test": "4", "dataset__standardize": "standard"},
     "optimization": {"widths": "8"},
     "lazy": {"widths": "8", "scales": "1", "starts": "random"},
+    "depth_width": {"widths": "8", "depths": "2", "num_kernels": "20"},
 }
 
 

@@ -26,6 +26,7 @@ WITHOUT_RUNS = {"overview", "live", "lecture", "glossary", "own_data", "results"
 PRESET_OF = {
     "kernel_change": "liu-fig2",
     "architectures": "bottleneck",
+    "depth_width": "depth-width",
     "hessian": "liu-nonlinear-output",
     "dynamics": "liu-true-and-linearized",
     "optimization": "liu-section5",

@@ -1,0 +1,21 @@
+"""What other pages show of this one: its card on the overview, and how its runs are compared."""
+
+from typing import Any
+
+from dashboard.charts.comparison import Axis, Comparison
+from dashboard.charts.sweep import sketch
+from dashboard.views.depth_width import figures
+from ntk_core.experiments.depth_width.spec import DepthWidthSpec
+
+CARD = "depth-width"
+
+
+def card(result: Any) -> str:
+    """ln(E[K²] / E[K]²) against β: one curve."""
+    return sketch(figures.lines(result.points, figures.BETA, lambda point: point.log_moment))
+
+
+def compared(_: DepthWidthSpec) -> Comparison:
+    """Columns of the rows, by what they show."""
+    measures = {"cv_squared": "CV² of K(x, x)", "log_variance": "variance of ln K", "sup_change": "kernel change ΔK"}
+    return Comparison((Axis("depth", "depth L", "L"), Axis("beta", "β", "β")), measures, ("width",))

@@ -1,0 +1,232 @@
+"""Depth against width: the scatter of K(x, x), ΔK and ‖H‖ / ‖∇f‖², against the depth and against β = Σ 1/m."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+
+from dashboard.charts.axes import GUIDE_LINE, drawn_values, log_ticks
+from dashboard.charts.chart import Chart
+from dashboard.charts.numbers import width_label
+from dashboard.charts.style import Style, nth_style
+from dashboard.charts.sweep import Axis, Dot, Line, sweep, trained_dot
+from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, limit_moment
+from ntk_core.experiments.depth_width.result import DepthRun, DepthWidthPoint
+from ntk_core.runs import OUTCOME_WORDS, finite_or_none
+
+Of = Callable[[DepthWidthPoint], float]
+DEPTH, BETA = Axis("depth L", "L"), Axis("β = Σ 1/m = L/m", "β")
+GUIDE_POINTS = 60
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number per trained network; ``before_training`` where it does not matter how the run ended."""
+
+    name: str
+    title: str
+    symbol: str
+    of: Callable[[DepthRun], float]
+    before_training: bool = False
+
+
+CHANGE = Measure("figure3", "kernel change ΔK", "ΔK", lambda run: run.sup_change)
+CURVATURE = Measure(
+    "figure4",
+    "curvature ‖H‖ / ‖∇f‖² at w₀",
+    "‖H‖ / ‖∇f‖<sup>2</sup>",
+    lambda run: run.curvature,
+    before_training=True,
+)
+MEASURES = (CHANGE, CURVATURE)
+
+
+def against_depth(points: Sequence[DepthWidthPoint]) -> Chart:
+    """CV² of K(x, x) against the depth, a line for each width, with its bootstrap interval."""
+    chart = sweep(
+        lines(points, DEPTH, lambda point: point.cv_squared),
+        DEPTH,
+        "CV² of K(x, x)",
+        "CV²",
+        name="figure1",
+        heading="How random the kernel is",
+        caption=_captions(points),
+        rows=_rows(points),
+    )
+    _add_intervals(chart.figure, points, lambda point: point.depth, lambda cv_squared: cv_squared)
+    chart.figure.update_yaxes(range=None)  # bars reach beyond the means
+    return chart
+
+
+def against_beta(points: Sequence[DepthWidthPoint]) -> Chart:
+    """ln(E[K²] / E[K]²) against β, a line for each width, with the derived curve of infinite depth and width."""
+    chart = sweep(
+        lines(points, BETA, lambda point: point.log_moment),
+        BETA,
+        "ln(E[K²] / E[K]²)",
+        "ln(E[K²] / E[K]²)",
+        name="figure2",
+        heading="Depth over width decides",
+        caption=_captions(points),
+        rows=_rows(points),
+    )
+    _add_intervals(chart.figure, points, lambda point: point.beta, lambda cv_squared: float(np.log1p(cv_squared)))
+    betas = sorted(point.beta for point in points)
+    if betas and betas[-1] > betas[0]:
+        along = np.geomspace(betas[0], betas[-1], GUIDE_POINTS)
+        expected = [float(np.log(limit_moment(beta))) for beta in along]
+        chart.figure.add_scatter(
+            x=along, y=expected, mode="lines", line=GUIDE_LINE, hoverinfo="skip", name="L, m → ∞ at β (derived)"
+        )
+    chart.figure.update_xaxes(**_ticks(betas))
+    chart.figure.update_yaxes(**log_ticks(drawn_values(chart.figure), 100), range=None)
+    return chart
+
+
+def trained(points: Sequence[DepthWidthPoint], measure: Measure) -> Chart:
+    """A measure of the trained networks against β, a line for each width."""
+    shown = [point for point in points if point.runs]
+    along_beta = [
+        Line(
+            style,
+            [
+                trained_dot(
+                    point.beta,
+                    measure.of(run),
+                    run,
+                    f"L = {point.depth}, m = {point.width:,}",
+                    converged_only=not measure.before_training,
+                )
+                for point in own
+                for run in point.runs
+            ],
+        )
+        for style, own in _by_width(shown)
+    ]
+    chart = sweep(
+        along_beta, BETA, measure.title, measure.symbol, name=measure.name, heading=measure.title, rows=_run_rows(shown)
+    )
+    chart.figure.update_xaxes(**_ticks([point.beta for point in shown]))
+    return chart
+
+
+def lines(points: Sequence[DepthWidthPoint], axis: Axis, of: Of) -> list[Line]:
+    """A number of every pair, a line for each width, along the depth or β."""
+    at: Of = (lambda point: point.depth) if axis is DEPTH else (lambda point: point.beta)
+    return [
+        Line(style, [Dot(at(point), of(point), point.seed, note=_note(point)) for point in own], fit=False)
+        for style, own in _by_width(points)
+    ]
+
+
+def _by_width(points: Sequence[DepthWidthPoint]) -> list[tuple[Style, list[DepthWidthPoint]]]:
+    widths = sorted({point.width for point in points})
+    return [
+        (
+            nth_style(index, f"m = {width_label(width)}"),
+            sorted((point for point in points if point.width == width), key=lambda point: point.depth),
+        )
+        for index, width in enumerate(widths)
+    ]
+
+
+def _add_intervals(
+    figure: go.Figure, points: Sequence[DepthWidthPoint], at: Of, scale: Callable[[float], float]
+) -> None:
+    """Bootstrap intervals, and an open ring where a single network decides."""
+    for style, own in _by_width(points):
+        drawn = [(at(p), scale(p.cv_squared), scale(p.low), scale(p.high)) for p in own if p.cv_squared > 0]
+        figure.add_scatter(
+            x=[x for x, *_ in drawn],
+            y=[value for _, value, _, _ in drawn],
+            error_y={
+                "array": [high - value for _, value, _, high in drawn],
+                "arrayminus": [value - low for _, value, low, _ in drawn],
+                "color": style.color,
+                "thickness": 1.2,
+                "width": 3,
+            },
+            mode="markers",
+            marker={"size": 0.1, "color": style.color},
+            hoverinfo="skip",
+            showlegend=False,
+            legendgroup=style.title,
+            name=f"{style.title}, 95% bootstrap interval",
+        )
+    rings = [point for point in points if point.largest_share > MOST_OF_ONE and point.cv_squared > 0]
+    if rings:
+        figure.add_scatter(
+            x=[at(point) for point in rings],
+            y=[scale(point.cv_squared) for point in rings],
+            mode="markers",
+            marker={"size": 16, "symbol": "circle-open", "color": GUIDE_LINE["color"], "line": {"width": 1.5}},
+            hoverinfo="skip",
+            name="one network decides: more draws would move it",
+        )
+
+
+def _captions(points: Sequence[DepthWidthPoint]) -> list[str]:
+    """How many networks, and where they are too few."""
+    counted = " or ".join(f"{count:,}" for count in sorted({point.num_kernels for point in points}))
+    said = [f"{counted} networks for each point; bars are 95% bootstrap intervals."]
+    rings = sorted(((p.beta, p) for p in points if p.largest_share > MOST_OF_ONE), key=lambda pair: pair[0])
+    if rings:
+        pairs = ", ".join(f"L = {point.depth} at m = {point.width:,}" for _, point in rings)
+        said.append(
+            f"Ringed: one network has more than {MOST_OF_ONE:.0%} of Σ K² ({pairs}). The tail is heavier than the draws"
+            " show; the interval is too short."
+        )
+    return said
+
+
+def _note(point: DepthWidthPoint) -> str:
+    return f"L = {point.depth}, β = {point.beta:.3g}<br>largest network: {point.largest_share:.1%} of Σ K²"
+
+
+def _ticks(values: Sequence[float]) -> dict[str, object]:
+    """Ticks at powers of ten: β is another number for every pair."""
+    ticks = log_ticks(values)
+    return {"tickvals": None, "ticktext": None, **ticks}
+
+
+def _rows(points: Sequence[DepthWidthPoint]) -> list[dict[str, object]]:
+    """One row per pair."""
+    return [
+        {
+            "depth L": point.depth,
+            "width m": point.width,
+            "β": point.beta,
+            "networks": point.num_kernels,
+            "mean K(x, x)": point.mean,
+            "CV²": point.cv_squared,
+            "from": point.low,
+            "to": point.high,
+            "CV² by formula": point.expected_cv_squared,
+            "ln(1 + CV²) / β": point.growth,
+            "variance of ln K": point.log_variance,
+            "largest share of Σ K²": point.largest_share,
+        }
+        for point in sorted(points, key=lambda point: (point.width, point.depth))
+    ]
+
+
+def _run_rows(points: Sequence[DepthWidthPoint]) -> list[dict[str, object]]:
+    """One row per trained network."""
+    return [
+        {
+            "depth L": point.depth,
+            "width m": point.width,
+            "β": point.beta,
+            "seed": run.seed,
+            "ΔK": run.sup_change,
+            "‖H‖": run.hessian,
+            "‖∇f‖²": run.squared_gradient,
+            "loss": run.loss[-1],
+            "steps": run.num_steps,
+            "η": finite_or_none(run.learning_rate),
+            "outcome": OUTCOME_WORDS[run.outcome],
+        }
+        for point in sorted(points, key=lambda point: (point.width, point.depth))
+        for run in point.runs
+    ]

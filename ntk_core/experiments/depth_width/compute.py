@@ -1,0 +1,70 @@
+"""The scatter of K(x, x) over random networks, ‖H‖ at w₀ and ΔK in training, one pair of depth and width at a time."""
+
+from collections.abc import Generator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ntk_core.data import Dataset
+from ntk_core.dynamics import KernelTraining, Loss
+from ntk_core.experiments.depth_width.costs import BLOCK_NUMBERS, INPUTS
+from ntk_core.experiments.depth_width.random_kernels import random_kernels, scatter
+from ntk_core.experiments.depth_width.result import DepthRun, DepthWidthPoint
+from ntk_core.experiments.depth_width.spec import GAIN, DepthWidthSpec
+from ntk_core.hessians import hessian_norms
+from ntk_core.networks.build import build_network
+from ntk_core.networks.initial import initial_key
+from ntk_core.runs import Progress, by_steps, in_turn
+
+
+def compute(spec: DepthWidthSpec, data: Dataset, key: str) -> Generator[Progress, None, DepthWidthPoint]:
+    """All draws and seeds of one pair; yields (fraction, message) between stretches of work."""
+    depth, width = spec.value_of(key)
+    works: list[Generator[Any, None, Any]] = [_drawn(spec, depth, width)]
+    if spec.trains(depth, width):
+        works += [_trained(spec, data, depth, width, seed) for seed in spec.seeds]
+    found, *runs = yield from in_turn(works)
+    return DepthWidthPoint.read_off(
+        found, depth=depth, width=width, num_kernels=spec.num_kernels, seed=spec.seed, runs=tuple(runs)
+    )
+
+
+def _drawn(spec: DepthWidthSpec, depth: int, width: int) -> Generator[Progress, None, Any]:
+    random = np.random.default_rng([spec.seed, depth, width])
+    together = max(1, BLOCK_NUMBERS // (depth * width))
+    blocks = []
+    for first in range(0, spec.num_kernels, together):
+        yield first / spec.num_kernels, f"depth {depth}, width {width:,}: network {first:,}"
+        blocks.append(random_kernels(depth, width, min(together, spec.num_kernels - first), random.standard_normal))
+    return scatter(np.concatenate(blocks), random)
+
+
+def _trained(
+    spec: DepthWidthSpec, data: Dataset, depth: int, width: int, seed: int
+) -> Generator[Progress, None, DepthRun]:
+    words = f"depth {depth}, width {width:,}: seed {seed}"
+    yield 0.0, f"{words}, Hessian"
+    net = build_network(spec.architecture(depth), width, data.num_outputs, "linear", gain=GAIN)
+    params = net.init(initial_key(seed, width, depth), data.input_shape)
+    norms = hessian_norms(net, params, jnp.asarray(data.x[:INPUTS]))
+    yield 0.3, f"{words}, first kernel"
+    training = KernelTraining(
+        net,
+        jax.tree.map(lambda leaf: leaf[None], params),
+        data.x,
+        data.y,
+        Loss("linear", "square"),
+        ("linear",),
+        **spec.training.model_dump(),
+    )
+    yield from by_steps(training.stretches(), spec.training.max_steps, words, first=0.3)
+    squares = np.einsum("iiaa->ia", np.asarray(training.kernel[0], np.float64))[:INPUTS, 0]
+    return DepthRun(
+        seed=seed,
+        hessian=float(np.mean(norms.value)),
+        squared_gradient=float(squares.mean()),
+        hessian_converged=bool(norms.converged.all()),
+        **training.recorded(0, "linear"),
+    )

@@ -1,0 +1,37 @@
+"""What a point of ``depth_width`` costs: draws of K(x, x), Hessians and trainings of one pair; free of JAX."""
+
+from ntk_core.experiments.depth_width.spec import DepthWidthSpec
+from ntk_core.runs import BYTES, TYPICAL_STEPS, Counted, Work
+
+BLOCK_NUMBERS = 2**20  # of z in a block of draws, of all layers
+DRAW_BYTES = 1000  # a hidden neuron of a draw, two normal numbers and some ten products, takes as long as reading these
+COMPILED_PROGRAMS = 3  # a step, a kernel, a Hessian
+INPUTS = 2  # at which ‖H‖ is measured; our choice
+MATVECS = 40  # products with a Hessian until its norm has converged
+HESSIAN_BASIS = 130  # vectors of a Lanczos basis
+
+
+def work(spec: DepthWidthSpec, key: str, most: bool = False) -> Work:
+    """One pair, all draws and seeds; ``most`` counts all steps that are allowed."""
+    depth, width = spec.value_of(key)
+    drawn = Work(traffic=float(spec.num_kernels * depth * width * DRAW_BYTES))
+    if not spec.trains(depth, width):
+        return drawn
+    counted = Counted.of(spec, spec.architecture(depth), width)
+    product = Work(12 * counted.multiplications, 4 * BYTES * counted.num_weights, 1)
+    steps = spec.training.max_steps if most else min(spec.training.max_steps, TYPICAL_STEPS)
+    each = steps * counted.step + spec.training.num_records * counted.kernel + INPUTS * MATVECS * product
+    return drawn + COMPILED_PROGRAMS * counted.program + spec.num_seeds * each
+
+
+def peak_bytes(spec: DepthWidthSpec, key: str) -> float:
+    """Expected peak memory for one pair, in bytes: a block of draws with its temporaries; or weights at w₀ and w_t, a
+    gradient and temporaries, views, kernels, and the basis of a Hessian's small space."""
+    depth, width = spec.value_of(key)
+    drawn = 16.0 * max(BLOCK_NUMBERS, depth * width)
+    if not spec.trains(depth, width):
+        return drawn
+    counted = Counted.of(spec, spec.architecture(depth), width)
+    basis = HESSIAN_BASIS * sum(layer.fan_in + layer.features for layer in counted.layers)
+    trained = BYTES * float(5 * counted.num_weights + counted.num_views + basis + 20 * counted.kernel_rows**2)
+    return max(drawn, trained)

@@ -1,0 +1,71 @@
+"""Deep ReLU networks of many depths and widths: the law of K(x, x) at w₀, and what training moves."""
+
+import math
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from ntk_core.data.spec import DatasetSpec
+from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.networks.spec import ArchitectureSpec
+from ntk_core.runs import SweepSpec
+from ntk_core.settings.part import Ascending, Width
+
+GAIN = math.sqrt(2)  # of the hidden layers: with it E K(x, x) grows with the depth like L + 1 and not exponentially
+
+
+class DepthWidthSpec(SweepSpec):
+    """The scatter of K(x, x) over random networks, ‖H‖ / K(x, x) and ΔK, for every pair of a depth and a width.
+
+    Fully connected ReLU networks without biases, of L hidden layers of width m, gain √2 and a linear output. At one
+    input the law of K(x, x) / |x|² depends on (L, m) alone, and it is measured for every pair; ‖H‖ and ΔK need the
+    data and training, and are measured up to a depth and a width (Hanin & Nica 2020).
+    """
+
+    point_words: ClassVar[tuple[str, str]] = ("pair of depth and width", "pairs of depth and width")
+
+    experiment: Literal["depth_width"] = "depth_width"
+    depths: Annotated[tuple[Annotated[int, Field(ge=1, le=64)], ...], Ascending] = Field(
+        (1, 2, 4, 8, 16, 32, 64), min_length=1, max_length=16, title="Depths L"
+    )
+    """Numbers L of hidden layers, each at every width."""
+    widths: tuple[Width, ...] = SweepSpec.field("widths", (32, 64, 128, 256, 512, 1024))
+    num_kernels: int = Field(2000, ge=20, le=100_000, title="Networks for K(x, x)")
+    """Random networks whose K(x, x) is drawn, for each pair."""
+    num_seeds: int = SweepSpec.field("num_seeds", 10, "Networks that are trained, for each pair that is.")
+    trained_depth: int = Field(8, ge=0, le=16, title="Train up to depth")
+    """‖H‖ and ΔK are measured up to this depth; 0 for none."""
+    trained_width: int = Field(128, ge=1, le=10_000, title="Train up to width")
+    """‖H‖ and ΔK are measured up to this width."""
+    dataset: DatasetSpec = DatasetSpec(num_samples=8, num_classes=2, noise=0.5)
+    training: TrainingSpec = TrainingSpec(loss_threshold=0.03, num_records=12)
+
+    @model_validator(mode="after")
+    def _takes_inputs(self) -> Self:
+        shapes = self.dataset.known_shapes()
+        if shapes is not None:
+            self.architecture(1).check_inputs(shapes.input_shape, "dataset")
+        return self
+
+    def architecture(self, depth: int) -> ArchitectureSpec:
+        """The network of this depth; its gain is :data:`GAIN`."""
+        return ArchitectureSpec(depth=depth, use_bias=False)
+
+    def trains(self, depth: int, width: int) -> bool:
+        """Whether networks of this size are trained."""
+        return depth <= self.trained_depth and width <= self.trained_width
+
+    def point_keys(self) -> tuple[str, ...]:
+        """``depth=4,width=128``, in the order of their numbers of weights."""
+        pairs = [(depth, width) for depth in self.depths for width in self.widths]
+        return tuple(depth_key(*pair) for pair in sorted(pairs, key=lambda pair: (pair[0] * pair[1] ** 2, pair)))
+
+    def value_of(self, key: str) -> tuple[int, int]:
+        """(depth, width) of a key."""
+        depth, _, width = key.removeprefix("depth=").partition(",width=")
+        return int(depth), int(width)
+
+
+def depth_key(depth: int, width: int) -> str:
+    """The key of a pair."""
+    return f"depth={depth},width={width}"

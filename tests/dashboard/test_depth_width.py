@@ -1,0 +1,143 @@
+"""The page of depth against width: its figures, its gallery against independent numbers, its way through app.py."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dashboard.components.gallery import gallery_result
+from dashboard.components.run_panel import Shown
+from dashboard.views.depth_width import figures
+from dashboard.views.depth_width.elsewhere import card
+from dashboard.views.depth_width.page import charts
+from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, second_moment
+from ntk_core.experiments.depth_width.result import DepthRun, DepthWidthPoint
+from ntk_core.runs import PRESETS
+from tests.dashboard.open_pages import open_page, words
+
+# E[K²] / E[K]² of an independent script with 1,500 networks of drawn weights: β → its value at m = 32, 64, 128.
+INDEPENDENT = {1 / 16: (1.21, 1.24, 1.24), 1 / 8: (1.49, 1.48, 1.59), 1 / 4: (2.41, 2.27, 2.40)}
+
+
+def made_point(depth: int, width: int, *, share: float = 0.01, trained: bool = True) -> DepthWidthPoint:
+    cv_squared = second_moment(depth, width) - 1
+    runs = [
+        DepthRun(
+            steps=(0, 5),
+            change=(0.0, depth / width),
+            seed=seed,
+            learning_rate=0.1,
+            outcome="converged",
+            loss=(1.0, 0.01),
+            hessian=depth * width**-0.5,
+            squared_gradient=depth,
+            hessian_converged=True,
+        )
+        for seed in range(2)
+    ]
+    return DepthWidthPoint(
+        depth=depth,
+        width=width,
+        num_kernels=100,
+        seed=0,
+        mean=depth + 1,
+        cv_squared=cv_squared,
+        low=0.8 * cv_squared,
+        high=1.3 * cv_squared,
+        largest_share=share,
+        log_variance=cv_squared,
+        runs=tuple(runs) if trained else (),
+    )
+
+
+def made_points() -> tuple[DepthWidthPoint, ...]:
+    return tuple(
+        made_point(depth, width, share=0.4 if depth == 16 and width == 16 else 0.01, trained=depth < 16)
+        for depth in (1, 4, 16)
+        for width in (16, 64)
+    )
+
+
+def means(chart) -> dict[str, list[float]]:
+    return {trace.name: list(trace.x) for trace in chart.figure.data if trace.mode == "lines+markers"}
+
+
+def test_every_width_is_a_line_along_the_depth_and_along_beta():
+    assert means(figures.against_depth(made_points())) == {"m = 16": [1, 4, 16], "m = 64": [1, 4, 16]}
+    assert means(figures.against_beta(made_points())) == {
+        "m = 16": [1 / 16, 1 / 4, 1],
+        "m = 64": [1 / 64, 1 / 16, 1 / 4],
+    }
+
+
+def test_intervals_are_bars_and_a_point_that_one_network_decides_is_ringed_and_told():
+    drawn = figures.against_depth(made_points())
+    bars = next(trace for trace in drawn.figure.data if trace.name == "m = 16, 95% bootstrap interval")
+    values = [second_moment(depth, 16) - 1 for depth in (1, 4, 16)]
+    assert list(bars.error_y.array) == pytest.approx([0.3 * value for value in values])
+    assert list(bars.error_y.arrayminus) == pytest.approx([0.2 * value for value in values])
+    (rings,) = [trace for trace in drawn.figure.data if trace.marker.symbol == "circle-open"]
+    assert (list(rings.x), list(rings.y)) == ([16], [values[-1]])
+    assert "L = 16 at m = 16" in drawn.caption[1]
+
+
+def test_trained_networks_have_figures_where_there_are_some():
+    shown = Shown(PRESETS["depth-width"].spec, made_points(), None, "job")
+    found = charts(shown)
+    assert [each.name for each in found] == ["figure1", "figure2", "figure3", "figure4"]
+    assert [len(each.rows) for each in found] == [6, 6, 8, 8]
+    assert means(found[2])[next(iter(means(found[2])))] == [1 / 16, 1 / 4]
+    untrained = Shown(shown.spec, tuple(point for point in made_points() if not point.runs), None, "job")
+    assert [each.name for each in charts(untrained)] == ["figure1", "figure2"]
+
+
+@pytest.fixture(scope="module")
+def points() -> dict[tuple[int, int], DepthWidthPoint]:
+    return {(point.depth, point.width): point for point in gallery_result("depth-width").points}
+
+
+def test_the_gallery_has_the_numbers_of_an_independent_script(points):
+    for beta, ratios in INDEPENDENT.items():
+        for width, ratio in zip((32, 64, 128), ratios, strict=True):
+            point = points[round(beta * width), width]
+            # Theirs are means of 1,500 heavy-tailed numbers, given as ± 10%; ours have the interval that they state.
+            spread = 0.1 * (ratio - 1) + (point.high - point.low)
+            assert abs(1 + point.cv_squared - ratio) < spread, (beta, width)
+
+
+def test_the_gallery_has_three_over_m_with_one_hidden_layer_and_the_formula_where_draws_are_enough(points):
+    for (depth, width), point in points.items():
+        assert point.mean == pytest.approx(depth + 1, abs=4 * math.sqrt(point.cv_squared / 2000) * (depth + 1))
+        if depth == 1:
+            assert point.expected_cv_squared == pytest.approx(3 / width)
+        if point.beta <= 1 / 8:
+            assert point.largest_share < MOST_OF_ONE
+            assert abs(point.cv_squared - point.expected_cv_squared) < 1.5 * (point.high - point.low), (depth, width)
+
+
+def test_the_gallery_has_one_curve_for_all_widths(points):
+    for beta in (1 / 32, 1 / 16, 1 / 8):
+        growth = [point.growth for point in points.values() if point.beta == beta and point.depth > 1]
+        assert len(growth) >= 3
+        assert max(growth) < 1.35 * min(growth)
+        assert min(growth) > 2.7
+        assert max(growth) < 5
+
+
+def test_the_gallery_marks_what_its_draws_cannot_show(points):
+    marked = [point for point in points.values() if point.largest_share > MOST_OF_ONE]
+    assert marked
+    assert min(point.beta for point in marked) >= 1 / 4
+
+
+def test_the_card_is_a_drawing():
+    assert card(gallery_result("depth-width")).startswith("<svg")
+
+
+@pytest.mark.usefixtures("jobs", "through_the_menu")
+def test_the_page_opens_with_its_four_figures():
+    app = open_page("depth_width")
+    assert [each.value for each in app.exception] == []
+    assert len(app.get("plotly_chart")) == 4
+    assert "bootstrap intervals" in words(app)

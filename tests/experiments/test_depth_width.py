@@ -1,0 +1,155 @@
+"""Deep against wide: the law of K(x, x), drawn without weights, against the seam, 3/m and the formula for any depth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ntk_core.experiments.depth_width.random_kernels import (
+    MOST_OF_ONE,
+    limit_moment,
+    random_kernels,
+    scatter,
+    second_moment,
+)
+from ntk_core.experiments.depth_width.spec import GAIN, DepthWidthSpec
+from ntk_core.kernels import empirical_ntk
+from ntk_core.networks.architectures import FullyConnected
+from ntk_core.runs import digest, estimate, parse_spec, run, summary
+from ntk_core.settings.grammar import with_settings
+
+DIMENSION = 4
+
+
+def noise_of(params, x: np.ndarray) -> Iterator[np.ndarray]:
+    """The normal numbers that stand for these weights, by plain passes: z / √(2 q), then v, then Wᵀδ / |δ|."""
+    *hidden, output = [np.asarray(layer["weight"]) for layer in params.values()]
+    a, before = x, []
+    for weights in hidden:
+        z = math.sqrt(2 / len(a)) * (a @ weights)
+        yield z / math.sqrt(2 * (a @ a) / len(a))
+        before.append(z)
+        a = np.maximum(z, 0)
+    yield output[:, 0]
+    delta = output[:, 0] * (before[-1] > 0) / math.sqrt(len(a))
+    for layer in range(len(hidden) - 1, 0, -1):
+        back = hidden[layer] @ delta
+        yield back / np.linalg.norm(delta)
+        delta = math.sqrt(2 / len(delta)) * back * (before[layer - 1] > 0)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(("depth", "width"), [(1, 3), (2, 8), (5, 16)])
+def test_kernels_drawn_without_weights_are_those_of_the_weights_that_their_noise_stands_for(depth, width):
+    net = FullyConnected(width=width, depth=depth, num_outputs=1, activation="relu", use_bias=False, gain=GAIN)
+    x = np.random.default_rng(1).standard_normal(DIMENSION)
+    x *= math.sqrt(DIMENSION) / np.linalg.norm(x)
+    drawn = [net.init(jax.random.key(seed), (DIMENSION,)) for seed in range(4)]
+    expected = [float(empirical_ntk(net, params, jnp.asarray(x)[None])[0, 0, 0, 0]) for params in drawn]
+    rows = zip(*(noise_of(params, x) for params in drawn), strict=True)
+    found = random_kernels(depth, width, len(drawn), lambda shape: np.stack(next(rows)).reshape(shape))
+    assert found == pytest.approx(expected, rel=1e-12)  # rounding
+
+
+@pytest.mark.parametrize("width", [2, 8, 64])
+def test_one_hidden_layer_has_three_over_m(width):
+    """X = 1(z > 0)(z² + v²) has E X = 1 and E X² = 4 by the moments 1 and 3 of a normal number: CV² = 3/m."""
+    first, second = (1 + 1) / 2, (3 + 2 + 3) / 2
+    exact = (second - first**2) / first**2 / width
+    assert exact == 3 / width
+    assert second_moment(1, width) == pytest.approx(1 + exact, rel=1e-14)
+    kernels = random_kernels(1, width, 200_000 // width, np.random.default_rng(0).standard_normal)
+    groups = [group.var(ddof=1) / 4 for group in np.array_split(kernels, 20)]  # E K = L + 1 = 2
+    error = np.std(groups, ddof=1) / math.sqrt(len(groups))
+    assert abs(np.mean(groups) - exact) < 4 * error
+    assert error < 0.1 * exact
+
+
+@pytest.mark.parametrize(("depth", "width"), [(2, 32), (4, 64), (8, 32), (8, 64)])
+def test_deep_networks_have_the_derived_moments(depth, width):
+    kernels = random_kernels(depth, width, 6000, np.random.default_rng([depth, width]).standard_normal)
+    assert abs(kernels.mean() - (depth + 1)) < 4 * kernels.std() / math.sqrt(len(kernels))
+    ratios = [(group**2).mean() / (depth + 1) ** 2 for group in np.array_split(kernels, 20)]
+    error = np.std(ratios, ddof=1) / math.sqrt(len(ratios))
+    # Terms of the order 1/m² are left out: L of them, with a coefficient of some units.
+    assert abs(np.mean(ratios) - second_moment(depth, width)) < 4 * error + 5 * depth / width**2
+
+
+def test_the_formula_goes_over_into_its_limit_along_beta():
+    depth = 2**12
+    for beta in (0.01, 0.25, 1.0, 2.0):
+        assert math.log(second_moment(depth, round(depth / beta))) == pytest.approx(
+            math.log(limit_moment(beta)), rel=0.01
+        )  # it is off by a share of the order of 1/L + 1/m
+    assert limit_moment(0.0) == 1
+    assert limit_moment(0.99e-4) - 1 == pytest.approx((limit_moment(1.01e-4) - 1) * 0.99 / 1.01, rel=1e-3)
+
+
+def test_a_dead_layer_gives_a_kernel_of_zero():
+    kernels = random_kernels(6, 1, 500, np.random.default_rng(0).standard_normal)
+    assert np.isfinite(kernels).all()
+    assert 0.5 < (kernels == 0).mean() < 1  # f = 0 unless every neuron is on; parts below a live layer vanish with δ
+
+
+def test_the_interval_is_that_of_resampling_and_a_single_large_number_is_told():
+    random = np.random.default_rng(0)
+    normal = scatter(10 + random.standard_normal(2000), random)
+    assert normal.low < normal.cv_squared < normal.high
+    # The variance of n normal numbers has the relative error √(2/n).
+    assert (normal.high - normal.low) / normal.cv_squared == pytest.approx(2 * 1.96 * math.sqrt(2 / 2000), rel=0.2)
+    assert normal.largest_share < 0.01
+    tail = scatter(np.array([*np.ones(100), 50.0]), random)
+    assert tail.largest_share > MOST_OF_ONE
+    assert math.isnan(scatter(np.zeros(20), random).cv_squared)
+
+
+SMALL = with_settings(
+    DepthWidthSpec(),
+    {
+        "depths": [1, 3],
+        "widths": [8],
+        "num_kernels": 200,
+        "num_seeds": 1,
+        "trained_depth": 1,
+        "dataset.num_samples": 4,
+        "training.max_steps": 20,
+        "training.num_records": 3,
+    },
+)
+
+
+def test_points_are_pairs_in_the_order_of_their_weights():
+    spec = DepthWidthSpec(depths=(2, 1), widths=(16, 8))
+    assert spec.point_keys() == ("depth=1,width=8", "depth=2,width=8", "depth=1,width=16", "depth=2,width=16")
+    assert [spec.value_of(key) for key in spec.point_keys()] == [(1, 8), (2, 8), (1, 16), (2, 16)]
+    assert parse_spec(spec.model_dump(mode="json")) == spec
+    assert digest(spec) == digest(DepthWidthSpec(depths=(1, 2), widths=(8, 16)))
+
+
+def test_a_run_draws_every_pair_and_trains_the_small_ones():
+    *_, ended = run(SMALL)
+    shallow, deep = ended.result.points
+    assert (len(shallow.runs), len(deep.runs)) == (1, 0)
+    for point in (shallow, deep):
+        assert point.num_kernels == 200
+        assert point.mean == pytest.approx(point.depth + 1, rel=0.5)
+        assert point.low < point.cv_squared < point.high
+    (only,) = shallow.runs
+    assert only.hessian_converged
+    assert only.hessian > 0
+    assert only.sup_change > 0
+    assert len(ended.result.rows()) == 2
+    assert [row["sup_change"] is None for row in ended.result.rows()] == [False, True]
+    said = summary(SMALL, ended.result.points)
+    assert "CV² of K" in said
+    *_, again = run(SMALL.model_copy(update={"depths": (3,)}))
+    assert again.result.points[0].cv_squared == deep.cv_squared  # a pair's draws are its own
+
+
+def test_the_preset_is_expected_within_three_minutes():
+    assert estimate(DepthWidthSpec()).seconds < 180
