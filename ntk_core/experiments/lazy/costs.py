@@ -9,7 +9,7 @@ HESSIAN_BASIS = 130  # vectors of a Lanczos basis
 
 
 def seconds(spec: LazySpec, key: str) -> float:
-    """Expected seconds for one pair, all outputs, starts and seeds, on two cores."""
+    """Expected seconds for one point, all outputs, starts and seeds, on two cores."""
     counted = Counted.of(spec, spec.architecture, spec.value_of(key)[0])
     hessian = 2 * counted.num_outputs * MATVECS * 12 * counted.multiplications / FLOPS_PER_SECOND
     steps = min(spec.training.max_steps, TYPICAL_STEPS)
@@ -19,7 +19,7 @@ def seconds(spec: LazySpec, key: str) -> float:
 
 
 def peak_bytes(spec: LazySpec, key: str) -> float:
-    """Expected peak memory for one run of one pair, in bytes: weights at w₀ and w_t, a gradient and temporaries,
+    """Expected peak memory for one run of one point, in bytes: weights at w₀ and w_t, a gradient and temporaries,
     views, kernels, and the basis of a Hessian's small space."""
     counted = Counted.of(spec, spec.architecture, spec.value_of(key)[0])
     basis = HESSIAN_BASIS * sum(layer.positions * (layer.fan_in + layer.features) for layer in counted.layers)
