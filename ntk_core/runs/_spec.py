@@ -12,7 +12,7 @@ SCHEMA_VERSION: Literal[2] = 2
 UPLOAD = "upload"  # name of the data that a person brings
 CLASSES = (
     "data with classes, whose probabilities are trained here; numbers to be learned are for Dynamics, Optimization and "
-    "Lazy, which have a square loss"
+    "Lazy to rich, which have a square loss"
 )
 
 

@@ -69,7 +69,7 @@ class LazySpec(SweepSpec):
         return almost_everywhere(self.architecture.activations, self.outputs)
 
     def point_keys(self) -> tuple[str, ...]:
-        """``width=100,scale=10.0``: the smallest width at every scale, then each width at scale 1 and every richness."""
+        """``width=100,scale=10.0``: the smallest width at every scale, then all widths at scale 1, every richness."""
         narrow = [lazy_key(self.widths[0], scale) for scale in sorted({1.0, *self.scales})]
         dial = [lazy_key(width, 1.0, richness) for width in self.widths for richness in (0.0, *self.richness)]
         return tuple(dict.fromkeys([*narrow, *dial]))
