@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from ntk_core.data import load_dataset
+from ntk_core.data import Dataset, load_dataset
 from ntk_core.experiments.lazy.compute import compute
 from ntk_core.experiments.lazy.result import LazyPoint, LazyResult
 from ntk_core.experiments.lazy.spec import LazySpec
@@ -59,8 +59,8 @@ def test_a_richness_outside_the_dial_is_refused(richness):
     assert [problem.field for problem in caught.value.problems] == ["richness"]
 
 
-def _finished(spec: LazySpec, key: str) -> LazyPoint:
-    steps = compute(spec, load_dataset(spec.dataset.name, **spec.data_options()), key)
+def _finished(spec: LazySpec, key: str, data: Dataset | None = None) -> LazyPoint:
+    steps = compute(spec, data or load_dataset(spec.dataset.name, **spec.data_options()), key)
     while True:
         try:
             next(steps)
@@ -116,3 +116,31 @@ def test_at_one_half_every_hidden_layer_moves_alike_at_every_width_and_at_zero_i
             law = along_widths(points, "linear", "subtracted", lambda run, at=layer: run.hidden_change[at], richness)
             assert low < law.exponent < high
     assert "|Δh| at ρ = 0.5: ∝ m^(" in lazy_summary(spec, points)
+
+
+@pytest.mark.slow
+def test_random_labels_give_the_table_of_an_independent_script():
+    """ΔK and exponents of |Δh|, n = 20, d = 10, y = ±1 at random, one hidden layer; the data are drawn anew here."""
+    table = {0.0: (0.152, 0.013, -0.44), 0.25: (0.85, 0.40, -0.14), 0.5: (3.07, 3.01, 0.0)}
+    spec = with_settings(SPEC, {"architecture.depth": 1, "num_seeds": 1, "training.max_steps": 20_000})
+    changes, moves = ({rho: {256: [], 4096: []} for rho in table} for _ in range(2))
+    for draw in range(3):
+        law = np.random.default_rng(draw)
+        x, y = law.standard_normal((20, 10)), np.sign(law.standard_normal((20, 1)))
+        none = np.zeros(0, np.int64)
+        data = Dataset("random labels", x, y, none, x[:0], y[:0], none, (), "ours")
+        for rho in table:
+            for width in (256, 4096):
+                (run_,) = _finished(spec, f"width={width},scale=1.0,richness={rho}", data).runs
+                assert run_.outcome == "converged"
+                changes[rho][width].append(run_.sup_change)
+                moves[rho][width].append(run_.mean_hidden_change)
+    for rho, (narrow, wide, exponent) in table.items():
+        found = {width: np.mean(values) for width, values in changes[rho].items()}
+        # Single draws of the labels scatter from half of that to twice as much; exponents hardly.
+        assert 1 / 1.5 < found[256] / narrow < 1.5
+        assert 1 / 1.5 < found[4096] / wide < 1.5
+        expected = np.log(wide / narrow) / np.log(16)
+        assert np.log(found[4096] / found[256]) / np.log(16) == pytest.approx(expected, abs=0.1)
+        slope = np.log(np.mean(moves[rho][4096]) / np.mean(moves[rho][256])) / np.log(16)
+        assert slope == pytest.approx(exponent, abs=0.1)
