@@ -113,7 +113,7 @@ def test_same_weights_show_the_kernels_of_f_and_of_its_output():
 def test_every_figure_has_words_and_numbers():
     points = made_points()
     shown = Shown(PRESETS["liu-lazy"].spec, points, None, "job")
-    found = charts(shown, figures.KAPPA.title, "linear", "random", 0.0)
+    found = charts(shown, figures.KAPPA.title, "linear", "random")
     assert [each.name for each in found] == ["figure1", "figure2", "figure3", "figure4"]
     assert all(len(each.rows) == 5 * 8 for each in found)
     assert "fitted exponent −0.50" in found[2].takeaway

@@ -129,7 +129,7 @@ def test_the_gallery_has_every_hidden_layer_flat_at_one_half_and_falling_at_zero
 def test_the_page_opens_with_the_dial():
     app = open_page("lazy")
     assert len(app.get("plotly_chart")) == 5
-    app.selectbox(key="lazy.richness").set_value(0.25)
+    app.selectbox(key="lazy.checked_at").set_value(0.25)
     app.run()
     assert "ρ = 0.25; expected exponent −0.25." in words(app)
     assert [each.value for each in app.exception] == []

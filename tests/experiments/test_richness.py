@@ -123,7 +123,8 @@ def test_random_labels_give_the_table_of_an_independent_script():
     """ΔK and exponents of |Δh|, n = 20, d = 10, y = ±1 at random, one hidden layer; the data are drawn anew here."""
     table = {0.0: (0.152, 0.013, -0.44), 0.25: (0.85, 0.40, -0.14), 0.5: (3.07, 3.01, 0.0)}
     spec = with_settings(SPEC, {"architecture.depth": 1, "num_seeds": 1, "training.max_steps": 20_000})
-    changes, moves = ({rho: {256: [], 4096: []} for rho in table} for _ in range(2))
+    changes: dict[float, dict[int, list[float]]] = {rho: {256: [], 4096: []} for rho in table}
+    moves: dict[float, dict[int, list[float]]] = {rho: {256: [], 4096: []} for rho in table}
     for draw in range(3):
         law = np.random.default_rng(draw)
         x, y = law.standard_normal((20, 10)), np.sign(law.standard_normal((20, 1)))

@@ -43,5 +43,5 @@ def compared(_: LazySpec) -> Comparison:
     return Comparison(
         (Axis("scale", "scale α", "α", _narrowest), Axis("width", "width m", keep=_unscaled)),
         MEASURES,
-        ("output", "start"),
+        ("output", "start", "richness"),
     )

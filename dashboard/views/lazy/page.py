@@ -22,7 +22,7 @@ GROUPS = (
 )
 
 
-def charts(shown: Shown, measure: str, output: str, start: str, richness: float) -> tuple[Chart, ...]:
+def charts(shown: Shown, measure: str, output: str, start: str, richness: float = 0.0) -> tuple[Chart, ...]:
     """One measure along the dial, the scale and the width, as far as they are swept; then what the weights do."""
     points, spec, wanted = shown.points, shown.spec, figures.MEASURES[measure]
     found = []
@@ -41,12 +41,18 @@ def charts(shown: Shown, measure: str, output: str, start: str, richness: float)
 
 def draw(shown: Shown) -> None:
     """The charts of all roads that are swept."""
+    dialed = [0.0, *shown.spec.richness] if shown.spec.richness else []
     chosen = choose(
         PAGE,
         Choice("measure", "Measure", figures.measured(shown.points), pixels=260),
         output_choice(occurring(shown.points, "output")),
         Choice("start", "Start", occurring(shown.points, "start"), figures.START_TITLES.__getitem__, 200),
-        Choice("richness", "Richness ρ", [0.0, *shown.spec.richness], lambda rho: f"ρ = {rho:g}", last=True),
+        # Not "richness": that key is the form's.
+        *(
+            [Choice("checked_at", "Coordinate check at", dialed, lambda rho: f"ρ = {rho:g}", last=True)]
+            if dialed
+            else []
+        ),
     )
     if shown.spec.almost_everywhere:
         st.caption(shown.spec.almost_everywhere)
