@@ -46,6 +46,7 @@ SYMBOLS = {
     "rates": "η",
 }
 FULLEST = [  # presets whose pages show figures that the first preset does not
+    ("lazy", "liu-lazy"),
     ("hessian", "liu-ball"),
     ("hessian", "liu-theorem31"),
     ("hessian", "liu-theorem41"),
