@@ -9,8 +9,9 @@ import streamlit as st
 
 from dashboard.components import session
 from dashboard.jobs import shared_jobs
+from dashboard.jobs.faults import told
 from dashboard.jobs.profile import profile
-from dashboard.server import lifespan, middleware, routes
+from dashboard.server import bound_connections, lifespan, middleware, routes
 from dashboard.server.garbage import collect_garbage
 from dashboard.views.navigation import menu
 from dashboard.words.sentences import plain
@@ -29,10 +30,11 @@ if __name__ == "__main__":
         jobs.ask_presence(session.is_connected)
         jobs.warm_up()
     except InvalidInput as error:  # the server's own settings, such as where results are kept
-        st.error(plain(f"The dashboard cannot compute: {error}."))
+        st.error(plain(f"The dashboard cannot compute: {told(error)}."))
         st.stop()
     page = menu()
     page.run()
     collect_garbage(page.url_path)
 elif __name__ == "app":
+    bound_connections()
     app = st.App(__file__, lifespan=lifespan, routes=routes(), middleware=middleware())

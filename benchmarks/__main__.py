@@ -25,6 +25,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "start": ("streamlit", "plotly", "pydantic", "sqlalchemy"),
     "dashboard": ("jax", "numpy", "streamlit", "plotly"),
     "pages": ("streamlit", "plotly", "pydantic"),
+    "live": ("streamlit", "playwright"),
     "kernel": ("jax", "jaxlib", "numpy"),
     "hessian": ("jax", "jaxlib", "numpy", "scipy"),
     "trajectories": ("jax", "jaxlib", "numpy"),
@@ -33,6 +34,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "growth": ("jax", "jaxlib", "numpy"),
     "ceilings": ("jax", "jaxlib", "numpy"),
     "gpu": ("jax", "jaxlib", "numpy"),
+    "estimates": ("jax", "jaxlib", "numpy"),
     "sweep": ("jax", "jaxlib", "numpy"),
     "coverage": ("numpy", "scipy"),
 }

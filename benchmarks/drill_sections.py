@@ -83,6 +83,19 @@ def fuzzed_specs(data: Data) -> list[str]:
     ]
 
 
+def attacker(data: Data) -> list[str]:
+    """A drill of one attacker among visitors."""
+    first, most, last = data["server_mib"]
+    tried = ", ".join(
+        f"{name} {count:,} ({data['refused'][name]:,} refused)" for name, count in data["attempts"].items()
+    )
+    return [
+        f"One attacker among {data['num_visitors']} visitors, {seconds(data['took_s'])} in all: {tried}.",
+        f"Visitors' pages react in {_spread(data['reaction'])} (before: {_spread(data['reaction_before'])}); the "
+        f"server had {first} MiB before, {most} at most and {last} at the end.",
+    ]
+
+
 def section(title: str, command: str, words: Callable[[Data], list[str]], environment: str = "") -> Section:
     """The section of the drill that ``python -m benchmarks.drills.<command>`` runs."""
 
@@ -111,6 +124,7 @@ DRILLS: dict[str, Section] = {
     "drill_stops": section("Stop", "stops", stops),
     "drill_sweeps": section("a hundred sweeps", "sweeps", sweeps),
     "drill_gallery": section("the gallery computed anew", "gallery", gallery),
+    "drill_attacker": section("one attacker among visitors", "attacker", attacker),
     "drill_fuzzed_specs": section("odd specs", "fuzzed_specs", fuzzed_specs),
 }
 

@@ -87,3 +87,20 @@ def growth(data: Data) -> str:
             panels.append(Panel(f"against {title}", title, "time", tuple(lines), note=("exponents", *notes)))
     words = "Time against one size at a time, log–log, with fitted exponents; the numbers stand in the table below."
     return figure("How time grows", words, panels)
+
+
+def estimates(data: Data) -> str:
+    names = sorted({row["experiment"] for row in data["rows"]})
+
+    def panel(title: str, rows: list[Data], foreseen: str, actual: str, unit: str, words: str, scale: float) -> Panel:
+        pairs = [(row["experiment"], row[foreseen] / scale, row[actual]) for row in rows]
+        drawn = [Line(name.replace("_", " "), (Mark(x, y, y, y),), names.index(name)) for name, x, y in pairs]
+        ends = [extreme(x for _, x, _ in pairs) for extreme in (min, max)]
+        equal = Line("as estimated", tuple(Mark(x, x * scale, x * scale, x * scale) for x in ends), len(names))
+        return Panel(title, f"estimated, in {words}", "actual", (equal, *drawn), unit=unit)
+
+    panels = [
+        panel("Time of a point", data["rows"], "estimated_s", "seconds", "s", "seconds", 1.0),
+        panel("Memory of a spec", data["largest"], "estimated_bytes", "added_bytes", "B", "MiB", 2.0**20),
+    ]
+    return figure("Actual against estimated", "One mark per point, log–log; the line is where both are equal.", panels)

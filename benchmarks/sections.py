@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+
 from benchmarks.words import Data, count, exponent, seconds, size, stamp, table, timed, times_faster, versions
 
 KERNELS = "0006-kernels-beside-the-best-peer.md"
@@ -361,3 +363,33 @@ def _shares(data: Data) -> list[str]:
         table(["", "m", "hidden layers", "time", "operations", "memory", "share of its ceiling"], rows),
         *([f"Most memory of the device in use at once: {size(max(peaks))}."] if peaks else []),
     ]
+
+
+def estimates(data: Data) -> str:
+    def spread_of(rows: list[Data], actual: str, foreseen: str, most: float) -> list[str]:
+        ratios = sorted(row[actual] / row[foreseen] for row in rows)
+        within = sum(1 / most <= ratio <= most for ratio in ratios) / len(ratios)
+        middle = statistics.median(ratios)
+        return [f"{middle:.2f}", f"{ratios[0]:.2f} … {ratios[-1]:.2f}", f"{within:.0%}"]
+
+    rows = [
+        [name, str(len(found)), *spread_of(found, "seconds", "estimated_s", 2.0)]
+        for name in sorted({row["experiment"] for row in data["rows"]})
+        for found in [[row for row in data["rows"] if row["experiment"] == name]]
+    ]
+    rows.append(["all", str(len(data["rows"])), *spread_of(data["rows"], "seconds", "estimated_s", 2.0)])
+    memory = spread_of(data["largest"], "added_bytes", "estimated_bytes", 1.3)
+    return "\n\n".join(
+        [
+            "## Estimates",
+            f"Points of {data['num_measured']} of {data['num_specs']} specs (every preset, and presets with up to five "
+            "settings drawn anew), each spec in a process of its own without compiled code of others, for as long as "
+            f"{data['limit_s'][0]:.0f} s to {data['limit_s'][1]:.0f} s. Actual is the smaller of wall and processor "
+            f"time; estimated is what is shipped, before anything is learned from runs. {data['caution']} "
+            f"{stamp(data)}",
+            picture("estimates", "What points took against what was estimated, one mark per point"),
+            table(["", "points", "median actual / estimated", "from … to", "within a factor of 2"], rows),
+            f"Memory of the largest point of each spec: median actual / estimated {memory[0]}, {memory[1]}; "
+            f"{memory[2]} within 1.3.",
+        ]
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from benchmarks import coverage_section, pictures, sections
+from benchmarks import coverage_section, live_section, pictures, sections
 from benchmarks.drill_sections import DRILLS
 from benchmarks.measure import RESULTS
 from benchmarks.words import Data
@@ -21,9 +21,11 @@ SECTIONS = {
     "start": sections.start,
     "dashboard": sections.dashboard,
     "pages": sections.pages,
+    "live": live_section.live,
     "growth": sections.growth,
     "ceilings": sections.ceilings,
     "gpu": sections.gpu,
+    "estimates": sections.estimates,
     "masked_layer": sections.masked_layer,
     "coverage": coverage_section.coverage,
     **DRILLS,
@@ -33,6 +35,7 @@ PICTURES = {
     "hessian": pictures.hessian,
     "sweep": pictures.sweep,
     "growth": pictures.growth,
+    "estimates": pictures.estimates,
 }
 HEAD = """# Benchmarks
 

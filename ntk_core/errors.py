@@ -11,18 +11,21 @@ class InvalidInput(ValueError):
         field: the name of the setting, as the person sees it in the specification (``"width"``, ``"dataset.name"``).
         given: what was given, shortened for display.
         allowed: the allowed range or choices, in words.
+        nearest: a value that could stand in its place, where one suggests itself.
     """
 
     template = "{}: {} cannot be used; use {}"
+    nearest: object
 
-    def __init__(self, field: str, given: object, allowed: str):
+    def __init__(self, field: str, given: object, allowed: str, nearest: object = None):
         self.field = _shorten(field, 120)
         self.given = _shorten(given)
         self.allowed = allowed
+        self.nearest = nearest
         super().__init__(self.template.format(self.field, self.given, allowed))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (type(self), (self.field, self.given, self.allowed))
+        return (type(self), (self.field, self.given, self.allowed, self.nearest))
 
 
 class TooLarge(InvalidInput):
@@ -36,12 +39,13 @@ class TooLarge(InvalidInput):
     """
 
     def __init__(self, field: str, given: object, *, required: float, limit: float, unit: str, nearest: object):
-        self.required, self.limit, self.unit, self.nearest = required, limit, unit, nearest
+        self.required, self.limit, self.unit = required, limit, unit
         super().__init__(
             field,
             given,
             f"at most {nearest} here, since it needs about {_amount(required, unit)} "
             f"and {_amount(limit, unit)} are available",
+            nearest,
         )
 
     def __reduce__(self) -> tuple[object, ...]:

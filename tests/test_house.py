@@ -137,7 +137,9 @@ def test_every_requirement_has_a_lower_bound_that_is_met_here(name: str) -> None
     wanted = requirements(name)
     assert wanted
     for requirement in wanted:
-        assert [bound.operator for bound in requirement.specifier] == [">="], f"{requirement}: one lower bound, no more"
+        bounds = sorted(bound.operator for bound in requirement.specifier)
+        # The one cap has a test of its own that says why, and when it can be raised.
+        assert bounds == (["<", ">="] if requirement.name == "streamlit" else [">="]), f"{requirement}: one lower bound"
         assert requirement.specifier.contains(importlib.metadata.version(requirement.name)), requirement
 
 

@@ -77,9 +77,11 @@ CORE = {
     "costs.py": '''
         """What the toy costs."""
 
+        from ntk_core.runs import Work
 
-        def seconds(spec, key: str) -> float:
-            return 0.1 * spec.num_seeds
+
+        def work(spec, key: str, most: bool = False) -> Work:
+            return Work(programs=0.1 * spec.num_seeds)
 
 
         def peak_bytes(spec, key: str) -> float:

@@ -29,6 +29,7 @@ class BrowserSession:
         url: ``ws://host:port`` of the server.
         page: path of the page in the URL.
         listen: is given every message of the server, as its bytes.
+        forwarded_for: the address that a proxy in front would say it comes from.
 
     Attributes:
         query: the URL's query, as the page has set it.
@@ -39,8 +40,16 @@ class BrowserSession:
         alerts: texts of warnings, errors and notes that the last complete run of the page showed.
     """
 
-    def __init__(self, url: str, page: str, query: str = "", listen: Callable[[bytes], None] | None = None):
+    def __init__(
+        self,
+        url: str,
+        page: str,
+        query: str = "",
+        listen: Callable[[bytes], None] | None = None,
+        forwarded_for: str = "",
+    ):
         self._url, self._page, self.query = url, page, query
+        self._headers = {"X-Forwarded-For": forwarded_for} if forwarded_for else {}
         self._listen = listen
         self._page_hash = self._session_id = ""
         self._runs = False
@@ -60,6 +69,7 @@ class BrowserSession:
             subprotocols=[Subprotocol("streamlit")],
             max_size=None,
             compression=None,
+            additional_headers=self._headers,
             ping_timeout=None,
         )
         self._reader = asyncio.create_task(self._read())
@@ -104,7 +114,8 @@ class BrowserSession:
         request.file_names.append(name)
         await self._socket.send(message.SerializeToString())
         urls = await asyncio.wait_for(self._file_urls.get(), 60)
-        await asyncio.to_thread(put_file, self._url.replace("ws://", "http://"), urls.upload_url, name, data)
+        http = self._url.replace("ws://", "http://")
+        await asyncio.to_thread(put_file, http, urls.upload_url, name, data, self._headers)
         info = UploadedFileInfo(file_id=urls.file_id, name=name, size=len(data), file_urls=urls)
         return await self.act({key: FileUploaderState(uploaded_file_info=[info])})
 
@@ -188,7 +199,7 @@ class BrowserSession:
         return parse_qs(self.query).get("job", [""])[0]
 
 
-def put_file(host: str, path: str, name: str, data: bytes) -> None:
+def put_file(host: str, path: str, name: str, data: bytes, headers: Mapping[str, str] | None = None) -> None:
     """Send a file to where the server wants it, with its token against forged requests."""
     with urllib.request.urlopen(f"{host}/_stcore/health", timeout=60) as answer:
         cookie = str(answer.headers.get("Set-Cookie", "")).split(";")[0]
@@ -202,6 +213,7 @@ def put_file(host: str, path: str, name: str, data: bytes) -> None:
             "Content-Type": f"multipart/form-data; boundary={boundary}",
             "Cookie": cookie,
             "X-Xsrftoken": cookie.partition("=")[2],
+            **(headers or {}),
         },
     )
     with urllib.request.urlopen(request, timeout=60):

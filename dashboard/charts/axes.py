@@ -36,6 +36,18 @@ def log_ticks(values: Iterable[float], decades_from: float = 30) -> dict[str, An
     }
 
 
+def spaced(values: Sequence[float], most: int = 9) -> list[float]:
+    """The values, thinned where their labels would overlap on a logarithmic axis."""
+    if not values:
+        return []
+    gap = math.log(values[-1] / values[0]) / most
+    kept: list[float] = []
+    for value in values:
+        if not kept or math.log(value / kept[-1]) >= gap:
+            kept.append(value)
+    return kept
+
+
 def drawn_values(figure: go.Figure, row: int = 1) -> list[float]:
     """All numbers on the vertical axis of a row of a figure with one column."""
     axis = "y" if row == 1 else f"y{row}"

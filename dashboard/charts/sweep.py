@@ -9,7 +9,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from dashboard.charts.axes import add_guide, drawn_values, finish, log_ticks
+from dashboard.charts.axes import add_guide, drawn_values, finish, log_ticks, spaced
 from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import beginning, exponent_words, number, plain_symbols, signed, width_label
 from dashboard.charts.style import FIGURE_HEIGHT, GUIDE_COLOR, SEED_OPACITY, Style
@@ -324,7 +324,7 @@ def add_slopes(
 
 def _finish(figure: go.Figure, shown: Sequence[float], axis: Axis, title: str, *, is_log: bool) -> None:
     """Ticks at the values that are swept, and a vertical axis long enough for a flat line to look flat."""
-    ticks = _spaced(shown)
+    ticks = spaced(shown)
     labels = [width_label(value) for value in ticks]
     figure.update_xaxes(type="log", title=axis.title, tickvals=ticks, ticktext=labels, range=_log_range(shown))
     figure.update_yaxes(title=title)
@@ -368,18 +368,6 @@ def mean_rows(lines: Sequence[Line], axis: Axis, symbol: str, of: str) -> list[d
 
 def _value(value: float) -> str:
     return width_label(value) if value < 10_000 else f"{value:,.0f}"
-
-
-def _spaced(values: Sequence[float], most: int = 9) -> list[float]:
-    """The values, thinned where their labels would overlap on a logarithmic axis."""
-    if not values:
-        return []
-    gap = math.log(values[-1] / values[0]) / most
-    kept: list[float] = []
-    for value in values:
-        if not kept or math.log(value / kept[-1]) >= gap:
-            kept.append(value)
-    return kept
 
 
 def _log_range(values: Sequence[float]) -> list[float] | None:

@@ -9,8 +9,6 @@ WIDTH, HEIGHT = 200, 96
 MARGIN = 8
 # An image knows nothing of the theme of its page: contrast above 4:1 on the light and on the dark background.
 INK = "#757D89"
-# Where a browser tells an image the scheme of its page: above 5:1 on its background.
-SCHEME_INK = {"light": "#5E6774", "dark": "#98A1AE"}
 DASHES = {
     "solid": "",
     "dash": "7 4",

@@ -155,6 +155,10 @@ class SpecForm(Generic[AnySpec]):
             if setting.name.startswith(prefix) and setting.name in values
         }
 
+    def fill(self, spec: AnySpec) -> None:
+        """Put a spec into the widgets; for callbacks, which come before the widgets are drawn."""
+        self._fill(spec)
+
     def put(self, values: Mapping[str, Any]) -> None:
         """Let the widgets hold these values, by the dotted names of their settings."""
         for setting in self._settings:
@@ -164,8 +168,11 @@ class SpecForm(Generic[AnySpec]):
     def notes_elsewhere(self) -> None:
         """Sentences about parts of the URL that belong to no widget of the form."""
         names = {setting.name for setting in self._settings} - set(self._elsewhere)
-        if names & self._state.notes.keys():  # on a phone the form is hidden at first
-            st.warning("Some settings in the URL could not be used; a sentence beside each says why.")
+        if noted := [setting for setting in self._settings if setting.name in names & self._state.notes.keys()]:
+            # On a phone the form is hidden at first.
+            used = "; ".join(f"{each.full_title}: {self._shown_value(each.name)}" for each in noted)
+            instead = f"Used instead are {used}. A sentence beside each says why."
+            st.warning(plain(f"Some settings in the URL could not be used. {instead}"))
         for name in [name for name in self._state.notes if name not in names]:
             self._show_note(name)
 
@@ -187,16 +194,20 @@ class SpecForm(Generic[AnySpec]):
         titled = {setting.name: setting for setting in self._settings}
         for problem in problems:
             setting, shown = titled.get(problem.field), self._shown_name(problem.field)
-            kept = text_of(self._state.raw.get(shown))
             sentence = setting.sentence(problem) if setting else f"{problem}."
-            instead = kept if len(kept) <= MAX_SHOWN else "That of the preset"
-            self._note(shown, f"In the URL, {sentence} " + (f"{instead} is used instead." if setting else ""))
+            instead = f"{self._shown_value(shown)} is used instead." if setting else ""
+            self._note(shown, f"In the URL, {sentence} {instead}")
         if "job" in address and job_spec is None:
             job = InvalidInput("job", address["job"], "the id of a run of this server, made by this page")
             self._note("job", f"In the URL, {job}. Press Run to compute these settings.")
         if name != self._state.preset:
             unknown = InvalidInput("preset", name, "one of " + ", ".join(self._preset_names))
             self._note("preset", f"In the URL, {unknown}. {self._state.preset} is used instead.")
+
+    def _shown_value(self, name: str) -> str:
+        """What the widget of this setting holds, where that is short."""
+        kept = text_of(self._state.raw.get(name))
+        return kept if 0 < len(kept) <= MAX_SHOWN else "That of the preset"
 
     def _shown_name(self, name: str) -> str:
         """The setting of that name, or the one that has to be chosen before that one is there."""

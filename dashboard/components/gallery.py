@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from ntk_core.runs import Result
+from ntk_core.runs import PRESETS, Result, Spec
 from ntk_core.runs.gallery import GALLERY
 
 MAX_BYTES = 20_000_000
@@ -23,6 +23,15 @@ def gallery_result(preset: str) -> Any:
     except OSError:
         return None
     return _read(path, status.st_mtime_ns, status.st_size)
+
+
+def gallery_result_of(spec: Spec) -> Any:
+    """The precomputed result of exactly these settings, which name their data too; None when there is none."""
+    for name, preset in PRESETS.items():
+        if preset.spec == spec:
+            result = gallery_result(name)
+            return result if result is not None and result.spec == spec and result.status == "completed" else None
+    return None
 
 
 @functools.lru_cache(maxsize=32)

@@ -5,9 +5,10 @@ from typing import Literal
 
 import streamlit as st
 
+from dashboard.components import session
 from dashboard.jobs.profile import profile
 from ntk_core.data.spec import DatasetSpec
-from ntk_core.data.uploads import DEFAULT_LIMITS, Limits
+from ntk_core.data.uploads import DEFAULT_LIMITS, MAX_KEPT_BYTES, Keeper, Limits
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
@@ -55,8 +56,12 @@ class Brought:
             spec: Spec = KernelChangeSpec(dataset=self.dataset, widths=(30, 100, 300, 1000), num_seeds=3)
             return "kernel_change", spec
         training = TrainingSpec(max_steps=2000, num_records=20)
+        dataset, num_test = self.dataset, self.num_test
+        if not num_test:  # all are trained on: a fifth of them is left out, to be test points
+            num_test = max(1, min(MAX_TEST, self.total // 5))
+            dataset = dataset.model_copy(update={"num_samples": self.total - num_test})
         return "dynamics", DynamicsSpec(
-            dataset=self.dataset, widths=(30, 100, 300), loss="square", num_test=self.num_test, training=training
+            dataset=dataset, widths=(30, 100, 300), loss="square", num_test=num_test, training=training
         )
 
 
@@ -90,9 +95,29 @@ def upload_chooser(label: str, key: str, help: str) -> None:
 
 
 def upload_limits() -> Limits:
-    """What one upload may cost on this server: three times its bytes when unpacked."""
+    """What one upload may cost on this server: three times its bytes when unpacked, its bytes as float32."""
     most = profile().max_upload_bytes
-    return replace(DEFAULT_LIMITS, max_bytes=most, max_unpacked_bytes=min(3 * most, DEFAULT_LIMITS.max_unpacked_bytes))
+    return replace(
+        DEFAULT_LIMITS,
+        max_bytes=most,
+        max_unpacked_bytes=min(3 * most, DEFAULT_LIMITS.max_unpacked_bytes),
+        max_values=min(most // 4, DEFAULT_LIMITS.max_values),
+        max_all_pixels=min(4 * most, DEFAULT_LIMITS.max_all_pixels),
+    )
+
+
+def keeper() -> Keeper:
+    """This session, with what it may keep on disk."""
+    chosen = profile()
+    if not chosen.is_shared:
+        return Keeper(session.viewer(), session.network_address())
+    return Keeper(
+        session.viewer(),
+        session.network_address(),
+        max_session_bytes=4 * chosen.max_upload_bytes,
+        max_address_bytes=chosen.address_share * MAX_KEPT_BYTES / 2,
+        max_files=MAX_BROUGHT / chosen.address_share,
+    )
 
 
 def _known() -> dict[str, Brought]:

@@ -9,9 +9,11 @@ import streamlit as st
 from dashboard.components import export, session
 from dashboard.components.chart import shown_charts
 from dashboard.components.forms import SpecForm
-from dashboard.components.gallery import gallery_result
+from dashboard.components.gallery import gallery_result, gallery_result_of
 from dashboard.components.provenance import provenance_footer
 from dashboard.jobs import Snapshot, shared_jobs
+from dashboard.jobs.faults import told
+from dashboard.jobs.limits import largest_fit
 from dashboard.words.sentences import amount, duration, plain
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import Spec, digest, estimate
@@ -25,6 +27,8 @@ WAITING_REFRESH_S = 1.5
 CROWD = 8
 # A job ends within this time after Stop, so that the page that comes back shows it stopped.
 STOP_S = 0.3
+# A run that should take longer than this asks first, and offers one that should take this long.
+ASK_S, SHORT_S = 120.0, 30.0
 
 
 @dataclass(frozen=True)
@@ -87,8 +91,51 @@ def run_bar(page: str, form: SpecForm[Any]) -> None:
         st.caption(_cost_words(form.spec) if form.spec else "", width="content")
     if form.spec is None:
         st.error("Fix these settings to run: " + plain(" ".join(form.sentences.values())))
-    elif pressed and submit(page, form.spec):
+    elif _is_wanted(page, form, form.spec, pressed) and submit(page, form.spec):
         st.rerun()
+
+
+def _is_wanted(page: str, form: SpecForm[Any], spec: Spec, pressed: bool) -> bool:
+    """Whether to run: at once where that is short; otherwise it is asked whether so long a run is meant."""
+    asked = f"{page}.asked"
+    if pressed:
+        seconds = foreseen_s(spec)
+        if seconds <= ASK_S:
+            return True
+        st.session_state[asked] = (digest(spec), seconds)
+    about, seconds = st.session_state.get(asked, ("", 0.0))
+    if about != digest(spec):  # the settings have changed since
+        st.session_state.pop(asked, None)
+        return False
+    shorter = largest_fit(spec, expected_s=SHORT_S)
+    with st.container(border=True):
+        st.warning(plain(f"This run should take about {duration(seconds)}."), icon=":material/schedule:")
+        with st.container(horizontal=True):
+            if shorter is not None:
+                titles = _titles(type(spec))
+                changed = ", ".join(f"{titles[name]} {text}" for name, text in differences(shorter, spec).items())
+                st.button(
+                    f"Fit into {SHORT_S:.0f} s",
+                    key=f"{page}.shorter",
+                    type="primary",
+                    on_click=form.fill,
+                    args=(shorter,),
+                    help=f"Changes the settings to {plain(changed)}.",
+                )
+            started = st.button("Run all of it", key=f"{page}.run_long")
+    if started:
+        st.session_state.pop(asked)
+    return started
+
+
+def foreseen_s(spec: Spec) -> float:
+    """Seconds that are not computed yet, nor shown in the gallery."""
+    if gallery_result_of(spec) is not None:
+        return 0.0
+    try:
+        return shared_jobs().foreseen_s(spec)
+    except InvalidInput:  # submit says so
+        return 0.0
 
 
 def live_panel(page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown], None]) -> None:
@@ -155,9 +202,11 @@ def _count_points(spec: Spec) -> str:
 def submit(page: str, spec: Spec) -> bool:
     """Start or attach to the job of this spec and follow it; False when it was refused, which is then said."""
     try:
+        if (known := gallery_result_of(spec)) is not None:
+            shared_jobs().adopt(known)
         job_id = shared_jobs().submit(spec, session.viewer(), session.network_address())
     except InvalidInput as error:
-        st.error(plain(f"{error}."))
+        st.error(plain(f"{told(error)}."))
         return False
     _follow(page, job_id)
     return True
@@ -196,9 +245,13 @@ def _say_if_stale(wanted: SpecPart | None, shown: SpecPart) -> None:
     """Name the settings in which the form differs from the figure."""
     if wanted is None or wanted == shown:
         return
-    titles = {setting.name: setting.full_title for setting in settings(type(shown))}
+    titles = _titles(type(shown))
     named = ", ".join(titles[name] for name in differences(wanted, shown) | differences(shown, wanted))
     st.info(f"This figure shows earlier settings ({plain(named)} changed). Run to update.")
+
+
+def _titles(model: type[SpecPart]) -> dict[str, str]:
+    return {setting.name: setting.full_title for setting in settings(model)}
 
 
 def _progress(page: str, now: Snapshot) -> None:
@@ -211,6 +264,9 @@ def _progress(page: str, now: Snapshot) -> None:
             st.button("Stop", key=f"{page}.stop", icon=":material/stop:", on_click=_stop, args=(page,))
     elif now.status == "failed":
         st.error(plain(f"{now.reason}."))
+    elif now.status == "stopped":
+        done = f"{len(now.points)} of {_count_points(now.spec)} are done and kept"
+        st.warning(plain(f"{now.reason[:1].upper()}{now.reason[1:]}: {done}."), icon=":material/timer_off:")
     elif now.status == "cancelled":
         done = f"{len(now.points)} of {_count_points(now.spec)} are done"
         st.info(f"Stopped: {done}. Run continues from there.", icon=":material/stop_circle:")

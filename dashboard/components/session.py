@@ -1,6 +1,5 @@
 """What one browser session remembers: who is looking, the URL it was given, the job it follows."""
 
-import ipaddress
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -8,6 +7,7 @@ import streamlit as st
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from dashboard.server import address_of_line
 from ntk_core.errors import InvalidInput
 
 _SEEN = "seen_jobs"
@@ -29,20 +29,8 @@ def network_address() -> str:
 
     With a proxy in front it is the browser's only where the server trusts the proxy, see docs/hosting.md.
     """
-    return address_of_line(st.context.ip_address or "")
-
-
-def address_of_line(address: str) -> str:
-    """One name per line to the network: an IPv6 line has 2⁶⁴ addresses to choose from, so its /64 counts as one."""
-    try:
-        found = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    if isinstance(found, ipaddress.IPv4Address):
-        return address
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(ipaddress.ip_network((found, 64), strict=False))
+    found = st.context.ip_address
+    return address_of_line(found) if isinstance(found, str) else ""
 
 
 def new_address(page: str) -> dict[str, str] | None:

@@ -1,13 +1,14 @@
 """One job: what is known about it, changed by the events of its worker. Guarded by the lock of its ``Jobs``."""
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal
 
 from dashboard.jobs._process import WorkerProcess
 from dashboard.jobs._snapshot import Snapshot, Status
-from ntk_core.runs import EXPERIMENTS, Point, Result, Spec
+from ntk_core.runs import EXPERIMENTS, EndStatus, Point, Result, Spec, digest, learn, work_of_points
 from ntk_core.runs.events import Ended, Estimated, Event, PointFailed, PointFinished, PointProgress, PointStarted
+from ntk_core.runs.store import JobClock, UnfinishedJob
 
 # Where so many workers die at one point, another one would die too.
 MAX_STARTS = 3
@@ -26,6 +27,8 @@ class Job:
         address: where that viewer came from.
         submitted_s: when, in seconds since 1970.
         expected_s: what all of it should take.
+        allowed_s: how long it may run.
+        verdict: why the server ends it, one sentence; empty while it does not.
         stopping: asked to stop, not stopped yet.
         wants_again: submitted again while it was stopping.
         num_starts: how often it has begun since its last finished point.
@@ -38,6 +41,9 @@ class Job:
         self.status: Status = "cancelled"
         self.owner = self.address = ""
         self.submitted_s = self.expected_s = 0.0
+        self.allowed_s, self._spent_s = math.inf, 0.0
+        self._since: float | None = None  # it has run since then
+        self.verdict = ""
         self.stopping = self.wants_again = False
         self.num_starts = self.num_servers = self._num_lost = 0
         self.worker: WorkerProcess | None = None
@@ -55,6 +61,10 @@ class Job:
         self._version = 0
         if result is not None:
             self.take(Ended(status=result.status, result=result))
+
+    @property
+    def result(self) -> Result | None:
+        return self._result
 
     @property
     def active(self) -> bool:
@@ -80,6 +90,28 @@ class Job:
             interruption=self._interruption,
         )
 
+    def spent_s(self) -> float:
+        """How long it has run since it was submitted, on servers that have ended too."""
+        return self._spent_s + (0.0 if self._since is None else time.monotonic() - self._since)
+
+    def ask(self, viewer: str, address: str, expected_s: float, allowed_s: float) -> None:
+        """Somebody wants it computed."""
+        self.owner, self.address, self.submitted_s = viewer, address, time.time()
+        self.expected_s, self.allowed_s = expected_s, allowed_s
+
+    def inherit(self, left: UnfinishedJob) -> None:
+        """An earlier server did not finish it."""
+        self.num_servers, self._spent_s = left.num_servers, left.spent_s
+        self.leave_to_itself()
+
+    def leave_to_itself(self) -> None:
+        """Nobody has asked for it here."""
+        self._viewers = {}
+
+    def clock(self) -> JobClock:
+        allowed = self.allowed_s if math.isfinite(self.allowed_s) else None
+        return JobClock(digest(self.spec), self.status == "running", self.spent_s(), allowed)
+
     def left_s(self) -> float:
         """Expected seconds until it ends once it has a worker; what is foreseen until something has been measured."""
         if self._remaining_s is None:
@@ -102,10 +134,6 @@ class Job:
         if self._viewers is not None:
             self._viewers.pop(viewer, None)
 
-    def leave_to_itself(self) -> None:
-        """Nobody has asked for it here: an earlier server did not finish it."""
-        self._viewers = {}
-
     def keep_viewers(self, is_here: Callable[[str, float], bool]) -> None:
         """Forget all viewers who are not here any more, by name and when they looked last."""
         if self._viewers is not None:
@@ -122,7 +150,8 @@ class Job:
         self.stopping = self.wants_again = False
         self.num_starts = self.num_servers = self._num_lost = 0
         self._failures, self._result = {}, None
-        self._reason = self._interruption = ""
+        self._reason = self._interruption = self.verdict = ""
+        self._spent_s, self._since = 0.0, None
         self._growing = {}
         self._fraction, self._remaining_s, self._message = 0.0, None, "waiting for a free worker"
         self.change()
@@ -130,6 +159,7 @@ class Job:
     def begin(self) -> None:
         self.status = "running"
         self.num_starts += 1
+        self._since = time.monotonic() if self._since is None else self._since
         self._message = "starting"
         self.change()
 
@@ -144,11 +174,14 @@ class Job:
         self._message = "starting again"
         self.change()
 
-    def end(self, status: Literal["completed", "cancelled", "failed"], reason: str = "") -> None:
+    def end(self, status: EndStatus, reason: str = "") -> None:
         """The end; what a stopped job had drawn of a point stays in sight."""
+        if status == "cancelled" and self.verdict:
+            status, reason = "stopped", self.verdict
+        self._spent_s, self._since = self.spent_s(), None
         self.status, self._reason = status, reason
         self._remaining_s, self._message = None, ""
-        self._growing = self._growing if status == "cancelled" else {}
+        self._growing = self._growing if status in ("cancelled", "stopped") else {}
         self._fraction = 1.0 if status == "completed" else self._fraction
         if self._result is None and status != "completed":
             self._result = self._result_so_far(status)
@@ -177,12 +210,13 @@ class Job:
         self._message = "starting again"
         return True
 
-    def recall(self, points: Iterable[Point], message: str) -> None:
-        """Take what an interrupted run of an earlier server left."""
+    def recall(self, points: Iterable[Point], message: str, *, stopped: bool = False) -> None:
+        """Take what an interrupted run of an earlier server left; ``stopped`` when that server stopped it."""
         self._keep(points)
-        self._result = self._result_so_far("cancelled")
+        self.status = "stopped" if stopped else self.status
+        self._result = self._result_so_far("stopped" if stopped else "cancelled")
         self._message = message
-        self._reason = message if self.status == "failed" else ""
+        self._reason = message if self.status in ("failed", "stopped") else ""
         self.change()
 
     def take(self, event: Event) -> None:
@@ -205,6 +239,7 @@ class Job:
                 self._current = ""
                 if not event.resumed:
                     self.num_starts, self.num_servers, self._num_lost = 1, 0, 0
+                    learn([(work_of_points(self.spec)[event.key], event.point.runtime_s)])
             case PointFailed():
                 self._growing.pop(event.key, None)
                 self._current = ""
@@ -222,7 +257,7 @@ class Job:
     def _in_order(self, points: Mapping[str, Point]) -> tuple[Point, ...]:
         return tuple(points[key] for key in self.spec.point_keys() if key in points)
 
-    def _result_so_far(self, status: Literal["cancelled", "failed"]) -> Result | None:
+    def _result_so_far(self, status: EndStatus) -> Result | None:
         """The result that the worker would have told, had it been there to do so; None without points."""
         points = self._in_order(self._points)
         known = [point.provenance for point in points if point.provenance is not None]

@@ -1,26 +1,28 @@
 """The jobs of a server: the queue, and the threads that lead jobs through worker processes."""
 
 import collections
-import contextlib
+import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from dashboard.jobs._job import Job
 from dashboard.jobs._limits import Limits, QueueFull
 from dashboard.jobs._pool import WorkerPool
+from dashboard.jobs._presence import Presence
 from dashboard.jobs._process import WorkerProcess
-from dashboard.jobs._queue import FairQueue, waits
-from dashboard.jobs._recall import recalled_by_id, recalled_from, recalled_unfinished
+from dashboard.jobs._queue import FairQueue
+from dashboard.jobs._recall import expected_and_most, foreseen_s, recalled_by_id, recalled_from, recalled_unfinished
+from dashboard.jobs._record import Record
 from dashboard.jobs._snapshot import Load, Snapshot
-from ntk_core.runs import Spec, digest, estimate
+from dashboard.jobs._watch import Watch
+from ntk_core.runs import Result, Spec, digest
 from ntk_core.runs.events import Ended, PointFinished
-from ntk_core.runs.store import MIN_PREFIX, Store, UnfinishedJob
+from ntk_core.runs.store import MIN_PREFIX, Store
 
 MAX_WAITING = 32
 MAX_REMEMBERED = 64
 GRACE_S = 0.15
-VIEWER_TIMEOUT_S = 5.0
 # Work is done in worker processes, so the end of a server is seldom the doing of a job.
 MAX_SERVERS = 20
 
@@ -37,6 +39,7 @@ class Jobs:
         max_per_viewer: most unfinished jobs that one viewer may have asked for; None: as many as fit.
         max_per_address: the same for one network address.
         check: refuses a spec before it becomes a job.
+        allowed_s: how long a job may run whose points could take so many seconds at most; any time by default.
 
     Raises:
         InvalidInput: when the store cannot be used.
@@ -53,20 +56,22 @@ class Jobs:
         max_per_viewer: int | None = None,
         max_per_address: int | None = None,
         check: Callable[[Spec], None] | None = None,
+        allowed_s: Callable[[float], float] = lambda most_s: math.inf,
     ):
-        self._num_workers, self._check = num_workers, check
+        self._num_workers, self._check, self._allowed_s = num_workers, check, allowed_s
         self._store = store or Store()
         self._grace_s, self._max_waiting = grace_s, max_waiting
         self._limits = Limits(max_per_viewer, max_per_address)
         self._pool = WorkerPool(self._store.location, self._num_workers, num_spare)
-        self._ledger = self._store.ledger()
-        self._is_connected: Callable[[str], bool] | None = None
+        self._record = Record(self._store)
+        self._presence = Presence()
         self._starting = threading.Lock()
-        self._changed = threading.Condition()  # guards everything below
+        self._changed = self._record.changed  # guards everything below
         self._jobs: collections.OrderedDict[str, Job] = collections.OrderedDict()
-        self._queue = FairQueue(self._is_abandoned)
+        self._queue = FairQueue(self._presence.is_abandoned)
         self._threads: list[threading.Thread] = []
         self._closing = False
+        self._watch = Watch(self._store, self._record, self._active, lambda: self._closing, self._end)
 
     def submit(self, spec: Spec, viewer: str = "", address: str = "") -> str:
         """Start ``spec`` or attach to the job that computes or has computed it; its job id.
@@ -89,14 +94,14 @@ class Jobs:
         with self._changed:
             job = self._jobs.get(job_id)
         recalled = job or recalled_from(self._store, spec)  # not under the lock: another process may be writing
-        expected_s = estimate(spec, recalled.finished_keys()).seconds
-        with self._recorded():
+        expected_s, most_s = expected_and_most(spec, recalled.finished_keys())
+        with self._record.recorded():
             job = self._jobs.get(job_id) or self._remember(recalled)
             if job.status == "running" and job.stopping:
                 job.run_again()
             elif not job.active and job.status != "completed":
                 self._make_room(viewer, address)
-                job.owner, job.address, job.expected_s, job.submitted_s = viewer, address, expected_s, time.time()
+                job.ask(viewer, address, expected_s, self._allowed_s(most_s))
                 self._enqueue(job)
             job.see(viewer, time.monotonic())
         return job_id
@@ -116,7 +121,18 @@ class Jobs:
                 job = self._jobs.get(job_id) or self._remember(recalled)
         with self._changed:
             job.see(viewer, time.monotonic())
-            return self._waiting_snapshot(job) if job.status == "queued" else job.snapshot()
+            running = [other.left_s() for other in self._active() if other.status == "running"]
+            queued = job.status == "queued"
+            return job.snapshot(*self._queue.place(job, running, self._num_workers)) if queued else job.snapshot()
+
+    def foreseen_s(self, spec: Spec) -> float:
+        """Seconds that what is not finished of ``spec`` should take; raises ``InvalidInput`` as :meth:`submit`."""
+        return foreseen_s(self._store, spec)
+
+    def adopt(self, result: Result) -> None:
+        """Keep a result that was computed elsewhere, so that nobody computes it again."""
+        self.forget(digest(result.spec)[:MIN_PREFIX])
+        self._store.import_run(result.spec, {}, result)
 
     def stop(self, job_id: str, viewer: str = "", wait_s: float = 0.0) -> bool:
         """Stop a job; False when others look at it, so that only this viewer is detached. Ended jobs are left alone.
@@ -124,12 +140,12 @@ class Jobs:
         Args:
             wait_s: how long to wait for the job to end, in seconds.
         """
-        with self._recorded():
+        with self._record.recorded():
             job = self._jobs.get(job_id)
             if job is None or not job.active:
                 return True
             job.leave(viewer)
-            job.keep_viewers(self._is_here)
+            job.keep_viewers(self._presence.is_here)
             if job.num_viewers:
                 return False
             if job.status == "queued":
@@ -157,7 +173,7 @@ class Jobs:
 
     def ask_presence(self, is_connected: Callable[[str], bool]) -> None:
         """Whom to ask whether a viewer's browser is still there; else whoever has looked in the last seconds is."""
-        self._is_connected = is_connected
+        self._presence.ask(is_connected)
 
     def warm_up(self) -> None:
         """Start the workers, so that they are ready before the first job, and go on with what an earlier server left.
@@ -168,8 +184,8 @@ class Jobs:
             with self._changed:
                 if self._closing or self._threads:
                     return
-                for index in range(self._num_workers):
-                    thread = threading.Thread(target=self._serve, daemon=True, name=f"jobs-{index}")
+                for index, target in enumerate((self._watch.serve, *self._num_workers * (self._serve,))):
+                    thread = threading.Thread(target=target, daemon=True, name=f"jobs-{index}")
                     self._threads.append(thread)
                     thread.start()
             self._pool.warm_up()
@@ -177,12 +193,12 @@ class Jobs:
 
     def shutdown(self) -> None:
         """End all workers; unfinished jobs go on from their finished points with the next server, or submit."""
-        with self._recorded():
+        with self._record.recorded():
             self._closing = True
             for job in self._jobs.values():
                 if job.active:
                     job.num_servers = -1  # this one ends in an orderly way
-                    self._write_down(job)
+                    self._record.unfinished(job)
                 if job.status == "queued":
                     job.end("cancelled")
             self._queue.clear()
@@ -191,7 +207,7 @@ class Jobs:
         self._pool.close()
         for thread in threads:
             thread.join(timeout=5.0)
-        self._ledger.close()
+        self._record.ledger.close()
         self._store.close()
 
     def worker_pids(self) -> list[int]:
@@ -202,17 +218,27 @@ class Jobs:
         """How busy the server is.
 
         Raises:
-            InvalidInput: when the store does not answer.
+            InvalidInput: when the store cannot be read and written.
         """
-        self._store.spec("0" * MIN_PREFIX)
+        self._store.try_to_write()
         with self._changed:
             running = sum(job.status == "running" for job in self._jobs.values())
-            return Load(len(self.worker_pids()), running, len(self._queue), self._max_waiting)
+            room = len(self._queue) < self._max_waiting or self._queue.last_abandoned() is not None
+            return Load(len(self.worker_pids()), running, len(self._queue), self._max_waiting, room)
+
+    def needed_uploads(self) -> frozenset[str]:
+        """Digests of the uploads that waiting and running jobs compute with."""
+        with self._changed:
+            datasets = [getattr(job.spec, "dataset", None) for job in self._jobs.values() if job.active]
+        return frozenset(digest for each in datasets if (digest := getattr(each, "digest", None)))
 
     def num_viewers(self) -> int:
         """How many follow a job that is under way: each of them looks again and again."""
         with self._changed:
-            return sum(job.num_viewers or 0 for job in self._jobs.values() if job.active)
+            return sum(job.num_viewers or 0 for job in self._active())
+
+    def _active(self) -> list[Job]:
+        return [job for job in self._jobs.values() if job.active]
 
     def _serve(self) -> None:
         """The life of one thread: wait for a job, lead it through a worker, again."""
@@ -220,9 +246,9 @@ class Jobs:
             while worker := self._handed_over(job):
                 if self._followed(job, worker):
                     self._pool.give_back(worker)
-                    break
-                if not self._outlived(job, worker):
-                    break
+                elif self._outlived(job, worker):
+                    continue
+                break
 
     def _next(self) -> Job | None:
         with self._changed:
@@ -239,11 +265,11 @@ class Jobs:
         try:
             worker = self._pool.take()
         except OSError as error:
-            with self._recorded():
+            with self._record.recorded():
                 job.end("failed", f"no worker process could be started ({error.strerror})")
                 self._settle(job)
             return None
-        with self._recorded():
+        with self._record.recorded():
             stopped = job.stopping or self._closing
             if stopped:
                 job.end("cancelled")
@@ -259,7 +285,7 @@ class Jobs:
     def _followed(self, job: Job, worker: WorkerProcess) -> bool:
         """Take note of all that the worker tells; whether it has come to an end of the job."""
         for event in worker.events():
-            with self._recorded():
+            with self._record.recorded():
                 if job.worker is not worker:  # it has been killed and the job has ended, or begun elsewhere
                     continue
                 first_of_server = job.num_servers != 0
@@ -268,13 +294,13 @@ class Jobs:
                     self._settle(job)
                     return True
                 if isinstance(event, PointFinished) and first_of_server and job.num_servers == 0:
-                    self._write_down(job)
+                    self._record.unfinished(job)
         return False
 
     def _outlived(self, job: Job, worker: WorkerProcess) -> bool:
         """Whether a job whose worker has died begins again."""
         cause = worker.death()
-        with self._recorded():
+        with self._record.recorded():
             if job.worker is not worker:  # it was stopped by killing
                 return False
             if job.stopping or self._closing:
@@ -289,7 +315,7 @@ class Jobs:
         worker.ask_to_stop()
 
         def kill_if_deaf() -> None:
-            with self._recorded():
+            with self._record.recorded():
                 if job.worker is worker and job.stopping:
                     worker.kill()
                     job.end("cancelled")
@@ -299,18 +325,33 @@ class Jobs:
         timer.daemon = True
         timer.start()
 
+    def _end(self, job: Job, reason: str) -> None:
+        """End a job for this reason, whatever it does; its finished points are in the store."""
+        with self._record.recorded():
+            if not job.active:
+                return
+            job.verdict, job.wants_again = reason, False
+            if job.status == "queued":
+                self._give_up(job)
+            elif job.worker is None:
+                job.stop()
+            else:
+                job.worker.kill()
+                job.end("cancelled")
+                self._settle(job)
+
     def _settle(self, job: Job) -> None:
         """What follows the end of a job."""
         if job.wants_again and not self._closing:
             self._enqueue(job)
         elif not self._closing:
-            self._ledger.strike(job.spec)
+            self._record.ended(job)
         self._forget()
         self._changed.notify_all()
 
     def _enqueue(self, job: Job) -> None:
         job.wait()
-        self._write_down(job)
+        self._record.unfinished(job)
         self._queue.add(job)
         self._count_positions()
         self._changed.notify_all()
@@ -323,34 +364,13 @@ class Jobs:
         self._settle(job)
 
     def _make_room(self, viewer: str, address: str) -> None:
-        """Refuse one more job, or give up one that nobody waits for any more.
-
-        Raises:
-            QueueFull: when all waiting jobs are waited for.
-            TooManyJobs: when a limit is reached.
-        """
-        self._limits.check([job for job in self._jobs.values() if job.active], viewer, address)
+        """Refuse one more job (QueueFull, TooManyJobs), or give up one that nobody waits for any more."""
+        self._limits.check(self._active(), viewer, address)
         if len(self._queue) >= self._max_waiting:
             abandoned = self._queue.last_abandoned()
             if abandoned is None:
                 raise QueueFull(self._max_waiting)
             self._give_up(abandoned)
-
-    def _is_here(self, viewer: str, seen: float) -> bool:
-        if self._is_connected is not None:
-            return self._is_connected(viewer)
-        return time.monotonic() - seen < VIEWER_TIMEOUT_S
-
-    def _is_abandoned(self, job: Job) -> bool:
-        job.keep_viewers(self._is_here)
-        return job.num_viewers == 0
-
-    def _waiting_snapshot(self, job: Job) -> Snapshot:
-        order = self._queue.in_order()
-        running = [other.left_s() for other in self._jobs.values() if other.status == "running"]
-        place = order.index(job)
-        begins = waits(running, self._num_workers, [other.left_s() for other in order[: place + 1]])
-        return job.snapshot(place + 1, begins[place])
 
     def _count_positions(self) -> None:
         for job in self._queue.in_order():
@@ -363,30 +383,18 @@ class Jobs:
 
     def _forget(self) -> None:
         """Drop the oldest ended jobs from memory; the store keeps them."""
-        ended = [job_id for job_id, job in self._jobs.items() if not job.active]
-        for job_id in ended[: max(0, len(ended) - MAX_REMEMBERED)]:
+        for job_id in [job_id for job_id, job in self._jobs.items() if not job.active][:-MAX_REMEMBERED]:
             del self._jobs[job_id]
-
-    @contextlib.contextmanager
-    def _recorded(self) -> Iterator[None]:
-        """Under the lock; which jobs are unfinished is written to the store after it: that may wait for others."""
-        with self._changed:
-            yield
-        self._ledger.write()
-
-    def _write_down(self, job: Job) -> None:
-        self._ledger.note(UnfinishedJob(job.spec, job.owner, job.submitted_s, job.num_servers + 1))
 
     def _inherit(self) -> None:
         """Go on with the jobs that an earlier server did not finish, unless several have ended over one point."""
-        for left in self._ledger.inherit():
-            job = recalled_unfinished(self._store, left, self._check)
-            with self._recorded():
+        for left in self._record.ledger.inherit():
+            job = recalled_unfinished(self._store, left, self._check, self._allowed_s)
+            with self._record.recorded():
                 if job is None or job.status == "completed" or left.num_servers > MAX_SERVERS:
-                    self._ledger.strike(left.spec)
+                    self._record.ledger.strike(left.spec)
                     continue
                 self._remember(job)
                 self._enqueue(job)
-                job.num_servers = left.num_servers
-                self._write_down(job)
-                job.leave_to_itself()
+                job.inherit(left)
+                self._record.unfinished(job)

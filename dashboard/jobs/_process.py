@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -25,6 +26,10 @@ from ntk_core.runs.store import VARIABLE
 # Elsewhere the worker lowers its own priority. Of Windows only, so it must be looked up by name.
 _CREATION_FLAGS = getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0)
 _ROOT = Path(__file__).resolve().parents[2]
+_CAUSES = re.compile(
+    r"RESOURCE_EXHAUSTED|[Oo]ut of memory|No space left on device|disk is full|readonly database|Too many open files"
+    r"|Segmentation fault|Bus error|Illegal instruction|CUDA_ERROR_[A-Z_]+|\b[A-Z][A-Za-z]+(?:Error|Exception)\b"
+)
 _LOG = logging.getLogger(__name__)
 
 
@@ -53,7 +58,7 @@ class WorkerProcess:
             process_group=0,
             creationflags=_CREATION_FLAGS,
         )
-        self.ready = False
+        self.ready = self._killed_here = False
         self.num_jobs = 0
         self._resident_when_ready = 0
         self._on_change = on_change
@@ -93,6 +98,7 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End the process at once."""
+        self._killed_here = True
         self._process.kill()
 
     @property
@@ -132,8 +138,12 @@ class WorkerProcess:
                     self._on_change(self)
                 else:
                     _LOG.warning("A worker sent a line that is not an event: %r", line[:200])
-        self._process.wait()
+        code = self._process.wait()
         self._listener.join(timeout=1.0)
+        if code and not self._killed_here:
+            ended_by = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+            facts = {"worker": self.pid, "ended_by": ended_by, "said": _cause(" ".join(self._complaints))}
+            _LOG.error("a worker process has ended by itself or was killed", extra={"facts": facts})
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             with contextlib.suppress(OSError):
                 if pipe is not None:
@@ -153,7 +163,13 @@ class WorkerProcess:
             text = line.decode("utf-8", "replace").rstrip()
             if text:
                 self._complaints.append(text)
-                _LOG.warning("worker %d: %s", self._process.pid, text)
+                facts = {"worker": self._process.pid, "said": _cause(text)}
+                _LOG.warning("worker %d: %s", self._process.pid, text, extra={"facts": facts})
+
+
+def _cause(text: str) -> str:
+    """What a line says is wrong, in words that nobody but a program can have written; empty for all else."""
+    return ", ".join(dict.fromkeys(_CAUSES.findall(text)))[:200]
 
 
 def _environment(store: str) -> dict[str, str]:

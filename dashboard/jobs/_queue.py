@@ -56,6 +56,12 @@ class FairQueue:
             keyed.append(((abandoned, turn, self._served.get(job.owner, 0), arrival), job))
         return [job for _, job in sorted(keyed, key=lambda pair: pair[0])]
 
+    def place(self, job: Job, running_s: Iterable[float], num_workers: int) -> tuple[int, float]:
+        """The job's place from 1, and how long it waits until it begins, in seconds; arguments as for :func:`waits`."""
+        ahead = self.in_order()
+        place = ahead.index(job) + 1
+        return place, waits(running_s, num_workers, [other.left_s() for other in ahead[:place]])[-1]
+
     def last_abandoned(self) -> Job | None:
         """The job that is given up first when there is no room: the last in order that nobody waits for."""
         return next((job for job in reversed(self.in_order()) if self._is_abandoned(job)), None)

@@ -26,6 +26,7 @@ def _shared() -> Jobs:
         max_per_viewer=limits.max_per_viewer,
         max_per_address=limits.max_per_address,
         check=check_limits,
+        allowed_s=limits.allowed_s,
     )
     atexit.register(jobs.shutdown)
     return jobs

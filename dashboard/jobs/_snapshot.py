@@ -6,7 +6,7 @@ from typing import Literal
 from ntk_core.runs import Point, Result, Spec
 from ntk_core.runs.events import Estimated, PointFailed
 
-Status = Literal["queued", "running", "completed", "cancelled", "failed"]
+Status = Literal["queued", "running", "completed", "cancelled", "stopped", "failed"]
 
 
 @dataclass(frozen=True)
@@ -17,12 +17,14 @@ class Load:
         workers: worker processes that live.
         running: jobs that are computed.
         waiting: jobs in the queue, ``max_waiting`` at most.
+        has_room: whether one more would be taken: in a full queue, in place of one that nobody waits for any more.
     """
 
     workers: int
     running: int
     waiting: int
     max_waiting: int
+    has_room: bool = True
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Snapshot:
         points: finished points in the order of the spec's keys.
         estimate: the cost foreseen, None before the job began.
         result: None before the job has ended, or when it has ended without a point.
-        reason: one sentence for ``failed``, empty otherwise.
+        reason: one sentence for ``failed`` and ``stopped`` (by the server), empty otherwise.
         growing: the points under way (several on a cluster), as far as each is, where curves are drawn while they grow;
             how far they came in a job that was stopped.
         starts_in_s: expected seconds until a waiting job begins, None for others.

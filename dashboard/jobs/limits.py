@@ -18,8 +18,7 @@ class OverLimit(InvalidInput):
     """
 
     def __init__(self, field: str, given: object, nearest: int):
-        self.nearest = nearest
-        super().__init__(field, given, f"at most {nearest:,} on this server")
+        super().__init__(field, given, f"at most {nearest:,} on this server", nearest)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.field, self.given, self.nearest))
@@ -42,14 +41,19 @@ def check_limits(spec: Spec, limits: Profile | None = None) -> None:
     _check_derived_widths(spec, limits.max_width)
     check_size(spec, limits.max_memory_bytes)
     if limits.max_seconds < math.inf:
-        check_time(spec, limits.max_seconds)
+        check_time(spec, limits.max_seconds, most=True)
 
 
-def largest_fit(spec: Spec, limits: Profile | None = None) -> Spec | None:
-    """``spec`` with every refused setting taken down to the nearest that fits; None where that does not help."""
+def largest_fit(spec: Spec, limits: Profile | None = None, expected_s: float = math.inf) -> Spec | None:
+    """``spec`` with every refused setting taken down to the nearest that fits; None where that does not help.
+
+    Args:
+        expected_s: how long it should take at most, in seconds.
+    """
     for _ in range(16):
         try:
             check_limits(spec, limits)
+            check_time(spec, expected_s)
         except (OverLimit, TooLarge) as refusal:
             nearest: Any = refusal.nearest
             if nearest < 1 or not isinstance(setting_of(spec, refusal.field), int | tuple):

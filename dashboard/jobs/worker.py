@@ -13,6 +13,7 @@ import sys
 import threading
 from typing import IO
 
+from dashboard.jobs.faults import told
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS, Spec, parse_spec, run
 from ntk_core.runs.compiled_code import keep_compiled_code
@@ -53,7 +54,7 @@ def _compute(spec: Spec, store: Store, stop: threading.Event, out: IO[str]) -> N
                 store.save_result(event.result)
             _say(out, event_json(event))
     except InvalidInput as error:
-        _say_failed(out, str(error))
+        _say_failed(out, told(error))
     except MemoryError:
         _say_failed(out, "the computation ran out of memory; choose smaller widths or fewer seeds")
     except Exception as error:

@@ -23,11 +23,15 @@ from dashboard.jobs.profile import PROFILES, Profile, profile
 from dashboard.server._compressed import CompressedScripts
 from dashboard.server._first_paint import FirstPaint
 from dashboard.server._headers import SecurityHeaders, frame_origins, security_headers
-from dashboard.server._hosts import LOOPBACK, AllowedHosts, allowed_hosts
+from dashboard.server._held_uploads import HeldUploads
+from dashboard.server._hosts import CLOSED, LOOPBACK, AllowedHosts, ClosedPaths, allowed_hosts
+from dashboard.server._lines import ForwardedAddress, trusted_hops
 from dashboard.server._loading import OnceLoaded
 from dashboard.server._logs import write_json_logs
+from dashboard.server._operator import END_PATH, JOBS_PATH, end_job, list_jobs, operator_token
 from dashboard.server._ready import READY_PATH, ready
 from dashboard.server._refreshes import OneRefreshAtATime
+from dashboard.server._sessions import BoundedSessions
 from ntk_core.errors import InvalidInput
 
 # What the first page needs besides; loaded while the browser still loads what every page of Streamlit needs.
@@ -41,14 +45,22 @@ _LOG = logging.getLogger(__name__)
 
 def routes() -> list[Route]:
     """Answers beside the pages."""
-    return [Route(READY_PATH, ready, methods=["GET"])]
+    return [
+        Route(READY_PATH, ready, methods=["GET"]),
+        Route(JOBS_PATH, list_jobs, methods=["GET"]),
+        Route(END_PATH, end_job, methods=["POST"]),
+    ]
 
 
 def middleware() -> list[Middleware]:
     """Outermost first. They read their settings at the first request: by then Streamlit has set those in secrets."""
     return [
+        Middleware(ForwardedAddress, hops=_hops),
         Middleware(SecurityHeaders, policy=_policy),
         Middleware(AllowedHosts, hosts=_hosts),
+        Middleware(ClosedPaths, closed=lambda: CLOSED if _profile().is_shared else ()),
+        Middleware(BoundedSessions, chosen=_profile),
+        Middleware(HeldUploads, chosen=_profile),
         Middleware(OnceLoaded, loaded=_LOADED),
         Middleware(FirstPaint),
         Middleware(CompressedScripts),
@@ -62,6 +74,10 @@ def _policy() -> tuple[Mapping[str, str], bool]:
 
 def _hosts() -> tuple[str, ...]:
     return _or_strict(lambda: allowed_hosts(st.get_option("server.address")), LOOPBACK)
+
+
+def _hops() -> int:
+    return _or_strict(trusted_hops, 0)
 
 
 def _profile() -> Profile:
@@ -86,7 +102,7 @@ async def lifespan(_: Any) -> AsyncIterator[None]:
     facts = {"profile": chosen.name, "workers": chosen.num_workers, "python": platform.python_version()}
     facts |= {name: version(name) for name in ("jax", "streamlit")}
     _LOG.info("started", extra={"facts": facts})
-    for check in (profile, frame_origins, lambda: allowed_hosts(None)):
+    for check in (profile, frame_origins, operator_token, trusted_hops, lambda: allowed_hosts(None)):
         _tell_what_is_wrong(check)
     _LOADED.clear()
     warming = asyncio.create_task(run_in_threadpool(_warm_up))

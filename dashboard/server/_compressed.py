@@ -2,6 +2,8 @@
 
 import asyncio
 import gzip
+import hashlib
+import posixpath
 from ipaddress import ip_address
 
 from starlette.concurrency import run_in_threadpool
@@ -20,31 +22,42 @@ class CompressedScripts:
 
     A first visit loads 10 MB of them. Streamlit does not compress them, since it would do so again for everybody. Here
     each is compressed when the first one asks for it and kept: three megabytes in all. One file can be asked for in
-    many ways (``/static/./js/…``), so what is kept is bounded, and beyond that files come as they are. Browsers on the
-    same machine get them so, too.
+    many ways (``/static/./js/…``): it is kept once, by its content, under its shortest path. What is kept is
+    bounded, and beyond that files come as they are. Browsers on the same machine get them so, too.
     """
 
     def __init__(self, app: ASGIApp, most_bytes: int = MOST_BYTES):
         self._app, self._room = app, most_bytes
-        self._kept: dict[str, tuple[Headers, bytes]] = {}
+        self._files: dict[bytes, tuple[Headers, bytes]] = {}  # by content
+        self._kept: dict[str, tuple[Headers, bytes]] = {}  # by path
         self._compressing = asyncio.Lock()  # a class that arrives at once waits for the first of them
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not _is_for_us(scope):
             await self._app(scope, receive, send)
             return
-        status = 200
+        status, path = 200, scope["path"]
         async with self._compressing:
-            answer = self._kept.get(scope["path"])
+            answer = self._kept.get(path)
             if answer is None:
                 status, headers, body = await self._asked_for(scope, receive)
                 answer = headers, body
-                if status == 200 and _stays(headers) and self._room > 0:
-                    answer = self._kept[scope["path"]] = await run_in_threadpool(_compressed, headers, body)
-                    self._room -= len(answer[1]) + len(scope["path"])
+                if status == 200 and _stays(headers):
+                    answer = await self._compressed_once(headers, body)
+                    if path == posixpath.normpath(path) and self._room > len(path) and "Content-Encoding" in answer[0]:
+                        self._kept[path] = answer
+                        self._room -= len(path)
         headers, body = answer
         await send({"type": "http.response.start", "status": status, "headers": list(headers.raw)})
         await send({"type": "http.response.body", "body": body})
+
+    async def _compressed_once(self, headers: Headers, body: bytes) -> tuple[Headers, bytes]:
+        """The file of this content, as it was compressed first; as it is where there is no room for more."""
+        content = hashlib.sha256(body).digest()
+        if content not in self._files and self._room > 0:
+            self._files[content] = await run_in_threadpool(_compressed, headers, body)
+            self._room -= len(self._files[content][1])
+        return self._files.get(content, (headers, body))
 
     async def _asked_for(self, scope: Scope, receive: Receive) -> tuple[int, Headers, bytes]:
         start: Message = {}

@@ -4,7 +4,9 @@ import functools
 import os
 import re
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
+import streamlit as st
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -12,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ntk_core.errors import InvalidInput
 
 HOSTS_VARIABLE = "LINEARITY_LAB_HOSTS"
+CLOSED = ("/_stcore/metrics", "/_stcore/script-health-check")  # for the operator of a server, not for its visitors
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _NAME = re.compile(r"(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\Z|\[[0-9A-Fa-f:.]+\]\Z")
 
@@ -31,7 +34,9 @@ class AllowedHosts:
         self._app, self._hosts = app, functools.cache(hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket") or self._allows(Headers(scope=scope).get("host", "")):
+        headers = Headers(scope=scope) if scope["type"] in ("http", "websocket") else None
+        own_page = scope["type"] != "websocket" or headers is None or _is_own_page(headers)
+        if headers is None or (own_page and self._allows(headers.get("host", ""))):
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
@@ -48,6 +53,35 @@ class AllowedHosts:
             host == allowed or (allowed.startswith("*.") and host.endswith(allowed[1:]))
             for allowed in map(str.lower, hosts)
         )
+
+
+class ClosedPaths:
+    """ASGI middleware that answers as if there were nothing at some paths.
+
+    Args:
+        closed: asked once, at the first request: how such paths end.
+    """
+
+    def __init__(self, app: ASGIApp, closed: Callable[[], tuple[str, ...]]):
+        self._app, self._closed = app, functools.cache(closed)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and self._closed() and scope["path"].rstrip("/").endswith(self._closed()):
+            await PlainTextResponse("Not found\n", status_code=404)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+def _is_own_page(headers: Headers) -> bool:
+    """Whether who opens a web socket is a page of this very host and port, or of one that Streamlit is told to allow.
+
+    Programs, which are no pages, state no origin. Streamlit by itself lets pages of any port of this machine in.
+    """
+    origin = headers.get("origin")
+    if origin is None:
+        return True
+    allowed = {each.rstrip("/").lower() for each in st.get_option("server.corsAllowedOrigins") or ()}
+    return urlsplit(origin).netloc.lower() == headers.get("host", "").lower() or origin.lower() in allowed
 
 
 def allowed_hosts(address: str | None) -> tuple[str, ...]:

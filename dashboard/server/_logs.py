@@ -5,6 +5,7 @@ import logging
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -29,11 +30,33 @@ class JsonFormatter(logging.Formatter):
         if _is_own(record):
             entry["event"] = str(record.msg)
             entry.update(getattr(record, "facts", {}))
+        if more := getattr(record, "left_out", 0):
+            entry["left_out"] = more  # of the same place, since the line before
         if record.exc_info and record.exc_info[0] is not None:
             entry["exception"] = record.exc_info[0].__name__
             frames = traceback.extract_tb(record.exc_info[2])
             entry["trace"] = [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames]
         return json.dumps(entry)
+
+
+class Rarely:
+    """A filter of a handler: of one place in the code at most ``most`` records in ``per_s`` seconds."""
+
+    def __init__(self, most: int = 20, per_s: float = 60.0, clock: Callable[[], float] = time.monotonic):
+        self._most, self._per_s, self._clock = most, per_s, clock
+        self._seen: dict[tuple[str, str, int], tuple[float, int, int]] = {}  # place → since, count, left out
+
+    def __call__(self, record: logging.LogRecord) -> bool:
+        place, now = (record.name, record.pathname, record.lineno), self._clock()
+        since, count, left_out = self._seen.get(place, (now, 0, 0))
+        if now - since >= self._per_s:
+            since, count = now, 0
+        if count >= self._most:
+            self._seen[place] = since, count, left_out + 1
+            return False
+        self._seen[place] = since, count + 1, 0
+        record.left_out = left_out
+        return True
 
 
 class _OneWayLogger(logging.Logger):
@@ -54,6 +77,7 @@ def write_json_logs(stream: TextIO | None = None) -> None:
     handler = logging.StreamHandler(stream or sys.stdout)
     handler.setFormatter(JsonFormatter())
     handler.addFilter(lambda record: record.levelno >= logging.WARNING or _is_own(record))
+    handler.addFilter(Rarely())
     logging.captureWarnings(True)
     root = logging.getLogger()
     root.handlers[:] = [handler]

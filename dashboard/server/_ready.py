@@ -26,7 +26,7 @@ def readiness(jobs: Jobs) -> Mapping[str, object]:
         InvalidInput: when the store does not answer.
     """
     load = jobs.load()
-    return {"ready": load.workers > 0 and load.waiting < load.max_waiting, **asdict(load)}
+    return {"ready": load.workers > 0 and load.has_room, **asdict(load)}
 
 
 async def ready(_: Request) -> JSONResponse:

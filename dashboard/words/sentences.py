@@ -3,12 +3,17 @@
 import re
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|<>~$:&^-])")
+_ADDRESS = re.compile(r"(https?:(?=//)|\bwww(?=\.)|@)", re.IGNORECASE)
 _POWER = re.compile(r"\bm\^\(([-−±\d./ ]+)\)")
 
 
 def plain(text: str) -> str:
-    """``text`` so that Markdown shows it as it is: no link, image, formula, icon or color comes out of it."""
-    return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+    """``text`` so that Markdown shows it as it is: no link, image, formula, icon or color comes out of it.
+
+    What looks like an address becomes a link after everything else was read, whatever is escaped in it: a character
+    without a width keeps it apart.
+    """
+    return _MARKDOWN.sub(r"\\\1", _ADDRESS.sub("\\1\u2060", " ".join(text.split())))
 
 
 def typeset(text: str) -> str:

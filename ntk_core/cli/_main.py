@@ -12,6 +12,7 @@ from ntk_core.cli import (
     _export,
     _gallery,
     _import,
+    _jobs,
     _list,
     _own,
     _presets,
@@ -27,7 +28,7 @@ from ntk_core.runs.compiled_code import keep_compiled_code
 from ntk_core.settings.grammar import InvalidSpec
 
 # One module per command, in the order of the help; a command returns its exit code, or None where all went well.
-_COMMANDS = (_presets, _run, _resume, _list, _show, _export, _import, _delete, _data, _own, _gallery, _truth)
+_COMMANDS = (_presets, _run, _resume, _list, _show, _export, _import, _delete, _jobs, _data, _own, _gallery, _truth)
 
 
 def program() -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ntk_core.cli._following import add_json_option, compute, wants_json
 from ntk_core.cli._targets import assignment, spec_named
+from ntk_core.errors import InvalidInput
 from ntk_core.runs.run_directory import RunDirectory
 from ntk_core.settings.grammar import with_settings
 
@@ -33,5 +34,7 @@ def run(options: argparse.Namespace) -> int:
     spec = spec_named(options.target, options.paper)
     if options.settings:
         spec = with_settings(spec, dict(assignment(text, spec) for text in options.settings))
+    if options.out is not None and not options.out.strip():  # it would be the working directory
+        raise InvalidInput("--out", options.out, "the name of a directory")
     directory = RunDirectory(Path(options.out)) if options.out is not None else None
     return compute(spec, directory, wants_json(options))

@@ -92,7 +92,7 @@ class DatasetInfo(Term, ABC):
         for key, available in (("num_samples", shapes.available_train), ("num_test", shapes.available_test)):
             if options[key] > available:
                 raise InvalidInput(
-                    key, options[key], f"at most {available:,}, all that there are for the chosen options"
+                    key, options[key], f"at most {available:,}, all that there are for the chosen options", available
                 )
 
 

@@ -2,14 +2,15 @@
 
 from ntk_core.runs._costs import (
     BYTES,
-    COMPILE_SECONDS,
-    FLOPS_PER_SECOND,
-    STEP_OVERHEAD_SECONDS,
+    SHIPPED,
     TYPICAL_STEPS,
     Counted,
+    Machine,
+    Work,
 )
 from ntk_core.runs._devices import accelerator_bytes
 from ntk_core.runs._estimate import (
+    bytes_of_point,
     capped,
     check_data,
     check_size,
@@ -18,7 +19,9 @@ from ntk_core.runs._estimate import (
     largest_fitting,
     memory_limit,
     setting_of,
+    work_of_points,
 )
+from ntk_core.runs._machine import learn, machine
 from ntk_core.runs._parse import MAX_JSON_BYTES, canonical_json, digest, parse_spec
 from ntk_core.runs._preset import Preset, presets_beside
 from ntk_core.runs._progress import by_steps, in_turn
@@ -53,6 +56,7 @@ from ntk_core.runs._text_tables import (
 )
 from ntk_core.runs._values import (
     OUTCOME_WORDS,
+    EndStatus,
     Mean,
     Outcome,
     PointValue,

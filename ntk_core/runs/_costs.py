@@ -1,21 +1,61 @@
-"""What training costs, by counting: orders of magnitude on two cores, whose rates were measured once."""
+"""What training costs, by counting; how long a machine takes for it is said by its :class:`Machine`."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from ntk_core.data import dataset_shapes
 from ntk_core.networks.sizes import LayerSize, layer_sizes, num_features
 from ntk_core.networks.spec import ArchitectureSpec
 
-# Products of the sizes that occur here run at about this rate, compiling one width takes about this long.
-FLOPS_PER_SECOND = 6e10
-COMPILE_SECONDS = 1.2
-STEP_OVERHEAD_SECONDS = 2e-5
 TYPICAL_STEPS = 1000
 BYTES = 4
+# Compiling, in programs of a network with one hidden layer: for any, for each layer, and for each convolution besides.
+PROGRAM, PROGRAM_PER_LAYER, PROGRAM_PER_CONVOLUTION = 0.6, 0.2, 0.8
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be done, counted.
+
+    Attributes:
+        operations: floating-point operations.
+        traffic: bytes of weights, features and images that are read or written.
+        calls: steps, products and records, each of which costs something however small it is.
+        programs: programs to compile, in those of one step of training of a small network.
+    """
+
+    operations: float = 0.0
+    traffic: float = 0.0
+    calls: float = 0.0
+    programs: float = 0.0
+
+    def __add__(self, other: Work) -> Work:
+        return Work(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    def __rmul__(self, times: float) -> Work:
+        return Work(*(times * each for each in astuple(self)))
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Seconds that one of each takes, named as in :class:`Work`."""
+
+    operations: float
+    traffic: float
+    calls: float
+    programs: float
+
+    def seconds(self, work: Work) -> float:
+        """What is foreseen for ``work``."""
+        return math.fsum(rate * count for rate, count in zip(astuple(self), astuple(work), strict=True))
+
+
+# Two cores of a cloud machine, fitted to what its runs took (python -m benchmarks --only estimates).
+SHIPPED = Machine(operations=1.8e-11, traffic=4e-11, calls=1.6e-5, programs=2.4)
 
 
 @dataclass(frozen=True)
@@ -40,15 +80,24 @@ class Counted:
         return sum(layer.multiplications for layer in self.layers)
 
     @property
-    def step_seconds(self) -> float:
-        """One step of training: a forward and a backward pass of all samples."""
-        return 6 * self.num_samples * self.multiplications / FLOPS_PER_SECOND + STEP_OVERHEAD_SECONDS
+    def step(self) -> Work:
+        """One step of training: a forward and a backward pass of all samples, and new weights."""
+        patches = sum(layer.positions * layer.fan_in for layer in self.layers if layer.positions > 1)
+        seen = 6 * num_features(self.layers) + 4 * patches
+        numbers = 3 * self.num_weights + self.num_samples * seen
+        return Work(6 * self.num_samples * self.multiplications, BYTES * numbers, 1)
 
     @property
-    def kernel_seconds(self) -> float:
+    def program(self) -> Work:
+        """One program that goes through the whole network, to be compiled."""
+        shared = sum(layer.positions > 1 for layer in self.layers)
+        return Work(programs=PROGRAM + PROGRAM_PER_LAYER * len(self.layers) + PROGRAM_PER_CONVOLUTION * shared)
+
+    @property
+    def kernel(self) -> Work:
         """One tangent kernel."""
         operations = sum(layer.kernel_operations(self.num_samples, self.num_outputs) for layer in self.layers)
-        return 2 * operations / FLOPS_PER_SECOND
+        return Work(2 * operations, BYTES * (self.num_views + 4 * self.kernel_rows**2), 1)
 
     @property
     def kernel_rows(self) -> int:

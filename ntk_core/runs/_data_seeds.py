@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
+from ntk_core.runs._costs import Work
 from ntk_core.runs._values import PointValue
 
 if TYPE_CHECKING:
@@ -46,9 +47,9 @@ class OwnDataCosts:
     def __init__(self, costs: "Costs"):
         self._costs = costs
 
-    def seconds(self, spec: Any, key: str, /) -> float:
+    def work(self, spec: Any, key: str, most: bool = False, /) -> Work:
         """Every seed alone; what they compile alike counts each time."""
-        return sum(self._costs.seconds(each, key) for each in spec.each_seed())
+        return sum((self._costs.work(each, key, most) for each in spec.each_seed()), Work())
 
     def peak_bytes(self, spec: Any, key: str, /) -> float:
         """That of the largest seed."""

@@ -11,7 +11,9 @@ from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import HOW_TO_BRING, MissingUpload
 from ntk_core.environment import stated_memory
 from ntk_core.errors import TooLarge
+from ntk_core.runs._costs import Machine, Work
 from ntk_core.runs._devices import accelerator_bytes
+from ntk_core.runs._machine import machine
 from ntk_core.runs._sites import scheduler_address
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import costs_of
@@ -20,16 +22,18 @@ from ntk_core.settings.part import SpecPart
 from ntk_core.settings.walk import value_at, with_value
 
 # What shortens a run besides the swept setting, in the order in which it is named to a person.
-_TIME_SETTINGS = ("num_seeds", "training.max_steps", "dataset.num_samples")
+_STEPS = "training.max_steps"
+_TIME_SETTINGS = ("num_seeds", _STEPS, "dataset.num_samples")
 
 
-def estimate(spec: Spec, finished: Container[str] = ()) -> Estimated:
-    """Points, wall time (an order of magnitude) and peak memory of the largest point.
+def estimate(spec: Spec, finished: Container[str] = (), *, most: bool = False) -> Estimated:
+    """Points, wall time on this machine (see :func:`learn`) and peak memory of the largest point.
 
     Args:
         finished: keys of points that take no time any more.
+        most: with all steps and products that the settings allow, not as many as are typical.
     """
-    seconds = _seconds(spec)
+    seconds = seconds_of_points(spec, most)
     return Estimated(
         num_points=len(seconds),
         seconds=sum(of_point for key, of_point in seconds.items() if key not in finished),
@@ -37,18 +41,30 @@ def estimate(spec: Spec, finished: Container[str] = ()) -> Estimated:
     )
 
 
-@functools.lru_cache(maxsize=512)  # every page asks it of its settings, each time that it is drawn
-def _seconds(spec: Spec) -> Mapping[str, float]:
-    """Key → wall time of each point."""
+def seconds_of_points(spec: Spec, most: bool = False) -> Mapping[str, float]:
+    """Key → wall time of each point on this machine."""
+    here = machine()
+    return {key: here.seconds(work) for key, work in work_of_points(spec, most).items()}
+
+
+@functools.lru_cache(maxsize=1024)  # every page asks it of its settings, each time that it is drawn
+def work_of_points(spec: Spec, most: bool = False) -> Mapping[str, Work]:
+    """Key → what is to be done for each point."""
     costs = costs_of(spec)
-    return {key: costs.seconds(spec, key) for key in spec.point_keys()}
+    return {key: costs.work(spec, key, most) for key in spec.point_keys()}
 
 
 @functools.lru_cache(maxsize=512)
 def largest_bytes(spec: Spec) -> float:
-    """Expected peak memory of the largest point, in bytes."""
-    costs = costs_of(spec)
-    return max(costs.peak_bytes(spec, key) for key in spec.point_keys())
+    """Expected peak memory of the largest point above that of a process at rest, in bytes, compiling included."""
+    return max(bytes_of_point(spec, key) for key in spec.point_keys())
+
+
+def bytes_of_point(spec: Spec, key: str) -> float:
+    """Expected peak memory of one point above that of a process at rest, in bytes."""
+    programs = work_of_points(spec)[key].programs
+    compiling = 75e6 + 45e6 * min(programs, 2.5)  # measured; what one program leaves the next one uses again
+    return costs_of(spec).peak_bytes(spec, key) + compiling
 
 
 def check_size(spec: Spec, max_bytes: float = math.inf, scheduler: str | None = None) -> None:
@@ -88,34 +104,40 @@ def check_size(spec: Spec, max_bytes: float = math.inf, scheduler: str | None = 
     raise TooLarge(field, given, required=required, limit=limit, unit="bytes", nearest=nearest)
 
 
-def check_time(spec: Spec, max_seconds: float) -> None:
+def check_time(spec: Spec, max_seconds: float, *, most: bool = False) -> None:
     """Refuse a spec that is expected to take longer than ``max_seconds``.
 
+    Args:
+        most: as for :func:`estimate`: refuse it where it could take longer.
+
     Raises:
-        TooLarge: for the first of the swept setting (larger values taken down to it), the seeds, the steps and the
-            training points that brings it within the limit alone; if none does, with those before it at their lowest.
+        TooLarge: for the first of the swept setting (larger values taken down to it), the seeds, the steps (these first
+            where as many as are typical fit) and the training points that brings it within the limit alone; if none
+            does, with those before it at their lowest.
     """
-    required = estimate(spec).seconds
+    required = estimate(spec, most=most).seconds
     if required > max_seconds:
-        field, given, nearest = _most_in_time(spec, max_seconds)
+        field, given, nearest = _most_in_time(spec, max_seconds, most, machine())
         raise TooLarge(field, given, required=required, limit=max_seconds, unit="seconds", nearest=nearest)
 
 
 @functools.lru_cache(maxsize=256)  # every page asks it of the paper's sizes, each time that it is drawn
-def _most_in_time(spec: Spec, max_seconds: float) -> tuple[str, int, int]:
+def _most_in_time(spec: Spec, max_seconds: float, most: bool, _here: Machine) -> tuple[str, int, int]:
     """The setting that brings ``spec`` within the limit, its largest value now, and the largest that does it."""
 
     def fits(candidate: Spec) -> bool:
-        return estimate(candidate).seconds <= max_seconds
+        return estimate(candidate, most=most).seconds <= max_seconds
 
     names = [name for name in (spec.swept_field, *_TIME_SETTINGS) if setting_of(spec, name) is not None]
+    if estimate(spec).seconds <= max_seconds:  # only the steps that are allowed besides are too many
+        names.sort(key=lambda name: name != _STEPS)
     alone = [(name, spec) for name in names]
     together, lowest = [], spec
     for name in names:
         together.append((name, lowest))
         lowest = capped(lowest, name, 1)
     name, base = next((pair for pair in [*alone, *together] if fits(capped(pair[1], pair[0], 1))), (names[0], None))
-    given = _most(setting_of(spec, name))
+    given = _largest(setting_of(spec, name))
     nearest = 0 if base is None else largest_fitting(lambda value: fits(capped(base, name, value)), given)
     return name, given, nearest
 
@@ -135,7 +157,7 @@ def capped(spec: Spec, name: str, most: int) -> Spec:
     return cast(Spec, with_value(spec, name, lower))
 
 
-def _most(value: int | tuple[int, ...]) -> int:
+def _largest(value: int | tuple[int, ...]) -> int:
     return max(value) if isinstance(value, tuple) else value
 
 

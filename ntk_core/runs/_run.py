@@ -5,14 +5,14 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
-from typing import Literal, Protocol
+from typing import Protocol
 
 from ntk_core.runs._clock import Clock
-from ntk_core.runs._estimate import check_size, estimate
+from ntk_core.runs._estimate import check_size, estimate, seconds_of_points
 from ntk_core.runs._sites import Advanced, Failed, Finished, Report, Site, SiteFailure, Started, scheduler_address
 from ntk_core.runs._spec import Spec
-from ntk_core.runs._table import EXPERIMENTS, costs_of
-from ntk_core.runs._values import PointValue, Provenance
+from ntk_core.runs._table import EXPERIMENTS
+from ntk_core.runs._values import EndStatus, PointValue, Provenance
 from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, PointStarted
 
 PointKey = str
@@ -69,7 +69,7 @@ def _events(
     yield from progress.recall()
     missing = [key for key in keys if key not in progress.done]
     site: Site | None = None
-    status: Literal["completed", "cancelled", "failed"] = "completed"
+    status: EndStatus = "completed"
     try:
         site = _site_for(spec, address if missing else None)  # starts JAX or dask, so only now
         with closing(site.reports(missing)) as reports:
@@ -125,7 +125,7 @@ class _Progress:
 
     def __init__(self, spec: Spec, points: Points | None, started_at: str):
         self._spec, self._points, self._started_at = spec, points, started_at
-        self._clock = Clock({key: costs_of(spec).seconds(spec, key) for key in spec.point_keys()})
+        self._clock = Clock(seconds_of_points(spec))
         self.done: dict[PointKey, PointValue] = {}
         self.taken_over_s = 0.0
         self.origin: Provenance | None = None

@@ -10,10 +10,6 @@ from ntk_core.settings.part import SpecPart, Width
 
 SCHEMA_VERSION: Literal[2] = 2
 UPLOAD = "upload"  # name of the data that a person brings
-CLASSES = (
-    "data with classes, whose probabilities are trained here; numbers to be learned are for Dynamics, Optimization and "
-    "Lazy to rich, which have a square loss"
-)
 
 
 class ExperimentSpec(SpecPart):
@@ -47,10 +43,9 @@ class ExperimentSpec(SpecPart):
 class SweepSpec(ExperimentSpec):
     """Networks of several widths on one data set, each with several seeds.
 
-    ``takes_curves`` says whether data without classes suit the experiment.
+    Data without classes (numbers to be learned) are trained with the square loss, so no output may be a softmax.
     """
 
-    takes_curves: ClassVar[bool] = False
     later: ClassVar[tuple[str, ...]] = ("draws",)
 
     dataset: DatasetSpec = DatasetSpec()
@@ -60,7 +55,7 @@ class SweepSpec(ExperimentSpec):
     """Independent initializations w₀ for each width."""
     seed: int = Field(0, ge=0, le=2**31 - 1, title="First seed")
     """The runs use this seed and the following ones."""
-    draws: Literal["network", "network and data"] = Field("network", title="A seed draws")
+    draws: Literal["network", "network and data"] = Field("network", title="Seeds draw")
     """Each seed draws its network, on one draw of the data; or its data too, with the data seed plus this seed."""
 
     @property
@@ -96,10 +91,10 @@ class SweepSpec(ExperimentSpec):
         shapes = self.dataset.known_shapes()
         if shapes is None or shapes.class_names:
             return self
-        if not self.takes_curves:
-            raise InvalidInput("dataset.name", self.dataset.name, CLASSES)
-        if "softmax" in getattr(self, "outputs", ()):
-            raise InvalidInput("outputs", "softmax", "other outputs, for data without classes")
+        outputs = getattr(self, "outputs", ())
+        if "softmax" in outputs:
+            others = tuple(output for output in outputs if output != "softmax")
+            raise InvalidInput("outputs", "softmax", "other outputs, for data without classes", others or ("linear",))
         return self
 
     @field_validator("widths")

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, SerializeAsAny
 
 from ntk_core.data import Dataset, data_fingerprint, load_dataset
 from ntk_core.errors import InvalidInput
+from ntk_core.runs._costs import Work
 from ntk_core.runs._data_seeds import OwnDataCosts
 from ntk_core.runs._preset import Preset, presets_beside
 from ntk_core.runs._spec import Spec, SweepSpec
@@ -24,8 +25,8 @@ Growth = tuple[float, str, PointValue]  # the same with the point as far as it i
 class Costs(Protocol):
     """What a point costs, by counting; nothing is traced."""
 
-    def seconds(self, spec: Any, key: str, /) -> float:
-        """Expected wall time on two cores, an order of magnitude."""
+    def work(self, spec: Any, key: str, most: bool = False, /) -> Work:
+        """What is to be done; as much of it as typical, or with ``most`` as the settings allow at most."""
 
     def peak_bytes(self, spec: Any, key: str, /) -> float:
         """Expected peak memory."""

@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from ntk_core.dynamics.outcomes import refined
 from ntk_core.runs._spec import Spec
 
+# How a run came to its end: a person cancelled it, or the server or its operator stopped it.
+EndStatus = Literal["completed", "cancelled", "stopped", "failed"]
 Outcome = Literal["converged", "stuck", "over-budget", "diverged", "dead"]
 OUTCOME_WORDS: dict[str, str] = {
     "converged": "reached the loss threshold",
@@ -175,7 +177,7 @@ class ResultValue(Value):
     spec: Spec
     points: tuple[PointValue, ...]
     provenance: Provenance
-    status: Literal["completed", "cancelled", "failed"]
+    status: EndStatus
     runtime_s: float
 
     def rows(self) -> list[dict[str, object]]:

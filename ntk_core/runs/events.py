@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from ntk_core.runs._table import Point, Result
-from ntk_core.runs._values import Value
+from ntk_core.runs._values import EndStatus, Value
 
 
 class Estimated(Value):
@@ -77,7 +77,7 @@ class Ended(Value):
     """
 
     kind: Literal["ended"] = "ended"
-    status: Literal["completed", "cancelled", "failed"]
+    status: EndStatus
     result: Result | None = None
     reason: str = ""
 

@@ -1,6 +1,7 @@
 """One run as files in a directory: what the command line writes with ``--out`` and reads again to resume or show it.
 
-``spec.json`` and ``points/`` exist from the start, ``result.json`` and ``points.csv`` once the run has ended.
+``spec.json`` and ``points/`` exist from the start, ``result.json`` and ``points.csv`` once the run has ended, and
+``SHA256SUMS`` says what each was when it was written: what was changed since is not believed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import IO
 from pydantic import TypeAdapter, ValidationError
 
 from ntk_core.errors import InvalidInput
+from ntk_core.runs._checksums import NAME, Checksums
 from ntk_core.runs._parse import MAX_JSON_BYTES, InvalidSpec, canonical_json, digest, parse_spec
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import Point, Result
@@ -52,22 +54,27 @@ class RunDirectory:
                 str(self.path),
                 "an empty directory, or one with an earlier run of the same settings to resume",
             )
-        write_whole(self.path / "spec.json", canonical_json(spec) + "\n", self._field)
+        self._write("spec.json", canonical_json(spec) + "\n")
         return DirectoryPoints(self.path / "points", spec, self._field)
 
     def finish(self, result: Result) -> None:
         """Write ``result.json`` and ``points.csv``."""
-        write_whole(self.path / "points.csv", result.csv(), self._field)
-        write_whole(self.path / "result.json", result.model_dump_json(indent=1) + "\n", self._field)
+        self._write("points.csv", result.csv())
+        self._write("result.json", result.model_dump_json(indent=1) + "\n")
+
+    def _write(self, name: str, text: str) -> None:
+        _write_checked(self.path, name, text, self._field)
 
     def spec(self) -> Spec:
         """The spec of the run in this directory.
 
         Raises:
-            InvalidInput: when there is none that can be read.
+            InvalidInput: when there is none that can be read, or it was changed.
         """
+        data = read_limited(self.path / "spec.json", self._field)
+        Checksums(self.path).check("spec.json", data, self._field)
         try:
-            return parse_spec(read_limited(self.path / "spec.json", self._field))
+            return parse_spec(data)
         except InvalidSpec:
             raise InvalidInput(
                 self._field, str(self.path), "a directory written by `run --out`; its spec.json is damaged"
@@ -77,15 +84,18 @@ class RunDirectory:
         """The result, None before the run has ended.
 
         Raises:
-            InvalidInput: when it cannot be read.
+            InvalidInput: when it cannot be read, or was changed.
         """
         path = self.path / "result.json"
         if not path.exists():
             return None
         try:
-            return _RESULT.validate_json(path.read_bytes())
+            data = path.read_bytes()
         except OSError as error:
             raise unreadable(self._field, path, error) from None
+        Checksums(self.path).check(path.name, data, self._field)
+        try:
+            return _RESULT.validate_json(data)
         except ValidationError:
             allowed = "a directory written by `run --out`; its result.json is damaged or of another version"
             raise InvalidInput(self._field, str(self.path), allowed) from None
@@ -106,16 +116,19 @@ class DirectoryPoints:
     """The finished points of one spec as JSON files in a directory, each written at once or not at all."""
 
     def __init__(self, path: Path, spec: Spec, field: str = "--out"):
-        self._path, self._run, self._field = path, digest(spec), field
+        self._path, self._run, self._field = path, digest(spec), field  # beside the checksums of the directory
 
     def finished(self) -> dict[str, Point]:
         """The intact points of this spec by key; damaged ones are left out, so that they are computed again."""
         points: dict[str, Point] = {}
+        checksums = Checksums(self._path.parent)
         for path in sorted(self._path.glob("*.json")):
             try:
-                stored = _StoredFile.model_validate_json(path.read_bytes())
-            except (OSError, ValidationError):
-                _LOG.warning("%s is damaged or of an older version; its point is computed again.", path)
+                data = path.read_bytes()
+                checksums.check(f"{self._path.name}/{path.name}", data, self._field)
+                stored = _StoredFile.model_validate_json(data)
+            except (OSError, ValidationError, InvalidInput):
+                _LOG.warning("%s is damaged, changed or of an older version; its point is computed again.", path)
                 continue
             if stored.digest == self._run:
                 points[stored.key] = stored.point
@@ -129,7 +142,13 @@ class DirectoryPoints:
         """
         stored = _StoredFile(digest=self._run, key=key, point=point)
         name = "".join(letter if letter.isalnum() or letter in "=-._" else "_" for letter in key)
-        write_whole(self._path / f"{name}.json", stored.model_dump_json(), self._field)
+        _write_checked(self._path.parent, f"{self._path.name}/{name}.json", stored.model_dump_json(), self._field)
+
+
+def _write_checked(directory: Path, name: str, text: str, field: str) -> None:
+    """Write a file and its checksum; stopped in between, the file is one that is not believed."""
+    write_whole(directory / name, text, field)
+    write_whole(directory / NAME, Checksums(directory).with_file(name, text.encode()), field)
 
 
 def write_whole(path: Path, text: str, field: str) -> None:

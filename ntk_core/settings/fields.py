@@ -12,6 +12,7 @@ from ntk_core.settings.part import SpecPart
 from ntk_core.settings.walk import Part, Setting, settings, values_of
 
 _AS_IT_IS = ("upload", "composition")  # entries whose text a spec takes as it is
+MAX_TRIED = 40  # settings that are left out one after the other to find the one that does not fit
 _NOTHING = ("", "none", "null")
 
 
@@ -57,22 +58,36 @@ def differences(spec: SpecPart, base: SpecPart) -> dict[str, str]:
 
 
 def spec_from_texts(texts: Mapping[str, str], base: Part) -> tuple[Part, tuple[InvalidInput, ...]]:
-    """``base`` with the settings of ``texts``; what cannot be used keeps its value in ``base`` and is named."""
+    """``base`` with the settings of ``texts``; what cannot be used keeps its value in ``base`` and is named.
+
+    So is a value of ``base`` that does not go with what is given: the nearest that does, or the default, stands in for
+    it. Good settings of ``texts`` are given up only where nothing else helps, and then each is named.
+    """
     known = {setting.name: setting for setting in settings(type(base))}
     given = {name: value_of(known[name], text) for name, text in texts.items() if name in known}
     found = [
         InvalidInput(name, text, "only the settings of this page") for name, text in texts.items() if name not in known
     ]
+    instead: dict[str, Any] = {}
     while True:
         try:
-            return with_settings(base, given), tuple(found)
+            return with_settings(base, {**given, **instead}), tuple(found)
         except InvalidSpec as error:
-            found += error.problems
+            named = {problem.field for problem in found}
+            found += [problem for problem in error.problems if problem.field not in named]
             wrong = {problem.field for problem in error.problems} & set(given)
+            others = {each.field: each.nearest for each in error.problems if each.field in known} if not wrong else {}
+            for name in [name for name, nearest in others.items() if nearest is None]:
+                others[name] = known[name].info.default
+            if not wrong and any(name not in instead for name in others):
+                instead = {**others, **instead}
+                continue
             if not wrong:  # what was given made another setting of its group impossible
                 groups = {problem.field.rpartition(".")[0] for problem in error.problems}
                 wrong = {name for name in given if name.rpartition(".")[0] in groups} or set(given)
-            given = {name: value for name, value in given.items() if name not in wrong}
+                why = f"a value that goes with the others ({error.problems[0].field}: {error.problems[0].allowed})"
+                found += [InvalidInput(name, texts[name], why) for name in sorted(wrong)]
+            given, instead = {name: value for name, value in given.items() if name not in wrong}, {}
 
 
 def _accepts_none(setting: Setting) -> bool:

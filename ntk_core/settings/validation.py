@@ -20,7 +20,7 @@ def problems(model: type[SpecPart], error: ValidationError) -> tuple[InvalidInpu
         raised = detail.get("ctx", {}).get("error")
         if isinstance(raised, InvalidInput):
             name = ".".join(part for part in (place, raised.field) if part)
-            problem = InvalidInput(name, raised.given, raised.allowed)
+            problem = InvalidInput(name, raised.given, raised.allowed, raised.nearest)
         elif detail["type"] == "extra_forbidden":
             problem = InvalidInput(place, detail["input"], "only the settings " + ", ".join(group.model_fields))
         else:

@@ -66,7 +66,7 @@ def test_the_overview_moves_and_is_found_by_its_name_too(open_page):
         timeout=TIMEOUT_MS
     )
     assert page.get_by_text("Page not found").count() == 0
-    picture = page.locator('[data-testid="stImage"] img').first
+    picture = page.locator(".live canvas")
     expect(picture).to_be_visible(timeout=TIMEOUT_MS)
     before = picture.screenshot()
     page.wait_for_timeout(1500)

@@ -47,16 +47,34 @@ def test_each_kind_of_file_is_read_and_a_bad_one_is_refused_in_one_sentence(open
     expect(page.get_by_text("Watch its kernel move")).to_have_count(0)
 
 
-def test_one_press_runs_the_kernel_change_on_what_was_brought(open_page, tmp_path, data_directory):
-    path = tmp_path / "flowers.csv"
-    path.write_bytes(flowers())
+def numbers() -> bytes:
+    """Arrays with a number to be learned."""
+    x = np.random.default_rng(2).normal(size=(40, 3))
+    return arrays(x=x, y=np.sin(x[:, 0]))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "seen", "button", "to"),
+    [
+        ("flowers.csv", flowers(), "60 rows, 4 columns", "Watch its kernel move", "kernel_change"),
+        ("blobs.npz", blobs(), "6 × 6 × 1", "Watch its kernel move", "kernel_change"),
+        ("pets.zip", pets(), "12 images of 10 × 10 pixels", "Watch its kernel move", "kernel_change"),
+        ("numbers.npz", numbers(), "No classes: a number is learned", "Train it beside its linear model", "dynamics"),
+    ],
+    ids=["table", "arrays", "images", "numbers"],
+)
+def test_one_press_runs_what_was_brought(open_page, tmp_path, data_directory, name, data, seen, button, to):
+    path = tmp_path / name
+    path.write_bytes(data)
     page = open_page("/own_data")
     bring(page, path)
-    expect(page.get_by_text("60 rows, 4 columns")).to_be_visible(timeout=TIMEOUT_MS)
-    page.get_by_role("button", name="Watch its kernel move").click()
-    page.wait_for_url("**/kernel_change?**", timeout=TIMEOUT_MS)
-    expect(page.get_by_role("button", name="Stop")).to_be_visible(timeout=TIMEOUT_MS)
-    (kept,) = (data_directory / "linearity-lab" / "uploads").iterdir()
+    expect(page.get_by_text(seen).first).to_be_visible(timeout=TIMEOUT_MS)
+    before = set((data_directory / "linearity-lab" / "uploads").glob("*.npz"))
+    page.get_by_role("button", name=button).click()
+    page.wait_for_url(f"**/{to}?**", timeout=TIMEOUT_MS)
+    stop = page.get_by_test_id("stMainBlockContainer").get_by_role("button", name="Stop")  # Streamlit has one, too
+    expect(stop).to_be_visible(timeout=TIMEOUT_MS)
+    (kept,) = set((data_directory / "linearity-lab" / "uploads").glob("*.npz")) - before
     wait_until(page, f"location.search.includes('{kept.stem}')", timeout=TIMEOUT_MS)
-    page.get_by_role("button", name="Stop").click()
+    stop.click()
     expect(page.get_by_text("Stopped:").first).to_be_visible(timeout=TIMEOUT_MS)

@@ -11,7 +11,7 @@ from dashboard.views.navigation import PAGES
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 FIGURE = ".js-plotly-plot .main-svg"
-NO_PLOT = ("overview", "lecture", "glossary", "own_data", "results")  # at first: words, pictures, forms
+NO_PLOT = ("overview", "live", "lecture", "glossary", "own_data", "results")  # at first: words, pictures, forms
 
 
 @pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.name)

@@ -10,7 +10,7 @@ import pytest
 from streamlit.runtime.pages_manager import PagesManager
 
 from ntk_core.experiments.kernel_change.result import KernelChangeResult
-from ntk_core.runs import digest
+from ntk_core.runs import digest, estimate
 from ntk_core.runs.events import Estimated
 
 
@@ -18,7 +18,7 @@ class FakeJobs:
     """Jobs that stand still at the moment a test puts them in; ``others`` makes Stop only detach."""
 
     def __init__(self):
-        self.snapshots, self.stopped, self.submitted, self.left = {}, [], [], []
+        self.snapshots, self.stopped, self.submitted, self.left, self.adopted = {}, [], [], [], []
         self.others = False
         self.viewers = 1
         self.refusal: Exception | None = None
@@ -28,6 +28,9 @@ class FakeJobs:
 
     def ask_presence(self, is_connected) -> None:
         pass
+
+    def needed_uploads(self) -> frozenset[str]:
+        return frozenset(job.spec.dataset.digest for job in self.snapshots.values() if job.active)
 
     def num_viewers(self) -> int:
         return self.viewers
@@ -41,6 +44,12 @@ class FakeJobs:
             self.snapshots.pop(job_id, None)
             return True
         return False
+
+    def foreseen_s(self, spec) -> float:
+        return estimate(spec).seconds
+
+    def adopt(self, result) -> None:
+        self.adopted.append(result)
 
     def submit(self, spec, viewer="", address=""):
         if self.refusal:
@@ -168,3 +177,4 @@ def _put_in_place(patch: pytest.MonkeyPatch, fake: FakeJobs) -> None:
     patch.setattr("dashboard.jobs.shared_jobs", lambda: fake)
     patch.setattr("dashboard.components.run_panel.shared_jobs", lambda: fake)
     patch.setattr("dashboard.views.results.run_list.shared_jobs", lambda: fake)
+    patch.setattr("dashboard.views.own_data.bring_data.shared_jobs", lambda: fake)

@@ -73,7 +73,7 @@ def make_point(line: str, width: int, *, seeds: int = 3, **trouble) -> HessianPo
     )
 
 
-def make_hessian_points(lines=("fully-connected", "fully-connected-swish", "convnet"), widths=(100, 300, 1000)):
+def make_hessian_points(lines=("fully-connected", "fully-connected-swish", "convnet"), widths=(100, 200, 500, 1000)):
     """One point for each width and network, as a run gives them."""
     return tuple(make_point(line, width) for width in widths for line in lines)
 

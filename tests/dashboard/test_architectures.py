@@ -32,7 +32,8 @@ def architecture(kind: str, **settings) -> ArchitectureSpec:
 
 
 STYLES = compared_styles({"A": "fully-connected", "B": "bottleneck"}, "linear")
-MADE = ArchitecturesSpec(widths=(30, 100, 1000))
+WIDTHS = (30, 100, 300, 1000)
+MADE = ArchitecturesSpec(widths=WIDTHS)
 
 
 def beside(first: ArchitectureSpec, **settings) -> ArchitecturesSpec:
@@ -88,8 +89,8 @@ def with_no_kernels(points):
 @pytest.fixture
 def points():
     return {
-        "A": with_kernels(make_points(exponents={"linear": -1.0}), 1.1, distance=3.0),
-        "B": with_kernels(make_points(exponents={"linear": 0.0}), 5.0),
+        "A": with_kernels(make_points(WIDTHS, exponents={"linear": -1.0}), 1.1, distance=3.0),
+        "B": with_kernels(make_points(WIDTHS, exponents={"linear": 0.0}), 5.0),
     }
 
 
@@ -111,7 +112,7 @@ def page(jobs, gallery, through_the_menu):
 
 
 def test_the_larger_network_decides_what_fits(monkeypatch):
-    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "0.05")
+    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "0.25")
     narrow = ArchitectureSpec(depth=1)
     check_limits(ArchitecturesSpec(architectures=(narrow, narrow), widths=(3000,)))
     with pytest.raises(TooLarge, match=r"^widths: 3000"):
@@ -187,7 +188,7 @@ def test_skips_are_drawn_as_the_network_has_them(settings, arcs):
 
 
 def test_sweep_has_one_color_and_one_fitted_exponent_per_network(points):
-    chart = figures.against_width(points, "linear", (30, 100, 1000), STYLES)
+    chart = figures.against_width(points, "linear", (30, 100, 300, 1000), STYLES)
     figure = chart.figure
     lines = {trace.legendgroup[0]: trace for trace in figure.data if "∝" in (trace.name or "")}
     assert {letter: lines[letter].line.color for letter in "AB"} == {each: STYLES[each].color for each in "AB"}
@@ -203,11 +204,11 @@ def test_distance_to_infinite_width_is_drawn_with_its_guide_where_it_was_measure
     assert figures.measures({"B": points["B"]}, "linear") == ("change",)
     chart = figures.against_width(points, "linear", (), STYLES, "distance")
     (line,) = [trace for trace in chart.figure.data if "∝" in (trace.name or "")]
-    assert np.allclose(line.y, 3.0 * np.array([30, 100, 1000]) ** -0.5)
+    assert np.allclose(line.y, 3.0 * np.array([30, 100, 300, 1000]) ** -0.5)
     guides = [trace for trace in chart.figure.data if trace.name and trace.name.startswith("slope")]
     assert [trace.name for trace in guides] == ["slope −0.5"]
     assert guides[0].line.dash == "dash"
-    assert chart.caption == ["Network B: no infinite-width kernel is known or asked for."]
+    assert chart.caption[0] == "Network B: no infinite-width kernel is known or asked for."
 
 
 def test_eigenvalues_of_infinite_width_are_those_of_its_kernel_once_an_output():
@@ -233,7 +234,7 @@ def test_heatmaps_show_the_shape_and_tell_the_size():
 
 
 def test_kernels_are_drawn_at_widths_that_both_networks_have(points):
-    assert list(figures.kept_at(points, "linear")) == [30, 100, 1000]
+    assert list(figures.kept_at(points, "linear")) == [30, 100, 300, 1000]
     assert list(figures.kept_at({**points, "B": points["B"][:1]}, "linear")) == [30]
     assert figures.kept_at(points, "softmax") == {}
 
@@ -283,7 +284,7 @@ def test_unknown_jobs_in_the_url_are_named(page):
 def test_run_starts_one_job_that_is_followed_stopped_and_found_again(page):
     app = opened(widths="30,100,1000")
     checked(app.button(key=KEY + "run").click().run())
-    assert page.submitted == [MADE]
+    assert page.submitted == [ArchitecturesSpec(widths=(30, 100, 1000))]
     (job_id,) = page.snapshots
     assert query(app) == {"widths": "30,100,1000", "job": job_id}
     assert len(app.get("progress")) == 1
@@ -316,7 +317,7 @@ def test_page_shows_one_network_while_the_other_is_computed(page, points):
     app = opened(job=page.add(MADE, points=of_a_run({"A": points["A"][:1]}), message="network B, width 30: linear"))
     assert len(app.get("plotly_chart")) == 6
     (bar,) = app.get("progress")
-    assert "1 of 6 points" in bar.proto.text
+    assert "1 of 8 points" in bar.proto.text
     assert "network B, width 30" in bar.proto.text
 
 

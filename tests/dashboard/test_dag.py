@@ -20,7 +20,7 @@ from ntk_core.settings.grammar import with_settings
 from tests.dashboard.open_pages import checked, open_page, words
 
 EXAMPLES = example_graphs()
-GALLERY = [name for name in PRESETS if name.startswith("zhu-")]
+GALLERY = [name for name, preset in PRESETS.items() if preset.spec.experiment == "dag"]
 RESULTS = {name: gallery_result(name) for name in GALLERY}
 
 

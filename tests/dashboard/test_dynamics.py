@@ -109,7 +109,7 @@ def test_methods_that_leave_the_ball_are_named_with_the_step():
 
 
 def test_words_state_the_fitted_rate_and_the_rate_that_would_be_stable():
-    points = make_dynamics_points(widths=(30, 300, 3000), methods=METHODS)
+    points = make_dynamics_points(widths=(30, 100, 300, 1000, 3000), methods=METHODS, seeds=3)
     chart = figures.difference_against_time(points, "gradient-descent", "step")
     linear, swish = chart.caption
     assert "∝ m^(−0.50 ± " in linear  # the made gaps fall as m^(-1/2)

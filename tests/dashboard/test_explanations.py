@@ -48,6 +48,7 @@ SYMBOLS = {
 FULLEST = [  # presets whose pages show figures that the first preset does not
     ("lazy", "liu-lazy"),
     ("hessian", "liu-ball"),
+    ("kernel_change", "why-one-over-m"),
     ("hessian", "liu-theorem31"),
     ("hessian", "liu-theorem41"),
     ("architectures", "kernel-convergence-pair"),

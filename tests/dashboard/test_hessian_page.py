@@ -48,7 +48,7 @@ def test_view_and_network_and_radius_can_be_chosen(gallery):
     assert "Ball of radius R = 2 around w₀" in words(checked(app.run()))
     app.selectbox(key=PREFIX + "one").select_index(1)  # the nonlinear output: neither layer quantities nor blocks
     assert len(checked(app.run()).get("plotly_chart")) == 5
-    assert "above its lower bound in 9 of 9 runs" in words(app)
+    assert "above its lower bound in 12 of 12 runs" in words(app)
 
 
 def test_relu_is_measured_and_its_figures_say_what_the_almost_everywhere_hessian_misses(gallery):
@@ -119,7 +119,7 @@ def test_points_of_a_running_job_are_drawn_network_by_network(jobs):
     points = make_hessian_points(widths=(100,))[:2]
     app = open_page("hessian", job=jobs.add(HessianSpec(), points=points))
     (progress,) = app.get("progress")
-    assert progress.proto.text.startswith("2 of 18 points")
+    assert progress.proto.text.startswith("2 of 24 points")
     assert [table.count('scope="row"') for table in tables(app)] == [2]
 
 

@@ -134,8 +134,10 @@ def test_the_gallery_has_scale_moving_the_weights_less_where_the_output_starts_a
 
 @pytest.mark.parametrize("measure", [figures.CHANGE, figures.DISTANCE])
 def test_the_gallery_has_scale_doing_nothing_where_the_output_does_not_start_at_zero(points, measure):
-    law = figures.line(points, "scale", "linear", "random", measure).law
-    assert all(abs(each.slope) < 0.2 for each in law.local)
+    """It soon stops: from three times the scale on nothing falls any more."""
+    first, *later = figures.line(points, "scale", "linear", "random", measure).law.local
+    assert -0.4 < first.slope < 0
+    assert all(abs(each.slope) < 0.05 for each in later)
 
 
 @pytest.mark.parametrize("start", ["random", "subtracted"])
@@ -150,11 +152,11 @@ def test_the_gallery_has_width_shrinking_the_largest_move_and_not_the_distance(p
     assert all(each.slope < -0.5 for each in change.local)
 
 
-def test_the_gallery_has_the_largest_move_coming_closer_to_one_over_the_root_of_the_width(points):
-    """The largest of m moves still grows towards its limit at these widths, so it falls a little slower at first."""
-    *_, early, late = figures.line(points, "width", "linear", "subtracted", figures.LARGEST).law.local
-    assert late.slope < early.slope - 0.05
-    assert -0.55 < late.slope < -0.4
+def test_the_gallery_has_the_largest_move_falling_near_one_over_the_root_of_the_width(points):
+    """The largest of m moves still grows towards its limit at these widths, so it falls a little slower."""
+    for start in ("random", "subtracted"):
+        law = figures.line(points, "width", "linear", start, figures.LARGEST).law
+        assert -0.55 < law.exponent < -0.35
 
 
 def test_the_gallery_has_curvature_falling_like_one_over_the_root_of_the_width(points):

@@ -180,7 +180,7 @@ def test_every_option_of_a_figure_is_found_by_its_name(step):
 def test_a_bad_address_is_told_in_one_sentence_and_opens_the_first_step(name, text, sentence):
     app = open_page("lecture", **{name: text})
     (told,) = app.warning
-    assert sentence in told.value.replace("\\", "")
+    assert sentence in told.value.replace("\\", "").replace("\u2060", "")  # a link has a joiner in it, and is none
     assert at(app) == STEPS[0].title
     assert query(app) == {}
     assert not press(app, "next.top").warning

@@ -1,26 +1,21 @@
-"""The overview: a picture that moves and ends at the numbers of the gallery, questions, and a card for every page."""
+"""The overview: a network in training, questions, and a card for every page."""
 
 from __future__ import annotations
 
-import base64
-import re
+import json
 import time
 import xml.etree.ElementTree as ET
 
 import pytest
 
 from dashboard.charts.vector import Scale, Stroke, cells, letters, thumbnail
-from dashboard.components.gallery import gallery_result
-from dashboard.views.kernel_change.figures import change_lines
+from dashboard.components.live import TOUR
 from dashboard.views.lecture.steps import step_index
 from dashboard.views.navigation import PAGES
 from dashboard.views.overview import thumbnails
-from dashboard.views.overview.living import FLOOR, FRAMES, change_so_far, living_picture, moments
 from dashboard.views.overview.parts import QUESTIONS
 from dashboard.views.overview.thumbnails import page_thumbnail
 from ntk_core.runs import PRESETS
-from tests.dashboard.contrast import contrast
-from tests.dashboard.made_results import make_run
 from tests.dashboard.open_pages import open_page, words
 
 DRAWN = (
@@ -35,7 +30,7 @@ DRAWN = (
     "dag",
 )
 BY_NAME = {page.name: page for page in PAGES}
-SVG = "{http://www.w3.org/2000/svg}"
+FLOOR = 1e-3
 
 
 @pytest.fixture(autouse=True)
@@ -43,62 +38,11 @@ def _no_workers(jobs, through_the_menu):
     return
 
 
-def pictures(app) -> list[tuple[str, str]]:
-    """(alternative text, SVG) of every picture."""
-    found = []
-    for element in app.get("image"):
-        for image in element.proto.imgs:
-            found.append((image.alt, base64.b64decode(image.url.partition("base64,")[2]).decode()))
-    return found
-
-
-def test_the_overview_shows_the_phenomenon_in_motion_with_its_numbers():
-    app = open_page("overview")
-    alt, svg = pictures(app)[0]
-    assert "linear output: from 1.5 at m = 30 to 0.0098 at 10,000" in alt
-    assert "@keyframes living-linear" in svg
-    assert [expander.label for expander in app.expander] == ["The numbers"]
-    assert len(app.expander[0].dataframe[0].value) == 18  # six widths, three outputs
-    assert "\\Delta K" in "".join(caption.value for caption in app.caption)
-
-
-def test_the_motion_ends_at_the_means_of_the_gallery_and_never_falls():
-    points = gallery_result("liu-fig1-left").points
-    lines = change_lines(points)
-    for output in ("linear", "softmax", "swish"):
-        ends = moments(points, output, 1.0)
-        assert ends == [(width, pytest.approx(average.value)) for width, average in lines[output].means]
-        for width, _ in ends:
-            along = [dict(moments(points, output, index / (FRAMES - 1)))[width] for index in range(FRAMES)]
-            assert along == sorted(along)
-            assert along[0] < 0.5 * along[-1]
-
-
-def test_the_first_moment_is_the_first_recorded_step():
-    run = make_run("linear", 0, 0.5)
-    assert change_so_far(run, 0.0) == max(run.change[:2])
-    assert change_so_far(run, 1.0) == run.sup_change
-
-
-def test_the_picture_stands_still_where_motion_is_not_wanted_and_is_well_formed():
-    svg = living_picture(gallery_result("liu-fig1-left").points)
-    assert re.search(r"prefers-reduced-motion: reduce\) \{ .living-linear, .* animation: none", svg)
-    root = ET.fromstring(svg.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1))
-    lines = [each for each in root.iter(f"{SVG}path") if each.get("class")]
-    assert [each.get("class") for each in lines] == ["living-linear", "living-softmax", "living-swish"]
-    # The resting line is the last frame of its motion.
-    for line in lines:
-        assert f'100% {{ d: path("{line.get("d")}") }}' in svg
-
-
-@pytest.mark.parametrize(("scheme", "background"), [("light", "#FFFFFF"), ("dark", "#10151D")])
-def test_words_of_the_moving_picture_stand_out_from_the_page(scheme, background):
-    svg = living_picture(gallery_result("liu-fig1-left").points)
-    assert 'fill="currentColor"' in svg
-    (ink,) = re.findall(rf"prefers-color-scheme: {scheme}\) {{ svg {{ color: (#\w{{6}})", svg)
-    assert contrast(ink, background) > 5
-    (either,) = re.findall(r' color="(#\w{6})"', svg)
-    assert contrast(either, background) > 4
+def test_the_overview_begins_with_a_network_in_training_at_widths_in_turn():
+    (component,) = open_page("overview").get("bidi_component")
+    told = json.loads(component.proto.json)
+    assert (told["form"], tuple(told["tour"]), told["settings"]["width"]) == ("small", TOUR, TOUR[0])
+    assert told["words"]["verdicts"]["same"].startswith("At width {width} the kernel moved {change}")
 
 
 def test_three_questions_lead_to_places_that_exist():
@@ -146,7 +90,6 @@ def test_all_pictures_together_take_little_of_a_second():
     for _ in range(5):
         thumbnails._drawn.cache_clear()
         start = time.perf_counter()
-        living_picture(gallery_result("liu-fig1-left").points)
         for entry in PAGES:
             page_thumbnail(entry)
         times.append(time.perf_counter() - start)

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from dashboard.components.own_data import Brought
 from dashboard.views.own_data import figures as figures
 from dashboard.views.own_data.bring_data import example_file
+from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import Choices, Cleaned, clean_upload, keep_upload, parse_upload, suggested_choices
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
@@ -116,6 +118,16 @@ def test_a_number_to_be_learned_leads_to_the_linear_model(jobs):
     (spec,) = jobs.submitted
     assert isinstance(spec, DynamicsSpec)
     assert (spec.dataset.num_samples, spec.num_test) == (40, 20)
+
+
+@pytest.mark.parametrize(("total", "trained", "test_points"), [(40, 32, 8), (3, 2, 1), (1000, 980, 20)])
+def test_numbers_that_are_all_trained_on_leave_some_to_be_test_points(total, trained, test_points):
+    table = parse_upload(flowers(num_rows=total))
+    data = clean_upload(table, Choices(("sepal", "petal"), "size", "regression"))
+    dataset = DatasetSpec(name="upload", digest=keep_upload(data), num_samples=total)
+    page, spec = Brought(dataset, "flowers", total, 0).first_look()
+    assert isinstance(spec, DynamicsSpec)
+    assert (page, spec.dataset.num_samples, spec.num_test) == ("dynamics", trained, test_points)
 
 
 def test_kept_data_are_offered_on_other_pages_of_this_session_only():

@@ -50,7 +50,7 @@ def test_every_page_opens_without_a_gallery_and_draws_at_once_with_the_one_that_
     opened(entry.name)
     monkeypatch.setattr("dashboard.components.gallery.GALLERY", SHIPPED)
     app = opened(entry.name)
-    without = ("glossary", "results")  # words only, and a store in which nothing has been computed
+    without = ("glossary", "results", "live")  # words only, a store with nothing computed, and a canvas
     assert app.get("plotly_chart") or app.get("image") or entry.name in without
     assert "Press Run: the points" not in words(app)
 
@@ -292,7 +292,7 @@ def test_runs_that_did_not_converge_are_named_below_the_figure(jobs):
     point = point.model_copy(update={"runs": (*point.runs, make_run("swish", 4, 0.9, "over-budget"))})
     spec = KernelChangeSpec(widths=(30,))
     app = opened(job=jobs.add(spec, status="completed", points=(point,), result=make_result((point,))))
-    said = "swish output did not reach the loss threshold within the step limit at m = 30 (seed 4)."
+    said = "swish output did not reach the loss threshold within the step limit at m = 30 (seed 4): 1 of"
     assert f"Open markers, in no mean: {said}" in words(app)
 
 

@@ -132,7 +132,7 @@ def test_a_kind_that_the_rest_does_not_fit_falls_back_alone():
     texts = {"architecture.kind": "bottleneck", "num_seeds": "7"}  # one hidden layer cannot have a bottleneck
     spec, problems = spec_from_texts(texts, KernelChangeSpec())
     assert spec == KernelChangeSpec(num_seeds=7)
-    assert [problem.field for problem in problems] == ["architecture.depth"]
+    assert [problem.field for problem in problems] == ["architecture.depth", "architecture.kind"]  # why, and what went
 
 
 def test_every_setting_that_people_change_has_a_title_and_one_line_of_help():

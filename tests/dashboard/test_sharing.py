@@ -22,7 +22,7 @@ from tests.dashboard.open_pages import open_page, words
 
 # Pages that show no run of one's own, so that their address is all that there is to share; the results page shares its
 # choice, see test_results.py.
-WITHOUT_RUNS = {"overview", "lecture", "glossary", "own_data", "results"}
+WITHOUT_RUNS = {"overview", "live", "lecture", "glossary", "own_data", "results"}
 PRESET_OF = {
     "kernel_change": "liu-fig2",
     "architectures": "bottleneck",

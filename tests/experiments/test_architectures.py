@@ -64,7 +64,7 @@ def test_a_point_costs_what_its_network_costs_alone():
     for key in SMALL.point_keys():
         letter, width = SMALL.value_of(key)
         one, key_of_one = SMALL.of_network(letter), f"width={width}"
-        assert costs.seconds(SMALL, key) == costs_of_one.seconds(one, key_of_one)
+        assert costs.work(SMALL, key) == costs_of_one.work(one, key_of_one)
         assert costs.peak_bytes(SMALL, key) == costs_of_one.peak_bytes(one, key_of_one)
     assert estimate(SMALL).num_points == 4
 

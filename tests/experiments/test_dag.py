@@ -10,6 +10,7 @@ from ntk_core.data import load_dataset
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics import eigenvalues
 from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.experiments.dag import costs
 from ntk_core.experiments.dag.costs import layer_sizes_of
 from ntk_core.experiments.dag.result import DAGResult
 from ntk_core.experiments.dag.spec import DAGSpec
@@ -178,10 +179,10 @@ def test_sizes_are_those_of_the_network(name):
 
 
 def test_estimates_grow_with_the_width_and_count_masked_hessians():
-    small, large = (estimate(with_settings(SMALL, {"widths": [width]})) for width in (64, 1024))
-    assert small.seconds < large.seconds
-    dense = estimate(with_settings(SMALL, {"widths": [1024], "graph": str(dense_graph(2))}))
-    assert dense.peak_bytes < large.peak_bytes / 3
+    small, large = (with_settings(SMALL, {"widths": [width]}) for width in (64, 1024))
+    assert estimate(small).seconds < estimate(large).seconds
+    dense = with_settings(SMALL, {"widths": [1024], "graph": str(dense_graph(2))})
+    assert costs.peak_bytes(dense, "width=1024") < costs.peak_bytes(large, "width=1024") / 3
 
 
 def test_graphs_with_a_group_of_fixed_size_run_at_every_width():

@@ -159,11 +159,24 @@ def test_settings_that_cannot_be_used_are_named(settings, field):
     assert field in [problem.field for problem in caught.value.problems]
 
 
-@pytest.mark.parametrize("spec", [KernelChangeSpec(), HessianSpec(), DAGSpec()], ids=lambda spec: spec.experiment)
-def test_experiments_on_classes_refuse_a_curve_and_say_why(spec):
-    why = r"dataset\.name: sine cannot be used; use data with classes, whose probabilities are trained here"
-    with pytest.raises(InvalidSpec, match=why):
-        with_settings(spec, {"dataset.name": "sine"})
+def test_the_points_of_numbers_that_are_followed_are_the_first():
+    assert _dynamics._followed(np.zeros(0, int), 9, DynamicsSpec(num_followed=4)) == [0, 1, 2, 3]
+    assert _dynamics._followed(np.zeros(0, int), 2, DynamicsSpec(num_followed=4)) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("spec", "settings", "field"),
+    [
+        (KernelChangeSpec(), {"outputs": ["linear", "softmax"]}, "outputs"),
+        (DAGSpec(), {"outputs": ["softmax"]}, "outputs"),
+        (HessianSpec(), {"networks": 1, "networks.0.output": "softmax", "num_inputs": 2}, "networks.0.output"),
+    ],
+    ids=lambda each: getattr(each, "experiment", ""),
+)
+def test_a_curve_has_no_probabilities(spec, settings, field):
+    with pytest.raises(InvalidSpec) as caught:
+        with_settings(spec, {"dataset.name": "sine", **settings})
+    assert [problem.field for problem in caught.value.problems] == [field]
 
 
 def test_a_spec_comes_back_from_its_json():
@@ -173,7 +186,7 @@ def test_a_spec_comes_back_from_its_json():
 
 
 def test_a_width_too_large_for_memory_is_refused(monkeypatch):
-    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "0.05")
+    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "0.25")
     with pytest.raises(TooLarge) as caught:
         run(with_settings(SMALL, {"widths": [1_000_000]}))
     assert caught.value.field == "widths"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.components.session import address_of_line
+from dashboard.server import address_of_line
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +33,32 @@ def test_the_dashboard_runs_with_a_read_only_root_no_rights_and_one_data_volume(
     assert dashboard["cap_drop"] == ["ALL"]
     assert dashboard["security_opt"] == ["no-new-privileges:true"]
     assert set(compose["volumes"]) == {"data", "database"}
+
+
+def test_memory_and_processes_of_every_container_are_limited(compose):
+    for service in compose["services"].values():
+        assert re.search(r"\d+g\b", service["mem_limit"])
+        assert 100 <= service["pids_limit"] <= 1000
+
+
+def test_base_images_can_be_named_by_their_digests(compose):
+    assert compose["services"]["dashboard"]["build"]["args"]["BASE"] == "${BASE:-python:3.11-slim}"
+    assert compose["services"]["postgres"]["image"] == "${POSTGRES_IMAGE:-postgres:17-alpine}"
+    assert re.search(r"^ARG BASE=", DOCKERFILE, re.MULTILINE)
+    assert "@sha256:" in HOSTING
+
+
+@pytest.mark.parametrize("lock", sorted(path.stem for path in (ROOT / "locks").glob("*.txt")))
+def test_the_bill_of_materials_names_every_locked_package_with_its_hashes(lock):
+    bill = json.loads(subprocess.check_output([sys.executable, ROOT / ".ci" / "sbom.py", lock], text=True))
+    text = (ROOT / "locks" / f"{lock}.txt").read_text(encoding="utf-8")
+    assert (bill["bomFormat"], len(bill["components"])) == (
+        "CycloneDX",
+        len(re.findall(r"^[\w.-]+(?:\[.*\])?==", text, re.M)),
+    )
+    assert sum(len(each["hashes"]) for each in bill["components"]) == text.count("--hash=sha256:")
+    assert all(each["hashes"] for each in bill["components"])
+    assert any(each["purl"].startswith("pkg:pypi/streamlit@1.") for each in bill["components"])
 
 
 def test_the_compose_file_is_one_by_the_specification():

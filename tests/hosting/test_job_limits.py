@@ -46,6 +46,7 @@ def test_the_queue_takes_as_many_jobs_as_the_profile_says_and_not_one_more(make,
     jobs = make(max_waiting=limits.max_waiting)
     submit(jobs, limits.max_waiting)
     assert jobs.load().waiting == jobs.load().max_waiting == limits.max_waiting
+    assert not jobs.load().has_room
     with pytest.raises(QueueFull):
         jobs.submit(spec(MANY))
 
@@ -84,4 +85,4 @@ def test_the_jobs_of_the_server_have_the_limits_of_its_profile(make, monkeypatch
     names = ("num_workers", "max_waiting", "max_per_viewer", "max_per_address")
     expected = {name: getattr(profile(), name) for name in names}
     made: Any = _shared._shared.__wrapped__()
-    assert made.given == {**expected, "check": check_limits}
+    assert made.given == {**expected, "check": check_limits, "allowed_s": profile().allowed_s}

@@ -49,7 +49,7 @@ def costs(monkeypatch):
 
     def state(*, seconds: float = 1.0, peak_bytes: float = 1.0) -> None:
         made = Estimated(num_points=1, seconds=seconds, peak_bytes=peak_bytes)
-        monkeypatch.setattr("ntk_core.runs._estimate.estimate", lambda spec: made)
+        monkeypatch.setattr("ntk_core.runs._estimate.estimate", lambda spec, **_: made)
         monkeypatch.setattr("ntk_core.runs._estimate.largest_bytes", lambda spec: peak_bytes)
 
     state()

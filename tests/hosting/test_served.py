@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import http.client
 import json
 import os
 import signal
@@ -119,6 +120,40 @@ def test_another_host_is_refused(served):
 def test_behind_a_proxy_with_tls_browsers_are_told_to_come_back_by_https(served):
     assert "strict-transport-security" not in served.get("/")[2]
     assert "strict-transport-security" in served.get("/", X_Forwarded_Proto="https")[2]
+
+
+@pytest.mark.slow
+def test_a_connection_whose_request_does_not_come_is_closed_and_others_are_answered(served):
+    host, port = served.url.removeprefix("http://").split(":")
+    silent, slow = (socket.create_connection((host, int(port)), timeout=40) for _ in range(2))
+    with silent, slow:
+        slow.sendall(b"GET /_stcore/health HTTP/1.1\r\nHost: localhost\r\n")
+        began = time.monotonic()
+        assert served.get("/_stcore/health")[0] == 200
+        closed = 0
+        for each in (silent, slow):
+            try:
+                closed += each.recv(1000) == b""
+            except ConnectionResetError:
+                closed += 1
+        assert closed == 2
+        assert 5 < time.monotonic() - began < 30
+
+
+def test_what_is_for_the_operator_is_not_there_for_visitors(served):
+    assert served.get("/_stcore/metrics")[0] == 404
+    assert served.get("/_stcore/health")[0] == 200
+
+
+def test_a_page_of_another_port_of_this_machine_opens_no_web_socket(served):
+    ask = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    ask |= {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+    host = served.url.removeprefix("http://")
+    for origin, status in ((f"http://{host}", 101), ("http://localhost:1", 403)):
+        connection = http.client.HTTPConnection(host, timeout=20)
+        connection.request("GET", "/_stcore/stream", headers={**ask, "Origin": origin})
+        assert connection.getresponse().status == status
+        connection.close()
 
 
 def test_the_end_is_graceful_and_the_log_holds_events_but_nothing_of_the_users(served):

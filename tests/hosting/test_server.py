@@ -166,10 +166,12 @@ def test_a_server_that_only_this_machine_can_reach_answers_to_no_other_name(monk
 
 
 @pytest.mark.parametrize(
-    ("workers", "waiting", "status"), [(2, 0, 200), (1, 15, 200), (0, 0, 503), (2, 16, 503)], ids=str
+    ("workers", "waiting", "room", "status"),
+    [(2, 0, True, 200), (1, 15, True, 200), (0, 0, True, 503), (2, 16, False, 503), (2, 16, True, 200)],
+    ids=str,
 )
-def test_readiness_reflects_the_workers_and_the_queue(monkeypatch, workers, waiting, status):
-    load = Load(workers=workers, running=1, waiting=waiting, max_waiting=16)
+def test_readiness_reflects_the_workers_and_the_queue(monkeypatch, workers, waiting, room, status):
+    load = Load(workers=workers, running=1, waiting=waiting, max_waiting=16, has_room=room)
     monkeypatch.setattr("dashboard.server._ready.shared_jobs", lambda: SimpleNamespace(load=lambda: load))
     answer = Answer(Router(routes()), "/api/ready")
     assert (answer.status, json.loads(answer.text)) == (status, {"ready": status == 200, **asdict(load)})

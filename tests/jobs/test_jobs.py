@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.jobs import Jobs, QueueFull, TooManyJobs, _jobs
+from dashboard.jobs import Jobs, QueueFull, TooManyJobs, _presence
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.result import KernelChangeResult
@@ -145,7 +145,7 @@ def test_the_queue_is_bounded(shared_store_file, long, tiny, wait_for):
 
 
 def test_stop_only_detaches_while_somebody_else_looks(jobs, long, wait_for, monkeypatch):
-    monkeypatch.setattr(_jobs, "VIEWER_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(_presence, "VIEWER_TIMEOUT_S", 1.0)
     job_id = jobs.submit(long(seed=10), viewer="ann")
     wait_for(jobs, job_id, has_a_point, viewer="ann")
     jobs.snapshot(job_id, viewer="bob")

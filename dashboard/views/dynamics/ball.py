@@ -31,9 +31,11 @@ def ball(points: Sequence[DynamicsPoint], point: DynamicsPoint, output: str, axi
             x = times(run.steps, run.learning_rate, axis)
             for row, what, values in ((1, "‖w − w₀‖₂", run.network.distance), (2, "ΔK(t)", run.change)):
                 curves.append(Curve(style, x, values, what, run.seed, row, marks=6, unit=axis, is_first=index == 0))
-    for index, (name, values) in enumerate(point.of(output)[0].layer_change.items() if len(methods) == 1 else (), 1):
+    first = point.of(output)[0]
+    x = times(first.steps, first.learning_rate, axis)
+    for index, (name, values) in enumerate(first.layer_change.items() if len(methods) == 1 else (), 1):
         style = Style(nth_style(index, "").color, "dot", "", f"part of {name}")
-        curves.append(Curve(style, x, values, "part of ΔK(t)", point.of(output)[0].seed, 2, width=2, unit=axis))
+        curves.append(Curve(style, x, values, "part of ΔK(t)", first.seed, 2, width=2, unit=axis))
     rows = (Row("‖w − w<sub>0</sub>‖<sub>2</sub>"), Row("ΔK(t)"))
     figure = along_training(curves, rows, AXIS_TITLES[axis])
     radius = ball_radius(point, output)

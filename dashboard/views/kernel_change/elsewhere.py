@@ -8,7 +8,7 @@ from dashboard.views.kernel_change.figures import change_lines
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 
 CARD = "liu-fig1-left"
-MEASURES = {**CHANGE, "final_loss": "final loss", "steps": "steps"}
+MEASURES = {**CHANGE, "kernel_velocity": "kernel velocity at w₀", "final_loss": "final loss", "steps": "steps"}
 
 
 def card(result: Any) -> str:

@@ -13,6 +13,7 @@ from dashboard.charts.chart import Chart, drawn_rows, enlarged
 from dashboard.components import export, session
 from dashboard.components.chart import show_chart, shown_charts
 from dashboard.components.gallery import gallery_result
+from dashboard.components.live import live_small
 from dashboard.components.provenance import provenance_footer
 from dashboard.views.lecture.steps import STEPS, Step, named_option, option_name, step_index
 from dashboard.words.pages import VEILED_KEY
@@ -232,6 +233,8 @@ def _question(state: _State) -> None:
 def _figure(state: _State) -> None:
     """The control and what it acts on; before the prediction the figure keeps the answer to itself."""
     step, known = state.step, state.known
+    if step.live:
+        live_small(f"{PAGE}.{step.name}.live", veiled=not known)
     results = _results(step)
     if results is None:
         st.info("The results that this step shows are not here; `make gallery` computes them.")

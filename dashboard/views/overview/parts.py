@@ -2,15 +2,10 @@
 
 import streamlit as st
 
-from dashboard.charts.numbers import readable
-from dashboard.components import export
-from dashboard.components.gallery import gallery_result
-from dashboard.components.provenance import provenance_footer
-from dashboard.views.kernel_change import figures as kernel_change
+from dashboard.components.live import live_small
 from dashboard.views.navigation import PAGES
-from dashboard.views.overview.living import living_picture
 from dashboard.views.overview.thumbnails import page_thumbnail
-from dashboard.words.pages import SHOWS, figure_words, prose
+from dashboard.words.pages import SHOWS, prose
 
 TITLE = "When does a wide network become linear?"
 SHOWN = "liu-fig1-left"
@@ -24,22 +19,14 @@ CARD_PIXELS = 160
 
 
 def living(page: str) -> None:
-    """The picture that moves with its numbers; beside it one sentence and three questions."""
+    """A network and its linear model in training; beside them one sentence and three questions."""
     st.title(TITLE, anchor=False)
-    result = gallery_result(SHOWN)
     picture, words = st.columns([7, 5], gap="large", vertical_alignment="center")
     with words:
         st.markdown(prose(page, SHOWS))
         _questions()
-    if result is None:
-        return
-    chart = kernel_change.change_against_width(result.points, result.spec.widths)
     with picture:
-        st.image(living_picture(result.points), width="stretch", alt=chart.takeaway)
-        st.caption(figure_words("kernel_change.against_width").formula)
-        with st.expander("The numbers", icon=":material/table:"):
-            st.dataframe(readable(chart.rows), hide_index=True, alt=chart.takeaway, key=f"{page}.numbers")
-        export.export_menu(page, TITLE, [export.Taken(page, result.spec, result)], {chart.takeaway: chart.figure})
+        live_small(f"{page}.live")
 
 
 def _questions() -> None:
@@ -66,6 +53,3 @@ def cards(page: str) -> None:
                 st.image(page_thumbnail(entry), width="stretch", alt="")
                 st.page_link(entry.path, label=f"**{entry.title}**", icon=entry.icon)
                 st.caption(entry.question)
-    result = gallery_result(SHOWN)
-    if result is not None:
-        provenance_footer(result)

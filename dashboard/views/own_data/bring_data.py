@@ -1,23 +1,30 @@
 """A file chosen, read once, its choices tried at every change, kept when a person says so."""
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import streamlit as st
 
-from dashboard.components.own_data import Brought, Standardize, brought, forget, remember, upload_limits
-from dashboard.components.run_panel import submit
+from dashboard.components.own_data import Brought, Standardize, brought, forget, keeper, remember, upload_limits
+from dashboard.components.run_panel import ASK_S, foreseen_s, submit
+from dashboard.components.session import network_address
+from dashboard.jobs import shared_jobs
+from dashboard.jobs.uploads import read_uploads
 from dashboard.views.own_data.upload_choices import read_choices, say
 from dashboard.views.own_data.upload_preview import file_preview, samples, sizes
 from dashboard.words.sentences import plain
 from ntk_core.data.spec import DatasetSpec
-from ntk_core.data.uploads import Candidate, Choices, Cleaned, clean_upload, forget_upload, keep_upload, parse_upload
+from ntk_core.data.uploads import EXAMPLE, Candidate, Choices, Cleaned, forget_upload, keep_upload
 from ntk_core.errors import InvalidInput
+from ntk_core.runs import EXPERIMENTS
+from ntk_core.settings.fields import differences
 from ntk_core.settings.grammar import InvalidSpec
 
+Read = Callable[[], bytes]
 DEFAULT_POINTS = 60
 MAX_POINTS = 10_000
+FORGET = "This session lets go of the data; they are deleted when nobody else uses them."
 STANDARDIZE: dict[Standardize, str] = {
     "standard": "mean 0, variance 1 in every entry",
     "unit-norm": "norm √d of every input",
@@ -27,56 +34,69 @@ STANDARDIZE: dict[Standardize, str] = {
 
 @dataclass
 class _File:
-    """A file that was read, and what came of the choices that were tried last."""
+    """A file that was brought, and what is wrong with it or with the choices that were tried last.
+
+    What it holds is kept for all sessions together, in :mod:`dashboard.jobs.uploads`.
+    """
 
     name: str
+    source: str
     version: str
-    candidate: Candidate | None
-    sentence: InvalidInput | None
+    sentence: InvalidInput | None = None
     tried: Choices | None = None
-    cleaned: Cleaned | None = None
     wrong: InvalidInput | None = None
 
-    def try_choices(self, choices: Choices) -> None:
-        """Clean the data, unless these choices were tried before."""
-        if self.candidate is None or choices == self.tried:
-            return
-        self.tried, self.cleaned, self.wrong = choices, None, None
+    def candidate(self, read: Read) -> Candidate | None:
+        """What the file holds, whose bytes ``read`` gives; None where it cannot be used: ``sentence`` says why."""
+        if self.sentence is None:
+            try:
+                return read_uploads().candidate(self.version, read, upload_limits(), network_address())
+            except InvalidInput as error:
+                self.sentence = error
+        return None
+
+    def cleaned(self, choices: Choices, read: Read) -> Cleaned | None:
+        """What the choices make of it; None where they cannot be used, which ``wrong`` says then."""
+        if choices == self.tried and self.wrong is not None:
+            return None
+        self.tried, self.wrong = choices, None
         try:
-            self.cleaned = clean_upload(self.candidate, choices, upload_limits())
+            return read_uploads().cleaned(self.version, read, choices, upload_limits(), network_address())
         except InvalidInput as error:
             self.wrong = error
+            return None
 
 
 def bring_data(page: str) -> None:
     """Upload, preview, choices, what the network sees, and the ways on from there."""
     left, right = st.columns([2, 3], gap="large")
     with left:
-        file = _chosen_file(page)
+        file, read = _chosen_file(page)
+        candidate = file.candidate(read)
         if file.sentence is not None:
             say(file.sentence, file.sentence.field)
-        if file.candidate is None:
+        if candidate is None:
             return
-        key = f"{page}.{file.version}"
+        key = f"{page}.{file.version[:16]}"
         # The sentence of a choice stands beside it, so the choices are read before they are tried, and again after.
         before = file.wrong
-        choices = read_choices(key, file.candidate, upload_limits(), before)
-        file.try_choices(choices)
+        choices = read_choices(key, candidate, upload_limits(), before)
+        cleaned = file.cleaned(choices, read)
         if str(before) != str(file.wrong):
             st.rerun()
         say(file.wrong, "file")
-        points = _training_points(key, file.cleaned)
+        points = _training_points(key, cleaned)
     with right:
         st.subheader("What the network will see", anchor=False)
-        if file.cleaned is None:
+        if cleaned is None:
             st.info("Nothing yet: a sentence beside a choice says what the data still need.")
         else:
             num_samples, standardize, seed = points
-            sizes(file.cleaned, num_samples)
-            _ways_on(page, file, num_samples, standardize, seed)
-            samples(page, file.cleaned, standardize)
+            sizes(cleaned, num_samples)
+            _ways_on(page, file.name, cleaned, num_samples, standardize, seed)
+            samples(page, cleaned, standardize)
         st.subheader("The file", anchor=False, help=plain(file.name))
-        file_preview(file.candidate)
+        file_preview(candidate)
 
 
 def list_brought(page: str) -> None:
@@ -88,21 +108,15 @@ def list_brought(page: str) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(plain(data.title), width="stretch")
             st.button("Forget", key=f"{page}.forget.{data.digest}", icon=":material/delete:",
-                      on_click=_forget, args=(data.digest,), help="Delete the data from this server.")  # fmt: skip
+                      on_click=_forget, args=(data.digest,), help=FORGET)  # fmt: skip
 
 
 def example_file() -> bytes:
-    """A table to begin with: three spirals in the plane, 40 points each."""
-    rng, lines = np.random.default_rng(0), ["x1,x2,radius,arm"]
-    for arm in range(3):
-        radius = np.linspace(0.3, 2, 40)
-        angle = 2 * np.pi * arm / 3 + 1.4 * radius + 0.08 * rng.standard_normal(40)
-        for r, a in zip(radius, angle, strict=True):
-            lines.append(f"{r * np.cos(a):.4f},{r * np.sin(a):.4f},{r:.4f},{['first', 'second', 'third'][arm]}")
-    return "\n".join(lines).encode()
+    """A table to begin with, which comes with the program: three spirals in the plane, 40 points each."""
+    return EXAMPLE.read_bytes()
 
 
-def _chosen_file(page: str) -> _File:
+def _chosen_file(page: str) -> tuple[_File, Read]:
     limits = upload_limits()
     upload = st.file_uploader(
         "A CSV file, an npz file, or a zip of image folders (a folder per class)",
@@ -114,17 +128,13 @@ def _chosen_file(page: str) -> _File:
     if upload is None:
         st.caption("Until then, an example: three spirals.")
         st.download_button("The example as CSV", example_file, "spirals.csv", "text/csv", on_click="ignore")
-    data, name = (upload.getvalue(), upload.name) if upload is not None else (example_file(), "spirals.csv")
-    version = hashlib.sha256(data).hexdigest()[:16]
+    name, source = (upload.name, upload.file_id) if upload is not None else ("spirals.csv", "example")
+    read = upload.getvalue if upload is not None else example_file
     known: _File | None = st.session_state.get(f"{page}.file")
-    if known is None or known.version != version:
-        candidate = sentence = None
-        try:
-            candidate = parse_upload(data, limits)
-        except InvalidInput as error:
-            sentence = error
-        known = st.session_state[f"{page}.file"] = _File(name, version, candidate, sentence)
-    return known
+    if known is None or known.source != source:
+        version = hashlib.sha256(read()).hexdigest()
+        known = st.session_state[f"{page}.file"] = _File(name, source, version)
+    return known, read
 
 
 def _training_points(key: str, data: Cleaned | None) -> tuple[int, Standardize, int]:
@@ -142,9 +152,7 @@ def _training_points(key: str, data: Cleaned | None) -> tuple[int, Standardize, 
     return int(num_samples), standardize, int(seed)
 
 
-def _ways_on(page: str, file: _File, num_samples: int, standardize: Standardize, seed: int) -> None:
-    assert file.cleaned is not None
-    data = file.cleaned
+def _ways_on(page: str, name: str, data: Cleaned, num_samples: int, standardize: Standardize, seed: int) -> None:
     words = "Watch its kernel move" if data.class_names else "Train it beside its linear model"
     with st.container(horizontal=True):
         runs = st.button(words, key=f"{page}.run", type="primary", icon=":material/play_arrow:",
@@ -154,10 +162,9 @@ def _ways_on(page: str, file: _File, num_samples: int, standardize: Standardize,
     if not (runs or keeps):
         return
     try:
-        dataset = DatasetSpec(
-            name="upload", digest=keep_upload(data), num_samples=num_samples, standardize=standardize, seed=seed
-        )
-        title = f"{file.name}, {' × '.join(map(str, data.input_shape))}"
+        digest = keep_upload(data, keeper(), needed=shared_jobs().needed_uploads())
+        dataset = DatasetSpec(name="upload", digest=digest, num_samples=num_samples, standardize=standardize, seed=seed)
+        title = f"{name}, {' × '.join(map(str, data.input_shape))}"
         kept = Brought(dataset, title, len(data.x), len(data.class_names))
         remember(kept)
         other, spec = kept.first_look() if runs else ("", None)
@@ -166,10 +173,13 @@ def _ways_on(page: str, file: _File, num_samples: int, standardize: Standardize,
         return
     if spec is None:
         st.success("Kept. Choose **your data** as the Dataset on any page.")
+    elif foreseen_s(spec) > ASK_S:  # the page asks before it starts so long a run
+        first = EXPERIMENTS[other].presets[0].spec
+        st.switch_page(f"pages/{other}.py", query_params=differences(spec, first))
     elif submit(other, spec):
         st.switch_page(f"pages/{other}.py", query_params={"job": st.session_state[f"{other}.job"]})
 
 
 def _forget(digest: str) -> None:
-    forget_upload(digest)
+    forget_upload(digest, keeper(), needed=shared_jobs().needed_uploads())
     forget(digest)

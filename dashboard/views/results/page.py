@@ -3,6 +3,7 @@
 import streamlit as st
 
 from dashboard.components import session
+from dashboard.jobs.faults import told
 from dashboard.views.results.compared_runs import compared_runs
 from dashboard.views.results.run_list import actions, address, chosen_runs, filters, open_address, rows
 from dashboard.words.sentences import plain
@@ -22,4 +23,4 @@ def show() -> None:
         rows(found)
         session.show_address(PAGE, address())
     except InvalidInput as error:  # the database has gone away
-        st.error(plain(f"The results cannot be read: {error}."))
+        st.error(plain(f"The results cannot be read: {told(error)}."))

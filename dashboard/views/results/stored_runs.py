@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import IO
 
+from dashboard.jobs.faults import told
 from dashboard.words.run_words import variation
 from dashboard.words.sentences import duration
 from ntk_core.errors import InvalidInput
@@ -15,6 +16,7 @@ from ntk_core.runs.store import Store, StoredRun, read_runs, write_runs
 STATUS_WORDS = {
     "completed": "complete",
     "cancelled": "stopped",
+    "stopped": "stopped by the server",
     "failed": "failed",
     "started": "not finished",
     "damaged": "damaged",
@@ -75,7 +77,7 @@ def take_file(file: IO[bytes], max_bytes: int) -> Arrived:
     try:
         found = read_runs(shared_store(), file, max_bytes=max_bytes)
     except InvalidInput as error:
-        return Arrived((), "", (f"{error}.",))
+        return Arrived((), "", (f"{told(error)}.",))
     count = len(found.digests)
     problems = [f"{sentence[0].upper()}{sentence[1:]}." for sentence in found.left_aside[:3]]
     more = found.num_left_aside - len(problems)

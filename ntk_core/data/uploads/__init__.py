@@ -1,5 +1,6 @@
 """Data that a person brings: a file's bytes, what they hold, what was chosen, arrays kept by digest. No JAX here."""
 
+from ntk_core.data.uploads._archive import Archive
 from ntk_core.data.uploads._candidate import Arrays, Candidate, Column, ImageEntry, ImageFolders, Table
 from ntk_core.data.uploads._choices import TASKS, Choices, Task, suggested_choices
 from ntk_core.data.uploads._clean import clean_upload
@@ -7,7 +8,9 @@ from ntk_core.data.uploads._cleaned import Cleaned
 from ntk_core.data.uploads._image_folders import read_pixels
 from ntk_core.data.uploads._keeping import (
     DIGEST,
+    EXAMPLE,
     HOW_TO_BRING,
+    MAX_KEPT_BYTES,
     MissingUpload,
     UploadShapes,
     forget_upload,
@@ -18,3 +21,4 @@ from ntk_core.data.uploads._keeping import (
 )
 from ntk_core.data.uploads._limits import DEFAULT_LIMITS, Limits
 from ntk_core.data.uploads._parse import parse_upload
+from ntk_core.data.uploads._references import Keeper

@@ -22,12 +22,16 @@ _UNINTERESTING = ("__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini")
 class Archive:
     """The entries of a zip that may be read.
 
+    Attributes:
+        data: the whole of it.
+        limits: within which it is read.
+
     Raises:
         InvalidInput: for a damaged, encrypted, nested or oversized archive, and for names that lead out of it.
     """
 
     def __init__(self, data: bytes, limits: Limits):
-        self._limits = limits
+        self.data, self.limits = data, limits
         _check_directory(data, limits)
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
@@ -62,7 +66,7 @@ class Archive:
         try:
             with self._zip.open(entry) as stream:
                 # One byte more than it may have: the checksum is compared at the end only.
-                data = stream.read(min(entry.file_size, self._limits.max_unpacked_bytes) + 1)
+                data = stream.read(min(entry.file_size, self.limits.max_unpacked_bytes) + 1)
         except READ_ERRORS:
             raise _damaged(name) from None
         if len(data) != entry.file_size:
@@ -71,12 +75,12 @@ class Archive:
 
     def _check_sizes(self, entries: list[zipfile.ZipInfo]) -> None:
         unpacked, packed = sum(e.file_size for e in entries), sum(e.compress_size for e in entries)
-        most = self._limits.max_unpacked_bytes
+        most = self.limits.max_unpacked_bytes
         if unpacked > most:
             raise InvalidInput("file", f"an archive of {megabytes(unpacked)} unpacked", f"at most {megabytes(most)}")
-        if unpacked > RATIO_MATTERS_FROM and unpacked > self._limits.max_ratio * max(1, packed):
+        if unpacked > RATIO_MATTERS_FROM and unpacked > self.limits.max_ratio * max(1, packed):
             given = f"an archive that grows {unpacked / max(1, packed):,.0f}-fold"
-            raise InvalidInput("file", given, f"at most {self._limits.max_ratio}-fold")
+            raise InvalidInput("file", given, f"at most {self.limits.max_ratio}-fold")
 
 
 def is_zip(data: bytes) -> bool:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ntk_core.data.uploads._archive import READ_ERRORS, Archive
 from ntk_core.data.uploads._candidate import ImageEntry, ImageFolders
-from ntk_core.data.uploads._limits import Limits
+from ntk_core.data.uploads._limits import Limits, check_at_most
 from ntk_core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ def read_image_folders(archive: Archive, limits: Limits) -> ImageFolders:
     Raises:
         InvalidInput: an entry is no image, lies in no folder, is broken or has too many pixels.
     """
-    found = []
+    found: list[ImageEntry] = []
+    pixels = 0
     for name in archive.names:
         folder = posixpath.basename(posixpath.dirname(name))
         if not name.lower().endswith(ENDINGS):
@@ -41,6 +42,8 @@ def read_image_folders(archive: Archive, limits: Limits) -> ImageFolders:
             raise InvalidInput("file", f"{name}, outside of all folders", "one folder of images for each class")
         with _opened(archive, name, limits) as image:
             found.append(ImageEntry(name, folder, image.width, image.height, image.mode))
+            pixels += image.width * image.height
+        check_at_most("file", pixels, limits.max_all_pixels, "pixels in all images together")
     return ImageFolders(archive, tuple(found))
 
 

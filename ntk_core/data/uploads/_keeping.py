@@ -1,21 +1,27 @@
-"""Cleaned uploads on disk, by the SHA-256 of their content; whoever knows it may use them, and nobody lists them."""
+"""Cleaned uploads on disk, by the SHA-256 of their content; whoever knows it may use them, and nobody lists them.
+
+Equal data are one file, however many bring them: each keeps a reference, and the file stays while somebody has one.
+"""
 
 import functools
 import hashlib
 import json
+import logging
 import os
 import re
 import tempfile
 import zipfile
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from ntk_core.data.uploads._archive import READ_ERRORS
 from ntk_core.data.uploads._cleaned import Cleaned
-from ntk_core.data.uploads._limits import MIB
+from ntk_core.data.uploads._limits import MIB, megabytes
+from ntk_core.data.uploads._references import Keeper, References
 from ntk_core.environment import data_directory, private_directory
 from ntk_core.errors import InvalidInput
 
@@ -24,6 +30,9 @@ DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 HOW_TO_BRING = "data brought here; bring the file again on the page Your data"
 _ARRAYS = {"x": "<f4", "labels": "<i8", "targets": "<f4"}
 _MAX_HEADER = 100_000
+_SHIPPED = Path(__file__).parents[1] / "files" / "uploads"  # what comes with the program is neither kept nor forgotten
+_LOG = logging.getLogger(__name__)
+EXAMPLE = _SHIPPED / "spirals.csv"
 
 
 class MissingUpload(InvalidInput):
@@ -54,45 +63,82 @@ def upload_digest(cleaned: Cleaned) -> str:
     return digest.hexdigest()
 
 
-def keep_upload(cleaned: Cleaned, *, max_kept_bytes: int = MAX_KEPT_BYTES) -> str:
-    """Keep the data in the user's data directory, readable by its owner only; the longest unused go when it is full.
+def keep_upload(
+    cleaned: Cleaned,
+    keeper: Keeper | None = None,
+    *,
+    max_kept_bytes: int = MAX_KEPT_BYTES,
+    needed: Collection[str] = (),
+) -> str:
+    """Keep the data in the user's data directory, readable by its owner only.
+
+    When the directory is full, data of the network address that keeps most go, the longest unused first.
+
+    Args:
+        keeper: who keeps them, within which limits; without one, whoever this process belongs to.
+        needed: digests that waiting or running jobs need: those stay.
 
     Returns:
         The digest, by which ``load_dataset("upload", digest=…)`` finds them.
 
     Raises:
-        InvalidInput: the directory cannot be written, or the data alone are larger than it may be.
+        InvalidInput: the directory cannot be written, the keeper keeps too much already, or what is needed leaves no
+            room.
     """
-    digest = upload_digest(cleaned)
+    keeper, digest = keeper or Keeper(), upload_digest(cleaned)
+    if (_SHIPPED / f"{digest}.npz").exists():
+        return digest
     try:
-        folder = private_directory(_folder())
+        folder, references = private_directory(_folder()), _references()
         path = folder / f"{digest}.npz"
+        size = sum(np.dtype(dtype).itemsize * getattr(cleaned, name).size for name, dtype in _ARRAYS.items())
+        references.check_room(keeper, digest, size, _sizes(folder))
         if _is_intact(path):
             os.utime(path)
-            return digest
-        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")  # mode 600
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                arrays: Any = {name: np.asarray(getattr(cleaned, name), dtype) for name, dtype in _ARRAYS.items()}
-                np.savez(stream, header=np.frombuffer(_header(cleaned), np.uint8), **arrays)
-                stream.flush()
-                os.fsync(stream.fileno())
-            if os.path.getsize(temporary) > max_kept_bytes:
-                raise InvalidInput("file", "data larger than all that may be kept", f"{max_kept_bytes:,} bytes")
-            os.replace(temporary, path)
-        finally:
-            Path(temporary).unlink(missing_ok=True)
-        _evict(folder, path, max_kept_bytes)
+        else:
+            _write(cleaned, folder, path, max_kept_bytes)
+        references.add(digest, keeper)
+        if not _evict(folder, references, max_kept_bytes, {*needed, digest}):
+            references.remove(digest, keeper)
+            path.unlink(missing_ok=True)
+            most = megabytes(max_kept_bytes)
+            raise InvalidInput("file", "data beyond what can be kept now", f"it later; at most {most} are kept at once")
     except (OSError, RuntimeError) as error:
-        raise InvalidInput("file", "data", f"a data directory that can be written (here: {error})") from None
+        cause = getattr(error, "strerror", None) or str(error)
+        _LOG.error("An upload cannot be kept: %s", error, extra={"facts": {"cause": cause}})
+        raise InvalidInput("file", "data", f"a data directory that can be written (here: {cause})") from None
     return digest
 
 
-def forget_upload(digest: str) -> None:
-    """Delete the data of this digest, where they are kept."""
+def forget_upload(digest: str, keeper: Keeper | None = None, *, needed: Collection[str] = ()) -> None:
+    """Let go of one's own reference; the file goes when nobody else has one and no job needs it."""
     path = _path(digest)
-    if path is not None:
+    if path is None or path.parent == _SHIPPED:
+        return
+    references = _references()
+    references.remove(digest, keeper or Keeper())
+    if not references.of(digest) and digest not in needed:
         path.unlink(missing_ok=True)
+
+
+def _write(cleaned: Cleaned, folder: Path, path: Path, most: int) -> None:
+    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")  # mode 600
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            write_cleaned(cleaned, stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if os.path.getsize(temporary) > most:
+            raise InvalidInput("file", "data larger than all that may be kept", f"{most:,} bytes")
+        os.replace(temporary, path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def write_cleaned(cleaned: Cleaned, stream: IO[bytes]) -> None:
+    """The npz file of these data, as it is kept."""
+    arrays: Any = {name: np.asarray(getattr(cleaned, name), dtype) for name, dtype in _ARRAYS.items()}
+    np.savez(stream, header=np.frombuffer(_header(cleaned), np.uint8), **arrays)
 
 
 def upload_shapes(digest: str) -> UploadShapes:
@@ -123,7 +169,8 @@ def read_upload(digest: str) -> Cleaned:
     try:
         with np.load(path, allow_pickle=False) as archive:
             x, labels, targets = (archive[name] for name in _ARRAYS)
-        os.utime(path)
+        if path.parent != _SHIPPED:
+            os.utime(path)
     except READ_ERRORS:
         raise MissingUpload("digest", digest, HOW_TO_BRING) from None
     cleaned = Cleaned(x, labels, targets, shapes.class_names)
@@ -137,10 +184,17 @@ def _folder() -> Path:
     return data_directory() / "uploads"
 
 
+def _references() -> References:
+    return References(private_directory(data_directory() / "upload_keepers"))
+
+
 def _path(digest: str) -> Path | None:
     """Where data of this digest are; None for what is no digest, so that no other file can be named."""
     try:
-        return _folder() / f"{digest}.npz" if DIGEST.match(digest) else None
+        if not DIGEST.match(digest):
+            return None
+        shipped = _SHIPPED / f"{digest}.npz"
+        return shipped if shipped.exists() else _folder() / f"{digest}.npz"
     except RuntimeError:  # no home directory
         return None
 
@@ -184,19 +238,30 @@ def _is_intact(path: Path) -> bool:
     return True
 
 
-def _evict(folder: Path, newest: Path, most: int) -> None:
-    """Delete the longest unused until all together are small enough; never the one that has just come."""
+def _sizes(folder: Path) -> dict[str, int]:
+    """Digest → bytes of what is kept, the longest unused first."""
     found = []
-    for path in folder.iterdir():
+    for path in folder.glob("*.npz"):
         try:
             state = path.stat()
         except OSError:  # another process has deleted it
             continue
-        found.append((state.st_mtime_ns, state.st_size, path))
-    total = sum(size for _, size, _ in found)
-    for _, size, path in sorted(found):
-        if total <= most:
-            return
-        if path != newest:
-            path.unlink(missing_ok=True)
-            total -= size
+        found.append((state.st_mtime_ns, state.st_size, path.stem))
+    return {digest: size for _, size, digest in sorted(found)}
+
+
+def _evict(folder: Path, references: References, most: int, needed: Collection[str]) -> bool:
+    """Delete until all together are small enough: of the address that keeps most, the longest unused first.
+
+    Returns:
+        False where what is needed is too much by itself.
+    """
+    sizes = _sizes(folder)
+    while sum(sizes.values()) > most:
+        digest = references.heaviest(sizes, needed)
+        if digest is None:
+            return False
+        references.remove_all(digest)
+        (folder / f"{digest}.npz").unlink(missing_ok=True)
+        del sizes[digest]
+    return True

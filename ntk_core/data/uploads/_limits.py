@@ -19,6 +19,7 @@ class Limits:
         max_rows, max_columns: of a table, or samples and features of an array.
         max_values: entries of all inputs together, n · d.
         max_pixels: of one image as it comes.
+        max_all_pixels: of all images of an archive together, as they come.
         max_side: of the images that networks see.
         max_classes: C.
         min_per_class: samples.
@@ -32,6 +33,7 @@ class Limits:
     max_columns: int = 5_000
     max_values: int = 2**23
     max_pixels: int = 4_000_000
+    max_all_pixels: int = 100_000_000
     max_side: int = 64
     max_classes: int = 20
     min_per_class: int = 2

@@ -3,11 +3,12 @@
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.kernel_change import costs
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import Work
 
 
-def seconds(spec: ArchitecturesSpec, key: str) -> float:
-    """Expected seconds for one network of one width, all seeds and outputs, on two cores."""
-    return costs.seconds(*_in_one(spec, key))
+def work(spec: ArchitecturesSpec, key: str, most: bool = False) -> Work:
+    """One network of one width, all seeds and outputs."""
+    return costs.work(*_in_one(spec, key), most)
 
 
 def peak_bytes(spec: ArchitecturesSpec, key: str) -> float:

@@ -7,17 +7,19 @@ from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.networks.graphs import INPUT, OUTPUT, Graph
 from ntk_core.networks.sizes import LayerSize
-from ntk_core.runs import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, Counted
+from ntk_core.runs import BYTES, Counted, Work
 
 MAX_MATVECS = 40  # a relative residual of 2 % takes 10 to 25 products here
 TYPICAL_STEPS, TYPICAL_MATVECS = 300, 20
-# λ_min in a ball: four descents of 33 kernels, each with its gradient, which costs some three of them
-BALL_VALUES, BALL_KERNELS, BALL_OVERHEAD_SECONDS = 4 * 33, 4.5, 0.006
+COMPILED = 0.65  # a program of a graph, in those of a chain of as many layers
+# λ_min in a ball: four descents of 33 kernels, each with its gradient, which costs some three of them, and calls of its
+# own
+BALL_VALUES, BALL_KERNELS, BALL_CALLS = 4 * 33, 4.5, 375
 
 
-def seconds(spec: DAGSpec, key: str) -> float:
-    """Expected seconds for one width, all graphs, outputs and seeds, on two cores."""
-    return sum(_graph_seconds(spec, graph, spec.value_of(key)) for graph in spec.graphs().values())
+def work(spec: DAGSpec, key: str, most: bool = False) -> Work:
+    """One width, all graphs, outputs and seeds; ``most`` counts all steps and products that are allowed."""
+    return sum((_graph_work(spec, graph, spec.value_of(key), most) for graph in spec.graphs().values()), Work())
 
 
 def peak_bytes(spec: DAGSpec, key: str) -> float:
@@ -59,25 +61,27 @@ def _counted(spec: DAGSpec, graph: Graph, width: int) -> Counted:
     return Counted(layer_sizes_of(spec, graph, width), shapes.num_samples, shapes.num_outputs)
 
 
-def _graph_seconds(spec: DAGSpec, graph: Graph, width: int) -> float:
+def _graph_work(spec: DAGSpec, graph: Graph, width: int, most: bool) -> Work:
     counted = _counted(spec, graph, width)
-    layers, kernel = counted.layers, counted.kernel_seconds
-    steps = min(spec.training.max_steps, TYPICAL_STEPS)
-    matvec = (8 * counted.multiplications + 4 * TYPICAL_MATVECS * _basis_entries(layers)) / FLOPS_PER_SECOND * 8
+    layers, kernel = counted.layers, counted.kernel
+    steps = spec.training.max_steps if most else min(spec.training.max_steps, TYPICAL_STEPS)
+    matvecs = MAX_MATVECS if most else TYPICAL_MATVECS
+    basis = _basis_entries(layers)
+    matvec = Work(8 * counted.multiplications + 4 * matvecs * basis, 2 * BYTES * matvecs * basis, 1)
     hessians = (
         max(1, spec.num_hessians)
         * (bool(spec.num_hessians) + (len(layers) if spec.pre_activations else 0))
-        * TYPICAL_MATVECS
+        * matvecs
         * matvec
     )
     records = spec.training.num_records * (1 + (0.2 * len(layers) if spec.pre_activations else 0))
-    values = BALL_KERNELS * kernel + 20 * counted.kernel_rows**3 / FLOPS_PER_SECOND + BALL_OVERHEAD_SECONDS
-    ball = BALL_VALUES * values if spec.ball_radius else 0.0
+    values = BALL_KERNELS * kernel + Work(20 * counted.kernel_rows**3, calls=BALL_CALLS)
+    ball = BALL_VALUES * values if spec.ball_radius else Work()
     compilations = (
         2 + bool(spec.num_hessians) + 2 * bool(spec.ball_radius) + (2 * len(layers) if spec.pre_activations else 0)
     )
-    one = steps * counted.step_seconds + records * kernel + hessians + ball
-    return len(spec.outputs) * (compilations * COMPILE_SECONDS + spec.num_seeds * one)
+    one = steps * counted.step + records * kernel + hessians + ball
+    return len(spec.outputs) * (COMPILED * compilations * counted.program + spec.num_seeds * one)
 
 
 def _graph_bytes(spec: DAGSpec, counted: Counted) -> float:

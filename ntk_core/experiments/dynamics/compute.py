@@ -66,9 +66,11 @@ def _targets(y: np.ndarray, spec: DynamicsSpec) -> np.ndarray:
 
 
 def _followed(labels: np.ndarray, count: int, spec: DynamicsSpec) -> list[int]:
-    """Points that take turns among the classes, the first of each first; all of a curve."""
+    """Points that take turns among the classes, the first of each first; the first of numbers; all of a curve."""
     if spec.is_curve:
         return list(range(count))
+    if not labels.size:
+        return list(range(min(count, spec.num_followed)))
     turn = [int(np.sum(labels[:index] == label)) for index, label in enumerate(labels)]
     order = sorted(range(count), key=lambda index: (turn[index], labels[index]))
     return order[: spec.num_followed]

@@ -2,24 +2,24 @@
 
 from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
-from ntk_core.runs import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, STEP_OVERHEAD_SECONDS, Counted
+from ntk_core.runs import BYTES, Counted, Work
 
-COMPILED_PROGRAMS = 3  # a network's step, its linear model's, and what is recorded of both
+COMPILED_PROGRAMS = 1.2  # a network's step, its linear model's, and what is recorded of both
 
 
-def seconds(spec: DynamicsSpec, key: str) -> float:
-    """Expected seconds for one width, all outputs, methods and seeds, on two cores."""
+def work(spec: DynamicsSpec, key: str, most: bool = False) -> Work:
+    """One width, all outputs, methods and seeds; all steps in any case."""
     counted = Counted.of(spec, spec.architecture, spec.value_of(key))
-    step, rows = counted.step_seconds, counted.kernel_rows
-    linear_step = 2 * rows**2 / FLOPS_PER_SECOND + STEP_OVERHEAD_SECONDS
-    record = counted.kernel_seconds + 10 * rows**3 / FLOPS_PER_SECOND  # all eigenvalues
-    total = 0.0
+    step, rows = counted.step, counted.kernel_rows
+    linear_step = Work(2 * rows**2, BYTES * rows**2, 1)
+    record = counted.kernel + Work(10 * rows**3)  # all eigenvalues
+    total = Work()
     for method in spec.methods:
         # Adam's linear model is trained in its weights.
-        both = step + (1.5 * step if not METHODS[method].is_linear else linear_step * (1 + spec.infinite_width))
-        total += COMPILED_PROGRAMS * COMPILE_SECONDS
-        total += spec.num_seeds * (spec.training.max_steps * both + spec.training.num_records * record)
-    return total * len(spec.outputs)
+        both = step + (1.5 * step if not METHODS[method].is_linear else (1 + spec.infinite_width) * linear_step)
+        each = spec.training.max_steps * both + spec.training.num_records * record
+        total += COMPILED_PROGRAMS * counted.program + spec.num_seeds * each
+    return len(spec.outputs) * total
 
 
 def peak_bytes(spec: DynamicsSpec, key: str) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -28,8 +28,6 @@ class DynamicsSpec(SweepSpec):
     One run per width, output, method and seed. What is linearized is the network with its output φ; under cross-entropy
     with a softmax output it is f, since that loss takes the softmax itself.
     """
-
-    takes_curves: ClassVar[bool] = True
 
     experiment: Literal["dynamics"] = "dynamics"
     architecture: ArchitectureSpec = ArchitectureSpec()
@@ -76,7 +74,7 @@ class DynamicsSpec(SweepSpec):
     def _check_data(self, shapes: DatasetShapes) -> None:
         self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
         if not shapes.class_names and self.loss != "square":
-            raise InvalidInput("loss", self.loss, "square, for data without classes")
+            raise InvalidInput("loss", self.loss, "square, for data without classes", "square")
 
     def data_options(self) -> dict[str, Any]:
         """The options of ``load_dataset``, with test points."""

@@ -2,8 +2,9 @@
 
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.networks.sizes import LayerSize, layer_sizes, num_features
-from ntk_core.runs import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, STEP_OVERHEAD_SECONDS
+from ntk_core.runs import BYTES, Work
 
+COMPILED_ONCE, COMPILED_EACH = 1.0, 0.6  # programs, and of each activation
 LOOKED_AT = 5000  # training inputs on which the loss is measured
 # An activation and its derivative take about as long as this many multiplications.
 _ACTIVATION_OPERATIONS = 60
@@ -12,18 +13,21 @@ _LIMIT_BYTES, _LIMIT_PAIRS = 340.0, 2.0**24
 _KERNEL_BYTES = 4 * 2**30  # kernels of a network are made in blocks below this
 
 
-def seconds(spec: EarlyTimeSpec, key: str) -> float:
-    """Expected seconds for one point, all activations and seeds, on two cores."""
+def work(spec: EarlyTimeSpec, key: str, most: bool = False) -> Work:
+    """One point, all activations and seeds; all steps in any case."""
     layers, n, n_test = _layers(spec, key), spec.dataset.num_samples, spec.dataset.num_test
     once = sum(layer.multiplications for layer in layers) * 2 + _ACTIVATION_OPERATIONS * num_features(layers)
     batch = spec.training.batch_size or n
     copies = 2 if spec.network.is_doubled else 1
     looks = min(spec.training.num_records, spec.training.max_steps)
-    training = 3 * batch * once * spec.training.max_steps + (min(n, LOOKED_AT) + n_test) * once * looks
-    kernel = _kernel_operations(spec, layers)
-    runs = len(spec.network.activations) * spec.num_seeds
-    overhead = spec.training.max_steps * STEP_OVERHEAD_SECONDS + 2 * COMPILE_SECONDS
-    return runs * (copies * (training + kernel) / FLOPS_PER_SECOND + overhead)
+    steps = spec.training.max_steps
+    training = 3 * batch * once * steps + (min(n, LOOKED_AT) + n_test) * once * looks
+    numbers = 3 * sum(layer.num_params for layer in layers) + 6 * batch * num_features(layers)
+    one = Work(training + _kernel_operations(spec, layers), BYTES * numbers * steps)
+    activations = len(spec.network.activations)
+    runs = activations * spec.num_seeds
+    compiled = COMPILED_ONCE + COMPILED_EACH * activations
+    return runs * (copies * one + Work(calls=steps)) + Work(programs=compiled)
 
 
 def peak_bytes(spec: EarlyTimeSpec, key: str) -> float:

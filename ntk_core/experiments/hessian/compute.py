@@ -204,7 +204,7 @@ def _balls(
 
 
 def _training(spec: HessianSpec, data: Dataset, output: str, net: Network, params: NetworkParams) -> KernelTraining:
-    (group,) = training_groups((output,))
+    (group,) = training_groups((output,), classes=bool(data.class_names))
     together = jax.tree.map(lambda leaf: leaf[None], params)
     loss = Loss(group.loss_output)
     return KernelTraining(net, together, data.x, data.y, loss, group.observed, **spec.training.model_dump())

@@ -7,7 +7,7 @@ from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.experiments.hessian.network import ComparedNetwork
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.networks.sizes import LayerSize, layer_sizes, num_copies
-from ntk_core.runs import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, STEP_OVERHEAD_SECONDS, Counted
+from ntk_core.runs import BYTES, Counted, Work
 
 # Typical counts: products until the residual is small, places at which an ascent looks (its steps and starts), steps of
 # training and rounds. The largest number of Lanczos vectors that are held is exact.
@@ -20,33 +20,34 @@ TYPICAL_ROUNDS = 5  # of the search for the best combination of outputs
 COPIES_AT_REST, COPIES_IN_TRAINING, COPIES_IN_BALLS = 1, 3, 6
 
 
-def seconds(spec: HessianSpec, key: str) -> float:
-    """Expected seconds for one width and network, all seeds, on two cores."""
+def work(spec: HessianSpec, key: str, most: bool = False) -> Work:
+    """One width and network, all seeds; ``most`` counts all steps and products that are allowed."""
     width, line = spec.at_key(key)
     network = spec.lines()[line]
     counted = _counted(spec, network, width)
     num_inputs = min(spec.num_inputs, counted.num_samples)
     # A product reads each weight some four times: tangents forward and backward, of values and of gradients.
-    norm = num_inputs * TYPICAL_MATVECS * (8 * counted.multiplications / FLOPS_PER_SECOND + STEP_OVERHEAD_SECONDS)
-    compiled, each = 2.0, norm  # programs to compile, in typical ones: drawing, kernel and norm are two
+    matvecs = MAX_LANCZOS_VECTORS if most else TYPICAL_MATVECS
+    norm = num_inputs * matvecs * Work(8 * counted.multiplications, 4 * BYTES * counted.num_weights, 1)
+    compiled, each = 1.5, norm  # programs to compile, in those that go through the whole network
     if spec.bounds and (network.has_bound or network.output != "linear"):
-        compiled, each = compiled + 1, each + norm
+        compiled, each = compiled + 0.5, each + norm
     if spec.vector:  # every output alone, then the rounds from each of them and from a random direction
         num_outputs = counted.num_outputs
-        compiled, each = compiled + 2, each + norm * (num_outputs + TYPICAL_ROUNDS * (num_outputs + 1))
+        compiled, each = compiled + 1, each + (num_outputs + TYPICAL_ROUNDS * (num_outputs + 1)) * norm
     total = spec.num_seeds * each
     if spec.blocks and width == spec.widths[-1]:
         pairs = math.comb(len(counted.layers) + 1, 2)
-        compiled, total = compiled + 1, total + 2 * pairs * norm / num_inputs
+        compiled, total = compiled + 0.5, total + 2 * pairs / num_inputs * norm
     if network.input == "data" and (trained := min(spec.num_trained, spec.num_seeds)):
-        steps = min(TYPICAL_STEPS, spec.training.max_steps)
-        compiled += 2
-        total += trained * (steps * counted.step_seconds + spec.training.num_records * counted.kernel_seconds)
+        steps = spec.training.max_steps if most else min(TYPICAL_STEPS, spec.training.max_steps)
+        compiled += 1
+        total += trained * (steps * counted.step + spec.training.num_records * counted.kernel)
     if spec.radii:
         places = len(spec.radii) * spec.num_starts * (BALL_STEPS + 1)
         searched = min(spec.num_ball_seeds, spec.num_seeds)
-        compiled, total = compiled + 2, total + 2 * searched * places * norm / num_inputs
-    return compiled * COMPILE_SECONDS + total
+        compiled, total = compiled + 1, total + 2 * searched * places / num_inputs * norm
+    return compiled * counted.program + total
 
 
 def peak_bytes(spec: HessianSpec, key: str) -> float:

@@ -90,9 +90,15 @@ class HessianSpec(SweepSpec):
             seen = shapes.input_shape if network.input == "data" else (1,)
             network.check_inputs(seen, f"networks.{index}", widths=self.widths)
         if self.output_index >= shapes.num_outputs:
-            raise InvalidInput("output_index", self.output_index, f"0 to {shapes.num_outputs - 1}, one of the outputs")
+            highest = shapes.num_outputs - 1
+            raise InvalidInput("output_index", self.output_index, f"0 to {highest}, one of the outputs", highest)
         if self.num_inputs > shapes.num_samples:
-            raise InvalidInput("num_inputs", self.num_inputs, f"1 to {shapes.num_samples}, the training points")
+            most = shapes.num_samples
+            raise InvalidInput("num_inputs", self.num_inputs, f"1 to {most}, the training points", most)
+        for index, network in enumerate(self.networks):
+            if network.output == "softmax" and not shapes.class_names:
+                allowed = "another output, for data without classes"
+                raise InvalidInput(f"networks.{index}.output", network.output, allowed, "linear")
         return self
 
     def _of_seed(self, index: int) -> Self:

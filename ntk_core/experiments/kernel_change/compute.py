@@ -13,7 +13,7 @@ from ntk_core.data import Dataset
 from ntk_core.dynamics import KernelTraining, Loss, eigenvalues, kernel_velocity, over_seeds
 from ntk_core.experiments.kernel_change.costs import BALL_STARTS, BALL_STEPS, peak_bytes
 from ntk_core.experiments.kernel_change.result import KernelAtStart, KernelChangePoint, KernelChangeRun, KernelSnapshot
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, TrainingGroup, training_groups
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, TrainingGroup
 from ntk_core.hessians import ball_sup
 from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import Network, NetworkParams, num_parts
@@ -32,7 +32,7 @@ def compute(
     """
     together = seeds_together or seeds_at_once(spec, key)
     batches = [spec.seeds[first : first + together] for first in range(0, spec.num_seeds, together)]
-    groups = training_groups(spec.outputs)
+    groups = spec.groups
     trained = yield from in_turn(
         [_trained(spec, data, key, group, batch, name) for group in groups for batch in batches]
     )
@@ -146,8 +146,8 @@ def _distance(training: KernelTraining, index: int, infinite: np.ndarray | None)
 def _snapshots(
     spec: KernelChangeSpec, data: Dataset, kept: list[dict[str, np.ndarray]], infinite: np.ndarray | None
 ) -> list[KernelSnapshot]:
-    """The kernels of the first seed before and after training, samples ordered by label."""
-    order = np.argsort(data.labels, kind="stable")
+    """The kernels of the first seed before and after training, samples ordered by label, or by target."""
+    order = np.argsort(data.labels if data.class_names else data.y[:, 0], kind="stable")
 
     def drawn(kernel: np.ndarray) -> tuple[tuple[float, ...], ...]:
         # All digits that its type has, and no more: the shortest numbers that read back as the same.

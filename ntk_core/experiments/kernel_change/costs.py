@@ -1,26 +1,26 @@
 """What a point of ``kernel_change`` costs: training and kernels of one width; free of JAX."""
 
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, training_groups
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.sizes import num_copies
-from ntk_core.runs import BYTES, COMPILE_SECONDS, TYPICAL_STEPS, Counted
+from ntk_core.runs import BYTES, TYPICAL_STEPS, Counted, Work
 
 BALL_STARTS, BALL_STEPS = 3, 8  # of the search in a ball; our choice
 
 
-def seconds(spec: KernelChangeSpec, key: str) -> float:
-    """Expected seconds for one width, all seeds and outputs, on two cores."""
+def work(spec: KernelChangeSpec, key: str, most: bool = False) -> Work:
+    """One width, all seeds and outputs; ``most`` counts all steps that are allowed."""
     counted = _counted(spec, key)
-    steps = min(spec.training.max_steps, TYPICAL_STEPS)
-    each, programs = 0.0, 0
+    steps = spec.training.max_steps if most else min(spec.training.max_steps, TYPICAL_STEPS)
+    each, programs = Work(), 0
     if spec.trains:
-        each, programs = steps * counted.step_seconds + spec.training.num_records * counted.kernel_seconds, 1
+        each, programs = steps * counted.step + spec.training.num_records * counted.kernel, 1
     # A kernel with one derivative takes some three times as long as a kernel.
     if spec.takes_velocity:
-        each, programs = each + 3 * len(spec.outputs) * counted.kernel_seconds, programs + 1
+        each, programs = each + 3 * len(spec.outputs) * counted.kernel, programs + 1
     if spec.ball_radius:
         places = BALL_STARTS * (BALL_STEPS + 2)
-        each, programs = each + 3 * len(spec.outputs) * places * counted.kernel_seconds, programs + 1
-    return len(training_groups(spec.outputs)) * (programs * COMPILE_SECONDS + spec.num_seeds * each)
+        each, programs = each + 3 * len(spec.outputs) * places * counted.kernel, programs + 1
+    return len(spec.groups) * (programs * counted.program + spec.num_seeds * each)
 
 
 def peak_bytes(spec: KernelChangeSpec, key: str) -> float:

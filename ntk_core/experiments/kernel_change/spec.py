@@ -16,7 +16,7 @@ class KernelChangeSpec(SweepSpec):
     """Kernel change ΔK in training, against width, for several output nonlinearities (Liu, Zhu & Belkin 2020, Fig. 1).
 
     Outputs ``linear`` and ``softmax`` share one set of parameters, trained by cross-entropy on softmax(f); every other
-    output φ is a network of its own, trained with ½‖φ(f) − y‖².
+    output φ is a network of its own, trained with ½‖φ(f) − y‖², and so is ``linear`` where the data have no classes.
     """
 
     selector: ClassVar[str] = "swept"
@@ -60,6 +60,12 @@ class KernelChangeSpec(SweepSpec):
         return self
 
     @property
+    def groups(self) -> tuple["TrainingGroup", ...]:
+        """Which outputs share one training."""
+        shapes = self.dataset.known_shapes()
+        return training_groups(self.outputs, classes=shapes is None or bool(shapes.class_names))
+
+    @property
     def trains(self) -> bool:
         """Whether networks are trained."""
         return self.measured != "velocity"
@@ -91,8 +97,11 @@ class TrainingGroup:
     observed: tuple[str, ...]
 
 
-def training_groups(outputs: tuple[str, ...]) -> tuple[TrainingGroup, ...]:
-    """Linear and softmax output share one set of parameters (Liu, Zhu & Belkin 2020, Eq. 46); any other has its own."""
-    shared = tuple(output for output in outputs if output in ("linear", "softmax"))
+def training_groups(outputs: tuple[str, ...], *, classes: bool = True) -> tuple[TrainingGroup, ...]:
+    """Linear and softmax output share one set of parameters (Liu, Zhu & Belkin 2020, Eq. 46); any other has its own.
+
+    Without ``classes`` each output has its own parameters and the square loss: there are no probabilities to learn.
+    """
+    shared = tuple(output for output in outputs if output in ("linear", "softmax")) if classes else ()
     own = tuple(TrainingGroup(output, output, (output,)) for output in outputs if output not in shared)
     return ((TrainingGroup("linear", "softmax", shared),) if shared else ()) + own

@@ -1,21 +1,22 @@
 """What a point of ``lazy`` costs: κ and trainings of one width and scale; free of JAX."""
 
 from ntk_core.experiments.lazy.spec import LazySpec
-from ntk_core.runs import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, TYPICAL_STEPS, Counted
+from ntk_core.runs import BYTES, TYPICAL_STEPS, Counted, Work
 
 COMPILED_PROGRAMS = 4  # a step, what is recorded, a kernel, a Hessian
 MATVECS = 40  # products with a Hessian until its norm has converged
 HESSIAN_BASIS = 130  # vectors of a Lanczos basis
 
 
-def seconds(spec: LazySpec, key: str) -> float:
-    """Expected seconds for one point, all outputs, starts and seeds, on two cores."""
+def work(spec: LazySpec, key: str, most: bool = False) -> Work:
+    """One point, all outputs, starts and seeds; ``most`` counts all steps that are allowed."""
     counted = Counted.of(spec, spec.architecture, spec.value_of(key)[0])
-    hessian = 2 * counted.num_outputs * MATVECS * 12 * counted.multiplications / FLOPS_PER_SECOND
-    steps = min(spec.training.max_steps, TYPICAL_STEPS)
-    each = steps * counted.step_seconds + spec.training.num_records * counted.kernel_seconds + hessian
+    product = Work(12 * counted.multiplications, 4 * BYTES * counted.num_weights, 1)
+    hessian = 2 * counted.num_outputs * MATVECS * product
+    steps = spec.training.max_steps if most else min(spec.training.max_steps, TYPICAL_STEPS)
+    each = steps * counted.step + spec.training.num_records * counted.kernel + hessian
     kinds = len(spec.outputs) * len(spec.starts)
-    return kinds * (COMPILED_PROGRAMS * COMPILE_SECONDS + spec.num_seeds * each * _copies(spec))
+    return kinds * (COMPILED_PROGRAMS * counted.program + spec.num_seeds * _copies(spec) * each)
 
 
 def peak_bytes(spec: LazySpec, key: str) -> float:

@@ -22,7 +22,6 @@ class LazySpec(SweepSpec):
     Belkin 2020, §1.1), and every width at every richness ρ (Yang & Hu 2021: r = ½ − ρ): a point is (m, α, ρ).
     """
 
-    takes_curves: ClassVar[bool] = True
     later: ClassVar[tuple[str, ...]] = (*SweepSpec.later, "richness")
     point_words: ClassVar[tuple[str, str]] = ("pair of width and scale", "pairs of width and scale")
 

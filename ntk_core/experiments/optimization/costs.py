@@ -2,18 +2,18 @@
 
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.networks.sizes import num_copies
-from ntk_core.runs import BYTES, COMPILE_SECONDS, FLOPS_PER_SECOND, Counted
+from ntk_core.runs import BYTES, Counted, Work
 
-COMPILED_PROGRAMS = 2  # a step, and what is recorded
+COMPILED_PROGRAMS = 1.3  # a step, and what is recorded
 
 
-def seconds(spec: OptimizationSpec, key: str) -> float:
-    """Expected seconds for one width, all outputs, rates and seeds, on two cores."""
+def work(spec: OptimizationSpec, key: str, most: bool = False) -> Work:
+    """One width, all outputs, rates and seeds; all steps in any case."""
     counted = _counted(spec, key)
-    record = counted.kernel_seconds + 20 * counted.kernel_rows**3 / FLOPS_PER_SECOND  # all eigenvalues, of two kernels
-    each = spec.training.max_steps * counted.step_seconds + spec.training.num_records * record
+    record = counted.kernel + Work(20 * counted.kernel_rows**3)  # all eigenvalues, of two kernels
+    each = spec.training.max_steps * counted.step + spec.training.num_records * record
     runs = len(spec.rates) * spec.num_seeds
-    return len(spec.outputs) * (COMPILED_PROGRAMS * COMPILE_SECONDS + runs * each)
+    return len(spec.outputs) * (COMPILED_PROGRAMS * counted.program + runs * each)
 
 
 def peak_bytes(spec: OptimizationSpec, key: str) -> float:

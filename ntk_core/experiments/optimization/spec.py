@@ -1,6 +1,6 @@
 """Convergence without linearity: networks with a nonlinear output, trained at several rates and widths."""
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -20,8 +20,6 @@ class OptimizationSpec(SweepSpec):
     With |φ'| ≥ ρ > 0 the loss stays below (1 − ημρ²/n)^t L₀ at small rates, μ = min over t of λ_min(K(w_t)), although
     the kernel of φ(f) does not stay constant (Liu, Zhu & Belkin 2020, §5, Theorem 5.1).
     """
-
-    takes_curves: ClassVar[bool] = True
 
     experiment: Literal["optimization"] = "optimization"
     # Well separated inputs, many dimensions: a kernel whose condition number lets the bound be seen. Our choice.

@@ -46,6 +46,8 @@ class Group:
             raise InvalidInput("groups", self.name or "''", f"any name but {INPUT!r} and {OUTPUT!r}")
         if len(self.name) > MAX_NAME or any(not char.isprintable() or char in "<>" for char in self.name):
             raise InvalidInput("groups", self.name, f"names of up to {MAX_NAME} printable characters, without < and >")
+        if self.name[0] in "=+-@":  # a spreadsheet would take it for a formula, in a table that was exported
+            raise InvalidInput("groups", self.name, "names that begin with none of = + - @")
         field = f"groups.{self.name}"
         if self.size is not None:
             check_integer(f"{field}.size", self.size, MAX_SIZE)

@@ -5,6 +5,7 @@ by default a file in the user's data directory. Several threads and processes ma
 grows beyond ``LINEARITY_LAB_STORE_BYTES``, the runs that were used longest ago go.
 """
 
+from ntk_core.runs.store._clocks import JobClock, ListedJob
 from ntk_core.runs.store._database import VARIABLE
 from ntk_core.runs.store._eviction import LIMIT_VARIABLE
 from ntk_core.runs.store._ledger import Ledger, UnfinishedJob

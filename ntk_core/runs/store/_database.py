@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import shutil
 import sqlite3
 import time
 import weakref
@@ -14,9 +15,22 @@ import sqlalchemy as sa
 
 from ntk_core.environment import data_directory, private_directory
 from ntk_core.errors import InvalidInput
+from ntk_core.runs.store._damage import is_broken
 from ntk_core.runs.store._tables import create_tables
 
 VARIABLE = "LINEARITY_LAB_STORE"
+MIN_FREE_BYTES = 20 * 2**20  # a few points
+# Others use it, the disk is full or fails, it may not be opened or written: setting it aside would not help.
+_NOT_THE_FILE = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_INTERRUPT,
+)
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
@@ -34,6 +48,7 @@ class Database:
 
     def __init__(self, given: str, busy_timeout_s: float):
         self._shown = given
+        self._inode: int | None = None
         try:
             self._url = _url(given)
             self._shown = self._url.render_as_string(hide_password=True)
@@ -54,14 +69,21 @@ class Database:
         return self._url.render_as_string(hide_password=False)
 
     def do(self, work: Callable[[sa.Connection], _T]) -> _T:
-        """``work`` in one transaction; a damaged SQLite file is set aside and ``work`` tried again in a new one."""
+        """``work`` in one transaction; a damaged SQLite file is set aside and ``work`` tried again in a new one.
+
+        A file that was deleted while it was open is noticed, and a new one begun, too.
+        """
         seen = _inode(self._url)
+        self._leave_deleted_file(seen)
         try:
             with self._engine.begin() as connection:
                 return work(connection)
         except sa.exc.DBAPIError as error:
-            if not _damaged(error):
+            if not self._is_damaged(error):
                 raise self._unusable(error) from None
+        except (ValueError, TypeError, OverflowError) as error:  # a value that its column cannot hold
+            if not self._is_damaged(error):
+                raise
         try:
             self._set_file_aside(seen)
             with self._engine.begin() as connection:
@@ -69,6 +91,18 @@ class Database:
                 return work(connection)
         except (sa.exc.DBAPIError, OSError) as error:
             raise self._unusable(error) from None
+
+    def check_disk(self) -> None:
+        """Refuse to go on where the disk of a SQLite file has less than MIN_FREE_BYTES left.
+
+        Raises:
+            InvalidInput: naming the cause.
+        """
+        if self._url.get_backend_name() != "sqlite":
+            return
+        free = shutil.disk_usage(Path(str(self._url.database)).parent).free
+        if free < MIN_FREE_BYTES:
+            raise self._unusable(OSError(f"{free:,} bytes are left on its disk"))
 
     def give_back_space(self) -> None:
         """After rows have gone, let a SQLite file shrink; elsewhere the database does so by itself."""
@@ -81,8 +115,31 @@ class Database:
         """Close the connections; they are opened again when needed."""
         self._engine.dispose()
 
+    def _leave_deleted_file(self, seen: int | None) -> None:
+        """Close the connections to a SQLite file that is not there, or not the same, any more."""
+        if self._url.get_backend_name() != "sqlite" or seen == self._inode:
+            return
+        if self._inode is not None:
+            self._engine.dispose()
+            if seen is None:
+                _LOG.error("The results store was deleted while it was in use; a new one is begun.")
+                with self._engine.begin() as connection:
+                    create_tables(connection)
+                seen = _inode(self._url)
+        self._inode = seen
+
+    def _is_damaged(self, error: Exception) -> bool:
+        """Whether it is the SQLite file that is to blame, and not who else uses it, the disk or the statement."""
+        if self._url.get_backend_name() != "sqlite":
+            return False
+        code = getattr(getattr(error, "orig", None), "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            return True
+        return code not in _NOT_THE_FILE and is_broken(Path(str(self._url.database)))
+
     def _set_file_aside(self, seen: int | None) -> None:
         self._engine.dispose()
+        self._inode = None
         if _inode(self._url) != seen:  # another process has set it aside already
             return
         file = Path(str(self._url.database))
@@ -95,6 +152,8 @@ class Database:
     def _unusable(self, error: BaseException) -> InvalidInput:
         cause = getattr(error, "orig", None) or error
         reason = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
+        name = getattr(cause, "sqlite_errorname", type(cause).__name__)
+        _LOG.error("The results store cannot be used: %s", reason, extra={"facts": {"cause": f"{name}: {reason}"}})
         return InvalidInput(
             VARIABLE,
             self._shown,
@@ -152,11 +211,6 @@ def _use_wal(connection: sqlite3.Connection, busy_timeout_s: float) -> None:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
-
-
-def _damaged(error: sa.exc.DBAPIError) -> bool:
-    code = getattr(error.orig, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def _inode(url: sa.URL) -> int | None:

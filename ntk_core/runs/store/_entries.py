@@ -2,14 +2,14 @@
 
 import hashlib
 import logging
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from ntk_core.runs._parse import InvalidSpec, digest, parse_spec
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import EXPERIMENTS, Point, Result
-from ntk_core.runs._values import PointValue, Provenance, Value
+from ntk_core.runs._values import EndStatus, PointValue, Provenance, Value
 
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -22,7 +22,7 @@ class Ending(Value):
         keys: of its points.
     """
 
-    status: Literal["completed", "cancelled", "failed"]
+    status: EndStatus
     provenance: Provenance
     runtime_s: float
     keys: tuple[str, ...]

@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
@@ -24,8 +24,9 @@ from ntk_core.environment import data_directory, private_directory
 from ntk_core.errors import InvalidInput
 from ntk_core.runs._parse import canonical_json, digest
 from ntk_core.runs._spec import Spec
+from ntk_core.runs.store._clocks import JobClock, jobs_to_end, write_clocks
 from ntk_core.runs.store._entries import intact_spec
-from ntk_core.runs.store._tables import JOBS, insert_once
+from ntk_core.runs.store._tables import CLOCKS, JOBS, insert_once
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,12 +44,16 @@ class UnfinishedJob:
         owner: who asked for it.
         submitted_s: when, in seconds since 1970.
         num_servers: how many servers, the one that writes this included, have it without another finished point.
+        spent_s: how long it has run on servers that have ended.
+        allowed_s: how long it may run in all; None where that is not known.
     """
 
     spec: Spec
     owner: str
     submitted_s: float
     num_servers: int = 1
+    spent_s: float = 0.0
+    allowed_s: float | None = None
 
 
 class Ledger:
@@ -90,6 +95,18 @@ class Ledger:
                     self._changes = changes | self._changes
                 raise
 
+    def write_clocks(self, clocks: Iterable[JobClock]) -> None:
+        """Write down how long jobs have run."""
+        with self._only_logged():
+            write_clocks(self._database, clocks)
+
+    def to_end(self) -> frozenset[str]:
+        """Digests of the jobs that an operator wants ended."""
+        found: frozenset[str] = frozenset()
+        with self._only_logged():
+            found = jobs_to_end(self._database)
+        return found
+
     def inherit(self) -> tuple[UnfinishedJob, ...]:
         """The unfinished jobs of servers that have ended, oldest first; from now on they are this server's."""
         found: list[UnfinishedJob] = []
@@ -104,11 +121,16 @@ class Ledger:
                     self._database.do(functools.partial(self._take_over, ended=file.name))
                     with contextlib.suppress(OSError):
                         file.unlink()
-            query = self._own().order_by(JOBS.c.submitted)
+            clocks = JOBS.outerjoin(CLOCKS, JOBS.c.digest == CLOCKS.c.digest)
+            query = (
+                self._own().add_columns(CLOCKS.c.spent, CLOCKS.c.allowed).select_from(clocks).order_by(JOBS.c.submitted)
+            )
             for row in self._database.do(lambda connection: connection.execute(query).all()):
                 spec = intact_spec(row.digest, row.spec)
                 if spec is not None:
-                    found.append(UnfinishedJob(spec, row.owner, row.submitted, row.num_servers))
+                    spent_s = row.spent or 0.0
+                    job = UnfinishedJob(spec, row.owner, row.submitted, row.num_servers, spent_s, row.allowed)
+                    found.append(job)
                 else:
                     with self._noting:
                         self._changes[row.digest] = None
@@ -147,6 +169,8 @@ class Ledger:
                 row = {"server": self._server, "digest": run, "owner": job.owner, "submitted": job.submitted_s}
                 row |= {"num_servers": job.num_servers, "spec": canonical_json(job.spec)}
                 connection.execute(sa.insert(JOBS).values(row))
+            else:
+                connection.execute(sa.delete(CLOCKS).where(CLOCKS.c.digest == run))
 
     def _take_over(self, connection: sa.Connection, ended: str) -> None:
         of_ended = JOBS.c.server == ended

@@ -13,7 +13,7 @@ MIN_PREFIX = 16
 # Longer searches find nothing that shorter ones do not; databases refuse patterns and conditions without end.
 MAX_SEARCH, MAX_WORDS = 400, 12
 OLDER = "older"
-STATUSES = ("completed", "cancelled", "failed", "started", "damaged", OLDER)
+STATUSES = ("completed", "cancelled", "stopped", "failed", "started", "damaged", OLDER)
 # All that a list shows, without what is large beside the settings.
 LISTED = tuple(column for column in RUNS.c if column.name not in ("ending", "sha"))
 

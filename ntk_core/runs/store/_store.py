@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
+import re
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -17,6 +19,7 @@ from ntk_core.runs._parse import canonical_json, digest
 from ntk_core.runs._spec import SCHEMA_VERSION, Spec
 from ntk_core.runs._table import Point, Result
 from ntk_core.runs._values import PointValue
+from ntk_core.runs.store._clocks import ListedJob, ask_to_end, unfinished_jobs
 from ntk_core.runs.store._database import VARIABLE, Database
 from ntk_core.runs.store._entries import (
     ENDING,
@@ -36,7 +39,9 @@ from ntk_core.runs.store._tables import POINTS, RUNS, SET_ASIDE, insert_once
 
 # A run that is looked at again and again is noted as used this often; more would make every look a write.
 TOUCH_S = 60.0
+TRY_EVERY_S = 2.0
 _LOG = logging.getLogger(__name__)
+_RUNTIME = re.compile(r'"runtime_s": ?(\d+(?:\.\d+)?(?:e-?\d+)?)[,}]')
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -56,6 +61,7 @@ class Store:
         self, location: str | Path | None = None, *, busy_timeout_s: float = 30.0, max_bytes: int | None = None
     ):
         self._max_bytes = limit_from_environment() if max_bytes is None else max_bytes
+        self._written_at = -math.inf
         self._database = Database(str(location or os.environ.get(VARIABLE) or ""), busy_timeout_s)
         if num_older := self._database.do(_set_older_aside):
             _LOG.warning(
@@ -76,6 +82,23 @@ class Store:
     def num_bytes(self) -> int:
         """Room that is taken, in bytes of specs, points and results."""
         return self._database.do(total_bytes)
+
+    def try_to_write(self) -> None:
+        """Write something, and take it away again.
+
+        Raises:
+            InvalidInput: when that is not possible, or the disk of a SQLite file is as good as full.
+        """
+
+        def write(connection: sa.Connection) -> None:
+            row = {"digest": "", "key": "", "found": 0.0, "bytes": 0, "json": ""}
+            connection.execute(sa.insert(SET_ASIDE).values(row))
+            connection.execute(sa.delete(SET_ASIDE).where(SET_ASIDE.c.digest == ""))
+
+        if time.monotonic() - self._written_at > TRY_EVERY_S:  # anybody may ask, again and again
+            self._database.do(write)
+            self._database.check_disk()
+            self._written_at = time.monotonic()
 
     def points(self, spec: Spec) -> StoredPoints:
         """Where the finished points of ``spec`` are kept between runs; it counts as being computed from now on."""
@@ -116,6 +139,13 @@ class Store:
     def points_of(self, run: str) -> dict[str, PointValue]:
         """The intact points of the run with this digest by key, to look at; it does not count as being computed."""
         return self._intact_points(run)
+
+    def runtimes(self, run: str) -> dict[str, float]:
+        """Seconds that each point of the run with this digest took, by key; points are not checked for damage."""
+        query = sa.select(POINTS.c.key, POINTS.c.json).where(_of(run, POINTS))
+        rows = self._database.do(lambda connection: connection.execute(query).all())
+        found = {row.key: _RUNTIME.search(row.json) for row in rows}
+        return {key: float(match[1]) for key, match in found.items() if match}
 
     def spec(self, prefix: str) -> Spec | None:
         """The one spec whose digest begins with ``prefix`` (at least 16 hexadecimal digits), else None."""
@@ -176,6 +206,22 @@ class Store:
     def ledger(self) -> Ledger:
         """The unfinished jobs of one more server that computes for this store."""
         return Ledger(self._database)
+
+    def unfinished_jobs(self) -> tuple[ListedJob, ...]:
+        """The jobs of all servers of this store that wait or run, the oldest first."""
+        return unfinished_jobs(self._database)
+
+    def end_job(self, run: str) -> None:
+        """Ask the server whose job this digest is to end it; it does so within seconds."""
+        ask_to_end(self._database, run)
+
+    def note_stopped(self, spec: Spec, result: Result | None) -> None:
+        """The server has stopped this run; ``result`` holds its finished points, None where there are none."""
+        if result is not None:
+            self.save_result(result)
+            return
+        change = sa.update(RUNS).where(_of(digest(spec)), RUNS.c.status != "completed")
+        self._database.do(lambda connection: connection.execute(change.values(status="stopped", busy_until=0.0)))
 
     def close(self) -> None:
         """Close the connections; the store opens new ones when it is used again."""

@@ -56,6 +56,15 @@ JOBS = sa.Table(
     sa.Column("num_servers", sa.Integer, nullable=False),
     sa.Column("spec", sa.Text, nullable=False),
 )
+CLOCKS = sa.Table(
+    "lab_clocks",
+    TABLES,
+    sa.Column("digest", sa.String(64), primary_key=True),
+    sa.Column("running", sa.Boolean, nullable=False),
+    sa.Column("spent", sa.Float, nullable=False),
+    sa.Column("allowed", sa.Float),
+    sa.Column("ending", sa.Boolean, nullable=False),
+)
 _LOCK = 7_224_711_036  # any number that other programs are unlikely to lock in the same database
 
 

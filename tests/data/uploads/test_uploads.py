@@ -238,13 +238,12 @@ def test_more_points_than_there_are_is_said_beside_the_number():
         private_spec(digest, **{"dataset.num_samples": 61})
 
 
-def test_regression_data_are_refused_where_classes_are_needed():
+def test_a_softmax_is_refused_for_regression_data():
     choices = {"features": ("sepal", "petal"), "target": "size", "task": "regression"}
     digest = keep_upload(cleaned(flowers(), **choices))
-    with pytest.raises(InvalidSpec, match=r"dataset.name: upload .*data with classes"):
+    with pytest.raises(InvalidSpec, match=r"outputs: softmax .*without classes"):
         private_spec(digest)
-    named = {"dataset.name": "upload", "dataset.digest": digest, "dataset.num_samples": 20}
-    assert with_settings(EXPERIMENTS["dynamics"].spec(), named).is_private
+    assert private_spec(digest, outputs=["linear"]).is_private
 
 
 @pytest.mark.parametrize("name", sorted(set(EXPERIMENTS) - {"early_time"}))

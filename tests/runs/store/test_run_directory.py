@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
 from ntk_core.errors import InvalidInput
@@ -91,3 +93,53 @@ def test_nothing_half_written_stays_behind(directory, monkeypatch):
         points.save("width=10", point(10))
     assert points.finished() == {}
     assert list((directory.path / "points").iterdir()) == []
+
+
+def ended(directory) -> KernelChangeResult:
+    points = directory.begin(SPEC)
+    for width in SPEC.widths:
+        points.save(f"width={width}", point(width))
+    provenance = Provenance(
+        started_at="2026-01-01T00:00:00+00:00", versions={}, platform="", device="", dtype="float32"
+    )
+    result = KernelChangeResult(
+        spec=SPEC, points=directory.points(), provenance=provenance, status="completed", runtime_s=1.0
+    )
+    directory.finish(result)
+    return result
+
+
+def test_the_checksums_are_those_that_sha256sum_reads(directory):
+    ended(directory)
+    lines = (directory.path / "SHA256SUMS").read_text().splitlines()
+    names = ["points.csv", "points/width=10.json", "points/width=20.json", "result.json", "spec.json"]
+    expected = [f"{hashlib.sha256((directory.path / name).read_bytes()).hexdigest()}  {name}" for name in names]
+    assert lines == expected
+
+
+def test_an_edited_result_is_refused_and_an_edited_point_is_computed_again(directory):
+    result = ended(directory)
+    assert directory.result() == result
+    found = directory.path / "points" / "width=10.json"
+    found.write_text(found.read_text().replace("0.5", "0.0"))
+    assert set(directory.begin(SPEC).finished()) == {"width=20"}
+    path = directory.path / "result.json"
+    path.write_text(path.read_text().replace("0.5", "0.1"))
+    with pytest.raises(InvalidInput, match=r"result\.json is not what SHA256SUMS says"):
+        directory.result()
+
+
+def test_an_edited_spec_is_refused(directory):
+    directory.begin(SPEC)
+    path = directory.path / "spec.json"
+    path.write_text(path.read_text().replace('"num_seeds":1', '"num_seeds":2'))
+    with pytest.raises(InvalidInput, match=r"spec\.json is not what SHA256SUMS says"):
+        directory.spec()
+
+
+def test_a_directory_of_before_there_were_checksums_can_be_shown_and_is_computed_again_when_it_goes_on(directory):
+    result = ended(directory)
+    (directory.path / "SHA256SUMS").unlink()
+    assert directory.result() == result
+    assert len(directory.points()) == 2
+    assert directory.begin(SPEC).finished() == {}

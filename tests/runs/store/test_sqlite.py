@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sqlite3
 import stat
@@ -95,3 +96,106 @@ def test_another_programs_tables_of_the_same_names_are_left_alone(file):
     Store(file).save_result(result())
     assert {name for (name,) in connection.execute("SELECT name FROM sqlite_master")} >= {"runs", "points", "lab_runs"}
     connection.close()
+
+
+def bytes_of_a_good_file(file) -> bytes:
+    store = Store(file)
+    for seed in (1, 2):
+        store.save_result(result(spec=spec(seed)))
+    store.close()
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    data = file.read_bytes()
+    for part in file.parent.iterdir():
+        part.unlink()
+    return data
+
+
+def damages(data: bytes) -> dict[str, bytes]:
+    """Every kind: the header's versions and formats, letters of the schema, noise, and files that were cut."""
+    draw = random.Random(7)
+    found = {}
+    for at, value in (
+        (18, 3),
+        (18, 255),
+        (19, 3),
+        (47, 5),
+        (47, 255),
+        (44, 1),
+        (59, 9),
+        (0, 1),
+        (16, 0),
+        (21, 1),
+        (100, 0),
+    ):
+        found[f"byte {at} is {value}"] = data[:at] + bytes([value]) + data[at + 1 :]
+    for word in (b"busy_until", b"lab_runs", b"TABLE lab_points", b"json TEXT", b"num_points"):
+        found[f"schema without {word.decode()}"] = data.replace(word, b"x" * len(word))
+    for count in (1, 30, 3000):
+        noisy = bytearray(data)
+        for _ in range(count):
+            noisy[draw.randrange(100, len(data))] = draw.randrange(256)
+        found[f"{count} bytes of noise"] = bytes(noisy)
+    return found | {f"cut at {at}": data[:at] for at in (1, 99, 100, 4096, len(data) // 2, len(data) - 1)}
+
+
+@pytest.mark.slow
+def test_a_file_that_is_damaged_in_any_way_is_used_or_set_aside(tmp_path):
+    """A changed header makes SQLite refuse the file as a later format, or as one that may not be written."""
+    data = bytes_of_a_good_file(tmp_path / "good" / "results.sqlite")
+    refused = []
+    for number, (name, damaged) in enumerate(damages(data).items()):
+        file = tmp_path / f"{number}" / "results.sqlite"
+        file.parent.mkdir()
+        file.write_bytes(damaged)
+        try:
+            store = Store(file, busy_timeout_s=1.0)
+            store.save_result(result(spec=spec(9)))
+            found = store.result(digest(spec(9)))
+            store.runs()
+            store.points(spec(1)).finished()
+            store.close()
+        except Exception as error:
+            refused.append(f"{name}: {type(error).__name__} {error}")
+            continue
+        assert found == result(spec=spec(9)), name
+        aside = [path for path in file.parent.glob("*.damaged-*") if not path.name.endswith(("-wal", "-shm"))]
+        assert len(aside) <= 1, name
+    assert refused == []
+
+
+@pytest.mark.parametrize(("at", "value"), [(18, 3), (47, 255)])
+def test_a_header_that_sqlite_refuses_at_every_open_is_damage(file, at, value):
+    data = bytes_of_a_good_file(file)
+    file.write_bytes(data[:at] + bytes([value]) + data[at + 1 :])
+    store = Store(file)
+    store.save_result(result())
+    assert store.result(digest(SPEC)) == result()
+    store.close()
+    assert len(list(file.parent.glob("*.damaged-*"))) >= 1
+
+
+def test_a_file_that_is_deleted_while_in_use_is_noticed_and_begun_anew(file, caplog):
+    store = Store(file)
+    store.save_result(result())
+    for part in file.parent.iterdir():
+        part.unlink()
+    assert store.result(digest(SPEC)) is None
+    store.save_result(result(spec=spec(7)))
+    assert "deleted while it was in use" in caplog.text
+    assert file.exists()
+    other = Store(file)
+    assert other.result(digest(spec(7))) == result(spec=spec(7))
+    other.close()
+    store.close()
+
+
+def test_a_file_that_may_not_be_written_is_not_damaged(file):
+    if os.geteuid() == 0:
+        pytest.skip("root may write everything")
+    Store(file).close()
+    file.chmod(0o400)
+    with pytest.raises(InvalidInput, match="LINEARITY_LAB_STORE"):
+        Store(file)
+    assert not list(file.parent.glob("*.damaged-*"))

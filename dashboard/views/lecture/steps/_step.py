@@ -15,7 +15,7 @@ Results = Mapping[str, Any]
 Numbers = Callable[[Results], Mapping[str, str]]
 Draw = Callable[[Results, Any], Chart]
 Veil = Callable[[Results, Chart], Chart]
-_FIELDS = ("title", "source", "gallery", "terms", "page", "preset", "invitation", "control", "before")
+_FIELDS = ("title", "source", "gallery", "terms", "page", "preset", "invitation", "control", "before", "live")
 _FORMULA = re.compile(r"^\$\$(.+)\$\$\n*", re.MULTILINE)
 _CHOICE = re.compile(r"^- \[([ x])\] (.+)$", re.MULTILINE)
 _OPTION = re.compile(r"^- \[([ x])\] (.+?): (.+)$", re.MULTILINE)
@@ -73,6 +73,7 @@ class Step:
         gallery: presets whose results the figure is drawn from.
         page, preset, invitation: where a person can run it, with which preset, and the words of the link.
         before: what the veiled figure shows, for those who do not see it; empty where the figure says it.
+        live: whether a network and its linear model train above the figure.
         whole: (results, chosen option) → the figure.
         veil: (results, figure) → what of it gives no answer away.
     """
@@ -89,6 +90,7 @@ class Step:
     preset: str
     invitation: str
     before: str
+    live: bool
     whole: Draw
     veil: Veil
 
@@ -134,6 +136,7 @@ def step(name: str, whole: Draw, numbers: Numbers, veil: Veil = smallest_alone) 
         control=Control(found.field("control"), dict(options), options[_marked(found, "Control")][0]),
         gallery=found.listed("gallery"),
         before=found.fields.get("before", ""),
+        live=found.fields.get("live", "no") == "yes",
         whole=whole,
         veil=veil,
     )

@@ -1,0 +1,205 @@
+// A network and its linear model train before one's eyes: the component as Streamlit mounts it.
+import { Controls } from "./controls.js";
+import { Hand } from "./hand.js";
+import { drawChange, drawFunctions, drawKernel, drawLosses, drawNeurons } from "./panels.js";
+import { Player } from "./player.js";
+import { scientific, themeOf } from "./plot.js";
+import { pointsOf, setup, tidied } from "./settings.js";
+import { filled, percent, verdict } from "./verdict.js";
+
+const DRAW = { kernel: drawKernel, neurons: drawNeurons, change: drawChange, losses: drawLosses };
+const BUDGET_MS = 12; // of training for one frame
+const FEWEST_STEPS = 5; // a frame, as far as the budget allows
+const SINGLE_STEPS = 8; // the first ones, where most happens, are shown one by one
+const PACE = 0.015; // later each frame adds this share of all steps, as the axes are logarithmic
+const MOST_STEPS = 30_000;
+const LEARNED = 1e-7; // of both losses, then nothing more is to be seen
+const REST_MS = 3000; // at the end of one width of a tour
+const DENSITY = 1.008; // records of the traces are this factor of steps apart
+
+class Live {
+  constructor(parent, data) {
+    const { form, words, settings } = data;
+    Object.assign(this, { data, words, settings, history: [], begun: null, now: null, tour: data.tour ?? [] });
+    this.still = window.matchMedia("(prefers-reduced-motion: reduce)");
+    this.playing = !this.still.matches;
+    this.frames = 0; // drawn so far, and the steps in them: for those who measure
+    this.steps = 0;
+    this.controls = new Controls({
+      form, words,
+      changed: (part, done) => this.choose(part, done),
+      pressed: (name) => this.press(name),
+      explained: (text) => { this.controls.note.textContent = text; },
+    });
+    this.controls.root.live = this;
+    parent.append(this.controls.root);
+    const canvas = this.controls.canvases.functions;
+    canvas.tabIndex = 0;
+    canvas.setAttribute("role", "application");
+    this.hand = new Hand(canvas, {
+      plot: () => this.plot,
+      points: () => pointsOf(this.settings),
+      change: (points, done) => this.choose({ target: "own", points: done ? tidied(points) : points }, done),
+      choose: () => { this.stale = true; },
+    });
+    this.player = new Player((state) => this.take(state));
+    this.sizes = new ResizeObserver(() => { this.stale = true; });
+    this.sizes.observe(this.controls.root);
+    this.visible = true;
+    this.sight = new IntersectionObserver(([entry]) => { this.visible = entry.isIntersecting; });
+    this.sight.observe(this.controls.root);
+    this.still.addEventListener("change", () => this.play(!this.still.matches));
+    this.controls.root.addEventListener("pointerdown", () => { this.tour = []; });
+    this.controls.root.addEventListener("keydown", () => { this.tour = []; });
+    this.controls.show(settings);
+    this.restart();
+    const frame = () => {
+      this.request = requestAnimationFrame(frame);
+      this.frame();
+    };
+    frame();
+  }
+
+  // Settings as a person chooses them; the server is told once the hand has let go.
+  choose(part, done) {
+    if ("target" in part && part.target !== "own") part.points = null;
+    this.settings = { ...this.settings, ...part };
+    this.controls.show(this.settings);
+    this.restart();
+    if (done) this.data.tell?.(this.settings);
+  }
+
+  press(name) {
+    if (name === "play") {
+      if (this.settled) this.restart();
+      this.play(this.settled || !this.playing);
+    } else if (name === "step") {
+      this.play(false);
+      this.player.advance(1, BUDGET_MS);
+    } else if (name === "restart") this.restart();
+    else this.choose({ seed: this.settings.seed + 1 }, true);
+  }
+
+  play(playing) {
+    this.playing = playing;
+    this.stale = true;
+    this.say();
+  }
+
+  restart() {
+    this.settled = false;
+    this.asked = { ...setup(this.settings), id: (this.asked?.id ?? 0) + 1 };
+    this.player.start(this.asked);
+    this.stale = true;
+  }
+
+  // What the worker has found.
+  take(state) {
+    if (state.begun) {
+      this.begun = state.begun;
+      this.history = [];
+      this.first = state;
+    }
+    this.now = state;
+    this.steps += state.done;
+    const last = this.history.at(-1);
+    if (!last || state.time <= 1 || state.time > DENSITY * last.time) {
+      const { time, change, loss, linearLoss } = state;
+      this.history.push({ time, change, loss, linearLoss });
+    }
+    const learned = state.loss < LEARNED && (state.linearLoss < LEARNED || state.linearDiverged);
+    const settled = state.time >= MOST_STEPS || learned || (state.diverged && state.linearDiverged);
+    if (settled && !this.settled) this.rested = performance.now();
+    this.settled = settled;
+    this.stale = true;
+    if (settled) this.say();
+    this.train();
+  }
+
+  frame() {
+    if (!this.now || !this.visible) return;
+    this.due = true;
+    this.train();
+    if (this.playing && this.settled && this.tour.length && performance.now() - this.rested > REST_MS) {
+      const next = this.tour[(this.tour.indexOf(this.settings.width) + 1) % this.tour.length];
+      this.choose({ width: next }, false);
+    }
+    if (this.stale || this.player.isSlow) this.draw();
+    this.stale = false;
+  }
+
+  // Ask for the steps of one frame: at most once a frame, and at once where the worker is the slower one.
+  train() {
+    if (!this.due || !this.playing || this.settled || this.player.busy) return;
+    this.due = false;
+    const { time } = this.now;
+    this.player.advance(time < SINGLE_STEPS ? 1 : Math.max(FEWEST_STEPS, Math.round(PACE * time)), BUDGET_MS);
+  }
+
+  draw() {
+    const { controls, words } = this;
+    const theme = themeOf(controls.root, this.data.colors);
+    const points = pointsOf(this.settings);
+    const chosen = controls.canvases.functions === controls.root.getRootNode().activeElement ? this.hand.chosen : -1;
+    const scene = { ...this, points, chosen, words: words.drawn };
+    this.plot = drawFunctions(controls.canvases.functions, theme, scene);
+    for (const [name, draw] of Object.entries(DRAW)) {
+      if (controls.canvases[name]) draw(controls.canvases[name], theme, scene);
+    }
+    controls.playing(this.playing && !this.settled);
+    controls.verdict.textContent = this.sentence();
+    const steps = `${this.now.time.toLocaleString("en-US")} ${words.drawn.steps}`;
+    controls.canvases.functions.number.textContent = steps;
+    if (controls.canvases.change) {
+      controls.canvases.change.number.textContent = percent(this.now.change);
+      controls.canvases.losses.number.textContent = scientific(this.now.loss);
+    }
+    this.frames++;
+    this.paintedAt ??= performance.now();
+  }
+
+  sentence() {
+    if (this.begun.id !== this.asked.id && this.player.isSlow) return this.words.verdicts.waiting;
+    if (this.data.veiled) return this.words.verdicts.veiled;
+    const { name, numbers } = verdict(this.begun, this.now, this.first);
+    return filled(this.words.verdicts[name], numbers);
+  }
+
+  // For those who do not see it: once it stands still.
+  say() {
+    if (this.now && (!this.playing || this.settled)) this.controls.told.textContent = this.sentence();
+  }
+
+  // What the server says anew: colors of another theme, or the settings of another URL.
+  update(data) {
+    const opened = data.version !== this.data.version;
+    this.data = data;
+    this.stale = true;
+    if (!opened) return;
+    this.tour = data.tour ?? [];
+    this.settings = data.settings;
+    this.controls.show(this.settings);
+    this.restart();
+  }
+
+  close() {
+    cancelAnimationFrame(this.request);
+    this.sizes.disconnect();
+    this.sight.disconnect();
+    this.player.close();
+    this.controls.root.remove();
+  }
+}
+
+const mounted = new WeakMap();
+
+export default function live({ parentElement, data, setStateValue }) {
+  const told = { ...data, tell: data.tells ? (settings) => setStateValue("settings", settings) : data.tell };
+  const here = mounted.get(parentElement);
+  if (here) here.update(told);
+  else mounted.set(parentElement, new Live(parentElement, told));
+  return () => {
+    mounted.get(parentElement)?.close();
+    mounted.delete(parentElement);
+  };
+}

@@ -1,0 +1,57 @@
+// The worker that trains, one message at a time; whoever changes settings never waits for an old network.
+/* global WORKER_SOURCE */
+
+const PATIENCE_MS = 150; // a worker that is longer at it than this is let go when other settings are chosen
+
+export class Player {
+  // show(state): called with every answer of the worker.
+  constructor(show) {
+    this.show = show;
+    this.address = URL.createObjectURL(new Blob([WORKER_SOURCE], { type: "text/javascript" }));
+    this.since = null; // when the worker began what it is at
+    this.queued = null;
+    this.fresh();
+  }
+
+  fresh() {
+    this.worker?.terminate();
+    this.worker = new Worker(this.address);
+    this.worker.onmessage = ({ data }) => {
+      this.since = null;
+      const next = this.queued;
+      this.queued = null;
+      if (next) this.send({ start: next });
+      this.show(data);
+    };
+    this.since = null;
+  }
+
+  get busy() {
+    return this.since !== null;
+  }
+
+  get isSlow() {
+    return this.busy && performance.now() - this.since > PATIENCE_MS;
+  }
+
+  start(setup) {
+    if (this.isSlow) this.fresh();
+    if (this.busy) this.queued = setup;
+    else this.send({ start: setup });
+  }
+
+  // Ask for some steps; nothing happens while the worker is busy.
+  advance(steps, budget) {
+    if (!this.busy) this.send({ steps, budget });
+  }
+
+  send(message) {
+    this.since = performance.now();
+    this.worker.postMessage(message);
+  }
+
+  close() {
+    this.worker.terminate();
+    URL.revokeObjectURL(this.address);
+  }
+}

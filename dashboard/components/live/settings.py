@@ -1,0 +1,152 @@
+"""The settings of the live component, checked again on the server: they come from a URL or from a browser."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from ntk_core.errors import InvalidInput
+
+Points = tuple[tuple[float, float], ...]
+WIDTHS, RATES = (4, 4096), (0.1, 4.0)
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "activation": ("tanh", "erf", "relu", "gelu", "swish"),
+    "output": ("linear", "tanh", "swish"),
+    "layers": (1, 2),
+    "bottleneck": (0, 1, 3, 10),
+    "target": ("sine", "step", "bump", "two waves", "zigzag"),
+}
+OWN = "own"
+REACH, HEIGHT, MOST_POINTS = 3.0, 1.6, 30
+MOST_TEXT = 1000
+MAX_SEED = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class LiveSettings:
+    """What a person has set.
+
+    Attributes:
+        rate: c = ηλ/n with the largest eigenvalue λ of the kernel at the start.
+        layers: hidden layers of width m.
+        bottleneck: neurons of a narrow layer after the first wide one; 0 for none.
+        target: what is learned, or ``own`` points.
+        points: (x, y), where they are a person's own.
+    """
+
+    width: int = 64
+    rate: float = 1.0
+    activation: str = "tanh"
+    output: str = "linear"
+    layers: int = 1
+    bottleneck: int = 0
+    target: str = "sine"
+    seed: int = 3
+    points: Points | None = None
+
+    def query(self) -> dict[str, str]:
+        """What a URL has to say beside the defaults."""
+        default = LiveSettings()
+        found = {
+            each.name: _text(getattr(self, each.name))
+            for each in fields(self)
+            if each.name != "points" and getattr(self, each.name) != getattr(default, each.name)
+        }
+        if self.points is not None:
+            del found["target"]
+            found["points"] = ",".join(f"{x:g}:{y:g}" for x, y in self.points)
+        return found
+
+    def kernel_query(self) -> dict[str, str]:
+        """The same network on the page of the kernel change, at widths around this one, on the lab's sine curve."""
+        depth = self.layers + (self.bottleneck > 0)
+        around = (self.width // 4, self.width, 4 * self.width, 16 * self.width)
+        kind = {"kind": "bottleneck", "bottleneck_width": str(self.bottleneck)} if self.bottleneck else {}
+        network = {"activation": self.activation, **kind, **({"depth": str(depth)} if depth > 1 else {})}
+        return {
+            "widths": ",".join(str(width) for width in around if 1 <= width <= 10_000),
+            "outputs": self.output,
+            "dataset.name": "sine",
+            **{f"architecture.{name}": text for name, text in network.items()},
+        }
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
+
+
+def from_browser(given: Mapping[str, Any]) -> LiveSettings:
+    """The settings that a component reports.
+
+    Raises:
+        InvalidInput: for anything that no control of it could have set.
+    """
+    texts = {name: _text(given[name]) for name in READERS if given.get(name) is not None and name != "points"}
+    points = given.get("points") if texts.get("target") == OWN else None
+    if points is not None:
+        del texts["target"]
+        texts["points"] = ",".join(":".join(map(str, pair)) for pair in points)
+    return made({name: READERS[name](text) for name, text in texts.items()})
+
+
+def made(found: Mapping[str, Any]) -> LiveSettings:
+    """Settings from what readers have found; points of one's own are a target."""
+    return LiveSettings(**{**found, "target": OWN} if "points" in found else found)
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _whole(name: str, least: int, most: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) < 12 and least <= int(text) <= most):
+            raise InvalidInput(name, text[:MOST_TEXT], f"an integer from {least:,} to {most:,}")
+        return int(text)
+
+    return read
+
+
+def _rate(text: str) -> float:
+    value = _number(text)
+    if not RATES[0] <= value <= RATES[1]:
+        raise InvalidInput("rate", text[:MOST_TEXT], f"a number from {RATES[0]:g} to {RATES[1]:g}")
+    return value
+
+
+def _chosen(name: str) -> Callable[[str], Any]:
+    options = {str(option): option for option in CHOICES[name]}
+
+    def read(text: str) -> Any:
+        if text not in options:
+            raise InvalidInput(name, text[:MOST_TEXT], "one of " + ", ".join(options))
+        return options[text]
+
+    return read
+
+
+def _points(text: str) -> Points:
+    pairs = [tuple(_number(part) for part in pair.split(":")) for pair in text[:MOST_TEXT].split(",")]
+    inside = all(len(pair) == 2 and abs(pair[0]) <= REACH and abs(pair[1]) <= HEIGHT for pair in pairs)
+    if not (inside and len(pairs) <= MOST_POINTS and len(text) <= MOST_TEXT):
+        allowed = f"1 to {MOST_POINTS} pairs such as -1:0.5,1:-0.5, x within ±{REACH:g} and y within ±{HEIGHT:g}"
+        raise InvalidInput("points", text[:60], allowed)
+    return tuple(sorted((round(x, 2), round(y, 2)) for x, y in pairs))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+READERS: dict[str, Callable[[str], Any]] = {
+    "width": _whole("width", *WIDTHS),
+    "rate": _rate,
+    **{name: _chosen(name) for name in CHOICES},
+    "seed": _whole("seed", 0, MAX_SEED),
+    "points": _points,
+}

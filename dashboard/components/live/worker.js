@@ -1,0 +1,12 @@
+// Trains beside the page, so that no width can freeze it. Each message is answered by one.
+import { Training } from "./training.js";
+
+let training = null;
+
+self.onmessage = ({ data: { start, steps, budget } }) => {
+  if (start) training = new Training(start);
+  const done = steps ? training.advance(steps, budget) : 0;
+  const { startKernel, startCurve, startOutputs, startNeurons } = training;
+  const begun = start ? { ...start, startKernel, startCurve, startOutputs, startNeurons } : null;
+  self.postMessage({ begun, done, ...training.state() });
+};

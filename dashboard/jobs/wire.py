@@ -1,0 +1,116 @@
+"""Values between two processes of ours, as JSON and the plain bytes of arrays: nothing that could run as code."""
+
+import dataclasses
+import io
+import json
+import struct
+from typing import IO, Any
+
+import numpy as np
+
+from ntk_core.data.uploads import (
+    Archive,
+    Arrays,
+    Choices,
+    Cleaned,
+    Column,
+    ImageEntry,
+    ImageFolders,
+    Limits,
+    Table,
+)
+from ntk_core.errors import InvalidInput
+
+_KINDS: dict[str, Any] = {
+    each.__name__: each for each in (Arrays, Choices, Cleaned, Column, ImageEntry, ImageFolders, Limits, Table)
+}
+_LENGTH = struct.Struct(">Q")
+
+
+def send(pipe: IO[bytes], value: object) -> None:
+    """Write one value."""
+    blobs: list[bytes] = []
+    text = json.dumps(_written(value, blobs)).encode()
+    for part in (text, struct.pack(">I", len(blobs)), *blobs):
+        pipe.write(_LENGTH.pack(len(part)))
+        pipe.write(part)
+    pipe.flush()
+
+
+def received(pipe: IO[bytes]) -> tuple[Any, int] | None:
+    """The next value and its bytes; None where it does not come whole."""
+    text, count = _part(pipe), _part(pipe)
+    if text is None or count is None:
+        return None
+    blobs = []
+    for _ in range(struct.unpack(">I", count)[0]):
+        blob = _part(pipe)
+        if blob is None:
+            return None
+        blobs.append(blob)
+    return _read(json.loads(text), blobs), len(text) + sum(map(len, blobs))
+
+
+def _part(pipe: IO[bytes]) -> bytes | None:
+    head = pipe.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    (size,) = _LENGTH.unpack(head)
+    data = pipe.read(size)
+    return data if len(data) == size else None
+
+
+def _written(value: Any, blobs: list[bytes]) -> Any:
+    """``value`` as JSON holds it; arrays and bytes go to ``blobs``."""
+
+    def inside(each: Any) -> Any:
+        return _written(each, blobs)
+
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case bytes():
+            blobs.append(value)
+            return {"bytes": len(blobs) - 1}
+        case np.ndarray():
+            stream = io.BytesIO()
+            np.save(stream, value, allow_pickle=False)
+            blobs.append(stream.getvalue())
+            return {"array": len(blobs) - 1}
+        case tuple() | list():
+            return [inside(each) for each in value]
+        case dict():
+            return {"dict": [[inside(key), inside(each)] for key, each in value.items()]}
+        case InvalidInput():
+            return {"refused": [value.field, value.given, value.allowed]}
+        case MemoryError():
+            return {"memory": True}
+        case Archive():
+            return {"archive": [inside(value.data), inside(value.limits)]}
+    fields = {field.name: inside(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return {"kind": type(value).__name__, "fields": fields}
+
+
+def _read(found: Any, blobs: list[bytes]) -> Any:
+    """What :func:`_written` has written."""
+
+    def inside(each: Any) -> Any:
+        return _read(each, blobs)
+
+    if isinstance(found, list):
+        return tuple(inside(each) for each in found)
+    if not isinstance(found, dict):
+        return found
+    if "bytes" in found:
+        return blobs[found["bytes"]]
+    if "array" in found:
+        return np.load(io.BytesIO(blobs[found["array"]]), allow_pickle=False)
+    if "dict" in found:
+        return {inside(key): inside(each) for key, each in found["dict"]}
+    if "refused" in found:
+        return InvalidInput(*found["refused"])
+    if "memory" in found:
+        return MemoryError()
+    if "archive" in found:
+        return Archive(*map(inside, found["archive"]))
+    return _KINDS[found["kind"]](**{name: inside(each) for name, each in found["fields"].items()})

@@ -1,0 +1,257 @@
+"""The live page under the hand: mouse, touch, keys and links; a page without a server; where motion is not wanted."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from dashboard.components.live import given, source
+from dashboard.components.live.settings import LiveSettings
+from tests.browser.conftest import READY
+from tests.browser.test_accessibility import press_tab_until
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+TIMEOUT_MS = 60_000
+# Where the points are, in pixels of the window.
+PLACES = """each => {
+  const canvas = each.querySelector('canvas'), box = canvas.getBoundingClientRect();
+  return each.live.hand.points().map(([x, y]) => [box.left + each.live.plot.x(x), box.top + each.live.plot.y(y)]);
+}"""
+
+
+def live(page: Page) -> Locator:
+    """The component, once it has drawn something."""
+    found = page.locator(".live")
+    found.wait_for(timeout=TIMEOUT_MS)
+    until(found, "each => each.live.frames > 0")
+    return found
+
+
+def until(component: Locator, condition: str, timeout_s: float = 60) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not component.evaluate(condition):
+        assert time.monotonic() < deadline, f"never true: {condition}"
+        time.sleep(0.05)
+
+
+def points(component: Locator) -> list[list[float]]:
+    return component.evaluate("each => each.live.hand.points()")
+
+
+def test_it_trains_by_itself_without_a_word_on_the_console(open_page):
+    page = open_page("/_stcore/health", ready=False)
+    said = []
+    page.on("console", lambda message: said.append((message.type, message.text, message.location.get("url", ""))))
+    page.on("pageerror", lambda error: said.append(("error", str(error), "")))
+    page.goto(re.sub(r"/_stcore.*", "/live?width=16", page.url))
+    component = live(page)
+    until(component, "each => each.live.now.time > 100")
+    expect(page.locator(".verdict")).to_contain_text("At width 16 the kernel moved")
+    # Streamlit asks for its addresses below every page but the root, and connects again on a fresh server.
+    others = [each for each in said if each[0] in ("error", "warning") and "/_stcore/" not in each[1] + each[2]]
+    assert others == []
+
+
+def test_points_are_dragged_added_and_removed_by_mouse_and_the_url_holds_them(open_page):
+    page = open_page("/live?width=8")
+    component = live(page)
+    before = points(component)
+    x, y = component.evaluate(PLACES)[3]
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 5, y - 60, steps=4)
+    until(component, "each => each.live.settings.target === 'own'")
+    assert "points=" not in page.url, "the server is told once the hand lets go"
+    page.mouse.up()
+    expect(page).to_have_url(re.compile("points="), timeout=TIMEOUT_MS)
+    moved = points(component)
+    assert moved[3][1] > before[3][1] + 0.2
+    assert moved[:3] == [[round(a, 2), round(b, 2)] for a, b in before[:3]]
+
+    box = page.locator(".functions canvas").bounding_box()
+    page.mouse.click(box["x"] + 0.52 * box["width"], box["y"] + 0.9 * box["height"])
+    assert len(points(component)) == len(before) + 1
+    x, y = component.evaluate(PLACES)[0]
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 100, box["y"] - 60, steps=3)
+    page.mouse.up()
+    assert len(points(component)) == len(before)
+    x, y = component.evaluate(PLACES)[0]
+    page.mouse.dblclick(x, y)
+    kept = points(component)
+    assert len(kept) == len(before) - 1
+    expect(page).to_have_url(re.compile(rf"points={kept[0][0]:g}%3A"), timeout=TIMEOUT_MS)
+    page.reload()
+    assert points(live(page)) == kept
+
+
+def test_points_are_dragged_added_and_removed_by_a_finger(browser, dashboard_url):
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page.goto(f"{dashboard_url}/live?width=8")
+    component = live(page)
+    page.locator(".functions canvas").scroll_into_view_if_needed()
+    finger = context.new_cdp_session(page)
+
+    def touch(kind: str, *at: float) -> None:
+        spot = [{"x": at[0], "y": at[1]}] if at else []
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": spot})
+
+    def drag(x: float, y: float, to_x: float, to_y: float) -> None:
+        touch("touchStart", x, y)
+        for part in (0.25, 0.5, 0.75, 1):
+            touch("touchMove", x + part * (to_x - x), y + part * (to_y - y))
+        touch("touchEnd")
+
+    before = points(component)
+    x, y = component.evaluate(PLACES)[4]
+    drag(x, y, x, y - 50)
+    until(component, f"each => each.live.hand.points()[4][1] > {before[4][1] + 0.2}")
+    scrolled = page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop")
+    box = page.locator(".functions canvas").bounding_box()
+    page.touchscreen.tap(box["x"] + 0.53 * box["width"], box["y"] + 0.85 * box["height"])
+    until(component, f"each => each.live.hand.points().length === {len(before) + 1}")
+    x, y = component.evaluate(PLACES)[5]
+    drag(x, y, x, box["y"] + box["height"] + 60)
+    until(component, f"each => each.live.hand.points().length === {len(before)}")
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop") == scrolled
+    context.close()
+
+
+def test_the_slider_draws_anew_while_it_is_dragged(open_page):
+    page = open_page("/live")
+    component = live(page)
+    box = page.get_by_role("slider", name="Width m").bounding_box()
+    page.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + box["height"] / 2)
+    page.mouse.down()
+    seen = set()
+    for share in (0.5, 0.7, 0.9):
+        page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
+        until(component, "each => each.live.begun.width === each.live.settings.width")
+        seen.add(component.evaluate("each => each.live.begun.neurons?.length ?? each.live.now.neurons.length / 2"))
+    assert len(seen) == 3
+    assert "width=" not in page.url
+    page.mouse.up()
+    expect(page).to_have_url(re.compile(r"width=\d{4}"), timeout=TIMEOUT_MS)
+
+
+def test_the_keyboard_alone_suffices(open_page):
+    page = open_page("/live?width=8")
+    component = live(page)
+    inside = "document.querySelector('[data-testid=stBidiComponentIsolated]').shadowRoot.activeElement"
+    press_tab_until(page, f"{inside}?.dataset.do === 'play'")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()
+    held = component.evaluate("each => each.live.now.time")
+    press_tab_until(page, f"{inside}?.dataset.do === 'step'")
+    page.keyboard.press("Enter")
+    until(component, f"each => each.live.now.time === {held + 1}", 10)
+    press_tab_until(page, f"{inside}?.id === 'live-width'")
+    page.keyboard.press("ArrowRight")
+    expect(page).to_have_url(re.compile("width=9"), timeout=TIMEOUT_MS)
+    press_tab_until(page, f"{inside}?.id === 'live-rate'")
+    page.keyboard.press("End")
+    expect(page).to_have_url(re.compile("rate=4"), timeout=TIMEOUT_MS)
+    press_tab_until(page, f"{inside}?.id === 'live-output'")
+    page.keyboard.press("ArrowDown")
+    expect(page).to_have_url(re.compile("output=tanh"), timeout=TIMEOUT_MS)
+    press_tab_until(page, f"{inside}?.tagName === 'CANVAS'")
+    before = points(component)
+    for key in ("ArrowRight", "ArrowUp", "ArrowUp", "Shift+ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    after = points(component)
+    assert len(after) == len(before) + 1
+    assert after[1] == pytest.approx([before[1][0] + 0.05, before[1][1] + 0.1], abs=0.006)
+    page.keyboard.press("Delete")
+    assert len(points(component)) == len(before)
+
+
+def test_a_link_opens_with_its_settings_and_beyond_two_the_network_is_catapulted(open_page):
+    page = open_page("/live?width=256&rate=3&activation=relu&seed=2")
+    component = live(page)
+    assert component.evaluate("e => [e.live.begun.width, e.live.begun.rate, e.live.begun.activation]") == [
+        256,
+        3,
+        "relu",
+    ]
+    expect(page.get_by_role("slider", name="Width m")).to_have_attribute("aria-valuetext", "256")
+    expect(page.locator(".verdict")).to_contain_text("is catapulted to c = ", timeout=TIMEOUT_MS)
+    assert component.evaluate("each => each.live.now.linearDiverged && !each.live.now.diverged")
+    highest = component.evaluate("e => Math.max(...e.live.history.map(each => each.loss)) / e.live.first.loss")
+    assert highest > 3
+
+
+def test_hovering_explains_each_part_and_so_does_its_title(open_page):
+    page = open_page("/live?width=8")
+    live(page)
+    for name, part in source.words()["parts"].items():
+        page.locator(f".{name} canvas").hover()
+        expect(page.locator(".note")).to_have_text(part["text"])
+    page.mouse.move(0, 0)
+    page.get_by_role("button", name="Losses").focus()
+    expect(page.locator(".note")).to_have_text(source.words()["parts"]["losses"]["text"])
+
+
+def test_error_bars_are_computed_on_the_kernel_page(open_page):
+    page = open_page("/live?width=40&output=swish&layers=2&bottleneck=3")
+    live(page)
+    page.get_by_role("link", name="Compute this with error bars").click()
+    expect(page).to_have_url(re.compile(r"/kernel_change\?.*widths=10%2C40%2C160%2C640"), timeout=TIMEOUT_MS)
+    page.wait_for_selector(READY, timeout=TIMEOUT_MS)
+    expect(page.get_by_role("textbox", name="Widths m")).to_have_value("10,40,160,640")
+    expect(page.get_by_role("button", name="Run", exact=False)).to_be_enabled()
+
+
+def test_where_motion_is_not_wanted_it_waits(browser, dashboard_url):
+    context = browser.new_context(reduced_motion="reduce")
+    page = context.new_page()
+    page.goto(f"{dashboard_url}/live?width=8")
+    component = live(page)
+    page.wait_for_timeout(500)
+    assert component.evaluate("each => each.live.now.time") == 0
+    expect(page.locator(".verdict")).to_contain_text("not yet trained")
+    page.get_by_role("button", name="Play", exact=True).click()
+    until(component, "each => each.live.now.time > 5")
+    context.close()
+
+
+def test_a_page_without_a_server_trains_too_and_its_url_holds_the_settings(browser, tmp_path):
+    file = tmp_path / "live.html"
+    file.write_text(source.standalone_page(given(LiveSettings()), "Live"), encoding="utf-8")
+    page = browser.new_page()
+    asked, errors = [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(f"{file.as_uri()}?width=16&output=tanh")
+    component = live(page)
+    until(component, "each => each.live.now.time > 20")
+    assert component.evaluate("each => [each.live.begun.width, each.live.begun.output]") == [16, "tanh"]
+    page.get_by_label("Target").select_option("step")
+    assert page.url.endswith("?width=16&output=tanh&target=step")
+    assert errors == []
+    assert [url for url in asked if not url.startswith(("file:", "blob:"))] == []
+    page.close()
+
+
+def test_the_overview_shows_widths_in_turn_until_somebody_takes_over(open_page):
+    page = open_page("/")
+    component = live(page)
+    until(component, "each => each.live.now.time > 20")
+    page.get_by_role("button", name="Pause").click()
+    assert component.evaluate("each => each.live.tour.length") == 0
+    page.wait_for_timeout(300)
+    held = component.evaluate("each => each.live.now.time")
+    page.wait_for_timeout(300)
+    assert component.evaluate("each => each.live.now.time") == held
+
+
+def test_the_lecture_says_how_far_the_kernel_moved_with_the_answer(open_page):
+    page = open_page("/lecture")
+    live(page)
+    expect(page.locator(".verdict")).to_contain_text("Predict first")
+    page.get_by_role("button", name="Show the answer").click()
+    expect(page.locator(".verdict")).to_contain_text("the kernel moved", timeout=TIMEOUT_MS)

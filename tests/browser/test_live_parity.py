@@ -1,0 +1,179 @@
+"""What the browser computes on the live page is what ``ntk_core`` computes in float64 from the same weights."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import ntk_core
+from dashboard.components.live import source
+from tests.browser.live_numbers import normals, params, threefry
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.usefixtures("quick_compilation")]
+WIDTHS = (8, 128, 2048)
+ACTIVATIONS = ("tanh", "erf", "relu", "gelu", "swish")
+LAYERS = {"one": (1, 0), "two": (2, 0), "one and bottleneck": (1, 3), "bottleneck between two": (2, 3)}
+POINTS = [[-1.7, 0.3], [-0.9, -0.8], [-0.2, 0.1], [0.4, 0.9], [1.1, 0.2], [1.9, -0.6]]
+GRID = [-2.5, -1.0, 0.0, 0.7, 2.2]
+STEPS, SEED, RATE = 7, 5, 1.0
+ABOUT = 1e-4  # relative, of the whole array
+RUN = """async ([start, steps]) => {
+  const training = new (await window.model).Training(start);
+  while (training.time < steps) training.step();
+  const { curve, linearCurve, outputs, linear, kernel, change, loss, linearLoss } = training.state();
+  const found = { curve, linearCurve, outputs, linear, kernel, startKernel: training.startKernel };
+  for (const name of Object.keys(found)) found[name] = Array.from(found[name]);
+  return { ...found, change, loss, linearLoss };
+}"""
+
+
+def hidden_widths(width: int, layers: int, bottleneck: int) -> tuple[int, ...]:
+    narrow = (bottleneck,) if bottleneck else ()
+    return (width, *narrow) if layers == 1 else (width, *narrow, width)
+
+
+@pytest.fixture(scope="module")
+def model(browser) -> Iterator:
+    """A page with the component's mathematics, and nothing else."""
+    page = browser.new_page()
+    page.evaluate(
+        "text => { window.model = import(URL.createObjectURL(new Blob([text], { type: 'text/javascript' }))) }",
+        source.model_module(),
+    )
+    yield page
+    page.close()
+
+
+def away(found, expected) -> float:
+    """‖found − expected‖ / ‖expected‖; 0 where they are equal, as where a swish output has died."""
+    found, expected = np.asarray(found, np.float64).ravel(), np.asarray(expected, np.float64).ravel()
+    difference = float(np.linalg.norm(found - expected))
+    return difference / float(np.linalg.norm(expected)) if difference else 0.0
+
+
+@functools.lru_cache(maxsize=1)
+def drawn(hidden: tuple[int, ...]) -> dict:
+    return jax.tree.map(jnp.asarray, params(hidden, SEED))
+
+
+def by_the_core(width: int, layers: int, bottleneck: int, activation: str, output: str) -> dict[str, jax.Array]:
+    """The same training by ``ntk_core``: the network by automatic gradients, its linear model by ``linearize``."""
+    hidden = hidden_widths(width, layers, bottleneck)
+    shared = {"width": width, "depth": len(hidden), "num_outputs": 1, "activation": activation, "output": output}
+    net = (
+        ntk_core.Bottleneck(**shared, bottleneck_width=bottleneck, bottleneck_layer=2)
+        if bottleneck
+        else ntk_core.FullyConnected(**shared)
+    )
+    w = start = drawn(hidden)
+    points, grid = np.array(POINTS), jnp.array(GRID)[:, None]
+    x, y = jnp.asarray(points[:, :1]), jnp.asarray(points[:, 1:])
+    start_kernel = ntk_core.empirical_ntk(net, start, x)[:, :, 0, 0]
+    rate = RATE * len(x) / float(np.linalg.eigvalsh(np.asarray(start_kernel))[-1])
+    linear_model = ntk_core.linearize(net, start)
+    w_linear = start
+
+    def moved(apply, at):
+        gradient = jax.grad(lambda w: 0.5 * jnp.mean((apply(w, x) - y) ** 2))(at)
+        return jax.tree.map(lambda weight, slope: weight - rate * slope, at, gradient)
+
+    step, linear_step = (jax.jit(lambda at, apply=apply: moved(apply, at)) for apply in (net.apply, linear_model))
+    for _ in range(STEPS):
+        w, w_linear = step(w), linear_step(w_linear)
+    kernel = ntk_core.empirical_ntk(net, w, x)[:, :, 0, 0]
+    outputs, linear = net.apply(w, x), linear_model(w_linear, x)
+    return {
+        "curve": net.apply(w, grid),
+        "linearCurve": linear_model(w_linear, grid),
+        "outputs": outputs,
+        "linear": linear,
+        "kernel": kernel,
+        "startKernel": start_kernel,
+        "change": ntk_core.kernel_change(kernel, start_kernel),
+        "loss": 0.5 * jnp.mean((outputs - y) ** 2),
+        "linearLoss": 0.5 * jnp.mean((linear - y) ** 2),
+    }
+
+
+def test_the_generator_is_threefry_with_twenty_rounds(model):
+    """The known answers of its authors' library, in the browser and in the generator of the tests."""
+    known = [
+        ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
+        ((0xFFFFFFFF, 0xFFFFFFFF), (0xFFFFFFFF, 0xFFFFFFFF), (0x1CB996FC, 0xBB002BE7)),
+        ((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3), (0xC4923A9C, 0x483DF7A0)),
+    ]
+    for key, count, words in known:
+        arguments = [*key, *count]
+        found = model.evaluate(
+            "async words => { const out = [0, 0]; (await window.model).threefry(...words, out); return out }", arguments
+        )
+        assert tuple(found) == words
+        assert tuple(int(each[0]) for each in threefry(key, *(np.array([value]) for value in count))) == words
+
+
+@pytest.mark.parametrize("shape", [(1, 7), (40, 1), (30, 50)])
+def test_normal_numbers_are_those_of_the_generator_in_python(model, shape):
+    found = model.evaluate("async a => Array.from((await window.model).normals(...a))", [3, 2, *shape])
+    # Both use logarithm, sine and cosine to about one unit in the last place.
+    assert np.abs(np.array(found).reshape(shape) - normals(3, 2, *shape)).max() < 1e-13
+
+
+def test_a_wider_network_keeps_the_neurons_of_a_narrower_one():
+    assert np.array_equal(normals(1, 2, 100, 100)[:10, :10], normals(1, 2, 10, 10))
+
+
+def test_normal_numbers_are_normal():
+    """Moments of 10⁶ draws within five standard errors."""
+    draws = normals(1, 4, 1000, 1000)
+    for power, expected, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):
+        assert abs((draws**power).mean() - expected) < 5 * math.sqrt(variance / draws.size)
+
+
+def test_erf_is_known_to_eleven_digits(model):
+    z = np.linspace(-7, 7, 2001)
+    found = model.evaluate("async z => { const { erf } = await window.model; return z.map(erf) }", z.tolist())
+    assert np.abs(np.array(found) - [math.erf(value) for value in z]).max() < 4e-12
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("layers", LAYERS)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_training_in_the_browser_is_training_by_the_core(model, x64, width, layers, activation):
+    """Function, linear model, kernel (in closed form at the start), ΔK and losses, of each network and output."""
+    hidden = hidden_widths(width, *LAYERS[layers])
+    wrong = []
+    for output in ("linear", "tanh", "swish"):
+        start = {"hidden": hidden, "activation": activation, "output": output, "seed": SEED, "rate": RATE}
+        found = model.evaluate(RUN, [{**start, "points": POINTS, "grid": GRID}, STEPS])
+        for name, expected in by_the_core(width, *LAYERS[layers], activation, output).items():
+            off = away(found[name], expected)
+            if not off < ABOUT:
+                wrong.append((output, name, off))
+    assert wrong == []
+
+
+def test_beyond_two_the_linear_model_explodes_and_the_network_is_catapulted(model):
+    """Frontier of the learning rate: at c = 3 the wide network climbs, comes down again and stays at a smaller c."""
+    begun = {"hidden": [512], "activation": "relu", "output": "linear", "seed": 1, "points": POINTS, "grid": GRID}
+    follow = """async ([start, steps]) => {
+      const training = new (await window.model).Training(start), losses = [];
+      while (training.time < steps) { training.step(); losses.push(training.loss(training.outputs)); }
+      const { rate, linearDiverged, diverged } = training.state();
+      return { losses, rate, linearDiverged, diverged };
+    }"""
+    beyond = model.evaluate(follow, [{**begun, "rate": 3}, 400])
+    assert beyond["linearDiverged"]
+    assert not beyond["diverged"]
+    assert max(beyond["losses"]) > 10 * beyond["losses"][0]
+    assert beyond["losses"][-1] < 0.01 * beyond["losses"][0]
+    assert beyond["rate"] < 2
+    below = model.evaluate(follow, [{**begun, "rate": 1.5}, 400])
+    assert not below["linearDiverged"]
+    assert max(below["losses"]) <= below["losses"][0]
+    assert below["rate"] == pytest.approx(1.5, rel=0.1)

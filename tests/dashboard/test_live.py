@@ -1,0 +1,179 @@
+"""The live page: its settings, its URL, its way to the kernel page, and its scripts as one module."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import cast
+
+import pytest
+
+from dashboard.components.live import given, source
+from dashboard.components.live.settings import CHOICES, OWN, READERS, LiveSettings, from_browser, made
+from dashboard.components.session import read_address
+from dashboard.views.lecture.steps import STEPS
+from dashboard.words.markdown import read
+from ntk_core.errors import InvalidInput
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS
+from ntk_core.runs import PRESETS
+from ntk_core.settings.fields import spec_from_texts
+from tests.dashboard.open_pages import checked, open_page, words
+
+OTHER = LiveSettings(
+    1000, 2.5, "gelu", "swish", layers=2, bottleneck=3, target=OWN, seed=7, points=((-1.5, 0.25), (2.0, -1.0))
+)
+FILES = [*source.MODEL, "worker", *source.PAGE]
+
+
+@pytest.fixture(autouse=True)
+def _no_workers(jobs, through_the_menu):
+    return
+
+
+def told(app) -> dict:
+    (component,) = app.get("bidi_component")
+    return json.loads(component.proto.json)
+
+
+def from_query(query: dict[str, str]) -> LiveSettings:
+    found, notes = read_address(query, READERS)
+    assert notes == {}
+    return made(found)
+
+
+@pytest.mark.parametrize("settings", [LiveSettings(), OTHER, LiveSettings(width=4, target="two waves")])
+def test_settings_survive_the_url_and_the_browser(settings):
+    assert from_query(settings.query()) == settings
+    assert from_browser(json.loads(json.dumps(settings.plain()))) == settings
+
+
+def test_the_url_says_what_differs_and_the_component_is_told_all():
+    assert LiveSettings().query() == {}
+    app = open_page("live", **OTHER.query())
+    assert told(app)["settings"] == json.loads(json.dumps(OTHER.plain()))
+    shown = {name: text if isinstance(text, str) else text[-1] for name, text in app.query_params.items()}
+    assert shown == OTHER.query()
+
+
+def test_another_url_reaches_a_component_that_is_there_and_the_same_one_leaves_it_alone():
+    app = open_page("live", width="100")
+    version = told(app)["version"]
+    assert told(checked(app.run()))["version"] == version
+    app.query_params = {"width": "200"}
+    after = told(checked(app.run()))
+    assert after["version"] != version
+    assert after["settings"]["width"] == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("width", "3"),
+        ("width", "4097"),
+        ("width", "1e3"),
+        ("rate", "4.1"),
+        ("rate", "nan"),
+        ("activation", "<b>"),
+        ("layers", "3"),
+        ("target", "own"),
+        ("seed", "-1"),
+        ("points", "1:2:3"),
+        ("points", "9:0"),
+        ("points", "0:nan"),
+        ("points", ",".join(["0:0"] * 31)),
+        ("points", "0:0," * 5000),
+    ],
+)
+def test_what_cannot_be_used_is_told_in_one_sentence_and_left_at_its_default(name, text):
+    app = open_page("live", **{name: text})
+    (warning,) = app.warning
+    assert re.match(rf"In the URL, {name}: .+ cannot be used; use ", warning.value.replace("\\", ""))
+    assert told(app)["settings"] == LiveSettings().plain()
+    with pytest.raises(InvalidInput):
+        READERS[name](text)
+
+
+@pytest.mark.parametrize("given", [{"width": "<script>"}, {"target": OWN, "points": [[0, 7]]}, {"seed": [1]}])
+def test_a_browser_is_not_believed(given):
+    with pytest.raises(InvalidInput):
+        from_browser(given)
+
+
+@pytest.mark.parametrize("layers", CHOICES["layers"])
+@pytest.mark.parametrize("bottleneck", CHOICES["bottleneck"])
+def test_the_kernel_page_understands_every_setting(layers, bottleneck):
+    base = cast(KernelChangeSpec, PRESETS["liu-fig1-left"].spec)
+    for activation in CHOICES["activation"]:
+        for output in CHOICES["output"]:
+            settings = LiveSettings(512, 1.0, activation, output, layers, bottleneck)
+            spec, problems = spec_from_texts(settings.kernel_query(), base)
+            assert problems == ()
+            assert 512 in spec.widths
+            assert spec.architecture.activation == activation
+            assert spec.architecture.depth == layers + (bottleneck > 0)
+            assert spec.architecture.kind == ("bottleneck" if bottleneck else "fully-connected")
+            assert spec.outputs == (output,)
+
+
+def test_the_way_to_error_bars_leads_to_the_kernel_page_with_the_settings():
+    (link,) = [link.proto for link in open_page("live", width="256").get("page_link")]
+    assert link.label == "Compute this with error bars"
+    assert "kernel_change" in link.page
+    assert "widths=64%2C256%2C1024%2C4096" in link.query_string
+
+
+def test_every_choice_exists_in_the_core_and_has_words():
+    assert set(CHOICES["activation"]) <= set(ACTIVATIONS)
+    assert set(CHOICES["output"]) <= set(OUTPUTS)
+    for name, options in CHOICES.items():
+        assert set(map(str, options)) <= set(source.words()["choices"][name]), name
+
+
+def test_both_sides_know_the_same_choices_and_bounds():
+    text = (source.FOLDER / "settings.js").read_text(encoding="utf-8")
+    for name, options in CHOICES.items():
+        (listed,) = re.findall(rf"^  {name}: (\[.*\]),$", text, flags=re.MULTILINE)
+        assert json.loads(listed) == [*options, *([OWN] if name == "target" else [])]
+    assert "least: 4, most: 4096" in text
+    assert "least: 0.1, most: 4," in text
+
+
+def test_every_word_is_said_and_every_word_that_is_said_exists():
+    scripts = "".join((source.FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in FILES)
+    for name in source.words()["verdicts"]:
+        assert f'"{name}"' in scripts or f"verdicts.{name}" in scripts, name
+    for name in re.findall(r"words\.controls\.(\w+)", scripts):
+        assert name in source.words()["controls"]
+    assert set(re.findall(r"words\.(?:drawn\.)?(start|now|weight|bias|network|linear|steps)\b", scripts)) == set(
+        source.words()["drawn"]
+    )
+    assert read(source.FOLDER / "words.md").sections.keys() == {"Controls", "Choices", "Drawn", "Verdicts", "Parts"}
+
+
+def test_the_scripts_are_small_and_make_one_module_that_asks_for_nothing():
+    for name in FILES:
+        assert len((source.FOLDER / f"{name}.js").read_text(encoding="utf-8").splitlines()) <= 400
+    assert {path.stem for path in source.FOLDER.glob("*.js")} == set(FILES)
+    text = source.module()
+    assert not re.search(r"^import |https?://|\beval\(|new Function", text, flags=re.MULTILINE)
+    assert re.findall(r"^export .*", text, flags=re.MULTILINE) == [
+        "export default function live({ parentElement, data, setStateValue }) {"
+    ]
+
+
+def test_a_page_without_a_server_holds_nothing_that_ends_its_script():
+    data = given(LiveSettings(), note="</script><b>")
+    page = source.standalone_page(data, "A <title>")
+    assert page.count("</script>") == 1
+    assert "<title>A &lt;title&gt;</title>" in page
+    assert not re.search(r"(src|href)=", page)
+
+
+def test_the_first_step_of_the_lecture_is_live_and_says_nothing_before_the_answer():
+    assert [step.live for step in STEPS] == [True] + [False] * (len(STEPS) - 1)
+    app = open_page("lecture")
+    assert told(app)["veiled"]
+    app.button(key="lecture.choice1").click()
+    assert not told(checked(app.run()))["veiled"]
+    assert "Right" in words(app) or app.success

@@ -1,0 +1,129 @@
+"""Before a run: a long one is asked for twice, what the gallery holds is not computed, a URL loses one setting only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dashboard.components.run_panel import ASK_S, SHORT_S
+from ntk_core.runs import PRESETS, digest, estimate
+from ntk_core.runs.gallery import GALLERY
+from ntk_core.runs.store import Store
+from ntk_core.settings.fields import differences, spec_from_texts
+from ntk_core.settings.grammar import with_settings
+from tests.dashboard.open_pages import checked, open_page, words
+
+PAGE = "kernel_change"
+PRESET = PRESETS["liu-fig1-left"].spec
+LONG: Any = with_settings(PRESET, {"num_seeds": 100, "widths": (30, 100, 300, 1000, 3000, 10_000, 30_000)})
+SHORT = with_settings(PRESET, {"num_seeds": 2, "widths": (3, 10)})
+
+
+@pytest.fixture(autouse=True)
+def _any_time(monkeypatch):
+    monkeypatch.delenv("LINEARITY_LAB_PROFILE", raising=False)
+
+
+def press(app, name):
+    return checked(app.button(key=f"{PAGE}.{name}").click().run())
+
+
+def names(app):
+    return {button.key for button in app.button}
+
+
+def test_a_short_run_starts_at_once(jobs):
+    assert estimate(SHORT).seconds < ASK_S
+    app = press(checked(open_page(PAGE, **differences(SHORT, PRESET))), "run")
+    assert jobs.submitted == [SHORT]
+    assert f"{PAGE}.run_long" not in names(app)
+
+
+def test_a_long_run_is_asked_for_first_and_starts_when_it_is_meant(jobs):
+    assert estimate(LONG).seconds > ASK_S
+    app = press(checked(open_page(PAGE, **differences(LONG, PRESET))), "run")  # Ctrl+Enter is this button
+    assert jobs.submitted == []
+    assert "should take about" in words(app)
+    press(press(app, "run"), "run_long")
+    assert jobs.submitted == [LONG]
+
+
+def test_one_click_fits_it_into_half_a_minute_and_starts_nothing(jobs):
+    app = press(checked(open_page(PAGE, **differences(LONG, PRESET))), "run")
+    app = press(app, "shorter")
+    assert jobs.submitted == []
+    assert f"{PAGE}.run_long" not in names(app)
+    press(app, "run")
+    (spec,) = jobs.submitted
+    assert estimate(spec).seconds <= SHORT_S
+    assert spec.training == LONG.training
+    assert spec.dataset == LONG.dataset
+
+
+def test_the_question_goes_with_the_settings_that_it_was_about(jobs):
+    app = press(checked(open_page(PAGE, **differences(LONG, PRESET))), "run")
+    app.number_input(key=f"{PAGE}.num_seeds").set_value(99)
+    app = checked(app.run())
+    assert f"{PAGE}.run_long" not in names(app)
+    assert jobs.submitted == []
+
+
+def test_what_the_gallery_holds_is_not_computed_again(jobs, monkeypatch, tmp_path):
+    preset = PRESETS["liu-section5"].spec
+    app = checked(open_page("optimization"))
+    checked(app.button(key="optimization.run").click().run())
+    assert jobs.submitted == [preset]
+    assert [(each.spec, each.status) for each in jobs.adopted] == [(preset, "completed")]
+
+
+def test_a_job_for_an_adopted_result_is_complete_before_it_begins(monkeypatch, tmp_path):
+    from dashboard.components.gallery import gallery_result_of
+    from dashboard.jobs import Jobs
+
+    assert GALLERY.is_dir()
+    monkeypatch.setattr(Jobs, "warm_up", lambda self: None)
+    result = gallery_result_of(PRESET)
+    assert gallery_result_of(SHORT) is None
+    jobs = Jobs(Store(tmp_path / "s.sqlite"))
+    jobs.adopt(result)
+    snapshot = jobs.snapshot(jobs.submit(PRESET))
+    assert (snapshot.status, snapshot.points) == ("completed", result.points)
+    assert jobs.foreseen_s(PRESET) == 0
+    assert jobs.foreseen_s(SHORT) == pytest.approx(estimate(SHORT).seconds)
+    jobs.shutdown()
+
+
+def test_a_run_that_the_server_stopped_says_so_and_keeps_its_points(jobs):
+    reason = "stopped by the server after 8 min, the longest that it may run"
+    app = checked(open_page(PAGE, job=jobs.add(SHORT, status="stopped", reason=reason)))
+    assert "Stopped by the server after 8 min" in words(app)
+    assert "0 of 2 widths are done and kept" in words(app)
+
+
+def test_data_that_do_not_suit_one_choice_of_the_preset_keep_all_that_the_url_says(jobs):
+    base: Any = PRESETS["liu-section5"].spec
+    assert "softmax" in base.outputs
+    given = {"dataset.name": "sine", "widths": "20,30", "training.max_steps": "77"}
+    spec, (problem,) = spec_from_texts(given, base)
+    kept = [output for output in base.outputs if output != "softmax"]
+    assert differences(spec, base) == {**given, "outputs": ",".join(kept)}
+    assert (problem.field, problem.given) == ("outputs", "softmax")
+    app = checked(open_page("optimization", **given))
+    assert f"Used instead are Outputs φ: {','.join(kept)}" in words(app).replace("\\", "")
+    checked(app.button(key="optimization.run").click().run())
+    assert jobs.submitted == [spec]  # what the form shows
+
+
+def test_where_no_choice_of_the_base_fits_the_first_that_does_is_used():
+    base: Any = with_settings(PRESETS["liu-true-and-linearized"].spec, {"outputs": ["softmax"]})
+    spec, problems = spec_from_texts({"dataset.name": "sine", "num_seeds": "2"}, base)
+    assert (spec.dataset.name, spec.outputs, spec.num_seeds) == ("sine", ("linear",), 2)
+    assert [problem.field for problem in problems] == ["outputs"]
+
+
+def test_the_digest_of_what_runs_is_that_of_what_is_shown(jobs):
+    app = press(checked(open_page(PAGE, **{"widths": "3,10", "num_seeds": "2", "training.max_steps": "bogus"})), "run")
+    (spec,) = jobs.submitted
+    assert app.query_params["job"] in (digest(spec)[:16], [digest(spec)[:16]])
+    assert (spec.widths, spec.num_seeds) == ((3, 10), 2)

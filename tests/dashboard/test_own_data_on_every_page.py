@@ -1,0 +1,164 @@
+"""Every page that takes data runs each kind of data that a person can bring, from its URL to its figures."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ntk_core.data.spec import DatasetSpec
+from ntk_core.data.uploads import Choices, clean_upload, keep_upload, parse_upload, suggested_choices
+from ntk_core.dynamics import Loss
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, training_groups
+from ntk_core.runs import EXPERIMENTS, digest, load_data, run
+from ntk_core.runs.events import PointFailed
+from ntk_core.settings.fields import spec_from_texts
+from tests.dashboard.open_pages import checked, open_page
+from tests.data.uploads.files import arrays, blobs, flowers, pets
+
+SMALL = {"num_seeds": "1", "training__max_steps": "4", "training__num_records": "2", "dataset__num_samples": "6"}
+PAGES = {
+    "kernel_change": {"widths": "8"},
+    "hessian": {"widths": "8", "networks": "1", "num_inputs": "1", "num_trained": "1"},
+    "architectures": {"widths": "8"},
+    "dag": {"widths": "8", "num_hessians": "1"},
+    "dynamics": {"widths": "8", "num_test": "4", "dataset__standardize": "standard"},
+    "optimization": {"widths": "8"},
+    "lazy": {"widths": "8", "scales": "1", "starts": "random"},
+}
+
+
+def numbers() -> str:
+    """A table with a number to be learned from two others."""
+    table = parse_upload(flowers())
+    return keep_upload(clean_upload(table, Choices(("sepal", "petal"), "size", "regression")))
+
+
+def two_numbers() -> str:
+    """Arrays with two numbers to be learned."""
+    x = np.random.default_rng(0).normal(size=(20, 3))
+    return keep_upload(clean_upload(parse_upload(arrays(x=x, y=x[:, :2] ** 2)), Choices(("x",), "y", "regression")))
+
+
+def suggested(data: bytes) -> str:
+    candidate = parse_upload(data)
+    return keep_upload(clean_upload(candidate, suggested_choices(candidate)))
+
+
+KINDS = {
+    "numbers": numbers,
+    "two numbers": two_numbers,
+    "classes": lambda: suggested(flowers()),
+    "arrays": lambda: suggested(blobs()),
+    "images": lambda: suggested(pets()),
+}
+
+
+@pytest.fixture(autouse=True)
+def _own_directory(jobs, gallery, through_the_menu, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+def test_every_experiment_that_offers_your_data_is_tried_here():
+    offering = {
+        name for name, each in EXPERIMENTS.items()
+        if getattr(each.spec.model_fields.get("dataset"), "annotation", None) is DatasetSpec
+    }  # fmt: skip
+    assert offering == set(PAGES)
+
+
+@pytest.mark.parametrize(
+    ("page", "kind"),
+    [
+        # Numbers need every page's square loss; the kinds with classes go one way, so the grid is tried at leisure.
+        pytest.param(page, kind, marks=[] if kind == "numbers" else pytest.mark.slow)
+        for page in PAGES
+        for kind in KINDS
+        if kind != "two numbers" or page in ("kernel_change", "dynamics")
+    ],
+)
+def test_a_page_runs_and_draws_data_of_ones_own(page, kind, jobs):
+    """Whatever the page's default outputs are, the URL gives its data, and the run learns those and no other."""
+    upload = KINDS[kind]()
+    query = {**SMALL, **PAGES[page], "dataset__name": "upload", "dataset__digest": upload}
+    app = open_page(page, **query)
+    assert [error.value for error in app.error] == []
+    app = checked(app.button(key=f"{page}.run").click().run())
+    (spec,) = jobs.submitted
+    assert (spec.dataset.digest, spec.dataset.num_samples, spec.num_seeds) == (upload, 6, 1)
+
+    events = list(run(spec, scheduler=""))
+    assert [event.reason for event in events if isinstance(event, PointFailed)] == []
+    result = events[-1].result
+    assert len(result.points) == len(spec.point_keys())
+    data = load_data(spec)
+    assert bool(data.class_names) == (kind not in ("numbers", "two numbers"))
+    assert all(math.isfinite(value) for value in _losses(result))
+
+    jobs.add(spec, status="completed", points=result.points, result=result, fraction=1.0)
+    app = open_page(page, job=digest(spec)[:16])
+    assert app.get("plotly_chart")
+    assert [error.value for error in app.error] == []
+
+
+def _losses(result) -> list[float]:
+    """Some loss or norm of every run, by whichever name its experiment has."""
+    found = []
+    for point in result.points:
+        for each in point.runs:
+            trained = getattr(each, "trained", None) or getattr(each, "network", None) or each
+            value = next(
+                getattr(trained, name) for name in ("final_loss", "last_loss", "loss") if getattr(trained, name, None)
+            )
+            found.append(value[-1] if isinstance(value, tuple) else value)
+    assert found
+    return found
+
+
+def test_without_classes_the_linear_output_is_trained_with_the_square_loss():
+    groups = training_groups(("linear", "swish"), classes=False)
+    assert [(group.trained_output, Loss(group.loss_output).kind) for group in groups] == [
+        ("linear", "square"),
+        ("swish", "square"),
+    ]
+    spec = KernelChangeSpec(
+        dataset=DatasetSpec(name="sine", num_samples=4), outputs=("linear",), widths=(8,), num_seeds=1
+    )
+    *_, ended = run(spec.model_copy(update={"training": spec.training.model_copy(update={"max_steps": 3})}))
+    (first,) = ended.result.points[0].runs
+    from ntk_core.networks.build import build_network
+    from ntk_core.networks.initial import initial_key
+
+    data = load_data(spec)
+    net = build_network(spec.architecture, 8, 1, "linear")
+    f = np.asarray(net.apply(net.init(initial_key(0, 8), (1,)), data.x), np.float64)
+    assert first.loss[0] == pytest.approx(0.5 * np.mean((f - data.y) ** 2), rel=1e-5)
+
+
+def test_an_address_with_a_softmax_and_numbers_keeps_its_data_and_says_what_took_its_place():
+    upload = numbers()
+    given = {"dataset.name": "upload", "dataset.digest": upload, "dataset.num_samples": "12", "seed": "3"}
+    for outputs in ({}, {"outputs": "softmax"}, {"outputs": "softmax,tanh"}):
+        spec, problems = spec_from_texts({**given, **outputs}, KernelChangeSpec())
+        assert (spec.dataset.digest, spec.dataset.num_samples, spec.seed) == (upload, 12, 3)
+        assert spec.outputs == ("linear", "swish")
+        assert [problem.field for problem in problems] == ["outputs"]
+
+
+def test_an_address_whose_data_are_fewer_than_the_preset_trains_on_keeps_them():
+    upload = suggested(pets())
+    given = {"dataset.name": "upload", "dataset.digest": upload}
+    spec, problems = spec_from_texts(given, KernelChangeSpec())
+    assert (spec.dataset.digest, spec.dataset.num_samples) == (upload, 12)
+    assert [problem.field for problem in problems] == ["dataset.num_samples"]
+
+
+def test_a_page_says_what_took_the_place_of_the_softmax():
+    app = open_page("kernel_change", dataset__name="upload", dataset__digest=numbers(), dataset__num_samples="9")
+    said = [element.value.replace("\\", "") for element in app.sidebar.warning]
+    assert said == [
+        "In the URL, Outputs φ: softmax cannot be used; use other outputs, for data without classes. "
+        "linear,swish is used instead."
+    ]

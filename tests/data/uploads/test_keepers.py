@@ -1,0 +1,139 @@
+"""Equal data are one file with a reference of everybody who keeps them; quotas, and who has to make room."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ntk_core.data.uploads import (
+    EXAMPLE,
+    Cleaned,
+    Keeper,
+    Limits,
+    MissingUpload,
+    clean_upload,
+    forget_upload,
+    keep_upload,
+    parse_upload,
+    read_upload,
+    suggested_choices,
+    upload_digest,
+    upload_shapes,
+)
+from ntk_core.errors import InvalidInput
+from tests.data.uploads.files import pets
+
+ANNA, BEN = Keeper("anna", "10.0.0.1"), Keeper("ben", "10.0.0.2")
+MIB = 2**20
+
+
+def made(seed: int, num_kib: int = 64) -> Cleaned:
+    x = np.random.default_rng(seed).normal(size=(16, num_kib * 16)).astype(np.float32)
+    return Cleaned(x, np.arange(16) % 2, np.zeros((16, 0), np.float32), ("a", "b"))
+
+
+def is_kept(digest: str) -> bool:
+    try:
+        upload_shapes(digest)
+    except MissingUpload:
+        return False
+    return True
+
+
+def test_to_forget_lets_go_of_ones_own_reference_only():
+    digest = keep_upload(made(0), ANNA)
+    assert keep_upload(made(0), BEN) == digest
+    forget_upload(digest, ANNA)
+    assert is_kept(digest)
+    forget_upload(digest, ANNA)  # once more changes nothing
+    assert is_kept(digest)
+    forget_upload(digest, BEN)
+    assert not is_kept(digest)
+
+
+def test_two_sessions_of_one_address_are_two_keepers():
+    other = Keeper("carl", ANNA.address)
+    digest = keep_upload(made(0), ANNA)
+    keep_upload(made(0), other)
+    forget_upload(digest, other)
+    assert is_kept(digest)
+
+
+def test_what_a_job_needs_stays_when_it_is_forgotten():
+    digest = keep_upload(made(0), ANNA)
+    forget_upload(digest, ANNA, needed={digest})
+    assert is_kept(digest)
+
+
+def test_the_heaviest_address_makes_room_and_nobody_else():
+    mine = keep_upload(made(0), BEN)
+    os.utime(path_of(mine), (1, 1))  # the longest unused of all
+    for seed in range(1, 40):
+        keep_upload(made(seed), ANNA, max_kept_bytes=600 * 1024)
+    assert is_kept(mine)
+    assert sum(path.stat().st_size for path in path_of(mine).parent.iterdir()) <= 600 * 1024
+    assert is_kept(upload_digest(made(39)))
+    assert not is_kept(upload_digest(made(1)))
+
+
+def test_what_is_needed_is_never_evicted_and_what_finds_no_room_is_refused():
+    needed = [keep_upload(made(seed), ANNA) for seed in range(4)]
+    room = sum(path_of(digest).stat().st_size for digest in needed) + 1000
+    with pytest.raises(InvalidInput, match="file: data beyond what can be kept now"):
+        keep_upload(made(9), BEN, max_kept_bytes=room, needed=needed)
+    assert all(map(is_kept, needed))
+    assert not is_kept(upload_digest(made(9)))
+    assert keep_upload(made(9), BEN, max_kept_bytes=room, needed=needed[1:]) == upload_digest(made(9))
+    assert [is_kept(digest) for digest in needed] == [False, True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"max_session_bytes": 150 * 1024}, "data of yours"),
+        ({"max_address_bytes": 150 * 1024}, "data of your network address"),
+        ({"max_files": 2}, "3 sets of data of your network address"),
+    ],
+)
+def test_quotas_are_refused_in_one_sentence_and_equal_data_count_once(limits, words):
+    keeper = Keeper("anna", "10.0.0.1", **limits)
+    for seed in (0, 1, 1, 0):
+        keep_upload(made(seed), keeper)
+    with pytest.raises(InvalidInput, match=words) as refused:
+        keep_upload(made(2), keeper)
+    assert "forget some first" in str(refused.value)
+    keep_upload(made(2), BEN)
+    forget_upload(upload_digest(made(0)), keeper)
+    keep_upload(made(2), keeper)
+
+
+def test_no_name_and_no_address_is_written_to_disk():
+    keep_upload(made(0), ANNA)
+    names = " ".join(str(path) for path in path_of("x").parents[1].rglob("*"))
+    assert "anna" not in names
+    assert "10.0.0.1" not in names
+
+
+def test_the_example_is_shipped_so_nobody_keeps_or_forgets_it():
+    table = parse_upload(EXAMPLE.read_bytes())
+    spirals = clean_upload(table, suggested_choices(table))
+    digest = upload_digest(spirals)
+    assert len(read_upload(digest).x) == 120  # without having been kept
+    assert keep_upload(spirals, ANNA) == digest
+    assert not path_of(digest).exists()
+    forget_upload(digest, ANNA)
+    forget_upload(digest)
+    assert len(read_upload(digest).x) == 120
+
+
+def test_the_pixels_of_all_images_together_are_bounded():
+    with pytest.raises(InvalidInput, match="file: 1,200 pixels in all images together"):
+        parse_upload(pets(num=13, side=10), Limits(max_all_pixels=1100))
+    parse_upload(pets(num=11, side=10), Limits(max_all_pixels=1100))
+
+
+def path_of(digest: str) -> Path:
+    return Path(os.environ["XDG_DATA_HOME"]) / "linearity-lab" / "uploads" / f"{digest}.npz"

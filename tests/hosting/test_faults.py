@@ -1,0 +1,144 @@
+"""A server that fails tells visitors one sentence, its log the cause, and whoever asks that it is not ready."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import signal
+import sqlite3
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from dashboard.jobs._process import WorkerProcess, _cause
+from dashboard.jobs.faults import NEUTRAL, told
+from dashboard.server._logs import JsonFormatter, Rarely
+from dashboard.words.sentences import plain
+from ntk_core.errors import InvalidInput
+from ntk_core.runs.store import VARIABLE, Store
+from ntk_core.runs.store import _database as database
+
+
+def test_visitors_are_told_nothing_of_the_database_and_its_owner_all(monkeypatch):
+    error = InvalidInput(
+        VARIABLE, "postgresql+psycopg://lab@db.internal:5432/lab", "a database (here: no route to host)"
+    )
+    for name in ("classroom", "hosted"):
+        monkeypatch.setenv("LINEARITY_LAB_PROFILE", name)
+        assert told(error) == NEUTRAL
+        assert told(InvalidInput("widths", 0, "1 to 3")) == "widths: 0 cannot be used; use 1 to 3"
+    monkeypatch.setenv("LINEARITY_LAB_PROFILE", "local")
+    assert "db.internal" in told(error)
+
+
+def test_the_log_names_the_cause_where_the_disk_is_full(tmp_path, monkeypatch, caplog):
+    store = Store(tmp_path / "results.sqlite")
+    monkeypatch.setattr(database.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    with pytest.raises(InvalidInput, match="1,000 bytes are left on its disk"):
+        store.try_to_write()
+    (record,) = [each for each in caplog.records if each.levelno == logging.ERROR]
+    assert record.facts["cause"] == "OSError: 1,000 bytes are left on its disk"
+    store.close()
+
+
+def test_a_full_database_is_no_damage_and_is_told_by_its_cause(tmp_path, caplog):
+    file = tmp_path / "results.sqlite"
+    store = Store(file)
+    store.try_to_write()
+
+    def full(connection) -> None:
+        raise database.sa.exc.OperationalError("x", {}, _full())
+
+    with pytest.raises(InvalidInput, match="disk is full"):
+        store._database.do(full)
+    assert caplog.records[-1].facts["cause"].startswith("SQLITE_FULL")
+    assert not list(tmp_path.glob("*.damaged-*"))
+    store.close()
+
+
+def _full() -> sqlite3.OperationalError:
+    """What SQLite says where a file may not grow."""
+    connection = sqlite3.connect(":memory:")
+    connection.execute("PRAGMA page_size=512")
+    connection.execute("PRAGMA max_page_count=2")
+    try:
+        connection.execute("CREATE TABLE t AS SELECT zeroblob(100000)")
+    except sqlite3.OperationalError as error:
+        return error
+    finally:
+        connection.close()
+    raise AssertionError("it was not full")
+
+
+def test_a_store_that_cannot_be_written_is_not_ready_and_one_that_was_deleted_is_begun_anew(tmp_path):
+    store = Store(tmp_path / "results.sqlite")
+    store.try_to_write()
+    (tmp_path / "results.sqlite").unlink()
+    store._written_at = -1e9
+    store.try_to_write()
+    assert (tmp_path / "results.sqlite").exists()
+    store.close()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_a_worker_that_is_killed_is_in_the_log_with_its_signal_and_one_that_is_ended_here_is_not(tmp_path, caplog):
+    def end(how) -> list[dict]:
+        caplog.clear()
+        worker = WorkerProcess(str(tmp_path / "results.sqlite"))
+        how(worker)
+        worker.death()
+        deadline = time.monotonic() + 10
+        while worker._listener.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        return [each.facts for each in caplog.records if "has ended by itself" in each.getMessage()]
+
+    (facts,) = end(lambda worker: os.kill(worker.pid, signal.SIGKILL))
+    assert facts["ended_by"] == "SIGKILL"
+    assert end(lambda worker: worker.kill()) == []
+
+
+def test_of_what_a_worker_writes_only_known_causes_are_passed_on():
+    said = "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 8 bytes for anna.csv"
+    assert _cause(said) == "XlaRuntimeError, RESOURCE_EXHAUSTED, Out of memory"
+    assert _cause("the file anna.csv of 192.0.2.7") == ""
+
+
+def test_one_place_does_not_flood_the_log_and_the_next_line_counts_what_was_left_out():
+    clock, stream = [0.0], io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonFormatter())
+    handler.addFilter(Rarely(most=3, per_s=60, clock=lambda: clock[0]))
+    log = logging.Logger("dashboard.flood")
+    log.addHandler(handler)
+    for number in range(1000):
+        clock[0] = number * 0.01
+        log.error("out of descriptors")
+    log.error("something else")
+    clock[0] = 61.0
+    log.error("out of descriptors")  # from another line: a place of its own
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [line["event"] for line in lines] == ["out of descriptors"] * 3 + ["something else", "out of descriptors"]
+
+    def again() -> None:
+        log.error("again")
+
+    for _ in range(10):
+        again()
+    clock[0] = 130.0
+    again()
+    assert json.loads(stream.getvalue().splitlines()[-1])["left_out"] == 7
+
+
+@pytest.mark.parametrize(
+    "text", ["http://evil.example/x", "HTTPS://evil.example", "see www.evil.example", "a@evil.example"]
+)
+def test_what_looks_like_an_address_is_no_link(text):
+    import re
+
+    shown = plain(text).replace("\\", "")
+    assert not re.search(r"https?://|www\.|[\w.+-]@[\w-]", shown, re.IGNORECASE)
+    assert shown.replace("\u2060", "") == text

@@ -1,0 +1,125 @@
+"""The operator's answers: nothing without the token, few guesses, and a list of jobs that he can end."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from starlette.requests import Request
+
+from dashboard.server import _operator, routes
+from dashboard.server._operator import MAX_FAILURES, TOKEN_VARIABLE, Failures, operator_token, refusal
+from ntk_core.cli import main
+from ntk_core.errors import InvalidInput
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import digest
+from ntk_core.runs.store import JobClock, Store, UnfinishedJob
+
+TOKEN = "a-token-that-nobody-guesses"
+SPEC = KernelChangeSpec(widths=(3,), num_seeds=1)
+
+
+@pytest.fixture(autouse=True)
+def _known_to_nobody(monkeypatch, tmp_path):
+    monkeypatch.setenv("LINEARITY_LAB_STORE", str(tmp_path / "s.sqlite"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setattr(_operator, "_FAILURES", Failures())
+    monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
+
+
+@pytest.fixture
+def store():
+    """With one job that runs."""
+    store = Store()
+    ledger = store.ledger()
+    ledger.note(UnfinishedJob(SPEC, "somebody", 1.0))
+    ledger.write()
+    ledger.write_clocks([JobClock(digest(SPEC), True, 12.0, 60.0)])
+    yield store
+    ledger.close()
+    store.close()
+
+
+def request(token: str | None = TOKEN, address: str = "192.0.2.7", **path: str) -> Request:
+    headers = [] if token is None else [(b"authorization", f"Bearer {token}".encode())]
+    return Request({"type": "http", "headers": headers, "client": (address, 1), "path_params": path, "method": "GET"})
+
+
+async def answered(endpoint, given: Request) -> tuple[int, str]:
+    answer = await endpoint(given)
+    return answer.status_code, bytes(answer.body).decode()
+
+
+@pytest.fixture
+def ask():
+    import asyncio
+
+    return lambda endpoint, given: asyncio.run(answered(endpoint, given))
+
+
+def test_nothing_is_shown_where_nobody_is_an_operator(monkeypatch, store, ask):
+    monkeypatch.delenv(TOKEN_VARIABLE)
+    for token in (None, "", TOKEN):
+        assert ask(_operator.list_jobs, request(token)) == (404, "Not Found")
+        assert ask(_operator.end_job, request(token, digest=digest(SPEC)))[0] == 404
+    assert not store.unfinished_jobs()[0].ending
+
+
+@pytest.mark.parametrize("token", [None, "", "wrong", TOKEN[:-1], TOKEN + "x", "ü"])
+def test_nothing_is_shown_to_whoever_does_not_know_the_token(store, ask, token):
+    assert ask(_operator.list_jobs, request(token)) == (401, "Unauthorized")
+    assert ask(_operator.end_job, request(token, digest=digest(SPEC))) == (401, "Unauthorized")
+    assert not store.unfinished_jobs()[0].ending
+
+
+def test_a_token_that_could_be_guessed_is_none(monkeypatch, store, ask):
+    monkeypatch.setenv(TOKEN_VARIABLE, "short")
+    with pytest.raises(InvalidInput):
+        operator_token()
+    assert ask(_operator.list_jobs, request("short"))[0] == 404
+
+
+def test_guessing_ends_after_a_few_and_begins_again_a_minute_later():
+    now = [0.0]
+    failures = Failures(lambda: now[0])
+    for _ in range(MAX_FAILURES):
+        assert refusal(request("wrong"), failures).status_code == 401
+    assert refusal(request("wrong"), failures).status_code == 429
+    assert refusal(request(), failures).status_code == 429  # or an answer would tell which guess was right
+    assert refusal(request(address="192.0.2.8"), failures) is None
+    now[0] = 61.0
+    assert refusal(request(), failures) is None
+
+
+def test_the_operator_sees_the_job_but_not_whose_it_is_and_ends_it(store, ask):
+    status, body = ask(_operator.list_jobs, request())
+    (job,) = json.loads(body)["jobs"]
+    assert status == 200
+    assert (job["digest"], job["running"], job["spent_s"], job["allowed_s"]) == (digest(SPEC), True, 12.0, 60.0)
+    assert "somebody" not in body
+    assert ask(_operator.end_job, request(digest="0" * 64))[0] == 404
+    assert ask(_operator.end_job, request(digest=""))[0] == 404
+    assert ask(_operator.end_job, request(digest=digest(SPEC)))[0] == 202
+    assert store.unfinished_jobs()[0].ending
+    assert store.ledger().to_end() == {digest(SPEC)}
+
+
+def test_the_answers_have_their_places():
+    assert {(route.path, *route.methods - {"HEAD"}) for route in routes()} >= {
+        ("/api/jobs", "GET"),
+        ("/api/jobs/{digest}/end", "POST"),
+    }
+
+
+def test_the_command_line_lists_and_ends_jobs(store, capsys):
+    assert main(["jobs"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.split()[:2] == [digest(SPEC)[:16], "running"]
+    assert "12 s of 60 s" in line
+    assert main(["jobs", "--end", "0" * 8]) == 2
+    assert not store.unfinished_jobs()[0].ending
+    assert main(["jobs", "--end", digest(SPEC)[:8]]) == 0
+    capsys.readouterr()
+    assert main(["jobs", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["ending"], told["experiment"]) == (True, "kernel_change")
