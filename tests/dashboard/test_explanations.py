@@ -46,6 +46,7 @@ SYMBOLS = {
     "rates": "η",
 }
 FULLEST = [  # presets whose pages show figures that the first preset does not
+    ("lazy", "liu-lazy"),
     ("hessian", "liu-ball"),
     ("kernel_change", "why-one-over-m"),
     ("learning_rate", "catapult-run"),

@@ -60,7 +60,7 @@ def made_points() -> tuple[LazyPoint, ...]:
     [
         ("scale", "subtracted", figures.KAPPA, -1),
         ("scale", "random", figures.KAPPA, 0),
-        ("scale", "random", figures.RATIO, -1),
+        ("scale", "random", figures.CURVATURE, -1),
         ("width", "subtracted", figures.KAPPA, -0.5),
         ("width", "random", figures.CHANGE, -1),
         ("width", "random", figures.DISTANCE, 0),
@@ -172,11 +172,11 @@ def test_the_gallery_has_the_kernel_of_f_staying_where_that_behind_swish_moves(p
 
 
 @pytest.mark.usefixtures("jobs", "through_the_menu")
-def test_the_page_opens_with_its_four_figures_of_any_measure():
-    app = open_page("lazy")
+def test_the_page_has_four_figures_of_any_measure_for_scale_and_width():
+    app = open_page("lazy", preset="liu-lazy")
     assert len(app.get("plotly_chart")) == 4
     assert "at scale α = 1." in words(app)
-    app.selectbox(key="lazy.measure").set_value(figures.CHANGE.title)
+    app.selectbox(key="lazy.measure").set_value(figures.KAPPA.title)
     app.selectbox(key="lazy.output").set_value("swish")
     app.run()
     assert [each.value for each in app.exception] == []

@@ -1,5 +1,5 @@
-"""Lazy by scale, linear by width (Liu, Zhu & Belkin 2020, §1.1; Chizat, Oyallon & Bach 2019)."""
+"""From lazy to rich (Yang & Hu 2021; Chizat, Oyallon & Bach 2019; Liu, Zhu & Belkin 2020, §1.1)."""
 
 from dashboard.views.entry import Page
 
-PAGE = Page("Lazy", ":material/alt_route:", "Lazy by scale or linear by width?", place=7)
+PAGE = Page("Lazy to rich", ":material/alt_route:", "Lazy or rich: by width, by scale or by choice?", place=7)

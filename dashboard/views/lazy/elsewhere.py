@@ -16,6 +16,7 @@ MEASURES = {
     "kappa": "κ",
     "distance": "‖w − w₀‖₂",
     "largest_distance": "‖w − w₀‖_∞",
+    "hidden_change_1": "|Δh| of the first layer",
 }
 
 
@@ -34,7 +35,7 @@ def _unscaled(row: Values, _: ResultValue) -> bool:
 
 
 def _narrowest(row: Values, result: ResultValue) -> bool:
-    return row["width"] == result.spec.widths[0]  # type: ignore[attr-defined]
+    return not row["richness"] and row["width"] == result.spec.widths[0]  # type: ignore[attr-defined]
 
 
 def compared(_: LazySpec) -> Comparison:
@@ -42,5 +43,5 @@ def compared(_: LazySpec) -> Comparison:
     return Comparison(
         (Axis("scale", "scale α", "α", _narrowest), Axis("width", "width m", keep=_unscaled)),
         MEASURES,
-        ("output", "start"),
+        ("output", "start", "richness"),
     )

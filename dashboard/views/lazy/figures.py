@@ -1,4 +1,4 @@
-"""Linearity by scale and by width: κ, kernel change and distances against the scale α and against the width m."""
+"""Lazy by scale and by width: κ, kernel change and distances against the scale α and against the width m."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -30,13 +30,11 @@ KAPPA = Measure("κ at w₀", "κ", lambda run: run.kappa, before_training=True)
 CHANGE = Measure("kernel change ΔK", "ΔK", lambda run: run.sup_change)
 DISTANCE = Measure("distance ‖w − w₀‖₂", "‖w − w<sub>0</sub>‖<sub>2</sub>", lambda run: run.distance)
 LARGEST = Measure("largest move ‖w − w₀‖_∞", "‖w − w<sub>0</sub>‖<sub>∞</sub>", lambda run: run.largest_distance)
-RATIO = Measure(
-    "curvature ‖H‖ / ‖∇F‖² at w₀",
-    "‖H‖ / ‖∇F‖<sup>2</sup>",
-    lambda run: run.hessian / run.squared_gradient,
-    before_training=True,
+CURVATURE = Measure(
+    "curvature ‖H‖ / ‖∇F‖² at w₀", "‖H‖ / ‖∇F‖<sup>2</sup>", lambda run: run.curvature, before_training=True
 )
-MEASURES = {each.title: each for each in (KAPPA, CHANGE, DISTANCE, LARGEST, RATIO)}
+HIDDEN = Measure("feature change |Δh|", "|Δh|", lambda run: run.mean_hidden_change)
+MEASURES = {each.title: each for each in (CHANGE, HIDDEN, KAPPA, DISTANCE, LARGEST, CURVATURE)}
 BEHIND_F = Measure("", "ΔK of α f", lambda run: run.pre_output_change)
 
 
@@ -46,8 +44,15 @@ def nonlinear(points: Iterable[LazyPoint]) -> str:
     return next((output for output in outputs if output != "linear"), outputs[0])
 
 
-def along(points: Sequence[LazyPoint], road: Road) -> list[tuple[float, LazyPoint]]:
-    """(α, point) at the smallest width, or (m, point) at scale 1, ascending."""
+def measured(points: Iterable[LazyPoint]) -> list[str]:
+    """The titles of the measures; older results lack the change of features."""
+    has_features = any(run.hidden_change for point in points for run in point.runs)
+    return [title for title in MEASURES if has_features or title != HIDDEN.title]
+
+
+def along(points: Sequence[LazyPoint], road: Road, richness: float = 0.0) -> list[tuple[float, LazyPoint]]:
+    """(α, point) at the smallest width, or (m, point) at scale 1, ascending; at one richness."""
+    points = [point for point in points if point.richness == richness]
     if road == "width":
         return sorted(((float(p.width), p) for p in points if p.scale == 1), key=lambda pair: pair[0])
     narrow = min((point.width for point in points), default=0)
@@ -55,12 +60,18 @@ def along(points: Sequence[LazyPoint], road: Road) -> list[tuple[float, LazyPoin
 
 
 def line(
-    points: Sequence[LazyPoint], road: Road, output: str, start: str, measure: Measure, style: Style | None = None
+    points: Sequence[LazyPoint],
+    road: Road,
+    output: str,
+    start: str,
+    measure: Measure,
+    style: Style | None = None,
+    richness: float = 0.0,
 ) -> Line:
-    """A measure of the runs of one output and start, along a road."""
+    """A measure of the runs of one output and start, along a road at one richness."""
     dots = [
         trained_dot(value, measure.of(run), run, converged_only=not measure.before_training)
-        for value, point in along(points, road)
+        for value, point in along(points, road, richness)
         for run in point.of(output, start)
     ]
     return Line(style or nth_style(list(START_TITLES).index(start), START_TITLES[start]), dots)
@@ -77,7 +88,7 @@ def against(points: Sequence[LazyPoint], road: Road, output: str, measure: Measu
         name="figure1" if road == "scale" else "figure2",
         heading=f"Along the {road}",
         caption=[f"{beginning(output_title(output))}, {_where(points, road)}"],
-        rows=_rows(points),
+        rows=rows(points),
     )
 
 
@@ -95,7 +106,7 @@ def distances(points: Sequence[LazyPoint], output: str, start: str) -> Chart:
         name="figure3",
         heading="How far the weights move",
         caption=[f"{beginning(output_title(output))}, {START_TITLES[start]}, {_where(points, 'width')}"],
-        rows=_rows(points),
+        rows=rows(points),
     )
 
 
@@ -113,7 +124,7 @@ def same_parameters(points: Sequence[LazyPoint], output: str, start: str, kind: 
         name="figure4",
         heading="Same weights, two outputs",
         caption=[f"{beginning(START_TITLES[start])}, {_where(points, 'width')}"],
-        rows=_rows(points),
+        rows=rows(points),
     )
 
 
@@ -122,12 +133,13 @@ def _where(points: Sequence[LazyPoint], road: Road) -> str:
     return f"at width {width_label(narrow)}." if road == "scale" else "at scale α = 1."
 
 
-def _rows(points: Sequence[LazyPoint]) -> list[dict[str, object]]:
+def rows(points: Sequence[LazyPoint]) -> list[dict[str, object]]:
     """One row per run."""
     return [
         {
             "width m": point.width,
             "scale α": point.scale,
+            "richness ρ": point.richness,
             "output": output_title(run.output),
             "start": START_TITLES[run.start],
             "seed": run.seed,
@@ -137,6 +149,7 @@ def _rows(points: Sequence[LazyPoint]) -> list[dict[str, object]]:
             "‖∇F‖²": run.squared_gradient,
             "ΔK": run.sup_change,
             "ΔK of α f": run.pre_output_change,
+            "|Δh|": run.mean_hidden_change,
             "‖w − w₀‖₂": run.distance,
             "‖w − w₀‖_∞": run.largest_distance,
             "loss": run.last_loss,
@@ -144,6 +157,6 @@ def _rows(points: Sequence[LazyPoint]) -> list[dict[str, object]]:
             "η": finite_or_none(run.learning_rate),
             "outcome": OUTCOME_WORDS[run.outcome],
         }
-        for point in sorted(points, key=lambda point: (point.width, point.scale))
+        for point in sorted(points, key=lambda point: (point.width, point.scale, point.richness))
         for run in point.runs
     ]

@@ -1,4 +1,4 @@
-"""Lazy by scale, linear by width (Liu, Zhu & Belkin 2020, §1.1; Chizat, Oyallon & Bach 2019)."""
+"""From lazy to rich (Yang & Hu 2021; Chizat, Oyallon & Bach 2019; Liu, Zhu & Belkin 2020, §1.1)."""
 
 from functools import partial
 
@@ -10,36 +10,49 @@ from dashboard.components.drawn_once import drawn_once
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group
 from dashboard.components.run_panel import Shown
-from dashboard.views.lazy import figures
+from dashboard.views.lazy import dial, figures
 
 PAGE = "lazy"
-TITLE = "Lazy by scale or linear by width?"
+TITLE = "Lazy or rich: by width, by scale or by choice?"
 GROUPS = (
-    Group("Scale vs. width", ("scales", "widths", "num_seeds", "seed", "draws")),
+    Group("Width, scale and richness", ("widths", "scales", "richness", "num_seeds", "seed", "draws")),
     Group("Network", ("outputs", "starts", "architecture.")),
     Group("Training", ("training.",), expanded=False),
     Group("Data", ("dataset.",), expanded=False),
 )
 
 
-def charts(shown: Shown, measure: str, output: str, start: str) -> tuple[Chart, ...]:
-    """One measure along the scale and along the width, then what the weights do along the width."""
-    points, wanted = shown.points, figures.MEASURES[measure]
-    return (
-        figures.against(points, "scale", output, wanted),
-        figures.against(points, "width", output, wanted),
-        figures.distances(points, output, start),
-        figures.same_parameters(points, figures.nonlinear(points), start, shown.spec.architecture.kind),
-    )
+def charts(shown: Shown, measure: str, output: str, start: str, richness: float = 0.0) -> tuple[Chart, ...]:
+    """One measure along the dial, the scale and the width, as far as they are swept; then what the weights do."""
+    points, spec, wanted = shown.points, shown.spec, figures.MEASURES[measure]
+    found = []
+    if spec.richness:
+        found += [dial.against_width(points, output, start, wanted), dial.exponents(points, output, start)]
+        found += [dial.coordinates(points, output, start, richness)]
+    if set(spec.scales) != {1.0}:
+        found += [figures.against(points, "scale", output, wanted)]
+    if not spec.richness:  # else the dial has that line, at ρ = 0
+        found += [figures.against(points, "width", output, wanted)]
+    found += [figures.distances(points, output, start)]
+    if (behind := figures.nonlinear(points)) != "linear":
+        found += [figures.same_parameters(points, behind, start, spec.architecture.kind)]
+    return tuple(found)
 
 
 def draw(shown: Shown) -> None:
-    """Four charts."""
+    """The charts of all roads that are swept."""
+    dialed = [0.0, *shown.spec.richness] if shown.spec.richness else []
     chosen = choose(
         PAGE,
-        Choice("measure", "Measure", list(figures.MEASURES), pixels=260),
+        Choice("measure", "Measure", figures.measured(shown.points), pixels=260),
         output_choice(occurring(shown.points, "output")),
         Choice("start", "Start", occurring(shown.points, "start"), figures.START_TITLES.__getitem__, 200),
+        # Not "richness": that key is the form's.
+        *(
+            [Choice("checked_at", "Coordinate check at", dialed, lambda rho: f"ρ = {rho:g}", last=True)]
+            if dialed
+            else []
+        ),
     )
     if shown.spec.almost_everywhere:
         st.caption(shown.spec.almost_everywhere)

@@ -1,10 +1,13 @@
-"""κ at initialization and the movement in training of a scaled network, one pair of width and scale at a time."""
+"""κ at initialization and the movement in training of a scaled network, one width, scale and richness at a time."""
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from functools import partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from ntk_core.data import Dataset
 from ntk_core.dynamics import Loss, Training, TrainingHistory
@@ -12,7 +15,7 @@ from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
 from ntk_core.experiments.lazy.spec import LazySpec
 from ntk_core.hessians import hessian_norms
 from ntk_core.kernels import empirical_ntk
-from ntk_core.networks.architectures import Mirrored, Network, NetworkParams, Scaled, Subtracted
+from ntk_core.networks.architectures import Mirrored, Network, NetworkParams, Scaled, Subtracted, merge
 from ntk_core.networks.build import build_network
 from ntk_core.networks.initial import initial_key
 from ntk_core.runs import Progress, by_steps, finite_sup, in_turn
@@ -33,21 +36,24 @@ class Laziness:
 
 
 def compute(spec: LazySpec, data: Dataset, key: str) -> Generator[Progress, None, LazyPoint]:
-    """All outputs, starts and seeds of one pair; yields (fraction, message) between stretches of work."""
-    width, scale = spec.value_of(key)
+    """All outputs, starts and seeds of one point; yields (fraction, message) between stretches of work."""
+    width, scale, richness = spec.value_of(key)
     plan = [(output, start, seed) for output in spec.outputs for start in spec.starts for seed in spec.seeds]
-    runs = yield from in_turn([_run(spec, data, width, scale, *one) for one in plan])
+    runs = yield from in_turn([_run(spec, data, (width, scale, richness), *one) for one in plan])
     net = build_network(spec.architecture, width, data.num_outputs, spec.outputs[0])
     num_params = net.num_params(data.input_shape, only_trained=True)
-    return LazyPoint(width=width, scale=scale, num_params=num_params, runs=tuple(runs))
+    return LazyPoint(width=width, scale=scale, richness=richness, num_params=num_params, runs=tuple(runs))
 
 
 def _run(
-    spec: LazySpec, data: Dataset, width: int, scale: float, output: str, start: str, seed: int
+    spec: LazySpec, data: Dataset, where: tuple[int, float, float], output: str, start: str, seed: int
 ) -> Generator[Progress, None, LazyRun]:
-    words = f"width {width:,}, scale {scale:g}: {output} output, {start} start, seed {seed}"
+    width, scale, richness = where
+    place = f"richness {richness:g}" if richness else f"scale {scale:g}"
+    words = f"width {width:,}, {place}: {output} output, {start} start, seed {seed}"
     yield 0.0, f"{words}, Hessian"
-    net = Scaled(_STARTS[start](build_network(spec.architecture, width, data.num_outputs, output)), scale)
+    hidden = build_network(spec.architecture, width, data.num_outputs, output)
+    net = Scaled(_STARTS[start](hidden), scale * width**-richness)
     params = net.init(initial_key(seed, width), data.input_shape)
     found = laziness(net, params, data)
     yield 0.3, f"{words}, first kernel"
@@ -61,9 +67,26 @@ def _run(
         linearized=False,
         **spec.training.model_dump(),
     )
+    before = pre_activations(hidden, params, training.points.x)
     del params
     yield from by_steps(training.stretches(), spec.training.max_steps, words, first=0.3)
-    return _of_history(output, start, seed, found, training.history())
+    descent = training.runs["network"].descent
+    after = pre_activations(hidden, merge(descent.state.trained, descent.fixed), training.points.x)
+    moved = tuple(float(jnp.abs(h - h0).mean()) for h, h0 in zip(after, before, strict=True))
+    return _of_history(output, start, seed, found, training.history(), moved)
+
+
+@partial(jax.jit, static_argnums=0)
+def pre_activations(net: Network, params: NetworkParams, x: Array) -> tuple[Array, ...]:
+    """h of every layer but the last one, (n, *output_shape) each, in the order in which they are called."""
+    found: list[Array] = []
+
+    def call(name: str, a: Array) -> Array:
+        found.append(net.layers[name].apply(params[name], a))
+        return found[-1]
+
+    net.body(call, x)
+    return tuple(found[:-1])
 
 
 def laziness(net: Network, params: NetworkParams, data: Dataset) -> Laziness:
@@ -88,7 +111,9 @@ def laziness(net: Network, params: NetworkParams, data: Dataset) -> Laziness:
     return Laziness(kappa, residual_mean, hessian, square_mean, converged)
 
 
-def _of_history(output: str, start: str, seed: int, found: Laziness, history: TrainingHistory) -> LazyRun:
+def _of_history(
+    output: str, start: str, seed: int, found: Laziness, history: TrainingHistory, moved: tuple[float, ...]
+) -> LazyRun:
     kernel, path = history.kernel, history.network
     assert kernel is not None
     assert path.outcome != "finished"  # there is always a threshold here
@@ -106,4 +131,5 @@ def _of_history(output: str, start: str, seed: int, found: Laziness, history: Tr
         pre_output_change=finite_sup(kernel.pre_output_change.tolist()),
         distance=float(path.distance[-1]),
         largest_distance=float(path.largest_distance[-1]),
+        hidden_change=moved,
     )

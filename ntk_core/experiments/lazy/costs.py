@@ -9,7 +9,7 @@ HESSIAN_BASIS = 130  # vectors of a Lanczos basis
 
 
 def work(spec: LazySpec, key: str, most: bool = False) -> Work:
-    """One pair, all outputs, starts and seeds; ``most`` counts all steps that are allowed."""
+    """One point, all outputs, starts and seeds; ``most`` counts all steps that are allowed."""
     counted = Counted.of(spec, spec.architecture, spec.value_of(key)[0])
     product = Work(12 * counted.multiplications, 4 * BYTES * counted.num_weights, 1)
     hessian = 2 * counted.num_outputs * MATVECS * product
@@ -20,7 +20,7 @@ def work(spec: LazySpec, key: str, most: bool = False) -> Work:
 
 
 def peak_bytes(spec: LazySpec, key: str) -> float:
-    """Expected peak memory for one run of one pair, in bytes: weights at w₀ and w_t, a gradient and temporaries,
+    """Expected peak memory for one run of one point, in bytes: weights at w₀ and w_t, a gradient and temporaries,
     views, kernels, and the basis of a Hessian's small space."""
     counted = Counted.of(spec, spec.architecture, spec.value_of(key)[0])
     basis = HESSIAN_BASIS * sum(layer.positions * (layer.fan_in + layer.features) for layer in counted.layers)

@@ -1,5 +1,6 @@
-"""Results of ``lazy``: κ at initialization and what training moved, for pairs of width and scale."""
+"""Results of ``lazy``: κ at initialization and what training moved, for each width, scale and richness."""
 
+import math
 from typing import Literal
 
 from ntk_core.experiments.lazy.spec import LazySpec, lazy_key
@@ -7,7 +8,7 @@ from ntk_core.runs import Outcome, PointValue, ResultValue, Value, finite_or_non
 
 
 class LazyRun(Value):
-    """One model F = φ(α f) at w₀, and its training by gradient descent on (1/2n) Σ ‖F − y‖².
+    """One model F = φ(α m^(−ρ) f) at w₀, and its training by gradient descent on (1/2n) Σ ‖F − y‖².
 
     Attributes:
         output: output nonlinearity φ.
@@ -21,9 +22,11 @@ class LazyRun(Value):
         residual, hessian, squared_gradient: the means of |F − y|, ‖H‖ and ‖∇F‖².
         hessian_converged: whether every spectral norm converged.
         first_loss, last_loss: at w₀ and at the end.
-        sup_change: sup over the recorded times of ΔK(t) of the kernel of φ(α f).
-        pre_output_change: the same of the kernel of α f, at the same parameters.
+        sup_change: sup over the recorded times of ΔK(t) of the kernel of F.
+        pre_output_change: the same of the kernel of α m^(−ρ) f, at the same parameters.
         distance, largest_distance: ‖w − w₀‖₂ and ‖w − w₀‖_∞ at the end.
+        hidden_change: mean |h − h₀| over inputs and neurons at the end, h the pre-activations, for each hidden layer;
+            empty in results from before it was measured.
     """
 
     output: str
@@ -44,13 +47,24 @@ class LazyRun(Value):
     pre_output_change: float
     distance: float
     largest_distance: float
+    hidden_change: tuple[float, ...] = ()
+
+    @property
+    def curvature(self) -> float:
+        """‖H‖ / ‖∇F‖² at w₀."""
+        return self.hessian / self.squared_gradient
+
+    @property
+    def mean_hidden_change(self) -> float:
+        """Mean |h − h₀| over the hidden layers; NaN where it was not measured."""
+        return sum(self.hidden_change) / len(self.hidden_change) if self.hidden_change else math.nan
 
 
 class LazyPoint(PointValue):
-    """All runs of one pair of width and scale.
+    """All runs of one width, scale and richness.
 
     Attributes:
-        width, scale: m and α.
+        width, scale, richness: m, α and ρ.
         num_params: p, number of trained parameters of f.
         runs: one entry per output, start and seed.
     """
@@ -58,12 +72,13 @@ class LazyPoint(PointValue):
     kind: Literal["lazy"] = "lazy"
     width: int
     scale: float
+    richness: float = 0.0
     num_params: int
     runs: tuple[LazyRun, ...]
 
     @property
     def key(self) -> str:
-        return lazy_key(self.width, self.scale)
+        return lazy_key(self.width, self.scale, self.richness)
 
     def of(self, output: str, start: str | None = None) -> tuple[LazyRun, ...]:
         """The runs of this output, and of this start where one is named."""
@@ -77,13 +92,15 @@ class LazyResult(ResultValue):
     points: tuple[LazyPoint, ...]
 
     def rows(self) -> list[dict[str, object]]:
-        """One row per width, scale, output, start and seed."""
+        """One row per width, scale, richness, output, start and seed."""
         return [
             {
                 "width": point.width,
                 "scale": point.scale,
+                "richness": point.richness,
                 "num_params": point.num_params,
-                **run.model_dump(),
+                **run.model_dump(exclude={"hidden_change"}),
+                **{f"hidden_change_{number}": change for number, change in enumerate(run.hidden_change, 1)},
                 "learning_rate": finite_or_none(run.learning_rate),
             }
             for point in self.points

@@ -1,4 +1,4 @@
-"""Two routes to linearity: the scale of a model, and its width."""
+"""Roads from lazy to rich: the width of a model, its scale, and a dial between the two limits of infinite width."""
 
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -16,12 +16,13 @@ StartName = Literal["random", "subtracted", "symmetric"]
 
 
 class LazySpec(SweepSpec):
-    """κ = |F(w₀) − y| ‖H(w₀)‖ / ‖∇F(w₀)‖² of F = φ(α f), and how far training moves weights and kernel.
+    """κ = |F(w₀) − y| ‖H(w₀)‖ / ‖∇F(w₀)‖² of F = φ(α m^(−ρ) f), and how far training moves weights, features, kernel.
 
-    Every width at α = 1, and the smallest width at every scale α: a point is a pair (m, α)
-    (Chizat, Oyallon & Bach 2019, §1; Liu, Zhu & Belkin 2020, §1.1).
+    Every width at α = 1, ρ = 0, the smallest width at every scale α (Chizat, Oyallon & Bach 2019, §1; Liu, Zhu &
+    Belkin 2020, §1.1), and every width at every richness ρ (Yang & Hu 2021: r = ½ − ρ): a point is (m, α, ρ).
     """
 
+    later: ClassVar[tuple[str, ...]] = (*SweepSpec.later, "richness")
     point_words: ClassVar[tuple[str, str]] = ("pair of width and scale", "pairs of width and scale")
 
     experiment: Literal["lazy"] = "lazy"
@@ -35,6 +36,10 @@ class LazySpec(SweepSpec):
         (1.0, 3.0, 9.0, 27.0), min_length=1, max_length=12, title="Scales α"
     )
     """Factors α in front of f, each at the smallest width."""
+    richness: Annotated[tuple[Annotated[float, Field(gt=0, le=0.5)], ...], Ascending] = Field(
+        (), max_length=8, title="Richness ρ"
+    )
+    """Factors m^(−ρ) in front of f at every width, up to ρ = 0.5; beside ρ = 0, the widths at scale 1."""
     num_seeds: int = SweepSpec.field("num_seeds", 3, "Independent initializations w₀ for each pair.")
     starts: Annotated[tuple[StartName, ...], Once] = Field(
         ("random", "subtracted"), min_length=1, max_length=3, title="Outputs at w₀"
@@ -63,16 +68,17 @@ class LazySpec(SweepSpec):
         return almost_everywhere(self.architecture.activations, self.outputs)
 
     def point_keys(self) -> tuple[str, ...]:
-        """``width=100,scale=10``: the smallest width at every scale, then the other widths at scale 1."""
-        narrow = [(self.widths[0], scale) for scale in sorted({1.0, *self.scales})]
-        return tuple(lazy_key(*pair) for pair in [*narrow, *((width, 1.0) for width in self.widths[1:])])
+        """``width=100,scale=10.0``: the smallest width at every scale, then all widths at scale 1, every richness."""
+        narrow = [lazy_key(self.widths[0], scale) for scale in sorted({1.0, *self.scales})]
+        dial = [lazy_key(width, 1.0, richness) for width in self.widths for richness in (0.0, *self.richness)]
+        return tuple(dict.fromkeys([*narrow, *dial]))
 
-    def value_of(self, key: str) -> tuple[int, float]:
-        """(width, scale) of a key."""
-        width, _, scale = key.removeprefix("width=").partition(",scale=")
-        return int(width), float(scale)
+    def value_of(self, key: str) -> tuple[int, float, float]:
+        """(width, scale, richness) of a key."""
+        values = dict(part.split("=") for part in key.split(","))
+        return int(values["width"]), float(values["scale"]), float(values.get("richness", 0))
 
 
-def lazy_key(width: int, scale: float) -> str:
-    """The key of a pair; reads back as the same numbers."""
-    return f"width={width},scale={scale!r}"
+def lazy_key(width: int, scale: float, richness: float = 0.0) -> str:
+    """The key of a point; reads back as the same numbers. Points without richness have the keys of older results."""
+    return f"width={width},scale={scale!r}" + (f",richness={richness!r}" if richness else "")

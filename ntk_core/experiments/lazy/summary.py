@@ -1,4 +1,4 @@
-"""``lazy`` as text: κ, kernel change and distances along both routes, with fitted exponents."""
+"""``lazy`` as text: κ, kernel change and distances along all roads, with fitted exponents."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,21 +13,23 @@ _COLUMNS: dict[str, Callable[[LazyRun], float]] = {
     "ΔK": lambda run: run.sup_change,
     "‖w−w₀‖₂": lambda run: run.distance,
     "‖w−w₀‖_∞": lambda run: run.largest_distance,
+    "|Δh|": lambda run: run.mean_hidden_change,
 }
 
 
 def lazy_summary(spec: LazySpec, points: Sequence[LazyPoint]) -> str:
-    """A table of means over the seeds, then the exponents of every column along both routes."""
+    """A table of means over the seeds, then the exponents of every column along every road."""
     kinds = [(output, start) for output in spec.outputs for start in spec.starts]
-    head = ("width", "scale", "output", "start", *_COLUMNS, "")
+    head = ("width", "scale", "ρ", "output", "start", *_COLUMNS, "")
     lines = aligned([head, *(_row(point, *kind) for point in points for kind in kinds)])
     roads = [
-        f"{OUTPUTS[output].title}, {start} start, {title}: {_exponent(law, letter)}"
+        f"{OUTPUTS[output].title}, {start} start, {title}{place}: {_exponent(law, letter)}"
         for output, start in kinds
         for title, of in _COLUMNS.items()
-        for letter, law in (
-            ("α", along_scales(points, output, start, of)),
-            ("m", along_widths(points, output, start, of)),
+        for place, letter, law in (
+            ("", "α", along_scales(points, output, start, of)),
+            ("", "m", along_widths(points, output, start, of)),
+            *((f" at ρ = {rho:g}", "m", along_widths(points, output, start, of, rho)) for rho in spec.richness),
         )
     ]
     missed = [spec.almost_everywhere] if spec.almost_everywhere else []
@@ -39,14 +41,16 @@ def along_scales(
 ) -> PowerLaw | None:
     """The power law in α at the smallest width, over converged runs."""
     narrow = min((point.width for point in points), default=0)
-    return _fit([(point.scale, point) for point in points if point.width == narrow], output, start, of)
+    road = [(point.scale, point) for point in points if point.width == narrow and not point.richness]
+    return _fit(road, output, start, of)
 
 
 def along_widths(
-    points: Sequence[LazyPoint], output: str, start: str, of: Callable[[LazyRun], float]
+    points: Sequence[LazyPoint], output: str, start: str, of: Callable[[LazyRun], float], richness: float = 0.0
 ) -> PowerLaw | None:
-    """The power law in m at scale 1, over converged runs."""
-    return _fit([(point.width, point) for point in points if point.scale == 1], output, start, of)
+    """The power law in m at scale 1 and this richness, over converged runs."""
+    road = [(point.width, point) for point in points if point.scale == 1 and point.richness == richness]
+    return _fit(road, output, start, of)
 
 
 def _fit(
@@ -64,4 +68,4 @@ def _row(point: LazyPoint, output: str, start: str) -> tuple[str, ...]:
     runs = point.of(output, start)
     done = [run for run in runs if run.outcome == "converged"]
     cells = [with_error([of(run) for run in done]) for of in _COLUMNS.values()]
-    return (f"{point.width:,}", f"{point.scale:g}", output, start, *cells, marks(runs))
+    return (f"{point.width:,}", f"{point.scale:g}", f"{point.richness:g}", output, start, *cells, marks(runs))

@@ -1,0 +1,147 @@
+"""The dial from lazy to rich: its points, the change of features against training written out, and its exponents."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from ntk_core.data import Dataset, load_dataset
+from ntk_core.experiments.lazy.compute import compute
+from ntk_core.experiments.lazy.result import LazyPoint, LazyResult
+from ntk_core.experiments.lazy.spec import LazySpec
+from ntk_core.experiments.lazy.summary import along_widths, lazy_summary
+from ntk_core.networks.architectures import FullyConnected
+from ntk_core.networks.initial import initial_key
+from ntk_core.runs import run
+from ntk_core.settings.grammar import InvalidSpec, with_settings
+
+SPEC = with_settings(
+    LazySpec(),
+    {
+        "widths": [6],
+        "scales": [1],
+        "richness": [0.5],
+        "num_seeds": 1,
+        "starts": ["subtracted"],
+        "outputs": ["linear"],
+        "architecture": {"activation": "tanh", "use_bias": False, "depth": 2},
+        "dataset.num_samples": 5,
+        "dataset.input_dim": 3,
+        "training.max_steps": 30,
+        "training.num_records": 4,
+    },
+)
+
+
+def test_points_are_all_widths_at_every_richness_and_older_results_keep_their_keys():
+    spec = LazySpec(widths=(100, 300), scales=(2.0,), richness=(0.5, 0.25))
+    assert spec.point_keys() == (
+        "width=100,scale=1.0",
+        "width=100,scale=2.0",
+        "width=100,scale=1.0,richness=0.25",
+        "width=100,scale=1.0,richness=0.5",
+        "width=300,scale=1.0",
+        "width=300,scale=1.0,richness=0.25",
+        "width=300,scale=1.0,richness=0.5",
+    )
+    assert spec.value_of("width=300,scale=1.0,richness=0.25") == (300, 1.0, 0.25)
+    point = LazyPoint(width=300, scale=1.0, richness=0.25, num_params=1, runs=(), runtime_s=1.0)
+    assert point.key == "width=300,scale=1.0,richness=0.25"
+    assert "richness" not in json.loads(LazySpec().model_dump_json())  # so that digests stay
+
+
+@pytest.mark.parametrize("richness", [0, 0.6])
+def test_a_richness_outside_the_dial_is_refused(richness):
+    with pytest.raises(InvalidSpec) as caught:
+        with_settings(LazySpec(), {"richness": [richness]})
+    assert [problem.field for problem in caught.value.problems] == ["richness"]
+
+
+def _finished(spec: LazySpec, key: str, data: Dataset | None = None) -> LazyPoint:
+    steps = compute(spec, data or load_dataset(spec.dataset.name, **spec.data_options()), key)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as ended:
+            return ended.value
+
+
+@pytest.mark.usefixtures("x64")
+def test_change_of_features_is_that_of_training_written_out():
+    """Two hidden tanh layers, F = m^(−1/2) (f − f₀), gradient descent on (1/2n) Σ ‖F − y‖² by hand in NumPy."""
+    width, richness = 6, 0.5
+    (found,) = _finished(SPEC, "width=6,scale=1.0,richness=0.5").runs
+    data = load_dataset(SPEC.dataset.name, **SPEC.data_options())
+    x, y = np.asarray(data.x, float), np.asarray(data.y, float)
+    drawn = FullyConnected(width=width, depth=2, num_outputs=2, activation="tanh", use_bias=False).init(
+        initial_key(0, width), x.shape[1:]
+    )
+    first, second, last = (
+        np.asarray(drawn[name]["weight"], float).reshape(rows, -1)
+        for name, rows in (("hidden1", x.shape[1]), ("hidden2", width), ("output", width))
+    )
+    factor = width**-richness
+
+    def forward():
+        h1 = x @ first / np.sqrt(x.shape[1])
+        h2 = np.tanh(h1) @ second / np.sqrt(width)
+        return h1, h2, np.tanh(h2) @ last / np.sqrt(width)
+
+    begun1, begun2, start = forward()
+    for _ in range(found.num_steps):
+        h1, h2, outputs = forward()
+        error = factor * (factor * (outputs - start) - y) / len(x)
+        back2 = error @ last.T / np.sqrt(width) * (1 - np.tanh(h2) ** 2)
+        back1 = back2 @ second.T / np.sqrt(width) * (1 - np.tanh(h1) ** 2)
+        last = last - found.learning_rate * np.tanh(h2).T @ error / np.sqrt(width)
+        second = second - found.learning_rate * np.tanh(h1).T @ back2 / np.sqrt(width)
+        first = first - found.learning_rate * x.T @ back1 / np.sqrt(x.shape[1])
+    h1, h2, _ = forward()
+    naive = (np.abs(h1 - begun1).mean(), np.abs(h2 - begun2).mean())
+    assert min(naive) > 0.05
+    # Sums in another order over some dozen steps.
+    assert found.hidden_change == pytest.approx(naive, rel=1e-9)
+
+
+@pytest.mark.slow
+def test_at_one_half_every_hidden_layer_moves_alike_at_every_width_and_at_zero_it_does_not():
+    spec = with_settings(SPEC, {"widths": [32, 512], "num_seeds": 3, "training.max_steps": 2000})
+    *_, ended = run(spec)
+    assert isinstance(ended.result, LazyResult)
+    points = ended.result.points
+    for layer in range(2):
+        for richness, low, high in ((0.0, -0.65, -0.35), (0.5, -0.12, 0.12)):  # −1/2 and 0
+            law = along_widths(points, "linear", "subtracted", lambda run, at=layer: run.hidden_change[at], richness)
+            assert low < law.exponent < high
+    assert "|Δh| at ρ = 0.5: ∝ m^(" in lazy_summary(spec, points)
+
+
+@pytest.mark.slow
+def test_random_labels_give_the_table_of_an_independent_script():
+    """ΔK and exponents of |Δh|, n = 20, d = 10, y = ±1 at random, one hidden layer; the data are drawn anew here."""
+    table = {0.0: (0.152, 0.013, -0.44), 0.25: (0.85, 0.40, -0.14), 0.5: (3.07, 3.01, 0.0)}
+    spec = with_settings(SPEC, {"architecture.depth": 1, "num_seeds": 1, "training.max_steps": 20_000})
+    changes: dict[float, dict[int, list[float]]] = {rho: {256: [], 4096: []} for rho in table}
+    moves: dict[float, dict[int, list[float]]] = {rho: {256: [], 4096: []} for rho in table}
+    for draw in range(3):
+        law = np.random.default_rng(draw)
+        x, y = law.standard_normal((20, 10)), np.sign(law.standard_normal((20, 1)))
+        none = np.zeros(0, np.int64)
+        data = Dataset("random labels", x, y, none, x[:0], y[:0], none, (), "ours")
+        for rho in table:
+            for width in (256, 4096):
+                (run_,) = _finished(spec, f"width={width},scale=1.0,richness={rho}", data).runs
+                assert run_.outcome == "converged"
+                changes[rho][width].append(run_.sup_change)
+                moves[rho][width].append(run_.mean_hidden_change)
+    for rho, (narrow, wide, exponent) in table.items():
+        found = {width: np.mean(values) for width, values in changes[rho].items()}
+        # Single draws of the labels scatter from half of that to twice as much; exponents hardly.
+        assert 1 / 1.5 < found[256] / narrow < 1.5
+        assert 1 / 1.5 < found[4096] / wide < 1.5
+        expected = np.log(wide / narrow) / np.log(16)
+        assert np.log(found[4096] / found[256]) / np.log(16) == pytest.approx(expected, abs=0.1)
+        slope = np.log(np.mean(moves[rho][4096]) / np.mean(moves[rho][256])) / np.log(16)
+        assert slope == pytest.approx(exponent, abs=0.1)
