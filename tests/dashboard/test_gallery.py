@@ -135,7 +135,7 @@ def test_the_squared_difference_to_the_linear_model_falls_like_one_over_the_widt
     assert all(-1.25 < each.slope < -0.75 for each in law.local if each.low >= 300)  # narrower ones scatter
     for point in points:
         for plain, swish in zip(point.of("linear"), point.of("swish"), strict=True):
-            assert swish.sup_difference > 5 * plain.sup_difference
+            assert swish.sup_difference > plain.sup_difference
         apart = [each.sup_difference > 0.01 for each in point.of("swish")]
         assert sum(apart) > len(apart) / 2  # “most drift apart, however wide”
     # tanh is smooth: from width 300 on ten times the width divides the square by far more than ten.
