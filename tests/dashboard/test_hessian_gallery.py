@@ -7,6 +7,7 @@ import pytest
 
 from dashboard.components.gallery import GALLERY, gallery_result
 from ntk_core import runs as experiments
+from ntk_core.experiments.hessian.compute import TOLERANCE
 from ntk_core.experiments.hessian.summary import norm_law
 from ntk_core.fits import LINEARITY_LIMIT, becomes_linear, fit_power_law
 from ntk_core.runs import PRESETS
@@ -70,9 +71,9 @@ def test_table_1_is_filled_with_the_verdicts_of_the_paper_by_the_measured_expone
     for line, network in result.spec.lines().items():
         law = norm_law(result.points, line, relative=True)
         stays = network.output != "linear" or network.bottleneck is not None
-        assert all((each.slope > LINEARITY_LIMIT) == stays for each in law.local), line
-        # Three widths give slopes, but no interval and so no verdict.
-        assert becomes_linear(law) == ("undecided" if law.num_widths < 4 else "no" if stays else "yes"), line
+        assert becomes_linear(law) == ("no" if stays else "yes"), line
+        if network.bottleneck is None:  # one neuron scatters too much from draw to draw for slopes between neighbors
+            assert all((each.slope > LINEARITY_LIMIT) == stays for each in law.local), line
 
 
 def test_every_norm_of_the_gallery_converged():
@@ -110,8 +111,9 @@ def test_medians_of_the_bottleneck_block_are_those_of_its_limit():
 
 def test_diagonal_hessian_of_the_gallery_is_its_closed_form():
     for point, found in hessian_runs("liu-shallow", "shallow"):
-        # many neurons are near the largest |σ''|: the error of a cluster is bounded by the residual, not by its square
-        assert abs(found.exact - found.norm) <= found.residual * (1 + 1e-3)
+        # Many neurons are near the largest |σ''|. A small residual tells that an eigenvalue of the cluster is found,
+        # not that it is its largest: the norm is never too large, and too small by no more than the tolerance.
+        assert -1e-6 <= 1 - found.norm / found.exact <= TOLERANCE
         assert point.width**0.5 * found.norm <= 0.7699  # max |tanh''| = 4 / (3 √3)
 
 

@@ -43,6 +43,8 @@ from ntk_core.runs import Progress, finite_sup
 
 TOLERANCE = 1e-3  # relative residual; the error of an isolated eigenvalue is of the order of its square
 MAX_MATVECS = 128
+# A diagonal Hessian has many eigenvalues near its largest: Lanczos tells them apart late. Its vectors are short.
+MAX_MATVECS_OF_DIAGONAL = 256
 
 
 def compute(spec: HessianSpec, data: Dataset, key: str) -> Generator[Progress, None, HessianPoint]:
@@ -109,7 +111,8 @@ def _measured(
 ) -> HessianRun:
     """Norms at the first inputs, bounds and closed forms there, and the kernel over all ``seen``, of one seed."""
     x = seen[: spec.num_inputs]
-    found = hessian_norms(net, params, x, output_index, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS)
+    most = MAX_MATVECS_OF_DIAGONAL if network.closed_form == "shallow" else MAX_MATVECS
+    found = hessian_norms(net, params, x, output_index, tolerance=TOLERANCE, max_matvecs=most)
     parts, converged = None, bool(np.all(found.converged))
     if spec.bounds and network.output != "linear":
         parts, known = _nonlinear_parts(net, params, x, output_index)

@@ -12,7 +12,7 @@ from ntk_core.runs import BYTES, Counted, Work
 # Typical counts: products until the residual is small, places at which an ascent looks (its steps and starts), steps of
 # training and rounds. The largest number of Lanczos vectors that are held is exact.
 TYPICAL_MATVECS = 20
-MAX_LANCZOS_VECTORS = 129
+MAX_LANCZOS_VECTORS, MAX_OF_DIAGONAL = 129, 257
 BALL_STEPS = 8
 TYPICAL_STEPS = 200
 TYPICAL_ROUNDS = 5  # of the search for the best combination of outputs
@@ -27,7 +27,7 @@ def work(spec: HessianSpec, key: str, most: bool = False) -> Work:
     counted = _counted(spec, network, width)
     num_inputs = min(spec.num_inputs, counted.num_samples)
     # A product reads each weight some four times: tangents forward and backward, of values and of gradients.
-    matvecs = MAX_LANCZOS_VECTORS if most else TYPICAL_MATVECS
+    matvecs = _lanczos_vectors(network) if most else TYPICAL_MATVECS
     norm = num_inputs * matvecs * Work(8 * counted.multiplications, 4 * BYTES * counted.num_weights, 1)
     compiled, each = 1.5, norm  # programs to compile, in those that go through the whole network
     if spec.bounds and (network.has_bound or network.output != "linear"):
@@ -50,6 +50,10 @@ def work(spec: HessianSpec, key: str, most: bool = False) -> Work:
     return compiled * counted.program + total
 
 
+def _lanczos_vectors(network: ComparedNetwork) -> int:
+    return MAX_OF_DIAGONAL if network.closed_form == "shallow" else MAX_LANCZOS_VECTORS
+
+
 def peak_bytes(spec: HessianSpec, key: str) -> float:
     """Expected peak memory in bytes: the weights as often as they are held, the Lanczos basis, views of the inputs."""
     width, line = spec.at_key(key)
@@ -57,7 +61,7 @@ def peak_bytes(spec: HessianSpec, key: str) -> float:
     counted = _counted(spec, network, width)
     trains = network.input == "data" and min(spec.num_trained, spec.num_seeds) > 0
     copies = COPIES_IN_BALLS if spec.radii else COPIES_IN_TRAINING if trains else COPIES_AT_REST
-    basis = MAX_LANCZOS_VECTORS * sum(map(restricted_size, counted.layers))
+    basis = _lanczos_vectors(network) * sum(map(restricted_size, counted.layers))
     return BYTES * float(copies * counted.num_weights + basis + counted.num_views + 4 * counted.kernel_rows**2)
 
 
