@@ -1,6 +1,7 @@
 """The quadratic model against explicit Hessians, third-order errors and the recursion of one sample."""
 
 import jax
+import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 import pytest

@@ -93,7 +93,7 @@ def peaks(points: Sequence[RatePoint], widths: Sequence[int], models: Sequence[s
         Line(
             style(model),
             [
-                Dot(point.width, run.peak, run.seed, "diverged" if run.outcome == "diverged" else "")
+                Dot(point.width, run.peak, run.seed)
                 for point in points
                 for run in point.of(model, rate)
                 if run.outcome != "diverged"
