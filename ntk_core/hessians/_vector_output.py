@@ -1,7 +1,9 @@
 """The Hessian of all outputs together, a tensor of order three, and its spectral norm."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +41,7 @@ class VectorHessianNorm:
 
 
 def vector_hessian_norm(
-    net: Network,
+    net: Network | Callable[..., Any],
     params: NetworkParams,
     x: Shaped[Array, "..."],
     *,

@@ -25,11 +25,13 @@ LESS: dict[str, dict[str, Any]] = {
     "optimization": {},
     "lazy": {"scales": [1.0]},
     "depth_width": {"num_kernels": 20},
+    "learning_rate": {"max_steps": NUM_STEPS},
     "early_time": {},
 }
 # Of settings with several values the first one is enough.
 FIRST = {"dag": ("outputs",), "dynamics": ("outputs", "methods"), "optimization": ("outputs", "rates"),
-         "lazy": ("outputs", "starts"), "depth_width": ("depths",), "early_time": ()}  # fmt: skip
+         "lazy": ("outputs", "starts"), "depth_width": ("depths",), "learning_rate": ("rates",),
+         "early_time": ()}  # fmt: skip
 CURVES = ("change", "loss", "difference", "smallest", "test_loss", "train_loss")
 AT_START = ("learning_rate", "kappa", "hessian", "squared_gradient", "first_loss", "min_in_degree", "infinite_distance")
 KERNELS = ("kernel", "difference", "frobenius_difference")
@@ -45,7 +47,7 @@ def close(value: Any) -> Any:
 
 def identity(each: Any) -> tuple[Any, ...]:
     """What tells a run from the others of its point."""
-    names = ("output", "graph", "method", "rate", "start", "activation", "seed")
+    names = ("output", "graph", "method", "model", "rate", "start", "activation", "seed")
     return tuple(getattr(each, name, None) for name in names)
 
 
@@ -89,7 +91,7 @@ def test_the_cheapest_point_begins_as_it_is_shown(name, quick_compilation):
     spec, kind = shown.spec, shown.spec.experiment
     one = {spec.swept_field: [getattr(spec, spec.swept_field)[0]], "num_seeds": 1, **LESS[kind]}
     one |= {field: [getattr(spec, field)[0]] for field in FIRST[kind]}
-    if spec.training.max_steps:
+    if hasattr(spec, "training") and spec.training.max_steps:
         one["training.max_steps"] = NUM_STEPS
     *_, ended = run(with_settings(spec, one))
     again = ended.result.points[0]

@@ -27,6 +27,7 @@ PRESET_OF = {
     "kernel_change": "liu-fig2",
     "architectures": "bottleneck",
     "depth_width": "depth-width",
+    "learning_rate": "catapult-run",
     "hessian": "liu-nonlinear-output",
     "dynamics": "liu-true-and-linearized",
     "optimization": "liu-section5",

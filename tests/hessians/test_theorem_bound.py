@@ -131,7 +131,6 @@ def test_frozen_layers_have_no_block_in_the_bound():
     [
         ("net", ResNet(width=4, activation="tanh")),
         ("output", FullyConnected(width=4, activation="tanh", output="softmax")),
-        ("activation", FullyConnected(width=4)),
     ],
 )
 def test_networks_outside_the_theorem_are_refused(field, net):

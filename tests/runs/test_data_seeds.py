@@ -66,7 +66,8 @@ def test_time_is_that_of_all_seeds_one_after_the_other():
     both = tiny(draws="network and data", num_seeds=3)
     alone = estimate(tiny(num_seeds=1))
     assert estimate(both).seconds == pytest.approx(3 * alone.seconds, rel=1e-9)
-    assert estimate(both).peak_bytes == alone.peak_bytes
+    # One seed after the other, but for what their programs leave behind.
+    assert alone.peak_bytes <= estimate(both).peak_bytes < alone.peak_bytes + 1e8
 
 
 def test_what_only_the_first_seeds_have_stays_with_them():

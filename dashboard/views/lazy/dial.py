@@ -28,8 +28,8 @@ def richnesses(points: Sequence[LazyPoint]) -> list[float]:
 def against_width(points: Sequence[LazyPoint], output: str, start: str, measure: Measure) -> Chart:
     """A measure against width, a line for each ρ, log–log."""
     lines = [
-        line(points, "width", output, start, measure, nth_style(index, f"ρ = {rho:g}"), rho)
-        for index, rho in enumerate(richnesses(points))
+        line(points, "width", output, start, measure, nth_style(round(8 * rho), f"ρ = {rho:g}"), rho)
+        for rho in richnesses(points)
     ]
     return sweep(
         lines,

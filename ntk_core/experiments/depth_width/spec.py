@@ -35,7 +35,7 @@ class DepthWidthSpec(SweepSpec):
     num_seeds: int = SweepSpec.field("num_seeds", 10, "Networks that are trained, for each pair that is.")
     trained_depth: int = Field(8, ge=0, le=16, title="Train up to depth")
     """‖H‖ and ΔK are measured up to this depth; 0 for none."""
-    trained_width: int = Field(128, ge=1, le=10_000, title="Train up to width")
+    trained_width: Width = Field(128, title="Train up to width")
     """‖H‖ and ΔK are measured up to this width."""
     dataset: DatasetSpec = DatasetSpec(num_samples=8, num_classes=2, noise=0.5)
     training: TrainingSpec = TrainingSpec(loss_threshold=0.03, num_records=12)
