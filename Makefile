@@ -67,7 +67,7 @@ newest: RESOLUTION := highest
 lowest newest: $(DEV)
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-$@
 	$(BIN)/uv pip install --quiet --python .venv-$@ --upgrade --resolution $(RESOLUTION) -r requirements-dev.txt
-	.venv-$@/bin/python -m pytest -q -n 2 -p no:cacheprovider -o addopts="-ra --import-mode=importlib" $(SAMPLE)
+	.venv-$@/bin/python -m pytest -q -n 2 -p no:cacheprovider -m "not slow and not gpu" -o addopts="-ra --import-mode=importlib" $(SAMPLE)
 
 # The image has Python 3.11 or later: what it is built from is tried on both ends, with what a minute shows of it.
 LOCKED_PYTHONS := 3.11 3.13
