@@ -69,7 +69,7 @@ def test_axe_finds_no_serious_violation_in_the_export_menu(looked_at):
     assert violations(page) == []
 
 
-def press_tab_until(page: Page, is_there: str, most: int = 120) -> None:
+def press_tab_until(page: Page, is_there: str, most: int = 200) -> None:
     """Tab on until the JavaScript condition on ``at``, the focused element, holds."""
     for _ in range(most):
         page.keyboard.press("Tab")

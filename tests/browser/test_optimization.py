@@ -9,7 +9,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 90_000
 QUICK = {
     "/optimization?widths=8,9&num_seeds=1&rates=2,100000&outputs=leaky_softplus&dataset.num_samples=4": "2 widths",
-    "/lazy?preset=liu-lazy&widths=8,9&scales=2&num_seeds=1&outputs=linear&starts=random": "3 pairs of width and scale",
+    "/lazy?preset=liu-lazy&widths=8,9&scales=2&num_seeds=1&outputs=swish&starts=random": "3 pairs of width and scale",
 }
 
 
