@@ -75,7 +75,8 @@ def outcome_map(points: Sequence[RatePoint], models: Sequence[str]) -> Chart:
     ]
     caption = [f"{beginning(name)}: {words}." for name, words in RATE_OUTCOMES.items()]
     caption.append("A cell shows the most frequent outcome of its seeds.")
-    return Chart(finish(figure), "; ".join(said) + ".", _rows(points), [" ".join(caption)], "map")
+    figure = finish(figure).update_layout(margin_t=60)  # the toolbar stands above the titles of the panels
+    return Chart(figure, "; ".join(said) + ".", _rows(points), [" ".join(caption)], "map")
 
 
 def _most(runs: Sequence[RateRun]) -> tuple[str, str]:
