@@ -163,6 +163,9 @@ def test_a_killed_run_can_be_shown_and_keeps_its_points(tmp_path, capsys):
     spec.write_text(canonical_json(SLOW))
     with subprocess.Popen(command("run", spec, "--out", out), cwd=ROOT, stderr=subprocess.DEVNULL) as process:
         wait_until_exists(out / "points" / "width=3.json", process)
+        while "points/width=3.json" not in (out / "SHA256SUMS").read_text():  # a point without its sum is not believed
+            assert process.poll() is None
+            time.sleep(0.01)
         process.kill()
     assert main(["show", str(out)]) == 0
     assert "Not finished: 1 of 2 points." in capsys.readouterr().out
