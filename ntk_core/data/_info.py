@@ -104,12 +104,12 @@ def shapes_of(
     num_targets: int = 1,
 ) -> DatasetShapes:
     """Sizes of a data set with these inputs and classes; without classes y has ``num_targets`` columns."""
-    one_hot = class_names and options.get("targets") == "one-hot"
+    columns = len(class_names) if options.get("targets") == "one-hot" else 1
     return DatasetShapes(
         num_samples=options["num_samples"],
         num_test=options["num_test"],
         input_shape=input_shape,
-        num_outputs=len(class_names) if one_hot else num_targets,
+        num_outputs=columns if class_names else num_targets,
         class_names=class_names,
         available_train=available[0],
         available_test=available[1],
