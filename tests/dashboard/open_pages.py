@@ -23,6 +23,12 @@ def checked(app: AppTest) -> AppTest:
     return app
 
 
+def form_sentences(app: AppTest) -> list[str]:
+    """What the form says of its settings and of the URL, each sentence once."""
+    said = [element.value.replace("\\", "") for element in (*app.error, *app.warning)]
+    return list(dict.fromkeys(sentence for sentence in said if not sentence.startswith("Fix these settings")))
+
+
 def words(app: AppTest) -> str:
     """All sentences on the page."""
     shown = [*app.error, *app.warning, *app.info, *app.caption, *app.markdown]
