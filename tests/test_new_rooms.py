@@ -233,7 +233,9 @@ import json, time
 from streamlit.testing.v1 import AppTest
 
 app = AppTest.from_file("app.py", default_timeout=60).run()
-app.switch_page("pages/toy.py").run()
+app.switch_page("pages/toy.py")
+app.session_state["toy.all_settings"] = app.session_state["toy.squares.about"] = True
+app.run()
 assert not app.exception, app.exception
 first = [chart.proto.spec != "" for chart in app.get("plotly_chart")]
 app.text_input(key="toy.widths").set_value("5").run()

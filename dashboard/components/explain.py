@@ -8,6 +8,7 @@ from dashboard.words.glossary import glossary
 from dashboard.words.pages import CHANGES, FINITE, SEE, SHOWS, figure_words, says, try_links
 
 ABOUT = "About this figure"
+OPENED = "about"  # key.OPENED: whether the one of this figure is open
 
 
 def what_to_see(key: str) -> None:
@@ -27,7 +28,12 @@ def formula(key: str) -> None:
 def about(key: str, chart: Chart, page: str = "") -> None:
     """What to see, what finite width does, terms and numbers of a figure; first what its page says, if named."""
     words = figure_words(key)
-    with st.popover(ABOUT, icon=":material/info:", type="tertiary", width="content"):
+    panel = st.popover(
+        ABOUT, icon=":material/info:", type="tertiary", width="content", key=f"{key}.{OPENED}", on_change="rerun"
+    )
+    if not panel.open:
+        return
+    with panel:
         for heading in (SHOWS, CHANGES) if page else ():
             st.markdown(says(page, heading))
         for heading, text in ((SEE, words.see), (FINITE, words.finite_width)):

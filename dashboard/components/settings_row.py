@@ -11,6 +11,7 @@ from dashboard.words.sentences import plain
 from ntk_core.settings.fields import Setting, text_of
 
 CONTROL_PIXELS = {"choice": 150, "choices": 280, "integer": 140, "number": 140, "list": 220, "switch": 150}
+OPENED = "all_settings"  # page.OPENED: whether the panel is open
 MAX_CHIPS = 5
 MAX_CHARACTERS = 24  # of a value on a chip
 # Where a slider of widths stops, beside those of the preset: each about three times the one before.
@@ -48,7 +49,10 @@ def all_settings(
     Settings named in ``elsewhere`` have no widget here: the page sets them by their keys in the session. What is
     written into the search leaves those whose heading, title or help has all of its words.
     """
-    with st.popover("All settings", icon=":material/tune:", key="all-settings"):
+    panel = st.popover("All settings", icon=":material/tune:", key=f"{form.page}.{OPENED}", on_change="rerun")
+    if not panel.open:  # its widgets cost more than the rest of the page
+        return
+    with panel:
         sought = st.text_input(
             "Search the settings",
             key=f"{form.page}.search",

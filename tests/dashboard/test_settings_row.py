@@ -6,6 +6,7 @@ import importlib
 
 import pytest
 
+from dashboard.components.settings_row import OPENED
 from dashboard.views.navigation import PAGES
 from ntk_core.runs import EXPERIMENTS
 from ntk_core.settings.fields import settings
@@ -99,6 +100,19 @@ def test_the_panel_has_every_setting_that_the_row_has_not_and_the_search_finds_t
     app.text_input(key=PREFIX + "search").set_value("nothing has these words")
     assert in_panel(checked(app.run())) == set()
     assert query(app) == {}
+
+
+def test_the_panel_is_drawn_once_it_is_open_and_what_it_holds_stays_when_it_is_closed():
+    app = open_page("kernel_change", opened=False)
+    assert in_panel(app) == set()
+    app.session_state[f"{PREFIX}{OPENED}"] = True
+    checked(app.run())
+    app.number_input(key=PREFIX + "dataset.noise").set_value(0.5)
+    checked(app.run())
+    app.session_state[f"{PREFIX}{OPENED}"] = False
+    assert in_panel(checked(app.run())) == set()
+    assert query(checked(app.run())) == {"dataset.noise": "0.5"}
+    assert list(chips(app)) == [PREFIX + "dataset.noise.back"]
 
 
 def test_the_slider_takes_widths_away_and_adds_usual_ones_beyond_those_that_are_given():
