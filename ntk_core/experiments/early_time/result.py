@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.runs import PointValue, ResultValue, Value
@@ -159,6 +159,8 @@ class EarlyPoint(PointValue):
         span_dimension: dimension of the span of the test inputs.
         constants: by activation.
     """
+
+    of_each_seed: ClassVar[tuple[str, ...]] = ("runs", "kernels")
 
     kind: Literal["early_time"] = "early_time"
     swept: Literal["width", "input_dim"]
