@@ -104,6 +104,13 @@ class EarlyRun(Value):
         return self.share_at(-1 if self.departure is None else self.departure)
 
     @property
+    def share_together(self) -> float:
+        """The share of its way that the linear model has made when the test losses first differ by 5 %, either way."""
+        pairs = zip(self.network.test_loss, self.linear.test_loss, strict=True)
+        apart = (i for i, (net, lin) in enumerate(pairs) if abs(net - lin) > DEPARTURE_SHARE * lin)
+        return self.share_at(next(apart, -1))
+
+    @property
     def departure(self) -> int | None:
         """Index of the first record at which the network's test loss is 5 % below that of the linear model."""
         pairs = zip(self.network.test_loss, self.linear.test_loss, strict=True)
