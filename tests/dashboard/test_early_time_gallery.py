@@ -99,13 +99,14 @@ def test_on_digits_and_clothing_the_network_departs_early_and_is_better_for_a_wh
         assert way[0] < each.share_at_departure < way[1]
         ratios = [net / lin for net, lin in zip(each.network.test_loss, each.linear.test_loss, strict=True)]
         assert better[0] < 1 - min(ratios) < better[1]
+        assert each.share_at(-1) > 0.8  # past the linear phase
 
 
 def test_single_outputs_differ_more_than_losses_before_the_departure():
     names = ("hu-fig3", "hu-fig3-cnn", "hu-fig4", "hu-fig4-fashion")
     runs = [each for name in names for _, each in runs_of(name)]
     differences = [max(each.relative_error[1 : each.departure + 1]) for each in runs]
-    assert 0.08 < min(differences) < max(differences) < 0.8
+    assert 0.08 < min(differences) < max(differences) < 1.1
     assert all(each.loss_gap <= 0.05 for each in runs)
 
 
