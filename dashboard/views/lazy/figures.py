@@ -157,11 +157,7 @@ def rows(points: Sequence[LazyPoint]) -> list[dict[str, object]]:
             "|Δh|": run.mean_hidden_change,
             "‖w − w₀‖₂": run.distance,
             "‖w − w₀‖_∞": run.largest_distance,
-            **dict(
-                zip(
-                    (f"‖w − w₀‖₂ ≥, {which}" for which in ("one input", "all inputs")), run.least_distance, strict=False
-                )
-            ),
+            **dict(zip(("least, one input", "least, all inputs"), run.least_distance, strict=False)),
             "loss": run.last_loss,
             "steps": run.num_steps,
             "η": finite_or_none(run.learning_rate),
