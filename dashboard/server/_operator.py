@@ -1,4 +1,4 @@
-"""The operator's list of jobs, ``/operator`` and ``/api/jobs``, for whoever knows the token; nothing for anybody else."""
+"""The operator's list of jobs, ``/operator`` and ``/api/jobs``, for whoever knows the token, for nobody else."""
 
 from __future__ import annotations
 

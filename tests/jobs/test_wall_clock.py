@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import os
 import signal
+import time
 
 import pytest
 
-from dashboard.jobs import Jobs
+from dashboard.jobs import Jobs, _watch
+from dashboard.jobs._job import TURN_S
 from dashboard.jobs.limits import check_limits
 from dashboard.jobs.profile import LEAST_ALLOWED_S, PROFILES
 from ntk_core.errors import TooLarge
@@ -111,6 +113,34 @@ def test_the_time_that_a_job_has_run_outlives_its_server(make_jobs, long, tmp_pa
     job = jobs._jobs[digest(spec)[:16]]
     assert job.allowed_s == 600.0
     assert 500.0 <= job.spent_s() < 600.0
+
+
+def test_a_long_job_gives_way_to_waiting_jobs_of_others_and_goes_on_from_its_points(
+    make_jobs, long, tiny, wait_for, monkeypatch
+):
+    """Nobody can keep a worker for as long as the longest job that is admitted."""
+    monkeypatch.setattr(_watch, "TICK_S", 0.1)
+    jobs = make_jobs(allowed_s=lambda most_s: 1e6)
+    job_id = jobs.submit(long(seed=74), viewer="one")
+    wait_for(jobs, job_id, lambda s: s.points, viewer="one")
+    job = jobs._jobs[job_id]
+    job.turn_s = 0.0
+    own = jobs.submit(tiny(seed=75), viewer="one")
+    time.sleep(0.5)
+    assert (job.status, job.turn_s) == ("running", 0.0)  # nobody gives way to himself
+    other = jobs.submit(tiny(seed=76), viewer="other")
+    job.turn_s = TURN_S / 2
+    job._since -= TURN_S
+    assert wait_for(jobs, other, ended, viewer="other").status == "completed"
+    spent = job.spent_s()
+    again = wait_for(jobs, job_id, lambda s: s.status == "running", viewer="one")
+    assert "another" not in again.interruption
+    assert "1 of 2" in again.interruption
+    assert len(again.points) == 1
+    assert spent > TURN_S
+    assert job.turn_s == TURN_S
+    assert jobs.snapshot(own).status in ("queued", "completed")
+    jobs._end(job, "enough")
 
 
 def test_an_operator_ends_a_job_of_another_process(make_jobs, long, wait_for, tmp_path):

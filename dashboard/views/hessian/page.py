@@ -43,7 +43,8 @@ def draw(shown: Shown) -> None:
         one_network(PAGE, shown, right)
     right.markdown(says(PAGE, CHANGES))
     st.subheader("Table 1, measured", anchor=False)
-    words_table(figures.table_rows(points), "With 95% intervals; the verdict is that of ‖H‖ / ‖∇f‖².")
+    rows = drawn_once(f"{PAGE}.table", shown.identity, lambda: figures.table_rows(points))
+    words_table(rows, "With 95% intervals; the verdict is that of ‖H‖ / ‖∇f‖².")
     balls(PAGE, shown)
     if trained:
         one_network(PAGE, shown)
