@@ -167,7 +167,7 @@ class Job:
         self.wait()
         self._spent_s, self._fraction, self.turn_s, self.worker = spent, fraction, 2 * self.turn_s, None
         done = f"{len(self._points)} of {len(self.spec.point_keys())}"
-        self._interruption = f"runs of others take a turn; this one goes on from its finished points ({done})"
+        self._interruption = f"it gave way to runs of others; it goes on from its finished points ({done})"
 
     def begin(self) -> None:
         self.status = "running"
