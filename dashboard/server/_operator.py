@@ -110,18 +110,20 @@ def _given(authorization: str) -> str:
 
 async def list_jobs(request: Request) -> Response:
     """The jobs that wait or run, as JSON."""
-    return refusal(request, _FAILURES) or await run_in_threadpool(_answered, _listed)
+    refused = refusal(request, _FAILURES)
+    return await run_in_threadpool(_answered, _listed) if refused is None else refused
 
 
 async def end_job(request: Request) -> Response:
     """Let the job of this digest be ended: 202, and within seconds it is; 404 where there is none."""
-    end = functools.partial(_ended, request.path_params["digest"])
-    return refusal(request, _FAILURES) or await run_in_threadpool(_answered, end)
+    refused, end = refusal(request, _FAILURES), functools.partial(_ended, request.path_params["digest"])
+    return await run_in_threadpool(_answered, end) if refused is None else refused
 
 
 async def jobs_page(request: Request) -> Response:
     """The same list as a page, with a button for each job."""
-    return refusal(request, _FAILURES, "Basic") or await run_in_threadpool(_answered, _listed, _page)
+    refused = refusal(request, _FAILURES, "Basic")
+    return await run_in_threadpool(_answered, _listed, _page) if refused is None else refused
 
 
 async def end_on_page(request: Request) -> Response:

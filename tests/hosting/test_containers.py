@@ -42,7 +42,7 @@ def test_memory_and_processes_of_every_container_are_limited(compose):
 
 
 def test_every_image_is_named_by_its_digest(compose):
-    base = re.search(r"^ARG BASE=(.*)$", DOCKERFILE, re.MULTILINE)[1]
+    (base,) = re.findall(r"^ARG BASE=(.*)$", DOCKERFILE, re.MULTILINE)
     assert set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)) == {"${BASE}"}
     built = compose["services"]["dashboard"]["build"]["args"]["BASE"]
     fetched = [each["image"] for each in compose["services"].values() if "build" not in each]
