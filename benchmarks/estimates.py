@@ -44,7 +44,7 @@ from ntk_core.settings.walk import Setting, settings, values_of
 
 NUM_RANDOM, SEED = 40, 20
 MOST_S = 9.0  # of a spec, by the yardstick; a longer one is shortened
-LIMIT_S = 60.0  # a spec that takes longer counts as so long
+LIMIT_S = 150.0  # a spec that takes longer is left out, which is then said
 DONE = RESULTS.parents[1] / ".bench" / "estimates.jsonl"
 # Chooses and shortens specs; not what is shipped, or new constants would choose other specs.
 YARDSTICK = Machine(operations=1.8e-11, traffic=4e-11, calls=1.6e-5, programs=2.0)
@@ -60,7 +60,7 @@ def measure(settings: Settings) -> dict[str, Any]:
     for name, spec in specs.items():
         if digest(spec) not in known:
             watch = Watch()
-            known[digest(spec)] = {"points": told_by(spec), "busy_by_others": watch.note()["busy_by_others"] or 0.0}
+            known[digest(spec)] = {"points": told_by(spec), "busy_by_others": watch.note()["busy_by_others"]}
             print(f"{name}: {sum(each['wall_s'] for each in known[digest(spec)]['points']):.1f} s", flush=True)
             if not settings.quick:
                 DONE.parent.mkdir(exist_ok=True)
@@ -68,7 +68,8 @@ def measure(settings: Settings) -> dict[str, Any]:
                     kept.write(json.dumps([digest(spec), known[digest(spec)]]) + "\n")
     told = {name: known[digest(spec)] for name, spec in specs.items()}
     rows = [compared(name, specs[name], each["points"]) for name, each in told.items() if each["points"]]
-    busy = statistics.mean(each["busy_by_others"] for each in told.values())
+    noted = [each["busy_by_others"] for each in told.values() if each["busy_by_others"] is not None]
+    busy = statistics.mean(noted) if noted else 0.0
     took_s = sum(row["wall_s"] for row in rows)
     return {
         "load": {
