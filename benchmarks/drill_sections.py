@@ -91,7 +91,8 @@ def attacker(data: Data) -> list[str]:
     )
     alone, attacked = data["server_busy_before_and_after"]
     return [
-        f"One attacker among {data['num_visitors']} visitors, {seconds(data['took_s'])} in all: {tried}.",
+        f"One attacker among {data['num_visitors']} visitors, {seconds(data['took_s'])} in all, while other programs "
+        f"kept {data['cores_busy_by_others']} cores busy: {tried}.",
         f"Visitors' pages react in {_spread(data['reaction'])}; before the attack in "
         f"{_spread(data['reaction_before'])}. "
         f"The server's process kept {alone:.0%} of a core busy before and {attacked:.0%} during the attack; it had "

@@ -367,7 +367,7 @@ def _shares(data: Data) -> list[str]:
 
 def estimates(data: Data) -> str:
     def words(name: str, found: list[Data]) -> list[str]:
-        ratios = sorted(row["wall_s"] / row["estimated_s"] for row in found)
+        ratios = sorted(row["seconds"] / row["estimated_s"] for row in found)
         bytes_ = [row["added_bytes"] / row["estimated_bytes"] for row in found]
         within = [sum(1 / most <= each <= most for each in of) / len(of) for most, of in ((2.0, ratios), (1.3, bytes_))]
         return [
@@ -384,14 +384,15 @@ def estimates(data: Data) -> str:
     groups["presets"] = [row for row in data["rows"] if not row["name"].startswith("random")]
     groups["random specs"] = [row for row in data["rows"] if row["name"].startswith("random")]
     rows = [words(name, found) for name, found in {**groups, "all": data["rows"]}.items()]
-    left_out = f" Not finished within a minute: {', '.join(data['unfinished'])}." if data["unfinished"] else ""
+    left_out = f" Not measured to the end: {', '.join(data['unfinished'])}." if data["unfinished"] else ""
     return "\n\n".join(
         [
             "## Estimates",
-            f"{data['num_specs']} specs (every preset, and presets with up to five settings drawn anew), each in a "
-            "fresh process without compiled code of others; long ones are shortened (fewer widths, outputs, seeds, "
-            "steps). Estimated is what is shipped, before anything is learned from runs; the constants were fitted to "
-            f"the presets here, the random specs had no part in that.{left_out} {stamp(data)}",
+            f"{len(data['rows'])} of {data['num_specs']} specs (every preset, and presets with up to five settings drawn "
+            "anew), each in a fresh process without compiled code of others; long ones are shortened (fewer widths, "
+            "outputs, seeds, steps). Actual is the smaller of wall and processor time; estimated is what is shipped, "
+            "before anything is learned from runs. The constants were fitted to the presets here, the random specs had "
+            f"no part in that.{left_out} {stamp(data)}",
             picture("estimates", "What specs took against what was estimated, one mark per spec"),
             table(
                 ["", "specs", "time: actual / estimated", "from … to", "within 2", "memory", "within 1.3"],

@@ -27,6 +27,7 @@ from benchmarks.drills.browser_session import CLICK, BrowserSession
 from benchmarks.drills.report import ROOT, conclude, own_data, percentile, spread
 from benchmarks.drills.served_app import ServedApp, served_app
 from benchmarks.drills.sessions import IDLE_PAGES
+from benchmarks.measure import Watch
 from ntk_core.data.uploads import MissingUpload, keep_upload, upload_digest, upload_shapes
 from ntk_core.runs.store import Store
 
@@ -34,9 +35,9 @@ LIMIT_S, LIMIT_MIB = 1.0, 150
 PAUSE_S = (5.0, 10.0)  # between two things that one person does
 ALONE = 0.3  # of the time, before the attack
 WORK_EVERY_S = 60.0  # of a visitor who runs something
-NUM_RUNNING, NUM_BRINGING = 4, 4
+NUM_RUNNING, NUM_BRINGING = 3, 2
 AFTERWARDS_S = 180.0  # for jobs that wait when the attack is over
-SWEEP = "widths=10,30&num_seeds=1&training.max_steps=200"
+SWEEP = "widths=10&outputs=linear&num_seeds=1&training.max_steps=200"
 
 
 @dataclass
@@ -177,9 +178,9 @@ def main() -> None:
         with served_app(LINEARITY_LAB_PROFILE="hosted", LINEARITY_LAB_TRUSTED_HOPS="1") as app:
             watching = threading.Thread(target=watch, args=(app, seen, end), daemon=True)
             watching.start()
-            began = time.monotonic()
+            began, machine = time.monotonic(), Watch()
             told = asyncio.run(drill(app, options.visitors, options.minutes, seen))
-            took_s = time.monotonic() - began
+            took_s, busy = time.monotonic() - began, machine.note()["busy_by_others"]
             end.set()
             watching.join()
             left = unfinished(folder / "linearity-lab" / "results.sqlite", seen.jobs)
@@ -188,6 +189,7 @@ def main() -> None:
     measured = {
         "num_visitors": options.visitors,
         "took_s": round(took_s, 1),
+        "cores_busy_by_others": None if busy is None else round(busy, 2),
         "reaction": spread(seen.attacked_s),
         "reaction_before": spread(seen.alone_s),
         "server_busy_before_and_after": [round(each, 2) for each in seen.busy],
