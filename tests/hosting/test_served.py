@@ -141,7 +141,8 @@ def test_a_connection_whose_request_does_not_come_is_closed_and_others_are_answe
 
 
 def test_what_is_for_the_operator_is_not_there_for_visitors(served):
-    assert served.get("/_stcore/metrics")[0] == 404
+    for path in ("/_stcore/metrics", "/operator", "/api/jobs"):
+        assert served.get(path)[0] == 404
     assert served.get("/_stcore/health")[0] == 200
 
 
