@@ -98,7 +98,7 @@ def test_the_quadratic_model_of_one_sample_is_the_recursion_of_the_plane():
             gain = float((data.x[0] ** 2).sum()) * run.learning_rate**2 / (point.width * data.x.shape[1])
             u, steps = gain * 2 * run.first_loss, run.path.steps[:30]
             found = [
-                one_sample_catapult(u, run.rate, sign * gain * math.sqrt(2 * run.first_loss) * data.y[0, 0], 30)
+                one_sample_catapult(u, run.rate, sign * gain * math.sqrt(2 * run.first_loss) * float(data.y[0, 0]), 30)
                 for sign in (-1, 1)
             ]
             scale = np.array(run.path.loss[: len(steps)]) * 2 * gain

@@ -98,8 +98,9 @@ def outcome_map(points: Sequence[RatePoint], models: Sequence[str], cell: tuple[
             figure.add_shape(
                 type="rect", x0=at - 0.5, x1=at + 0.5, y0=up - 0.5, y1=up + 0.5, line=frame, row=1, col=column
             )
-        figure.update_xaxes(type="category", title="width m", row=1, col=column)
-    figure.update_yaxes(type="category")
+        # The markers would ask for a margin.
+        figure.update_xaxes(type="category", title="width m", range=[-0.5, len(widths) - 0.5], row=1, col=column)
+    figure.update_yaxes(type="category", range=[-0.5, len(rates) - 0.5])
     figure.update_yaxes(title="rate c", row=1, col=1)
     for name in order:
         color, letter = OUTCOME_LOOKS[name]
