@@ -38,10 +38,11 @@ def shown_charts(specs: Iterable[Spec]) -> Iterator[dict[str, go.Figure]]:
         _SCOPES.reset(tokens[1])
 
 
-def show_chart(page: str, chart: Chart) -> None:
+def show_chart(page: str, chart: Chart, on_select: Callable[[], None] | None = None) -> None:
     """The heading, the figure, its caption, and its numbers as a table that opens on a click.
 
-    ``page.name`` is the key of the figure in the session, of its words, and of the files that it saves.
+    ``page.name`` is the key of the figure in the session, of its words, and of the files that it saves; of the points
+    that a person clicked on too, where ``on_select`` is called when there are others.
     """
     key = f"{page}.{chart.name}"
     if chart.heading:
@@ -51,7 +52,14 @@ def show_chart(page: str, chart: Chart) -> None:
         shown[chart.takeaway] = chart.figure
     image = {"format": image_format(), "scale": 2, "filename": key.replace(".", "-")}
     config = {**CHART_CONFIG, "toImageButtonOptions": image}
-    st.plotly_chart(chart.figure, key=key, alt=chart.takeaway, config=config)
+    st.plotly_chart(
+        chart.figure,
+        key=key,
+        alt=chart.takeaway,
+        config=config,
+        on_select=on_select or "ignore",
+        selection_mode="points",
+    )
     for sentence in (*chart.caption, *interval_words(chart)):
         st.caption(typeset(sentence))
     explain(key)

@@ -171,6 +171,24 @@ def live_panel(page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown
     panel()
 
 
+def follow_panel(page: str, draw: Callable[[Shown], None]) -> None:
+    """Progress and figures of the job that is followed under this name, beside the page's own; nothing without one."""
+    first = _snapshot_of(page)
+    if first is None:
+        return
+    live = first.active and not session.is_detached(page)
+
+    @st.fragment(run_every=refresh_s(first) if live else None)
+    def panel() -> None:
+        now = _snapshot_of(page)
+        if now is None or (live and not now.active):
+            st.rerun()
+        elif (shown := _followed(page, now)) is not None:
+            draw(shown)
+
+    panel()
+
+
 def refresh_s(now: Snapshot) -> float:
     """How often to look at a job that is under way, in seconds: the more look, the less often each of them."""
     rarer = 1

@@ -15,23 +15,26 @@ PAGE = "depth_width"
 TITLE = "Deep against wide: which wins?"
 GROUPS = (
     Group("Depth vs. width", ("depths", "widths", "num_kernels", "seed")),
-    Group("Trained networks", ("trained_depth", "trained_width", "num_seeds", "draws", "training."), expanded=False),
+    Group(
+        "Trained networks",
+        ("trained_depth", "trained_width", "hessian_depth", "num_seeds", "draws", "training."),
+        expanded=False,
+    ),
     Group("Data", ("dataset.",), expanded=False),
 )
 
 
 def charts(shown: Shown) -> tuple[Chart, ...]:
     """The scatter of K(x, x) against depth and against β, then what training moved and how curved the networks are."""
-    found = [figures.against_depth(shown.points), figures.against_beta(shown.points)]
-    if any(point.runs for point in shown.points):
-        found += [figures.trained(shown.points, each) for each in figures.MEASURES]
-    return tuple(found)
+    points = shown.points
+    trained = (figures.trained(points, each) for each in figures.measured(points))
+    return figures.against_depth(points), figures.against_beta(points), *trained
 
 
 def draw(shown: Shown) -> None:
     """Two charts of random networks, two of trained ones."""
     show_in_pairs(PAGE, drawn_once(PAGE, shown.identity, lambda: charts(shown)))
-    if any(point.runs for point in shown.points):
+    if figures.CURVATURE in figures.measured(shown.points):
         st.caption(almost_everywhere(["relu"]))
 
 

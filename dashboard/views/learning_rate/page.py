@@ -11,9 +11,9 @@ from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group
 from dashboard.components.run_panel import Shown
 from dashboard.views.learning_rate import figures
+from dashboard.views.learning_rate.cell import PAGE, choose_clicked, follow_cell, show_cell
 from ntk_core.experiments.learning_rate.result import RatePoint
 
-PAGE = "learning_rate"
 TITLE = "Where does linearity end?"
 GROUPS = (
     Group("Learning rates", ("rates", "models")),
@@ -27,18 +27,18 @@ GROUPS = (
 def charts(shown: Shown, width: int, rate: float) -> tuple[Chart, ...]:
     """The map, the peaks at one rate, the runs of one cell where they are kept, and the plane of one sample."""
     point: RatePoint = shown.point(width)
-    followed = (figures.along_run(point, rate),) if any(run.path for run in point.of_rate(rate)) else ()
+    followed = shown.spec.keep_paths and point.of_rate(rate)
     return (
-        figures.outcome_map(shown.points, shown.spec.models),
+        figures.outcome_map(shown.points, shown.spec.models, (width, rate)),
         figures.peaks(shown.points, shown.spec.widths, shown.spec.models, rate),
-        *followed,
         figures.one_sample(shown.spec.rates),
+        *([figures.along_run(point, rate, ended=not shown.version)] if followed else []),
     )
 
 
 def draw(shown: Shown) -> None:
-    """The map over the whole width, the others below it."""
-    rates = list(shown.spec.rates)
+    """The map over the whole width, below it the run of a cell, then the others."""
+    spec, rates = shown.spec, list(shown.spec.rates)
     thrown = min(rates, key=lambda rate: abs(rate - 3))
     width, rate = choose(
         PAGE,
@@ -46,10 +46,10 @@ def draw(shown: Shown) -> None:
         Choice("rate", "Rate c", [thrown, *(rate for rate in rates if rate != thrown)], "c = {:g}".format),
     )
     first, *others = drawn_once(PAGE, shown.identity, partial(charts, shown), width, rate)
-    show_chart(PAGE, first)
-    if not shown.spec.keep_paths:
-        cell = f"widths={width}&rates={rate:g}&num_seeds=1&keep_paths=true"
-        st.markdown(f"[Follow width {width:,} at c = {rate:g} step by step](/{PAGE}?preset=catapult-run&{cell})")
+    show_chart(PAGE, first, partial(choose_clicked, spec))
+    if not spec.keep_paths:
+        st.button("Follow this run", key=f"{PAGE}.follow", on_click=follow_cell, args=(spec, width, rate))
+        show_cell()
     show_in_pairs(PAGE, others)
 
 
