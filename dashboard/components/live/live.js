@@ -8,7 +8,6 @@ import { pointsOf, setup, tidied } from "./settings.js";
 import { filled, percent, verdict } from "./verdict.js";
 
 const DRAW = { kernel: drawKernel, neurons: drawNeurons, change: drawChange, losses: drawLosses };
-const BUDGET_MS = 12; // of training for one frame
 const FEWEST_STEPS = 5; // a frame, as far as the budget allows
 const SINGLE_STEPS = 8; // the first ones, where most happens, are shown one by one
 const PACE = 0.015; // later each frame adds this share of all steps, as the axes are logarithmic
@@ -75,7 +74,7 @@ class Live {
       this.play(this.settled || !this.playing);
     } else if (name === "step") {
       this.play(false);
-      this.player.advance(1, BUDGET_MS);
+      this.player.advance(1);
     } else if (name === "restart") this.restart();
     else this.choose({ seed: this.settings.seed + 1 }, true);
   }
@@ -133,7 +132,7 @@ class Live {
     if (!this.due || !this.playing || this.settled || this.player.busy) return;
     this.due = false;
     const { time } = this.now;
-    this.player.advance(time < SINGLE_STEPS ? 1 : Math.max(FEWEST_STEPS, Math.round(PACE * time)), BUDGET_MS);
+    this.player.advance(time < SINGLE_STEPS ? 1 : Math.max(FEWEST_STEPS, Math.round(PACE * time)));
   }
 
   draw() {
