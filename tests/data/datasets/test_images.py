@@ -219,7 +219,7 @@ def test_canonical_options_are_complete_stable_and_their_own_canonical_form(name
     canonical = dataset_options(name)
     assert list(canonical) == [option.name for option in dataset_info(name).options]
     assert dataset_options(name, **dict(reversed(canonical.items()))) == canonical
-    assert dataset_options(name, num_samples=canonical["num_samples"]) == canonical
+    assert dataset_options(name, num_test=canonical["num_test"]) == canonical
 
 
 def test_classes_by_index_and_by_name_are_the_same_request():
