@@ -3,7 +3,7 @@ import { Controls } from "./controls.js";
 import { Hand } from "./hand.js";
 import { drawChange, drawFunctions, drawKernel, drawLosses, drawNeurons } from "./panels.js";
 import { Player } from "./player.js";
-import { scientific, themeOf } from "./plot.js";
+import { schemeOf, scientific, themeOf } from "./plot.js";
 import { pointsOf, setup, tidied } from "./settings.js";
 import { filled, percent, verdict } from "./verdict.js";
 
@@ -137,7 +137,8 @@ class Live {
 
   draw() {
     const { controls, words } = this;
-    const theme = themeOf(controls.root, this.data.colors);
+    const theme = themeOf(controls.root, this.data.colors), scheme = schemeOf(controls.root);
+    if (controls.root.style.colorScheme !== scheme) controls.root.style.colorScheme = scheme;
     const points = pointsOf(this.settings);
     const chosen = controls.canvases.functions === controls.root.getRootNode().activeElement ? this.hand.chosen : -1;
     const scene = { ...this, points, chosen, words: words.drawn };

@@ -2,7 +2,7 @@
 // z = W a / √fan_in + b, all W, b ~ N(0, 1), hidden layers with biases, the output layer without.
 // Matrices are row by row: activations (n, m), weights (neurons, fan_in).
 import { FUNCTIONS } from "./functions.js";
-import { LargeMatrix, isLarge } from "./products.js";
+import { LargeMatrix, precisionFor } from "./products.js";
 import { normals } from "./random.js";
 
 // What a network makes of n inputs: f (n), and for each hidden layer z, σ(z), σ'(z) and δ = ∂f/∂z, all (n, m).
@@ -22,19 +22,19 @@ export class Batch {
 }
 
 export class Network {
-  // hidden: the widths of the hidden layers; most: so many inputs are the most at once.
-  constructor(hidden, activation, seed, most) {
+  // hidden: the widths of the hidden layers; most: so many inputs are the most at once; exact: rounding is amplified.
+  constructor(hidden, activation, seed, most, exact) {
     this.hidden = hidden;
     this.activate = FUNCTIONS[activation];
     const sizes = [1, ...hidden, 1];
     this.layers = sizes.slice(1).map((neurons, index) => {
-      const fanIn = sizes[index], large = isLarge(neurons, fanIn);
+      const fanIn = sizes[index], precision = precisionFor(neurons, fanIn, exact);
       return {
         neurons,
         fanIn,
         scale: 1 / Math.sqrt(fanIn),
-        large: large ? new LargeMatrix(seed, 2 * index, neurons, fanIn, most) : null,
-        weights: large ? null : normals(seed, 2 * index, neurons, fanIn),
+        large: precision && new LargeMatrix(precision, seed, 2 * index, neurons, fanIn, most),
+        weights: precision ? null : normals(seed, 2 * index, neurons, fanIn),
         biases: index < hidden.length ? normals(seed, 2 * index + 1, 1, neurons) : null,
       };
     });
@@ -200,17 +200,23 @@ function dot(a, at, b, from, length) {
   return sum;
 }
 
-// The largest eigenvalue of a symmetric positive semidefinite matrix (n, n), by power iteration.
+const SQUARINGS = 24; // for λ to 1/(e 2²⁴), however close the next eigenvalue is
+
+// The largest eigenvalue λ of a symmetric positive semidefinite matrix K (n, n): Tr K P / Tr P with P = K^(2^s), squared
+// until it has rank one.
 export function largestEigenvalue(matrix, n) {
-  let vector = new Float64Array(n).fill(1 / Math.sqrt(n)), before = 0;
-  vector.forEach((_, i) => { vector[i] *= 1 + 0.1 * Math.sin(i + 1); }); // not orthogonal to the one that is sought
-  for (let round = 0; round < 3000; round++) {
-    const next = new Float64Array(n);
-    for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) next[i] += matrix[i * n + j] * vector[j];
-    const norm = Math.sqrt(dot(next, 0, next, 0, n));
-    if (!(norm > 0) || Math.abs(norm - before) <= 1e-14 * norm) return norm;
-    for (let i = 0; i < n; i++) vector[i] = next[i] / norm;
-    before = norm;
+  const trace = (of) => { let sum = 0; for (let i = 0; i < n; i++) sum += of[i * n + i]; return sum; };
+  const size = trace(matrix);
+  if (!(size > 0 && size < Infinity)) return size;
+  let power = matrix.map((value) => value / size), square = new Float64Array(n * n);
+  for (let round = 0; round < SQUARINGS; round++) {
+    for (let i = 0; i < n; i++) {
+      for (let j = i; j < n; j++) square[i * n + j] = square[j * n + i] = dot(power, i * n, power, j * n, n);
+    }
+    const left = trace(square);
+    for (let at = 0; at < square.length; at++) square[at] /= left;
+    [power, square] = [square, power];
+    if (1 - left < 1e-15) break;
   }
-  return before;
+  return dot(matrix, 0, power, 0, n * n);
 }

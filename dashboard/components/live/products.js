@@ -1,6 +1,6 @@
-// Products with large matrices of weights in single precision, four numbers at a time: a small WebAssembly module that
-// is assembled here. Its functions share their loops: through four rows k of the weights w (rows, columns) and two inputs
-// i at a time, then through the columns j. With matrices c (n, columns) and t (n, rows):
+// Products with large matrices of weights, several numbers at a time: a small WebAssembly module, assembled here. Its
+// functions share their loops: through four rows k of the weights w (rows, columns) and two inputs i at a time, then
+// through the columns j. With matrices c (n, columns) and t (n, rows):
 //   forward: t_ik = Σ_j w_kj c_ij;   pull: c_ij += Σ_k t_ik w_kj;   move: w_kj += Σ_i t_ik c_ij.
 import { normals } from "./random.js";
 
@@ -13,56 +13,68 @@ const get = (local) => [0x20, local], set = (local, value) => [...value, 0x21, l
 const integer = (value) => [0x41, value]; // below 64
 const sum = (one, two) => [...one, ...two, 0x6a], product = (one, two) => [...one, ...two, 0x6c];
 const load = (pointer, offset) => [...get(pointer), ...simd(0x00, 2, offset)];
-const spread = (pointer, offset) => [...get(pointer), ...simd(0x09, 2, offset)];
 const store = (pointer, offset, value) => [...get(pointer), ...get(value), ...simd(0x0b, 2, offset)];
 const advance = (local, by) => set(local, sum(get(local), by));
-const each = (index, by, end, body) =>
-  [...set(index, integer(0)), 0x03, NOTHING, ...body, ...advance(index, integer(by)), ...get(index), ...get(end), 0x49, 0x0d, 0, 0x0b];
+const each = (index, by, end, body) => [
+  ...set(index, integer(0)), 0x03, NOTHING, ...body,
+  ...advance(index, integer(by)), ...get(index), ...get(end), 0x49, 0x0d, 0, 0x0b,
+];
 
-const ROWS = [0, 1, 2, 3], INPUTS = [0, 1], HALVES = [0, 16], COLUMNS = 8;
+const ROWS = [0, 1, 2, 3], INPUTS = [0, 1], HALVES = [0, 16], BLOCK = 32; // bytes of a row at once: two vectors
 const [W, C, T, NUM_ROWS, N, WIDE, TALL, K, I, J] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]; // WIDE and TALL: bytes of a row
 const rowOf = (r) => 10 + r, wideOf = (i) => 14 + i, tallOf = (i) => 16 + i; // pointers
 const weight = (r) => 18 + r, wide = (i) => 22 + i, pair = (r, i) => 24 + 4 * i + r; // vectors
 const NUM_GIVEN = 7, NUM_POINTERS = 11, NUM_VECTORS = 14;
 
 const pairs = (body) => ROWS.flatMap((r) => INPUTS.flatMap((i) => body(r, i)));
-const SPREAD = pairs((r, i) => set(pair(r, i), spread(tallOf(i), 4 * r)));
+// Numbers of a vector: bytes, alignment, and their instructions.
+const KINDS = {
+  single: {
+    bytes: 4, align: 2, spread: 0x09, lane: 0x1f, plus: 0x92, keep: 0x38, multiply: 0xe6, add: 0xe4, fused: 0x85,
+  },
+  double: {
+    bytes: 8, align: 3, spread: 0x0a, lane: 0x21, plus: 0xa0, keep: 0x39, multiply: 0xf2, add: 0xf0, fused: 0x87,
+  },
+};
 const ZERO = pairs((r, i) => set(pair(r, i), simd(0x0c, ...Array(16).fill(0))));
-const lane = (local, at) => [...get(local), ...simd(0x1f, at)];
-// t_ik from the four sums of its vector.
-const GATHER = pairs((r, i) => [
-  ...get(tallOf(i)), ...lane(pair(r, i), 0), ...[1, 2, 3].flatMap((at) => [...lane(pair(r, i), at), 0x92]), 0x38, 2, 4 * r,
-]);
 
-function loops(before, inside, after) {
-  const through = [...HALVES.flatMap(inside), ...ROWS.flatMap((r) => advance(rowOf(r), integer(32))),
-    ...INPUTS.flatMap((i) => advance(wideOf(i), integer(32)))];
+function loops(bytes, before, inside, after) {
+  const through = [...HALVES.flatMap(inside), ...ROWS.flatMap((r) => advance(rowOf(r), integer(BLOCK))),
+    ...INPUTS.flatMap((i) => advance(wideOf(i), integer(BLOCK)))];
   const below = (base, at, stride) => sum(get(base), product(at, get(stride)));
   const inputs = [
     ...ROWS.flatMap((r) => set(rowOf(r), below(W, sum(get(K), integer(r)), WIDE))),
     ...INPUTS.flatMap((i) => [
       ...set(wideOf(i), below(C, sum(get(I), integer(i)), WIDE)),
-      ...set(tallOf(i), sum(below(T, sum(get(I), integer(i)), TALL), product(get(K), integer(4)))),
+      ...set(tallOf(i), sum(below(T, sum(get(I), integer(i)), TALL), product(get(K), integer(bytes)))),
     ]),
-    ...before, ...each(J, 32, WIDE, through), ...after,
+    ...before, ...each(J, BLOCK, WIDE, through), ...after,
   ];
   return [...each(K, 4, NUM_ROWS, each(I, 2, N, inputs)), 0x0b];
 }
 
 // fused: multiply and add as one instruction, which not every browser has.
-function assembled(fused) {
+function assembled(kind, fused) {
+  const { bytes } = kind;
   const gain = (to, one, two) => set(to, fused
-    ? [...get(one), ...get(two), ...get(to), ...simd(0x85, 0x02)]
-    : [...get(to), ...get(one), ...get(two), ...simd(0xe6, 0x01), ...simd(0xe4, 0x01)]);
+    ? [...get(one), ...get(two), ...get(to), ...simd(kind.fused, 0x02)]
+    : [...get(to), ...get(one), ...get(two), ...simd(kind.multiply, 0x01), ...simd(kind.add, 0x01)]);
+  const spread = pairs((r, i) =>
+    set(pair(r, i), [...get(tallOf(i)), ...simd(kind.spread, kind.align, bytes * r)]));
+  // t_ik from the sums in its vector.
+  const lane = (r, i, at) => [...get(pair(r, i)), ...simd(kind.lane, at)];
+  const others = [1, 2, 3].slice(0, 16 / bytes - 1);
+  const gather = pairs((r, i) => [...get(tallOf(i)), ...lane(r, i, 0),
+    ...others.flatMap((at) => [...lane(r, i, at), kind.plus]), kind.keep, kind.align, bytes * r]);
   const wides = (half) => INPUTS.flatMap((i) => set(wide(i), load(wideOf(i), half)));
   const weights = (half, body) => ROWS.flatMap((r) => [...set(weight(r), load(rowOf(r), half)), ...body(r)]);
   const functions = {
-    forward: loops(ZERO, (half) => [...wides(half), ...weights(half, (r) =>
-      INPUTS.flatMap((i) => gain(pair(r, i), weight(r), wide(i))))], GATHER),
-    pull: loops(SPREAD, (half) => [...wides(half), ...weights(half, (r) =>
+    forward: loops(bytes, ZERO, (half) => [...wides(half), ...weights(half, (r) =>
+      INPUTS.flatMap((i) => gain(pair(r, i), weight(r), wide(i))))], gather),
+    pull: loops(bytes, spread, (half) => [...wides(half), ...weights(half, (r) =>
       INPUTS.flatMap((i) => gain(wide(i), weight(r), pair(r, i)))),
     ...INPUTS.flatMap((i) => store(wideOf(i), half, wide(i)))], []),
-    move: loops(SPREAD, (half) => [...wides(half), ...weights(half, (r) =>
+    move: loops(bytes, spread, (half) => [...wides(half), ...weights(half, (r) =>
       [...INPUTS.flatMap((i) => gain(weight(r), wide(i), pair(r, i))), ...store(rowOf(r), half, weight(r))])], []),
   };
   const names = Object.keys(functions), letters = (text) => [...text].map((letter) => letter.charCodeAt(0));
@@ -73,47 +85,55 @@ function assembled(fused) {
     ...section(2, [[...list(letters("e")), ...list(letters("m")), 2, 0, 1]]),
     ...section(3, names.map(() => [0])),
     ...section(7, names.map((name, at) => [...list(letters(name)), 0, at])),
-    ...section(10, names.map((name) => { const body = [...locals, ...functions[name]]; return [...unsigned(body.length), ...body]; })),
+    ...section(10, names.map((name) => list([...locals, ...functions[name]]))),
   ]);
 }
 
-let compiled; // once for all networks; null where there is no such thing
+const compiled = {}; // once for all networks; null where there is no such thing
 
-function vectors() {
-  if (compiled !== undefined) return compiled;
+function module(name) {
+  if (name in compiled) return compiled[name];
   try {
-    const code = [true, false].map(assembled).find((bytes) => WebAssembly.validate(bytes));
-    compiled = code ? new WebAssembly.Module(code) : null;
+    const codes = [true, false].map((fused) => assembled(KINDS[name], fused));
+    const code = codes.find((bytes) => WebAssembly.validate(bytes));
+    compiled[name] = code ? new WebAssembly.Module(code) : null;
   } catch { // forbidden, or unknown
-    compiled = null;
+    compiled[name] = null;
   }
-  return compiled;
+  return compiled[name];
 }
 
 const FEWEST = 64; // neurons on either side, below which copying costs more than it saves
+const MANY = 2 ** 18; // weights, from which on single precision is worth its rounding, where that is not amplified
 
-export function isLarge(neurons, fanIn) {
-  return Math.min(neurons, fanIn) >= FEWEST && vectors() !== null;
+// The precision for a matrix, "single" or "double"; null where loops are as good, or there is no WebAssembly.
+// exact: single precision is not enough.
+export function precisionFor(neurons, fanIn, exact) {
+  const name = exact || neurons * fanIn < MANY ? "double" : "single";
+  return Math.min(neurons, fanIn) >= FEWEST && module(name) ? name : null;
 }
 
 // N(0, 1) weights (neurons, fanIn) between two wide layers, and what is done with them for at most `most` inputs.
 export class LargeMatrix {
-  constructor(seed, tensor, neurons, fanIn, most) {
+  constructor(precision, seed, tensor, neurons, fanIn, most) {
     const padded = (size, to) => Math.ceil(size / to) * to;
-    Object.assign(this, { neurons, fanIn, rows: padded(neurons, 4), columns: padded(fanIn, COLUMNS) });
-    const count = this.rows * this.columns, inputs = padded(most, 2);
-    const bytes = 4 * (count + inputs * (this.columns + this.rows));
-    const memory = new WebAssembly.Memory({ initial: Math.ceil(bytes / 65536) });
-    this.weights = new Float32Array(memory.buffer, 0, count);
-    this.wide = new Float32Array(memory.buffer, 4 * count, inputs * this.columns);
-    this.tall = new Float32Array(memory.buffer, 4 * count + this.wide.byteLength, inputs * this.rows);
-    this.done = new WebAssembly.Instance(vectors(), { e: { m: memory } }).exports;
-    normals(seed, tensor, neurons, fanIn, this.weights, this.columns);
+    const { bytes } = KINDS[precision];
+    const Numbers = precision === "single" ? Float32Array : Float64Array;
+    const rows = padded(neurons, ROWS.length), columns = padded(fanIn, BLOCK / bytes);
+    Object.assign(this, { neurons, fanIn, bytes, rows, columns });
+    const count = rows * columns, inputs = padded(most, INPUTS.length);
+    const size = bytes * (count + inputs * (columns + rows));
+    const memory = new WebAssembly.Memory({ initial: Math.ceil(size / 65536) });
+    this.weights = new Numbers(memory.buffer, 0, count);
+    this.wide = new Numbers(memory.buffer, bytes * count, inputs * columns);
+    this.tall = new Numbers(memory.buffer, bytes * count + this.wide.byteLength, inputs * rows);
+    this.done = new WebAssembly.Instance(module(precision), { e: { m: memory } }).exports;
+    normals(seed, tensor, neurons, fanIn, this.weights, columns);
   }
 
   run(name, n) {
-    const { wide, tall, rows, columns } = this;
-    this.done[name](0, wide.byteOffset, tall.byteOffset, rows, n + (n % 2), 4 * columns, 4 * rows);
+    const { wide, tall, rows, columns, bytes } = this;
+    this.done[name](0, wide.byteOffset, tall.byteOffset, rows, n + (n % 2), bytes * columns, bytes * rows);
   }
 
   // scale · a Wᵀ, (n, neurons).

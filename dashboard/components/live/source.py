@@ -41,7 +41,7 @@ def model_module() -> str:
     """The network, its linear model and the generator of their weights, as an ES module without a page."""
     return (
         "\n".join(_part(name, _EXPORTS.sub) for name in MODEL)
-        + "\nexport { LargeMatrix, Training, erf, isLarge, normals, threefry };\n"
+        + "\nexport { LargeMatrix, Training, erf, normals, precisionFor, threefry };\n"
     )
 
 

@@ -12,7 +12,9 @@ const GONE = 1e12; // a model that is so far off does not come back
 export class Training {
   // rate: c = ηλ/n with the largest eigenvalue λ of K₀; the linear model is stable below 2.
   constructor({ hidden, activation, output, seed, rate, points, grid }) {
-    this.network = new Network(hidden, activation, seed, Math.max(points.length, grid.length));
+    // Where an output is saturated, steps are large for what moves: roundings grow a thousandfold within ten of them.
+    const most = Math.max(points.length, grid.length), exact = output !== "linear";
+    this.network = new Network(hidden, activation, seed, most, exact);
     this.output = FUNCTIONS[output];
     this.targets = Float64Array.from(points, ([, y]) => y);
     this.batch = new Batch(points.map(([x]) => x), hidden);
