@@ -98,6 +98,8 @@ class SweepSpec(SeededSpec):
 
     @model_validator(mode="after")
     def _suits_data(self) -> Self:
+        if self.draws_data and not self.dataset.uses("seed"):
+            raise InvalidInput("draws", self.draws, "network: given points are not drawn", "network")
         shapes = self.dataset.known_shapes()
         if shapes is None or shapes.class_names:
             return self
