@@ -43,7 +43,9 @@ def pages(opening_through_the_menu) -> dict[str, tuple[list, list[str]]]:
 
 
 def _shown(app: AppTest) -> tuple[list, list[str]]:
-    return [element.proto for element in app.get("plotly_chart")], [caption.value for caption in app.caption]
+    return [element.proto for element in app.get("plotly_chart")], [
+        caption.value.replace("\\", "") for caption in app.caption
+    ]
 
 
 @pytest.fixture(scope="module")
