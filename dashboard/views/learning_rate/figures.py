@@ -215,9 +215,8 @@ def one_sample(rates: Sequence[float]) -> Chart:
             name=look.title,
             hovertemplate="ηλ = %{x:.3f}<br>u = %{y:.2e}<extra></extra>",
         )
-        ends.append(
-            f"from ηλ = {start:g}, u rises {number(max(u for _, u in kept) / _FIRST)}-fold, ηλ ends at {kept[-1][0]:.2f}"
-        )
+        rise = number(max(u for _, u in kept) / _FIRST)
+        ends.append(f"from ηλ = {start:g}, u rises {rise}-fold, ηλ ends at {kept[-1][0]:.2f}")
         rows += [{"from ηλ": start, "step": step, "ηλ": v, "u": u} for step, (v, u) in enumerate(kept)]
     figure.update_xaxes(title="curvature ηλ")
     figure.update_yaxes(title="squared residual u", type="log", exponentformat="power")
