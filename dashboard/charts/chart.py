@@ -25,6 +25,7 @@ class Chart:
         name: the last part of its key: ``against_width`` on the page ``kernel_change`` has the words of
             ``kernel_change.against_width``.
         heading: what stands above it, if anything.
+        given: what its 95% intervals are given (``numbers.given_runs``); empty where it shows none.
     """
 
     figure: go.Figure
@@ -33,6 +34,7 @@ class Chart:
     caption: Sequence[str] = ()
     name: str = ""
     heading: str = ""
+    given: str = ""
 
 
 def occurring(points: Iterable[Any], *names: str) -> list[Any]:

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from dashboard.charts.axes import add_guide, drawn_values, finish, log_ticks, spaced
 from dashboard.charts.chart import Chart
-from dashboard.charts.numbers import beginning, exponent_words, number, plain_symbols, signed, width_label
+from dashboard.charts.numbers import beginning, exponent_words, given_runs, number, plain_symbols, signed, width_label
 from dashboard.charts.style import FIGURE_HEIGHT, GUIDE_COLOR, SEED_OPACITY, Style
 from dashboard.charts.vector import Stroke, thumbnail
 from ntk_core.fits import LEAST_SEEDS, LEAST_WIDTHS, NO_POWER_LAW, PowerLaw, condition, fit_power_law, remarks
@@ -194,7 +194,8 @@ def sweep(
     table = mean_rows(lines, axis, symbol, of) if rows is None else rows
     words = takeaway(lines, axis, title)
     below = [*([words] if is_said else []), *caption, *left_out(lines, axis)]
-    return Chart(figure, words, table, below, name, heading)
+    given = given_runs(line.law for line in lines if line.fit)
+    return Chart(figure, words, table, below, name, heading, given)
 
 
 def takeaway(lines: Sequence[Line], axis: Axis, title: str) -> str:

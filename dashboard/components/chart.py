@@ -1,6 +1,6 @@
 """A chart as every page shows it: its figure, its words, a caption, its numbers, and what chooses between charts."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -14,21 +14,28 @@ from dashboard.charts.numbers import readable, width_label
 from dashboard.charts.style import CHART_CONFIG, output_title
 from dashboard.components.explain import explain, page_answers
 from dashboard.words.sentences import typeset
+from ntk_core.runs import SeededSpec, Spec
 
 _FORMAT = "image_format"
 IMAGE_FORMATS = ("svg", "png")
 _SHOWN: ContextVar[dict[str, go.Figure] | None] = ContextVar("shown", default=None)
+_SCOPES: ContextVar[tuple[str, ...]] = ContextVar("scopes", default=())
 
 
 @contextmanager
-def shown_charts() -> Iterator[dict[str, go.Figure]]:
-    """Takeaway → figure of every chart that is drawn inside, in order: what an export holds."""
+def shown_charts(specs: Iterable[Spec]) -> Iterator[dict[str, go.Figure]]:
+    """Takeaway → figure of every chart that is drawn inside, in order: what an export holds.
+
+    ``specs`` are those of the results that are drawn: what their intervals are about stands below each chart with one.
+    """
     figures: dict[str, go.Figure] = {}
-    token = _SHOWN.set(figures)
+    scopes = tuple(dict.fromkeys(spec.scope for spec in specs if isinstance(spec, SeededSpec)))
+    tokens = _SHOWN.set(figures), _SCOPES.set(scopes)
     try:
         yield figures
     finally:
-        _SHOWN.reset(token)
+        _SHOWN.reset(tokens[0])
+        _SCOPES.reset(tokens[1])
 
 
 def show_chart(page: str, chart: Chart, on_select: Callable[[], None] | None = None) -> None:
@@ -53,11 +60,16 @@ def show_chart(page: str, chart: Chart, on_select: Callable[[], None] | None = N
         on_select=on_select or "ignore",
         selection_mode="points",
     )
-    for sentence in chart.caption:
+    for sentence in (*chart.caption, *interval_words(chart)):
         st.caption(typeset(sentence))
     explain(key)
     with st.expander("The numbers", icon=":material/table:"):
         st.dataframe(readable(chart.rows), hide_index=True, alt=chart.takeaway)
+
+
+def interval_words(chart: Chart) -> list[str]:
+    """What the intervals of a chart are about, and what they are given; nothing for a chart without any."""
+    return [f"95% intervals: {'; or '.join(_SCOPES.get())}, {chart.given}."] if chart.given and _SCOPES.get() else []
 
 
 def show_in_pairs(page: str, charts: Sequence[Chart], *, with_answers: bool = True) -> None:

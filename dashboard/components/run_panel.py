@@ -160,7 +160,7 @@ def live_panel(page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown
         above = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
         if shown.origin == "precomputed":
             above.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
-        with shown_charts() as figures:
+        with shown_charts([shown.spec]) as figures:
             draw(shown)
         with above:
             name = page.replace("_", "-")

@@ -20,7 +20,7 @@ PAGE = "early_time"
 TITLE = "What does a network learn first?"
 GROUPS = (
     Group("Network", ("network.", "width", "width_exponent")),
-    Group("Sweep", ("swept", "values", "num_seeds", "seed")),
+    Group("Sweep", ("swept", "values", "num_seeds", "seed", "draws")),
     Group("Inputs and target", ("dataset.",), expanded=False),
     Group("Training", ("training.",), expanded=False),
     Group("Kernel", ("kernel_samples", "infinite_width"), expanded=False),

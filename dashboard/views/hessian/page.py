@@ -43,7 +43,9 @@ def draw(shown: Shown) -> None:
         one_network(PAGE, shown, right)
     right.markdown(says(PAGE, CHANGES))
     st.subheader("Table 1, measured", anchor=False)
-    words_table(figures.table_rows(points), "With 95% intervals; the verdict is that of ‖H‖ / ‖∇f‖².")
+    rows = drawn_once(f"{PAGE}.table", shown.identity, lambda: figures.table_rows(points))
+    about = f"95% intervals: {shown.spec.scope}, given the runs that count. The verdict is that of ‖H‖ / ‖∇f‖²."
+    words_table(rows, about)
     balls(PAGE, shown)
     if trained:
         one_network(PAGE, shown)

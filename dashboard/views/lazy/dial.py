@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from dashboard.charts.axes import GUIDE_LINE, finish
 from dashboard.charts.chart import Chart
-from dashboard.charts.numbers import beginning, exponent_words, plain_symbols, signed
+from dashboard.charts.numbers import beginning, exponent_words, given_runs, plain_symbols, signed
 from dashboard.charts.style import nth_style, output_title
 from dashboard.charts.sweep import sweep
 from dashboard.views.lazy.figures import AXES, CHANGE, CURVATURE, HIDDEN, START_TITLES, Measure, line, rows
@@ -65,10 +65,12 @@ def exponents(points: Sequence[LazyPoint], output: str, start: str, shown: float
     figure = go.Figure()
     table: list[dict[str, Any]] = []
     said = ["Exponents in m against ρ."]
+    fits: list[tuple[float, PowerLaw]] = []
     for index, (measure, words) in enumerate(_EXPECTED):
         look = nth_style(index, measure.symbol)
         laws = [(rho, law(points, output, start, measure, rho)) for rho in richnesses(points)]
         found = [(rho, each) for rho, each in laws if each is not None]
+        fits += found
         figure.add_scatter(
             x=[rho for rho, _ in found],
             y=[each.exponent for _, each in found],
@@ -104,7 +106,8 @@ def exponents(points: Sequence[LazyPoint], output: str, start: str, shown: float
         *([f"At ρ = {shown:g}: {', '.join(at_shown)}."] if at_shown else []),
         "Bars are 95% intervals; where there are too few runs for one, there is no bar.",
     ]
-    return Chart(finish(figure), " ".join(said), table, caption, "exponents", "Exponents against ρ")
+    given = given_runs(each for *_, each in fits)
+    return Chart(finish(figure), " ".join(said), table, caption, "exponents", "Exponents against ρ", given)
 
 
 def coordinates(points: Sequence[LazyPoint], output: str, start: str, richness: float) -> Chart:

@@ -15,6 +15,7 @@ MEASURES = {
     "sup_change": "kernel change ΔK",
     "kappa": "κ",
     "distance": "‖w − w₀‖₂",
+    "least_distance": "least ‖w − w₀‖₂",
     "largest_distance": "‖w − w₀‖_∞",
     "hidden_change_1": "|Δh| of the first layer",
 }

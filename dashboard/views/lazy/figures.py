@@ -33,6 +33,10 @@ LARGEST = Measure("largest move ‖w − w₀‖_∞", "‖w − w<sub>0</sub>�
 CURVATURE = Measure(
     "curvature ‖H‖ / ‖∇F‖² at w₀", "‖H‖ / ‖∇F‖<sup>2</sup>", lambda run: run.curvature, before_training=True
 )
+LEAST = (
+    Measure("", "least distance, all inputs", lambda run: run.least_distance[1]),
+    Measure("", "least distance, one input", lambda run: run.least_distance[0]),
+)
 HIDDEN = Measure("feature change |Δh|", "|Δh|", lambda run: run.mean_hidden_change)
 MEASURES = {each.title: each for each in (CHANGE, HIDDEN, KAPPA, DISTANCE, LARGEST, CURVATURE)}
 BEHIND_F = Measure("", "ΔK of α f", lambda run: run.pre_output_change)
@@ -93,10 +97,11 @@ def against(points: Sequence[LazyPoint], road: Road, output: str, measure: Measu
 
 
 def distances(points: Sequence[LazyPoint], output: str, start: str) -> Chart:
-    """‖w − w₀‖₂ and ‖w − w₀‖_∞ against width at α = 1, with a guide of slope −1/2."""
+    """‖w − w₀‖₂, what it must be at least, and ‖w − w₀‖_∞ against width at α = 1, with a guide of slope −1/2."""
+    is_bounded = any(run.least_distance for point in points for run in point.runs)  # older results are not
     lines = [
         line(points, "width", output, start, measure, nth_style(index, measure.symbol))
-        for index, measure in enumerate((DISTANCE, LARGEST))
+        for index, measure in enumerate((DISTANCE, LARGEST, *(LEAST if is_bounded else ())))
     ]
     return sweep(
         lines,
@@ -152,6 +157,7 @@ def rows(points: Sequence[LazyPoint]) -> list[dict[str, object]]:
             "|Δh|": run.mean_hidden_change,
             "‖w − w₀‖₂": run.distance,
             "‖w − w₀‖_∞": run.largest_distance,
+            **dict(zip(("least, one input", "least, all inputs"), run.least_distance, strict=False)),
             "loss": run.last_loss,
             "steps": run.num_steps,
             "η": finite_or_none(run.learning_rate),

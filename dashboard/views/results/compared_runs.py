@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard.charts.style import output_title
-from dashboard.components.chart import Choice, choose, show_chart
+from dashboard.components.chart import Choice, choose, show_chart, shown_charts
 from dashboard.components.export import Taken, export_menu
 from dashboard.views.results.run_comparison import comparison_of, lines_of, measures_of, overlay
 from dashboard.views.results.run_list import title_of
@@ -51,10 +51,11 @@ def _figure(page: str, results: Sequence[ResultValue]) -> None:
         )
         above = st.container(width="content")
     chart = overlay(runs, others[0] if others else axes[0], measure, line)
-    show_chart(page, chart)
+    with shown_charts(result.spec for _, result in runs) as figures:
+        show_chart(page, chart)
     with above:
         taken = [Taken(f"run-{label[0]}", result.spec, result, f"Run {label[0]}") for label, result in runs]
-        export_menu("compared-runs", "Runs compared", taken, {chart.takeaway: chart.figure})
+        export_menu("compared-runs", "Runs compared", taken, figures)
 
 
 def _line_words(line: tuple[Any, ...]) -> str:
