@@ -18,7 +18,7 @@ from ntk_core.fits import PowerLaw
 
 # What exponents in m are expected to be, as (at ρ = 0, at ρ = 1/2), see docs/math/richness.md.
 PREDICTED = {"2ρ − 1": (-1.0, 0.0), "ρ − 1/2": (-0.5, 0.0)}
-FAINT = 0.25  # of the lines at another ρ than the one that is shown
+FAINT = 0.4  # of the lines at another ρ than the one that is shown
 _EXPECTED = ((CHANGE, "2ρ − 1"), (CURVATURE, "ρ − 1/2"), (HIDDEN, "ρ − 1/2"))
 
 

@@ -9,7 +9,7 @@ from plotly.subplots import make_subplots
 
 from dashboard.charts.axes import add_level, finish
 from dashboard.charts.chart import Chart
-from dashboard.charts.numbers import beginning, width_label
+from dashboard.charts.numbers import beginning, number, width_label
 from dashboard.charts.style import Style, model_style, nth_style
 from dashboard.charts.sweep import Dot, Line, sweep, width_axis
 from dashboard.charts.training import Curve, Row, along_training
@@ -215,9 +215,8 @@ def one_sample(rates: Sequence[float]) -> Chart:
             name=look.title,
             hovertemplate="ηλ = %{x:.3f}<br>u = %{y:.2e}<extra></extra>",
         )
-        ends.append(
-            f"from ηλ = {start:g}, u rises {max(u for _, u in kept) / _FIRST:.3g}-fold, ηλ ends at {kept[-1][0]:.2f}"
-        )
+        rise = number(max(u for _, u in kept) / _FIRST)
+        ends.append(f"from ηλ = {start:g}, u rises {rise}-fold, ηλ ends at {kept[-1][0]:.2f}")
         rows += [{"from ηλ": start, "step": step, "ηλ": v, "u": u} for step, (v, u) in enumerate(kept)]
     figure.update_xaxes(title="curvature ηλ")
     figure.update_yaxes(title="squared residual u", type="log", exponentformat="power")

@@ -5,8 +5,7 @@ from ntk_core.runs import BYTES, TYPICAL_STEPS, Counted, Work
 
 BLOCK_NUMBERS = 2**20  # of z in a block of draws, of all layers
 DRAW_BYTES = 1000  # a hidden neuron of a draw, two normal numbers and some ten products, takes as long as reading these
-# Of a network: a step and a kernel, and a Hessian. At depths 8, 16 and 32 they took 2, 2 and 3 s, and 7, 11 and 23 s, of
-# one core.
+# A step and a kernel, and a Hessian: at depths 8, 16 and 32 they took 2, 2 and 3, and 7, 11 and 23 s of one core.
 TRAINING_PROGRAMS, HESSIAN_PROGRAMS = 0.2, 1.2
 INPUTS = 2  # at which ‖H‖ is measured; our choice
 MATVECS = 40  # products with a Hessian until its norm has converged

@@ -11,6 +11,7 @@ from dashboard.views.learning_rate import figures as learning_rate
 from dashboard.views.lecture.steps._linear import exponent
 from dashboard.views.lecture.steps._step import Results, step
 from ntk_core.experiments.learning_rate.summary import peak_law
+from ntk_core.fits import PowerLaw
 from ntk_core.runs import mean
 
 THROWN = 3.0
@@ -51,13 +52,18 @@ def _why_dial(results: Results) -> dict[str, str]:
     points, deep = results["richness-dial"].points, results["richness-deep"].points
     rich = lazy.line(points, "width", *RUNS, lazy.CHANGE, richness=0.5)
     depth = len(deep[0].runs[0].hidden_change)
-    layers = (exponent(dial.law(deep, *RUNS, dial.of_layer(index), 0.5)) for index in range(depth))
+    layers = (_plain(dial.law(deep, *RUNS, dial.of_layer(index), 0.5)) for index in range(depth))
     laws = {"lazy": 0.0, "middle": 0.25, "rich": 0.5}
     return {
-        **{name: exponent(dial.law(points, *RUNS, lazy.CHANGE, richness)) for name, richness in laws.items()},
+        **{name: _plain(dial.law(points, *RUNS, lazy.CHANGE, richness)) for name, richness in laws.items()},
         "change": number(rich.means[-1][1].value),
         "layers": ", ".join(layers),
     }
+
+
+def _plain(law: PowerLaw | None) -> str:
+    """An exponent without what is remarked on it: six of them are one answer."""
+    return exponent(law).partition(";")[0]
 
 
 def _depth(results: Results, view: Any) -> Chart:
