@@ -76,7 +76,7 @@ def test_each_road_has_its_own_points_and_exponent(road, start, measure, exponen
     assert law.exponent == pytest.approx(exponent, abs=1e-9)
 
 
-def test_a_figure_has_seeds_and_a_mean_for_each_start_with_the_exponent_in_the_legend():
+def test_a_figure_has_seeds_and_a_mean_for_each_start_with_the_exponent_in_its_name():
     drawn = figures.against(made_points(), "scale", "linear", figures.KAPPA).figure
     lines = [trace for trace in drawn.data if trace.mode == "lines+markers"]
     assert [line.name for line in lines] == [

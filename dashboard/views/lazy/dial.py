@@ -11,7 +11,17 @@ from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import beginning, exponent_words, plain_symbols, signed
 from dashboard.charts.style import nth_style, output_title
 from dashboard.charts.sweep import sweep
-from dashboard.views.lazy.figures import AXES, CHANGE, CURVATURE, HIDDEN, START_TITLES, Measure, line, rows
+from dashboard.views.lazy.figures import (
+    AXES,
+    CHANGE,
+    CURVATURE,
+    HIDDEN,
+    START_TITLES,
+    Measure,
+    line,
+    measure_style,
+    rows,
+)
 from ntk_core.experiments.lazy.result import LazyPoint
 from ntk_core.fits import PowerLaw
 
@@ -28,7 +38,7 @@ def richnesses(points: Sequence[LazyPoint]) -> list[float]:
 def against_width(points: Sequence[LazyPoint], output: str, start: str, measure: Measure) -> Chart:
     """A measure against width, a line for each ρ, log–log."""
     lines = [
-        line(points, "width", output, start, measure, nth_style(round(8 * rho), f"ρ = {rho:g}"), rho)
+        line(points, "width", output, start, measure, nth_style(round(8 * rho), f"ρ = {rho:g}", "richness"), rho)
         for rho in richnesses(points)
     ]
     return sweep(
@@ -53,8 +63,8 @@ def exponents(points: Sequence[LazyPoint], output: str, start: str) -> Chart:
     figure = go.Figure()
     table: list[dict[str, object]] = []
     said = ["Exponents in m against ρ."]
-    for index, (measure, words) in enumerate(_EXPECTED):
-        look = nth_style(index, measure.symbol)
+    for measure, words in _EXPECTED:
+        look = measure_style(measure)
         laws = [(rho, law(points, output, start, measure, rho)) for rho in richnesses(points)]
         found = [(rho, each) for rho, each in laws if each is not None]
         figure.add_scatter(
@@ -95,7 +105,15 @@ def coordinates(points: Sequence[LazyPoint], output: str, start: str, richness: 
     """|Δh| of each hidden layer against width at one ρ: the coordinate check."""
     count = max((len(run.hidden_change) for point in points for run in point.runs), default=0)
     lines = [
-        line(points, "width", output, start, of_layer(index), nth_style(index, f"hidden layer {index + 1}"), richness)
+        line(
+            points,
+            "width",
+            output,
+            start,
+            of_layer(index),
+            nth_style(index, f"hidden layer {index + 1}", "layer"),
+            richness,
+        )
         for index in range(count)
     ]
     return sweep(

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dashboard.charts.chart import Chart, occurring
+from dashboard.charts.lines import Axis, Line, trained_dot
 from dashboard.charts.numbers import beginning, width_label
 from dashboard.charts.style import Style, network_style, nth_style, output_title
-from dashboard.charts.sweep import Axis, Line, sweep, trained_dot
+from dashboard.charts.sweep import sweep
 from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
 from ntk_core.runs import OUTCOME_WORDS, finite_or_none
 
@@ -36,6 +37,11 @@ CURVATURE = Measure(
 HIDDEN = Measure("feature change |Δh|", "|Δh|", lambda run: run.mean_hidden_change)
 MEASURES = {each.title: each for each in (CHANGE, HIDDEN, KAPPA, DISTANCE, LARGEST, CURVATURE)}
 BEHIND_F = Measure("", "ΔK of α f", lambda run: run.pre_output_change)
+
+
+def measure_style(measure: Measure) -> Style:
+    """How a measure is drawn beside others."""
+    return nth_style((CHANGE, CURVATURE, HIDDEN, DISTANCE, LARGEST, KAPPA).index(measure), measure.symbol)
 
 
 def nonlinear(points: Iterable[LazyPoint]) -> str:
@@ -74,7 +80,7 @@ def line(
         for value, point in along(points, road, richness)
         for run in point.of(output, start)
     ]
-    return Line(style or nth_style(list(START_TITLES).index(start), START_TITLES[start]), dots)
+    return Line(style or nth_style(list(START_TITLES).index(start), START_TITLES[start], "start"), dots)
 
 
 def against(points: Sequence[LazyPoint], road: Road, output: str, measure: Measure) -> Chart:
@@ -94,10 +100,7 @@ def against(points: Sequence[LazyPoint], road: Road, output: str, measure: Measu
 
 def distances(points: Sequence[LazyPoint], output: str, start: str) -> Chart:
     """‖w − w₀‖₂ and ‖w − w₀‖_∞ against width at α = 1, with a guide of slope −1/2."""
-    lines = [
-        line(points, "width", output, start, measure, nth_style(index, measure.symbol))
-        for index, measure in enumerate((DISTANCE, LARGEST))
-    ]
+    lines = [line(points, "width", output, start, measure, measure_style(measure)) for measure in (DISTANCE, LARGEST)]
     return sweep(
         lines,
         AXES["width"],
