@@ -7,7 +7,7 @@ and symbol tell the members of a family apart, so that no color needs to be seen
 """
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -222,16 +222,24 @@ def registry() -> dict[str, Style]:
     found |= {f"model {name}": look for name, look in _MODELS.items() if name not in ("network", "linear")}
     taken = set(found.values())
 
-    def hand_out(meaning: str, color: str, dash: int, symbol: int) -> None:
-        dashes = _turned(_DASHES, dash)
+    def hand_out(meaning: str, color: str, dash: int, symbol: int, before: Sequence[str] = ()) -> None:
+        dashes, near = _turned(_DASHES, dash), [found[each] for each in before]
         tries = (*product([color], dashes, _turned(_SYMBOLS, symbol)), *product([color], dashes, _MORE_SYMBOLS))
-        found[meaning] = next(look for look in tries if look not in taken)
+        free = [look for look in tries if look not in taken]
+        apart = [look for look in free if all(look[1] != other[1] and look[2] != other[2] for other in near)]
+        found[meaning] = (apart or free)[0]
         taken.add(found[meaning])
 
-    for (at, kind), (number, output) in product(enumerate(_KINDS), list(enumerate(OUTPUTS))[1:]):
-        hand_out(f"network {kind} {output}", _color(number - 1), number + at, number + 4 * at)
+    def hand_out_outputs(kinds: Sequence[tuple[int, str]]) -> None:
+        for (at, kind), (number, output) in product(kinds, list(enumerate(OUTPUTS))[1:]):
+            hand_out(f"network {kind} {output}", _color(number - 1), number + at, number + 4 * at)
+
+    kinds = list(enumerate(_KINDS))
+    hand_out_outputs(kinds[:1])
     for (shift, of), index in product(enumerate(_SERIES), range(_HANDED_OUT)):
-        hand_out(f"{of} {index}", _color(index), index + shift, index + 3 * shift)
+        before = [f"{of} {each}" for each in range(max(0, index - 3), index)]
+        hand_out(f"{of} {index}", _color(index), index + shift, index + 3 * shift, before)
+    hand_out_outputs(kinds[1:])
     return {meaning: Style(*look, "") for meaning, look in found.items()}
 
 

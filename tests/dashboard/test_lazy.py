@@ -117,7 +117,7 @@ def test_every_figure_has_words_and_numbers():
     assert [each.name for each in found] == ["figure1", "figure2", "figure3", "figure4"]
     assert all(len(each.rows) == 5 * 8 for each in found)
     assert "fitted exponent −0.50" in found[2].takeaway
-    assert found[2].figure.data[-1].line.dash == "dash"
+    assert any(trace.line.dash == "dash" and trace.name == "slope −0.5" for trace in found[2].figure.data)
 
 
 @pytest.fixture(scope="module")
