@@ -12,11 +12,12 @@ from dashboard.charts.style import FONT_SIZE, GUIDE_COLOR, Style
 MOST_CURVES = 4  # at first sight; more by a click in the legend
 LABEL_SIZE = FONT_SIZE - 1
 ROW = 1.3 * LABEL_SIZE  # height of a row of letters, as Plotly sets it
-LETTER = 0.56 * LABEL_SIZE  # mean width of a letter
-MOST_LETTERS = 17  # in a row: on a phone more would leave no room to the data
+LETTER = 0.54 * LABEL_SIZE  # mean width of a letter
+MOST_LETTERS = 14  # in a row: on a phone more would leave no room to the data
 GAP = 6  # pixels between two labels, and between a curve and its label
 ENDS_TOGETHER = 0.12  # of the axis: a curve that ends farther from its right end keeps its entry in the legend
 LEGEND_ROW = 24  # pixels
+MOST_IN_HALF = 12  # letters of an entry that leaves room for another one beside it on a phone
 GLYPHS = {  # those that every font has; a short line for the others
     "circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲", "triangle-down": "▼", "cross": "✚",
     "star": "★", "x": "✖", "pentagon": "⬟", "hexagon": "⬢", "triangle-left": "◀", "triangle-right": "▶",
@@ -74,6 +75,11 @@ def rows_of(title: str, *more: str) -> tuple[str, ...]:
     return (*rows, *filter(None, more))
 
 
+def power(letter: str, exponent: str) -> str:
+    """``m`` to the power of ``−0.82 ± 0.06``, in letters as large as the others."""
+    return f'{letter}<sup><span style="font-size:{LABEL_SIZE - 1}px">{exponent}</span></sup>'
+
+
 def spread_out(count: int, most: int = MOST_CURVES) -> list[int]:
     """At most so many of ``count`` numbers from 0, the first and the last one among them."""
     if count <= most:
@@ -91,7 +97,7 @@ def hide(figure: go.Figure, groups: Mapping[str, str]) -> None:
                 trace.name = groups[trace.legendgroup]
     if groups:
         entries = [trace.name for trace in figure.data if trace.showlegend]
-        rows = 1 + math.ceil(len(entries) / (2 if max(map(_letters, entries)) <= MOST_LETTERS + 4 else 1))
+        rows = 1 + math.ceil(len(entries) / (2 if max(map(_letters, entries)) <= MOST_IN_HALF else 1))
         note = {"text": f"{len(groups)} more: click to show", "side": "top", "font": {"size": LABEL_SIZE}}
         figure.update_layout(height=figure.layout.height + LEGEND_ROW * rows, showlegend=True, legend={"title": note})
 

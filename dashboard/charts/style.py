@@ -147,7 +147,7 @@ def network_style(kind: str, output: str = "linear", title: str = "", variant: i
     if not variant:
         return look
     dash = _DASHES[(_DASHES.index(look.dash) + variant) % len(_DASHES)]
-    return replace(look, dash=dash, symbol=_SYMBOLS[(_SYMBOLS.index(look.symbol) + 3 * variant) % len(_SYMBOLS)])
+    return replace(look, dash=dash, symbol=_SYMBOLS[(_SYMBOLS.index(look.symbol) + 5 * variant) % len(_SYMBOLS)])
 
 
 def graph_style(graph: str, output: str = "linear", title: str = "") -> Style:

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from dashboard.charts.axes import GUIDE_LINE, drawn_values, finish, swept_ticks, tall_ticks
 from dashboard.charts.chart import Chart
-from dashboard.charts.labels import ENDS_TOGETHER, MOST_CURVES, End, add_end_labels, hide, rows_of
+from dashboard.charts.labels import ENDS_TOGETHER, MOST_CURVES, End, add_end_labels, hide, power, rows_of
 from dashboard.charts.lines import Axis, Line
 from dashboard.charts.numbers import beginning, exponent_words, number, plain_symbols, signed, width_label
 from dashboard.charts.style import GUIDE_COLOR, SEED_OPACITY, Style
@@ -75,7 +75,7 @@ def sweep(
     hide(figure, {line.in_legend: line.style.title for line in later})
     table = mean_rows(lines, axis, symbol, of) if rows is None else rows
     words = takeaway(lines, axis, title)
-    below = [*([words] if is_said else []), *caption, *left_out(lines, axis)]
+    below = [*([words] if is_said else []), *caption, *left_out(lines, axis), *_last_slopes(seen, axis)]
     return Chart(figure, words, table, below, name, heading)
 
 
@@ -206,8 +206,16 @@ def add_slopes(
         figure.add_scatter(
             x=[first, last], y=y, mode="lines", line=GUIDE_LINE, hoverinfo="skip", showlegend=False, name=name
         )
-        ends.append(End(last, y[1], (f"{letter}<sup>{FRACTIONS[slope]}</sup>",)))
+        ends.append(End(last, y[1], (power(letter, FRACTIONS[slope]),)))
     return ends
+
+
+def _last_slopes(lines: Sequence[Line], axis: Axis) -> list[str]:
+    """One sentence on the slopes at the ends of the lines."""
+    laws = [(line.style.title, line) for line in lines if line.fit and line.law and math.isfinite(line.law.interval)]
+    said = [(plain_symbols(title), line.remarks(axis)) for title, line in laws]
+    found = "; ".join(f"{title}, {', '.join(remarks)}" for title, remarks in said if remarks)
+    return [f"Slopes toward the end: {found}."] if found else []
 
 
 def _with_exponent(line: Line, axis: Axis) -> str:
@@ -222,8 +230,8 @@ def _ends(lines: Sequence[Line], axis: Axis, shown: Sequence[float]) -> list[End
     for line in lines:
         if line.means and line.means[-1][0] >= reach:
             law = line.law if line.fit else None
-            exponent = f"slope {exponent_words(law)}" if law else ""
-            rows = rows_of(line.style.title, exponent, *line.remarks(axis, brief=True))
+            exponent = power(axis.letter, exponent_words(law)) if law else ""
+            rows = rows_of(line.style.title, exponent)
             ends.append(End(*_end(line), rows, line.style, line.in_legend))
     return ends
 

@@ -71,7 +71,7 @@ def scatters(chart) -> list[dict]:
 
 
 def is_mean(trace) -> bool:
-    return trace["mode"] == "lines+markers" and isinstance(trace["marker"].get("symbol"), str)
+    return trace["mode"] == "lines+markers" and isinstance(trace["marker"].get("size"), int)
 
 
 def look_of(trace) -> tuple[str, str, str]:
@@ -83,7 +83,8 @@ def test_a_name_has_one_color_in_every_figure_of_every_result(figures):
     colors: dict[str, dict[str, str]] = {}
     for preset, name, trace in legend(figures):
         color = (trace.get("line") or trace.get("marker") or {}).get("color")
-        colors.setdefault(name, {})[str(color)] = preset
+        if not name.startswith("point "):  # of other data it is another point
+            colors.setdefault(name, {})[str(color)] = preset
     assert {name: found for name, found in colors.items() if len(found) > 1} == {}
 
 
@@ -113,23 +114,20 @@ def test_no_two_meanings_share_color_dash_and_symbol():
 def test_in_one_figure_no_look_has_two_names(figures):
     for preset, charts in figures.items():
         for chart in charts:
-            names: dict[tuple[str, str, str], set[str]] = {}
+            names: dict[tuple, set[str]] = {}  # beside the look, strength may tell widths apart
             for trace in scatters(chart):
                 if "lines" in trace["mode"] and trace.get("legendgroup") and trace["line"].get("color"):
-                    names.setdefault((*look_of(trace), trace.get("yaxis")), set()).add(trace["legendgroup"])
+                    look = (*look_of(trace), trace["line"].get("width"), trace.get("opacity"), trace.get("yaxis"))
+                    names.setdefault(look, set()).add(trace["legendgroup"])
             assert [found for found in names.values() if len(found) > 1] == [], (preset, chart.id)
 
 
 def test_a_look_that_is_not_in_the_registry_has_one_name_in_every_figure_of_every_result(figures):
     names: dict[tuple[str, str, str], set[str]] = {}
     for _, name, trace in legend(figures):
-        if (
-            "lines" in trace["mode"]
-            and look_of(trace)[2]
-            and look_of(trace) not in LOOKS
-            and look_of(trace) not in RAMP
-        ):
-            names.setdefault(look_of(trace), set()).add(name)
+        look = look_of(trace) if "lines" in trace["mode"] else ("", "", "")
+        if look[2] and look[0] != module.GUIDE_COLOR and look not in {*LOOKS, *RAMP}:
+            names.setdefault(look, set()).add(name)
     assert {look: found for look, found in names.items() if len(found) > 1} == {}
 
 

@@ -95,7 +95,7 @@ def test_runs_that_did_not_converge_are_open_and_in_no_mean_of_what_training_did
     drawn = figures.against(points, "width", "linear", figures.CHANGE)
     seeds = next(trace for trace in drawn.figure.data if trace.mode == "markers")
     assert [symbol for symbol in seeds.marker.symbol if symbol.endswith("-open")] == ["circle-open"]
-    place, sentence, exponent, _ = drawn.caption
+    place, sentence, exponent, *_ = drawn.caption
     assert "given the 6 runs that count" in exponent
     assert place == "Linear output, at scale α = 1."
     assert sentence.startswith("Open markers, in no mean: random f(w₀) did not reach")

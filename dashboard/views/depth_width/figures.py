@@ -119,7 +119,7 @@ def trained(points: Sequence[DepthWidthPoint], measure: Measure) -> Chart:
                 for run in point.runs
             ],
         )
-        for style, own in _by_width(shown)
+        for style, own in _by_width(shown, points)
     ]
     chart = sweep(
         along_beta, BETA, measure.title, measure.symbol, name=measure.name, heading=measure.title, rows=_run_rows(shown)
@@ -142,14 +142,18 @@ def _first(points: Sequence[DepthWidthPoint]) -> list[int]:
     return spread_out(len({point.width for point in points}))
 
 
-def _by_width(points: Sequence[DepthWidthPoint]) -> list[tuple[Style, list[DepthWidthPoint]]]:
-    widths = sorted({point.width for point in points})
+def _by_width(
+    points: Sequence[DepthWidthPoint], among: Sequence[DepthWidthPoint] = ()
+) -> list[tuple[Style, list[DepthWidthPoint]]]:
+    """The points of each width, ascending, in the color that it has ``among`` all."""
+    widths = sorted({point.width for point in among or points})
     return [
         (
             width_style(index, len(widths), f"m = {width_label(width)}"),
             sorted((point for point in points if point.width == width), key=lambda point: point.depth),
         )
         for index, width in enumerate(widths)
+        if any(point.width == width for point in points)
     ]
 
 

@@ -71,7 +71,7 @@ def styles(points: Sequence[HessianPoint]) -> dict[str, Style]:
         network = networks[line]
         variant = list(PARAMETERIZATIONS).index(network.parameterization)
         while (network.family, network.output, variant) in taken:
-            variant += 1
+            variant = max(variant + 1, len(PARAMETERIZATIONS))
         taken.add((network.family, network.output, variant))
         found[line] = network_style(network.family, network.output, title, variant)
     return found

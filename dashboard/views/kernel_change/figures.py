@@ -7,7 +7,7 @@ from dashboard.charts.axes import add_level
 from dashboard.charts.chart import Chart, occurring
 from dashboard.charts.lines import Dot, Line, trained_dot, width_axis
 from dashboard.charts.numbers import number, rate_words
-from dashboard.charts.style import RUN_OPACITY, network_style, output_title
+from dashboard.charts.style import RUN_OPACITY, network_style, nth_style, output_title
 from dashboard.charts.sweep import left_out, sweep
 from dashboard.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
 from ntk_core.experiments.kernel_change.result import KernelChangePoint
@@ -84,7 +84,9 @@ def start_against_width(
                 if each.output == output and (value := getattr(each, measure)) is not None
             ]
             if dots:
-                lines.append(Line(network_style(kind, output, title, variant if changes else 0), dots))
+                alone = nth_style(5 + variant, title)  # beside ΔK in training, in the color of the network
+                several = network_style(kind, output, title, variant if changes else 0)
+                lines.append(Line(alone if changes and len(outputs) == 1 else several, dots))
         if output in changes:
             style = network_style(kind, output, f"ΔK in training{of}")
             lines.append(Line(style, changes[output].dots, more=changes[output].more))
