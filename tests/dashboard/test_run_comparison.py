@@ -52,7 +52,7 @@ def test_means_are_over_converged_runs_and_the_others_are_marked():
     _, marked, first, *_ = chart.figure.data
     assert list(first.y) == [1.0]
     assert list(marked.y) == [1.0, 1.0, 9.0]
-    assert list(marked.marker.symbol) == ["circle", "circle", "circle-open"]
+    assert list(marked.marker.symbol) == [first.marker.symbol, first.marker.symbol, f"{first.marker.symbol}-open"]
 
 
 def test_runs_are_told_apart_without_color():

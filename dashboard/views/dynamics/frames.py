@@ -75,7 +75,7 @@ def _against_linear(run: DynamicsRun) -> go.Figure:
     ends = _range(values)
     figure.add_scatter(x=ends, y=ends, mode="lines", line=GUIDE_LINE, name="equal", hoverinfo="skip")
     for index, (title, linear, network) in enumerate(sets):
-        style = nth_style(index, title)
+        style = nth_style(index, title, "class")
         figure.add_scatter(
             x=_flat(linear[-1]),
             y=_flat(network[-1]),

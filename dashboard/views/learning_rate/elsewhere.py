@@ -3,7 +3,8 @@
 from typing import Any
 
 from dashboard.charts.comparison import WIDTH, Comparison
-from dashboard.charts.sweep import Dot, Line, sketch
+from dashboard.charts.lines import Dot, Line
+from dashboard.charts.sweep import sketch
 from dashboard.views.learning_rate.figures import style
 from ntk_core.experiments.learning_rate.spec import LearningRateSpec
 
