@@ -122,7 +122,7 @@ class Axis:
     Attributes:
         letter: of it, in fitted exponents, guides and sentences.
         values: of the whole sweep, so that the axis stays while points arrive.
-        symbol: of the place of a dot, in hovers and sentences, where it is not the letter.
+        symbol: of the place of a dot, in hovers, sentences and linked figures, where it is not the letter.
         column: name of what is swept in the table, where it is not the title.
     """
 
@@ -190,7 +190,7 @@ def sweep(
         line = min(falling, key=lambda line: math.inf if line.law is None else line.law.exponent)
         add_slopes(figure, line.means[0], shown[-1], slopes, axis.letter)
     _finish(figure, shown, axis, title, is_log=is_log)
-    figure.update_layout(height=FIGURE_HEIGHT + LEGEND_ROW * max(0, len(lines) - 3))
+    figure.update_layout(height=FIGURE_HEIGHT + LEGEND_ROW * max(0, len(lines) - 3), meta={"cursor": axis.word})
     table = mean_rows(lines, axis, symbol, of) if rows is None else rows
     words = takeaway(lines, axis, title)
     below = [*([words] if is_said else []), *caption, *left_out(lines, axis)]
@@ -269,6 +269,7 @@ def add_line(figure: go.Figure, line: Line, axis: Axis, symbol: str, *, is_log: 
                 "line": {"width": [2 if dot.why else 0 for dot in dots]},
             },
             customdata=[[dot.seed, dot.note or dot.why] for dot in dots],
+            meta={"seeds": True},
             hovertemplate=f"{style.title}, seed %{{customdata[0]}}<br>{axis.word} = %{{x:,}}<br>{symbol} = %{{y:.3g}}"
             "<br>%{customdata[1]}<extra></extra>",
             showlegend=not line.means,

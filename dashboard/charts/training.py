@@ -29,7 +29,7 @@ class Curve:
         symbol: of that marker; by default that of the style.
         in_legend: whether the first curve of its title has an entry there.
         unit: of x, in the hover.
-        is_first: whether it is the first of the seeds, which alone is drawn strong.
+        is_first: whether it is the first of the seeds, or the chosen one, which alone is drawn strong.
     """
 
     style: Style
@@ -108,7 +108,7 @@ def along_training(
                 figure.update_yaxes(range=ends, row=index, col=1)
         elif row.scale == "from 0":
             figure.update_yaxes(rangemode="tozero", row=index, col=1)
-    return finish(figure)
+    return finish(figure).update_layout(meta={"cursor": x_title})
 
 
 def _add(figure: go.Figure, curve: Curve, rows: Sequence[Row], *, log_x: bool, entry: bool) -> None:
@@ -131,6 +131,7 @@ def _add(figure: go.Figure, curve: Curve, rows: Sequence[Row], *, log_x: bool, e
         opacity=curve.opacity if curve.is_first else curve.opacity * SEED_OPACITY,
         name=style.title,
         legendgroup=style.title,
+        meta={"seed": curve.seed},
         showlegend=entry,
         hovertemplate=f"{style.title}{seed}<br>{curve.unit} %{{x:,.7~g}}<br>{curve.what} %{{y:.3g}}<extra></extra>",
         row=curve.row,
