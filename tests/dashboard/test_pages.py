@@ -225,7 +225,7 @@ def test_run_submits_the_settings_and_puts_the_job_into_the_url(jobs):
     assert jobs.submitted == [KernelChangeSpec(widths=(30, 100))]
     assert query(app)["job"] in jobs.snapshots
     assert app.button(key=PREFIX + "run").disabled
-    assert "This figure shows earlier settings (Widths m changed)." in words(app)
+    assert "Computing the first point…" in words(app)
 
 
 def test_full_queue_is_told_in_a_sentence(jobs):
