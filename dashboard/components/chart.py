@@ -126,7 +126,7 @@ def seed_choice(runs: Iterable[Any]) -> tuple[Choice, ...]:
     """All seeds, or one of them, which a click on its mark or curve chooses too; none where there is but one."""
     seeds = sorted({run.seed for run in runs})
     words = {None: "all seeds", **{seed: f"seed {seed}" for seed in seeds}}
-    choice = Choice("one_seed", "Seed", list(words), words.__getitem__, 120, axis=SEED)
+    choice = Choice("one_seed", "Seed", list(words), words.__getitem__, 108, axis=SEED)
     return (choice,) if len(seeds) > 1 else ()
 
 

@@ -46,10 +46,10 @@ def _training(shown: Shown) -> None:
     left, right = st.columns(2, gap="medium")
     with right:
         found = [p.width for p in shown.points]
-        widths = Choice("shown_width", "Width m", found, width_label, 100, last=True, axis=WIDTH)
-        axes = Choice("axis", "Horizontal axis", list(AXIS_TITLES), pixels=90)
+        widths = Choice("shown_width", "Width m", found, width_label, 92, last=True, axis=WIDTH)
+        axes = Choice("axis", "Horizontal axis", list(AXIS_TITLES), "by {}".format, 102)
         seeds = seed_choice(run for point in shown.points for run in point.runs)
-        width, axis, *seed = choose(PAGE, "Training at width", widths, "by", axes, *seeds)
+        width, axis, *seed = choose(PAGE, "Training at width", widths, axes, *seeds)
 
     def over_widths() -> Chart:
         return figures.change_against_width(shown.points, spec.widths, spec.swept, kind)
