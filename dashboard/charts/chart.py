@@ -47,6 +47,16 @@ def is_curve(trace: go.Scatter) -> bool:
     return "text" not in (trace.mode or "") and trace.fill != "toself" and not (trace.name or "").startswith("slope ")
 
 
+def led_by(points: Iterable[Any], seed: int | None) -> list[Any]:
+    """The points with the runs of this seed first, which figures draw strong; as they are for None."""
+    if seed is None:
+        return list(points)
+    return [
+        point.model_copy(update={"runs": tuple(sorted(point.runs, key=lambda run: run.seed != seed))})
+        for point in points
+    ]
+
+
 def veiled(figure: go.Figure, up_to: float = -math.inf, keep: Sequence[str] = ()) -> go.Figure:
     """A copy that gives no answer away: points beyond ``up_to``, guides and fitted exponents are left out.
 

@@ -72,6 +72,7 @@ def sweep(
     finish(figure)
     if shown:
         add_end_labels(figure, [*_ends(seen, axis, shown), *guides])
+    figure.update_layout(meta={"cursor": axis.word})
     hide(figure, {line.in_legend: line.style.title for line in later})
     table = mean_rows(lines, axis, symbol, of) if rows is None else rows
     words = takeaway(lines, axis, title)
@@ -152,6 +153,7 @@ def add_line(figure: go.Figure, line: Line, axis: Axis, symbol: str, *, is_log: 
                 "line": {"width": [2 if dot.why else 0 for dot in dots]},
             },
             customdata=[[dot.seed, dot.note or dot.why] for dot in dots],
+            meta={"seeds": True},
             text=[number(dot.value, 3) for dot in dots],
             hovertemplate=f"{style.title}, seed %{{customdata[0]}}<br>{axis.word} = %{{x:,}}<br>{symbol} = %{{text}}"
             "<br>%{customdata[1]}<extra></extra>",

@@ -127,7 +127,7 @@ def test_charts_have_figures_words_and_numbers_for_every_choice():
     shown = Shown(make_dynamics_result(methods=METHODS).spec, POINTS, None, "job")
     for output in ("linear", "swish"):
         for method in METHODS:
-            found = charts(shown, POINTS[0].width, output, method, "time", "test points")
+            found = charts(shown, None, POINTS[0].width, output, method, "time", "test points")
             assert [each.name for each in found] == [
                 f"figure.{name}" for name in ("outputs", "difference", "motion", "ball")
             ]

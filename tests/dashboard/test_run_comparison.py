@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pytest
@@ -36,6 +37,17 @@ def test_runs_of_every_preset_are_drawn_on_every_axis_measure_and_line(name):
         drawn = [trace for trace in chart.figure.data if trace.name.startswith("B: First seed") and len(trace.x)]
         assert bool(drawn) == bool(chart.rows)
     assert any(overlay(runs, axis, measures[0], lines[0]).rows for axis in how.axes)
+
+
+def test_numbers_in_the_name_of_a_line_have_a_letter_or_a_unit():
+    said = {}
+    for name in ({preset.spec.experiment: name for name, preset in PRESETS.items()} | {"": "liu-lazy"}).values():
+        runs = pair(name)
+        how = comparison_of(runs[0][1])
+        said[name] = [how.line_words(line) for line in lines_of(runs, how)]
+    bare = re.compile(r"(^|, )[0-9.]+(,|$)")
+    assert {name: words for name, lines in said.items() for words in lines if bare.search(words)} == {}
+    assert any(words.endswith("ρ = 0") for words in said["liu-lazy"])
 
 
 def test_means_are_over_converged_runs_and_the_others_are_marked():
