@@ -1,9 +1,9 @@
 """A chart as every page shows it: its figure, its words, a caption, its numbers, and what chooses between charts."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
@@ -11,26 +11,65 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard.charts.chart import Chart
+from dashboard.charts.ghost import above
 from dashboard.charts.numbers import width_label
 from dashboard.charts.style import CHART_CONFIG, output_title
 from dashboard.components.explain import about, formula, things_to_try, what_to_see
+from dashboard.components.linked import linked
 from dashboard.words.sentences import typeset
+from ntk_core.runs import SeededSpec, Spec
 
 _FORMAT = "image_format"
 IMAGE_FORMATS = ("svg", "png")
+WIDTH, SEED = "m", "seed"  # what clicks on figures choose, as Choice.axis
 LabelVisibility = Literal["visible", "collapsed"]
-_SHOWN: ContextVar[dict[str, go.Figure] | None] = ContextVar("shown", default=None)
+_NOTHING = object()
+
+
+@dataclass
+class Figures:
+    """The figures of one drawing of a page.
+
+    Attributes:
+        said: takeaway → figure, in order: what an export holds.
+        named: key → figure.
+        ghosts: key → figure of an earlier run that stays in sight below the one of this key.
+        laid_over: key → (figure, the same above its ghost), from one drawing to the next.
+    """
+
+    said: dict[str, go.Figure] = field(default_factory=dict)
+    named: dict[str, go.Figure] = field(default_factory=dict)
+    ghosts: Mapping[str, go.Figure] = field(default_factory=dict)
+    laid_over: dict[str, tuple[go.Figure, go.Figure]] = field(default_factory=dict)
+
+    def take(self, key: str, chart: Chart) -> go.Figure:
+        """Note a chart; its figure, above its ghost if there is one."""
+        self.said[chart.takeaway] = self.named[key] = chart.figure
+        if key not in self.ghosts:
+            return chart.figure
+        if self.laid_over.get(key, (None,))[0] is not chart.figure:
+            self.laid_over[key] = chart.figure, above(chart.figure, self.ghosts[key])
+        return self.laid_over[key][1]
+
+
+_SCOPES: ContextVar[tuple[str, ...]] = ContextVar("scopes", default=())
+_SHOWN: ContextVar[Figures | None] = ContextVar("shown", default=None)
 
 
 @contextmanager
-def shown_charts() -> Iterator[dict[str, go.Figure]]:
-    """Takeaway → figure of every chart that is drawn inside, in order: what an export holds."""
-    figures: dict[str, go.Figure] = {}
-    token = _SHOWN.set(figures)
+def shown_charts(specs: Iterable[Spec], figures: Figures | None = None) -> Iterator[Figures]:
+    """Every chart that is drawn inside, noted in ``figures``.
+
+    ``specs`` are those of the results that are drawn: what their intervals are about stands below each chart with one.
+    """
+    figures = figures or Figures()
+    scopes = tuple(dict.fromkeys(spec.scope for spec in specs if isinstance(spec, SeededSpec)))
+    tokens = _SHOWN.set(figures), _SCOPES.set(scopes)
     try:
         yield figures
     finally:
-        _SHOWN.reset(token)
+        _SHOWN.reset(tokens[0])
+        _SCOPES.reset(tokens[1])
 
 
 @dataclass(frozen=True)
@@ -40,10 +79,14 @@ class Panel:
     Attributes:
         title: its tab, where it is not the first one.
         draw: shows the choices and returns the chart, or several that belong together, or shows something of its own.
+        on_select: called when a person clicks on other points of its one chart.
+        below: what follows below the figure, such as what was clicked on.
     """
 
     title: str
     draw: Callable[[], Chart | Sequence[Chart] | None]
+    on_select: Callable[[], None] | None = None
+    below: Callable[[], None] | None = None
 
 
 def panels(charts: Sequence[Chart], titles: Mapping[str, str] | None = None) -> list[Panel]:
@@ -71,7 +114,9 @@ def _show_panel(page: str, panel: Panel, claim: Callable[[], None] | None = None
         charts = [drawn] if isinstance(drawn, Chart) else list(drawn or ())
         alone = charts[0] if len(charts) == 1 else None
         if alone is not None:
-            _show_figure(page, alone)
+            _show_figure(page, alone, panel.on_select)
+        if panel.below is not None:
+            panel.below()
     with margin:
         if claim is not None:
             claim()
@@ -105,21 +150,32 @@ def show_chart(page: str, chart: Chart) -> None:
     about(f"{page}.{chart.name}", chart)
 
 
-def _show_figure(page: str, chart: Chart) -> None:
-    """The figure and its caption."""
+def _show_figure(page: str, chart: Chart, on_select: Callable[[], None] | None = None) -> None:
+    """The figure and its caption; its key is that of the points that a person clicked on too, for ``on_select``."""
     key = f"{page}.{chart.name}"
     shown = _SHOWN.get()
-    if shown is not None:
-        shown[chart.takeaway] = chart.figure
+    figure = chart.figure if shown is None else shown.take(key, chart)
     image = {"format": image_format(), "scale": 2, "filename": key.replace(".", "-")}
     config = {**CHART_CONFIG, "toImageButtonOptions": image}
-    st.plotly_chart(chart.figure, key=key, alt=chart.takeaway, config=config)
-    for sentence in chart.caption:
+    st.plotly_chart(
+        figure,
+        key=key,
+        alt=chart.takeaway,
+        config=config,
+        on_select=on_select or "ignore",
+        selection_mode="points",
+    )
+    for sentence in (*chart.caption, *interval_words(chart)):
         st.caption(typeset(sentence))
 
 
 def _itself(chart: Chart) -> Chart:
     return chart
+
+
+def interval_words(chart: Chart) -> list[str]:
+    """What the intervals of a chart are about, and what they are given; nothing for a chart without any."""
+    return [f"95% intervals: {'; or '.join(_SCOPES.get())}, {chart.given}."] if chart.given and _SCOPES.get() else []
 
 
 @dataclass(frozen=True)
@@ -131,6 +187,8 @@ class Choice:
         words: an option as people read it.
         pixels: width of the widget.
         last: whether the last option is shown until a person chooses, else the first.
+        axis: of the figures (``layout.meta.cursor``) on which a click chooses, or SEED; empty for none.
+        at: where on that axis an option is.
     """
 
     name: str
@@ -139,11 +197,22 @@ class Choice:
     words: Callable[[Any], str] = str
     pixels: int = 130
     last: bool = False
+    axis: str = ""
+    at: Callable[[Any], Any] = lambda option: option
 
 
 def width_choice(points: Sequence[Any]) -> Choice:
-    """One of the widths that are finished, the largest at first."""
-    return Choice("width", "Width m", [point.width for point in points], lambda m: f"m = {width_label(m)}", last=True)
+    """One of the widths that are finished, the largest at first; a click on a width in a figure chooses it too."""
+    widths = [point.width for point in points]
+    return Choice("width", "Width m", widths, lambda m: f"m = {width_label(m)}", last=True, axis=WIDTH)
+
+
+def seed_choice(runs: Iterable[Any]) -> tuple[Choice, ...]:
+    """All seeds, or one of them, which a click on its mark or curve chooses too; none where there is but one."""
+    seeds = sorted({run.seed for run in runs})
+    words = {None: "all seeds", **{seed: f"seed {seed}" for seed in seeds}}
+    choice = Choice("one_seed", "Seed", list(words), words.__getitem__, 108, axis=SEED)
+    return (choice,) if len(seeds) > 1 else ()
 
 
 def output_choice(outputs: Sequence[str], pixels: int = 190) -> Choice:
@@ -158,29 +227,78 @@ def choose(page: str, *parts: str | Choice, more: Sequence[Choice] = ()) -> tupl
             if isinstance(part, str):
                 st.subheader(part, anchor=False, width="content")
             else:
-                _chooser(f"{page}.{part.name}", part)
+                _chooser(page, part)
         if more:
             with st.popover("View", icon=":material/visibility:", type="tertiary"):
                 for choice in more:
-                    _chooser(f"{page}.{choice.name}", choice, label="visible")
+                    _chooser(page, choice, label="visible")
     chosen = [part for part in (*parts, *more) if isinstance(part, Choice)]
     return tuple(st.session_state[f"{page}.{part.name}"] for part in chosen)
 
 
-def _chooser(key: str, choice: Choice, label: LabelVisibility = "collapsed") -> None:
-    """The options may become more while points arrive: the last (or the first) is shown until a person chooses."""
+def _chooser(page: str, choice: Choice, label: LabelVisibility = "collapsed") -> None:
+    """The last option (or the first) until a person chooses; what was chosen comes back when it is among them again."""
+    key, state = f"{page}.{choice.name}", st.session_state
     chosen = f"{key}.chosen"
-    if st.session_state.get(key) not in choice.options or not st.session_state.get(chosen):
-        st.session_state[key] = choice.options[-1 if choice.last else 0]
+    wanted = state.get(chosen, _NOTHING)
+    state[key] = wanted if wanted in choice.options else choice.options[-1 if choice.last else 0]
+    if choice.axis and (cursors := _LINKED.get()) is not None:
+        cursors[choice.axis] = _Cursor(
+            chosen, choice.at(state[key]), [(choice.at(each), each) for each in choice.options]
+        )
     st.selectbox(
         choice.label,
         choice.options,
         format_func=choice.words,
         key=key,
-        on_change=lambda: st.session_state.update({chosen: True}),
+        on_change=lambda: state.update({chosen: state[key]}),
         label_visibility=label,
         width=choice.pixels,
     )
+
+
+@dataclass(frozen=True)
+class _Cursor:
+    """What a click on one axis changes: the entry of the session, where it is now, and (where, option) to choose from.
+
+    Without options any number is taken.
+    """
+
+    key: str
+    at: Any
+    options: Sequence[tuple[Any, Any]] | None = None
+
+
+_LINKED: ContextVar[dict[str, _Cursor] | None] = ContextVar("linked", default=None)
+
+
+@contextmanager
+def linked_charts(page: str) -> Iterator[None]:
+    """One cursor for the charts inside, moved by their choices and by clicks on their marks."""
+    cursors: dict[str, _Cursor] = {}
+    token = _LINKED.set(cursors)
+    try:
+        yield
+    finally:
+        _LINKED.reset(token)
+
+    def follow(values: Mapping[str, Any]) -> None:
+        for axis, value in values.items():
+            options = cursors[axis].options
+            free = [(value, value)] if isinstance(value, (int, float)) else []
+            for _, option in (each for each in (free if options is None else options) if each[0] == value):
+                st.session_state[cursors[axis].key] = option
+
+    linked(f"{page}.linked", {axis: cursor.at for axis, cursor in cursors.items()}, follow)
+
+
+def cursor_at(page: str, axis: str) -> float | None:
+    """Where a click has put the cursor on an axis without a choice; None before the first one."""
+    key = f"{page}.cursor.{axis}"
+    at: float | None = st.session_state.get(key)
+    if (cursors := _LINKED.get()) is not None:
+        cursors[axis] = _Cursor(key, at)
+    return at
 
 
 def image_format() -> str:

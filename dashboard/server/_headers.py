@@ -66,8 +66,9 @@ def security_headers(frames: tuple[str, ...] = ()) -> Mapping[str, str]:
     """Name → value; ``frames`` are the origins whose pages may show this one inside them."""
     policy = {
         "default-src": "'self'",
-        # Streamlit loads the scripts of a page's own components from memory, as blobs.
-        "script-src": " ".join(["'self'", "blob:", *map(_hash, inline_scripts())]),
+        # Streamlit loads the scripts of a page's own components from memory, as blobs; one of them assembles its
+        # products of large matrices as WebAssembly, which can reach nothing that its script could not.
+        "script-src": " ".join(["'self'", "blob:", "'wasm-unsafe-eval'", *map(_hash, inline_scripts())]),
         # Streamlit, Plotly and app.py write style elements and attributes while a page is drawn.
         "style-src": "'self' 'unsafe-inline'",
         "img-src": "'self' data: blob:",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,8 @@ def test_the_page_of_this_streamlit_is_painted():
     assert b"wide neural network" in body
     assert b"<title>Linearity Lab</title>" in body
     assert body.count(b'<div id="root">') == 1
+    # Where a page has a component of its own, nothing waits for the script that mounts it.
+    assert re.search(rb'<link rel="modulepreload" crossorigin href="./static/js/BidiComponent.[^"]+"></head>', body)
     assert headers[b"content-length"] == str(len(body)).encode()
     assert headers[b"cache-control"] == b"no-cache"
     assert not {b"etag", b"last-modified"} & set(headers)  # they are those of another text

@@ -16,18 +16,19 @@ TITLE = "Deep against wide: which wins?"
 CONTROLS = ("depths", "widths", "num_kernels", "trained_width")
 GROUPS = (
     Group("Depth vs. width", ("depths", "widths", "num_kernels", "seed")),
-    Group("Trained networks", ("trained_depth", "trained_width", "num_seeds", "draws", "training.")),
+    Group("Trained networks", ("trained_depth", "trained_width", "hessian_depth", "num_seeds", "draws", "training.")),
     Group("Data", ("dataset.",)),
 )
 
 
 def charts(shown: Shown) -> tuple[Chart, ...]:
     """The scatter of K(x, x) against depth and against β, then what training moved and how curved the networks are."""
-    found = [figures.against_depth(shown.points), figures.against_beta(shown.points)]
-    if any(point.runs for point in shown.points):
-        trained = [figures.trained(shown.points, each) for each in figures.MEASURES]
-        found += [replace(each, caption=[*each.caption, almost_everywhere(["relu"])]) for each in trained]
-    return tuple(found)
+    points = shown.points
+    measured = figures.measured(points)
+    misses = [almost_everywhere(["relu"])] if figures.CURVATURE in measured else []
+    trained = [figures.trained(points, each) for each in measured]
+    trained = [replace(each, caption=[*each.caption, *misses]) for each in trained]
+    return figures.against_depth(points), figures.against_beta(points), *trained
 
 
 def draw(shown: Shown) -> list[Panel]:

@@ -4,8 +4,8 @@ from functools import partial
 
 import streamlit as st
 
-from dashboard.charts.chart import Chart, occurring
-from dashboard.components.chart import Choice, Panel, choose, panels
+from dashboard.charts.chart import Chart, led_by, occurring
+from dashboard.components.chart import Choice, Panel, choose, panels, seed_choice
 from dashboard.components.drawn_once import drawn_once
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group
@@ -20,7 +20,7 @@ TITLE = "What does a network learn first?"
 CONTROLS = ("network.activations", "dataset.input_dim", "dataset.num_samples")
 GROUPS = (
     Group("Network", ("network.", "width", "width_exponent")),
-    Group("Sweep", ("swept", "values", "num_seeds", "seed")),
+    Group("Sweep", ("swept", "values", "num_seeds", "seed", "draws")),
     Group("Inputs and target", ("dataset.",)),
     Group("Training", ("training.",)),
     Group("Kernel", ("kernel_samples", "infinite_width")),
@@ -55,14 +55,18 @@ def _training(shown: Shown) -> list[Panel]:
     occur = occurring([points[at] if at in points else next(iter(points.values()))], "activation")
     activations = [Choice("activation", "Activation", occur, _title)] if len(occur) > 1 else []
     views = Choice("view", "Quantity", figures.VIEWS, str.capitalize, 160)
-    key, *named, view = choose(PAGE, Choice("point", "Point", list(points), name), *activations, more=[views])
+    letter = AXES[shown.spec.swept].letter
+    swept = Choice("point", "Point", list(points), name, axis=letter, at=lambda key: points[key].value)
+    seeds = seed_choice(run for point in points.values() for run in point.runs)
+    key, *rest = choose(PAGE, swept, *activations, more=[views, *seeds])
+    activation = rest.pop(0) if activations else occur[0]
 
-    def charts(key: str, activation: str, view: figures.View) -> tuple[Chart, Chart]:
-        runs = points[key].of(activation)
-        return figures.along_steps(points[key], runs, view), figures.single_outputs(runs[0])
+    def charts(key: str, activation: str, view: figures.View, seed: int | None = None) -> tuple[Chart, Chart]:
+        (point,) = led_by([points[key]], seed)
+        runs = point.of(activation)
+        return figures.along_steps(point, runs, view), figures.single_outputs(runs[0])
 
-    activation = named[0] if named else occur[0]
-    return panels(drawn_once(f"{PAGE}.training", shown.identity, charts, key, activation, view))
+    return panels(drawn_once(f"{PAGE}.training", shown.identity, charts, key, activation, *rest))
 
 
 def _against(shown: Shown) -> Chart:

@@ -35,7 +35,9 @@ def draw(shown: Shown) -> list[Panel]:
         return drawn_once(f"{PAGE}.changes", shown.identity, lambda: figures.change_against_width(points))
 
     def table() -> None:
-        words_table(figures.table_rows(points), "With 95% intervals; the verdict is that of ‖H‖ / ‖∇f‖².")
+        rows = drawn_once(f"{PAGE}.table", shown.identity, lambda: figures.table_rows(points))
+        about = f"95% intervals: {shown.spec.scope}, given the runs that count. The verdict is that of ‖H‖ / ‖∇f‖²."
+        words_table(rows, about)
 
     trained = [Panel("ΔK of the same weights", changes)] if figures.trained_lines(points) else []
     rest = [*trained, *balls(PAGE, shown), Panel("Table 1, measured", table), *one_network(PAGE, shown)]

@@ -5,7 +5,7 @@ from functools import partial
 from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import width_label
 from dashboard.charts.training import AXIS_TITLES, TimeAxis
-from dashboard.components.chart import Choice, Panel, choose
+from dashboard.components.chart import WIDTH, Choice, Panel, choose, seed_choice
 from dashboard.components.drawn_once import drawn_once
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group
@@ -35,14 +35,15 @@ def draw(shown: Shown) -> list[Panel]:
     def over_widths() -> Chart:
         return figures.change_against_width(shown.points, spec.widths, spec.swept, kind)
 
-    def over_time(width: int, axis: TimeAxis) -> Chart:
-        return figures.change_against_time(points[width], axis, spec.training.loss_threshold, kind)
+    def over_time(width: int, axis: TimeAxis, seed: int | None = None) -> Chart:
+        return figures.change_against_time(points[width], axis, spec.training.loss_threshold, kind, seed)
 
     def along_training() -> Chart:
-        widths = Choice("shown_width", "Width m", list(points), width_label, 100, last=True)
-        axes = Choice("axis", "Horizontal axis", list(AXIS_TITLES), pixels=90)
-        width, axis = choose(PAGE, "Training at width", widths, "by", axes)
-        return drawn_once(f"{PAGE}.against_time", shown.identity, over_time, width, axis)
+        widths = Choice("shown_width", "Width m", list(points), width_label, 92, last=True, axis=WIDTH)
+        axes = Choice("axis", "Horizontal axis", list(AXIS_TITLES), "by {}".format, 102)
+        seeds = seed_choice(run for point in shown.points for run in point.runs)
+        chosen = choose(PAGE, "Training at width", widths, axes, *seeds)
+        return drawn_once(f"{PAGE}.against_time", shown.identity, over_time, *chosen)
 
     def at_start() -> Chart:
         settings = spec.widths, spec.swept, kind, spec.ball_radius

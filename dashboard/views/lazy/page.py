@@ -14,7 +14,7 @@ from dashboard.views.lazy import dial, figures
 
 PAGE = "lazy"
 TITLE = "Lazy or rich: by width, by scale or by choice?"
-CONTROLS = ("richness", "widths", "architecture.depth")
+CONTROLS = ("widths", "architecture.depth", "num_seeds")
 GROUPS = (
     Group("Width, scale and richness", ("widths", "scales", "richness", "num_seeds", "seed", "draws")),
     Group("Network", ("outputs", "starts", "architecture.")),
@@ -28,7 +28,8 @@ def charts(shown: Shown, measure: str, output: str, start: str, richness: float 
     points, spec, wanted = shown.points, shown.spec, figures.MEASURES[measure]
     found = []
     if spec.richness:
-        found += [dial.against_width(points, output, start, wanted), dial.exponents(points, output, start)]
+        found += [dial.against_width(points, output, start, wanted, richness)]
+        found += [dial.exponents(points, output, start, richness)]
         found += [dial.coordinates(points, output, start, richness)]
     if set(spec.scales) != {1.0}:
         found += [figures.against(points, "scale", output, wanted)]
@@ -42,21 +43,20 @@ def charts(shown: Shown, measure: str, output: str, start: str, richness: float 
 
 def draw(shown: Shown) -> list[Panel]:
     """The charts of all roads that are swept."""
-    dialed = [0.0, *shown.spec.richness] if shown.spec.richness else []
     chosen = choose(
         PAGE,
         Choice("measure", "Measure", figures.measured(shown.points), pixels=260),
-        output_choice(occurring(shown.points, "output")),
         more=[
+            output_choice(occurring(shown.points, "output")),
             Choice("start", "Start", occurring(shown.points, "start"), figures.START_TITLES.__getitem__, 200),
-            # Not "richness": that key is the form's.
-            *(
-                [Choice("checked_at", "Coordinate check at", dialed, lambda rho: f"ρ = {rho:g}", last=True)]
-                if dialed
-                else []
-            ),
         ],
     )
+    if shown.spec.richness:
+        dialed, key = [0.0, *shown.spec.richness], f"{PAGE}.dialed"  # not "richness": that key is the form's
+        if st.session_state.get(key) not in dialed:
+            st.session_state[key] = dialed[-1]
+        richness = st.select_slider("Richness ρ: lazy at 0, rich at 1/2", dialed, format_func="{:g}".format, key=key)
+        chosen = (*chosen, richness)
     if shown.spec.almost_everywhere:
         st.caption(shown.spec.almost_everywhere)
     return panels(drawn_once(PAGE, shown.identity, partial(charts, shown), *chosen))

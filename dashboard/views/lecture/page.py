@@ -87,9 +87,9 @@ def show() -> None:
     with words:
         st.markdown(step.words)
         _question(state)
-    with picture, shown_charts() as figures:
+    with picture, shown_charts(result.spec for result in (_results(step) or {}).values()) as figures:
         _figure(state)
-    _foot(state, figures)
+    _foot(state, figures.said)
     session.show_address(PAGE, state.query(state.index))
 
 
