@@ -27,6 +27,7 @@ from ntk_core.fits import PowerLaw
 
 # What exponents in m are expected to be, as (at ρ = 0, at ρ = 1/2), see docs/math/richness.md.
 PREDICTED = {"2ρ − 1": (-1.0, 0.0), "ρ − 1/2": (-0.5, 0.0)}
+_LOOKS = (0, 1, 2, 4, 3)  # 8ρ in the order in which looks are handed out: the four that ship differ in color
 _EXPECTED = ((CHANGE, "2ρ − 1"), (CURVATURE, "ρ − 1/2"), (HIDDEN, "ρ − 1/2"))
 
 
@@ -38,7 +39,15 @@ def richnesses(points: Sequence[LazyPoint]) -> list[float]:
 def against_width(points: Sequence[LazyPoint], output: str, start: str, measure: Measure) -> Chart:
     """A measure against width, a line for each ρ, log–log."""
     lines = [
-        line(points, "width", output, start, measure, nth_style(round(8 * rho), f"ρ = {rho:g}", "richness"), rho)
+        line(
+            points,
+            "width",
+            output,
+            start,
+            measure,
+            nth_style(_LOOKS.index(round(8 * rho)), f"ρ = {rho:g}", "richness"),
+            rho,
+        )
         for rho in richnesses(points)
     ]
     return sweep(
