@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
-from ntk_core.runs import ResultValue
+from ntk_core.runs import ResultValue, Spec
 
 Values = dict[str, Any]
 
@@ -46,3 +47,9 @@ class Comparison:
 
 WIDTH = Axis("width", "width m")
 CHANGE = {"sup_kernel_change": "kernel change ΔK"}
+
+
+def comparison_of(spec: Spec) -> Comparison:
+    """How runs of such settings are compared, as ``elsewhere.py`` in the view of their experiment states it."""
+    found: Comparison = import_module(f"dashboard.views.{spec.experiment}.elsewhere").compared(spec)
+    return found

@@ -6,7 +6,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard.charts.chart import Chart
@@ -15,18 +14,16 @@ from dashboard.charts.style import CHART_CONFIG, output_title
 from dashboard.components.explain import explain, page_answers
 from dashboard.words.sentences import typeset
 
-_FORMAT = "image_format"
-IMAGE_FORMATS = ("svg", "png")
-_SHOWN: ContextVar[dict[str, go.Figure] | None] = ContextVar("shown", default=None)
+_SHOWN: ContextVar[dict[str, Chart] | None] = ContextVar("shown", default=None)
 
 
 @contextmanager
-def shown_charts() -> Iterator[dict[str, go.Figure]]:
-    """Takeaway → figure of every chart that is drawn inside, in order: what an export holds."""
-    figures: dict[str, go.Figure] = {}
-    token = _SHOWN.set(figures)
+def shown_charts() -> Iterator[dict[str, Chart]]:
+    """Key → chart, of every chart that is drawn inside, in order: what an export holds."""
+    charts: dict[str, Chart] = {}
+    token = _SHOWN.set(charts)
     try:
-        yield figures
+        yield charts
     finally:
         _SHOWN.reset(token)
 
@@ -41,8 +38,8 @@ def show_chart(page: str, chart: Chart) -> None:
         st.subheader(chart.heading, anchor=False)
     shown = _SHOWN.get()
     if shown is not None:
-        shown[chart.takeaway] = chart.figure
-    image = {"format": image_format(), "scale": 2, "filename": key.replace(".", "-")}
+        shown[key] = chart
+    image = {"format": "svg", "scale": 2, "filename": key.replace(".", "-")}
     config = {**CHART_CONFIG, "toImageButtonOptions": image}
     st.plotly_chart(chart.figure, key=key, alt=chart.takeaway, config=config)
     for sentence in chart.caption:
@@ -115,20 +112,4 @@ def _chooser(key: str, choice: Choice) -> None:
         on_change=lambda: st.session_state.update({chosen: True}),
         label_visibility="collapsed",
         width=choice.pixels,
-    )
-
-
-def image_format() -> str:
-    """What the camera button of the charts saves."""
-    return st.session_state.get(_FORMAT) or IMAGE_FORMATS[0]
-
-
-def image_format_chooser() -> None:
-    """SVG or PNG for the camera button of the charts."""
-    st.segmented_control(
-        "Figures, from the camera button of each chart, as",
-        IMAGE_FORMATS,
-        default=image_format(),
-        key=_FORMAT,
-        format_func=str.upper,
     )

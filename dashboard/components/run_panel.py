@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import streamlit as st
 
+from dashboard.charts.chart import Chart
 from dashboard.components import export, session
 from dashboard.components.chart import shown_charts
 from dashboard.components.forms import SpecForm
@@ -138,10 +139,13 @@ def foreseen_s(spec: Spec) -> float:
         return 0.0
 
 
-def live_panel(page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown], None]) -> None:
+def live_panel(
+    page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown], None], drawings: Mapping[str, Chart]
+) -> None:
     """The followed job's progress and figures, drawn again while it runs; without a job, the precomputed figure.
 
-    Above the figures stands what can be exported of them, below them where they come from.
+    Above the figures stands what can be exported of them and of ``drawings`` (key → chart, those above the panel),
+    below them where they come from.
     """
     first = _snapshot_of(page)
     live = first is not None and first.active and not session.is_detached(page)
@@ -160,11 +164,11 @@ def live_panel(page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown
         above = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
         if shown.origin == "precomputed":
             above.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
-        with shown_charts() as figures:
+        with shown_charts() as charts:
             draw(shown)
         with above:
             name = page.replace("_", "-")
-            export.export_menu(name, title, [export.Taken(name, shown.spec, shown.result)], figures)
+            export.export_menu(name, title, [export.Taken(name, shown.spec, shown.result)], {**drawings, **charts})
         if shown.result is not None:
             provenance_footer(shown.result)
 

@@ -1,0 +1,40 @@
+// A row for each figure of the page with a button per format, which saves the figure as the page shows it.
+const FORMATS = ["png", "svg"];
+
+export default function pictures({ parentElement, data }) {
+  const list = parentElement.querySelector("ul");
+  const rows = JSON.stringify(data.figures);
+  if (list.dataset.rows === rows) return; // a running page draws itself anew, and a focused button stays
+  list.dataset.rows = rows;
+  list.replaceChildren(...data.figures.map(({ key, title }) => {
+    const row = document.createElement("li");
+    const name = document.createElement("span");
+    name.textContent = title;
+    row.append(name, ...FORMATS.map((format) => button(key, title, format, parentElement)));
+    return row;
+  }));
+}
+
+function button(key, title, format, parentElement) {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.textContent = format.toUpperCase();
+  made.setAttribute("aria-label", `${made.textContent}: ${title}`);
+  made.addEventListener("click", () => {
+    const saved = save(key, format);
+    parentElement.querySelector("[role=status]").textContent = saved ? "" : `Not on the screen now: ${title}`;
+  });
+  return made;
+}
+
+// Plotly is no name that a page could call: its own camera button is pressed, told of another format for this once.
+function save(key, format) {
+  const figure = document.querySelector(`.st-key-${CSS.escape(key)} .js-plotly-plot`);
+  const camera = figure?._fullLayout?._modeBar?.buttons.flat().find((each) => each.name === "toImage");
+  if (!camera) return false;
+  const options = figure._context.toImageButtonOptions;
+  figure._context.toImageButtonOptions = { ...options, format };
+  camera.click(figure);
+  figure._context.toImageButtonOptions = options;
+  return true;
+}
