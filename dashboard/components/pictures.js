@@ -32,9 +32,22 @@ function save(key, format) {
   const figure = document.querySelector(`.st-key-${CSS.escape(key)} .js-plotly-plot`);
   const camera = figure?._fullLayout?._modeBar?.buttons.flat().find((each) => each.name === "toImage");
   if (!camera) return false;
-  const options = figure._context.toImageButtonOptions;
-  figure._context.toImageButtonOptions = { ...options, format };
-  camera.click(figure);
-  figure._context.toImageButtonOptions = options;
+  addEventListener("click", keepOpen, true);
+  const { width, height } = figure._fullLayout;
+  // The file cannot bring the page's font along: letters are measured in the one that it will be seen in.
+  const font = { ...figure.layout.font, family: "sans-serif" };
+  const options = { ...figure._context.toImageButtonOptions, format };
+  camera.click({
+    data: figure.data,
+    layout: { ...figure.layout, font, width, height },
+    _context: { ...figure._context, toImageButtonOptions: options },
+  });
   return true;
+}
+
+// Plotly saves by a click on a link of its own, outside the menu, which would close the menu.
+function keepOpen(event) {
+  if (!event.target.download) return;
+  event.stopImmediatePropagation();
+  removeEventListener("click", keepOpen, true);
 }

@@ -40,7 +40,7 @@ def test_the_first_click_saves_the_format_that_is_pressed(open_page):
             width = page.evaluate("document.querySelector('.js-plotly-plot')._fullLayout.width")
             if kind == "PNG":
                 assert content[:8] == b"\x89PNG\r\n\x1a\n"
-                assert struct.unpack(">I", content[16:20])[0] == round(2 * width)
+                assert struct.unpack(">I", content[16:20])[0] == int(2 * width)
             else:
                 assert ET.fromstring(content).tag == "{http://www.w3.org/2000/svg}svg"
 
@@ -52,7 +52,8 @@ def test_every_figure_has_its_buttons_and_the_camera_keeps_its_format(open_page)
     wait_until(page, f"document.querySelectorAll('.js-plotly-plot').length >= {rows}")
     names = {saved(page, kind, number)[0] for kind in ("PNG", "SVG") for number in range(rows)}
     assert len(names) == 2 * rows
-    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Export").click()
+    page.get_by_role("button", name="PNG: ").first.wait_for(state="hidden")
     with page.expect_download() as picture:
-        page.locator('.modebar-btn[data-title*="ownload"]').first.click(force=True)
+        page.locator('.modebar-btn[data-title*="ownload"]').first.dispatch_event("click")
     assert picture.value.suggested_filename.endswith(".svg")

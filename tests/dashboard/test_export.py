@@ -14,6 +14,7 @@ import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -170,9 +171,9 @@ def cells(text: str) -> list[str]:
     return [cell["source"] for cell in read["cells"] if cell["cell_type"] == "code"]
 
 
-def executed(text: str) -> dict[str, object]:
+def executed(text: str) -> dict[str, Any]:
     """What the names of a notebook stand for after its last cell; each cell ends as Jupyter would show it."""
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     for code in cells(text):
         exec(compile(code, "cell", "exec"), names)
     return names
