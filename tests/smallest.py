@@ -33,7 +33,9 @@ def smallest(spec: Spec, keep: tuple[str, ...] = ()) -> dict[str, Any]:
         elif name == "num_samples":
             found[setting.name] = NUM_SAMPLES
         elif name.startswith("num_") and group != "dataset":
-            found[setting.name] = max([1, *(each.ge for each in setting.info.metadata if isinstance(each, Ge))])
+            found[setting.name] = max(
+                [1, *(int(str(each.ge)) for each in setting.info.metadata if isinstance(each, Ge))]
+            )
         elif isinstance(value, tuple) and len(value) > 1 and not group:
             found[setting.name] = value[:1]
     return {name: value for name, value in found.items() if name not in keep}
