@@ -6,6 +6,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard.components import session
+from dashboard.components.chart import shown_charts
 from dashboard.components.forms import Group, SpecForm
 from dashboard.components.run_panel import Shown, attach, live_panel, run_bar
 from dashboard.words.sentences import typeset
@@ -44,7 +45,8 @@ def experiment_page(
     st.markdown(f"{typeset(form.preset.claim)} *{form.preset.source}.*", help=form.preset.our_choice)
     form.notes_elsewhere()
     run_bar(page, form)
-    if between is not None:
-        between(form)
+    with shown_charts() as above:
+        if between is not None:
+            between(form)
     session.show_address(page, {**form.query(), **session.job_query(page)})
-    live_panel(page, title, form, draw)
+    live_panel(page, title, form, draw, above.charts)
