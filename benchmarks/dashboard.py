@@ -48,7 +48,7 @@ WATCH = """() => {
     const chart = document.querySelector('.js-plotly-plot');
     const seeds = chart && chart.data ? chart.data.filter(trace => trace.mode === 'markers') : [];
     const drawn = seeds.length ? new Set(Array.from(seeds[0].x, Number)).size : 0;
-    const shown = Math.min(told, drawn);
+    const shown = drawn <= told ? drawn : 0; // before the first point the earlier figure is there, with more widths
     for (let count = 1; count <= shown; count++) window.shownAt[count] ??= Date.now() / 1000;
   }, 10);
 }"""

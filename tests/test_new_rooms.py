@@ -161,7 +161,8 @@ DASHBOARD = {
         """The chart of the toy."""
 
         from dashboard.charts.style import nth_style
-        from dashboard.charts.sweep import Dot, Line, sweep, width_axis
+        from dashboard.charts.lines import Dot, Line, width_axis
+from dashboard.charts.sweep import sweep
 
 
         def line(points) -> Line:

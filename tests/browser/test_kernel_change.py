@@ -18,7 +18,7 @@ TIMEOUT_MS = 60_000
 WIDTHS_SHOWN = """(() => {
   const chart = document.querySelector('.js-plotly-plot');
   const seeds = chart ? chart.data.filter(trace => trace.mode === 'markers') : [];
-  return seeds.length ? new Set(Array.from(seeds[0].x, Number)).size : 0;
+  return seeds.length ? new Set(Array.from(seeds[0].x, Number).filter(width => width < 5)).size : 0;
 })()"""
 
 

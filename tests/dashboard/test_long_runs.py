@@ -89,8 +89,8 @@ def test_a_job_for_an_adopted_result_is_complete_before_it_begins(monkeypatch, t
     jobs.adopt(result)
     snapshot = jobs.snapshot(jobs.submit(PRESET))
     assert (snapshot.status, snapshot.points) == ("completed", result.points)
-    assert jobs.foreseen_s(PRESET) == 0
-    assert jobs.foreseen_s(SHORT) == pytest.approx(estimate(SHORT).seconds)
+    assert jobs.foreseen(PRESET) == (0, len(PRESET.point_keys()))
+    assert jobs.foreseen(SHORT) == (pytest.approx(estimate(SHORT).seconds), 0)
     jobs.shutdown()
 
 

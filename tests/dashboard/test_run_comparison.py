@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pytest
@@ -38,6 +39,17 @@ def test_runs_of_every_preset_are_drawn_on_every_axis_measure_and_line(name):
     assert any(overlay(runs, axis, measures[0], lines[0]).rows for axis in how.axes)
 
 
+def test_numbers_in_the_name_of_a_line_have_a_letter_or_a_unit():
+    said = {}
+    for name in ({preset.spec.experiment: name for name, preset in PRESETS.items()} | {"": "liu-lazy"}).values():
+        runs = pair(name)
+        how = comparison_of(runs[0][1])
+        said[name] = [how.line_words(line) for line in lines_of(runs, how)]
+    bare = re.compile(r"(^|, )[0-9.]+(,|$)")
+    assert {name: words for name, lines in said.items() for words in lines if bare.search(words)} == {}
+    assert any(words.endswith("ρ = 0") for words in said["liu-lazy"])
+
+
 def test_means_are_over_converged_runs_and_the_others_are_marked():
     point = make_points((30,), seeds=2, exponents={"linear": 0.0}, spread=0.0)[0]
     bad = make_run("linear", 7, 9.0, "over-budget")
@@ -52,7 +64,7 @@ def test_means_are_over_converged_runs_and_the_others_are_marked():
     _, marked, first, *_ = chart.figure.data
     assert list(first.y) == [1.0]
     assert list(marked.y) == [1.0, 1.0, 9.0]
-    assert list(marked.marker.symbol) == ["circle", "circle", "circle-open"]
+    assert list(marked.marker.symbol) == [first.marker.symbol, first.marker.symbol, f"{first.marker.symbol}-open"]
 
 
 def test_runs_are_told_apart_without_color():

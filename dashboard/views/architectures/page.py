@@ -7,7 +7,7 @@ import streamlit as st
 from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import width_label
 from dashboard.charts.style import compared_styles
-from dashboard.components.chart import Choice, choose, output_choice, show_chart, show_in_pairs
+from dashboard.components.chart import WIDTH, Choice, choose, output_choice, show_chart, show_in_pairs
 from dashboard.components.drawn_once import drawn_once
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group, SpecForm
@@ -66,7 +66,7 @@ def _kernels(
         if shown.spec.dataset.num_samples > MAX_KEPT_SAMPLES:
             st.caption(f"Kernels are kept and drawn for up to {MAX_KEPT_SAMPLES} training points.")
         return
-    widths = Choice("shown_width", "Width m", list(kept), width_label, 110, last=True)
+    widths = Choice("shown_width", "Width m", list(kept), width_label, 110, last=True, axis=WIDTH)
     (width,) = choose(PAGE, "Kernels K at width", widths)
 
     def at(width: int) -> list[Chart]:

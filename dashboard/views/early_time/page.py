@@ -5,8 +5,8 @@ from functools import partial
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard.charts.chart import Chart, occurring
-from dashboard.components.chart import Choice, choose, show_chart
+from dashboard.charts.chart import Chart, led_by, occurring
+from dashboard.components.chart import Choice, choose, seed_choice, show_chart
 from dashboard.components.drawn_once import drawn_once
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group
@@ -57,16 +57,21 @@ def _training(shown: Shown, left: DeltaGenerator, right: DeltaGenerator) -> None
 
     with left:
         views = Choice("view", "Quantity", figures.VIEWS, str.capitalize, 160)
-        view, key = choose(PAGE, views, "at", Choice("point", "Point", list(points), name))
+        letter = AXES[shown.spec.swept].letter
+        swept = Choice("point", "Point", list(points), name, axis=letter, at=lambda key: points[key].value)
+        view, key, *seed = choose(
+            PAGE, views, "at", swept, *seed_choice(run for point in points.values() for run in point.runs)
+        )
         activation, *others = occurring([points[key]], "activation")
         if others:
             (activation,) = choose(PAGE, Choice("activation", "Activation", (activation, *others), _title))
 
-    def charts(key: str, activation: str, view: figures.View) -> tuple[Chart, Chart]:
-        runs = points[key].of(activation)
-        return figures.along_steps(points[key], runs, view), figures.single_outputs(runs[0])
+    def charts(key: str, activation: str, view: figures.View, seed: int | None = None) -> tuple[Chart, Chart]:
+        (point,) = led_by([points[key]], seed)
+        runs = point.of(activation)
+        return figures.along_steps(point, runs, view), figures.single_outputs(runs[0])
 
-    drawn = drawn_once(f"{PAGE}.training", shown.identity, charts, key, activation, view)
+    drawn = drawn_once(f"{PAGE}.training", shown.identity, charts, key, activation, view, *seed)
     for column, each in zip((left, right), drawn, strict=True):
         with column:
             show_chart(PAGE, each)

@@ -7,7 +7,7 @@ import streamlit as st
 from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import width_label
 from dashboard.charts.training import AXIS_TITLES, TimeAxis
-from dashboard.components.chart import Choice, choose, show_chart
+from dashboard.components.chart import WIDTH, Choice, choose, seed_choice, show_chart
 from dashboard.components.drawn_once import drawn_once
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.explain import page_answers
@@ -45,20 +45,22 @@ def _training(shown: Shown) -> None:
     spec, kind = shown.spec, shown.spec.architecture.kind
     left, right = st.columns(2, gap="medium")
     with right:
-        widths = Choice("shown_width", "Width m", [p.width for p in shown.points], width_label, 100, last=True)
-        axes = Choice("axis", "Horizontal axis", list(AXIS_TITLES), pixels=90)
-        width, axis = choose(PAGE, "Training at width", widths, "by", axes)
+        found = [p.width for p in shown.points]
+        widths = Choice("shown_width", "Width m", found, width_label, 92, last=True, axis=WIDTH)
+        axes = Choice("axis", "Horizontal axis", list(AXIS_TITLES), "by {}".format, 102)
+        seeds = seed_choice(run for point in shown.points for run in point.runs)
+        width, axis, *seed = choose(PAGE, "Training at width", widths, axes, *seeds)
 
     def over_widths() -> Chart:
         return figures.change_against_width(shown.points, spec.widths, spec.swept, kind)
 
-    def over_time(width: int, axis: TimeAxis) -> Chart:
-        return figures.change_against_time(shown.point(width), axis, spec.training.loss_threshold, kind)
+    def over_time(width: int, axis: TimeAxis, seed: int | None = None) -> Chart:
+        return figures.change_against_time(shown.point(width), axis, spec.training.loss_threshold, kind, seed)
 
     with left:
         show_chart(PAGE, drawn_once(f"{PAGE}.against_width", shown.identity, over_widths))
     with right:
-        show_chart(PAGE, drawn_once(f"{PAGE}.against_time", shown.identity, over_time, width, axis))
+        show_chart(PAGE, drawn_once(f"{PAGE}.against_time", shown.identity, over_time, width, axis, *seed))
 
 
 def show() -> None:

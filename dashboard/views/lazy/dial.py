@@ -12,7 +12,17 @@ from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import beginning, exponent_words, given_runs, plain_symbols, signed
 from dashboard.charts.style import nth_style, output_title
 from dashboard.charts.sweep import sweep
-from dashboard.views.lazy.figures import AXES, CHANGE, CURVATURE, HIDDEN, START_TITLES, Measure, line, rows
+from dashboard.views.lazy.figures import (
+    AXES,
+    CHANGE,
+    CURVATURE,
+    HIDDEN,
+    START_TITLES,
+    Measure,
+    line,
+    measure_style,
+    rows,
+)
 from ntk_core.experiments.lazy.result import LazyPoint
 from ntk_core.fits import PowerLaw
 
@@ -32,7 +42,7 @@ def against_width(
 ) -> Chart:
     """A measure against width, a line for each ρ, log–log; all but the one that is ``shown`` are faint."""
     lines = [
-        line(points, "width", output, start, measure, nth_style(round(8 * rho), _title(rho)), rho)
+        line(points, "width", output, start, measure, nth_style(round(8 * rho), _title(rho), "richness"), rho)
         for rho in richnesses(points)
     ]
     chart = sweep(
@@ -66,8 +76,8 @@ def exponents(points: Sequence[LazyPoint], output: str, start: str, shown: float
     table: list[dict[str, Any]] = []
     said = ["Exponents in m against ρ."]
     fits: list[tuple[float, PowerLaw]] = []
-    for index, (measure, words) in enumerate(_EXPECTED):
-        look = nth_style(index, measure.symbol)
+    for measure, words in _EXPECTED:
+        look = measure_style(measure)
         laws = [(rho, law(points, output, start, measure, rho)) for rho in richnesses(points)]
         found = [(rho, each) for rho, each in laws if each is not None]
         fits += found
@@ -114,7 +124,15 @@ def coordinates(points: Sequence[LazyPoint], output: str, start: str, richness: 
     """|Δh| of each hidden layer against width at one ρ: the coordinate check."""
     count = max((len(run.hidden_change) for point in points for run in point.runs), default=0)
     lines = [
-        line(points, "width", output, start, of_layer(index), nth_style(index, f"hidden layer {index + 1}"), richness)
+        line(
+            points,
+            "width",
+            output,
+            start,
+            of_layer(index),
+            nth_style(index, f"hidden layer {index + 1}", "layer"),
+            richness,
+        )
         for index in range(count)
     ]
     return sweep(

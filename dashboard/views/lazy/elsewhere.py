@@ -45,4 +45,5 @@ def compared(_: LazySpec) -> Comparison:
         (Axis("scale", "scale α", "α", _narrowest), Axis("width", "width m", keep=_unscaled)),
         MEASURES,
         ("output", "start", "richness"),
+        {"richness": "ρ = {:g}"},
     )

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dashboard.charts.chart import Chart, occurring
+from dashboard.charts.lines import Axis, Line, trained_dot
 from dashboard.charts.numbers import beginning, width_label
 from dashboard.charts.style import Style, network_style, nth_style, output_title
-from dashboard.charts.sweep import Axis, Line, sweep, trained_dot
+from dashboard.charts.sweep import sweep
 from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
 from ntk_core.runs import OUTCOME_WORDS, finite_or_none
 
@@ -40,6 +41,11 @@ LEAST = (
 HIDDEN = Measure("feature change |Δh|", "|Δh|", lambda run: run.mean_hidden_change)
 MEASURES = {each.title: each for each in (CHANGE, HIDDEN, KAPPA, DISTANCE, LARGEST, CURVATURE)}
 BEHIND_F = Measure("", "ΔK of α f", lambda run: run.pre_output_change)
+
+
+def measure_style(measure: Measure) -> Style:
+    """How a measure is drawn beside others."""
+    return nth_style((CHANGE, CURVATURE, HIDDEN, DISTANCE, LARGEST, KAPPA, *LEAST).index(measure), measure.symbol)
 
 
 def nonlinear(points: Iterable[LazyPoint]) -> str:
@@ -78,7 +84,7 @@ def line(
         for value, point in along(points, road, richness)
         for run in point.of(output, start)
     ]
-    return Line(style or nth_style(list(START_TITLES).index(start), START_TITLES[start]), dots)
+    return Line(style or nth_style(list(START_TITLES).index(start), START_TITLES[start], "start"), dots)
 
 
 def against(points: Sequence[LazyPoint], road: Road, output: str, measure: Measure) -> Chart:
@@ -99,10 +105,8 @@ def against(points: Sequence[LazyPoint], road: Road, output: str, measure: Measu
 def distances(points: Sequence[LazyPoint], output: str, start: str) -> Chart:
     """‖w − w₀‖₂, what it must be at least, and ‖w − w₀‖_∞ against width at α = 1, with a guide of slope −1/2."""
     is_bounded = any(run.least_distance for point in points for run in point.runs)  # older results are not
-    lines = [
-        line(points, "width", output, start, measure, nth_style(index, measure.symbol))
-        for index, measure in enumerate((DISTANCE, LARGEST, *(LEAST if is_bounded else ())))
-    ]
+    measured = (DISTANCE, LARGEST, *(LEAST if is_bounded else ()))
+    lines = [line(points, "width", output, start, measure, measure_style(measure)) for measure in measured]
     return sweep(
         lines,
         AXES["width"],

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from dashboard.charts.axes import add_level, finish
+from dashboard.charts.axes import GUIDE_LINE, add_level, drawn_values, finish, log_ticks
 from dashboard.charts.chart import Chart
+from dashboard.charts.lines import Dot, Line, width_axis
 from dashboard.charts.numbers import beginning, number, width_label
-from dashboard.charts.style import Style, model_style, nth_style
-from dashboard.charts.sweep import Dot, Line, sweep, width_axis
+from dashboard.charts.style import GUIDE_COLOR, Style, model_style, nth_style
+from dashboard.charts.sweep import sweep
 from dashboard.charts.training import Curve, Row, along_training
 from ntk_core.dynamics import one_sample_catapult
 from ntk_core.experiments.learning_rate.result import RATE_OUTCOMES, RatePoint, RateRun
@@ -28,7 +29,7 @@ UNSEEN = "rgba(0, 0, 0, 0)"
 OUTCOME_LOOKS = {
     "monotone": ("#CFE3F1", "–"),
     "catapult": ("#E69F00", "↷"),
-    "dead": ("#7F8A99", "0"),
+    "dead": (GUIDE_COLOR, "0"),
     "diverged": ("#A23B00", "×"),
 }
 MAX_PATHS = 4  # in the plane of one sample
@@ -37,9 +38,7 @@ _FIRST = 1e-3  # squared residual there, in the units of the recursion
 
 
 def style(model: str) -> Style:
-    """The network and its linear model as everywhere; the quadratic model beside them."""
-    if model == "quadratic":
-        return nth_style(2, MODEL_TITLES[model])
+    """The network and its linear model as everywhere; its quadratic model beside them."""
     return model_style("linearized" if model == "linear" else model)
 
 
@@ -186,10 +185,14 @@ def along_run(point: RatePoint, rate: float, *, ended: bool = True) -> Chart:
         Row("ΔK", "from 0"),
     )
     figure = along_training(curves, parts, log_x=False).update_layout(height=ROW_HEIGHT * len(parts))
-    add_level(figure, 2, "2: the linear model's edge", row=2)
+    add_level(figure, 2, "2: the linear model's edge", row=2, at_end=True)
     ends = [
         f"{MODEL_TITLES[run.model]}: {run.outcome}"
-        + ("" if run.outcome == "diverged" else f", peak {run.peak:.3g} × start, c = {run.curvature:.2f} at the end")
+        + (
+            ""
+            if run.outcome == "diverged"
+            else f", peak {number(run.peak, 3)} × start, c = {run.curvature:.2f} at the end"
+        )
         for run in shown
     ]
     said = beginning("; ".join(ends)) + "." if ended else "The run goes on."
@@ -205,7 +208,7 @@ def one_sample(rates: Sequence[float]) -> Chart:
     for start in starts:
         found = one_sample_catapult(_FIRST, start, 0.0, 400)
         kept = [(v, u) for v, u in zip(found.v, found.u, strict=True) if u > 1e-12]
-        look = nth_style(round(2 * start), f"from ηλ = {start:g}")  # one color per rate in all results
+        look = nth_style(int((start - 1) / 0.75), f"from ηλ = {start:g}", "curve")  # one color per rate in all results
         figure.add_scatter(
             x=[v for v, _ in kept],
             y=[u for _, u in kept],
@@ -213,14 +216,15 @@ def one_sample(rates: Sequence[float]) -> Chart:
             line={"color": look.color, "dash": look.dash, "width": 2},
             marker={"symbol": look.symbol, "size": 5},
             name=look.title,
-            hovertemplate="ηλ = %{x:.3f}<br>u = %{y:.2e}<extra></extra>",
+            text=[number(u, 3) for _, u in kept],
+            hovertemplate="ηλ = %{x:.3f}<br>u = %{text}<extra></extra>",
         )
-        rise = number(max(u for _, u in kept) / _FIRST)
+        rise = number(max(u for _, u in kept) / _FIRST, 3)
         ends.append(f"from ηλ = {start:g}, u rises {rise}-fold, ηλ ends at {kept[-1][0]:.2f}")
         rows += [{"from ηλ": start, "step": step, "ηλ": v, "u": u} for step, (v, u) in enumerate(kept)]
     figure.update_xaxes(title="curvature ηλ")
-    figure.update_yaxes(title="squared residual u", type="log", exponentformat="power")
-    figure.add_vline(2, line={"dash": "dash", "width": 1.3, "color": "#7F8A99"})
+    figure.update_yaxes(title="squared residual u", **log_ticks(drawn_values(figure)))
+    figure.add_vline(2, line=GUIDE_LINE)
     said = f"One sample: {'; '.join(ends) or 'no rate from 1 to 4'}."
     return Chart(finish(figure), said, rows, [said], "one_sample", "One sample: a map of the plane")
 

@@ -89,7 +89,7 @@ def show() -> None:
         _question(state)
     with picture, shown_charts(result.spec for result in (_results(step) or {}).values()) as figures:
         _figure(state)
-    _foot(state, figures)
+    _foot(state, figures.said)
     session.show_address(PAGE, state.query(state.index))
 
 

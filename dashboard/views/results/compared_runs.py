@@ -1,11 +1,9 @@
 """Two to four runs of one experiment in one figure."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import streamlit as st
 
-from dashboard.charts.style import output_title
 from dashboard.components.chart import Choice, choose, show_chart, shown_charts
 from dashboard.components.export import Taken, export_menu
 from dashboard.views.results.run_comparison import comparison_of, lines_of, measures_of, overlay
@@ -13,7 +11,6 @@ from dashboard.views.results.run_list import title_of
 from dashboard.views.results.stored_runs import shared_store
 from dashboard.words.run_words import LETTERS, labels
 from dashboard.words.sentences import plain
-from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import ResultValue
 
 
@@ -30,8 +27,8 @@ def compared_runs(page: str, digests: Sequence[str]) -> None:
         st.caption(plain(f"A run without a result cannot be compared ({names or 'no points'}): open it and press Run."))
         return
     experiments = {result.spec.experiment for result in results}
-    ways = {id(comparison_of(result)) for result in results}
-    if len(experiments) > 1 or len(ways) > 1:
+    ways = [comparison_of(result) for result in results]
+    if len(experiments) > 1 or any(way != ways[0] for way in ways):
         st.caption("Only runs that measure the same are compared in one figure.")
         return
     _figure(page, results)
@@ -46,7 +43,7 @@ def _figure(page: str, results: Sequence[ResultValue]) -> None:
             page,
             f"{title_of(results[0].spec.experiment)} compared",
             Choice("measure", "Measure", measures_of(runs, how), how.measures.__getitem__, 260),
-            Choice("line", "Line", lines_of(runs, how), _line_words, 260),
+            Choice("line", "Line", lines_of(runs, how), how.line_words, 260),
             *([Choice("axis", "Against", axes, lambda each: each.title, 180)] if len(axes) > 1 else []),
         )
         above = st.container(width="content")
@@ -55,8 +52,4 @@ def _figure(page: str, results: Sequence[ResultValue]) -> None:
         show_chart(page, chart)
     with above:
         taken = [Taken(f"run-{label[0]}", result.spec, result, f"Run {label[0]}") for label, result in runs]
-        export_menu("compared-runs", "Runs compared", taken, figures)
-
-
-def _line_words(line: tuple[Any, ...]) -> str:
-    return ", ".join(output_title(part) if part in OUTPUTS else str(part).replace("_", " ") for part in line)
+        export_menu("compared-runs", "Runs compared", taken, figures.said)

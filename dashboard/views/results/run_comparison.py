@@ -7,9 +7,10 @@ from typing import Any
 
 from dashboard.charts.chart import Chart
 from dashboard.charts.comparison import Axis, Comparison, Values
+from dashboard.charts.lines import Axis as SweepAxis
+from dashboard.charts.lines import Dot, Line
 from dashboard.charts.style import RUN_OPACITY, nth_style
-from dashboard.charts.sweep import Axis as SweepAxis
-from dashboard.charts.sweep import Dot, Line, left_out, mean_rows, sweep, takeaway
+from dashboard.charts.sweep import left_out, mean_rows, sweep, takeaway
 from dashboard.charts.training import Curve, Row, along_training
 from ntk_core.runs import ResultValue
 
@@ -42,7 +43,7 @@ def overlay(runs: Runs, axis: Axis, measure: str, line: tuple[Any, ...]) -> Char
     how = comparison_of(runs[0][1])
     found = [
         (
-            nth_style(index, label),
+            nth_style(index, label, "run"),
             [row for row in _rows_on(result, how, axis, line) if _is_number(row.get(measure))],
         )
         for index, (label, result) in enumerate(runs)
