@@ -88,17 +88,15 @@ def attach(page: str, address: Mapping[str, str] | None, kind: type[Part]) -> Pa
     return found
 
 
-def run_bar(page: str, form: SpecForm[Any]) -> None:
-    """Presets, Run and what the run will cost."""
+def run_bar(page: str, form: SpecForm[Any], beside: Callable[[], None]) -> None:
+    """What stands beside it, Run and what the run will cost."""
     snapshot = _snapshot_of(page)
     runs_already = (
         snapshot is not None and snapshot.active and snapshot.spec == form.spec and not session.is_detached(page)
     )
     seconds, done = foreseen(form.spec) if form.spec is not None else (0.0, 0)
     resumes = form.spec is not None and 0 < done < len(form.spec.point_keys()) and not runs_already
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        form.preset_chooser()
-        form.paper_size()
+    with st.container(horizontal=True, vertical_alignment="center"):
         pressed = st.button(
             "Resume" if resumes else "Run",
             key=f"{page}.run",
@@ -109,6 +107,7 @@ def run_bar(page: str, form: SpecForm[Any]) -> None:
             help="Compute these settings; settings that were computed before are shown at once.",
         )
         st.caption(_cost_words(form.spec, seconds, done) if form.spec else "", width="content")
+        beside()
     if form.spec is None:
         st.error("Fix these settings to run: " + plain(" ".join(form.sentences.values())))
     elif _is_wanted(page, form, form.spec, pressed) and submit(page, form.spec):

@@ -10,6 +10,7 @@ import pytest
 from streamlit.proto.Block_pb2 import Block
 from streamlit.testing.v1 import AppTest
 
+from dashboard.components.explain import ABOUT
 from dashboard.components.exports import notebook, program
 from dashboard.views.navigation import PAGES
 from tests.dashboard.open_pages import checked, open_page, words
@@ -104,10 +105,10 @@ def test_every_figure_has_its_takeaway_with_numbers_and_a_table(page):
     for sentence in sentences:
         assert any(character.isdigit() for character in sentence), (name, sentence)
         assert sentence.endswith("."), (name, sentence)
-    tables = [expander for expander in app.expander if expander.label == "The numbers"]
-    assert len(tables) >= len(sentences)
-    for expander in tables:
-        assert len(expander.dataframe) == 1
+    tables = [popover for popover in app.get("popover") if popover.proto.popover.label == ABOUT]
+    assert len(tables) >= len(charts(app))
+    for popover in tables:
+        assert len(popover.dataframe) == 1
 
 
 def test_every_figure_is_readable_and_keeps_to_itself(page):

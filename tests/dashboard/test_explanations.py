@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import pytest
 from pydantic import BaseModel
 
+from dashboard.components.explain import ABOUT
 from dashboard.views.navigation import PAGES
 from dashboard.words.glossary import glossary, search
 from dashboard.words.markdown import read
-from dashboard.words.pages import CHANGES, CHART, FINITE, SEE, SHOWS, VEILED_KEY, VIEWS, charts_in, figure_words
+from dashboard.words.pages import CHANGES, CHART, SHOWS, VEILED_KEY, VIEWS, charts_in, figure_words
 from ntk_core.runs import EXPERIMENTS
 from ntk_core.settings.fields import differences, settings
 from tests.dashboard.open_pages import open_page, words
@@ -111,8 +112,7 @@ def explained(app) -> set[str]:
         assert found.finite_width.replace("\\", "") in words(app)
         if found.formula:
             assert any(found.formula == caption.value for caption in app.caption), f"{key} has no formula in sight"
-    for title in (SEE, FINITE):
-        assert sum(block.proto.popover.label == title for block in app.get("popover")) == len(charts)
+    assert sum(block.proto.popover.label == ABOUT for block in app.get("popover")) == len(charts)
     return {key.removesuffix(VEILED_KEY) for key in keys}
 
 
@@ -138,7 +138,7 @@ def test_every_figure_says_what_to_see_and_why_finite_width_differs_and_no_words
 
 
 def test_every_heading_of_every_page_is_shown_by_its_page():
-    both = ("page_answers(PAGE", "show_in_pairs(PAGE")
+    both = ("page_answers(PAGE", "experiment_page(PAGE")
     for folder in FOLDERS:
         if folder.name == "lecture":
             continue

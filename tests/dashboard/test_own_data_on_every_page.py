@@ -15,7 +15,7 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, training_g
 from ntk_core.runs import EXPERIMENTS, digest, load_data, run
 from ntk_core.runs.events import PointFailed
 from ntk_core.settings.fields import spec_from_texts, text_of
-from tests.dashboard.open_pages import checked, open_page
+from tests.dashboard.open_pages import checked, form_sentences, open_page
 from tests.data.uploads.files import arrays, blobs, flowers, pets
 from tests.smallest import smallest
 
@@ -147,8 +147,7 @@ def test_an_address_whose_data_are_fewer_than_the_preset_trains_on_keeps_them():
 
 def test_a_page_says_what_took_the_place_of_the_softmax():
     app = open_page("kernel_change", dataset__name="upload", dataset__digest=numbers(), dataset__num_samples="9")
-    said = [element.value.replace("\\", "") for element in app.sidebar.warning]
-    assert said == [
+    assert form_sentences(app) == [
         "In the URL, Outputs φ: softmax cannot be used; use other outputs, for data without classes. "
         "linear,swish is used instead."
     ]
