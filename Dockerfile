@@ -2,8 +2,8 @@
 # GPU:  docker build -t linearity-lab --build-arg ACCELERATOR=cuda13 . && docker run --rm --gpus all -p 8501:8501 linearity-lab
 # A host:  docker run --read-only --tmpfs /tmp -v linearity-lab:/data -e LINEARITY_LAB_PROFILE=hosted …  (docs/hosting.md)
 
-# Any image with Python 3.11 or later as "python".
-ARG BASE=python:3.11-slim
+# Any image with Python 3.11 or later as "python"; by digest, which docs/hosting.md says how to renew.
+ARG BASE=python:3.11-slim@sha256:9c900dea9e8fb7e16277c179b555cc72d29a352dbc33cff48ad5a0412fd5bfc7
 
 FROM ${BASE} AS build
 # cpu; cuda12 or cuda13 for an NVIDIA GPU (the driver comes from the host).

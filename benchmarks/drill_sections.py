@@ -87,12 +87,17 @@ def attacker(data: Data) -> list[str]:
     """A drill of one attacker among visitors."""
     first, most, last = data["server_mib"]
     tried = ", ".join(
-        f"{name} {count:,} ({data['refused'][name]:,} refused)" for name, count in data["attempts"].items()
+        f"{name} {told.get('done', 0):,} ({told.get('refused', 0):,} refused)" for name, told in data["attack"].items()
     )
+    alone, attacked = data["server_busy_before_and_after"]
     return [
-        f"One attacker among {data['num_visitors']} visitors, {seconds(data['took_s'])} in all: {tried}.",
-        f"Visitors' pages react in {_spread(data['reaction'])} (before: {_spread(data['reaction_before'])}); the "
-        f"server had {first} MiB before, {most} at most and {last} at the end.",
+        f"One attacker among {data['num_visitors']} visitors, {seconds(data['took_s'])} in all, while other programs "
+        f"kept {data['cores_busy_by_others']} cores busy: {tried}.",
+        f"Visitors' pages react in {_spread(data['reaction'])}; before the attack in "
+        f"{_spread(data['reaction_before'])}. "
+        f"The server's process kept {alone:.0%} of a core busy before and {attacked:.0%} during the attack; it had "
+        f"{first} MiB before, {most} at most and {last} at the end. Visitors asked for {data['num_jobs']} runs "
+        f"({len(data['unfinished'])} not finished) and kept {data['num_kept']} sets of data.",
     ]
 
 

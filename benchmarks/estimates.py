@@ -1,4 +1,8 @@
-"""What runs take against what was estimated: every preset and random specs, each in a process of its own.
+"""What runs take against what was estimated: every preset and random specs, each in a fresh process.
+
+Long ones are shortened: fewer values of what is swept and of other lists, then fewer seeds and steps. What was measured
+is kept in ``.bench/estimates.jsonl``, so that a measurement that was cut off goes on where it was, and new constants
+are compared with the same points. ``python -m benchmarks.estimates`` prints those that fit the presets best.
 
 The clock of a point is the smaller of its wall time and its processor time: on a machine that others use too the first
 is too long, and the second is where two threads worked at once.
@@ -7,78 +11,148 @@ is too long, and the second is where two threads worked at once.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
+import multiprocessing
 import os
 import random
-import subprocess
-import sys
+import statistics
 import time
-from collections.abc import Iterator
+from itertools import count
+from multiprocessing.connection import Connection
 from typing import Any
 
-from benchmarks.measure import Settings
+from benchmarks.measure import MOST_BY_OTHERS, RESULTS, Settings, Watch
 from benchmarks.peers.side import forget_peak, resident_bytes
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import (
     EXPERIMENTS,
     SHIPPED,
+    Machine,
     Spec,
+    Work,
     bytes_of_point,
     canonical_json,
     check_size,
-    estimate,
+    digest,
     parse_spec,
     presets,
     run,
     work_of_points,
 )
+from ntk_core.runs._machine import fitted
 from ntk_core.runs.events import PointFinished, PointStarted
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 from ntk_core.settings.validation import bounds
 from ntk_core.settings.walk import Setting, settings, values_of
 
 NUM_RANDOM, SEED = 40, 20
-RANDOM_SECONDS, PRESET_SECONDS = 40.0, 60.0  # what is not done by then is not among the points
-LEAST_S, MOST_S = 0.5, 60.0  # estimated time of a random spec
+MOST_S = 9.0  # of a spec, by the yardstick; a longer one is shortened
+LIMIT_S = 150.0  # a spec that takes longer is left out, which is then said
+DONE = RESULTS.parents[1] / ".bench" / "estimates.jsonl"
+# Chooses and shortens specs; not what is shipped, or new constants would choose other specs.
+YARDSTICK = Machine(operations=1.8e-11, traffic=4e-11, calls=1.6e-5, programs=2.0)
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """The points of every preset and of the random specs: seconds and bytes, measured and estimated."""
-    specs = [(f"random {index}", spec, RANDOM_SECONDS) for index, spec in enumerate(random_specs(NUM_RANDOM, SEED))]
-    specs += [(name, spec, PRESET_SECONDS) for name, spec in presets().items()]
-    rows = []
-    for name, spec, limit_s in specs[:1] if settings.quick else specs:
-        rows += [{"name": name, **row} for row in points_of(spec, limit_s)]
-    return {"num_specs": len(specs), "limit_s": [RANDOM_SECONDS, PRESET_SECONDS], **summary(rows), "caution": ""}
+    """Seconds and bytes of every preset and of the random specs, measured and estimated."""
+    specs = {name: shortened(spec) for name, spec in presets().items()}
+    specs |= {f"random {index}": spec for index, spec in enumerate(random_specs(NUM_RANDOM, SEED))}
+    if settings.quick:
+        specs = dict(list(specs.items())[-1:])
+    known = _known() if not settings.quick else {}
+    for name, spec in specs.items():
+        if digest(spec) not in known:
+            watch = Watch()
+            known[digest(spec)] = {"points": told_by(spec), "busy_by_others": watch.note()["busy_by_others"]}
+            print(f"{name}: {sum(each['wall_s'] for each in known[digest(spec)]['points']):.1f} s", flush=True)
+            if not settings.quick:
+                DONE.parent.mkdir(exist_ok=True)
+                with DONE.open("a") as kept:
+                    kept.write(json.dumps([digest(spec), known[digest(spec)]]) + "\n")
+    told = {name: known[digest(spec)] for name, spec in specs.items()}
+    rows = [compared(name, specs[name], each["points"]) for name, each in told.items() if each["points"]]
+    noted = [each["busy_by_others"] for each in told.values() if each["busy_by_others"] is not None]
+    busy = statistics.mean(noted) if noted else 0.0
+    took_s = sum(row["wall_s"] for row in rows)
+    return {
+        "load": {
+            "at_start": os.getloadavg()[0],
+            "at_end": os.getloadavg()[0],
+            "took_s": took_s,
+            "busy_by_others": busy,
+            "high": busy > MOST_BY_OTHERS,
+            "forced": False,
+        },
+        "num_specs": len(specs),
+        "unfinished": [name for name, each in told.items() if not each["points"]],
+        "constants": dataclasses.asdict(SHIPPED),
+        "presets": verdicts([row for row in rows if not row["name"].startswith("random")]),
+        "random": verdicts([row for row in rows if row["name"].startswith("random")]),
+        "all": verdicts(rows),
+        "rows": rows,
+    }
 
 
-def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The points, and of each spec the one that took most memory beside the one that was expected to."""
-    specs = {row["name"]: [each for each in rows if each["name"] == row["name"]] for row in rows}
-    largest = [
-        {
-            "experiment": each[0]["experiment"],
-            **{name: max(row[name] for row in each) for name in ("added_bytes", "estimated_bytes")},
-        }
-        for each in specs.values()
-    ]
-    return {"num_measured": len(specs), "rows": rows, "largest": largest}
+def _known() -> dict[str, dict[str, Any]]:
+    """What was measured before, by digest."""
+    return dict(map(json.loads, DONE.read_text().splitlines())) if DONE.exists() else {}
 
 
-def random_specs(count: int, seed: int) -> list[Spec]:
+def verdicts(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Actual over estimated, of seconds and bytes: the median, and the share within a factor."""
+    found: dict[str, Any] = {}
+    if not rows:
+        return found
+    for what, estimated, factor in (("seconds", "estimated_s", 2.0), ("added_bytes", "estimated_bytes", 1.3)):
+        ratios = [row[what] / row[estimated] for row in rows]
+        within = sum(1 / factor <= ratio <= factor for ratio in ratios) / len(ratios)
+        found[what] = {"median": statistics.median(ratios), "factor": factor, "within": within}
+    return found
+
+
+def shortened(spec: Spec, most_s: float = MOST_S) -> Spec:
+    """``spec``, or less of it that takes no longer than this by the yardstick, or nearly so."""
+    held = values_of(spec)
+    listed = [spec.swept_field, *(name for name, value in held.items() if isinstance(value, tuple) and "." not in name)]
+    changes = [{name: held[name][:kept]} for name in listed for kept in range(len(held[name]), 0, -1)]
+    for name, least in _LEAST.items():
+        now = int(held.get(name, 0))
+        while now > least:
+            now = max(least, now // 2)
+            changes.append({name: now})
+    for change in changes:
+        if seconds_of(spec) <= most_s:
+            break
+        with contextlib.suppress(InvalidSpec, InvalidInput):
+            spec = with_settings(spec, change)
+    return spec
+
+
+_LEAST = {"networks": 1, "num_seeds": 1, "num_kernels": 1000, "training.max_steps": 100, "max_steps": 100}
+
+
+def seconds_of(spec: Spec, machine: Machine = YARDSTICK) -> float:
+    """What all points of a spec should take."""
+    return sum(map(machine.seconds, work_of_points(spec).values()))
+
+
+def random_specs(number: int, seed: int) -> list[Spec]:
     """Presets with a few settings drawn anew, each within the bounds of its field and some way around its value."""
     draw = random.Random(seed)
     names = list(EXPERIMENTS)
     found: list[Spec] = []
-    while len(found) < count:
+    for _ in count():
+        if len(found) == number:
+            break
         base = draw.choice(EXPERIMENTS[names[len(found) % len(names)]].presets).spec
         values = values_of(base)
         able = [each for each in settings(type(base)) if each.name in values and each.entry in _DRAWN]
         changed = {each.name: _drawn(draw, each, values[each.name]) for each in draw.sample(able, min(5, len(able)))}
         with contextlib.suppress(InvalidSpec, InvalidInput):
-            spec = with_settings(base, changed)
+            spec = shortened(with_settings(base, changed))
             check_size(spec)
-            if LEAST_S < estimate(spec).seconds < MOST_S:
+            if seconds_of(spec) < 2 * MOST_S:
                 found.append(spec)
     return found
 
@@ -100,63 +174,65 @@ def _drawn(draw: random.Random, setting: Setting, value: Any) -> Any:
     return min(max(near, int(low or 0)), int(high or near)) if isinstance(near, int) else near
 
 
-def points_of(spec: Spec, limit_s: float) -> list[dict[str, Any]]:
-    """The points that a fresh process has finished after ``limit_s``, without compiled code of others."""
-    command = [sys.executable, "-m", "benchmarks.estimates", canonical_json(spec)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ}) as process:
-        try:
-            printed, _ = process.communicate(timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            printed, _ = process.communicate()
-    return [compared(spec, **json.loads(line)) for line in printed.splitlines()]
+def told_by(spec: Spec) -> list[dict[str, Any]]:
+    """The points that a fresh process has finished within the limit, without compiled code of others."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["benchmarks.estimates", "jax", *(f"{_home(name)}.compute" for name in EXPERIMENTS)])
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_tell, args=(there, canonical_json(spec)), daemon=True)
+    process.start()
+    there.close()
+    told, deadline = [], time.monotonic() + LIMIT_S
+    with contextlib.suppress(EOFError):
+        while here.poll(max(0.0, deadline - time.monotonic())):
+            told.append(here.recv())
+    process.kill()
+    process.join()
+    return told
 
 
-def compared(
-    spec: Spec, *, key: str, wall_s: float, processor_s: float, added_bytes: int, steps: int = 0
-) -> dict[str, Any]:
-    """One point: what was measured beside what was foreseen."""
+def _home(experiment: str) -> str:
+    return f"ntk_core.experiments.{experiment}"
+
+
+def compared(name: str, spec: Spec, told: list[dict[str, Any]]) -> dict[str, Any]:
+    """One spec: what was measured of its points beside what was foreseen, and both of it as a whole."""
+    work = work_of_points(spec)
+    points = [
+        {
+            **point,
+            "seconds": min(point["wall_s"], point["processor_s"]),
+            "estimated_s": SHIPPED.seconds(work[point["key"]]),
+            "estimated_bytes": bytes_of_point(spec, point["key"]),
+            "work": dataclasses.astuple(work[point["key"]]),
+        }
+        for point in told
+    ]
     return {
+        "name": name,
         "experiment": spec.experiment,
-        "key": key,
-        "wall_s": wall_s,
-        "processor_s": processor_s,
-        "seconds": min(wall_s, processor_s),
-        "estimated_s": SHIPPED.seconds(work_of_points(spec)[key]),
-        "added_bytes": added_bytes,
-        "estimated_bytes": bytes_of_point(spec, key),
-        "steps": steps,
+        **{each: sum(point[each] for point in points) for each in ("wall_s", "processor_s", "seconds", "estimated_s")},
+        **{each: max(point[each] for point in points) for each in ("added_bytes", "estimated_bytes")},
+        "points": points,
     }
 
 
-def _told(spec: Spec) -> Iterator[dict[str, Any]]:
+def _tell(pipe: Connection, spec: str) -> None:
     import jax.numpy as jnp
 
     jnp.zeros(3).sum().block_until_ready()  # the library starts before any point does
-    began, used, resident = 0.0, 0.0, 0
-    for event in run(spec, scheduler=""):
+    at_rest = forget_peak()
+    began, used = 0.0, 0.0
+    for event in run(parse_spec(json.loads(spec)), scheduler=""):
         if isinstance(event, PointStarted):
-            forget_peak()
-            began, used, resident = time.perf_counter(), time.process_time(), resident_bytes("VmRSS")
+            began, used = time.perf_counter(), time.process_time()
         elif isinstance(event, PointFinished):
             wall, processor = time.perf_counter() - began, time.process_time() - used
-            added = max(0, resident_bytes("VmHWM") - resident)
-            steps = sum(_steps(event.point.model_dump()))
-            yield {"key": event.key, "wall_s": wall, "processor_s": processor, "added_bytes": added, "steps": steps}
-
-
-def _steps(value: Any) -> Iterator[int]:
-    """The last step of every training in a point."""
-    if isinstance(value, dict):
-        if isinstance(steps := value.get("steps"), list | tuple) and steps and isinstance(steps[-1], int):
-            yield steps[-1]
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        for each in value:
-            if isinstance(each, dict | list | tuple):
-                yield from _steps(each)
+            added = max(0, resident_bytes("VmHWM") - at_rest)
+            pipe.send({"key": event.key, "wall_s": wall, "processor_s": processor, "added_bytes": added})
 
 
 if __name__ == "__main__":
-    for told in _told(parse_spec(json.loads(sys.argv[1]))):
-        print(json.dumps(told), flush=True)
+    measured = json.loads((RESULTS / "estimates.json").read_text())["rows"]
+    points = [each for row in measured if not row["name"].startswith("random") for each in row["points"]]
+    print(fitted([(Work(*each["work"]), each["seconds"]) for each in points], weight=1e-3))

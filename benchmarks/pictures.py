@@ -100,7 +100,7 @@ def estimates(data: Data) -> str:
         return Panel(title, f"estimated, in {words}", "actual", (equal, *drawn), unit=unit)
 
     panels = [
-        panel("Time of a point", data["rows"], "estimated_s", "seconds", "s", "seconds", 1.0),
-        panel("Memory of a spec", data["largest"], "estimated_bytes", "added_bytes", "B", "MiB", 2.0**20),
+        panel("Time of a spec", data["rows"], "estimated_s", "seconds", "s", "seconds", 1.0),
+        panel("Memory of a spec", data["rows"], "estimated_bytes", "added_bytes", "B", "MiB", 2.0**20),
     ]
-    return figure("Actual against estimated", "One mark per point, log–log; the line is where both are equal.", panels)
+    return figure("Actual against estimated", "One mark per spec, log–log; the line is where both are equal.", panels)

@@ -1,10 +1,9 @@
-"""One attacker does the most expensive things that a host allows, among visitors who look around.
+"""One attacker does the most expensive things that a host allows, among visitors who look around and run things.
 
-Run: ``python -m benchmarks.drills.attacker [--visitors 29 --minutes 5]``. The profile is ``hosted``; the attacker comes
-through a trusted proxy, from an address of its own for each thing that it does. It asks for the longest runs, sends the
-largest and the most unruly files and keeps as many as it can, names files in endlessly many ways, opens sessions and
-connections without end, sends huge texts, and runs pages in a loop. Claims: visitors' pages react within a second
-(p95), the server's memory grows by 150 MiB at most, nobody else's data or jobs are lost.
+Run: ``python -m benchmarks.drills.attacker [--visitors 29 --minutes 5]``. The profile is ``hosted``; everybody comes
+through a trusted proxy, the attacker from an address of its own for each thing that it does
+(``benchmarks.drills.attack``). The visitors are there alone first, for the comparison. Claims: their pages react within
+a second (p95), the server's memory grows by 150 MiB at most, their jobs are finished and their data are kept.
 """
 
 from __future__ import annotations
@@ -12,238 +11,202 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import http.client
-import io
+import json
 import random
+import subprocess
+import sys
 import threading
 import time
-import zipfile
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
-import numpy as np
-from PIL import Image
-
+from benchmarks.drills.attack import cleaned, table
 from benchmarks.drills.browser_session import CLICK, BrowserSession
-from benchmarks.drills.report import conclude, own_data, percentile, spread
+from benchmarks.drills.report import ROOT, conclude, own_data, percentile, spread
 from benchmarks.drills.served_app import ServedApp, served_app
 from benchmarks.drills.sessions import IDLE_PAGES
-from ntk_core.data.uploads import (
-    MissingUpload,
-    clean_upload,
-    keep_upload,
-    parse_upload,
-    suggested_choices,
-    upload_shapes,
-)
+from benchmarks.measure import Watch
+from ntk_core.data.uploads import MissingUpload, keep_upload, upload_digest, upload_shapes
+from ntk_core.runs.store import Store
 
 LIMIT_S, LIMIT_MIB = 1.0, 150
-PAUSE_S = (1.0, 6.0)
-TABLE = b"first,second,kind\n" + b"\n".join(b"%d,%d,%s" % (i, i * i % 17, b"ab"[i % 2 : i % 2 + 1]) for i in range(80))
-LONGEST = "&".join(
-    (
-        "widths=30,100,300,1000",
-        "training.learning_rate=1e-6",
-        "training.loss_threshold=1e-6",
-        "training.max_steps=10000000",
-        "seed={}",
-    )
-)
+PAUSE_S = (5.0, 10.0)  # between two things that one person does
+ALONE = 0.3  # of the time, before the attack
+WORK_EVERY_S = 60.0  # of a visitor who runs something
+NUM_RUNNING, NUM_BRINGING = 3, 2
+AFTERWARDS_S = 180.0  # for jobs that wait when the attack is over
+SWEEP = "widths=10&outputs=linear&num_seeds=1&training.max_steps=200"
 
 
 @dataclass
 class Seen:
     """What the drill has noted."""
 
-    reactions_s: list[float] = field(default_factory=list)
-    before_s: list[float] = field(default_factory=list)
+    alone_s: list[float] = field(default_factory=list)
+    attacked_s: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     server_mib: list[float] = field(default_factory=list)
-    attempts: dict[str, int] = field(default_factory=dict)
-    refusals: dict[str, int] = field(default_factory=dict)
-    last_refusal: dict[str, str] = field(default_factory=dict)
+    jobs: set[str] = field(default_factory=set)
+    refused: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    is_attacked: bool = False
+    busy: list[float] = field(default_factory=list)
 
-    def tried(self, what: str, *, refused: bool) -> None:
-        """Note one attempt."""
-        self.attempts[what] = self.attempts.get(what, 0) + 1
-        self.refusals[what] = self.refusals.get(what, 0) + refused
+    def reacted(self, seconds: float) -> None:
+        """A page has answered somebody."""
+        (self.attacked_s if self.is_attacked else self.alone_s).append(seconds)
 
 
-async def visit(session: BrowserSession, seen: Seen, until: asyncio.Event, draw: random.Random) -> None:
-    """Go from page to page, as people who look around do."""
+async def visit(session: BrowserSession, seen: Seen, number: int, until: asyncio.Event) -> None:
+    """Go from page to page and change choices, as people do; some run a sweep or bring data every minute."""
+    draw = random.Random(number)
+    work = _sweep if number < NUM_RUNNING else _bring if number < NUM_RUNNING + NUM_BRINGING else None
+    due = time.monotonic() + draw.uniform(0, WORK_EVERY_S)
     while not until.is_set():
-        seen.reactions_s.append(await session.visit(draw.choice(IDLE_PAGES)))
-        seen.errors += session.errors
-        session.errors.clear()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(until.wait(), draw.uniform(*PAUSE_S))
+        own = sorted(key for key in session.options if ".preset" not in key and key.startswith(session.page))
+        if work is not None and time.monotonic() > due:
+            due += WORK_EVERY_S
+            await work(session, seen, draw)
+        elif own and draw.random() < 0.5:
+            key = draw.choice(own)
+            seen.reacted(await session.act({key: draw.choice(session.options[key])}))
+        else:
+            seen.reacted(await session.visit(draw.choice(IDLE_PAGES)))
+        seen.errors += session.errors
+        session.errors.clear()
 
 
-def bombs(draw: random.Random) -> list[tuple[str, bytes]]:
-    """Files that are small and become much, or take long."""
-    arrays, images = io.BytesIO(), io.BytesIO()
-    np.savez_compressed(arrays, x=np.zeros((2040, 4096), np.int8), y=np.arange(2040) % 2)
-    picture = io.BytesIO()
-    Image.new("L", (1900, 1900), draw.randrange(256)).save(picture, "PNG")
-    with zipfile.ZipFile(images, "w", zipfile.ZIP_DEFLATED) as archive:
-        for index in range(300):
-            archive.writestr(f"{'ab'[index % 2]}/{index}.png", picture.getvalue())
-    wide = b",".join(b"c%d" % index for index in range(4000))
-    return [
-        ("zeros.npz", arrays.getvalue()),
-        ("images.zip", images.getvalue()),
-        ("wide.csv", wide + b"\n" + b"\n".join(b",".join([b"1.5"] * 4000) for _ in range(400))),
-        ("large.csv", TABLE + b"\n" * (8 * 2**20 - len(TABLE) - 1)),
-    ]
+async def _sweep(session: BrowserSession, seen: Seen, draw: random.Random) -> None:
+    seen.reacted(await session.visit("kernel_change", f"{SWEEP}&seed={draw.randrange(10**6)}"))
+    seen.reacted(await session.act({"kernel_change.run": CLICK}))
+    _note_job(session, seen)
 
 
-class Attacker:
-    """One thing after another of one kind, until ``until`` is set."""
-
-    KINDS = ("runs", "files", "paths", "sessions", "texts", "reruns", "connections")
-
-    def __init__(self, address: str, seen: Seen, until: asyncio.Event, kind: str):
-        self._address, self._seen, self._until, self._kind = address, seen, until, kind
-        self._draw = random.Random(kind)
-        self._line = f"198.51.100.{self.KINDS.index(kind) + 1}"
-
-    async def attack(self) -> None:
-        """Again and again, whatever the server does to it."""
-        while not self._until.is_set():
-            try:
-                await asyncio.wait_for(getattr(self, f"_{self._kind}")(), 60)
-                self._seen.tried(self._kind, refused=False)
-            except Exception as error:
-                self._seen.tried(self._kind, refused=True)
-                self._seen.last_refusal[self._kind] = f"{type(error).__name__} {error}"[:200]
-                await asyncio.sleep(0.05)
-
-    def _session(self, page: str, query: str = "") -> BrowserSession:
-        return BrowserSession(f"ws://{self._address}", page, query, forwarded_for=self._line)
-
-    async def _runs(self) -> None:
-        async with self._session("kernel_change", LONGEST.format(self._draw.randrange(10**6))) as session:
-            await session.act()
-            await session.act({"kernel_change.run": CLICK})
-
-    async def _files(self) -> None:
-        async with self._session("own_data") as session:
-            await session.act()
-            for name, data in bombs(self._draw):
-                await session.upload("own_data.upload", name, data)
-            for _ in range(5):
-                other = TABLE + b"%d,%d,a\n" % (self._draw.randrange(10**6), self._draw.randrange(10**6))
-                await session.upload("own_data.upload", "other.csv", other)
-                await session.act({"own_data.keep": CLICK})
-
-    async def _paths(self) -> None:
-        await asyncio.to_thread(self._get, "/static/" + "./" * self._draw.randrange(1000, 30_000) + "js/index.js")
-
-    def _get(self, path: str) -> None:
-        connection = http.client.HTTPConnection(self._address, timeout=20)
-        with contextlib.closing(connection):
-            connection.request("GET", path, headers={"Accept-Encoding": "gzip", "X-Forwarded-For": self._line})
-            connection.getresponse().read()
-
-    async def _sessions(self) -> None:
-        async with AsyncExitStack() as stack:
-            for _ in range(200):
-                session = await stack.enter_async_context(self._session(self._draw.choice(IDLE_PAGES)))
-                await asyncio.wait_for(session.act(), 5)
-
-    async def _texts(self) -> None:
-        async with self._session("glossary", "term=" + "x" * 20_000_000) as session:
-            await session.act(patience_s=10)
-
-    async def _reruns(self) -> None:
-        async with self._session("hessian") as session:
-            for _ in range(300):
-                await session.act(patience_s=30)
-
-    async def _connections(self) -> None:
-        opened = []
-        try:
-            for _ in range(600):
-                _, writer = await asyncio.open_connection(*self._address.split(":"))
-                writer.write(b"GET / HTTP/1.1\r\n")
-                opened.append(writer)
-            await asyncio.sleep(5)
-        finally:
-            for writer in opened:
-                writer.close()
+async def _bring(session: BrowserSession, seen: Seen, draw: random.Random) -> None:
+    data = table(str(draw.randrange(10**9)))
+    seen.reacted(await session.visit("own_data"))
+    await session.upload("own_data.upload", "mine.csv", data)
+    await session.act({"own_data.run": CLICK})
+    seen.reacted(await session.act())  # the click's own run ends where the other page begins
+    seen.kept.append(upload_digest(cleaned(data)))
+    _note_job(session, seen)
 
 
-def watch_memory(app: ServedApp, seen: Seen, end: threading.Event) -> None:
+def _note_job(session: BrowserSession, seen: Seen) -> None:
+    if session.job_id:
+        seen.jobs.add(session.job_id)
+    else:
+        seen.refused += session.alerts or ["no job"]
+
+
+def watch(app: ServedApp, seen: Seen, end: threading.Event) -> None:
     """Note the server's own memory every second."""
     while not end.wait(1.0):
         seen.server_mib.append(app.resident_bytes()[0] / 2**20)
 
 
-async def drill(app: ServedApp, num_visitors: int, minutes: float, seen: Seen) -> None:
-    """Visitors first, for a fifth of the time alone; then the attacker beside them."""
-    until, alone_s = asyncio.Event(), 12 * minutes
+async def drill(app: ServedApp, num_visitors: int, minutes: float, seen: Seen) -> dict[str, Any]:
+    """Visitors alone, then with the attacker beside them; what the attacker has tried."""
+    until, alone_s = asyncio.Event(), 60 * minutes * ALONE
     async with AsyncExitStack() as stack:
         visitors = []
         for number in range(num_visitors):
             page, line = IDLE_PAGES[number % len(IDLE_PAGES)], f"192.0.2.{number + 1}"
-            session = BrowserSession(f"ws://{app.address}", page, forwarded_for=line)
-            visitors.append(await stack.enter_async_context(session))
-            await session.act()
-        tasks = [
-            asyncio.create_task(visit(session, seen, until, random.Random(number)))
-            for number, session in enumerate(visitors)
-        ]
+            visitors.append(BrowserSession(f"ws://{app.address}", page, forwarded_for=line))
+            await stack.enter_async_context(visitors[-1])
+            await visitors[-1].act()
+        tasks = [asyncio.create_task(visit(each, seen, number, until)) for number, each in enumerate(visitors)]
+        command = [sys.executable, "-m", "benchmarks.drills.attack", app.address, str(60 * minutes - alone_s)]
+        used, since = [app.server_s()], [time.monotonic()]
+
+        def note() -> None:
+            used.append(app.server_s())
+            since.append(time.monotonic())
+
         await asyncio.sleep(alone_s)
-        seen.before_s, seen.reactions_s = seen.reactions_s, []
-        seen.server_mib[:] = seen.server_mib[-1:]
-        attacks = [asyncio.create_task(Attacker(app.address, seen, until, kind).attack()) for kind in Attacker.KINDS]
-        await asyncio.sleep(60 * minutes - alone_s)
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as attack:
+            assert attack.stdout is not None
+            await asyncio.to_thread(attack.stdout.readline)
+            note()
+            seen.is_attacked = True
+            seen.server_mib[:] = seen.server_mib[-1:]
+            told = await asyncio.to_thread(attack.stdout.readline)
+            note()
         until.set()
-        for task in attacks:
-            task.cancel()
-        await asyncio.gather(*tasks, *attacks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         seen.errors += [repr(task.exception()) for task in tasks if task.done() and task.exception()]
+    seen.busy = [(used[i + 1] - used[i]) / (since[i + 1] - since[i]) for i in range(2)]
+    return json.loads(told)
+
+
+def unfinished(file: Path, jobs: set[str]) -> list[str]:
+    """The jobs that have not finished all their points a while after the attack."""
+    store, deadline = Store(file), time.monotonic() + AFTERWARDS_S
+    left = sorted(jobs)
+    with contextlib.closing(store):
+        while left and time.monotonic() < deadline:
+            time.sleep(1.0)
+            left = [each for each in left if not _is_finished(store, each)]
+    return left
+
+
+def _is_finished(store: Store, job_id: str) -> bool:
+    spec = store.spec(job_id)
+    return spec is not None and set(store.points(spec).finished()) == set(spec.point_keys())
+
+
+def _is_kept(digest: str) -> bool:
+    try:
+        upload_shapes(digest)
+    except MissingUpload:
+        return False
+    return True
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--visitors", type=int, default=29)
     parser.add_argument("--minutes", type=float, default=5.0)
     options = parser.parse_args()
     seen, end = Seen(), threading.Event()
-    with own_data():
-        table = parse_upload(TABLE)
-        kept = keep_upload(clean_upload(table, suggested_choices(table)))  # of somebody who is not here now
+    with own_data() as folder:
+        seen.kept.append(keep_upload(cleaned(table("of others"))))  # of somebody who is not here now
         with served_app(LINEARITY_LAB_PROFILE="hosted", LINEARITY_LAB_TRUSTED_HOPS="1") as app:
-            watching = threading.Thread(target=watch_memory, args=(app, seen, end), daemon=True)
+            watching = threading.Thread(target=watch, args=(app, seen, end), daemon=True)
             watching.start()
-            began = time.monotonic()
-            asyncio.run(drill(app, options.visitors, options.minutes, seen))
-            took_s = time.monotonic() - began
+            began, machine = time.monotonic(), Watch()
+            told = asyncio.run(drill(app, options.visitors, options.minutes, seen))
+            took_s, busy = time.monotonic() - began, machine.note()["busy_by_others"]
             end.set()
             watching.join()
-        try:
-            upload_shapes(kept)
-            is_kept = True
-        except MissingUpload:
-            is_kept = False
+            left = unfinished(folder / "linearity-lab" / "results.sqlite", seen.jobs)
+        lost = [digest for digest in seen.kept if not _is_kept(digest)]
     grown = max(seen.server_mib) - seen.server_mib[0]
     measured = {
         "num_visitors": options.visitors,
         "took_s": round(took_s, 1),
-        "reaction": spread(seen.reactions_s),
-        "reaction_before": spread(seen.before_s),
+        "cores_busy_by_others": None if busy is None else round(busy, 2),
+        "reaction": spread(seen.attacked_s),
+        "reaction_before": spread(seen.alone_s),
+        "server_busy_before_and_after": [round(each, 2) for each in seen.busy],
         "server_mib": [round(seen.server_mib[0]), round(max(seen.server_mib)), round(seen.server_mib[-1])],
-        "attempts": seen.attempts,
-        "refused": seen.refusals,
-        "last_refusal": seen.last_refusal,
+        "num_jobs": len(seen.jobs),
+        "unfinished": left,
+        "refused_to_visitors": seen.refused[:20],
+        "num_kept": len(seen.kept),
+        "attack": told,
         "errors": seen.errors[:20],
     }
     claims = {
-        f"pages of visitors react within {LIMIT_S:g} s (p95)": percentile(seen.reactions_s, 0.95) < LIMIT_S,
+        f"pages of visitors react within {LIMIT_S:g} s (p95)": percentile(seen.attacked_s, 0.95) < LIMIT_S,
         f"the server grows by {LIMIT_MIB} MiB at most": grown <= LIMIT_MIB,
         "nobody sees an exception": not seen.errors,
-        "data of others are kept": is_kept,
+        "every job of a visitor is taken and finished": bool(seen.jobs) and not left and not seen.refused,
+        "data of others are kept, also those that the attacker keeps and forgets": not lost,
     }
     conclude("attacker", measured, claims)
 

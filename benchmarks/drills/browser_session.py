@@ -32,6 +32,7 @@ class BrowserSession:
         forwarded_for: the address that a proxy in front would say it comes from.
 
     Attributes:
+        page: path of the page in the URL.
         query: the URL's query, as the page has set it.
         live: a part of the page refreshes itself, or the page is being run.
         errors: texts of exceptions that the page showed.
@@ -48,7 +49,7 @@ class BrowserSession:
         listen: Callable[[bytes], None] | None = None,
         forwarded_for: str = "",
     ):
-        self._url, self._page, self.query = url, page, query
+        self._url, self.page, self.query = url, page, query
         self._headers = {"X-Forwarded-For": forwarded_for} if forwarded_for else {}
         self._listen = listen
         self._page_hash = self._session_id = ""
@@ -98,7 +99,7 @@ class BrowserSession:
 
     async def visit(self, page: str, query: str = "") -> float:
         """Go to another page by its link; seconds until it has been run to its end."""
-        self._page, self._page_hash, self.query = page, "", query
+        self.page, self._page_hash, self.query = page, "", query
         self._values = {}
         return await self.act()
 
@@ -123,7 +124,7 @@ class BrowserSession:
         message = BackMsg()
         state = message.rerun_script
         state.query_string, state.page_script_hash = self.query, self._page_hash
-        state.page_name = "" if self._page_hash else self._page
+        state.page_name = "" if self._page_hash else self.page
         state.fragment_id, state.is_auto_rerun = fragment_id, bool(fragment_id)
         for key, value in self._values.items():
             state.widget_states.widgets.append(_widget_state(self._ids[key], value))

@@ -46,6 +46,10 @@ class ServedApp:
         """Memory of the server and of all its workers."""
         return self.process.memory_info().rss, sum(_resident(worker) for worker in self.workers())
 
+    def server_s(self) -> float:
+        """Processor time that the server has used, without its workers."""
+        return float(sum(self.process.cpu_times()[:2]))
+
     def processor_s(self) -> float:
         """Processor time that the server and its present workers have used."""
         return sum(sum(process.cpu_times()[:2]) for process in (self.process, *self.workers()))

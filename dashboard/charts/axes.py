@@ -112,7 +112,7 @@ def add_level(
 
 def finish(figure: go.Figure) -> go.Figure:
     """Fonts, number format, legend and height that all figures share."""
-    # uirevision keeps a zoom while points arrive; the legend below leaves the width to the data, also on a phone.
+    # The legend below leaves the width to the data, also on a phone.
     font = {"size": FONT_SIZE}
     figure.update_xaxes(tickfont=font, title_font=font)
     figure.update_yaxes(tickfont=font, title_font=font)

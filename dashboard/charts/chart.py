@@ -25,6 +25,7 @@ class Chart:
         name: the last part of its key: ``against_width`` on the page ``kernel_change`` has the words of
             ``kernel_change.against_width``.
         heading: what stands above it, if anything.
+        given: what its 95% intervals are given (``numbers.given_runs``); empty where it shows none.
     """
 
     figure: go.Figure
@@ -33,6 +34,7 @@ class Chart:
     caption: Sequence[str] = ()
     name: str = ""
     heading: str = ""
+    given: str = ""
 
 
 def occurring(points: Iterable[Any], *names: str) -> list[Any]:
@@ -43,6 +45,16 @@ def occurring(points: Iterable[Any], *names: str) -> list[Any]:
 def is_curve(trace: go.Scatter) -> bool:
     """Whether a trace is neither a band nor a guide nor words."""
     return "text" not in (trace.mode or "") and trace.fill != "toself" and not (trace.name or "").startswith("slope ")
+
+
+def led_by(points: Iterable[Any], seed: int | None) -> list[Any]:
+    """The points with the runs of this seed first, which figures draw strong; as they are for None."""
+    if seed is None:
+        return list(points)
+    return [
+        point.model_copy(update={"runs": tuple(sorted(point.runs, key=lambda run: run.seed != seed))})
+        for point in points
+    ]
 
 
 def veiled(figure: go.Figure, up_to: float = -math.inf, keep: Sequence[str] = ()) -> go.Figure:

@@ -51,6 +51,15 @@ def law_words(law: PowerLaw) -> str:
     return "; ".join([f"({exponent_words(law)})", *filter(None, [*remarks(law), condition(law)])])
 
 
+def given_runs(laws: Iterable[PowerLaw | None]) -> str:
+    """What the intervals of these exponents are given: ``given the 30 runs that count``; empty where there is none."""
+    counts = sorted(law.num_values for law in laws if law is not None and math.isfinite(law.interval))
+    if len(counts) < 2:
+        return f"given the {counts[0]} runs that count" if counts else ""
+    span = f"{counts[0]}" if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"
+    return f"given the runs that count ({span} per exponent)"
+
+
 def power_of_ten(exponent: int) -> str:
     """``10⁴`` for 4."""
     return "10" + str(exponent).translate(_SUPERSCRIPTS)

@@ -11,7 +11,7 @@ from dashboard.charts.axes import GUIDE_LINE, drawn_values, finish, swept_ticks,
 from dashboard.charts.chart import Chart
 from dashboard.charts.labels import ENDS_TOGETHER, MOST_CURVES, End, add_end_labels, hide, power, rows_of
 from dashboard.charts.lines import Axis, Line
-from dashboard.charts.numbers import beginning, exponent_words, number, plain_symbols, signed, width_label
+from dashboard.charts.numbers import beginning, exponent_words, given_runs, number, plain_symbols, signed, width_label
 from dashboard.charts.style import GUIDE_COLOR, SEED_OPACITY, Style
 from dashboard.charts.vector import Stroke, thumbnail
 from ntk_core.fits import LEAST_SEEDS, LEAST_WIDTHS, condition
@@ -72,11 +72,13 @@ def sweep(
     finish(figure)
     if shown:
         add_end_labels(figure, [*_ends(seen, axis, shown), *guides])
+    figure.update_layout(meta={"cursor": axis.word})
     hide(figure, {line.in_legend: line.style.title for line in later})
     table = mean_rows(lines, axis, symbol, of) if rows is None else rows
     words = takeaway(lines, axis, title)
     below = [*([words] if is_said else []), *caption, *left_out(lines, axis), *_last_slopes(seen, axis)]
-    return Chart(figure, words, table, below, name, heading)
+    given = given_runs(line.law for line in lines if line.fit)
+    return Chart(figure, words, table, below, name, heading, given)
 
 
 def takeaway(lines: Sequence[Line], axis: Axis, title: str) -> str:
@@ -151,6 +153,7 @@ def add_line(figure: go.Figure, line: Line, axis: Axis, symbol: str, *, is_log: 
                 "line": {"width": [2 if dot.why else 0 for dot in dots]},
             },
             customdata=[[dot.seed, dot.note or dot.why] for dot in dots],
+            meta={"seeds": True},
             text=[number(dot.value, 3) for dot in dots],
             hovertemplate=f"{style.title}, seed %{{customdata[0]}}<br>{axis.word} = %{{x:,}}<br>{symbol} = %{{text}}"
             "<br>%{customdata[1]}<extra></extra>",

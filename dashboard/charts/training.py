@@ -31,7 +31,7 @@ class Curve:
         symbol: of that marker; by default that of the style.
         in_legend: whether the first curve of its title has an entry there.
         unit: of x, in the hover.
-        is_first: whether it is the first of the seeds, which alone is drawn strong.
+        is_first: whether it is the first of the seeds, or the chosen one, which alone is drawn strong.
         group: name of the curves that come and go together by a click in the legend; by default the title.
     """
 
@@ -144,7 +144,7 @@ def along_training(
         seen = [curve for curve in curves if curve.in_legend and curve.is_first and curve.in_legend_as in first]
         add_end_labels(figure, _ends(seen, figure, log_x=log_x), log_x=log_x)
     hide(figure, {group: group for group in groups if group not in first})
-    return figure
+    return figure.update_layout(meta={"cursor": x_title})
 
 
 def _with_margin(values: Sequence[float], *, log: bool) -> list[float]:
@@ -195,6 +195,7 @@ def _add(figure: go.Figure, curve: Curve, rows: Sequence[Row], *, log_x: bool, e
         opacity=curve.opacity if curve.is_first else curve.opacity * SEED_OPACITY,
         name=style.title,
         legendgroup=curve.in_legend_as,
+        meta={"seed": curve.seed},
         showlegend=entry,
         hovertemplate=f"{style.title}{seed}<br>{curve.unit} %{{x:,.7~g}}<br>{curve.what} %{{text}}<extra></extra>",
         row=curve.row,

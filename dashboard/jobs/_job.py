@@ -12,6 +12,8 @@ from ntk_core.runs.store import JobClock, UnfinishedJob
 
 # Where so many workers die at one point, another one would die too.
 MAX_STARTS = 3
+# How long a job runs, first, while jobs of others wait.
+TURN_S = 60.0
 # A worker that is killed before it could begin says nothing about the job, but it cannot go on like that for ever.
 MAX_LOST = 20
 
@@ -28,6 +30,7 @@ class Job:
         submitted_s: when, in seconds since 1970.
         expected_s: what all of it should take.
         allowed_s: how long it may run.
+        turn_s: how long it runs before it gives way to others.
         verdict: why the server ends it, one sentence; empty while it does not.
         stopping: asked to stop, not stopped yet.
         wants_again: submitted again while it was stopping.
@@ -41,7 +44,7 @@ class Job:
         self.status: Status = "cancelled"
         self.owner = self.address = ""
         self.submitted_s = self.expected_s = 0.0
-        self.allowed_s, self._spent_s = math.inf, 0.0
+        self.allowed_s, self._spent_s, self.turn_s = math.inf, 0.0, TURN_S
         self._since: float | None = None  # it has run since then
         self.verdict = ""
         self.stopping = self.wants_again = False
@@ -102,11 +105,7 @@ class Job:
     def inherit(self, left: UnfinishedJob) -> None:
         """An earlier server did not finish it."""
         self.num_servers, self._spent_s = left.num_servers, left.spent_s
-        self.leave_to_itself()
-
-    def leave_to_itself(self) -> None:
-        """Nobody has asked for it here."""
-        self._viewers = {}
+        self._viewers = {}  # nobody has asked for it here
 
     def clock(self) -> JobClock:
         allowed = self.allowed_s if math.isfinite(self.allowed_s) else None
@@ -155,6 +154,20 @@ class Job:
         self._growing = {}
         self._fraction, self._remaining_s, self._message = 0.0, None, "waiting for a free worker"
         self.change()
+
+    @property
+    def had_its_turn(self) -> bool:
+        """Whether it has run long enough to give way; a job that may run for any time gives way to nobody."""
+        ran = 0.0 if self._since is None else time.monotonic() - self._since
+        return ran > self.turn_s and math.isfinite(self.allowed_s) and not self.stopping
+
+    def give_way(self) -> None:
+        """Back into the queue, as if it had never left it; its next turn is twice as long, so that it ends."""
+        spent, fraction = self.spent_s(), self._fraction
+        self.wait()
+        self._spent_s, self._fraction, self.turn_s, self.worker = spent, fraction, 2 * self.turn_s, None
+        done = f"{len(self._points)} of {len(self.spec.point_keys())}"
+        self._interruption = f"it gave way to runs of others; it goes on from its finished points ({done})"
 
     def begin(self) -> None:
         self.status = "running"

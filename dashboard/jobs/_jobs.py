@@ -12,7 +12,7 @@ from dashboard.jobs._pool import WorkerPool
 from dashboard.jobs._presence import Presence
 from dashboard.jobs._process import WorkerProcess
 from dashboard.jobs._queue import FairQueue
-from dashboard.jobs._recall import expected_and_most, foreseen_s, recalled_by_id, recalled_from, recalled_unfinished
+from dashboard.jobs._recall import expected_and_most, foreseen, recalled_by_id, recalled_from, recalled_unfinished
 from dashboard.jobs._record import Record
 from dashboard.jobs._snapshot import Load, Snapshot
 from dashboard.jobs._watch import Watch
@@ -71,7 +71,7 @@ class Jobs:
         self._queue = FairQueue(self._presence.is_abandoned)
         self._threads: list[threading.Thread] = []
         self._closing = False
-        self._watch = Watch(self._store, self._record, self._active, lambda: self._closing, self._end)
+        self._watch = Watch(self._store, self._record, self._active, lambda: self._closing, self._end, self._take_turns)
 
     def submit(self, spec: Spec, viewer: str = "", address: str = "") -> str:
         """Start ``spec`` or attach to the job that computes or has computed it; its job id.
@@ -91,9 +91,8 @@ class Jobs:
             self._check(spec)
         self.warm_up()
         job_id = digest(spec)[:MIN_PREFIX]
-        with self._changed:
-            job = self._jobs.get(job_id)
-        recalled = job or recalled_from(self._store, spec)  # not under the lock: another process may be writing
+        # Not under the lock: another process may be writing to the store.
+        recalled = self._jobs.get(job_id) or recalled_from(self._store, spec)
         expected_s, most_s = expected_and_most(spec, recalled.finished_keys())
         with self._record.recorded():
             job = self._jobs.get(job_id) or self._remember(recalled)
@@ -102,6 +101,7 @@ class Jobs:
             elif not job.active and job.status != "completed":
                 self._make_room(viewer, address)
                 job.ask(viewer, address, expected_s, self._allowed_s(most_s))
+                job.wait()
                 self._enqueue(job)
             job.see(viewer, time.monotonic())
         return job_id
@@ -112,22 +112,19 @@ class Jobs:
         Args:
             viewer: who looks; while somebody else looks, :meth:`stop` only detaches.
         """
+        recalled = self._jobs.get(job_id) or recalled_by_id(self._store, job_id)
+        if recalled is None:
+            return None
         with self._changed:
-            job = self._jobs.get(job_id)
-        if job is None:
-            if (recalled := recalled_by_id(self._store, job_id)) is None:
-                return None
-            with self._changed:
-                job = self._jobs.get(job_id) or self._remember(recalled)
-        with self._changed:
+            job = self._jobs.get(job_id) or self._remember(recalled)
             job.see(viewer, time.monotonic())
             running = [other.left_s() for other in self._active() if other.status == "running"]
             queued = job.status == "queued"
             return job.snapshot(*self._queue.place(job, running, self._num_workers)) if queued else job.snapshot()
 
-    def foreseen_s(self, spec: Spec) -> float:
-        """Seconds that what is not finished of ``spec`` should take; raises ``InvalidInput`` as :meth:`submit`."""
-        return foreseen_s(self._store, spec)
+    def foreseen(self, spec: Spec) -> tuple[float, int]:
+        """(seconds that unfinished points should take, number of finished ones); raises as :meth:`submit`."""
+        return foreseen(self._store, spec)
 
     def adopt(self, result: Result) -> None:
         """Keep a result that was computed elsewhere, so that nobody computes it again."""
@@ -257,7 +254,6 @@ class Jobs:
                 return None
             job = self._queue.take()
             job.begin()
-            self._count_positions()
             return job
 
     def _handed_over(self, job: Job) -> WorkerProcess | None:
@@ -340,9 +336,20 @@ class Jobs:
                 job.end("cancelled")
                 self._settle(job)
 
+    def _take_turns(self) -> None:
+        """Let running jobs that have had their turn give way to waiting ones of others."""
+        with self._record.recorded():
+            for job in self._active():
+                others = (other for other in self._queue.in_order() if other.owner != job.owner)
+                if job.worker is not None and job.had_its_turn and not all(map(self._presence.is_abandoned, others)):
+                    job.worker.kill()
+                    job.give_way()
+                    self._enqueue(job)
+
     def _settle(self, job: Job) -> None:
         """What follows the end of a job."""
         if job.wants_again and not self._closing:
+            job.wait()
             self._enqueue(job)
         elif not self._closing:
             self._record.ended(job)
@@ -350,17 +357,14 @@ class Jobs:
         self._changed.notify_all()
 
     def _enqueue(self, job: Job) -> None:
-        job.wait()
         self._record.unfinished(job)
         self._queue.add(job)
-        self._count_positions()
         self._changed.notify_all()
 
     def _give_up(self, job: Job) -> None:
         """End a job that waits."""
         self._queue.remove(job)
         job.end("cancelled")
-        self._count_positions()
         self._settle(job)
 
     def _make_room(self, viewer: str, address: str) -> None:
@@ -371,10 +375,6 @@ class Jobs:
             if abandoned is None:
                 raise QueueFull(self._max_waiting)
             self._give_up(abandoned)
-
-    def _count_positions(self) -> None:
-        for job in self._queue.in_order():
-            job.change()
 
     def _remember(self, job: Job) -> Job:
         self._jobs[job.job_id] = job
@@ -395,6 +395,6 @@ class Jobs:
                     self._record.ledger.strike(left.spec)
                     continue
                 self._remember(job)
-                self._enqueue(job)
+                job.wait()
                 job.inherit(left)
-                self._record.unfinished(job)
+                self._enqueue(job)

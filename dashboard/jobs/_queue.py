@@ -28,9 +28,11 @@ class FairQueue:
 
     def add(self, job: Job) -> None:
         self._waiting[job.job_id] = job
+        self._change_all()
 
     def remove(self, job: Job) -> None:
         del self._waiting[job.job_id]
+        self._change_all()
 
     def clear(self) -> None:
         self._waiting.clear()
@@ -44,6 +46,11 @@ class FairQueue:
         if len(self._served) > MAX_REMEMBERED_OWNERS:
             self._served.popitem(last=False)
         return job
+
+    def _change_all(self) -> None:
+        """Their places are others now."""
+        for job in self._waiting.values():
+            job.change()
 
     def in_order(self) -> list[Job]:
         """The jobs as they would be taken if no other one came."""

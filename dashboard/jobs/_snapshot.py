@@ -44,7 +44,7 @@ class Snapshot:
         growing: the points under way (several on a cluster), as far as each is, where curves are drawn while they grow;
             how far they came in a job that was stopped.
         starts_in_s: expected seconds until a waiting job begins, None for others.
-        interruption: why a worker died and what is done about it, empty when none has.
+        interruption: why it was interrupted and how it goes on, empty when it was not.
     """
 
     job_id: str

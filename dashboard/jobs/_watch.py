@@ -1,4 +1,4 @@
-"""What ends jobs from outside: their wall clock, and an operator."""
+"""What ends jobs from outside: their wall clock, and an operator; and the turns that jobs take."""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -25,6 +25,7 @@ class Watch:
         active: the jobs that wait or run.
         is_closing: whether the server closes.
         end: ends a job for the reason that is given, whatever its worker does.
+        take_turns: lets jobs that have run long give way to waiting ones.
     """
 
     def __init__(
@@ -34,9 +35,10 @@ class Watch:
         active: Callable[[], Sequence[Job]],
         is_closing: Callable[[], bool],
         end: Callable[[Job, str], None],
+        take_turns: Callable[[], None],
     ):
         self._store, self._ledger, self._changed = store, record.ledger, record.changed
-        self._active, self._is_closing, self._end = active, is_closing, end
+        self._active, self._is_closing, self._end, self._take_turns = active, is_closing, end, take_turns
 
     def serve(self) -> None:
         """The life of its thread."""
@@ -53,6 +55,7 @@ class Watch:
             for job, reason in _to_end(jobs, self._ledger.to_end()):
                 _LOG.warning("a job was stopped by the server", extra={"facts": {"job": job.job_id, "reason": reason}})
                 self._end(job, reason)
+            self._take_turns()
             ticks += 1
             now = {f"{clock.digest} {clock.running}" for clock in clocks}
             if now - known or ticks * TICK_S >= WRITE_S:

@@ -28,7 +28,7 @@ from dashboard.server._hosts import CLOSED, LOOPBACK, AllowedHosts, ClosedPaths,
 from dashboard.server._lines import ForwardedAddress, trusted_hops
 from dashboard.server._loading import OnceLoaded
 from dashboard.server._logs import write_json_logs
-from dashboard.server._operator import END_PATH, JOBS_PATH, end_job, list_jobs, operator_token
+from dashboard.server._operator import ROUTES, operator_token
 from dashboard.server._ready import READY_PATH, ready
 from dashboard.server._refreshes import OneRefreshAtATime
 from dashboard.server._sessions import BoundedSessions
@@ -45,11 +45,7 @@ _LOG = logging.getLogger(__name__)
 
 def routes() -> list[Route]:
     """Answers beside the pages."""
-    return [
-        Route(READY_PATH, ready, methods=["GET"]),
-        Route(JOBS_PATH, list_jobs, methods=["GET"]),
-        Route(END_PATH, end_job, methods=["POST"]),
-    ]
+    return [Route(READY_PATH, ready, methods=["GET"]), *ROUTES]
 
 
 def middleware() -> list[Middleware]:

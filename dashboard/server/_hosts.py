@@ -35,7 +35,7 @@ class AllowedHosts:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope) if scope["type"] in ("http", "websocket") else None
-        own_page = scope["type"] != "websocket" or headers is None or _is_own_page(headers)
+        own_page = scope["type"] != "websocket" or headers is None or is_own_page(headers)
         if headers is None or (own_page and self._allows(headers.get("host", ""))):
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
@@ -72,8 +72,8 @@ class ClosedPaths:
             await self._app(scope, receive, send)
 
 
-def _is_own_page(headers: Headers) -> bool:
-    """Whether who opens a web socket is a page of this very host and port, or of one that Streamlit is told to allow.
+def is_own_page(headers: Headers) -> bool:
+    """Whether who asks is a page of this very host and port, or of one that Streamlit is told to allow.
 
     Programs, which are no pages, state no origin. Streamlit by itself lets pages of any port of this machine in.
     """

@@ -41,4 +41,6 @@ def _line(job: ListedJob) -> str:
     state = "ending" if job.ending else "running" if job.running else "waiting"
     allowed = "any time" if job.allowed_s is None else f"{job.allowed_s:.0f} s"
     name = job.spec.experiment if job.spec else "settings that cannot be read"
-    return printable(f"{job.digest[:16]}  {state:<8}  {since}  {job.spent_s:>7.0f} s of {allowed:<9}  {name}")
+    return printable(
+        f"{job.digest[:16]}  {state:<8}  {since}  {job.spent_s:>7.0f} s of {allowed:<9}  {job.visitor:<6}  {name}"
+    )

@@ -34,8 +34,8 @@ SHOWN.remove(("kernel_change", "kernel-convergence"))  # on no page
 
 
 @pytest.fixture(scope="module")
-def figures(opening_through_the_menu) -> dict[str, list]:
-    """Preset → its charts as the page draws them."""
+def pages(opening_through_the_menu) -> dict[str, tuple[list, list[str]]]:
+    """Preset → its charts as the page draws them, and the captions of the page."""
     found = {}
     apps: dict[str, AppTest] = {}
     for page, preset in SHOWN:
@@ -43,14 +43,48 @@ def figures(opening_through_the_menu) -> dict[str, list]:
         app.query_params = {"preset": preset}
         checked(app.run())
         assert not app.warning, (page, preset)
-        found[f"{page} {preset}"] = [element.proto for element in app.get("plotly_chart")]
+        found[f"{page} {preset}"] = _shown(app)
     lecture = open_page("lecture")
     for step in STEPS:
         lecture.query_params = {"step": step.name}
         checked(lecture.run())
         checked(lecture.button(key="lecture.show").click().run())
-        found[f"lecture {step.name}"] = [element.proto for element in lecture.get("plotly_chart")]
+        found[f"lecture {step.name}"] = _shown(lecture)
     return found
+
+
+def _shown(app: AppTest) -> tuple[list, list[str]]:
+    return [element.proto for element in app.get("plotly_chart")], [
+        caption.value.replace("\\", "") for caption in app.caption
+    ]
+
+
+@pytest.fixture(scope="module")
+def figures(pages) -> dict[str, list]:
+    """Preset → its charts."""
+    return {name: charts for name, (charts, _) in pages.items()}
+
+
+def test_every_fitted_interval_says_below_its_chart_what_it_is_about(pages):
+    """The draws that it is over, and the runs that it is given; nowhere else is it said, or forgotten."""
+    counted = 0
+    for name, (charts, captions) in pages.items():
+        traces = [json.loads(chart.spec)["data"] for chart in charts]
+        with_interval = sum(
+            any("∝" in trace.get("name", "") and "±" in trace["name"] for trace in each)
+            or any(
+                any(trace.get("error_y", {}).get("array", ())) and "exponent" in trace.get("hovertemplate", "")
+                for trace in each
+            )
+            for each in traces
+        )
+        said = [
+            words for words in captions if words.startswith("95% intervals: over seeds of the network for this one")
+        ]
+        assert len(said) == with_interval, name
+        assert all(re.search(r"given the (\d+ )?runs that count", words) for words in said)
+        counted += len(said)
+    assert counted > 30
 
 
 def legend(figures) -> list[tuple[str, str, dict]]:

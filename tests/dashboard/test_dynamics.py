@@ -12,7 +12,7 @@ from dashboard.views.dynamics.frames import moving
 from dashboard.views.dynamics.page import charts
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from tests.dashboard.made_dynamics import STEPS, make_dynamics_points, make_dynamics_result
-from tests.dashboard.open_pages import checked, open_page, words
+from tests.dashboard.open_pages import checked, form_sentences, open_page, words
 
 METHODS = ("gradient-descent", "beyond-stable", "adam")
 POINTS = make_dynamics_points(widths=(30, 3000), methods=METHODS)
@@ -127,7 +127,7 @@ def test_charts_have_figures_words_and_numbers_for_every_choice():
     shown = Shown(make_dynamics_result(methods=METHODS).spec, POINTS, None, "job")
     for output in ("linear", "swish"):
         for method in METHODS:
-            found = charts(shown, POINTS[0].width, output, method, "time", "test points")
+            found = charts(shown, None, POINTS[0].width, output, method, "time", "test points")
             assert [each.name for each in found] == [
                 f"figure.{name}" for name in ("outputs", "difference", "motion", "ball")
             ]
@@ -173,5 +173,5 @@ def test_the_page_runs_its_settings(jobs):
 def test_settings_that_do_not_suit_a_curve_are_explained_beside_their_field():
     app = open_page(PAGE, preset="curves-in-one-dimension")
     app.multiselect(key=f"{PAGE}.outputs").set_value(["softmax"])
-    sentences = [element.value.replace("\\", "") for element in checked(app.run()).sidebar.error]
+    sentences = form_sentences(checked(app.run()))
     assert sentences == ["Outputs φ: softmax cannot be used; use other outputs, for data without classes."]

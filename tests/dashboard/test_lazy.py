@@ -120,6 +120,45 @@ def test_every_figure_has_words_and_numbers():
     assert any(trace.line.dash == "dash" and trace.name == "slope −0.5" for trace in found[2].figure.data)
 
 
+def test_the_least_distance_is_drawn_where_it_was_computed():
+    def names(points):
+        drawn = figures.distances(points, "linear", "subtracted")
+        return [trace.name.partition(" ∝")[0] for trace in drawn.figure.data if trace.mode == "lines+markers"], drawn
+
+    points = made_points()
+    before, _ = names(points)
+    bounded = tuple(
+        point.model_copy(
+            update={"runs": tuple(run.model_copy(update={"least_distance": (0.5, 0.9)}) for run in point.runs)}
+        )
+        for point in points
+    )
+    after, drawn = names(bounded)
+    assert after == [*before, "least distance, all inputs", "least distance, one input"]
+    assert drawn.rows[0]["least, one input"] == 0.5
+    assert drawn.rows[0]["least, all inputs"] == 0.9
+
+
+def test_the_gallery_has_every_run_going_as_far_as_it_has_to_and_wide_ones_no_farther():
+    """Liu, Zhu & Belkin 2020, Eq. 2, and the bound from all inputs at once, which the linear model meets."""
+    shown = gallery_result("liu-distance").points
+    assert len(shown) >= 6
+    excess = []
+    for point in shown:
+        runs = point.of("linear", "subtracted")
+        assert len(runs) >= 5
+        for run in runs:
+            of_one, of_all = run.least_distance
+            # 1: no output moves by more than its target, which is 1, and ‖∇f‖ is about 1; distances in single precision
+            assert 0.9 < of_one < of_all < run.distance * 1.0005
+        excess.append(max(run.distance / run.least_distance[1] for run in runs) - 1)
+    assert excess[0] > 0.05
+    assert excess[-1] < 0.01
+    for measure in figures.LEAST:
+        law = figures.line(shown, "width", "linear", "subtracted", measure).law
+        assert abs(law.exponent) < 0.05
+
+
 @pytest.fixture(scope="module")
 def points():
     return gallery_result("liu-lazy").points

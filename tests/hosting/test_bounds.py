@@ -13,6 +13,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from dashboard.jobs.profile import PROFILES
+from dashboard.server import _sessions
 from dashboard.server._compressed import CompressedScripts
 from dashboard.server._connections import BoundedConnection
 from dashboard.server._held_uploads import MAX_FILES, HeldUploads
@@ -152,6 +153,50 @@ def test_who_asks_for_run_after_run_waits_and_nothing_is_dropped():
         assert asyncio.get_running_loop().time() - began > 0.3  # the last ones at five a second
 
     asyncio.run(story())
+
+
+def test_sessions_of_one_address_share_what_people_ask_for_but_not_their_refreshes(monkeypatch):
+    monkeypatch.setattr(_sessions, "RUNS_OF_LINE_AT_ONCE", 4.0)
+
+    async def waited(messages, sessions=3, address="192.0.2.7", limits=HOSTED):
+        pages = Pages()
+        pages.end.set()
+        app, began = BoundedSessions(pages, lambda: limits), asyncio.get_running_loop().time()
+        tasks = [(await opened(app, websocket(address), *messages))[0] for _ in range(sessions)]
+        await asyncio.gather(*tasks)
+        assert len(pages.messages) == sessions * len(messages)
+        return asyncio.get_running_loop().time() - began
+
+    refresh = BackMsg()
+    refresh.rerun_script.is_auto_rerun, refresh.rerun_script.fragment_id = True, "a"
+    refreshes = [{"type": "websocket.receive", "bytes": refresh.SerializeToString()}] * 3
+    assert asyncio.run(waited([rerun()] * 3)) > 0.8  # nine runs: four at once, then five a second
+    assert asyncio.run(waited(refreshes)) < 0.5
+    assert asyncio.run(waited([rerun()] * 3, limits=PROFILES["classroom"])) < 0.5
+    assert asyncio.run(waited([rerun()] * 3, address="127.0.0.1")) < 0.5
+
+
+def test_requests_of_one_address_wait_and_then_are_refused_while_others_are_answered(monkeypatch):
+    monkeypatch.setattr(_sessions, "REQUESTS_AT_ONCE", 3.0)
+    monkeypatch.setattr(_sessions, "MAX_WAIT_S", 0.12)
+    said = []
+
+    async def page(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def send(message):
+        said.append(message.get("status"))
+
+    async def story():
+        app = BoundedSessions(page, lambda: HOSTED)
+        began = asyncio.get_running_loop().time()
+        ask = [app({"type": "http", "client": ("192.0.2.7", 1)}, None, send) for _ in range(7)]
+        other = app({"type": "http", "client": ("192.0.2.8", 1)}, None, send)
+        await asyncio.gather(*ask, other)
+        return asyncio.get_running_loop().time() - began
+
+    assert asyncio.run(story()) > 0.08
+    assert (said.count(200), said.count(429)) == (3 + 2 + 1, 2)
 
 
 class Uploads:

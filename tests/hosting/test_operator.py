@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import json
 
 import pytest
@@ -40,8 +42,9 @@ def store():
     store.close()
 
 
-def request(token: str | None = TOKEN, address: str = "192.0.2.7", **path: str) -> Request:
-    headers = [] if token is None else [(b"authorization", f"Bearer {token}".encode())]
+def request(token: str | None = TOKEN, address: str = "192.0.2.7", said: dict | None = None, **path: str) -> Request:
+    shown = {} if token is None else {"authorization": f"Bearer {token}"}
+    headers = [(name.encode(), value.encode()) for name, value in {**shown, **(said or {})}.items()]
     return Request({"type": "http", "headers": headers, "client": (address, 1), "path_params": path, "method": "GET"})
 
 
@@ -52,8 +55,6 @@ async def answered(endpoint, given: Request) -> tuple[int, str]:
 
 @pytest.fixture
 def ask():
-    import asyncio
-
     return lambda endpoint, given: asyncio.run(answered(endpoint, given))
 
 
@@ -104,10 +105,52 @@ def test_the_operator_sees_the_job_but_not_whose_it_is_and_ends_it(store, ask):
     assert store.ledger().to_end() == {digest(SPEC)}
 
 
+def asked_by_browser(password: str, origin: str = "https://lab.example.org", **path: str) -> Request:
+    shown = "Basic " + base64.b64encode(f"anybody:{password}".encode()).decode()
+    return request(None, said={"authorization": shown, "host": "lab.example.org", "origin": origin}, **path)
+
+
+def test_the_operator_has_a_page_with_a_button_for_each_job(monkeypatch, store, ask):
+    asked = asyncio.run(_operator.jobs_page(request(None)))
+    assert (asked.status_code, asked.headers["www-authenticate"]) == (401, "Basic")
+    for refused in (_operator.jobs_page, _operator.end_on_page):
+        assert ask(refused, asked_by_browser("wrong", digest=digest(SPEC)))[0] == 401
+    status, body = ask(_operator.jobs_page, asked_by_browser(TOKEN))
+    told = _operator._listed()[1]["jobs"]
+    assert isinstance(told, list)
+    job = told[0]
+    assert (status, len(told)) == (200, 1)
+    for shown in (job["visitor"], "kernel_change", "running", f"{job['expected_s']:,.0f} s", "12 s", "60 s"):
+        assert f"<td>{shown}</td>" in body
+    assert f'action="/operator/{digest(SPEC)}/end"><button>End</button>' in body
+    assert "somebody" not in body
+    assert "$" not in body
+    elsewhere = asked_by_browser(TOKEN, "https://evil.example.org", digest=digest(SPEC))
+    assert ask(_operator.end_on_page, elsewhere)[0] == 403
+    assert not store.unfinished_jobs()[0].ending
+    assert ask(_operator.end_on_page, asked_by_browser(TOKEN, digest="0" * 64))[0] == 404
+    ended = asyncio.run(_operator.end_on_page(asked_by_browser(TOKEN, digest=digest(SPEC))))
+    assert (ended.status_code, ended.headers["location"]) == (303, "/operator")
+    assert store.unfinished_jobs()[0].ending
+    assert "<td>ending</td>" in ask(_operator.jobs_page, asked_by_browser(TOKEN))[1]
+    monkeypatch.delenv(TOKEN_VARIABLE)
+    for hidden in (_operator.jobs_page, _operator.end_on_page):
+        assert ask(hidden, asked_by_browser(TOKEN, digest=digest(SPEC))) == (404, "Not Found")
+
+
+def test_tokens_are_compared_in_constant_time(monkeypatch):
+    compared = []
+    monkeypatch.setattr(_operator.hmac, "compare_digest", lambda a, b: compared.append((a, b)))
+    assert refusal(request("guess"), Failures()).status_code == 401
+    assert compared == [(b"guess", TOKEN.encode())]
+
+
 def test_the_answers_have_their_places():
     assert {(route.path, *route.methods - {"HEAD"}) for route in routes()} >= {
         ("/api/jobs", "GET"),
         ("/api/jobs/{digest}/end", "POST"),
+        ("/operator", "GET"),
+        ("/operator/{digest}/end", "POST"),
     }
 
 

@@ -55,7 +55,8 @@ def test_positions_are_those_in_which_jobs_are_taken(queue, make_job):
 
 def test_a_job_whose_viewers_have_all_left_waits_for_those_that_are_waited_for(queue, make_job):
     left, waited_for = make_job("ann", 0), make_job("bob", 0)
-    left.leave_to_itself()
+    left.see("eve", 0.0)
+    left.leave("eve")
     waited_for.see("bob", 0.0)
     queue.add(left)
     queue.add(waited_for)

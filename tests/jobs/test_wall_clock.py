@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import os
 import signal
+from types import SimpleNamespace
 
 import pytest
 
 from dashboard.jobs import Jobs
+from dashboard.jobs._job import TURN_S
 from dashboard.jobs.limits import check_limits
 from dashboard.jobs.profile import LEAST_ALLOWED_S, PROFILES
 from ntk_core.errors import TooLarge
@@ -111,6 +113,46 @@ def test_the_time_that_a_job_has_run_outlives_its_server(make_jobs, long, tmp_pa
     job = jobs._jobs[digest(spec)[:16]]
     assert job.allowed_s == 600.0
     assert 500.0 <= job.spent_s() < 600.0
+
+
+def test_a_long_job_gives_way_to_waiting_jobs_of_others_and_goes_on_later(make_jobs, tiny):
+    """Nobody can keep a worker for as long as the longest job that is admitted."""
+    jobs, killed = make_jobs(allowed_s=lambda most_s: 1e6), []
+    jobs.warm_up = lambda: None  # nobody computes them
+    jobs.submit(tiny(seed=74), viewer="one")
+    job = jobs._next()
+    job.worker = SimpleNamespace(kill=lambda: killed.append(job.job_id))
+    own = jobs.submit(tiny(seed=75), viewer="one")
+    job._since -= TURN_S + 1
+    jobs._take_turns()
+    assert job.status == "running"  # nobody gives way to himself
+    other = jobs.submit(tiny(seed=76), viewer="other")
+    job.stopping = True
+    jobs._take_turns()
+    job.stopping = False
+    assert job.status == "running"
+    jobs._take_turns()
+    assert (job.status, job.turn_s, job.worker, killed) == ("queued", 2 * TURN_S, None, [job.job_id])
+    assert "0 of 2" in job.snapshot().interruption
+    assert next(each.job_id for each in jobs._queue.in_order()) == other
+    assert {jobs._next().job_id for _ in range(3)} == {own, other, job.job_id}
+    assert job.spent_s() > TURN_S
+    assert not job.had_its_turn
+    job._since -= TURN_S + 1
+    assert not job.had_its_turn  # each turn is twice as long as the one before
+
+
+def test_a_job_that_may_run_for_any_time_gives_way_to_nobody(make_jobs, tiny):
+    jobs = make_jobs()
+    jobs.warm_up = lambda: None
+    jobs.submit(tiny(seed=77), viewer="one")
+    job = jobs._next()
+    job.worker = SimpleNamespace()
+    job._since -= 1e6
+    jobs.submit(tiny(seed=78), viewer="other")
+    jobs._take_turns()
+    assert job.status == "running"
+    job.worker = None
 
 
 def test_an_operator_ends_a_job_of_another_process(make_jobs, long, wait_for, tmp_path):

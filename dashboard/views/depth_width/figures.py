@@ -1,5 +1,6 @@
 """Depth against width: the scatter of K(x, x), ΔK and ‖H‖ / ‖∇f‖², against the depth and against β = Σ 1/m."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +49,12 @@ CURVATURE = Measure(
     lambda run: run.curvature,
     before_training=True,
 )
-MEASURES = (CHANGE, CURVATURE)
+
+
+def measured(points: Sequence[DepthWidthPoint]) -> list[Measure]:
+    """The measures that some trained network has: ‖H‖ may have been left out."""
+    runs = [run for point in points for run in point.runs]
+    return [measure for measure in (CHANGE, CURVATURE) if any(math.isfinite(measure.of(run)) for run in runs)]
 
 
 def against_depth(points: Sequence[DepthWidthPoint]) -> Chart:
@@ -103,7 +109,7 @@ def against_beta(points: Sequence[DepthWidthPoint]) -> Chart:
 
 def trained(points: Sequence[DepthWidthPoint], measure: Measure) -> Chart:
     """A measure of the trained networks against β, a line for each width."""
-    shown = [point for point in points if point.runs]
+    shown = [point for point in points if any(math.isfinite(measure.of(run)) for run in point.runs)]
     along_beta = [
         Line(
             style,
@@ -121,8 +127,16 @@ def trained(points: Sequence[DepthWidthPoint], measure: Measure) -> Chart:
         )
         for style, own in _by_width(shown, points)
     ]
+    depth, width = (max(getattr(point, of) for point in shown) for of in ("depth", "width"))
     chart = sweep(
-        along_beta, BETA, measure.title, measure.symbol, name=measure.name, heading=measure.title, rows=_run_rows(shown)
+        along_beta,
+        BETA,
+        measure.title,
+        measure.symbol,
+        name=measure.name,
+        heading=measure.title,
+        caption=[f"Measured to depth {depth} at widths to {width:,}."],
+        rows=_run_rows(shown),
     )
     chart.figure.update_xaxes(**log_ticks([point.beta for point in shown]))
     return chart
@@ -248,7 +262,7 @@ def _run_rows(points: Sequence[DepthWidthPoint]) -> list[dict[str, object]]:
             "β": point.beta,
             "seed": run.seed,
             "ΔK": run.sup_change,
-            "‖H‖": run.hessian,
+            "‖H‖": finite_or_none(run.hessian),
             "‖∇f‖²": run.squared_gradient,
             "loss": run.loss[-1],
             "steps": run.num_steps,

@@ -107,8 +107,12 @@ def change_against_time(
     axis: TimeAxis = "step",
     loss_threshold: float | None = None,
     kind: str = "fully-connected",
+    seed: int | None = None,
 ) -> Chart:
-    """ΔK(t) of every run of one width, above its training loss; ends are filled where the run converged."""
+    """ΔK(t) of every run of one width, above its training loss; ends are filled where the run converged.
+
+    With ``seed`` the runs of other seeds are faint.
+    """
     curves = []
     strong: set[str] = set()  # outputs whose first seed is drawn
     for run in point.runs:
@@ -129,7 +133,7 @@ def change_against_time(
                     marked=-1,
                     symbol=style.mark(run.outcome),
                     unit=axis,
-                    is_first=is_first,
+                    is_first=is_first if seed is None else run.seed == seed,
                 )
             )
     rows = (Row("kernel change ΔK(t)", "from 0", 0.62), Row("loss", share=0.38))

@@ -23,4 +23,4 @@ def card(result: Any) -> str:
 
 def compared(_: LearningRateSpec) -> Comparison:
     """Columns of the rows, by what they show."""
-    return Comparison((WIDTH,), MEASURES, ("model", "rate"))
+    return Comparison((WIDTH,), MEASURES, ("model", "rate"), {"rate": "c = {:g}"})

@@ -1,5 +1,6 @@
 """Maps of outcomes over width and learning rate, the peak of the loss, one run, and the plane of one sample."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -15,8 +16,15 @@ from dashboard.charts.sweep import sweep
 from dashboard.charts.training import Curve, Row, along_training
 from ntk_core.dynamics import one_sample_catapult
 from ntk_core.experiments.learning_rate.result import RATE_OUTCOMES, RatePoint, RateRun
+from ntk_core.runs import finite_sup
 
 MODEL_TITLES = {"linear": "linear model", "quadratic": "quadratic model", "network": "network"}
+PANEL_TITLES = {
+    "linear": "linear",
+    "quadratic": "quadratic",
+    "network": "network",
+}  # three beside each other on a phone
+UNSEEN = "rgba(0, 0, 0, 0)"
 # From calm to thrown to lost; the letter in a cell says the same without the color.
 OUTCOME_LOOKS = {
     "monotone": ("#CFE3F1", "–"),
@@ -25,6 +33,7 @@ OUTCOME_LOOKS = {
     "diverged": ("#A23B00", "×"),
 }
 MAX_PATHS = 4  # in the plane of one sample
+ROW_HEIGHT = 175
 _FIRST = 1e-3  # squared residual there, in the units of the recursion
 
 
@@ -33,12 +42,17 @@ def style(model: str) -> Style:
     return model_style("linearized" if model == "linear" else model)
 
 
-def outcome_map(points: Sequence[RatePoint], models: Sequence[str]) -> Chart:
-    """The most frequent outcome of the seeds in every cell of width × c, one panel for each model."""
+def outcome_map(points: Sequence[RatePoint], models: Sequence[str], cell: tuple[int, float] | None = None) -> Chart:
+    """The most frequent outcome of the seeds in every cell of width × c, one panel for each model.
+
+    Every cell has an unseen marker with its (m, c), to be clicked on: heatmaps have no points that can be selected.
+
+    Args:
+        cell: (m, c) of the one that is framed.
+    """
     order = list(RATE_OUTCOMES)
-    figure = make_subplots(
-        1, len(models), shared_yaxes=True, horizontal_spacing=0.02, subplot_titles=[MODEL_TITLES[m] for m in models]
-    )
+    titles = [PANEL_TITLES[model] for model in models]
+    figure = make_subplots(1, len(models), shared_yaxes=True, horizontal_spacing=0.02, subplot_titles=titles)
     rates = sorted({run.rate for point in points for run in point.runs})
     widths = [width_label(point.width) for point in points]
     scale = [[(i + end) / len(order), OUTCOME_LOOKS[name][0]] for i, name in enumerate(order) for end in (0, 1)]
@@ -49,9 +63,8 @@ def outcome_map(points: Sequence[RatePoint], models: Sequence[str]) -> Chart:
             y=[f"{rate:g}" for rate in rates],
             z=[[order.index(name) if name else None for name, _ in row] for row in cells],
             text=[[OUTCOME_LOOKS[name][1] if name else "" for name, _ in row] for row in cells],
-            customdata=[[words for _, words in row] for row in cells],
             texttemplate="%{text}",
-            hovertemplate="m = %{x}, c = %{y}<br>%{customdata}<extra></extra>",
+            hoverinfo="skip",
             colorscale=scale,
             zmin=-0.5,
             zmax=len(order) - 0.5,
@@ -61,8 +74,32 @@ def outcome_map(points: Sequence[RatePoint], models: Sequence[str]) -> Chart:
             row=1,
             col=column,
         )
-        figure.update_xaxes(type="category", title="width m", row=1, col=column)
-    figure.update_yaxes(type="category")
+        figure.add_scatter(
+            x=[width for _ in rates for width in widths],
+            y=[f"{rate:g}" for rate in rates for _ in widths],
+            customdata=[
+                [point.width, rate, words]
+                for rate, row in zip(rates, cells, strict=True)
+                for point, (_, words) in zip(points, row, strict=True)
+            ],
+            mode="markers",
+            marker={"size": 20, "symbol": "square", "color": UNSEEN},
+            unselected={"marker": {"opacity": 1}},
+            hovertemplate="m = %{customdata[0]:,}, c = %{customdata[1]:g}<br>%{customdata[2]}<extra></extra>",
+            showlegend=False,
+            name=PANEL_TITLES[model],
+            row=1,
+            col=column,
+        )
+        if cell is not None and cell[1] in rates and cell[0] in [point.width for point in points]:
+            at, up = [point.width for point in points].index(cell[0]), rates.index(cell[1])
+            frame = {"color": "#000000", "width": 2.5}
+            figure.add_shape(
+                type="rect", x0=at - 0.5, x1=at + 0.5, y0=up - 0.5, y1=up + 0.5, line=frame, row=1, col=column
+            )
+        # The markers would ask for a margin.
+        figure.update_xaxes(type="category", title="width m", range=[-0.5, len(widths) - 0.5], row=1, col=column)
+    figure.update_yaxes(type="category", range=[-0.5, len(rates) - 0.5])
     figure.update_yaxes(title="rate c", row=1, col=1)
     for name in order:
         color, letter = OUTCOME_LOOKS[name]
@@ -73,8 +110,9 @@ def outcome_map(points: Sequence[RatePoint], models: Sequence[str]) -> Chart:
         for model in models
     ]
     caption = [f"{beginning(name)}: {words}." for name, words in RATE_OUTCOMES.items()]
-    caption.append("A cell shows the most frequent outcome of its seeds.")
-    figure = finish(figure).update_layout(margin_t=60)  # the toolbar stands above the titles of the panels
+    caption.append("A cell shows the most frequent outcome of its seeds; a click on it shows its run.")
+    # The toolbar stands above the titles of the panels; wherever a cell is clicked on, its marker is the nearest.
+    figure = finish(figure).update_layout(margin_t=60, hoverdistance=-1)
     return Chart(figure, "; ".join(said) + ".", _rows(points), [" ".join(caption)], "map")
 
 
@@ -114,25 +152,39 @@ def peaks(points: Sequence[RatePoint], widths: Sequence[int], models: Sequence[s
     )
 
 
-def along_run(point: RatePoint, rate: float) -> Chart:
-    """Loss and curvature of the models along the run of the first seed, step by step."""
+def along_run(point: RatePoint, rate: float, *, ended: bool = True) -> Chart:
+    """Loss, curvature, distance and kernel change of the models along the run of the first seed, step by step.
+
+    Args:
+        ended: whether the runs are whole; of those that go on nobody knows the outcome.
+    """
     curves, rows = [], []
     for run in point.of_rate(rate):
         if run.path is None:
             continue
-        look = style(run.model)
-        curves.append(Curve(look, run.path.steps, run.path.loss, "loss", run.seed, row=1))
-        curves.append(Curve(look, run.path.steps, run.path.curvature, "c", run.seed, row=2, in_legend=False))
+        look, path = style(run.model), run.path
+        followed = ((path.loss, "loss"), (path.curvature, "c"), (path.distance, "distance"), (path.change, "ΔK"))
+        curves += [
+            Curve(look, path.steps, values, what, run.seed, row=row, in_legend=row == 1)
+            for row, (values, what) in enumerate(followed, start=1)
+        ]
         rows += [
             {"model": MODEL_TITLES[run.model], "step": step, "loss": loss, "c": c, "‖w − w₀‖₂": moved, "ΔK": change}
             for step, loss, c, moved, change in zip(
                 run.path.steps, run.path.loss, run.path.curvature, run.path.distance, run.path.change, strict=True
             )
         ]
-    highest = 1e6 * max(run.first_loss for run in point.of_rate(rate))
-    figure = along_training(
-        curves, (Row("loss L", ceiling=highest), Row("ηλ<sub>max</sub>(K(w<sub>t</sub>))/n", "from 0")), log_x=False
+    shown = [run for run in point.of_rate(rate) if run.path is not None]
+    highest = 1e6 * max(run.first_loss for run in shown)
+    # A model that diverges leaves the figure; the others say how far the axis has to reach.
+    farthest = max((finite_sup(r.path.distance) for r in shown if r.path and r.outcome != "diverged"), default=math.inf)
+    parts = (
+        Row("loss L", ceiling=highest),
+        Row("ηλ/n", "from 0"),
+        Row("‖w − w<sub>0</sub>‖<sub>2</sub>", ceiling=3 * farthest),
+        Row("ΔK", "from 0"),
     )
+    figure = along_training(curves, parts, log_x=False).update_layout(height=ROW_HEIGHT * len(parts))
     add_level(figure, 2, "2: the linear model's edge", row=2, at_end=True)
     ends = [
         f"{MODEL_TITLES[run.model]}: {run.outcome}"
@@ -141,11 +193,11 @@ def along_run(point: RatePoint, rate: float) -> Chart:
             if run.outcome == "diverged"
             else f", peak {number(run.peak, 3)} × start, c = {run.curvature:.2f} at the end"
         )
-        for run in point.of_rate(rate)
-        if run.path is not None
+        for run in shown
     ]
+    said = beginning("; ".join(ends)) + "." if ended else "The run goes on."
     heading = f"Width {point.width:,} at c = {rate:g}, step by step"
-    return Chart(figure, "; ".join(ends) + ".", rows, [beginning("; ".join(ends)) + "."], "along_run", heading)
+    return Chart(figure, said, rows, [said], "along_run", heading)
 
 
 def one_sample(rates: Sequence[float]) -> Chart:

@@ -89,7 +89,7 @@ def change_against_width(
         "ΔK",
         name="figure2",
         heading="The kernel keeps moving",
-        caption=["Mean over converged runs at the smallest rate, with 95% intervals of the exponents."],
+        caption=["Mean over converged runs at the smallest rate."],
         rows=_run_rows(points),
     )
 

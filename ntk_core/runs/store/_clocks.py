@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
@@ -34,9 +35,10 @@ class JobClock:
 
 @dataclass(frozen=True)
 class ListedJob:
-    """An unfinished job as an operator sees it; who asked for it is not told.
+    """An unfinished job as an operator sees it.
 
     Attributes:
+        visitor: digits that tell those who asked for jobs apart, and nothing about them.
         submitted_s: when, in seconds since 1970.
         spec: None where it cannot be read.
         ending: an operator has asked to end it, and its server has not done so yet.
@@ -44,6 +46,7 @@ class ListedJob:
 
     digest: str
     spec: Spec | None
+    visitor: str
     submitted_s: float
     running: bool
     spent_s: float
@@ -92,13 +95,14 @@ def unfinished_jobs(database: Database) -> tuple[ListedJob, ...]:
         InvalidInput: when the database does not answer.
     """
     joined = JOBS.outerjoin(CLOCKS, JOBS.c.digest == CLOCKS.c.digest)
-    columns = (JOBS.c.digest, JOBS.c.spec, JOBS.c.submitted, *(c for c in CLOCKS.c if c.name != "digest"))
+    columns = (JOBS.c.digest, JOBS.c.spec, JOBS.c.owner, JOBS.c.submitted, *(c for c in CLOCKS.c if c.name != "digest"))
     query = sa.select(*columns).select_from(joined).order_by(JOBS.c.submitted)
     found = {}
     for row in database.do(lambda connection: connection.execute(query).all()):
         found[row.digest] = ListedJob(
             row.digest,
             intact_spec(row.digest, row.spec),
+            hashlib.sha256(row.owner.encode()).hexdigest()[:6] if row.owner else "",
             row.submitted,
             bool(row.running),
             row.spent or 0.0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import sqlite3
@@ -132,11 +133,11 @@ def damages(data: bytes) -> dict[str, bytes]:
         found[f"byte {at} is {value}"] = data[:at] + bytes([value]) + data[at + 1 :]
     for word in (b"busy_until", b"lab_runs", b"TABLE lab_points", b"json TEXT", b"num_points"):
         found[f"schema without {word.decode()}"] = data.replace(word, b"x" * len(word))
-    for count in (1, 30, 3000):
+    for count, number in itertools.product((1, 30, 3000), range(13)):
         noisy = bytearray(data)
         for _ in range(count):
             noisy[draw.randrange(100, len(data))] = draw.randrange(256)
-        found[f"{count} bytes of noise"] = bytes(noisy)
+        found[f"{count} bytes of noise, {number}"] = bytes(noisy)
     return found | {f"cut at {at}": data[:at] for at in (1, 99, 100, 4096, len(data) // 2, len(data) - 1)}
 
 
@@ -144,8 +145,9 @@ def damages(data: bytes) -> dict[str, bytes]:
 def test_a_file_that_is_damaged_in_any_way_is_used_or_set_aside(tmp_path):
     """A changed header makes SQLite refuse the file as a later format, or as one that may not be written."""
     data = bytes_of_a_good_file(tmp_path / "good" / "results.sqlite")
-    refused = []
-    for number, (name, damaged) in enumerate(damages(data).items()):
+    refused, kinds = [], damages(data)
+    assert len(kinds) >= 60
+    for number, (name, damaged) in enumerate(kinds.items()):
         file = tmp_path / f"{number}" / "results.sqlite"
         file.parent.mkdir()
         file.write_bytes(damaged)
