@@ -2,7 +2,7 @@
 
 Long ones are shortened: fewer values of what is swept and of other lists, then fewer seeds and steps. What was measured
 is kept in ``.bench/estimates.jsonl``, so that a measurement that was cut off goes on where it was, and new constants
-are compared with the same points. ``python -m benchmarks.estimates`` prints those that fit the presets best.
+are compared with the same points.
 
 The clock of a point is the smaller of its wall time and its processor time: on a machine that others use too the first
 is too long, and the second is where two threads worked at once.
@@ -86,12 +86,19 @@ def measure(settings: Settings) -> dict[str, Any]:
         },
         "num_specs": len(specs),
         "unfinished": [name for name, each in told.items() if not each["points"]],
-        "constants": dataclasses.asdict(SHIPPED),
+        "shipped": dataclasses.asdict(SHIPPED),
+        "fitted_to_presets": dataclasses.asdict(_fitted_to_presets(rows)),
         "presets": verdicts([row for row in rows if not row["name"].startswith("random")]),
         "random": verdicts([row for row in rows if row["name"].startswith("random")]),
         "all": verdicts(rows),
         "rows": rows,
     }
+
+
+def _fitted_to_presets(rows: list[dict[str, Any]]) -> Machine:
+    """The constants by which the presets took what they took; the random specs have no part in them."""
+    points = [each for row in rows if not row["name"].startswith("random") for each in row["points"]]
+    return fitted([(Work(*each["work"]), each["seconds"]) for each in points], weight=1e-3)
 
 
 def _known() -> dict[str, dict[str, Any]]:
@@ -230,9 +237,3 @@ def _tell(pipe: Connection, spec: str) -> None:
             wall, processor = time.perf_counter() - began, time.process_time() - used
             added = max(0, resident_bytes("VmHWM") - at_rest)
             pipe.send({"key": event.key, "wall_s": wall, "processor_s": processor, "added_bytes": added})
-
-
-if __name__ == "__main__":
-    measured = json.loads((RESULTS / "estimates.json").read_text())["rows"]
-    points = [each for row in measured if not row["name"].startswith("random") for each in row["points"]]
-    print(fitted([(Work(*each["work"]), each["seconds"]) for each in points], weight=1e-3))

@@ -5,7 +5,7 @@ from ntk_core.runs import BYTES, TYPICAL_STEPS, Counted, Work
 
 BLOCK_NUMBERS = 2**20  # of z in a block of draws, of all layers
 DRAW_BYTES = 1000  # a hidden neuron of a draw, two normal numbers and some ten products, takes as long as reading these
-COMPILED_PROGRAMS = 3  # a step, a kernel, a Hessian
+COMPILED_PROGRAMS = 2  # a step, a kernel, a Hessian
 INPUTS = 2  # at which ‖H‖ is measured; our choice
 MATVECS = 40  # products with a Hessian until its norm has converged
 HESSIAN_BASIS = 130  # vectors of a Lanczos basis

@@ -17,6 +17,7 @@ BALL_STEPS = 8
 TYPICAL_STEPS = 200
 TYPICAL_ROUNDS = 5  # of the search for the best combination of outputs
 # Copies of the weights: the network alone; a step of training (gradient and new weights); an ascent in a ball.
+COMPILING_BYTES = 1e8  # more than other programs take: products of a Hessian are derivatives twice over
 COPIES_AT_REST, COPIES_IN_TRAINING, COPIES_IN_BALLS = 1, 3, 6
 
 
@@ -62,7 +63,9 @@ def peak_bytes(spec: HessianSpec, key: str) -> float:
     trains = network.input == "data" and min(spec.num_trained, spec.num_seeds) > 0
     copies = COPIES_IN_BALLS if spec.radii else COPIES_IN_TRAINING if trains else COPIES_AT_REST
     basis = _lanczos_vectors(network) * sum(map(restricted_size, counted.layers))
-    return BYTES * float(copies * counted.num_weights + basis + counted.num_views + 4 * counted.kernel_rows**2)
+    return COMPILING_BYTES + BYTES * float(
+        copies * counted.num_weights + basis + counted.num_views + 4 * counted.kernel_rows**2
+    )
 
 
 def _counted(spec: HessianSpec, network: ComparedNetwork, width: int) -> Counted:
