@@ -7,11 +7,10 @@ from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.networks.graphs import INPUT, OUTPUT, Graph
 from ntk_core.networks.sizes import LayerSize
-from ntk_core.runs import BYTES, Counted, Work
+from ntk_core.runs import BYTES, HESSIAN_BYTES, Counted, Work
 
 MAX_MATVECS = 40  # a relative residual of 2 % takes 10 to 25 products here
 TYPICAL_STEPS, TYPICAL_MATVECS = 300, 20
-COMPILING_BYTES = 1e8  # of products of a Hessian, as in ``hessian``
 COMPILED = 0.65  # a program of a graph, in those of a chain of as many layers
 # λ_min in a ball: four descents of 33 kernels, each with its gradient, which costs some three of them, and calls of its
 # own
@@ -89,7 +88,7 @@ def _graph_bytes(spec: DAGSpec, counted: Counted) -> float:
     takes_hessians = bool(spec.num_hessians or spec.pre_activations)
     hessian = (MAX_MATVECS + 8) * _basis_entries(counted.layers) if takes_hessians else 0
     numbers = 3 * counted.num_weights + counted.num_views + 6 * counted.kernel_rows**2 + hessian
-    return COMPILING_BYTES * takes_hessians + BYTES * float(numbers)
+    return HESSIAN_BYTES * takes_hessians + BYTES * float(numbers)
 
 
 def _basis_entries(layers: Sequence[LayerSize]) -> int:

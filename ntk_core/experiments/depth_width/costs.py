@@ -1,7 +1,7 @@
 """What a point of ``depth_width`` costs: draws of K(x, x), Hessians and trainings of one pair; free of JAX."""
 
 from ntk_core.experiments.depth_width.spec import DepthWidthSpec
-from ntk_core.runs import BYTES, TYPICAL_STEPS, Counted, Work
+from ntk_core.runs import BYTES, HESSIAN_BYTES, TYPICAL_STEPS, Counted, Work
 
 BLOCK_NUMBERS = 2**20  # of z in a block of draws, of all layers
 DRAW_BYTES = 1000  # a hidden neuron of a draw, two normal numbers and some ten products, takes as long as reading these
@@ -33,5 +33,7 @@ def peak_bytes(spec: DepthWidthSpec, key: str) -> float:
         return drawn
     counted = Counted.of(spec, spec.architecture(depth), width)
     basis = HESSIAN_BASIS * sum(layer.fan_in + layer.features for layer in counted.layers)
-    trained = BYTES * float(5 * counted.num_weights + counted.num_views + basis + 20 * counted.kernel_rows**2)
+    trained = HESSIAN_BYTES + BYTES * float(
+        5 * counted.num_weights + counted.num_views + basis + 20 * counted.kernel_rows**2
+    )
     return max(drawn, trained)
