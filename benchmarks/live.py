@@ -89,7 +89,7 @@ def measure(settings: Settings) -> dict[str, Any]:
         browser = playwright.chromium.launch(executable_path=chromium(), headless=True, args=FLAGS)
         follow(browser, cases[0], 0.5)
         rows = [follow(browser, case, seconds) for case in cases[: 2 if settings.quick else None]]
-        with tempfile.TemporaryDirectory() as store, served_app(LINEARITY_LAB_STORE=store) as server:
+        with tempfile.TemporaryDirectory() as folder, served_app(LINEARITY_LAB_STORE=f"{folder}/store") as server:
             visits = [visit(browser, f"http://{server.address}") for _ in range(1 + (1 if settings.quick else VISITS))][
                 1:
             ]

@@ -218,13 +218,14 @@ from dashboard.charts.sweep import sweep
 }
 COMPARE = """
 import json
+from dashboard.charts.comparison import comparison_of
 from dashboard.components.gallery import gallery_result
 from dashboard.views.navigation import PAGES
 from dashboard.views.overview.thumbnails import page_thumbnail
-from dashboard.views.results.run_comparison import comparison_of, lines_of, measures_of, overlay
+from dashboard.views.results.run_comparison import lines_of, measures_of, overlay
 
 result = gallery_result("toy-first")
-runs, how = [("A", result), ("B", result)], comparison_of(result)
+runs, how = [("A", result), ("B", result)], comparison_of(result.spec)
 chart = overlay(runs, how.axes[0], measures_of(runs, how)[0], lines_of(runs, how)[0])
 (page,) = (page for page in PAGES if page.name == "toy")
 print(json.dumps([chart.takeaway, len(chart.rows), page_thumbnail(page).count("<path")]))

@@ -19,8 +19,6 @@ from dashboard.components.linked import linked
 from dashboard.words.sentences import typeset
 from ntk_core.runs import SeededSpec, Spec
 
-_FORMAT = "image_format"
-IMAGE_FORMATS = ("svg", "png")
 WIDTH, SEED = "m", "seed"  # what clicks on figures choose, as Choice.axis
 LabelVisibility = Literal["visible", "collapsed"]
 _NOTHING = object()
@@ -31,20 +29,18 @@ class Figures:
     """The figures of one drawing of a page.
 
     Attributes:
-        said: takeaway → figure, in order: what an export holds.
-        named: key → figure.
+        charts: key → chart, in order: what an export holds.
         ghosts: key → figure of an earlier run that stays in sight below the one of this key.
         laid_over: key → (figure, the same above its ghost), from one drawing to the next.
     """
 
-    said: dict[str, go.Figure] = field(default_factory=dict)
-    named: dict[str, go.Figure] = field(default_factory=dict)
+    charts: dict[str, Chart] = field(default_factory=dict)
     ghosts: Mapping[str, go.Figure] = field(default_factory=dict)
     laid_over: dict[str, tuple[go.Figure, go.Figure]] = field(default_factory=dict)
 
     def take(self, key: str, chart: Chart) -> go.Figure:
         """Note a chart; its figure, above its ghost if there is one."""
-        self.said[chart.takeaway] = self.named[key] = chart.figure
+        self.charts[key] = chart
         if key not in self.ghosts:
             return chart.figure
         if self.laid_over.get(key, (None,))[0] is not chart.figure:
@@ -57,12 +53,12 @@ _SHOWN: ContextVar[Figures | None] = ContextVar("shown", default=None)
 
 
 @contextmanager
-def shown_charts(specs: Iterable[Spec], figures: Figures | None = None) -> Iterator[Figures]:
-    """Every chart that is drawn inside, noted in ``figures``.
+def shown_charts(specs: Iterable[Spec] = (), figures: Figures | None = None) -> Iterator[Figures]:
+    """Every chart that is drawn inside, noted in ``figures``; by default where those around it are noted, if any.
 
     ``specs`` are those of the results that are drawn: what their intervals are about stands below each chart with one.
     """
-    figures = figures or Figures()
+    figures = figures or _SHOWN.get() or Figures()
     scopes = tuple(dict.fromkeys(spec.scope for spec in specs if isinstance(spec, SeededSpec)))
     tokens = _SHOWN.set(figures), _SCOPES.set(scopes)
     try:
@@ -155,7 +151,7 @@ def _show_figure(page: str, chart: Chart, on_select: Callable[[], None] | None =
     key = f"{page}.{chart.name}"
     shown = _SHOWN.get()
     figure = chart.figure if shown is None else shown.take(key, chart)
-    image = {"format": image_format(), "scale": 2, "filename": key.replace(".", "-")}
+    image = {"format": "svg", "scale": 2, "filename": key.replace(".", "-")}
     config = {**CHART_CONFIG, "toImageButtonOptions": image}
     st.plotly_chart(
         figure,
@@ -299,19 +295,3 @@ def cursor_at(page: str, axis: str) -> float | None:
     if (cursors := _LINKED.get()) is not None:
         cursors[axis] = _Cursor(key, at)
     return at
-
-
-def image_format() -> str:
-    """What the camera button of the charts saves."""
-    return st.session_state.get(_FORMAT) or IMAGE_FORMATS[0]
-
-
-def image_format_chooser() -> None:
-    """SVG or PNG for the camera button of the charts."""
-    st.segmented_control(
-        "Figures, from the camera button of each chart, as",
-        IMAGE_FORMATS,
-        default=image_format(),
-        key=_FORMAT,
-        format_func=str.upper,
-    )

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard.components import session
-from dashboard.components.chart import Panel, show_panels
+from dashboard.components.chart import Panel, show_panels, shown_charts
 from dashboard.components.forms import Group, SpecForm
 from dashboard.components.run_panel import Shown, attach, live_panel, run_bar
 from dashboard.components.settings_row import Control, all_settings, chips, settings_row
@@ -51,10 +51,11 @@ def experiment_page(
     settings_row(form, controls)
     form.notes()
     run_bar(page, form, beside)
-    if between is not None:
-        between(form)
+    with shown_charts() as above:
+        if between is not None:
+            between(form)
     session.show_address(page, {**form.query(), **session.job_query(page)})
-    live_panel(page, title, form, lambda shown: show_panels(page, draw(shown), partial(_claim, form)))
+    live_panel(page, title, form, lambda shown: show_panels(page, draw(shown), partial(_claim, form)), above.charts)
 
 
 def _claim(form: SpecForm[Any]) -> None:

@@ -2,6 +2,7 @@
 
 from ntk_core.runs._costs import (
     BYTES,
+    HESSIAN_BYTES,
     SHIPPED,
     TYPICAL_STEPS,
     Counted,

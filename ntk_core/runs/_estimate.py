@@ -62,7 +62,7 @@ def largest_bytes(spec: Spec) -> float:
 
 def bytes_of_point(spec: Spec, key: str) -> float:
     """Expected peak memory of one point above that of a process at rest, in bytes."""
-    programs = work_of_points(spec)[key].programs
+    programs = sum(work.programs for work in work_of_points(spec).values())  # those of earlier points stay
     compiling = 75e6 + 45e6 * min(programs, 2.5)  # measured; what one program leaves the next one uses again
     return costs_of(spec).peak_bytes(spec, key) + compiling
 

@@ -7,7 +7,7 @@ from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.networks.graphs import INPUT, OUTPUT, Graph
 from ntk_core.networks.sizes import LayerSize
-from ntk_core.runs import BYTES, Counted, Work
+from ntk_core.runs import BYTES, HESSIAN_BYTES, Counted, Work
 
 MAX_MATVECS = 40  # a relative residual of 2 % takes 10 to 25 products here
 TYPICAL_STEPS, TYPICAL_MATVECS = 300, 20
@@ -85,8 +85,10 @@ def _graph_work(spec: DAGSpec, graph: Graph, width: int, most: bool) -> Work:
 
 
 def _graph_bytes(spec: DAGSpec, counted: Counted) -> float:
-    hessian = (MAX_MATVECS + 8) * _basis_entries(counted.layers) if spec.num_hessians or spec.pre_activations else 0
-    return BYTES * float(3 * counted.num_weights + counted.num_views + 6 * counted.kernel_rows**2 + hessian)
+    takes_hessians = bool(spec.num_hessians or spec.pre_activations)
+    hessian = (MAX_MATVECS + 8) * _basis_entries(counted.layers) if takes_hessians else 0
+    numbers = 3 * counted.num_weights + counted.num_views + 6 * counted.kernel_rows**2 + hessian
+    return HESSIAN_BYTES * takes_hessians + BYTES * float(numbers)
 
 
 def _basis_entries(layers: Sequence[LayerSize]) -> int:

@@ -1,12 +1,12 @@
 """What a point of ``depth_width`` costs: draws of K(x, x), Hessians and trainings of one pair; free of JAX."""
 
 from ntk_core.experiments.depth_width.spec import DepthWidthSpec
-from ntk_core.runs import BYTES, TYPICAL_STEPS, Counted, Work
+from ntk_core.runs import BYTES, HESSIAN_BYTES, TYPICAL_STEPS, Counted, Work
 
 BLOCK_NUMBERS = 2**20  # of z in a block of draws, of all layers
 DRAW_BYTES = 1000  # a hidden neuron of a draw, two normal numbers and some ten products, takes as long as reading these
 # A step and a kernel, and a Hessian: at depths 8, 16 and 32 they took 2, 2 and 3, and 7, 11 and 23 s of one core.
-TRAINING_PROGRAMS, HESSIAN_PROGRAMS = 0.2, 1.2
+TRAINING_PROGRAMS, HESSIAN_PROGRAMS = 0.23, 1.4
 INPUTS = 2  # at which ‖H‖ is measured; our choice
 MATVECS = 40  # products with a Hessian until its norm has converged
 HESSIAN_BASIS = 130  # vectors of a Lanczos basis
@@ -36,6 +36,8 @@ def peak_bytes(spec: DepthWidthSpec, key: str) -> float:
     if not spec.trains(depth, width):
         return drawn
     counted = Counted.of(spec, spec.architecture(depth), width)
-    basis = spec.curves(depth) * HESSIAN_BASIS * sum(layer.fan_in + layer.features for layer in counted.layers)
-    trained = BYTES * float(5 * counted.num_weights + counted.num_views + basis + 20 * counted.kernel_rows**2)
+    takes_hessians = bool(spec.curves(depth))
+    basis = takes_hessians * HESSIAN_BASIS * sum(layer.fan_in + layer.features for layer in counted.layers)
+    numbers = 5 * counted.num_weights + counted.num_views + basis + 20 * counted.kernel_rows**2
+    trained = HESSIAN_BYTES * takes_hessians + BYTES * float(numbers)
     return max(drawn, trained)

@@ -38,7 +38,7 @@ class DepthWidthSpec(SweepSpec):
     trained_width: Width = Field(128, title="Train up to width")
     """ΔK and ‖H‖ are measured up to this width."""
     hessian_depth: int = Field(8, ge=0, le=64, title="‖H‖ up to depth")
-    """‖H‖ is measured up to this depth, of networks that are trained: compiling it takes long for deep ones."""
+    """‖H‖ is measured up to this depth; compiling it takes long for deep networks."""
     dataset: DatasetSpec = DatasetSpec(num_samples=8, num_classes=2, noise=0.5)
     training: TrainingSpec = TrainingSpec(loss_threshold=0.03, max_steps=500, num_records=12)
 

@@ -7,7 +7,7 @@ from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.experiments.hessian.network import ComparedNetwork
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.networks.sizes import LayerSize, layer_sizes, num_copies
-from ntk_core.runs import BYTES, Counted, Work
+from ntk_core.runs import BYTES, HESSIAN_BYTES, Counted, Work
 
 # Typical counts: products until the residual is small, places at which an ascent looks (its steps and starts), steps of
 # training and rounds. The largest number of Lanczos vectors that are held is exact.
@@ -62,7 +62,9 @@ def peak_bytes(spec: HessianSpec, key: str) -> float:
     trains = network.input == "data" and min(spec.num_trained, spec.num_seeds) > 0
     copies = COPIES_IN_BALLS if spec.radii else COPIES_IN_TRAINING if trains else COPIES_AT_REST
     basis = _lanczos_vectors(network) * sum(map(restricted_size, counted.layers))
-    return BYTES * float(copies * counted.num_weights + basis + counted.num_views + 4 * counted.kernel_rows**2)
+    return HESSIAN_BYTES + BYTES * float(
+        copies * counted.num_weights + basis + counted.num_views + 4 * counted.kernel_rows**2
+    )
 
 
 def _counted(spec: HessianSpec, network: ComparedNetwork, width: int) -> Counted:

@@ -5,21 +5,22 @@ from ntk_core.networks.sizes import num_copies
 from ntk_core.runs import BYTES, TYPICAL_STEPS, Counted, Work
 
 BALL_STARTS, BALL_STEPS = 3, 8  # of the search in a ball; our choice
+MEASURED = 0.6  # a derivative or a search, in programs that train
 
 
 def work(spec: KernelChangeSpec, key: str, most: bool = False) -> Work:
     """One width, all seeds and outputs; ``most`` counts all steps that are allowed."""
     counted = _counted(spec, key)
     steps = spec.training.max_steps if most else min(spec.training.max_steps, TYPICAL_STEPS)
-    each, programs = Work(), 0
+    each, programs = Work(), 0.0
     if spec.trains:
         each, programs = steps * counted.step + spec.training.num_records * counted.kernel, 1
     # A kernel with one derivative takes some three times as long as a kernel.
     if spec.takes_velocity:
-        each, programs = each + 3 * len(spec.outputs) * counted.kernel, programs + 1
+        each, programs = each + 3 * len(spec.outputs) * counted.kernel, programs + MEASURED
     if spec.ball_radius:
         places = BALL_STARTS * (BALL_STEPS + 2)
-        each, programs = each + 3 * len(spec.outputs) * places * counted.kernel, programs + 1
+        each, programs = each + 3 * len(spec.outputs) * places * counted.kernel, programs + MEASURED
     return len(spec.groups) * (programs * counted.program + spec.num_seeds * each)
 
 

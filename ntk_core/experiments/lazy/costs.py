@@ -1,9 +1,9 @@
 """What a point of ``lazy`` costs: κ and trainings of one width and scale; free of JAX."""
 
 from ntk_core.experiments.lazy.spec import LazySpec
-from ntk_core.runs import BYTES, TYPICAL_STEPS, Counted, Work
+from ntk_core.runs import BYTES, HESSIAN_BYTES, TYPICAL_STEPS, Counted, Work
 
-COMPILED_PROGRAMS = 4  # a step, what is recorded, a kernel, a Hessian
+COMPILED_PROGRAMS = 3  # a step, what is recorded, a kernel, a Hessian
 MATVECS = 40  # products with a Hessian until its norm has converged
 KERNELS_BETWEEN = 5  # w₀ and w_T, for the least distance
 HESSIAN_BASIS = 130  # vectors of a Lanczos basis
@@ -26,7 +26,7 @@ def peak_bytes(spec: LazySpec, key: str) -> float:
     counted = Counted.of(spec, spec.architecture, spec.value_of(key)[0])
     basis = HESSIAN_BASIS * sum(layer.positions * (layer.fan_in + layer.features) for layer in counted.layers)
     numbers = 5 * counted.num_weights + counted.num_views + basis
-    return BYTES * float(_copies(spec) * numbers + 20 * counted.kernel_rows**2)
+    return HESSIAN_BYTES + BYTES * float(_copies(spec) * numbers + 20 * counted.kernel_rows**2)
 
 
 def _copies(spec: LazySpec) -> int:
