@@ -148,6 +148,12 @@ class SpecForm(Generic[AnySpec]):
         """Put a spec into the widgets; for callbacks, which come before the widgets are drawn."""
         self._fill(spec)
 
+    def keep(self, drawn: Sequence[object]) -> None:
+        """Hold what all widgets say but these, which are drawn: the others would go back to what they began with."""
+        for setting in self.used(""):
+            if setting.name not in drawn or setting.entry == "list":
+                st.session_state[self._key(setting.name)] = self._state.raw[setting.name]
+
     def put(self, values: Mapping[str, Any]) -> None:
         """Let the widgets hold these values, by the dotted names of their settings."""
         for setting in self._settings:

@@ -51,6 +51,7 @@ def all_settings(
     """
     panel = st.popover("All settings", icon=":material/tune:", key=f"{form.page}.{OPENED}", on_change="rerun")
     if not panel.open:  # its widgets cost more than the rest of the page
+        form.keep(controls)
         return
     with panel:
         sought = st.text_input(

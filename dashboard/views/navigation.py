@@ -48,7 +48,9 @@ def menu() -> st.Page:
 
         return st.Page(lead, title=page.title, url_path=name, visibility="hidden")
 
-    groups = {group: [page for each, page in pages.items() if each.group == group] for group in GROUPS}
+    groups: dict[str, list[st.Page]] = {
+        group: [page for each, page in pages.items() if each.group == group] for group in GROUPS
+    }
     # Who opens the first page by its own name is led to the root; old links find their page.
     old = {PAGES[0].name: PAGES[0].name, **OLD_NAMES}
     groups[GROUPS[0]] += [leading_to(page, old[each.name]) for each, page in pages.items() if each.name in old]
