@@ -77,6 +77,9 @@ def first_figure(page: Page) -> float:
 def changed_setting(page: Page, widths: str) -> float:
     """From Enter in a setting to the page's answer: the whole script runs again."""
     field = page.get_by_role("textbox", name="Widths m")
+    panel = page.get_by_role("button", name="All settings")
+    if not field.is_visible() and panel.is_visible():
+        panel.click()
     field.fill(widths)
 
     def work() -> None:

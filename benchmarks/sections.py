@@ -389,10 +389,10 @@ def estimates(data: Data) -> str:
         [
             "## Estimates",
             f"{len(data['rows'])} of {data['num_specs']} specs (every preset, and presets with up to five settings "
-            "drawn anew), each in a fresh process without compiled code of others; long ones are shortened (fewer widths, "
-            "outputs, seeds, steps). Actual is the smaller of wall and processor time; estimated is what is shipped, "
-            "before anything is learned from runs. The constants were fitted to the presets here, the random specs had "
-            f"no part in that.{left_out} {stamp(data)}",
+            "drawn anew), each in a fresh process without compiled code of others; long ones are shortened (fewer "
+            "widths, outputs, seeds, steps). Actual is the smaller of wall and processor time; estimated is what "
+            "is shipped, before anything is learned from runs. The constants were fitted to the presets here, the "
+            f"random specs had no part in that.{left_out} {stamp(data)}",
             picture("estimates", "What specs took against what was estimated, one mark per spec"),
             table(
                 ["", "specs", "time: actual / estimated", "from … to", "within 2", "memory", "within 1.3"],

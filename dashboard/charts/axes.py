@@ -33,7 +33,7 @@ def log_ticks(values: Iterable[float], decades_from: float = 30) -> dict[str, An
         mantissas = next(found for factor, found in MANTISSAS if high < factor * low)
         ticks = [m * 10.0**exponent for exponent in range(first - 1, last + 1) for m in mantissas]
     else:
-        step = math.ceil((last - first) / MOST_DECADES)
+        step = max(1, math.ceil((last - first) / MOST_DECADES))
         ticks = [10.0 ** (step * k) for k in range(math.floor(first / step) - 1, math.ceil(last / step) + 2)]
     shown = [tick for tick in ticks if low / BEYOND <= tick <= high * BEYOND]
     return {"type": "log", "tickvals": shown, "ticktext": tick_labels(shown)}

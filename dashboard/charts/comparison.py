@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 from dashboard.charts.style import output_title
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import ResultValue
+from ntk_core.runs import ResultValue, Spec
 
 Values = dict[str, Any]
 
@@ -61,3 +62,9 @@ class Comparison:
 
 WIDTH = Axis("width", "width m")
 CHANGE = {"sup_kernel_change": "kernel change ΔK"}
+
+
+def comparison_of(spec: Spec) -> Comparison:
+    """How runs of such settings are compared, as ``elsewhere.py`` in the view of their experiment states it."""
+    found: Comparison = import_module(f"dashboard.views.{spec.experiment}.elsewhere").compared(spec)
+    return found

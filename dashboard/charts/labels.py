@@ -12,6 +12,7 @@ from dashboard.charts.style import FONT_SIZE, GUIDE_COLOR, Style
 MOST_CURVES = 4  # at first sight; more by a click in the legend
 LABEL_SIZE = FONT_SIZE - 1
 ROW = 1.3 * LABEL_SIZE  # height of a row of letters, as Plotly sets it
+POWER_SIZE = 10  # larger ones would touch the row above
 LETTER = 0.54 * LABEL_SIZE  # mean width of a letter
 MOST_LETTERS = 14  # in a row: on a phone more would leave no room to the data
 GAP = 6  # pixels between two labels, and between a curve and its label
@@ -76,8 +77,8 @@ def rows_of(title: str, *more: str) -> tuple[str, ...]:
 
 
 def power(letter: str, exponent: str) -> str:
-    """``m`` to the power of ``−0.82 ± 0.06``, in letters as large as the others."""
-    return f'{letter}<sup><span style="font-size:{LABEL_SIZE - 1}px">{exponent}</span></sup>'
+    """``m`` to the power of ``−0.82 ± 0.06``, larger than Plotly would write it."""
+    return f'{letter}<sup><span style="font-size:{POWER_SIZE}px">{exponent}</span></sup>'
 
 
 def spread_out(count: int, most: int = MOST_CURVES) -> list[int]:

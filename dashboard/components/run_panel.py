@@ -7,6 +7,7 @@ from typing import Any, Literal
 import plotly.graph_objects as go
 import streamlit as st
 
+from dashboard.charts.chart import Chart
 from dashboard.components import export, session
 from dashboard.components.chart import Figures, linked_charts, shown_charts
 from dashboard.components.forms import SpecForm
@@ -87,17 +88,15 @@ def attach(page: str, address: Mapping[str, str] | None, kind: type[Part]) -> Pa
     return found
 
 
-def run_bar(page: str, form: SpecForm[Any]) -> None:
-    """Presets, Run and what the run will cost."""
+def run_bar(page: str, form: SpecForm[Any], beside: Callable[[], None]) -> None:
+    """What stands beside it, Run and what the run will cost."""
     snapshot = _snapshot_of(page)
     runs_already = (
         snapshot is not None and snapshot.active and snapshot.spec == form.spec and not session.is_detached(page)
     )
     seconds, done = foreseen(form.spec) if form.spec is not None else (0.0, 0)
     resumes = form.spec is not None and 0 < done < len(form.spec.point_keys()) and not runs_already
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        form.preset_chooser()
-        form.paper_size()
+    with st.container(horizontal=True, vertical_alignment="center"):
         pressed = st.button(
             "Resume" if resumes else "Run",
             key=f"{page}.run",
@@ -108,6 +107,7 @@ def run_bar(page: str, form: SpecForm[Any]) -> None:
             help="Compute these settings; settings that were computed before are shown at once.",
         )
         st.caption(_cost_words(form.spec, seconds, done) if form.spec else "", width="content")
+        beside()
     if form.spec is None:
         st.error("Fix these settings to run: " + plain(" ".join(form.sentences.values())))
     elif _is_wanted(page, form, form.spec, pressed) and submit(page, form.spec):
@@ -157,10 +157,13 @@ def foreseen(spec: Spec) -> tuple[float, int]:
         return estimate(spec).seconds, 0
 
 
-def live_panel(page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown], None]) -> None:
+def live_panel(
+    page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown], None], drawings: Mapping[str, Chart]
+) -> None:
     """The followed job's progress and figures, drawn again while it runs; without a job, the precomputed figure.
 
-    Above the figures stands what can be exported of them, below them where they come from.
+    Above the figures stands what can be exported of them and of ``drawings`` (key → chart, those above the panel),
+    below them where they come from.
     """
     first = _snapshot_of(page)
     live = first is not None and first.active and not session.is_detached(page)
@@ -172,7 +175,7 @@ def live_panel(page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown
         if live and (now is None or not now.active or session.is_detached(page) or refresh_s(now) != every_s):
             st.rerun()
         with st.container(key=f"{page}.run_panel"):
-            _panel(page, title, form, draw, now, live=live)
+            _panel(page, title, form, draw, now, drawings, live=live)
 
     panel()
 
@@ -196,7 +199,14 @@ def follow_panel(page: str, draw: Callable[[Shown], None]) -> None:
 
 
 def _panel(
-    page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown], None], now: Snapshot | None, *, live: bool
+    page: str,
+    title: str,
+    form: SpecForm[Any],
+    draw: Callable[[Shown], None],
+    now: Snapshot | None,
+    drawings: Mapping[str, Chart],
+    *,
+    live: bool,
 ) -> None:
     """Progress, then the figures; for a run without a point those that were there before."""
     said = st.container()  # has a place when it is empty, so that no figure moves, and is drawn anew, for a sentence
@@ -223,10 +233,10 @@ def _panel(
     with shown_charts([shown.spec], figures), linked_charts(page):
         draw(shown)
     if not (live and of_job):
-        st.session_state[_BEFORE] = _Before(page, shown, figures.named)
+        st.session_state[_BEFORE] = _Before(page, shown, {key: each.figure for key, each in figures.charts.items()})
     with above:
         name = page.replace("_", "-")
-        export.export_menu(name, title, [export.Taken(name, shown.spec, shown.result)], figures.said)
+        export.export_menu(name, title, [export.Taken(name, shown.spec, shown.result)], {**drawings, **figures.charts})
     if shown.result is not None:
         provenance_footer(shown.result)
 

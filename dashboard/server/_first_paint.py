@@ -11,13 +11,19 @@ FOLDER = Path(__file__).parents[1]
 # What stands in Streamlit's page, and what shall stand there; what is not found stays as it is.
 _ROOT, _ROOT_END = b'<div id="root">', b"</div>"
 _HEAD_END = b"</head>"
-_TITLE, _OWN_TITLE = b"<title>Streamlit</title>", b"<title>Linearity Lab</title>"
+# Streamlit's scripts would look for their server below every page but the root first (`/lecture/_stcore/health`), in
+# vain: it is where the page's own scripts come from.
+OWN_SCRIPT = 'window.__streamlit = { BACKEND_BASE_URL: new URL(".", document.baseURI).href }'
+_TITLE, _OWN_TITLE = (
+    b"<title>Streamlit</title>",
+    f"<title>Linearity Lab</title><script>{OWN_SCRIPT}</script>".encode(),
+)
 # They belong to the page as Streamlit wrote it.
 _VALIDATORS = ("etag", "last-modified")
 
 
 class FirstPaint:
-    """ASGI middleware that puts the lab's name, and what it is for, into the empty page that Streamlit serves.
+    """ASGI middleware that puts the lab's name, what it is for and where its server is into Streamlit's empty page.
 
     The page's scripts put the dashboard in its place as soon as they run.
     """

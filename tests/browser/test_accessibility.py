@@ -95,6 +95,8 @@ def press_tab_until(page: Page, is_there: str, most: int = 200) -> None:
 
 def test_one_page_is_used_by_the_keyboard_alone(open_page):
     page = open_page("/kernel_change?training.max_steps=5000&training.loss_threshold=1e-9&outputs=linear")
+    press_tab_until(page, "at.tagName === 'BUTTON' && at.innerText.includes('All settings')")
+    page.keyboard.press("Enter")
     field = "at.tagName === 'INPUT' && at.getAttribute('aria-label') === 'Widths m'"
     press_tab_until(page, field)
     page.keyboard.press("Control+A")
@@ -102,6 +104,7 @@ def test_one_page_is_used_by_the_keyboard_alone(open_page):
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("widths=2%2C3%2C30000"), timeout=TIMEOUT_MS)
 
+    page.keyboard.press("Escape")
     page.keyboard.press("Control+Enter")
     expect(page.get_by_test_id("stProgress")).to_be_visible(timeout=TIMEOUT_MS)
     expect(page).to_have_url(re.compile("job="), timeout=TIMEOUT_MS)

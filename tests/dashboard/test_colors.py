@@ -73,7 +73,7 @@ def test_every_fitted_interval_says_below_its_chart_what_it_is_about(pages):
         with_interval = sum(
             any("∝" in trace.get("name", "") and "±" in trace["name"] for trace in each)
             or any(
-                any(trace.get("error_y", {}).get("array", ())) and "exponent" in trace["hovertemplate"]
+                any(trace.get("error_y", {}).get("array", ())) and "exponent" in trace.get("hovertemplate", "")
                 for trace in each
             )
             for each in traces

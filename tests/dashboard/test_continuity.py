@@ -67,7 +67,7 @@ def test_a_run_that_ends_without_a_point_leaves_the_old_figure_and_says_whose_it
 
 def test_what_the_gallery_or_the_store_holds_is_told_before_run_is_pressed(jobs):
     app = open_page(PAGE)
-    assert f"{len(PRESETS['liu-fig1-left'].spec.widths)} widths, computed already" in words(app)
+    assert f"{len(PRESETS['liu-fig1-left'].spec.point_keys())} widths, computed already" in words(app)
     app = open_page(PAGE, job=jobs.add(SPEC, points=POINTS, result=make_result(POINTS), status="completed"))
     assert app.button(key=f"{PAGE}.run").label == "Run"
     assert "3 widths, computed already" in words(app)

@@ -12,7 +12,7 @@ from dashboard.views.dynamics.frames import moving
 from dashboard.views.dynamics.page import charts
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from tests.dashboard.made_dynamics import STEPS, make_dynamics_points, make_dynamics_result
-from tests.dashboard.open_pages import checked, open_page, words
+from tests.dashboard.open_pages import checked, form_sentences, open_page, words
 
 METHODS = ("gradient-descent", "beyond-stable", "adam")
 POINTS = make_dynamics_points(widths=(30, 3000), methods=METHODS)
@@ -173,5 +173,5 @@ def test_the_page_runs_its_settings(jobs):
 def test_settings_that_do_not_suit_a_curve_are_explained_beside_their_field():
     app = open_page(PAGE, preset="curves-in-one-dimension")
     app.multiselect(key=f"{PAGE}.outputs").set_value(["softmax"])
-    sentences = [element.value.replace("\\", "") for element in checked(app.run()).sidebar.error]
+    sentences = form_sentences(checked(app.run()))
     assert sentences == ["Outputs φ: softmax cannot be used; use other outputs, for data without classes."]

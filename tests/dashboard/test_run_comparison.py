@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from dashboard.charts.comparison import comparison_of
 from dashboard.components.gallery import gallery_result
-from dashboard.views.results.run_comparison import comparison_of, lines_of, measures_of, overlay
+from dashboard.views.results.run_comparison import lines_of, measures_of, overlay
 from dashboard.words.run_words import labels, variation
 from ntk_core.runs import PRESETS
 from ntk_core.settings.grammar import with_settings
@@ -26,7 +27,7 @@ def pair(name: str):
 @pytest.mark.parametrize("name", PRESETS)
 def test_runs_of_every_preset_are_drawn_on_every_axis_measure_and_line(name):
     runs = pair(name)
-    how = comparison_of(runs[0][1])
+    how = comparison_of(runs[0][1].spec)
     measures, lines = measures_of(runs, how), lines_of(runs, how)
     assert measures
     assert lines
@@ -55,7 +56,7 @@ def test_means_are_over_converged_runs_and_the_others_are_marked():
     bad = make_run("linear", 7, 9.0, "over-budget")
     result = make_result((point.model_copy(update={"runs": (*point.runs, bad)}),))
     runs = list(zip(labels([result.spec] * 2), (result, result), strict=True))
-    chart = overlay(runs, comparison_of(result).axes[0], "sup_kernel_change", ("linear",))
+    chart = overlay(runs, comparison_of(result.spec).axes[0], "sup_kernel_change", ("linear",))
     row, _ = chart.rows
     assert math.isclose(row["mean sup_kernel_change"], 1.0)
     assert (row["runs in the mean"], row["all runs"]) == (2, 3)
@@ -70,7 +71,7 @@ def test_means_are_over_converged_runs_and_the_others_are_marked():
 def test_runs_are_told_apart_without_color():
     result = make_result(make_points())
     four = [(f"{letter}", result) for letter in "ABCD"]
-    axis = comparison_of(result).axes[0]
+    axis = comparison_of(result.spec).axes[0]
     figure = overlay(four, axis, "sup_kernel_change", ("linear",)).figure
     lines = [trace for trace in figure.data if trace.mode == "lines+markers"]
     for looks in (lambda t: t.line.color, lambda t: t.line.dash, lambda t: t.marker.symbol):

@@ -1,6 +1,7 @@
 """Linear, quadratic and true model at rates below and above the stable one, against plain loops."""
 
 import math
+from typing import Any
 
 import jax
 import jax.flatten_util
@@ -134,7 +135,7 @@ def test_batches_and_other_outputs_run_too():
 
 
 # Each kind once, with activations, outputs, methods and data that meet it somewhere.
-KINDS = [
+KINDS: list[dict[str, Any]] = [
     {"architecture.depth": 2, "architecture.activation": "tanh", "output": "softmax"},
     {"architecture.kind": "bottleneck", "architecture.depth": 2, "architecture.activation": "gelu", "output": "swish"},
     {"architecture.kind": "resnet", "architecture.depth": 2, "dataset": {"name": "sine", "num_samples": 3}},

@@ -6,11 +6,12 @@ from dashboard.charts.chart import Chart, led_by, occurring
 from dashboard.charts.training import AXIS_TITLES, TimeAxis
 from dashboard.components.chart import (
     Choice,
+    Panel,
     choose,
     cursor_at,
     output_choice,
+    panels,
     seed_choice,
-    show_in_pairs,
     width_choice,
 )
 from dashboard.components.drawn_once import drawn_once
@@ -24,11 +25,12 @@ from ntk_core.dynamics.choices import METHODS
 
 PAGE = "dynamics"
 TITLE = "Does the network move like its linear model?"
+CONTROLS = ("widths", "methods", "training.learning_rate")
 GROUPS = (
     Group("Network", ("architecture.", "outputs")),
     Group("Widths and seeds", ("widths", "num_seeds", "seed", "draws")),
-    Group("Training", ("methods", "loss", "batch_size", "momentum", "training."), expanded=False),
-    Group("Data", ("dataset.", "num_test", "num_followed"), expanded=False),
+    Group("Training", ("methods", "loss", "batch_size", "momentum", "training.")),
+    Group("Data", ("dataset.", "num_test", "num_followed")),
 )
 
 
@@ -57,21 +59,23 @@ def charts(
     )
 
 
-def draw(shown: Shown) -> None:
-    """Four charts."""
+def draw(shown: Shown) -> list[Panel]:
+    """Both outputs of one width, then how far network and linear model drift apart."""
     chosen = choose(
         PAGE,
         width_choice(shown.points),
         output_choice(occurring(shown.points, "output")),
-        Choice("method", "Method", occurring(shown.points, "method"), lambda method: METHODS[method].title, 210),
-        Choice("axis", "Axis", list(AXIS_TITLES), "by {}".format, 110),
-        Choice("points", "Points", figures.POINT_SETS, pixels=160),
-        *seed_choice(run for point in shown.points for run in point.runs),
+        more=[
+            Choice("method", "Method", occurring(shown.points, "method"), lambda method: METHODS[method].title, 210),
+            Choice("axis", "Axis", list(AXIS_TITLES), "by {}".format, 110),
+            Choice("points", "Points", figures.POINT_SETS, pixels=160),
+            *seed_choice(run for point in shown.points for run in point.runs),
+        ],
     )
     at = cursor_at(PAGE, AXIS_TITLES[chosen[3]])
-    show_in_pairs(PAGE, drawn_once(PAGE, shown.identity, partial(charts, shown), at, *chosen))
+    return panels(drawn_once(PAGE, shown.identity, partial(charts, shown), at, *chosen))
 
 
 def show() -> None:
     """The page."""
-    experiment_page(PAGE, TITLE, GROUPS, draw)
+    experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS)

@@ -28,6 +28,7 @@ from ntk_core.fits import PowerLaw
 
 # What exponents in m are expected to be, as (at ρ = 0, at ρ = 1/2), see docs/math/richness.md.
 PREDICTED = {"2ρ − 1": (-1.0, 0.0), "ρ − 1/2": (-0.5, 0.0)}
+_LOOKS = (0, 1, 2, 4, 3)  # 8ρ in the order in which looks are handed out: the four that ship differ in color
 FAINT = 0.4  # of the lines at another ρ than the one that is shown
 _EXPECTED = ((CHANGE, "2ρ − 1"), (CURVATURE, "ρ − 1/2"), (HIDDEN, "ρ − 1/2"))
 
@@ -42,8 +43,9 @@ def against_width(
 ) -> Chart:
     """A measure against width, a line for each ρ, log–log; all but the one that is ``shown`` are faint."""
     lines = [
-        line(points, "width", output, start, measure, nth_style(round(8 * rho), _title(rho), "richness"), rho)
+        line(points, "width", output, start, measure, look, rho)
         for rho in richnesses(points)
+        for look in [nth_style(_LOOKS.index(round(8 * rho)), _title(rho), "richness")]
     ]
     chart = sweep(
         lines,
@@ -55,10 +57,9 @@ def against_width(
         caption=[f"{_where(output, start)}."],
         rows=rows(points),
     )
-    if shown is not None:
-        chart.figure.for_each_trace(
-            lambda trace: trace.legendgroup in ("", _title(shown)) or trace.update(opacity=FAINT)
-        )
+    for trace in chart.figure.data if shown is not None else ():
+        if trace.legendgroup not in (None, "", _title(shown)) and "text" not in trace.mode:  # names stay to be read
+            trace.opacity = FAINT
     return chart
 
 

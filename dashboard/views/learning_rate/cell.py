@@ -30,7 +30,7 @@ def choose_clicked(spec: LearningRateSpec) -> None:
     """Let the choosers say which cell was clicked on, and follow its run if it is not there; for callbacks."""
     if (cell := clicked()) is not None:
         for name, value in zip(("width", "rate"), cell, strict=True):
-            st.session_state.update({f"{PAGE}.{name}": value, f"{PAGE}.{name}.chosen": True})
+            st.session_state.update({f"{PAGE}.{name}": value, f"{PAGE}.{name}.chosen": value})
         if not spec.keep_paths:
             follow_cell(spec, *cell)
 

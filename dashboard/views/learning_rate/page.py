@@ -1,11 +1,12 @@
 """Where linearity ends by the learning rate (Lewkowycz et al. 2020; Zhu, Liu, Radhakrishnan & Belkin 2022)."""
 
+from dataclasses import replace
 from functools import partial
 
 import streamlit as st
 
 from dashboard.charts.chart import Chart
-from dashboard.components.chart import Choice, choose, show_chart, show_in_pairs, width_choice
+from dashboard.components.chart import Choice, Panel, choose, panels, width_choice
 from dashboard.components.drawn_once import drawn_once
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group
@@ -15,12 +16,14 @@ from dashboard.views.learning_rate.cell import PAGE, choose_clicked, follow_cell
 from ntk_core.experiments.learning_rate.result import RatePoint
 
 TITLE = "Where does linearity end?"
+CONTROLS = ("models", "architecture.activation", "dataset.num_samples")
+TABS = {"map": "Outcomes", "peaks": "Peak against width", "one_sample": "One sample", "along_run": "One run"}
 GROUPS = (
     Group("Learning rates", ("rates", "models")),
     Group("Network", ("output", "architecture.")),
     Group("Widths and seeds", ("widths", "num_seeds", "seed", "draws")),
-    Group("Training", ("method", "batch_size", "loss_threshold", "max_steps", "keep_paths"), expanded=False),
-    Group("Data", ("dataset.",), expanded=False),
+    Group("Training", ("method", "batch_size", "loss_threshold", "max_steps", "keep_paths")),
+    Group("Data", ("dataset.",)),
 )
 
 
@@ -36,8 +39,8 @@ def charts(shown: Shown, width: int, rate: float) -> tuple[Chart, ...]:
     )
 
 
-def draw(shown: Shown) -> None:
-    """The map over the whole width, below it the run of a cell, then the others."""
+def draw(shown: Shown) -> list[Panel]:
+    """The map, below it the run of a cell, then the others."""
     spec, rates = shown.spec, list(shown.spec.rates)
     thrown = min(rates, key=lambda rate: abs(rate - 3))
     width, rate = choose(
@@ -45,14 +48,16 @@ def draw(shown: Shown) -> None:
         width_choice(shown.points),
         Choice("rate", "Rate c", [thrown, *(rate for rate in rates if rate != thrown)], "c = {:g}".format),
     )
-    first, *others = drawn_once(PAGE, shown.identity, partial(charts, shown), width, rate)
-    show_chart(PAGE, first, partial(choose_clicked, spec))
-    if not spec.keep_paths:
+
+    def follow() -> None:
         st.button("Follow this run", key=f"{PAGE}.follow", on_click=follow_cell, args=(spec, width, rate))
         show_cell()
-    show_in_pairs(PAGE, others)
+
+    first, *others = panels(drawn_once(PAGE, shown.identity, partial(charts, shown), width, rate), TABS)
+    below = None if spec.keep_paths else follow
+    return [replace(first, on_select=partial(choose_clicked, spec), below=below), *others]
 
 
 def show() -> None:
     """The page."""
-    experiment_page(PAGE, TITLE, GROUPS, draw)
+    experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS)

@@ -2,4 +2,4 @@
 
 from dashboard.views.entry import Page
 
-PAGE = Page("Lecture", ":material/school:", "Why does all this happen, step by step?", place=1)
+PAGE = Page("Lecture", ":material/school:", "Why does all this happen, step by step?", group="Learn", place=2)
