@@ -44,7 +44,7 @@ def test_numbers_in_the_name_of_a_line_have_a_letter_or_a_unit():
     said = {}
     for name in ({preset.spec.experiment: name for name, preset in PRESETS.items()} | {"": "liu-lazy"}).values():
         runs = pair(name)
-        how = comparison_of(runs[0][1])
+        how = comparison_of(runs[0][1].spec)
         said[name] = [how.line_words(line) for line in lines_of(runs, how)]
     bare = re.compile(r"(^|, )[0-9.]+(,|$)")
     assert {name: words for name, lines in said.items() for words in lines if bare.search(words)} == {}
@@ -83,7 +83,7 @@ def test_labels_name_what_differs_and_nothing_else():
     specs = [base, with_settings(base, {"num_seeds": 9}), with_settings(base, {"widths": list(range(10, 30))})]
     assert labels(specs[:2]) == [f"A: Seeds {base.num_seeds}", "B: Seeds 9"]
     wide = labels(specs)[2]
-    assert wide.startswith("C: Widths m 10,11,12,")
+    assert wide.startswith(f"C: Seeds {base.num_seeds}, Widths m 10,11,12,")
     assert len(wide) < 80
     assert labels([base]) == ["A"]
 
