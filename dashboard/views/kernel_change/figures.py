@@ -110,7 +110,7 @@ def change_against_time(
 
     With ``seed`` the runs of other seeds are faint.
     """
-    curves = []
+    curves, known = [], {run.seed for run in point.runs}
     for run in point.runs:
         style = network_style(kind, run.output)
         for row, what, values in ((1, "ΔK(t)", run.change), (2, "loss", run.loss)):
@@ -128,7 +128,7 @@ def change_against_time(
                     marked=-1,
                     symbol=style.mark(run.outcome),
                     unit=axis,
-                    is_first=seed in (None, run.seed),
+                    is_first=run.seed == seed or seed not in known,
                 )
             )
     rows = (Row("kernel change ΔK(t)", "from 0", 0.62), Row("loss", share=0.38))
