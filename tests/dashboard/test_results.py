@@ -61,7 +61,7 @@ def test_runs_are_listed_in_words_with_their_status(store):
     store.save_spec(PRESETS["zhu-fig2"].spec)
     app = open_page("results")
     assert "**Kernel** · 3 widths, 30 to 1000" in texts(app)
-    assert "liu-fig1-left with Seeds 4, Widths m 30,100,1000, Outputs φ linear,softmax · complete · " in texts(app)
+    assert "liu-fig1-left with Widths m 30,100,1000, Seeds 4, Outputs φ linear,softmax · complete · " in texts(app)
     assert "zhu-fig2 · not finished, 0 of" in texts(app)
     assert [link.proto.query_string for link in app.get("page_link")] != []
 
