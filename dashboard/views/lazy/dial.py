@@ -57,10 +57,11 @@ def against_width(
         caption=[f"{_where(output, start)}."],
         rows=rows(points),
     )
-    strong = (None, "") if shown is None else (None, "", _title(shown))
-    for trace in chart.figure.data if shown is not None else ():
-        if trace.legendgroup not in strong and "text" not in trace.mode:  # names stay to be read
-            trace.opacity = FAINT
+    if shown is not None:
+        strong = (None, "", _title(shown))
+        for trace in chart.figure.data:
+            if trace.legendgroup not in strong and "text" not in trace.mode:  # names stay to be read
+                trace.opacity = FAINT
     return chart
 
 
