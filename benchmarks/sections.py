@@ -375,7 +375,8 @@ def estimates(data: Data) -> str:
             cells += [f"{statistics.median(ratios):.2f}", f"{within:.0%}"]
         return cells
 
-    groups = {name: [row for row in data["rows"] if row["experiment"] == name] for name in _experiments(data)}
+    experiments = sorted({row["experiment"] for row in data["rows"]})
+    groups = {name: [row for row in data["rows"] if row["experiment"] == name] for name in experiments}
     groups["presets"] = [row for row in data["rows"] if not row["name"].startswith("random")]
     groups["random specs"] = [row for row in data["rows"] if row["name"].startswith("random")]
     rows = [words(name, found) for name, found in {**groups, "all": data["rows"]}.items()]
@@ -396,7 +397,3 @@ def estimates(data: Data) -> str:
             ),
         ]
     )
-
-
-def _experiments(data: Data) -> list[str]:
-    return sorted({row["experiment"] for row in data["rows"]})

@@ -48,7 +48,7 @@ def is_curve(trace: go.Scatter) -> bool:
 
 
 def led_by(points: Iterable[Any], seed: int | None) -> list[Any]:
-    """The points with the runs of this seed first, which figures draw strong; as they are for None."""
+    """The points with the runs of this seed first, which figures draw strong; as they are where none has it."""
     if seed is None:
         return list(points)
     return [

@@ -4,7 +4,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-GHOST_OPACITY = 0.22  # paler than seeds and bands, so that nothing of it is taken for a new point
+GHOST_OPACITY = 0.16  # paler than seeds and bands, so that nothing of it is taken for a new point
 _GHOST = {"ghost": True}
 
 

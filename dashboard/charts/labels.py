@@ -109,10 +109,10 @@ def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True
     Their traces leave the legend. The axes must have their ranges. Where labels would cover each other, they are
     shifted apart, with a thin line from the curve; rows that find no room are left out.
     """
-    if not ends:
+    vertical = figure.layout.yaxis
+    if not ends or vertical.range is None:  # nothing is drawn
         return
-    vertical, edge = figure.layout.yaxis, figure.layout.xaxis.range[1]
-    low, high = vertical.range
+    edge, (low, high) = figure.layout.xaxis.range[1], vertical.range
     is_log = vertical.type == "log"
     height = figure.layout.height - 28 - 4.5 * FONT_SIZE  # less the margin, the labels of the axis and its title
     while sum(end.height + GAP for end in ends) > height and any(len(end.rows) > 1 for end in ends):

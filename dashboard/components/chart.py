@@ -19,6 +19,7 @@ from dashboard.components.linked import linked
 from dashboard.words.sentences import typeset
 from ntk_core.runs import SeededSpec, Spec
 
+ALL_SEEDS = -1  # is no run's; None would be an empty selectbox
 WIDTH, SEED = "m", "seed"  # what clicks on figures choose, as Choice.axis
 LabelVisibility = Literal["visible", "collapsed"]
 _NOTHING = object()
@@ -206,8 +207,16 @@ def width_choice(points: Sequence[Any]) -> Choice:
 def seed_choice(runs: Iterable[Any]) -> tuple[Choice, ...]:
     """All seeds, or one of them, which a click on its mark or curve chooses too; none where there is but one."""
     seeds = sorted({run.seed for run in runs})
-    words = {None: "all seeds", **{seed: f"seed {seed}" for seed in seeds}}
-    choice = Choice("one_seed", "Seed", list(words), words.__getitem__, 108, axis=SEED)
+    words = {ALL_SEEDS: "all seeds", **{seed: f"seed {seed}" for seed in seeds}}
+    choice = Choice(
+        "one_seed",
+        "Seed",
+        list(words),
+        words.__getitem__,
+        108,
+        axis=SEED,
+        at=lambda seed: None if seed == ALL_SEEDS else seed,
+    )
     return (choice,) if len(seeds) > 1 else ()
 
 

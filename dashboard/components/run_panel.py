@@ -225,7 +225,7 @@ def _panel(
             with said.container(key=f"{page}.earlier"):  # the style sheet pales the figures for it
                 remedy = "" if live else " Run to update."
                 st.info(f"This figure shows earlier settings ({changed} changed).{remedy}")
-        elif shown.origin == "precomputed":
+        if shown.origin == "precomputed" and not live:
             above.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
     elif before is not None and (changed := _changed(shown.spec, before.shown.spec)):
         figures = Figures(ghosts=before.figures, laid_over=before.laid_over)

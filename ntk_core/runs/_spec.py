@@ -1,6 +1,6 @@
 """What every spec of an experiment has: a name, a version, and the points that it asks for."""
 
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -45,13 +45,11 @@ class SeededSpec(ExperimentSpec):
 
     later: ClassVar[tuple[str, ...]] = ("draws",)
 
-    dataset: Any
-    num_seeds: int = Field(5, ge=1, le=100, title="Seeds")
-    """Independent initializations w₀ for each point."""
-    seed: int = Field(0, ge=0, le=2**31 - 1, title="First seed")
-    """The runs use this seed and the following ones."""
-    draws: Literal["network", "network and data"] = Field("network", title="Seeds draw")
-    """Each seed draws its network, on one draw of the data; or its data too, with the data seed plus this seed."""
+    if TYPE_CHECKING:  # fields of the subclasses, which order them
+        dataset: Any
+        num_seeds: int
+        seed: int
+        draws: str
 
     @property
     def draws_data(self) -> bool:
@@ -91,6 +89,10 @@ class SweepSpec(SeededSpec):
     """Widths m of the hidden layers, one network each."""
     num_seeds: int = Field(5, ge=1, le=100, title="Seeds")
     """Independent initializations w₀ for each width."""
+    seed: int = Field(0, ge=0, le=2**31 - 1, title="First seed")
+    """The runs use this seed and the following ones."""
+    draws: Literal["network", "network and data"] = Field("network", title="Seeds draw")
+    """Each seed draws its network, on one draw of the data; or its data too, with the data seed plus this seed."""
 
     def data_options(self) -> dict[str, Any]:
         """The options of ``load_dataset``."""

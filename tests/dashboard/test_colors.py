@@ -202,7 +202,7 @@ def test_a_figure_has_at_most_four_curves_at_first_sight(figures):
                     panels.setdefault(trace.get("yaxis", "y"), set()).add((look, trace["line"].get("dash")))
             counted[preset, chart.id.rpartition("-")[2]] = max(map(len, panels.values()), default=0)
     assert {each: count for each, count in counted.items() if count > MOST_CURVES} == {}
-    assert sum(count > 0 for count in counted.values()) > 80
+    assert sum(count > 0 for count in counted.values()) > 80, "figures with curves"
 
 
 def test_a_network_looks_the_same_where_graphs_and_pairs_are_shown():

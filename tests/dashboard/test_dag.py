@@ -8,6 +8,7 @@ import math
 import pandas as pd
 import pytest
 
+from dashboard.charts.labels import power
 from dashboard.components.gallery import gallery_result
 from dashboard.views.dag import figures
 from dashboard.views.dag.graph_drawing import edge_words, graph_drawing
@@ -178,7 +179,7 @@ def test_figures_of_every_preset_have_guides_words_and_finite_numbers(name):
         assert means
         assert all(math.isfinite(value) for trace in means for value in trace.y)
         assert "against" in chart.takeaway
-    assert any("m<sup>−1/2</sup>" in str(trace.text) for trace in found[0].figure.data)
+    assert any(power("m", "−1/2") in str(trace.text) for trace in found[0].figure.data)
     assert len(found[0].rows) == len(shown.points) * len(figures.change_lines(shown.points))
     assert all("smallest in-degree" in row for chart in found for row in chart.rows)
 

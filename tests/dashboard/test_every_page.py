@@ -54,13 +54,18 @@ def test_the_other_pages_show_a_result(page):
     assert ("Computed 20" in words(app)) == (name in WITH_RESULT)
 
 
+@pytest.mark.parametrize("page", sorted(WITHOUT_RESULT - {"own_data", "results"}), indirect=True)
+def test_a_page_without_figures_has_no_export(page):
+    _, app = page
+    assert [block for block in app.get("popover") if block.proto.popover.label == "Export"] == []
+
+
+@pytest.mark.parametrize("page", [*WITH_RESULT, "own_data", "results"], indirect=True)
 def test_export_stands_once_above_the_figures_of_every_page_with_a_result(page, exported):
     """In a row of its own or with other buttons; it is closed where nothing is chosen yet."""
     name, app = page
     menus = [block for block in app.get("popover") if block.proto.popover.label == "Export"]
-    assert len(menus) == (name in WITH_RESULT or name == "results"), name
-    if not menus:
-        return
+    assert len(menus) == 1, name
     assert menus[0].proto.popover.disabled == (name == "results")
     shown = list(app.main)  # a block, then what is in it
     rows = [

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from dashboard.components.live import given, source
+from dashboard.components.live import NAME, given, source
 from dashboard.components.live.settings import CHOICES, OWN, READERS, LiveSettings, from_browser, made
 from dashboard.components.session import read_address
 from dashboard.views.lecture.steps import STEPS
@@ -32,8 +32,8 @@ def _no_workers(jobs, through_the_menu):
 
 
 def told(app) -> dict:
-    (component,) = app.get("bidi_component")
-    return json.loads(component.proto.json)
+    (component,) = (each.proto for each in app.get("bidi_component") if each.proto.component_name.endswith(NAME))
+    return json.loads(component.json)
 
 
 def from_query(query: dict[str, str]) -> LiveSettings:

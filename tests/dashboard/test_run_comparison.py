@@ -44,7 +44,7 @@ def test_numbers_in_the_name_of_a_line_have_a_letter_or_a_unit():
     said = {}
     for name in ({preset.spec.experiment: name for name, preset in PRESETS.items()} | {"": "liu-lazy"}).values():
         runs = pair(name)
-        how = comparison_of(runs[0][1])
+        how = comparison_of(runs[0][1].spec)
         said[name] = [how.line_words(line) for line in lines_of(runs, how)]
     bare = re.compile(r"(^|, )[0-9.]+(,|$)")
     assert {name: words for name, lines in said.items() for words in lines if bare.search(words)} == {}

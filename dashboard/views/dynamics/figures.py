@@ -21,7 +21,7 @@ POINT_SETS: tuple[Points, ...] = ("training points", "test points")
 # How each model is drawn, whatever its color: by name, dash and width of its line.
 MODELS = (("network", "solid", 2.5), ("linearized", "dash", 2.0), ("infinite", "dot", 2.0))
 DASH_WORDS = {"solid": "solid", "dash": "dashed", "dot": "dotted"}
-MOST_TRAJECTORIES = 6
+MOST_TRAJECTORIES = 4  # as many as there are colors
 
 
 def trajectories(point: DynamicsPoint, output: str, method: str, axis: TimeAxis, points: Points) -> Chart:

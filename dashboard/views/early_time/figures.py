@@ -58,7 +58,8 @@ def single_outputs(run: EarlyRun) -> Chart:
     """Outputs on a few test inputs against the step: network solid, linear model dashed, one color per input."""
     models = (("network", "solid", run.network), ("linear model ψ", "dash", run.linear))
     curves = [dash_key(f"{title}: {DASH_WORDS[dash]}", dash) for title, dash, _ in models]
-    for index in range(len(run.targets)):
+    count = min(len(run.targets), MOST_CURVES)  # as many as there are colors; the table has all
+    for index in range(count):
         for title, dash, model in models:
             style = Style(nth_style(index, "", "sample").color, dash, "", f"test input {index + 1}, {title}")
             y = [outputs[index] for outputs in model.outputs]
@@ -66,7 +67,7 @@ def single_outputs(run: EarlyRun) -> Chart:
             curves.append(Curve(style, run.steps, y, "output", width=2.2, in_legend=named, group=group))
     phase = run.steps[run.linear_phase]
     words = (
-        f"Outputs on {len(run.targets)} test inputs. Mean squared difference of network and linear model on all test "
+        f"Outputs on {count} test inputs. Mean squared difference of network and linear model on all test "
         f"inputs: {number(run.distance[run.linear_phase])} at step {phase:,}, {number(run.distance[-1])} at the end."
     )
     first = [f"test input {index + 1}" for index in range(MOST_CURVES // len(models))]

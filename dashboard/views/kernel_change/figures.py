@@ -113,7 +113,7 @@ def change_against_time(
 
     With ``seed`` the runs of other seeds are faint.
     """
-    curves = []
+    curves, known = [], {run.seed for run in point.runs}
     strong: set[str] = set()  # outputs whose first seed is drawn
     for run in point.runs:
         style, is_first = network_style(kind, run.output), run.output not in strong
@@ -133,7 +133,7 @@ def change_against_time(
                     marked=-1,
                     symbol=style.mark(run.outcome),
                     unit=axis,
-                    is_first=is_first if seed is None else run.seed == seed,
+                    is_first=run.seed == seed if seed in known else is_first,
                 )
             )
     rows = (Row("kernel change ΔK(t)", "from 0", 0.62), Row("loss", share=0.38))

@@ -57,9 +57,11 @@ def against_width(
         caption=[f"{_where(output, start)}."],
         rows=rows(points),
     )
-    for trace in chart.figure.data if shown is not None else ():
-        if trace.legendgroup not in (None, "", _title(shown)) and "text" not in trace.mode:  # names stay to be read
-            trace.opacity = FAINT
+    if shown is not None:
+        strong = (None, "", _title(shown))
+        for trace in chart.figure.data:
+            if trace.legendgroup not in strong and "text" not in trace.mode:  # names stay to be read
+                trace.opacity = FAINT
     return chart
 
 

@@ -36,7 +36,7 @@ def peak_bytes(spec: DepthWidthSpec, key: str) -> float:
     if not spec.trains(depth, width):
         return drawn
     counted = Counted.of(spec, spec.architecture(depth), width)
-    takes_hessians = bool(spec.curves(depth))
+    takes_hessians = spec.curves(depth)
     basis = takes_hessians * HESSIAN_BASIS * sum(layer.fan_in + layer.features for layer in counted.layers)
     numbers = 5 * counted.num_weights + counted.num_views + basis + 20 * counted.kernel_rows**2
     trained = HESSIAN_BYTES * takes_hessians + BYTES * float(numbers)

@@ -180,6 +180,10 @@ class EarlyTimeSpec(SeededSpec):
     """m grows like d to this power: at a fixed width the kernel's own noise, √(d/m), grows with d."""
     num_seeds: int = Field(1, ge=1, le=20, title="Seeds")
     """Independent initializations w₀ for each point."""
+    seed: int = Field(0, ge=0, le=2**31 - 1, title="First seed")
+    """The runs use this seed and the following ones."""
+    draws: Literal["network", "network and data"] = Field("network", title="Seeds draw")
+    """Each seed draws its network, on one draw of the data; or its data too, with the data seed plus this seed."""
     kernel_samples: int = Field(0, ge=0, le=20_000, title="Inputs of the kernel")
     """On how many inputs the kernel at w₀ is compared with that of the linear model; 0: not at all."""
     infinite_width: bool = Field(False, title="Infinite-width kernel")
