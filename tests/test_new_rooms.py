@@ -165,7 +165,7 @@ DASHBOARD = {
 
         from dashboard.charts.style import nth_style
         from dashboard.charts.lines import Dot, Line, width_axis
-from dashboard.charts.sweep import sweep
+        from dashboard.charts.sweep import sweep
 
 
         def line(points) -> Line:

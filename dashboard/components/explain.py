@@ -49,10 +49,10 @@ def things_to_try(page: str) -> None:
     """Links that change some settings of this page, or lead to the next one."""
     if links := try_links(page):
         st.markdown("**Try**")
-        for link in links:
-            st.page_link(
-                f"pages/{link.page}.py", label=link.label, query_params=link.query, icon=":material/arrow_forward:"
-            )
+        for number, link in enumerate(links):
+            # No links: inside of a fragment Streamlit forgets the settings of one that leads to the page itself.
+            if st.button(link.label, key=f"{page}.try.{number}", type="tertiary", icon=":material/arrow_forward:"):
+                st.switch_page(f"pages/{link.page}.py", query_params=link.query)
 
 
 def page_answers(page: str) -> None:
