@@ -36,6 +36,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "gpu": ("jax", "jaxlib", "numpy"),
     "estimates": ("jax", "jaxlib", "numpy"),
     "sweep": ("jax", "jaxlib", "numpy"),
+    "maps": ("jax", "jaxlib", "numpy"),
     "coverage": ("numpy", "scipy"),
 }
 LOOK = Path(__file__).parents[1] / ".bench"

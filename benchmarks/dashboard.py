@@ -48,7 +48,7 @@ WATCH = """() => {
     const chart = document.querySelector('.js-plotly-plot');
     const seeds = chart && chart.data ? chart.data.filter(trace => trace.mode === 'markers') : [];
     const drawn = seeds.length ? new Set(Array.from(seeds[0].x, Number)).size : 0;
-    const shown = Math.min(told, drawn);
+    const shown = drawn <= told ? drawn : 0; // before the first point the earlier figure is there, with more widths
     for (let count = 1; count <= shown; count++) window.shownAt[count] ??= Date.now() / 1000;
   }, 10);
 }"""
@@ -77,6 +77,9 @@ def first_figure(page: Page) -> float:
 def changed_setting(page: Page, widths: str) -> float:
     """From Enter in a setting to the page's answer: the whole script runs again."""
     field = page.get_by_role("textbox", name="Widths m")
+    panel = page.get_by_role("button", name="All settings")
+    if not field.is_visible() and panel.is_visible():
+        panel.click()
     field.fill(widths)
 
     def work() -> None:

@@ -67,6 +67,7 @@ from .kernels import empirical_ntk as empirical_ntk
 from .kernels import gradient_norm_bound as gradient_norm_bound
 from .kernels import infinite_width_ntk as infinite_width_ntk
 from .kernels import kernel_change as kernel_change
+from .kernels import least_distance as least_distance
 from .networks.architectures import Bottleneck as Bottleneck
 from .networks.architectures import Composed as Composed
 from .networks.architectures import ConvNet as ConvNet

@@ -137,9 +137,8 @@ DASHBOARD = {
     "page.py": '''
         """The output of a network before training."""
 
-        from dashboard.components.chart import show_chart
+        from dashboard.components.chart import Panel
         from dashboard.components.experiment_page import experiment_page
-        from dashboard.components.explain import page_answers
         from dashboard.components.forms import Group
         from dashboard.components.drawn_once import drawn_once
         from dashboard.views.toy import figures
@@ -149,19 +148,24 @@ DASHBOARD = {
                   Group("Data", ("dataset.",)))
 
 
+        def squares(shown):
+            return drawn_once(PAGE, shown.identity, lambda: figures.squares(shown.points, shown.spec))
+
+
         def draw(shown):
-            show_chart(PAGE, drawn_once(PAGE, shown.identity, lambda: figures.squares(shown.points, shown.spec)))
-            page_answers(PAGE)
+            return [Panel("Outputs", lambda: squares(shown))]
 
 
         def show() -> None:
-            experiment_page(PAGE, "How large are outputs before training?", GROUPS, draw)
+            controls = ("widths", "num_seeds")
+            experiment_page(PAGE, "How large are outputs before training?", GROUPS, draw, controls=controls)
     ''',
     "figures.py": '''
         """The chart of the toy."""
 
         from dashboard.charts.style import nth_style
-        from dashboard.charts.sweep import Dot, Line, sweep, width_axis
+        from dashboard.charts.lines import Dot, Line, width_axis
+from dashboard.charts.sweep import sweep
 
 
         def line(points) -> Line:
@@ -214,13 +218,14 @@ DASHBOARD = {
 }
 COMPARE = """
 import json
+from dashboard.charts.comparison import comparison_of
 from dashboard.components.gallery import gallery_result
 from dashboard.views.navigation import PAGES
 from dashboard.views.overview.thumbnails import page_thumbnail
-from dashboard.views.results.run_comparison import comparison_of, lines_of, measures_of, overlay
+from dashboard.views.results.run_comparison import lines_of, measures_of, overlay
 
 result = gallery_result("toy-first")
-runs, how = [("A", result), ("B", result)], comparison_of(result)
+runs, how = [("A", result), ("B", result)], comparison_of(result.spec)
 chart = overlay(runs, how.axes[0], measures_of(runs, how)[0], lines_of(runs, how)[0])
 (page,) = (page for page in PAGES if page.name == "toy")
 print(json.dumps([chart.takeaway, len(chart.rows), page_thumbnail(page).count("<path")]))
@@ -230,7 +235,9 @@ import json, time
 from streamlit.testing.v1 import AppTest
 
 app = AppTest.from_file("app.py", default_timeout=60).run()
-app.switch_page("pages/toy.py").run()
+app.switch_page("pages/toy.py")
+app.session_state["toy.all_settings"] = app.session_state["toy.squares.about"] = True
+app.run()
 assert not app.exception, app.exception
 first = [chart.proto.spec != "" for chart in app.get("plotly_chart")]
 app.text_input(key="toy.widths").set_value("5").run()

@@ -1,10 +1,13 @@
 """How several runs of one experiment are laid over each other; every experiment's view states it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
-from ntk_core.runs import ResultValue
+from dashboard.charts.style import output_title
+from ntk_core.networks.choices import OUTPUTS
+from ntk_core.runs import ResultValue, Spec
 
 Values = dict[str, Any]
 
@@ -37,12 +40,31 @@ class Comparison:
     Attributes:
         measures: column → title.
         lines: the columns that together name a line.
+        numbers: column of ``lines`` → how its number is written, with its letter or unit.
     """
 
     axes: tuple[Axis, ...]
     measures: dict[str, str]
     lines: tuple[str, ...]
+    numbers: Mapping[str, str] = field(default_factory=dict)
+
+    def line_words(self, line: Sequence[Any]) -> str:
+        """A line as people read it: ``linear output, random, ρ = 0.25``."""
+        return ", ".join(
+            self.numbers[name].format(part)
+            if name in self.numbers
+            else output_title(part)
+            if part in OUTPUTS
+            else str(part).replace("_", " ")
+            for name, part in zip(self.lines, line, strict=True)
+        )
 
 
 WIDTH = Axis("width", "width m")
 CHANGE = {"sup_kernel_change": "kernel change ΔK"}
+
+
+def comparison_of(spec: Spec) -> Comparison:
+    """How runs of such settings are compared, as ``elsewhere.py`` in the view of their experiment states it."""
+    found: Comparison = import_module(f"dashboard.views.{spec.experiment}.elsewhere").compared(spec)
+    return found

@@ -19,15 +19,11 @@ def number(value: float, digits: int = 2) -> str:
         return "∞" if value > 0 else "−∞"
     if not value:
         return "0"
-    mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
-    exponent = int(power)
-    if exponent in PLAIN_EXPONENTS:
-        decimals = max(0, digits - 1 - exponent)
-        text = _without_zeros(f"{float(f'{value:.{digits - 1}e}'):,.{decimals}f}")
-    else:
-        factor = _without_zeros(mantissa)
-        text = power_of_ten(exponent) if factor == "1" else f"{factor}·{power_of_ten(exponent)}"
-    return text.replace("-", "−")
+    exponent = _power(value, digits)
+    if exponent not in PLAIN_EXPONENTS:
+        return scientific(value, digits)
+    decimals = max(0, digits - 1 - exponent)
+    return _without_zeros(f"{float(f'{value:.{digits - 1}e}'):,.{decimals}f}").replace("-", "−")
 
 
 def rate_words(rates: Iterable[float]) -> str:
@@ -55,20 +51,39 @@ def law_words(law: PowerLaw) -> str:
     return "; ".join([f"({exponent_words(law)})", *filter(None, [*remarks(law), condition(law)])])
 
 
+def given_runs(laws: Iterable[PowerLaw | None]) -> str:
+    """What the intervals of these exponents are given: ``given the 30 runs that count``; empty where there is none."""
+    counts = sorted(law.num_values for law in laws if law is not None and math.isfinite(law.interval))
+    if len(counts) < 2:
+        return f"given the {counts[0]} runs that count" if counts else ""
+    span = f"{counts[0]}" if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"
+    return f"given the runs that count ({span} per exponent)"
+
+
 def power_of_ten(exponent: int) -> str:
     """``10⁴`` for 4."""
     return "10" + str(exponent).translate(_SUPERSCRIPTS)
 
 
 def width_label(width: float) -> str:
-    """A width, or another value that is swept, as people write it: 300, 3,000, 10⁴, 3·10⁵, 0.1."""
-    if width < 10_000 or width != int(width):
-        return f"{int(width):,}" if width == int(width) else number(width, 3)
-    exponent = math.floor(math.log10(width))
-    mantissa, rest = divmod(int(width), 10**exponent)
-    if rest:
-        return f"{int(width):,}"
-    return power_of_ten(exponent) if mantissa == 1 else f"{mantissa}·{power_of_ten(exponent)}"
+    """A width, or another value that is swept, to the last digit: 300, 3,000, 10,000, 0.1; 3·10⁶ where it is round."""
+    if width != int(width):
+        return number(width, 3)
+    is_round = width >= 10**PLAIN_EXPONENTS.stop and width % 10 ** (math.floor(math.log10(width)) - 2) == 0
+    return number(width, 3) if is_round else f"{int(width):,}".replace("-", "−")
+
+
+def tick_labels(ticks: Sequence[float]) -> list[str]:
+    """The labels of an axis, all of one kind: with powers of ten where any needs one."""
+    plain = all(_power(tick) in PLAIN_EXPONENTS for tick in ticks if tick)
+    return [width_label(tick) if plain else scientific(tick) for tick in ticks]
+
+
+def scientific(value: float, digits: int = 3) -> str:
+    """A number with a power of ten: 10⁻¹, 3·10², 10⁰."""
+    mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
+    factor = _without_zeros(mantissa).replace("-", "−")
+    return power_of_ten(int(power)) if factor == "1" else f"{factor}·{power_of_ten(int(power))}"
 
 
 def readable(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
@@ -93,3 +108,8 @@ def beginning(text: str) -> str:
 
 def _without_zeros(text: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _power(value: float, digits: int = 6) -> int:
+    """The power of ten of a number rounded to these digits."""
+    return int(f"{value:.{digits - 1}e}".partition("e")[2])

@@ -1,12 +1,15 @@
-"""What everything looks like, on every page and in both themes: one color, dash and symbol each (Okabe & Ito 2008).
+"""What everything looks like, on every page and in both themes: one color, dash and symbol each, see ``registry``.
 
-A network, known by its architecture and its output nonlinearity, looks the same wherever it is drawn. With a linear
-output the color is that of its family; with a nonlinear one it is that of the output. Dash and symbol tell the
-members of a family apart, so that no color needs to be seen.
+Blue is a plain network with a linear output, vermilion its linear models, violet from pale to deep the widths; no
+other thing has these colors. A network, known by its architecture and its output nonlinearity, looks the same wherever
+it is drawn. With a linear output the color is that of its family; with a nonlinear one it is that of the output. Dash
+and symbol tell the members of a family apart, so that no color needs to be seen.
 """
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dag.spec import DRAWN
@@ -23,13 +26,16 @@ FONT_SIZE = 14  # readable at the back of a lecture room when the page is projec
 # The toolbar writes SVG without a server; the cloud button would send data away.
 CHART_CONFIG = {
     "displaylogo": False,
-    "displayModeBar": True,
+    "displayModeBar": "hover",
     "showSendToCloud": False,
     "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d"],
 }
 
-BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
-_COLORS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
+# Contrast above 3:1 on the light and on the dark background, so within a factor of 2.4 in luminance; of all such, near
+# the hues of Okabe & Ito 2008, those that stay farthest apart in every common form of color vision.
+BLUE, VERMILION, GREEN, PINK, OCHRE, CYAN = "#1C78B5", "#C94A00", "#009B62", "#D16D8F", "#B28D1D", "#00A1BD"
+VIOLETS = ("#9C82E4", "#7048D8")  # the narrowest and the widest network of a figure
+_OTHERS = (PINK, GREEN, CYAN, OCHRE)  # of what has no color of its own
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 _SYMBOLS = (
     "circle",
@@ -45,7 +51,7 @@ _SYMBOLS = (
     "hourglass",
     "bowtie",
 )
-
+_MORE_SYMBOLS = ("triangle-left", "triangle-right", "diamond-wide", "diamond-tall", "hexagram", "star-square")
 
 # Marks of runs that did not converge; over budget, and for other reasons to leave a run out, its own symbol is open.
 OUTCOME_SYMBOLS = {"stuck": "line-ew-open", "diverged": "x-thin-open", "dead": "cross-thin-open"}
@@ -73,24 +79,24 @@ class Style:
         return OUTCOME_SYMBOLS.get(outcome, f"{self.symbol.removesuffix('-open')}-open")
 
 
-# Color, dash and symbol with a linear output, by family: plain networks blue, with skips sky blue, with a bottleneck
-# purple, with convolutions orange. With other outputs the place in the table counts, so new kinds belong at the end.
+# Color, dash and symbol with a linear output, by family: plain networks blue, with skips cyan, with a bottleneck pink,
+# with convolutions ochre. With other outputs the place in the table counts, so new kinds belong at the end.
 _KINDS = {
     "fully-connected": (BLUE, "solid", "circle"),
-    "resnet": (SKY, "dash", "square"),
-    "densenet": (SKY, "dot", "diamond"),
-    "bottleneck": (PURPLE, "longdash", "triangle-up"),
-    "convnet": (ORANGE, "dashdot", "star"),
-    "mixed": (ORANGE, "longdashdot", "cross"),
-    "convnet-bottleneck": (PURPLE, "dot", "x"),
-    "mixed-bottleneck": (PURPLE, "dash", "hexagon"),
+    "resnet": (CYAN, "dash", "square"),
+    "densenet": (CYAN, "dot", "diamond"),
+    "bottleneck": (PINK, "longdash", "triangle-up"),
+    "convnet": (OCHRE, "dashdot", "star"),
+    "mixed": (OCHRE, "longdashdot", "cross"),
+    "convnet-bottleneck": (PINK, "dot", "x"),
+    "mixed-bottleneck": (PINK, "dash", "hexagon"),
     "shallow": (BLUE, "dash", "triangle-down"),
-    "quadratic-bottleneck": (PURPLE, "solid", "x"),
+    "quadratic-bottleneck": (PINK, "solid", "x"),
     "drawn graph": (BLUE, "solid", "square"),
-    "irregular": (VERMILION, "dashdot", "bowtie"),
+    "irregular": (BLUE, "dashdot", "bowtie"),
     "few-bottleneck-neurons": (GREEN, "dash", "hourglass"),
-    "bottleneck-repaired": (SKY, "solid", "triangle-up"),
-    "unequal": (ORANGE, "solid", "circle"),
+    "bottleneck-repaired": (CYAN, "solid", "triangle-up"),
+    "unequal": (OCHRE, "solid", "circle"),
     "composed": (GREEN, "solid", "diamond"),
 }
 # Graphs that are one of the architectures.
@@ -107,8 +113,21 @@ MODEL_TITLES = {
     "infinite": "infinite width",
     "linear": "linear model ψ",
     "naive": "without the norm feature",
+    "quadratic": "quadratic model",
 }
-_MODEL_NUMBERS = {"network": 0, "linearized": 1, "infinite": 2, "linear": 1, "naive": 3}
+_MODELS = {
+    "network": _KINDS["fully-connected"],
+    "linearized": (VERMILION, "dash", "square"),
+    "infinite": (VERMILION, "dot", "diamond"),
+    "linear": (VERMILION, "dash", "square"),
+    "naive": (VERMILION, "dashdot", "triangle-up"),
+    "quadratic": (GREEN, "longdash", "pentagon"),
+}
+# Of what there can be several in one figure, whose looks are handed out in this order; new ones belong at the end.
+_SERIES = (
+    "activation", "method", "rate", "richness", "start", "measure", "layer", "sample", "part", "run", "class", "curve",
+)  # fmt: skip
+_HANDED_OUT = 16  # of each
 
 
 def network_style(kind: str, output: str = "linear", title: str = "", variant: int = 0) -> Style:
@@ -119,18 +138,16 @@ def network_style(kind: str, output: str = "linear", title: str = "", variant: i
         title: by default what people call it.
         variant: tells networks of the same kind and output apart: same color, another dash and symbol.
     """
-    at, number = list({**_KINDS, **ARCHITECTURES}).index(kind), list(OUTPUTS).index(output)
-    if output == "linear":
-        look = Style(*_KINDS[kind], "") if kind in _KINDS else nth_style(at, "")
-    else:  # steps with which no two networks share color, dash and symbol
-        dash = _DASHES[(number + number // len(_COLORS) + at + 2 * (at // len(_DASHES)) - at // 15) % len(_DASHES)]
-        symbol = _SYMBOLS[(number + 4 * at + (at > 0)) % len(_SYMBOLS)]
-        look = Style(_COLORS[number % len(_COLORS)], dash, symbol, "")
+    if kind in _KINDS:
+        look = registry()[f"network {kind} {output}"]
+    else:
+        at, number = list({**_KINDS, **ARCHITECTURES}).index(kind), list(OUTPUTS).index(output)
+        look = Style(_color(at), _DASHES[(at + number) % len(_DASHES)], _SYMBOLS[(at + number) % len(_SYMBOLS)], "")
     look = replace(look, title=title or network_title(kind, output))
     if not variant:
         return look
     dash = _DASHES[(_DASHES.index(look.dash) + variant) % len(_DASHES)]
-    return replace(look, dash=dash, symbol=_SYMBOLS[(_SYMBOLS.index(look.symbol) + 3 * variant) % len(_SYMBOLS)])
+    return replace(look, dash=dash, symbol=_SYMBOLS[(_SYMBOLS.index(look.symbol) + 5 * variant) % len(_SYMBOLS)])
 
 
 def graph_style(graph: str, output: str = "linear", title: str = "") -> Style:
@@ -160,27 +177,75 @@ def output_title(output: str) -> str:
 def activation_style(activation: str, title: str = "", variant: int = 0) -> Style:
     """The style of an activation, where several are compared; ``variant`` as for networks."""
     number = list(ACTIVATIONS).index(activation)
-    look = nth_style(number, title or ACTIVATIONS[activation].title)
-    dash = _DASHES[(number + number // len(_COLORS) + variant) % len(_DASHES)]
-    return replace(look, dash=dash, symbol=_SYMBOLS[(number + 5 * variant) % len(_SYMBOLS)])
+    look = nth_style(number, title or ACTIVATIONS[activation].title, "activation")
+    symbol = _SYMBOLS[(_SYMBOLS.index(look.symbol) + 5 * variant) % len(_SYMBOLS)]
+    return replace(look, dash=_DASHES[(_DASHES.index(look.dash) + variant) % len(_DASHES)], symbol=symbol)
 
 
 def method_style(method: str) -> Style:
     """The style of a method of training."""
-    return nth_style(list(METHODS).index(method), METHODS[method].title)
+    return nth_style(list(METHODS).index(method), METHODS[method].title, "method")
 
 
 def model_style(model: str) -> Style:
     """The style of what is compared in training: the network itself, its linear models, infinite width."""
-    return nth_style(_MODEL_NUMBERS[model], MODEL_TITLES[model])
+    return Style(*_MODELS[model], MODEL_TITLES[model])
+
+
+def width_style(index: int, count: int, title: str) -> Style:
+    """The style of the curve of one of ``count`` widths, ascending: pale for the narrowest, deep for the widest."""
+    share = index / (count - 1) if count > 1 else 1.0
+    ends = [[int(color[at : at + 2], 16) for at in (1, 3, 5)] for color in VIOLETS]
+    mixed = "".join(f"{round(low + share * (high - low)):02X}" for low, high in zip(*ends, strict=True))
+    return Style(f"#{mixed}", "solid", _SYMBOLS[index % len(_SYMBOLS)], title)
 
 
 def group_style(name: str, index: int) -> Style:
     """The style of a group of neurons of a graph: a letter has its color in every graph."""
     number = ord(name) - ord("a") if len(name) == 1 else sum(map(ord, name))
-    return replace(nth_style(index, f"group {name}"), color=_COLORS[number % len(_COLORS)])
+    return replace(nth_style(index, f"group {name}", "layer"), color=_color(number))
 
 
-def nth_style(index: int, title: str) -> Style:
-    """The style of the curve with this number among several of one kind: rates, followed points, parts."""
-    return Style(_COLORS[index % len(_COLORS)], _DASHES[index % len(_DASHES)], _SYMBOLS[index % len(_SYMBOLS)], title)
+def nth_style(index: int, title: str, of: str = "measure") -> Style:
+    """The style of the curve with this number among several of one kind, such as ``"rate"`` or ``"layer"``."""
+    return replace(registry()[f"{of} {index % _HANDED_OUT}"], title=title)
+
+
+@functools.cache
+def registry() -> dict[str, Style]:
+    """Meaning → look of all that figures tell apart, but for widths: no two share color, dash and symbol.
+
+    Families of networks and models have the looks stated above; other outputs and series get what is left, in turn, so
+    that neighbors differ in color, dash and symbol.
+    """
+    found = {f"network {kind} linear": look for kind, look in _KINDS.items()}
+    found |= {f"model {name}": look for name, look in _MODELS.items() if name not in ("network", "linear")}
+    taken = set(found.values())
+
+    def hand_out(meaning: str, color: str, dash: int, symbol: int, before: Sequence[str] = ()) -> None:
+        dashes, near = _turned(_DASHES, dash), [found[each] for each in before]
+        tries = (*product([color], dashes, _turned(_SYMBOLS, symbol)), *product([color], dashes, _MORE_SYMBOLS))
+        free = [look for look in tries if look not in taken]
+        apart = [look for look in free if all(look[1] != other[1] and look[2] != other[2] for other in near)]
+        found[meaning] = (apart or free)[0]
+        taken.add(found[meaning])
+
+    def hand_out_outputs(kinds: Sequence[tuple[int, str]]) -> None:
+        for (at, kind), (number, output) in product(kinds, list(enumerate(OUTPUTS))[1:]):
+            hand_out(f"network {kind} {output}", _color(number - 1), number + at, number + 4 * at)
+
+    kinds = list(enumerate(_KINDS))
+    hand_out_outputs(kinds[:1])
+    for (shift, of), index in product(enumerate(_SERIES), range(_HANDED_OUT)):
+        before = [f"{of} {each}" for each in range(max(0, index - 3), index)]
+        hand_out(f"{of} {index}", _color(index), index + shift, index + 3 * shift, before)
+    hand_out_outputs(kinds[1:])
+    return {meaning: Style(*look, "") for meaning, look in found.items()}
+
+
+def _color(number: int) -> str:
+    return _OTHERS[number % len(_OTHERS)]
+
+
+def _turned(values: tuple[str, ...], by: int) -> tuple[str, ...]:
+    return values[by % len(values) :] + values[: by % len(values)]

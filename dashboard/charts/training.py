@@ -1,14 +1,16 @@
 """Quantities of runs along training: one curve per run, step 0 left out where the axis of steps is logarithmic."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from dashboard.charts.axes import drawn_values, finish, log_ticks
+from dashboard.charts.labels import ENDS_TOGETHER, MOST_CURVES, End, add_end_labels, hide, rows_of
+from dashboard.charts.numbers import number
 from dashboard.charts.style import GUIDE_COLOR, OUTCOME_SYMBOLS, SEED_OPACITY, Style
 
 TimeAxis = Literal["step", "time"]
@@ -29,7 +31,8 @@ class Curve:
         symbol: of that marker; by default that of the style.
         in_legend: whether the first curve of its title has an entry there.
         unit: of x, in the hover.
-        is_first: whether it is the first of the seeds, which alone is drawn strong.
+        is_first: whether it is the first of the seeds, or the chosen one, which alone is drawn strong.
+        group: name of the curves that come and go together by a click in the legend; by default the title.
     """
 
     style: Style
@@ -46,6 +49,12 @@ class Curve:
     in_legend: bool = True
     unit: str = "step"
     is_first: bool = True
+    group: str = ""
+
+    @property
+    def in_legend_as(self) -> str:
+        """Name of its group there."""
+        return self.group or self.style.title
 
 
 @dataclass(frozen=True)
@@ -75,40 +84,94 @@ def dash_key(title: str, dash: str, width: float = 2.5) -> Curve:
 
 
 def along_training(
-    curves: Sequence[Curve], rows: Sequence[Row], x_title: str = "step", *, log_x: bool = True
+    curves: Sequence[Curve],
+    rows: Sequence[Row],
+    x_title: str = "step",
+    *,
+    log_x: bool = True,
+    last: float = math.inf,
+    first: Collection[str] | None = None,
 ) -> go.Figure:
-    """All curves, one above the other in rows that share the axis of steps or times."""
+    """All curves, one above the other in rows that share the axis of steps or times.
+
+    In a figure of one row, the curves that reach its right end are named there, all others in the legend.
+
+    Args:
+        last: end of the horizontal axis, where some curves go on.
+        first: groups that are drawn at first sight, by default as many as may be; the others wait for a click.
+    """
+    groups = list(dict.fromkeys(curve.in_legend_as for curve in curves if len(curve.x)))
+    first = groups[:MOST_CURVES] if first is None else first
     shares = [row.share for row in rows]
     figure = make_subplots(rows=len(rows), cols=1, shared_xaxes=True, vertical_spacing=0.06, row_heights=shares)
     named: set[str] = set()
     for curve in curves:
-        entry = curve.in_legend and curve.style.title not in named
+        entry = curve.in_legend and curve.in_legend_as not in named
         if entry:
-            named.add(curve.style.title)
+            named.add(curve.in_legend_as)
         if entry and curve.marked is not None:  # its marks have no size in the legend
             _add(
                 figure,
-                Curve(curve.style, marks=MARK, width=curve.width, opacity=curve.opacity),
+                replace(curve, x=(), y=(), marks=MARK, marked=None, is_first=True),
                 rows,
                 log_x=log_x,
                 entry=True,
             )
             entry = False
         _add(figure, curve, rows, log_x=log_x, entry=entry)
+    across = [x for curve in curves for x in curve.x if x <= last and (x > 0 or not log_x)]
+    if across:
+        figure.update_xaxes(range=_with_margin(across, log=log_x))
     if log_x:
-        figure.update_xaxes(type="log", dtick=1, tickformat=",~g")
+        figure.update_xaxes(**log_ticks(across, 0))
     figure.update_xaxes(title=x_title, row=len(rows), col=1)
     for index, row in enumerate(rows, start=1):
         figure.update_yaxes(title=row.title, row=index, col=1)
         if row.scale == "log":
             values = [value for value in drawn_values(figure, index) if 0 < value <= row.ceiling]
             figure.update_yaxes(**log_ticks(values), row=index, col=1)
-            if values and row.ceiling < math.inf:
-                ends = [math.log10(min(values) / 2), math.log10(row.ceiling)]
+            if values:
+                ends = _with_margin(values, log=True)
+                if row.ceiling < math.inf:
+                    ends = [math.log10(min(values) / 2), math.log10(row.ceiling)]
                 figure.update_yaxes(range=ends, row=index, col=1)
         elif row.scale == "from 0":
             figure.update_yaxes(rangemode="tozero", row=index, col=1)
-    return finish(figure)
+        elif values := drawn_values(figure, index):
+            figure.update_yaxes(range=_with_margin(values, log=False), row=index, col=1)
+    finish(figure)
+    if len(rows) == 1 and rows[0].scale != "from 0" and figure.layout.yaxis.range and across:
+        seen = [curve for curve in curves if curve.in_legend and curve.is_first and curve.in_legend_as in first]
+        add_end_labels(figure, _ends(seen, figure, log_x=log_x), log_x=log_x)
+    hide(figure, {group: group for group in groups if group not in first})
+    return figure.update_layout(meta={"cursor": x_title})
+
+
+def _with_margin(values: Sequence[float], *, log: bool) -> list[float]:
+    """A range around these values, in powers of ten on a logarithmic axis."""
+    low, high = min(values), max(values)
+    if log:
+        low, high = math.log10(low), math.log10(high)
+    margin = 0.04 * (high - low) or 0.5
+    return [low - margin, high + margin]
+
+
+def _ends(curves: Sequence[Curve], figure: go.Figure, *, log_x: bool) -> list[End]:
+    """Where the curves are last seen, of those that reach the right end of the axis."""
+    low, high = figure.layout.xaxis.range
+    bottom, top = figure.layout.yaxis.range
+    log_y = figure.layout.yaxis.type == "log"
+    ends = []
+    for curve in curves:
+        for x, y in reversed(list(zip(curve.x, curve.y, strict=True))):
+            if (x <= 0 and log_x) or not math.isfinite(y) or (y <= 0 and log_y):
+                continue
+            at, value = math.log10(x) if log_x else x, math.log10(y) if log_y else y
+            if at <= high and bottom <= value <= top:
+                if at > high - ENDS_TOGETHER * (high - low):
+                    ends.append(End(x, y, rows_of(curve.in_legend_as), curve.style, curve.in_legend_as))
+                break
+    return ends
 
 
 def _add(figure: go.Figure, curve: Curve, rows: Sequence[Row], *, log_x: bool, entry: bool) -> None:
@@ -125,14 +188,16 @@ def _add(figure: go.Figure, curve: Curve, rows: Sequence[Row], *, log_x: bool, e
     figure.add_scatter(
         x=[curve.x[index] for index in kept] if kept else [None],
         y=[_drawable(curve.y[index], log_y) for index in kept] if kept else [None],
+        text=[number(curve.y[index], 3) for index in kept],
         mode="lines+markers" if curve.marks or curve.marked is not None else "lines",
         line={"color": style.color, "dash": style.dash, "width": curve.width * share},
         marker=marker,
         opacity=curve.opacity if curve.is_first else curve.opacity * SEED_OPACITY,
         name=style.title,
-        legendgroup=style.title,
+        legendgroup=curve.in_legend_as,
+        meta={"seed": curve.seed},
         showlegend=entry,
-        hovertemplate=f"{style.title}{seed}<br>{curve.unit} %{{x:,.7~g}}<br>{curve.what} %{{y:.3g}}<extra></extra>",
+        hovertemplate=f"{style.title}{seed}<br>{curve.unit} %{{x:,.7~g}}<br>{curve.what} %{{text}}<extra></extra>",
         row=curve.row,
         col=1,
     )

@@ -5,6 +5,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dashboard.charts.style import BLUE
+
 WIDTH, HEIGHT = 200, 96
 MARGIN = 8
 # An image knows nothing of the theme of its page: contrast above 4:1 on the light and on the dark background.
@@ -69,7 +71,7 @@ def cells(values: Sequence[Sequence[float]]) -> str:
     left = (WIDTH - side * len(values)) / 2
     boxes = "".join(
         f'<rect x="{left + j * side:.1f}" y="{MARGIN + i * side:.1f}" width="{side:.1f}" height="{side:.1f}" '
-        f'fill="#0072B2" fill-opacity="{0.08 + 0.92 * (value - low) / ((high - low) or 1):.2f}"/>'
+        f'fill="{BLUE}" fill-opacity="{0.08 + 0.92 * (value - low) / ((high - low) or 1):.2f}"/>'
         for i, row in enumerate(values)
         for j, value in enumerate(row)
     )

@@ -1,65 +1,177 @@
 """A chart as every page shows it: its figure, its words, a caption, its numbers, and what chooses between charts."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
 
 import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard.charts.chart import Chart
-from dashboard.charts.numbers import readable, width_label
+from dashboard.charts.ghost import above
+from dashboard.charts.numbers import width_label
 from dashboard.charts.style import CHART_CONFIG, output_title
-from dashboard.components.explain import explain, page_answers
+from dashboard.components.explain import about, formula, things_to_try, what_to_see
+from dashboard.components.linked import linked
 from dashboard.words.sentences import typeset
+from ntk_core.runs import SeededSpec, Spec
 
-_FORMAT = "image_format"
-IMAGE_FORMATS = ("svg", "png")
-_SHOWN: ContextVar[dict[str, go.Figure] | None] = ContextVar("shown", default=None)
+WIDTH, SEED = "m", "seed"  # what clicks on figures choose, as Choice.axis
+LabelVisibility = Literal["visible", "collapsed"]
+_NOTHING = object()
+
+
+@dataclass
+class Figures:
+    """The figures of one drawing of a page.
+
+    Attributes:
+        charts: key → chart, in order: what an export holds.
+        ghosts: key → figure of an earlier run that stays in sight below the one of this key.
+        laid_over: key → (figure, the same above its ghost), from one drawing to the next.
+    """
+
+    charts: dict[str, Chart] = field(default_factory=dict)
+    ghosts: Mapping[str, go.Figure] = field(default_factory=dict)
+    laid_over: dict[str, tuple[go.Figure, go.Figure]] = field(default_factory=dict)
+
+    def take(self, key: str, chart: Chart) -> go.Figure:
+        """Note a chart; its figure, above its ghost if there is one."""
+        self.charts[key] = chart
+        if key not in self.ghosts:
+            return chart.figure
+        if self.laid_over.get(key, (None,))[0] is not chart.figure:
+            self.laid_over[key] = chart.figure, above(chart.figure, self.ghosts[key])
+        return self.laid_over[key][1]
+
+
+_SCOPES: ContextVar[tuple[str, ...]] = ContextVar("scopes", default=())
+_SHOWN: ContextVar[Figures | None] = ContextVar("shown", default=None)
 
 
 @contextmanager
-def shown_charts() -> Iterator[dict[str, go.Figure]]:
-    """Takeaway → figure of every chart that is drawn inside, in order: what an export holds."""
-    figures: dict[str, go.Figure] = {}
-    token = _SHOWN.set(figures)
+def shown_charts(specs: Iterable[Spec] = (), figures: Figures | None = None) -> Iterator[Figures]:
+    """Every chart that is drawn inside, noted in ``figures``; by default where those around it are noted, if any.
+
+    ``specs`` are those of the results that are drawn: what their intervals are about stands below each chart with one.
+    """
+    figures = figures or _SHOWN.get() or Figures()
+    scopes = tuple(dict.fromkeys(spec.scope for spec in specs if isinstance(spec, SeededSpec)))
+    tokens = _SHOWN.set(figures), _SCOPES.set(scopes)
     try:
         yield figures
     finally:
-        _SHOWN.reset(token)
+        _SHOWN.reset(tokens[0])
+        _SCOPES.reset(tokens[1])
 
 
-def show_chart(page: str, chart: Chart) -> None:
-    """The heading, the figure, its caption, and its numbers as a table that opens on a click.
+@dataclass(frozen=True)
+class Panel:
+    """One of the figures of a page, with the choices that belong to it alone.
 
-    ``page.name`` is the key of the figure in the session, of its words, and of the files that it saves.
+    Attributes:
+        title: its tab, where it is not the first one.
+        draw: shows the choices and returns the chart, or several that belong together, or shows something of its own.
+        on_select: called when a person clicks on other points of its one chart.
+        below: what follows below the figure, such as what was clicked on.
     """
-    key = f"{page}.{chart.name}"
-    if chart.heading:
-        st.subheader(chart.heading, anchor=False)
-    shown = _SHOWN.get()
-    if shown is not None:
-        shown[chart.takeaway] = chart.figure
-    image = {"format": image_format(), "scale": 2, "filename": key.replace(".", "-")}
-    config = {**CHART_CONFIG, "toImageButtonOptions": image}
-    st.plotly_chart(chart.figure, key=key, alt=chart.takeaway, config=config)
-    for sentence in chart.caption:
-        st.caption(typeset(sentence))
-    explain(key)
-    with st.expander("The numbers", icon=":material/table:"):
-        st.dataframe(readable(chart.rows), hide_index=True, alt=chart.takeaway)
+
+    title: str
+    draw: Callable[[], Chart | Sequence[Chart] | None]
+    on_select: Callable[[], None] | None = None
+    below: Callable[[], None] | None = None
 
 
-def show_in_pairs(page: str, charts: Sequence[Chart], *, with_answers: bool = True) -> None:
-    """Two charts per row, so that a phone shows them in their order; below the first two what the page shows."""
+def panels(charts: Sequence[Chart], titles: Mapping[str, str] | None = None) -> list[Panel]:
+    """A panel for each chart, titled by its name in ``titles``, else by its heading."""
+    return [Panel((titles or {}).get(chart.name, chart.heading), partial(_itself, chart)) for chart in charts]
+
+
+def show_panels(page: str, shown: Sequence[Panel], claim: Callable[[], None]) -> None:
+    """The first figure large with its explanation beside it, the others in tabs below."""
+    first, *others = shown
+    _show_panel(page, first, claim)
+    if others:
+        titles = [each.title for each in others]
+        for tab, panel in zip(st.tabs(titles, key=f"{page}.tabs"), others, strict=True):
+            with tab:
+                _show_panel(page, panel)
+
+
+def _show_panel(page: str, panel: Panel, claim: Callable[[], None] | None = None) -> None:
+    # look.css puts the words below the figure where there is no room beside it.
+    with st.container(key=f"figure-{'first' if claim else panel.title}"):
+        figure, margin = st.columns([7, 3], gap="medium")
+    with figure:
+        drawn = panel.draw()
+        charts = [drawn] if isinstance(drawn, Chart) else list(drawn or ())
+        alone = charts[0] if len(charts) == 1 else None
+        if alone is not None:
+            _show_figure(page, alone, panel.on_select)
+        if panel.below is not None:
+            panel.below()
+    with margin:
+        if claim is not None:
+            claim()
+        if alone is not None:
+            what_to_see(f"{page}.{alone.name}")
+        if claim is not None:
+            things_to_try(page)
+        if alone is not None:
+            about(f"{page}.{alone.name}", alone, page if claim else "")
+    if alone is None:
+        show_in_pairs(page, charts)
+
+
+def show_in_pairs(page: str, charts: Sequence[Chart]) -> None:
+    """Two charts per row, so that a phone shows them in their order."""
     for first in range(0, len(charts), 2):
         for column, each in zip(st.columns(2, gap="medium"), charts[first : first + 2], strict=False):
             with column:
                 show_chart(page, each)
-        if first == 0 and with_answers:
-            page_answers(page)
+
+
+def show_chart(page: str, chart: Chart) -> None:
+    """The heading, the figure, its caption, its formula, and what explains it and its numbers, one below the other.
+
+    ``page.name`` is the key of the figure in the session, of its words, and of the files that it saves.
+    """
+    if chart.heading:
+        st.subheader(chart.heading, anchor=False)
+    _show_figure(page, chart)
+    formula(f"{page}.{chart.name}")
+    about(f"{page}.{chart.name}", chart)
+
+
+def _show_figure(page: str, chart: Chart, on_select: Callable[[], None] | None = None) -> None:
+    """The figure and its caption; its key is that of the points that a person clicked on too, for ``on_select``."""
+    key = f"{page}.{chart.name}"
+    shown = _SHOWN.get()
+    figure = chart.figure if shown is None else shown.take(key, chart)
+    image = {"format": "svg", "scale": 2, "filename": key.replace(".", "-")}
+    config = {**CHART_CONFIG, "toImageButtonOptions": image}
+    st.plotly_chart(
+        figure,
+        key=key,
+        alt=chart.takeaway,
+        config=config,
+        on_select=on_select or "ignore",
+        selection_mode="points",
+    )
+    for sentence in (*chart.caption, *interval_words(chart)):
+        st.caption(typeset(sentence))
+
+
+def _itself(chart: Chart) -> Chart:
+    return chart
+
+
+def interval_words(chart: Chart) -> list[str]:
+    """What the intervals of a chart are about, and what they are given; nothing for a chart without any."""
+    return [f"95% intervals: {'; or '.join(_SCOPES.get())}, {chart.given}."] if chart.given and _SCOPES.get() else []
 
 
 @dataclass(frozen=True)
@@ -71,6 +183,8 @@ class Choice:
         words: an option as people read it.
         pixels: width of the widget.
         last: whether the last option is shown until a person chooses, else the first.
+        axis: of the figures (``layout.meta.cursor``) on which a click chooses, or SEED; empty for none.
+        at: where on that axis an option is.
     """
 
     name: str
@@ -79,11 +193,22 @@ class Choice:
     words: Callable[[Any], str] = str
     pixels: int = 130
     last: bool = False
+    axis: str = ""
+    at: Callable[[Any], Any] = lambda option: option
 
 
 def width_choice(points: Sequence[Any]) -> Choice:
-    """One of the widths that are finished, the largest at first."""
-    return Choice("width", "Width m", [point.width for point in points], lambda m: f"m = {width_label(m)}", last=True)
+    """One of the widths that are finished, the largest at first; a click on a width in a figure chooses it too."""
+    widths = [point.width for point in points]
+    return Choice("width", "Width m", widths, lambda m: f"m = {width_label(m)}", last=True, axis=WIDTH)
+
+
+def seed_choice(runs: Iterable[Any]) -> tuple[Choice, ...]:
+    """All seeds, or one of them, which a click on its mark or curve chooses too; none where there is but one."""
+    seeds = sorted({run.seed for run in runs})
+    words = {None: "all seeds", **{seed: f"seed {seed}" for seed in seeds}}
+    choice = Choice("one_seed", "Seed", list(words), words.__getitem__, 108, axis=SEED)
+    return (choice,) if len(seeds) > 1 else ()
 
 
 def output_choice(outputs: Sequence[str], pixels: int = 190) -> Choice:
@@ -91,44 +216,82 @@ def output_choice(outputs: Sequence[str], pixels: int = 190) -> Choice:
     return Choice("output", "Output φ", outputs, output_title, pixels)
 
 
-def choose(page: str, *parts: str | Choice) -> tuple[Any, ...]:
-    """What is chosen, in a row of choices with words between them."""
+def choose(page: str, *parts: str | Choice, more: Sequence[Choice] = ()) -> tuple[Any, ...]:
+    """What is chosen, in a row of choices with words between them; those that few need behind "View"."""
     with st.container(horizontal=True, vertical_alignment="center"):
         for part in parts:
             if isinstance(part, str):
                 st.subheader(part, anchor=False, width="content")
             else:
-                _chooser(f"{page}.{part.name}", part)
-    return tuple(st.session_state[f"{page}.{part.name}"] for part in parts if isinstance(part, Choice))
+                _chooser(page, part)
+        if more:
+            with st.popover("View", icon=":material/visibility:", type="tertiary"):
+                for choice in more:
+                    _chooser(page, choice, label="visible")
+    chosen = [part for part in (*parts, *more) if isinstance(part, Choice)]
+    return tuple(st.session_state[f"{page}.{part.name}"] for part in chosen)
 
 
-def _chooser(key: str, choice: Choice) -> None:
-    """The options may become more while points arrive: the last (or the first) is shown until a person chooses."""
+def _chooser(page: str, choice: Choice, label: LabelVisibility = "collapsed") -> None:
+    """The last option (or the first) until a person chooses; what was chosen comes back when it is among them again."""
+    key, state = f"{page}.{choice.name}", st.session_state
     chosen = f"{key}.chosen"
-    if st.session_state.get(key) not in choice.options or not st.session_state.get(chosen):
-        st.session_state[key] = choice.options[-1 if choice.last else 0]
+    wanted = state.get(chosen, _NOTHING)
+    state[key] = wanted if wanted in choice.options else choice.options[-1 if choice.last else 0]
+    if choice.axis and (cursors := _LINKED.get()) is not None:
+        cursors[choice.axis] = _Cursor(
+            chosen, choice.at(state[key]), [(choice.at(each), each) for each in choice.options]
+        )
     st.selectbox(
         choice.label,
         choice.options,
         format_func=choice.words,
         key=key,
-        on_change=lambda: st.session_state.update({chosen: True}),
-        label_visibility="collapsed",
+        on_change=lambda: state.update({chosen: state[key]}),
+        label_visibility=label,
         width=choice.pixels,
     )
 
 
-def image_format() -> str:
-    """What the camera button of the charts saves."""
-    return st.session_state.get(_FORMAT) or IMAGE_FORMATS[0]
+@dataclass(frozen=True)
+class _Cursor:
+    """What a click on one axis changes: the entry of the session, where it is now, and (where, option) to choose from.
+
+    Without options any number is taken.
+    """
+
+    key: str
+    at: Any
+    options: Sequence[tuple[Any, Any]] | None = None
 
 
-def image_format_chooser() -> None:
-    """SVG or PNG for the camera button of the charts."""
-    st.segmented_control(
-        "Figures, from the camera button of each chart, as",
-        IMAGE_FORMATS,
-        default=image_format(),
-        key=_FORMAT,
-        format_func=str.upper,
-    )
+_LINKED: ContextVar[dict[str, _Cursor] | None] = ContextVar("linked", default=None)
+
+
+@contextmanager
+def linked_charts(page: str) -> Iterator[None]:
+    """One cursor for the charts inside, moved by their choices and by clicks on their marks."""
+    cursors: dict[str, _Cursor] = {}
+    token = _LINKED.set(cursors)
+    try:
+        yield
+    finally:
+        _LINKED.reset(token)
+
+    def follow(values: Mapping[str, Any]) -> None:
+        for axis, value in values.items():
+            options = cursors[axis].options
+            free = [(value, value)] if isinstance(value, (int, float)) else []
+            for _, option in (each for each in (free if options is None else options) if each[0] == value):
+                st.session_state[cursors[axis].key] = option
+
+    linked(f"{page}.linked", {axis: cursor.at for axis, cursor in cursors.items()}, follow)
+
+
+def cursor_at(page: str, axis: str) -> float | None:
+    """Where a click has put the cursor on an axis without a choice; None before the first one."""
+    key = f"{page}.cursor.{axis}"
+    at: float | None = st.session_state.get(key)
+    if (cursors := _LINKED.get()) is not None:
+        cursors[axis] = _Cursor(key, at)
+    return at

@@ -1,13 +1,16 @@
-"""What all pages of one experiment have in common: form → job → figures."""
+"""What all pages of one experiment have in common: title → settings → job → one figure, its words, the others."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from dashboard.components import session
+from dashboard.components.chart import Panel, show_panels, shown_charts
 from dashboard.components.forms import Group, SpecForm
 from dashboard.components.run_panel import Shown, attach, live_panel, run_bar
+from dashboard.components.settings_row import Control, all_settings, chips, settings_row
 from dashboard.words.sentences import typeset
 from ntk_core.runs import EXPERIMENTS
 
@@ -16,35 +19,44 @@ def experiment_page(
     page: str,
     title: str,
     groups: Sequence[Group],
-    draw: Callable[[Shown], None],
+    draw: Callable[[Shown], Sequence[Panel]],
     *,
+    controls: Sequence[Control] = (),
     presets: Sequence[str] = (),
     elsewhere: Sequence[str] = (),
     first: Callable[[SpecForm[Any]], None] | None = None,
     between: Callable[[SpecForm[Any]], None] | None = None,
 ) -> None:
-    """The form in the sidebar, the claim of the preset, Run, and the figures of the job that is followed.
+    """The settings that matter, all others in one panel, Run, and the figures of the job that is followed.
 
     Args:
-        draw: draws what is there of a result.
+        draw: the figures of what is there of a result; the first one is shown large, beside the claim of the preset.
+        controls: settings that stand above the figure, four or five.
         presets: those of the experiment that this page shows, all by default; the first one at first.
         elsewhere: settings that have no widget among the groups.
-        first: draws what stands above the groups in the sidebar.
+        first: draws what stands above the groups in the panel of all settings.
         between: draws what stands between Run and the figures.
     """
     address = session.new_address(page)
     experiment = EXPERIMENTS[page]
     names = presets or [each.name for each in experiment.presets]
     form: SpecForm[Any] = SpecForm(page, names, address, attach(page, address, experiment.spec))
-    with st.sidebar:
-        if first is not None:
-            first(form)
-        form.widgets(groups, elsewhere=elsewhere)
+
+    def beside() -> None:
+        all_settings(form, groups, controls, elsewhere, first)
+        form.paper_size()
+        chips(form)
+
     st.title(title, anchor=False)
-    st.markdown(f"{typeset(form.preset.claim)} *{form.preset.source}.*", help=form.preset.our_choice)
-    form.notes_elsewhere()
-    run_bar(page, form)
-    if between is not None:
-        between(form)
+    settings_row(form, controls)
+    form.notes()
+    run_bar(page, form, beside)
+    with shown_charts() as above:
+        if between is not None:
+            between(form)
     session.show_address(page, {**form.query(), **session.job_query(page)})
-    live_panel(page, title, form, draw)
+    live_panel(page, title, form, lambda shown: show_panels(page, draw(shown), partial(_claim, form)), above.charts)
+
+
+def _claim(form: SpecForm[Any]) -> None:
+    st.markdown(f"{typeset(form.preset.claim)} *{form.preset.source}.*", help=form.preset.our_choice)

@@ -1,34 +1,61 @@
-"""What stands below every figure: the formula of what it measures, what to look for, and what finite width does."""
-
-from collections.abc import Sequence
+"""What explains a figure: its formula in sight, and one "About this figure" with all that is said and measured."""
 
 import streamlit as st
 
+from dashboard.charts.chart import Chart
+from dashboard.charts.numbers import readable
 from dashboard.words.glossary import glossary
-from dashboard.words.pages import CHANGES, FINITE, SEE, SHOWS, figure_words, says
+from dashboard.words.pages import CHANGES, FINITE, SEE, SHOWS, figure_words, says, try_links
+
+ABOUT = "About this figure"
+OPENED = "about"  # key.OPENED: whether the one of this figure is open
 
 
-def explain(key: str) -> None:
-    """Formula and both answers of the figure with this key."""
+def what_to_see(key: str) -> None:
+    """What to look for in the figure with this key, then the formula of what it measures."""
+    words = figure_words(key)
+    st.markdown(words.see)
+    formula(key)
+
+
+def formula(key: str) -> None:
+    """The formula of what the figure measures, if it has one."""
     words = figure_words(key)
     if words.formula:
         st.caption(words.formula)
-    with st.container(horizontal=True, gap="small"):
-        for title, text in ((SEE, words.see), (FINITE, words.finite_width)):
-            with st.popover(title, type="tertiary", width="content"):
-                st.markdown(text)
-                if title == SEE:
-                    _look_up(words.terms)
+
+
+def about(key: str, chart: Chart, page: str = "") -> None:
+    """What to see, what finite width does, terms and numbers of a figure; first what its page says, if named."""
+    words = figure_words(key)
+    panel = st.popover(
+        ABOUT, icon=":material/info:", type="tertiary", width="content", key=f"{key}.{OPENED}", on_change="rerun"
+    )
+    if not panel.open:
+        return
+    with panel:
+        for heading in (SHOWS, CHANGES) if page else ():
+            st.markdown(says(page, heading))
+        for heading, text in ((SEE, words.see), (FINITE, words.finite_width)):
+            st.markdown(f"**{heading}** {text}")
+        with st.container(horizontal=True, gap="small"):
+            for name in words.terms:
+                st.page_link("pages/glossary.py", label=glossary()[name].title, query_params={"term": name})
+        st.markdown("**The numbers**")
+        st.dataframe(readable(chart.rows), hide_index=True, alt=chart.takeaway)
+
+
+def things_to_try(page: str) -> None:
+    """Links that change some settings of this page, or lead to the next one."""
+    if links := try_links(page):
+        st.markdown("**Try**")
+        for link in links:
+            st.page_link(
+                f"pages/{link.page}.py", label=link.label, query_params=link.query, icon=":material/arrow_forward:"
+            )
 
 
 def page_answers(page: str) -> None:
     """What the page shows, beside what finite width changes."""
     for column, heading in zip(st.columns(2, gap="medium"), (SHOWS, CHANGES), strict=True):
         column.markdown(says(page, heading))
-
-
-def _look_up(terms: Sequence[str]) -> None:
-    """Links to the glossary."""
-    with st.container(horizontal=True, gap="small"):
-        for name in terms:
-            st.page_link("pages/glossary.py", label=glossary()[name].title, query_params={"term": name})

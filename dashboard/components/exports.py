@@ -1,32 +1,88 @@
-"""What can be exported of a run, as text: the command and the program that compute it again, one page of HTML."""
+"""What can be exported of a run, as text: the command, program and notebook that compute it again, a page of HTML."""
 
 import html
+import json
 import pprint
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
 
+from dashboard.charts.chart import Chart
+from dashboard.charts.comparison import comparison_of
 from dashboard.charts.style import CHART_CONFIG
 from dashboard.components.provenance import provenance_sentence
-from dashboard.words.run_words import nearest_preset
+from dashboard.words.run_words import nearest_preset, variation
+from ntk_core import __version__
 from ntk_core.runs import PRESETS, ResultValue, Spec, digest
 from ntk_core.settings.fields import changed_values, differences
 
+# What ntk_core imports, with the bounds of requirements.txt.
+NEEDED = (
+    "jax>=0.10",
+    "jaxtyping>=0.3",
+    "lazy-loader>=0.4",
+    "numpy>=2.0",
+    "optax>=0.2.4",
+    "pillow>=11.0",
+    "psutil>=6.0",
+    "pydantic>=2.12",
+    "scipy>=1.14",
+    "sqlalchemy>=2.0.28",
+)
+_INSTALL = (
+    "It needs ntk_core, of Linearity Lab {version}, which no package index has: install it once from the project's\n"
+    "directory by `python -m pip install .`; then this runs in any folder."
+)
 _PROGRAM = '''\
-"""{title} Computed with ntk_core: run it where the project is, or where it is installed."""
+# /// script
+# requires-python = ">=3.11"
+# dependencies = [
+{needed}
+# ]
+# ///
+"""{title}
 
-import ntk_core
+{install}
+With uv instead: `uv run --with DIRECTORY_OF_THE_PROJECT PROGRAM`.
+"""
 
-settings = {settings}
-spec = ntk_core.with_settings(ntk_core.presets()["{preset}"], settings)
-assert ntk_core.digest(spec) == "{digest}"
+{settings}
 
 for event in ntk_core.run(spec):
     print(event.kind, getattr(event, "key", ""), getattr(event, "message", ""))
 print(event.result.csv())
 '''
+_SETTINGS = '''\
+import ntk_core
+
+settings = {settings}
+spec = ntk_core.with_settings(ntk_core.presets()["{preset}"], settings)
+assert ntk_core.digest(spec) == "{digest}"'''
+_RUN = """\
+for event in ntk_core.run(spec):
+    if event.kind in ("point_finished", "point_failed"):
+        print(event.key, getattr(event, "reason", ""))
+result = event.result"""
+_TABLE = """\
+import pandas as pd
+
+table = pd.DataFrame(result.rows())
+table"""
+_FIGURE = """\
+import plotly.express as px
+
+titles = {titles}  # columns of the table, by what they are
+x = next((name for name in {axes} if table[name].nunique() > 1), "{axis}")
+y = next(name for name in {measures} if name in table and table[name].notna().any())
+shown = table.dropna(subset=[x, y])
+line = shown[{lines}].astype(str).agg(", ".join, axis=1).rename("{line}")
+is_log = bool((shown[y] > 0).all())
+figure = px.{kind}
+figure"""
+_SCATTER = 'scatter(shown, x=x, y=y, color=line, hover_data=["seed"], labels=titles, log_x=True, log_y=is_log)'
+_CURVES = 'line(shown, x=x, y=y, color=line, line_group="seed", labels=titles, log_y=is_log)'
 _PAGE_STYLE = (
     "body{font-family:sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1B2430;background:#fff}"
     "pre{overflow-x:auto;background:#F3F5F8;padding:.6rem}"
@@ -43,23 +99,64 @@ def command_line(spec: Spec) -> str:
 
 
 def program(title: str, spec: Spec) -> str:
-    """A Python program that computes ``spec``, prints what happens and then the numbers, and checks that it is this."""
-    name = nearest_preset(spec)
-    settings: dict[str, Any] = changed_values(spec, PRESETS[name].spec)
-    written = pprint.pformat(settings, width=110, sort_dicts=False)
+    """A Python program that computes ``spec``, prints what happens and then the numbers, and checks that it is this.
+
+    It states what it needs as PEP 723 asks.
+    """
     return _PROGRAM.format(
-        title=title.replace("\\", "").replace('"', "'"), settings=written, preset=name, digest=digest(spec)
+        title=title.replace("\\", "").replace('"', "'"),
+        install=_INSTALL.format(version=__version__),
+        needed="\n".join(f'#     "{each}",' for each in NEEDED),
+        settings=_settings(spec),
     )
 
 
-def page_html(title: str, figures: Mapping[str, go.Figure], results: Sequence[ResultValue]) -> str:
+def notebook(title: str, spec: Spec) -> str:
+    """A Jupyter notebook (nbformat 4.5) of ``spec``: what it is, settings, run, table, and its first measure drawn."""
+    how = comparison_of(spec)
+    axis = how.axes[0]
+    figure = _FIGURE.format(
+        titles={each.column: each.title for each in how.axes} | how.measures,
+        axes=[each.column for each in how.axes],
+        axis=axis.column,
+        measures=list(how.measures),
+        lines=list(how.lines),
+        line=", ".join(how.lines),
+        kind=_CURVES if axis.along_time else _SCATTER,
+    )
+    about = f"# {title}\n\nThe settings are those of `{variation(spec)}`. {_INSTALL.format(version=__version__)}"
+    code = [_settings(spec), _RUN, _TABLE, figure]
+    cells: list[dict[str, Any]] = [{"cell_type": "markdown", "source": about}]
+    cells += [{"cell_type": "code", "source": each, "outputs": [], "execution_count": None} for each in code]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return json.dumps(
+        {
+            "cells": [{"id": f"cell-{index}", "metadata": {}, **cell} for index, cell in enumerate(cells)],
+            "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}},
+            "nbformat": 4,
+            "nbformat_minor": 5,
+        },
+        indent=1,
+    )
+
+
+def _settings(spec: Spec) -> str:
+    """Python that makes ``spec``: the nearest preset, and what differs from it."""
+    name = nearest_preset(spec)
+    changed: dict[str, Any] = changed_values(spec, PRESETS[name].spec)
+    written = pprint.pformat(changed, width=110, sort_dicts=False)
+    return _SETTINGS.format(settings=written, preset=name, digest=digest(spec))
+
+
+def page_html(title: str, charts: Iterable[Chart], results: Sequence[ResultValue]) -> str:
     """One HTML page that needs no network: figures that can be zoomed, their captions, the specs and their origin."""
     parts = []
-    for index, (caption, figure) in enumerate(figures.items()):
-        light = go.Figure(figure).update_layout(template="plotly_white")
+    for index, chart in enumerate(charts):
+        caption = html.escape(chart.takeaway)
+        light = go.Figure(chart.figure).update_layout(template="plotly_white")
         drawn = light.to_html(full_html=False, include_plotlyjs=index == 0, config=CHART_CONFIG)
-        parts.append(f'<figure role="img" aria-label="{html.escape(caption)}">{drawn}</figure>')
-        parts.append(f"<p>{html.escape(caption)}</p>")
+        parts.append(f'<figure role="img" aria-label="{caption}">{drawn}</figure>')
+        parts.append(f"<p>{caption}</p>")
     for result in results:
         spec = html.escape(result.spec.model_dump_json(indent=1))
         parts.append(f"<p>{html.escape(provenance_sentence(result))}</p>")

@@ -1,5 +1,6 @@
 """Widgets derived from a spec: titles and help come from its fields, and the spec itself validates every value."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
@@ -18,6 +19,8 @@ from ntk_core.settings.part import SpecPart
 
 AnySpec = TypeVar("AnySpec", bound=Spec)
 MAX_SHOWN = 60  # characters of a setting inside a sentence
+ENTRY_PIXELS = 210
+_WHEN_EMPTY = re.compile(r"[,;] ([^,;]+) when empty\.")  # what a field that is left empty means, as its help says
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,6 @@ class Group:
 
     title: str
     prefixes: tuple[str, ...]
-    expanded: bool = True
 
 
 @dataclass
@@ -47,6 +49,7 @@ class SpecForm(Generic[AnySpec]):
     """The settings of one page, in the session and in the URL.
 
     Attributes:
+        page: the prefix of its widgets' keys in the session.
         spec: what the widgets say, or None while a setting cannot be used.
         sentences: dotted name → what is wrong with that setting.
     """
@@ -59,8 +62,7 @@ class SpecForm(Generic[AnySpec]):
         job_spec: AnySpec | None = None,
     ):
         """Read the URL when ``address`` is given, then the widgets; ``job_spec`` is that of the job in the URL."""
-        self._elsewhere: tuple[str, ...] = ()
-        self._page, self._preset_names = page, tuple(preset_names)
+        self.page, self._preset_names = page, tuple(preset_names)
         self._settings = settings(type(PRESETS[preset_names[0]].spec))
         key = f"{page}.form"
         if key not in st.session_state:
@@ -93,7 +95,7 @@ class SpecForm(Generic[AnySpec]):
             key=self._key("preset"),
             on_change=self._choose_preset,
             help="Fills in the settings of a published figure, sized for two cores.",
-            width=320,
+            width=270,
         )
 
     def paper_size(self) -> None:
@@ -119,32 +121,19 @@ class SpecForm(Generic[AnySpec]):
             help=explained,
         )
 
-    def widgets(self, groups: Sequence[Group], elsewhere: Sequence[str] = ()) -> None:
-        """Every setting that the chosen kinds use, under its heading or under "More", with its sentence if any.
-
-        Settings named in ``elsewhere`` have no widget here: the page sets them by their keys in the session.
-        """
-        self._elsewhere = tuple(elsewhere)
-        values = self._values()
-        left = [setting for setting in self._settings if setting.is_used(values) and setting.name not in elsewhere]
-        for group in (*groups, Group("More", ("",), expanded=False)):
-            # In the order of the group's prefixes, which need not be that of the spec.
-            members = [s for prefix in group.prefixes for s in left if s.name.startswith(prefix)]
-            members = list(dict.fromkeys(members))
-            left = [setting for setting in left if setting not in members]
-            if not members:
-                continue
-            noted = any(s.name in self.sentences or s.name in self._state.notes for s in members)
-            with st.expander(group.title, expanded=group.expanded or noted):
-                self.entries(members)
-
     def entries(self, members: Sequence[Setting]) -> None:
-        """The widgets of some settings, each with its sentence if any."""
+        """The widgets of some settings side by side, as many as there is room for, each with its sentence if any."""
+        row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
         for setting in members:
-            self._widget(setting)
-            if setting.name in self.sentences:
-                st.error(plain(self.sentences[setting.name]))
-            self._show_note(setting.name)
+            wide = setting.entry in ("upload", "composition", "choices")
+            with row.container(width="stretch" if wide else ENTRY_PIXELS):
+                self._widget(setting)
+                if setting.name in self.sentences:
+                    st.error(plain(self.sentences[setting.name]))
+
+    def entry(self, setting: Setting) -> None:
+        """The widget of one setting."""
+        self._widget(setting)
 
     def used(self, prefix: str) -> dict[Setting, Any]:
         """Setting → what is given for it, of those below this prefix that the chosen kinds use."""
@@ -165,19 +154,33 @@ class SpecForm(Generic[AnySpec]):
             if setting.name in values:
                 st.session_state[self._key(setting.name)] = _held(setting, values[setting.name])
 
-    def notes_elsewhere(self) -> None:
-        """Sentences about parts of the URL that belong to no widget of the form."""
-        names = {setting.name for setting in self._settings} - set(self._elsewhere)
-        if noted := [setting for setting in self._settings if setting.name in names & self._state.notes.keys()]:
-            # On a phone the form is hidden at first.
-            used = "; ".join(f"{each.full_title}: {self._shown_value(each.name)}" for each in noted)
-            instead = f"Used instead are {used}. A sentence beside each says why."
-            st.warning(plain(f"Some settings in the URL could not be used. {instead}"))
-        for name in [name for name in self._state.notes if name not in names]:
-            self._show_note(name)
+    def changed(self) -> dict[Setting, Any]:
+        """Setting → what is given for it, of those that are used and not as the preset has them."""
+        before = values_of(self.preset.spec)
+
+        def is_as_before(setting: Setting, value: Any) -> bool:
+            other = before.get(setting.name, setting.info.default)
+            return in_numbers(value) == in_numbers(other) or text_of(value) == text_of(other)
+
+        return {setting: value for setting, value in self.used("").items() if not is_as_before(setting, value)}
+
+    def put_back(self, names: Sequence[str]) -> None:
+        """Let the widgets of these settings hold what the preset has."""
+        before = values_of(self.preset.spec)
+        self.put({each.name: before.get(each.name, each.info.default) for each in self._settings if each.name in names})
+
+    def suggested(self, setting: Setting) -> list[Any]:
+        """The values of the preset and of its paper's size, of a setting that holds several."""
+        specs: tuple[Any, ...] = (self.preset.spec, self.preset.paper_spec)
+        return [value for spec in specs for value in values_of(spec).get(setting.name) or ()]
+
+    def notes(self) -> None:
+        """Sentences about parts of the URL that could not be used."""
+        for _, sentence in self._state.notes.values():
+            st.warning(plain(sentence))
 
     def _key(self, name: str) -> str:
-        return f"{self._page}.{name}"
+        return f"{self.page}.{name}"
 
     def _note(self, name: str, sentence: str) -> None:
         """Say something about a part of the URL until its widget changes or another URL is opened."""
@@ -264,7 +267,7 @@ class SpecForm(Generic[AnySpec]):
             case "choice":
                 st.selectbox(**shared, options=setting.options, format_func=setting.label)
             case "choices":
-                st.multiselect(**shared, options=setting.options, format_func=setting.label)
+                st.multiselect(**shared, options=setting.options, format_func=setting.label, wrap=False)
             case "switch":
                 st.toggle(**shared)
             case "integer" | "parts":
@@ -276,16 +279,23 @@ class SpecForm(Generic[AnySpec]):
             case "upload":
                 upload_chooser(**shared)
             case _:
-                st.text_input(**shared)
-
-    def _show_note(self, name: str) -> None:
-        if name in self._state.notes:
-            st.warning(plain(self._state.notes[name][1]))
+                meant = _WHEN_EMPTY.search(setting.info.description or "")
+                st.text_input(**shared, placeholder=meant[1] if meant else None)
 
 
 def _help(setting: Setting) -> str:
     """What a setting means, what is allowed, and what this server allows of it."""
     return f"{setting.help}\n\n{limit_words(setting)}".strip()
+
+
+def in_numbers(value: Any) -> Any:
+    """A list as a tuple with numbers for its texts, if they are numbers; so equal settings are equal, however given."""
+    if not isinstance(value, list | tuple):
+        return value
+    try:
+        return tuple(float(each) if isinstance(each, str) else each for each in value)
+    except ValueError:
+        return tuple(value)
 
 
 def _held(setting: Setting, value: Any) -> Any:

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from dashboard.words.sentences import duration, plain
-from ntk_core.runs import ResultValue, SweepSpec, digest
+from ntk_core.runs import ResultValue, SeededSpec, digest
 
 
 def provenance_sentence(result: ResultValue) -> str:
@@ -13,7 +13,7 @@ def provenance_sentence(result: ResultValue) -> str:
     data = f" · data {origin.data_sha256[:12]}" if origin.data_sha256 else ""
     earlier = sum(len(keys) for other, keys in result.origins if other != origin)
     taken = f" · {earlier} of {len(result.points)} points taken over from earlier runs" if earlier else ""
-    scope = f" · intervals {result.spec.scope}" if isinstance(result.spec, SweepSpec) else ""
+    scope = f" · intervals {result.spec.scope}" if isinstance(result.spec, SeededSpec) else ""
     kind, _, name = origin.device.partition(": ")
     device = kind if name == kind else origin.device
     return (

@@ -1,13 +1,15 @@
 """Start a job, follow it, stop it; a reload or a second browser follows it by the job id in the URL."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import plotly.graph_objects as go
 import streamlit as st
 
+from dashboard.charts.chart import Chart
 from dashboard.components import export, session
-from dashboard.components.chart import shown_charts
+from dashboard.components.chart import Figures, linked_charts, shown_charts
 from dashboard.components.forms import SpecForm
 from dashboard.components.gallery import gallery_result, gallery_result_of
 from dashboard.components.provenance import provenance_footer
@@ -29,6 +31,7 @@ CROWD = 8
 STOP_S = 0.3
 # A run that should take longer than this asks first, and offers one that should take this long.
 ASK_S, SHORT_S = 120.0, 30.0
+_BEFORE = "shown_before"
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,21 @@ class Shown:
         return next(point for point in self.points if point.width == width)
 
 
+@dataclass(frozen=True)
+class _Before:
+    """What a page showed before the run that is under way; a session remembers one, that of its last page.
+
+    Attributes:
+        figures: key → figure.
+        laid_over: see :class:`~dashboard.components.chart.Figures`.
+    """
+
+    page: str
+    shown: Shown
+    figures: Mapping[str, go.Figure]
+    laid_over: dict[str, tuple[go.Figure, go.Figure]] = field(default_factory=dict)
+
+
 def attach(page: str, address: Mapping[str, str] | None, kind: type[Part]) -> Part | None:
     """Follow the job that the URL names; its spec, or None when no job of this kind is known by that name."""
     if address is None:
@@ -70,17 +88,17 @@ def attach(page: str, address: Mapping[str, str] | None, kind: type[Part]) -> Pa
     return found
 
 
-def run_bar(page: str, form: SpecForm[Any]) -> None:
-    """Presets, Run and what the run will cost."""
+def run_bar(page: str, form: SpecForm[Any], beside: Callable[[], None]) -> None:
+    """What stands beside it, Run and what the run will cost."""
     snapshot = _snapshot_of(page)
     runs_already = (
         snapshot is not None and snapshot.active and snapshot.spec == form.spec and not session.is_detached(page)
     )
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        form.preset_chooser()
-        form.paper_size()
+    seconds, done = foreseen(form.spec) if form.spec is not None else (0.0, 0)
+    resumes = form.spec is not None and 0 < done < len(form.spec.point_keys()) and not runs_already
+    with st.container(horizontal=True, vertical_alignment="center"):
         pressed = st.button(
-            "Run",
+            "Resume" if resumes else "Run",
             key=f"{page}.run",
             type="primary",
             icon=":material/play_arrow:",
@@ -88,7 +106,8 @@ def run_bar(page: str, form: SpecForm[Any]) -> None:
             shortcut="ctrl+enter",
             help="Compute these settings; settings that were computed before are shown at once.",
         )
-        st.caption(_cost_words(form.spec) if form.spec else "", width="content")
+        st.caption(_cost_words(form.spec, seconds, done) if form.spec else "", width="content")
+        beside()
     if form.spec is None:
         st.error("Fix these settings to run: " + plain(" ".join(form.sentences.values())))
     elif _is_wanted(page, form, form.spec, pressed) and submit(page, form.spec):
@@ -99,7 +118,7 @@ def _is_wanted(page: str, form: SpecForm[Any], spec: Spec, pressed: bool) -> boo
     """Whether to run: at once where that is short; otherwise it is asked whether so long a run is meant."""
     asked = f"{page}.asked"
     if pressed:
-        seconds = foreseen_s(spec)
+        seconds, _ = foreseen(spec)
         if seconds <= ASK_S:
             return True
         st.session_state[asked] = (digest(spec), seconds)
@@ -128,20 +147,23 @@ def _is_wanted(page: str, form: SpecForm[Any], spec: Spec, pressed: bool) -> boo
     return started
 
 
-def foreseen_s(spec: Spec) -> float:
-    """Seconds that are not computed yet, nor shown in the gallery."""
+def foreseen(spec: Spec) -> tuple[float, int]:
+    """Seconds that the points take that neither the gallery nor the store holds, and how many they hold."""
     if gallery_result_of(spec) is not None:
-        return 0.0
+        return 0.0, len(spec.point_keys())
     try:
-        return shared_jobs().foreseen_s(spec)
+        return shared_jobs().foreseen(spec)
     except InvalidInput:  # submit says so
-        return 0.0
+        return estimate(spec).seconds, 0
 
 
-def live_panel(page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown], None]) -> None:
+def live_panel(
+    page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown], None], drawings: Mapping[str, Chart]
+) -> None:
     """The followed job's progress and figures, drawn again while it runs; without a job, the precomputed figure.
 
-    Above the figures stands what can be exported of them, below them where they come from.
+    Above the figures stands what can be exported of them and of ``drawings`` (key → chart, those above the panel),
+    below them where they come from.
     """
     first = _snapshot_of(page)
     live = first is not None and first.active and not session.is_detached(page)
@@ -152,23 +174,77 @@ def live_panel(page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown
         now = _snapshot_of(page)
         if live and (now is None or not now.active or session.is_detached(page) or refresh_s(now) != every_s):
             st.rerun()
-        shown = _precomputed(form) if now is None else _followed(page, now)
-        if shown is None:
-            return
-        if not live:
-            _say_if_stale(form.spec, shown.spec)
-        above = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
-        if shown.origin == "precomputed":
-            above.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
-        with shown_charts() as figures:
-            draw(shown)
-        with above:
-            name = page.replace("_", "-")
-            export.export_menu(name, title, [export.Taken(name, shown.spec, shown.result)], figures)
-        if shown.result is not None:
-            provenance_footer(shown.result)
+        with st.container(key=f"{page}.run_panel"):
+            _panel(page, title, form, draw, now, drawings, live=live)
 
     panel()
+
+
+def follow_panel(page: str, draw: Callable[[Shown], None]) -> None:
+    """Progress and figures of the job that is followed under this name, beside the page's own; nothing without one."""
+    first = _snapshot_of(page)
+    if first is None:
+        return
+    live = first.active and not session.is_detached(page)
+
+    @st.fragment(run_every=refresh_s(first) if live else None)
+    def panel() -> None:
+        now = _snapshot_of(page)
+        if now is None or (live and not now.active):
+            st.rerun()
+        elif (shown := _followed(page, now)) is not None:
+            draw(shown)
+
+    panel()
+
+
+def _panel(
+    page: str,
+    title: str,
+    form: SpecForm[Any],
+    draw: Callable[[Shown], None],
+    now: Snapshot | None,
+    drawings: Mapping[str, Chart],
+    *,
+    live: bool,
+) -> None:
+    """Progress, then the figures; for a run without a point those that were there before."""
+    said = st.container()  # has a place when it is empty, so that no figure moves, and is drawn anew, for a sentence
+    above = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
+    with said:
+        of_job = None if now is None else _followed(page, now)
+    before = _before(page)
+    shown = of_job or (_precomputed(form) if now is None or before is None else before.shown)
+    if shown is None:
+        said.info("Computing the first point…" if live else "Press Run: the points appear here one by one.")
+        return
+    figures = Figures()
+    if not (live and of_job):
+        wanted: SpecPart | None = now.spec if live and now is not None else form.spec
+        if changed := _changed(wanted, shown.spec):
+            with said.container(key=f"{page}.earlier"):  # the style sheet pales the figures for it
+                remedy = "" if live else " Run to update."
+                st.info(f"This figure shows earlier settings ({changed} changed).{remedy}")
+        elif shown.origin == "precomputed":
+            above.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
+    elif before is not None and (changed := _changed(shown.spec, before.shown.spec)):
+        figures = Figures(ghosts=before.figures, laid_over=before.laid_over)
+        said.caption(f"Pale curves show earlier settings ({changed} changed).")
+    with shown_charts([shown.spec], figures), linked_charts(page):
+        draw(shown)
+    if not (live and of_job):
+        st.session_state[_BEFORE] = _Before(page, shown, {key: each.figure for key, each in figures.charts.items()})
+    with above:
+        name = page.replace("_", "-")
+        export.export_menu(name, title, [export.Taken(name, shown.spec, shown.result)], {**drawings, **figures.charts})
+    if shown.result is not None:
+        provenance_footer(shown.result)
+
+
+def _before(page: str) -> _Before | None:
+    """What this page showed last, other than a run under way."""
+    before: _Before | None = st.session_state.get(_BEFORE)
+    return before if before is not None and before.page == page else None
 
 
 def refresh_s(now: Snapshot) -> float:
@@ -187,10 +263,13 @@ def _snapshot_of(page: str) -> Snapshot | None:
     return shared_jobs().snapshot(job_id, "" if session.is_detached(page) else session.viewer())
 
 
-def _cost_words(spec: Spec) -> str:
-    """What computing it will take."""
-    cost = estimate(spec)
-    return f"{_count_points(spec)}, about {duration(cost.seconds)} here, {amount(cost.peak_bytes)} of memory"
+def _cost_words(spec: Spec, seconds: float, done: int) -> str:
+    """What computing the points will take that are not known."""
+    if done >= len(spec.point_keys()):
+        return f"{_count_points(spec)}, computed already"
+    known = f", {done} of them computed already" if done else ""
+    memory = amount(estimate(spec).peak_bytes)
+    return f"{_count_points(spec)}{known}, about {duration(seconds)} here, {memory} of memory"
 
 
 def _count_points(spec: Spec) -> str:
@@ -222,10 +301,7 @@ def _follow(page: str, job_id: str | None) -> None:
 
 def _precomputed(form: SpecForm[Any]) -> Shown | None:
     result = gallery_result(form.preset.name)
-    if result is None:
-        st.info("Press Run: the points appear here one by one.")
-        return None
-    return Shown(result.spec, result.points, result, "precomputed")
+    return None if result is None else Shown(result.spec, result.points, result, "precomputed")
 
 
 def _followed(page: str, now: Snapshot) -> Shown | None:
@@ -235,19 +311,16 @@ def _followed(page: str, now: Snapshot) -> Shown | None:
     for failure in now.failures:
         st.warning(plain(f"{failure.key.replace('=', ' ')}: {failure.reason}."))
     if not now.points and not now.growing:
-        if now.active:
-            st.info("Computing the first point…")
         return None
     return Shown(now.spec, (*now.points, *now.growing), now.result, "job", now.version if now.growing else 0)
 
 
-def _say_if_stale(wanted: SpecPart | None, shown: SpecPart) -> None:
-    """Name the settings in which the form differs from the figure."""
+def _changed(wanted: SpecPart | None, shown: SpecPart) -> str:
+    """The settings in which figures differ from what is wanted; empty where none does, or nothing is."""
     if wanted is None or wanted == shown:
-        return
+        return ""
     titles = _titles(type(shown))
-    named = ", ".join(titles[name] for name in differences(wanted, shown) | differences(shown, wanted))
-    st.info(f"This figure shows earlier settings ({plain(named)} changed). Run to update.")
+    return plain(", ".join(titles[name] for name in differences(wanted, shown) | differences(shown, wanted)))
 
 
 def _titles(model: type[SpecPart]) -> dict[str, str]:
@@ -269,7 +342,7 @@ def _progress(page: str, now: Snapshot) -> None:
         st.warning(plain(f"{now.reason[:1].upper()}{now.reason[1:]}: {done}."), icon=":material/timer_off:")
     elif now.status == "cancelled":
         done = f"{len(now.points)} of {_count_points(now.spec)} are done"
-        st.info(f"Stopped: {done}. Run continues from there.", icon=":material/stop_circle:")
+        st.info(f"Stopped: {done}. Resume continues from there.", icon=":material/stop_circle:")
 
 
 def progress_words(now: Snapshot) -> str:

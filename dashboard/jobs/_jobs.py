@@ -12,7 +12,7 @@ from dashboard.jobs._pool import WorkerPool
 from dashboard.jobs._presence import Presence
 from dashboard.jobs._process import WorkerProcess
 from dashboard.jobs._queue import FairQueue
-from dashboard.jobs._recall import expected_and_most, foreseen_s, recalled_by_id, recalled_from, recalled_unfinished
+from dashboard.jobs._recall import expected_and_most, foreseen, recalled_by_id, recalled_from, recalled_unfinished
 from dashboard.jobs._record import Record
 from dashboard.jobs._snapshot import Load, Snapshot
 from dashboard.jobs._watch import Watch
@@ -122,9 +122,9 @@ class Jobs:
             queued = job.status == "queued"
             return job.snapshot(*self._queue.place(job, running, self._num_workers)) if queued else job.snapshot()
 
-    def foreseen_s(self, spec: Spec) -> float:
-        """Seconds that what is not finished of ``spec`` should take; raises ``InvalidInput`` as :meth:`submit`."""
-        return foreseen_s(self._store, spec)
+    def foreseen(self, spec: Spec) -> tuple[float, int]:
+        """(seconds that unfinished points should take, number of finished ones); raises as :meth:`submit`."""
+        return foreseen(self._store, spec)
 
     def adopt(self, result: Result) -> None:
         """Keep a result that was computed elsewhere, so that nobody computes it again."""

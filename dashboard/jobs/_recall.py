@@ -31,15 +31,17 @@ def recalled_from(store: Store, spec: Spec) -> Job:
     return job
 
 
-def foreseen_s(store: Store, spec: Spec) -> float:
-    """Seconds that the points of ``spec`` should take that the store does not have; nothing is written.
+def foreseen(store: Store, spec: Spec) -> tuple[float, int]:
+    """Seconds that the points of ``spec`` should take that the store does not have, and how many it has.
+
+    Nothing is written, and points are not looked at closely: one that is damaged is found when it is needed.
 
     Raises:
         InvalidInput: when the store cannot be used.
     """
     listed = store.listed(digest(spec))
-    done = store.points_of(digest(spec)) if listed is not None and listed.num_points else ()
-    return estimate(spec, done).seconds
+    done = store.runtimes(digest(spec)) if listed is not None and listed.num_points else ()
+    return estimate(spec, done).seconds, len(done)
 
 
 def learn_from(store: Store) -> None:

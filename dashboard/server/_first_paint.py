@@ -3,19 +3,27 @@
 import functools
 from pathlib import Path
 
+import streamlit as st
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 FOLDER = Path(__file__).parents[1]
 # What stands in Streamlit's page, and what shall stand there; what is not found stays as it is.
 _ROOT, _ROOT_END = b'<div id="root">', b"</div>"
-_TITLE, _OWN_TITLE = b"<title>Streamlit</title>", b"<title>Linearity Lab</title>"
+_HEAD_END = b"</head>"
+# Streamlit's scripts would look for their server below every page but the root first (`/lecture/_stcore/health`), in
+# vain: it is where the page's own scripts come from.
+OWN_SCRIPT = 'window.__streamlit = { BACKEND_BASE_URL: new URL(".", document.baseURI).href }'
+_TITLE, _OWN_TITLE = (
+    b"<title>Streamlit</title>",
+    f"<title>Linearity Lab</title><script>{OWN_SCRIPT}</script>".encode(),
+)
 # They belong to the page as Streamlit wrote it.
 _VALIDATORS = ("etag", "last-modified")
 
 
 class FirstPaint:
-    """ASGI middleware that puts the lab's name, and what it is for, into the empty page that Streamlit serves.
+    """ASGI middleware that puts the lab's name, what it is for and where its server is into Streamlit's empty page.
 
     The page's scripts put the dashboard in its place as soon as they run.
     """
@@ -62,7 +70,16 @@ def _is_page(message: Message) -> bool:
 
 
 def _painted(page: bytes) -> bytes:
+    page = page.replace(_HEAD_END, _preloads() + _HEAD_END, 1)
     return page.replace(_TITLE, _OWN_TITLE, 1).replace(_ROOT + _ROOT_END, _ROOT + _first_paint() + _ROOT_END, 1)
+
+
+@functools.cache
+def _preloads() -> bytes:
+    """The script that mounts components of our own, which Streamlit would ask for only once a page has one."""
+    found = (Path(st.__file__).parent / "static" / "static" / "js").glob("BidiComponent.*.js")
+    links = (f'<link rel="modulepreload" crossorigin href="./static/js/{path.name}">' for path in found)
+    return "".join(links).encode()
 
 
 @functools.cache

@@ -12,6 +12,7 @@ import streamlit as st
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dashboard.server._first_paint import OWN_SCRIPT
 from ntk_core.errors import InvalidInput
 
 FRAMES_VARIABLE = "LINEARITY_LAB_FRAME_ANCESTORS"
@@ -66,8 +67,9 @@ def security_headers(frames: tuple[str, ...] = ()) -> Mapping[str, str]:
     """Name → value; ``frames`` are the origins whose pages may show this one inside them."""
     policy = {
         "default-src": "'self'",
-        # Streamlit loads the scripts of a page's own components from memory, as blobs.
-        "script-src": " ".join(["'self'", "blob:", *map(_hash, inline_scripts())]),
+        # Streamlit loads the scripts of a page's own components from memory, as blobs; one of them assembles its
+        # products of large matrices as WebAssembly, which can reach nothing that its script could not.
+        "script-src": " ".join(["'self'", "blob:", "'wasm-unsafe-eval'", *map(_hash, [OWN_SCRIPT, *inline_scripts()])]),
         # Streamlit, Plotly and app.py write style elements and attributes while a page is drawn.
         "style-src": "'self' 'unsafe-inline'",
         "img-src": "'self' data: blob:",

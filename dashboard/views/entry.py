@@ -1,6 +1,10 @@
 """What the menu knows of a page."""
 
 from dataclasses import dataclass
+from typing import Literal, get_args
+
+Group = Literal["Learn", "Width", "Beyond", "Yours"]
+GROUPS: tuple[Group, ...] = get_args(Group)
 
 
 @dataclass(frozen=True)
@@ -9,7 +13,8 @@ class Page:
 
     Attributes:
         question: what the page answers, where the overview leads to it; empty for the overview itself.
-        place: pages stand in the menu in this order; the first one is shown at the root.
+        place: pages stand in their group in this order; the first one of all is shown at the root.
+        group: where it stands in the menu.
         letters: its picture on the overview, where it is not drawn; else its title.
         name: its script in ``pages/``, its folder in ``dashboard/views/``, its path in the URL and the prefix of its
             widgets' keys; the menu gives it.
@@ -19,6 +24,7 @@ class Page:
     icon: str
     question: str
     place: float
+    group: Group = "Beyond"
     letters: str = ""
     name: str = ""
 

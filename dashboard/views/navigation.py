@@ -8,7 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from dashboard.views.entry import Page
+from dashboard.views.entry import GROUPS, Page
 
 ICON = Path(__file__).parents[1] / "icon.svg"
 
@@ -20,7 +20,7 @@ def _pages() -> Iterator[Page]:
 
 
 # Every script in pages/ is a page.
-PAGES = tuple(sorted(_pages(), key=lambda page: page.place))
+PAGES = tuple(sorted(_pages(), key=lambda page: (GROUPS.index(page.group), page.place)))
 ROOT_NAME = "home"
 OLD_NAMES = {"kernel_change": "kernel_drift"}  # in links that people have kept
 _SHOWN = threading.Event()
@@ -28,13 +28,17 @@ _SHOWN = threading.Event()
 
 def menu() -> st.Page:
     """Show the menu; the page that the URL asks for, the first one at the root."""
-    first, *others = PAGES
     # The default page lives at the root and keeps the name that it is given here from all others.
-    home = st.Page(first.path, title=first.title, icon=first.icon, url_path=ROOT_NAME, default=True)
-    pages = [
-        home,
-        *(st.Page(each.path, title=each.title, icon=each.icon, url_path=each.name) for each in others),
-    ]
+    pages = {
+        each: st.Page(
+            each.path,
+            title=each.title,
+            icon=each.icon,
+            url_path=each.name if number else ROOT_NAME,
+            default=not number,
+        )
+        for number, each in enumerate(PAGES)
+    }
 
     def leading_to(page: st.Page, name: str) -> st.Page:
         """A page of this name that nobody sees: whoever opens it is led on, with the settings of the URL."""
@@ -44,10 +48,11 @@ def menu() -> st.Page:
 
         return st.Page(lead, title=page.title, url_path=name, visibility="hidden")
 
+    groups = {group: [page for each, page in pages.items() if each.group == group] for group in GROUPS}
     # Who opens the first page by its own name is led to the root; old links find their page.
-    pages.append(leading_to(home, first.name))
-    pages += [leading_to(page, OLD_NAMES[page.url_path]) for page in pages if page.url_path in OLD_NAMES]
-    opened = st.navigation(pages, position="top")
+    old = {PAGES[0].name: PAGES[0].name, **OLD_NAMES}
+    groups[GROUPS[0]] += [leading_to(page, old[each.name]) for each, page in pages.items() if each.name in old]
+    opened = st.navigation(groups, position="top")
     _SHOWN.set()
     return opened
 

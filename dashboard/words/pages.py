@@ -8,6 +8,7 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 from dashboard.words.glossary import GLOSSARY_FILE, glossary
 from dashboard.words.markdown import Section, WordsError, read
@@ -53,6 +54,24 @@ def figure_words(key: str) -> FigureWords:
 def says(page: str, heading: str) -> str:
     """What the page says below a heading, as a paragraph that begins with the heading."""
     return f"**{heading}{'' if heading.endswith('?') else '.'}** {prose(page, heading)}"
+
+
+@dataclass(frozen=True)
+class Link:
+    """Something to try: some settings of a page, as its URL has them."""
+
+    label: str
+    page: str
+    query: dict[str, str]
+
+
+def try_links(page: str) -> tuple[Link, ...]:
+    """What the page proposes to try: ``label: page?name=text&…``, a line each, in the front matter of its words."""
+    links = []
+    for label, target in _page(VIEWS / page).fields.items():
+        name, _, query = target.partition("?")
+        links.append(Link(label, name, dict(parse_qsl(query))))
+    return tuple(links)
 
 
 def prose(page: str, heading: str) -> str:

@@ -1,4 +1,4 @@
-"""Data sets that are drawn from a stated law."""
+"""Data sets that are drawn from a stated law, and points that are given."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,8 +7,16 @@ import numpy as np
 
 from ntk_core.data._dataset import Dataset
 from ntk_core.data._info import DatasetInfo, DatasetShapes, labeled, shapes_of
-from ntk_core.data._synthetic import MIXTURE_PROVENANCE, SINE_PROVENANCE, gaussian_mixture, sine
-from ntk_core.errors import TooLarge
+from ntk_core.data._options import OPTIONS
+from ntk_core.data._synthetic import (
+    MIXTURE_PROVENANCE,
+    POINTS_PROVENANCE,
+    SINE_PROVENANCE,
+    gaussian_mixture,
+    given_points,
+    sine,
+)
+from ntk_core.errors import InvalidInput, TooLarge
 
 MAX_SYNTHETIC_VALUES = 2**27  # 512 MiB of float32 in one array
 
@@ -50,3 +58,26 @@ class Curve(DatasetInfo):
         x, y, x_test, y_test = sine(**options)
         none = np.zeros(0, np.int64)
         return Dataset(self.name, x, y, none, x_test, y_test, none, (), SINE_PROVENANCE)
+
+
+class Points(DatasetInfo):
+    """One input and one output, each point given; nothing is drawn."""
+
+    def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
+        count = len(options["xs"])
+        return shapes_of({**options, "num_samples": count}, (1,), (), (count, int(OPTIONS["num_test"].maximum)))
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Refuse what are no pairs.
+
+        Raises:
+            InvalidInput: then.
+        """
+        xs, ys = options["xs"], options["ys"]
+        if len(ys) != len(xs):
+            raise InvalidInput("ys", f"{len(ys)} numbers", f"{len(xs)}, one for each x")
+
+    def load(self, options: Mapping[str, Any]) -> Dataset:
+        x, y, x_test, y_test = given_points(**options)
+        none = np.zeros(0, np.int64)
+        return Dataset(self.name, x, y, none, x_test, y_test, none, (), POINTS_PROVENANCE)

@@ -11,8 +11,9 @@ from pydantic import Field
 from ntk_core.data.uploads import DIGEST, HOW_TO_BRING
 from ntk_core.errors import InvalidInput
 
-OptionKind = Literal["integer", "number", "flag", "choice", "classes", "digest"]
+OptionKind = Literal["integer", "number", "flag", "choice", "classes", "digest", "numbers"]
 MAX_SEED = 2**32 - 1
+MAX_POINTS = 30
 
 
 @dataclass(frozen=True)
@@ -21,12 +22,13 @@ class Option:
 
     Attributes:
         name: the keyword.
-        kind: ``"integer"``, ``"number"``, ``"flag"``, ``"choice"`` (one of ``choices``) or ``"classes"`` (at least two
-            of ``choices``, by name or index; ``None`` means all), ``"digest"`` (64 hexadecimal digits).
+        kind: ``"integer"``, ``"number"``, ``"flag"``, ``"choice"`` (one of ``choices``), ``"classes"`` (at least two
+            of ``choices``, by name or index; ``None`` means all), ``"digest"`` (64 hexadecimal digits) or
+            ``"numbers"`` (up to 30 of them).
         default: the value when it is not given.
         title: a few words with the symbol.
         help: one sentence for a person.
-        minimum, maximum: inclusive bounds of integers and numbers.
+        minimum, maximum: inclusive bounds of integers and of each number.
         choices: what a choice or the classes are taken from.
     """
 
@@ -52,6 +54,10 @@ class Option:
         """
         if self.kind == "classes":
             return self._check_classes(value)
+        if self.kind == "numbers" and isinstance(value, (tuple, list)) and 1 <= len(value) <= MAX_POINTS:
+            numbers_given = [None if isinstance(each, bool) else _number(each) for each in value]
+            if all(each is not None and self.minimum <= each <= self.maximum for each in numbers_given):
+                return tuple(numbers_given)
         if self.kind == "digest" and isinstance(value, str) and DIGEST.match(value):
             return value
         if self.kind == "choice":
@@ -78,6 +84,8 @@ class Option:
             return " or ".join(str(choice) for choice in self.choices)
         if self.kind == "classes":
             return f"at least 2 different classes of {', '.join(map(str, self.choices))}, by name or index"
+        if self.kind == "numbers":
+            return f"1 to {MAX_POINTS} numbers from {self.minimum:,} to {self.maximum:,}"
         noun = "an integer" if self.kind == "integer" else "a number"
         return f"{noun} from {self.minimum:,} to {self.maximum:,}"
 
@@ -167,6 +175,24 @@ OPTIONS = {
             "classes overlap when s is near 1 or above); of y around the sine.",
             0.0,
             1000.0,
+        ),
+        Option(
+            "xs",
+            "numbers",
+            (-2.0, -1.2, -0.4, 0.4, 1.2, 2.0),
+            "Inputs x",
+            "The inputs of the points, one number each; at most 30.",
+            -100.0,
+            100.0,
+        ),
+        Option(
+            "ys",
+            "numbers",
+            (-0.8, 0.8, -0.8, 0.8, -0.8, 0.8),
+            "Targets y of the points",
+            "What is learned there: as many numbers as there are inputs.",
+            -100.0,
+            100.0,
         ),
         Option("classes", "classes", None, "Classes", "Which classes to keep, in which order; all when empty."),
         Option(

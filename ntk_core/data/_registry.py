@@ -6,7 +6,7 @@ from ntk_core.data._dataset import Dataset
 from ntk_core.data._images import ImageSet, ShippedFile
 from ntk_core.data._info import DatasetInfo, DatasetShapes
 from ntk_core.data._kept import Kept
-from ntk_core.data._laws import Curve, Mixture
+from ntk_core.data._laws import Curve, Mixture, Points
 from ntk_core.errors import InvalidInput
 from ntk_core.settings.vocabulary import table
 
@@ -45,6 +45,14 @@ DATASETS: dict[str, DatasetInfo] = table(
         "no classes; our choice of law.",
         uses=(*_FOR_ALL, "noise"),
         defaults={"num_samples": 12, "num_test": 61, "noise": 0.0},
+    ),
+    Points(
+        "points",
+        "given points",
+        "One input, one output: up to 30 points (x, y), each given; no classes; test points on the polygon "
+        "through them.",
+        uses=("num_test", "xs", "ys"),
+        defaults={"num_test": 0},
     ),
     ImageSet(
         "mnist",
@@ -144,15 +152,17 @@ def dataset_shapes(name: str, **options: Any) -> DatasetShapes:
 
 
 def load_dataset(name: str, **options: Any) -> Dataset:
-    """The data set ``name``: "gaussian-mixture", "sine", "mnist", "fashion-mnist", "cifar2", "digits", or "upload".
+    """The data set ``name``: "gaussian-mixture", "sine", "points", "mnist", "fashion-mnist", "cifar2", "digits", or
+    "upload".
 
     Every option with its bounds and default is in ``dataset_info(name).options``. For all sets: ``num_samples``,
-    ``num_test`` and ``seed``; for "sine" (one input, one output, no classes) also ``noise``. For sets with classes:
-    ``standardize`` ("raw", "unit-norm", "standard") and ``targets`` ("one-hot" → y (n, C);
-    "plus-minus" for two classes → y (n, 1), −1 for the first). The mixture has ``num_classes``, ``input_dim`` and
-    ``noise``; the image sets have ``classes`` (names or indices, balanced), ``source`` ("shipped" or "full"),
-    ``flatten``, and for "cifar2" ``resolution`` (8 or 32). Data of one's own, "upload", have the ``digest`` that
-    :func:`ntk_core.data.uploads.keep_upload` gave them; their test points are samples that are not trained on.
+    ``num_test`` and ``seed``; for "sine" (one input, one output, no classes) also ``noise``. "points" have ``xs`` and
+    ``ys``, up to 30 numbers each, in place of ``num_samples`` and ``seed``. For sets with classes: ``standardize``
+    ("raw", "unit-norm", "standard") and ``targets`` ("one-hot" → y (n, C); "plus-minus" for two classes → y (n, 1), −1
+    for the first). The mixture has ``num_classes``, ``input_dim`` and ``noise``; the image sets have ``classes``
+    (names or indices, balanced), ``source`` ("shipped" or "full"), ``flatten``, and for "cifar2" ``resolution`` (8 or
+    32). Data of one's own, "upload", have the ``digest`` that :func:`ntk_core.data.uploads.keep_upload` gave them;
+    their test points are samples that are not trained on.
 
     Returns:
         Read-only float32 arrays; images are (n, height, width, channels). Equal options give equal data on every

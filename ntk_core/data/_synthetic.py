@@ -17,6 +17,10 @@ SINE_PROVENANCE = (
     "Synthetic curve: x uniform on [−2, 2], y = sin 2x + s ε, ε ~ N(0, 1); the test points are an even grid on "
     "[−3, 3] without noise, so that whole curves can be drawn and seen beyond the data. Our choice. No licence applies."
 )
+POINTS_PROVENANCE = (
+    "Points given one by one; between two of them the test points lie on the line that joins them, beyond the last on "
+    "a level one, evenly over a range half as long again. Our choice. No licence applies."
+)
 SINE_REACH, SINE_TEST_REACH = 2.0, 3.0
 
 # One independent stream for each purpose: a change of one size leaves all other draws as they were.
@@ -68,3 +72,21 @@ def sine(
     y = np.sin(2 * x) + noise * stream(seed, _TRAIN, 1).standard_normal((num_samples, 1))
     grid = np.linspace(-SINE_TEST_REACH, SINE_TEST_REACH, num_test)[:, None]
     return tuple(array.astype(np.float32) for array in (x, y, grid, np.sin(2 * grid)))  # type: ignore[return-value]
+
+
+def given_points(
+    xs: tuple[float, ...], ys: tuple[float, ...], num_test: int
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """The points (x_i, y_i) as they are given, and an even grid with the polygon through them.
+
+    Returns:
+        x, y ``(n, 1)`` float32, and the same two for the grid, from a quarter of their range before the first to a
+        quarter behind the last (of one point alone: one to either side).
+    """
+    low, high = min(xs), max(xs)
+    beyond = (high - low) / 4 or 1.0
+    grid = np.linspace(low - beyond, high + beyond, num_test)
+    order = np.argsort(xs, kind="stable")
+    heights = np.interp(grid, np.asarray(xs)[order], np.asarray(ys)[order])
+    columns = (np.asarray(each, np.float32)[:, None] for each in (xs, ys, grid, heights))
+    return tuple(columns)  # type: ignore[return-value]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from ntk_core.data import DATASETS, OPTIONS, DatasetShapes, dataset_options, dataset_shapes
+from ntk_core.data._options import MAX_POINTS
 from ntk_core.data.uploads import DIGEST, HOW_TO_BRING, MissingUpload
 from ntk_core.errors import InvalidInput
 from ntk_core.settings.part import SpecPart
@@ -25,6 +26,7 @@ def _digest(given: Any) -> Any:
 
 
 UploadDigest = Annotated[str, BeforeValidator(_digest)]
+Coordinate = Annotated[float, Field(ge=OPTIONS["xs"].minimum, le=OPTIONS["xs"].maximum)]
 
 
 class DatasetSpec(SpecPart):
@@ -33,7 +35,10 @@ class DatasetSpec(SpecPart):
     selector: ClassVar[str] = "name"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {
         option: tuple(name for name, info in DATASETS.items() if option in info.uses)
-        for option in ("standardize", "num_classes", "input_dim", "noise", "classes", "resolution", "digest")
+        for option in (
+            *("num_samples", "standardize", "num_classes", "input_dim", "noise"),
+            *("xs", "ys", "classes", "resolution", "digest", "seed"),
+        )
     }
 
     name: DatasetName = Field("gaussian-mixture", title="Dataset")
@@ -42,6 +47,8 @@ class DatasetSpec(SpecPart):
     num_classes: int = OPTIONS["num_classes"].field()
     input_dim: int = OPTIONS["input_dim"].field()
     noise: float = OPTIONS["noise"].field()
+    xs: tuple[Coordinate, ...] = OPTIONS["xs"].field(min_length=1, max_length=MAX_POINTS)
+    ys: tuple[Coordinate, ...] = OPTIONS["ys"].field(min_length=1, max_length=MAX_POINTS)
     classes: tuple[int, ...] | None = OPTIONS["classes"].field(min_length=2, max_length=10)
     standardize: Literal["raw", "unit-norm", "standard"] = OPTIONS["standardize"].field()
     resolution: Literal[8, 32] = OPTIONS["resolution"].field()
@@ -61,6 +68,11 @@ class DatasetSpec(SpecPart):
             return dataset_shapes(self.name, **{**self.options(), **more})
         except MissingUpload:
             return None
+
+    @property
+    def num_points(self) -> int:
+        """Number n of training inputs."""
+        return self.num_samples if self.uses("num_samples") else len(self.xs)
 
     def options(self) -> dict[str, Any]:
         """The options of ``load_dataset`` for this choice; no test points are asked for."""

@@ -27,7 +27,7 @@ from ntk_core.runs._parse import MAX_JSON_BYTES, canonical_json, digest, parse_s
 from ntk_core.runs._preset import Preset, presets_beside
 from ntk_core.runs._progress import by_steps, in_turn
 from ntk_core.runs._run import Points, run
-from ntk_core.runs._spec import SCHEMA_VERSION, UPLOAD, ExperimentSpec, Spec, SweepSpec
+from ntk_core.runs._spec import SCHEMA_VERSION, UPLOAD, ExperimentSpec, SeededSpec, Spec, SweepSpec
 from ntk_core.runs._table import (
     EXPERIMENTS,
     PRESETS,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def on_own_data(computation: "Computation") -> "Computation":
     """A computation whose data are those of every seed, and whose point has the runs of all seeds.
 
-    What a point states beside its runs is that of the first seed.
+    What a point states beside its runs (``of_each_seed``) is that of the first seed.
     """
     from ntk_core.runs._table import Computation
 
@@ -32,7 +32,10 @@ def on_own_data(computation: "Computation") -> "Computation":
                     points.append(stop.value)
                     break
                 yield (index + fraction) / len(data), message
-        merged: PointValue = points[0].model_copy(update={"runs": tuple(run for each in points for run in each.runs)})
+        together = {
+            name: tuple(run for each in points for run in getattr(each, name)) for name in points[0].of_each_seed
+        }
+        merged: PointValue = points[0].model_copy(update=together)
         return merged
 
     def fingerprint(data: list[Any]) -> str:

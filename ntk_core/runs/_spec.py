@@ -40,19 +40,14 @@ class ExperimentSpec(SpecPart):
         return int(key.partition("=")[2])
 
 
-class SweepSpec(ExperimentSpec):
-    """Networks of several widths on one data set, each with several seeds.
-
-    Data without classes (numbers to be learned) are trained with the square loss, so no output may be a softmax.
-    """
+class SeededSpec(ExperimentSpec):
+    """Runs with several seeds, which draw networks, or networks and data; a subclass states its ``dataset``."""
 
     later: ClassVar[tuple[str, ...]] = ("draws",)
 
-    dataset: DatasetSpec = DatasetSpec()
-    widths: tuple[Width, ...] = Field((30, 100, 300, 1000, 3000, 10_000), min_length=1, max_length=24, title="Widths m")
-    """Widths m of the hidden layers, one network each."""
+    dataset: Any
     num_seeds: int = Field(5, ge=1, le=100, title="Seeds")
-    """Independent initializations w₀ for each width."""
+    """Independent initializations w₀ for each point."""
     seed: int = Field(0, ge=0, le=2**31 - 1, title="First seed")
     """The runs use this seed and the following ones."""
     draws: Literal["network", "network and data"] = Field("network", title="Seeds draw")
@@ -66,7 +61,14 @@ class SweepSpec(ExperimentSpec):
     @property
     def scope(self) -> str:
         """What the intervals of its exponents are about."""
-        return "over networks and data" if self.draws_data else "for one draw of the data"
+        return (
+            "over seeds of network and data" if self.draws_data else "over seeds of the network for this one data set"
+        )
+
+    @property
+    def seeds(self) -> range:
+        """The seeds of all initializations w₀."""
+        return range(self.seed, self.seed + self.num_seeds)
 
     def each_seed(self) -> tuple[Self, ...]:
         """One spec for every seed, with its data."""
@@ -77,10 +79,18 @@ class SweepSpec(ExperimentSpec):
         dataset = self.dataset.model_copy(update={"seed": self.dataset.seed + seed})
         return self.model_copy(update={"num_seeds": 1, "seed": seed, "draws": "network", "dataset": dataset})
 
-    @property
-    def seeds(self) -> range:
-        """The seeds of all initializations w₀."""
-        return range(self.seed, self.seed + self.num_seeds)
+
+class SweepSpec(SeededSpec):
+    """Networks of several widths on one data set, each with several seeds.
+
+    Data without classes (numbers to be learned) are trained with the square loss, so no output may be a softmax.
+    """
+
+    dataset: DatasetSpec = DatasetSpec()
+    widths: tuple[Width, ...] = Field((30, 100, 300, 1000, 3000, 10_000), min_length=1, max_length=24, title="Widths m")
+    """Widths m of the hidden layers, one network each."""
+    num_seeds: int = Field(5, ge=1, le=100, title="Seeds")
+    """Independent initializations w₀ for each width."""
 
     def data_options(self) -> dict[str, Any]:
         """The options of ``load_dataset``."""
@@ -88,6 +98,8 @@ class SweepSpec(ExperimentSpec):
 
     @model_validator(mode="after")
     def _suits_data(self) -> Self:
+        if self.draws_data and not self.dataset.uses("seed"):
+            raise InvalidInput("draws", self.draws, "network: given points are not drawn", "network")
         shapes = self.dataset.known_shapes()
         if shapes is None or shapes.class_names:
             return self

@@ -14,7 +14,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.runs._costs import Work
 from ntk_core.runs._data_seeds import OwnDataCosts
 from ntk_core.runs._preset import Preset, presets_beside
-from ntk_core.runs._spec import Spec, SweepSpec
+from ntk_core.runs._spec import SeededSpec, Spec
 from ntk_core.runs._values import PointValue, ResultValue
 from ntk_core.table import MODULES
 
@@ -152,7 +152,7 @@ def summary(spec: Spec, points: Sequence[PointValue]) -> str:
     if not points:
         return "No point is finished."
     said = experiment_of(spec).summary(spec, points)
-    return f"{said}\nIntervals are {spec.scope}." if isinstance(spec, SweepSpec) and "interval" in said else said
+    return f"{said}\nIntervals are {spec.scope}." if isinstance(spec, SeededSpec) and "interval" in said else said
 
 
 def _point(data: Any) -> Any:

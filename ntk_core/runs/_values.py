@@ -4,7 +4,7 @@ import csv
 import io
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -143,7 +143,10 @@ class PointValue(Value):
         runtime_s: wall time of the computation, in seconds; set by the run.
         provenance: of the run that computed it, which may be an earlier one than the result's; None in results that
             were written before it was kept: then the result's.
+        of_each_seed: what holds a record of every seed, here its runs; the rest is that of the first one.
     """
+
+    of_each_seed: ClassVar[tuple[str, ...]] = ("runs",)
 
     kind: str
     runtime_s: float = 0.0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.browser.conftest import READY
+
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 WORDS = "See when and why a wide neural network becomes a linear model."
 
@@ -23,3 +25,14 @@ def test_the_page_takes_its_place(open_page):
     page = open_page("/")
     assert page.locator(".first-paint").count() == 0
     assert page.locator("h1").count() == 1
+
+
+def test_a_page_opened_by_its_name_asks_for_nothing_that_is_not_there(open_page, dashboard_url):
+    page = open_page("/_stcore/health", ready=False)
+    answers: list[tuple[int, str]] = []
+    page.on("response", lambda answer: answers.append((answer.status, answer.url)))
+    for path in ("/", "/lecture", "/kernel_change"):
+        page.goto(dashboard_url + path)
+        page.wait_for_selector(READY, timeout=60_000)
+    assert [each for each in answers if each[0] >= 400] == []
+    assert sum(url == f"{dashboard_url}/_stcore/health" for _, url in answers) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 
@@ -9,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from dashboard.components.live import given, source
-from dashboard.components.live.settings import LiveSettings
+from dashboard.components.live.settings import CHOICES, LiveSettings
 from tests.browser.conftest import READY
 from tests.browser.test_accessibility import press_tab_until
 
@@ -200,12 +201,15 @@ def test_hovering_explains_each_part_and_so_does_its_title(open_page):
 
 
 def test_error_bars_are_computed_on_the_kernel_page(open_page):
-    page = open_page("/live?width=40&output=swish&layers=2&bottleneck=3")
+    page = open_page("/live?width=40&output=swish&layers=2&bottleneck=3&points=-1:0.5,0.25:-0.5,1:0.75")
     live(page)
     page.get_by_role("link", name="Compute this with error bars").click()
     expect(page).to_have_url(re.compile(r"/kernel_change\?.*widths=10%2C40%2C160%2C640"), timeout=TIMEOUT_MS)
     page.wait_for_selector(READY, timeout=TIMEOUT_MS)
-    expect(page.get_by_role("textbox", name="Widths m")).to_have_value("10,40,160,640")
+    page.get_by_role("button", name="All settings").click()
+    expect(page.get_by_role("textbox", name="Widths m")).to_have_value("10,40,160,640", timeout=TIMEOUT_MS)
+    handed = re.compile(r"dataset\.xs=-1\.0%2C0\.25%2C1\.0.*dataset\.ys=0\.5%2C-0\.5%2C0\.75")
+    expect(page).to_have_url(handed, timeout=TIMEOUT_MS)
     expect(page.get_by_role("button", name="Run", exact=False)).to_be_enabled()
 
 
@@ -233,6 +237,11 @@ def test_a_page_without_a_server_trains_too_and_its_url_holds_the_settings(brows
     component = live(page)
     until(component, "each => each.live.now.time > 20")
     assert component.evaluate("each => [each.live.begun.width, each.live.begun.output]") == [16, "tanh"]
+    for target, output in itertools.product(CHOICES["target"], CHOICES["output"]):
+        component.evaluate("(each, part) => each.live.choose(part, false)", {"target": target, "output": output})
+        drawn = LiveSettings(target=target, output=output).learned()
+        assert points(component) == [pytest.approx(pair, abs=1e-12) for pair in drawn], "as handed to Kernel"
+    component.evaluate("each => each.live.choose({ target: 'sine', output: 'tanh' }, false)")
     page.get_by_label("Target").select_option("step")
     assert page.url.endswith("?width=16&output=tanh&target=step")
     assert errors == []

@@ -83,9 +83,9 @@ def by_the_core(width: int, layers: int, bottleneck: int, activation: str, outpu
         gradient = jax.grad(lambda w: 0.5 * jnp.mean((apply(w, x) - y) ** 2))(at)
         return jax.tree.map(lambda weight, slope: weight - rate * slope, at, gradient)
 
-    step, linear_step = (jax.jit(lambda at, apply=apply: moved(apply, at)) for apply in (net.apply, linear_model))
+    # Not compiled as a whole: single operations are compiled once for all networks of these sizes.
     for _ in range(STEPS):
-        w, w_linear = step(w), linear_step(w_linear)
+        w, w_linear = moved(net.apply, w), moved(linear_model, w_linear)
     kernel = ntk_core.empirical_ntk(net, w, x)[:, :, 0, 0]
     outputs, linear = net.apply(w, x), linear_model(w_linear, x)
     return {
@@ -139,6 +139,40 @@ def test_erf_is_known_to_eleven_digits(model):
     z = np.linspace(-7, 7, 2001)
     found = model.evaluate("async z => { const { erf } = await window.model; return z.map(erf) }", z.tolist())
     assert np.abs(np.array(found) - [math.erf(value) for value in z]).max() < 4e-12
+
+
+LARGE = """async ([exact, sizes, a, above, strengths]) => {
+  const { LargeMatrix, precisionFor } = await window.model, precision = precisionFor(...sizes, exact);
+  const large = new LargeMatrix(precision, 3, 2, ...sizes, strengths.length);
+  const room = (m) => new Float64Array(strengths.length * m);
+  const z = room(sizes[0]), found = room(sizes[1]), after = room(sizes[0]);
+  large.forward(a, strengths.length, 0.5, z);
+  large.pull(above, strengths.length, 0.25, found);
+  large.move(strengths, above, a);
+  large.forward(a, strengths.length, 1, after);
+  return [precision, ...[z, found, after].map((each) => Array.from(each))];
+}"""
+
+
+def test_products_with_large_matrices_are_those_of_numpy_for_all_sizes(model):
+    """Sizes that are no multiples of the blocks, and odd numbers of inputs, in either precision."""
+    draw = np.random.default_rng(0).standard_normal
+    for neurons, fan_in, n, precision in (
+        (64, 64, 4, "double"),
+        (67, 75, 3, "double"),
+        (130, 65, 1, "double"),
+        (65, 71, 30, "double"),
+        (511, 519, 3, "single"),
+        (1024, 1024, 20, "single"),
+        (1024, 1024, 20, "double"),
+    ):
+        w, a, above, strengths = normals(3, 2, neurons, fan_in), draw((n, fan_in)), draw((n, neurons)), draw(n)
+        given = [precision == "double", [neurons, fan_in], *(each.ravel().tolist() for each in (a, above, strengths))]
+        used, *found = model.evaluate(LARGE, given)
+        assert used == precision
+        moved = w + (strengths[:, None] * above).T @ a
+        for one, expected in zip(found, (0.5 * a @ w.T, 0.25 * above @ w, a @ moved.T), strict=True):
+            assert away(one, expected) < {"double": 1e-13, "single": 1e-6}[precision]
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)

@@ -18,6 +18,7 @@ def test_a_run_replaces_the_precomputed_figure_and_is_found_again(open_page, pat
     page = open_page(path + "&training.max_steps=30")
     expect(page.get_by_text(count + ", about")).to_be_visible(timeout=TIMEOUT_MS)
     page.get_by_role("button", name="Run", exact=False).click()
+    page.wait_for_url("**job=*", timeout=TIMEOUT_MS)
     expect(page.get_by_text("Precomputed figure")).to_have_count(0, timeout=TIMEOUT_MS)
     expect(page.locator(".js-plotly-plot")).to_have_count(4, timeout=TIMEOUT_MS)
     expect(page.get_by_test_id("stProgress")).to_have_count(0, timeout=TIMEOUT_MS)

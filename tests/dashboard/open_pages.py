@@ -6,21 +6,44 @@ from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
 
+from dashboard.components import explain, settings_row
+from dashboard.words.pages import VEILED_KEY, VIEWS, charts_in
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def open_page(page: str, **query: str) -> AppTest:
-    """The page with these settings in its URL; ``__`` in a name stands for the dot."""
+def open_page(page: str, /, *, opened: bool = True, **query: str) -> AppTest:
+    """The page with these settings in its URL; ``__`` in a name stands for the dot.
+
+    Args:
+        opened: with the panels open that a person opens by a click: all settings, and what is said about each figure.
+    """
     app = AppTest.from_file(ROOT / "app.py", default_timeout=30).run()
     app.switch_page(f"pages/{page}.py")
+    if opened:
+        open_panels(app, page)
     for name, text in query.items():
         app.query_params[name.replace("__", ".")] = text
     return checked(app.run())
 
 
+def open_panels(app: AppTest, page: str) -> None:
+    """Open all settings of a page, and what is said about each of its figures."""
+    app.session_state[f"{page}.{settings_row.OPENED}"] = True
+    for name in charts_in(VIEWS / page):
+        for key in (f"{page}.{name}", f"{page}.{name}{VEILED_KEY}"):
+            app.session_state[f"{key}.{explain.OPENED}"] = True
+
+
 def checked(app: AppTest) -> AppTest:
     assert [exception.value for exception in app.exception] == []
     return app
+
+
+def form_sentences(app: AppTest) -> list[str]:
+    """What the form says of its settings and of the URL, each sentence once."""
+    said = [element.value.replace("\\", "") for element in (*app.error, *app.warning)]
+    return list(dict.fromkeys(sentence for sentence in said if not sentence.startswith("Fix these settings")))
 
 
 def words(app: AppTest) -> str:

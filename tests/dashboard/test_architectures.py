@@ -332,11 +332,11 @@ def test_the_export_has_all_networks_and_the_figures_of_the_page(page, points, m
     exported = {}
     monkeypatch.setattr(
         "dashboard.components.export.export_menu",
-        lambda name, title, runs, figures: exported.update({"runs": list(runs), "figures": list(figures)}),
+        lambda name, title, runs, charts: exported.update({"runs": list(runs), "charts": list(charts.values())}),
     )
     opened(job=page.add(MADE, points=of_a_run(points), status="completed"))
     assert [run.spec for run in exported["runs"]] == [MADE]
-    sweep, _, kernel_a, kernel_b, spectra = exported["figures"]
+    _, _, sweep, _, kernel_a, kernel_b, spectra = (chart.takeaway for chart in exported["charts"])
     assert sweep.startswith("Kernel change ΔK against width")
     assert "network A at width 1,000" in kernel_a
     assert "network B at width 1,000" in kernel_b

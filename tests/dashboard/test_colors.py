@@ -4,27 +4,38 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import combinations, product
+import tomllib
+from itertools import product
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.charts import style as module
-from dashboard.charts.style import compared_styles, graph_style, network_style
+from dashboard.charts.labels import MOST_CURVES
+from dashboard.charts.style import VIOLETS, compared_styles, graph_style, network_style, registry, width_style
 from dashboard.views.lecture.steps import STEPS
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.runs import PRESETS
-from tests.dashboard.open_pages import checked, open_page
+from tests.dashboard.contrast import contrast
+from tests.dashboard.open_pages import ROOT, checked, open_page
 
-OKABE_ITO = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"}
+BACKGROUNDS = [
+    theme["backgroundColor"]
+    for theme in tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text())["theme"].values()
+    if isinstance(theme, dict)
+]
+LOOKS = {(look.color, look.dash, look.symbol): meaning for meaning, look in registry().items()}
+RAMP = {(look.color, look.dash, look.symbol) for count in range(1, 9) for index in range(count)
+        for look in [width_style(index, count, "")]}  # fmt: skip
+OUTPUT_COLORS = {look.color for look in registry().values()}
 SHOWN = [(spec.experiment, name) for name, preset in PRESETS.items() if (spec := preset.spec)]
 SHOWN.remove(("kernel_change", "kernel-convergence"))  # on no page
 
 
 @pytest.fixture(scope="module")
-def figures(opening_through_the_menu) -> dict[str, list]:
-    """Preset → its charts as the page draws them."""
+def pages(opening_through_the_menu) -> dict[str, tuple[list, list[str]]]:
+    """Preset → its charts as the page draws them, and the captions of the page."""
     found = {}
     apps: dict[str, AppTest] = {}
     for page, preset in SHOWN:
@@ -32,32 +43,82 @@ def figures(opening_through_the_menu) -> dict[str, list]:
         app.query_params = {"preset": preset}
         checked(app.run())
         assert not app.warning, (page, preset)
-        found[f"{page} {preset}"] = [element.proto for element in app.get("plotly_chart")]
+        found[f"{page} {preset}"] = _shown(app)
     lecture = open_page("lecture")
     for step in STEPS:
         lecture.query_params = {"step": step.name}
         checked(lecture.run())
         checked(lecture.button(key="lecture.show").click().run())
-        found[f"lecture {step.name}"] = [element.proto for element in lecture.get("plotly_chart")]
+        found[f"lecture {step.name}"] = _shown(lecture)
     return found
 
 
+def _shown(app: AppTest) -> tuple[list, list[str]]:
+    return [element.proto for element in app.get("plotly_chart")], [
+        caption.value.replace("\\", "") for caption in app.caption
+    ]
+
+
+@pytest.fixture(scope="module")
+def figures(pages) -> dict[str, list]:
+    """Preset → its charts."""
+    return {name: charts for name, (charts, _) in pages.items()}
+
+
+def test_every_fitted_interval_says_below_its_chart_what_it_is_about(pages):
+    """The draws that it is over, and the runs that it is given; nowhere else is it said, or forgotten."""
+    counted = 0
+    for name, (charts, captions) in pages.items():
+        traces = [json.loads(chart.spec)["data"] for chart in charts]
+        with_interval = sum(
+            any("∝" in trace.get("name", "") and "±" in trace["name"] for trace in each)
+            or any(
+                any(trace.get("error_y", {}).get("array", ())) and "exponent" in trace.get("hovertemplate", "")
+                for trace in each
+            )
+            for each in traces
+        )
+        said = [
+            words for words in captions if words.startswith("95% intervals: over seeds of the network for this one")
+        ]
+        assert len(said) == with_interval, name
+        assert all(re.search(r"given the (\d+ )?runs that count", words) for words in said)
+        counted += len(said)
+    assert counted > 30
+
+
 def legend(figures) -> list[tuple[str, str, dict]]:
-    """(preset, name without its exponent, trace) of every entry of every legend."""
+    """(preset, name without its exponent, trace) of everything that is named, at its end or in a legend."""
     return [
         (preset, re.sub(r" ∝ .*", "", trace["name"]), trace)
         for preset, charts in figures.items()
         for chart in charts
-        for trace in json.loads(chart.spec)["data"]
-        if trace.get("showlegend", True) and trace.get("name") and trace["type"] == "scatter"
+        for trace in scatters(chart)
+        if trace.get("name") and (trace.get("showlegend", True) or is_mean(trace))
     ]
+
+
+def scatters(chart) -> list[dict]:
+    """The curves and marks of a chart, without words."""
+    found = [trace for trace in json.loads(chart.spec)["data"] if trace["type"] == "scatter"]
+    return [trace for trace in found if "text" not in trace["mode"] and trace.get("fill") != "toself"]
+
+
+def is_mean(trace) -> bool:
+    return trace["mode"] == "lines+markers" and isinstance(trace["marker"].get("size"), int)
+
+
+def look_of(trace) -> tuple[str, str, str]:
+    symbol = trace.get("marker", {}).get("symbol", "")
+    return trace["line"]["color"], trace["line"].get("dash", "solid"), symbol if isinstance(symbol, str) else ""
 
 
 def test_a_name_has_one_color_in_every_figure_of_every_result(figures):
     colors: dict[str, dict[str, str]] = {}
     for preset, name, trace in legend(figures):
         color = (trace.get("line") or trace.get("marker") or {}).get("color")
-        colors.setdefault(name, {})[str(color)] = preset
+        if not name.startswith("point "):  # of other data it is another point
+            colors.setdefault(name, {})[str(color)] = preset
     assert {name: found for name, found in colors.items() if len(found) > 1} == {}
 
 
@@ -71,15 +132,77 @@ def test_a_network_has_one_dash_and_symbol_in_every_figure_of_every_result(figur
     assert {name: found for name, found in looks.items() if len(found) > 1} == {}
 
 
-def test_lines_have_only_colors_that_everybody_can_tell_apart(figures):
+def test_lines_have_only_colors_of_the_registry(figures):
     colors = {trace["line"]["color"] for _, _, trace in legend(figures) if "lines" in trace["mode"]}
-    assert colors - OKABE_ITO <= {module.GUIDE_COLOR}
+    assert colors <= {module.GUIDE_COLOR, *OUTPUT_COLORS, *(color for color, _, _ in RAMP)}
 
 
-def test_no_two_networks_share_color_dash_and_symbol():
-    looks = [(network_style(kind, output, "x"), kind, output) for kind, output in product(module._KINDS, OUTPUTS)]
-    for (one, *first), (other, *second) in combinations(looks, 2):
-        assert one != other, (first, second)
+def test_no_two_meanings_share_color_dash_and_symbol():
+    assert len(LOOKS) == len(registry())
+    assert RAMP.isdisjoint(LOOKS)
+    reserved = {module.BLUE: ("network",), module.VERMILION: ("model",)}
+    for (color, _, _), meaning in LOOKS.items():
+        assert meaning.split()[0] in reserved.get(color, [meaning.split()[0]]), meaning
+
+
+def test_in_one_figure_no_look_has_two_names(figures):
+    for preset, charts in figures.items():
+        for chart in charts:
+            names: dict[tuple, set[str]] = {}  # beside the look, strength may tell widths apart
+            for trace in scatters(chart):
+                if "lines" in trace["mode"] and trace.get("legendgroup") and trace["line"].get("color"):
+                    look = (*look_of(trace), trace["line"].get("width"), trace.get("opacity"), trace.get("yaxis"))
+                    names.setdefault(look, set()).add(trace["legendgroup"])
+            assert [found for found in names.values() if len(found) > 1] == [], (preset, chart.id)
+
+
+def test_a_look_that_is_not_in_the_registry_has_one_name_in_every_figure_of_every_result(figures):
+    names: dict[tuple[str, str, str], set[str]] = {}
+    for _, name, trace in legend(figures):
+        look = look_of(trace) if "lines" in trace["mode"] else ("", "", "")
+        if look[2] and look[0] != module.GUIDE_COLOR and look not in {*LOOKS, *RAMP}:
+            names.setdefault(look, set()).add(name)
+    assert {look: found for look, found in names.items() if len(found) > 1} == {}
+
+
+@pytest.mark.parametrize("background", BACKGROUNDS)
+def test_lines_and_marks_stand_out_on_both_backgrounds(background):
+    """WCAG 2.2, 1.4.11: 3:1 for graphical objects."""
+    colors = {module.GUIDE_COLOR, *OUTPUT_COLORS, *VIOLETS, *(color for color, _, _ in RAMP)}
+    assert {color for color in colors if contrast(color, background) < 3} == set()
+
+
+def test_words_of_figures_have_the_color_of_the_page_which_stands_out(figures):
+    """WCAG 2.2, 1.4.3: 4.5:1 for text, which no color has on white and on black: figures name none."""
+    themes = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text())["theme"]
+    for name in ("light", "dark"):
+        assert contrast(themes[name]["textColor"], themes[name]["backgroundColor"]) >= 4.5
+    for preset, charts in figures.items():
+        for chart in charts:
+            layout = json.loads(chart.spec)["layout"]
+            words = [*layout.get("annotations", []), *(shape.get("label", {}) for shape in layout.get("shapes", []))]
+            fonts = [each.get("font", {}) for each in words if each.get("text")]
+            fonts += [trace.get("textfont", {}) for trace in json.loads(chart.spec)["data"]]
+            assert {font["color"] for font in fonts if isinstance(font, dict) and "color" in font} == set(), (
+                preset,
+                chart.id,
+            )
+
+
+def test_a_figure_has_at_most_four_curves_at_first_sight(figures):
+    """Curves with a name, in each panel; seeds belong to the curve of their name, bands and guides are no curves."""
+    counted = {}
+    for preset, charts in figures.items():
+        for chart in charts:
+            panels: dict[str, set[tuple]] = {}
+            for trace in scatters(chart):
+                is_seen = trace.get("visible", True) is True and "lines" in trace["mode"] and trace["x"] != [None]
+                if is_seen and trace["line"].get("color") not in (None, module.GUIDE_COLOR):
+                    look = trace.get("legendgroup") or trace["name"]
+                    panels.setdefault(trace.get("yaxis", "y"), set()).add((look, trace["line"].get("dash")))
+            counted[preset, chart.id.rpartition("-")[2]] = max(map(len, panels.values()), default=0)
+    assert {each: count for each, count in counted.items() if count > MOST_CURVES} == {}
+    assert sum(count > 0 for count in counted.values()) > 80
 
 
 def test_a_network_looks_the_same_where_graphs_and_pairs_are_shown():

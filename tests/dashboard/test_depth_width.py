@@ -17,7 +17,7 @@ from ntk_core.runs import PRESETS
 from tests.dashboard.open_pages import open_page, words
 
 # E[K²] / E[K]² of an independent script with 1,500 networks of drawn weights: β → its value at m = 32, 64, 128.
-INDEPENDENT = {1 / 16: (1.21, 1.24, 1.24), 1 / 8: (1.49, 1.48, 1.59), 1 / 4: (2.41, 2.27, 2.40)}
+INDEPENDENT = {1 / 16: (1.21, 1.24, 1.24), 1 / 8: (1.49, 1.48, 1.59), 1 / 4: (2.41, 2.27, 2.40), 1 / 2: (4.99, 4.70)}
 
 
 def made_point(depth: int, width: int, *, share: float = 0.01, trained: bool = True) -> DepthWidthPoint:
@@ -77,7 +77,8 @@ def test_intervals_are_bars_and_a_point_that_one_network_decides_is_ringed_and_t
     values = [second_moment(depth, 16) - 1 for depth in (1, 4, 16)]
     assert list(bars.error_y.array) == pytest.approx([0.3 * value for value in values])
     assert list(bars.error_y.arrayminus) == pytest.approx([0.2 * value for value in values])
-    (rings,) = [trace for trace in drawn.figure.data if trace.marker.symbol == "circle-open"]
+    ringed = [trace for trace in drawn.figure.data if trace.marker.symbol == "circle-open"]
+    (rings,) = [trace for trace in ringed if trace.x[0] is not None]
     assert (list(rings.x), list(rings.y)) == ([16], [values[-1]])
     assert "L = 16 at m = 16" in drawn.caption[1]
 
@@ -99,7 +100,7 @@ def points() -> dict[tuple[int, int], DepthWidthPoint]:
 
 def test_the_gallery_has_the_numbers_of_an_independent_script(points):
     for beta, ratios in INDEPENDENT.items():
-        for width, ratio in zip((32, 64, 128), ratios, strict=True):
+        for width, ratio in zip((32, 64, 128), ratios, strict=False):
             point = points[round(beta * width), width]
             # Theirs are means of 1,500 heavy-tailed numbers, given as ± 10%; ours have the interval that they state.
             spread = 0.1 * (ratio - 1) + (point.high - point.low)

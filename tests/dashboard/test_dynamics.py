@@ -12,14 +12,15 @@ from dashboard.views.dynamics.frames import moving
 from dashboard.views.dynamics.page import charts
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from tests.dashboard.made_dynamics import STEPS, make_dynamics_points, make_dynamics_result
-from tests.dashboard.open_pages import checked, open_page, words
+from tests.dashboard.open_pages import checked, form_sentences, open_page, words
 
 METHODS = ("gradient-descent", "beyond-stable", "adam")
 POINTS = make_dynamics_points(widths=(30, 3000), methods=METHODS)
 
 
 def lines(figure, dash=None):
-    return [trace for trace in figure.data if trace.mode.startswith("lines") and dash in (None, trace.line.dash)]
+    drawn = [trace for trace in figure.data if trace.mode.startswith("lines") and "text" not in trace.mode]
+    return [trace for trace in drawn if dash in (None, trace.line.dash)]
 
 
 def test_trajectories_are_solid_for_the_network_dashed_for_its_linear_model_and_dotted_for_infinite_width():
@@ -42,7 +43,7 @@ def test_the_moment_of_departure_is_marked_on_every_line_that_leaves_for_good():
     runs = [
         run for point in POINTS for run in (*point.of("linear", "gradient-descent"), *point.of("swish", METHODS[0]))
     ]
-    drawn = [trace for trace in figure.data if trace.x[0] is not None]
+    drawn = [trace for trace in figure.data if trace.x[0] is not None and "text" not in trace.mode]
     assert len(drawn) == len(runs)
     for trace, run in zip(drawn, runs, strict=True):
         np.testing.assert_allclose(trace.y, run.difference[1:])
@@ -126,7 +127,7 @@ def test_charts_have_figures_words_and_numbers_for_every_choice():
     shown = Shown(make_dynamics_result(methods=METHODS).spec, POINTS, None, "job")
     for output in ("linear", "swish"):
         for method in METHODS:
-            found = charts(shown, POINTS[0].width, output, method, "time", "test points")
+            found = charts(shown, None, POINTS[0].width, output, method, "time", "test points")
             assert [each.name for each in found] == [
                 f"figure.{name}" for name in ("outputs", "difference", "motion", "ball")
             ]
@@ -172,5 +173,5 @@ def test_the_page_runs_its_settings(jobs):
 def test_settings_that_do_not_suit_a_curve_are_explained_beside_their_field():
     app = open_page(PAGE, preset="curves-in-one-dimension")
     app.multiselect(key=f"{PAGE}.outputs").set_value(["softmax"])
-    sentences = [element.value.replace("\\", "") for element in checked(app.run()).sidebar.error]
+    sentences = form_sentences(checked(app.run()))
     assert sentences == ["Outputs φ: softmax cannot be used; use other outputs, for data without classes."]

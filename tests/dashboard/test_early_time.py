@@ -29,7 +29,8 @@ def along(runs, view):
 def named(figure) -> dict[str, list]:
     found: dict[str, list] = {}
     for trace in figure.data:
-        found.setdefault(trace.name, []).append(trace)
+        if "text" not in trace.mode:
+            found.setdefault(trace.name, []).append(trace)
     return found
 
 
@@ -50,7 +51,7 @@ def test_departure_and_the_best_linear_model_are_marked():
     assert [shape.x0 for shape in figure.layout.shapes if shape.x0 == shape.x1] == [100, 1000]
     assert [shape.y0 for shape in figure.layout.shapes if shape.y0 == shape.y1] == [0.1]
     texts = [note.text for note in figure.layout.annotations]
-    assert " network departs: step 1,000 " in texts
+    assert " network departs: <br> step 1,000 " in texts
     low, high = figure.layout.xaxis.range  # all steps, however long the words are
     assert low <= 0
     assert 10**high >= STEPS[-1]
@@ -66,7 +67,8 @@ def test_a_model_without_norm_feature_is_drawn_once():
 
 
 def test_single_outputs_have_one_color_per_input_and_one_dash_per_model():
-    traces = [trace for trace in early_time.single_outputs(RUNS[0]).figure.data if trace.x[0] is not None]
+    drawn = [trace for trace in early_time.single_outputs(RUNS[0]).figure.data if trace.x[0] is not None]
+    traces = [trace for trace in drawn if "text" not in trace.mode]
     assert len(traces) == 4
     assert len({trace.line.color for trace in traces}) == 2
     assert {trace.line.dash for trace in traces} == {"solid", "dash"}
@@ -91,7 +93,7 @@ def test_a_growing_run_with_one_record_is_drawn():
 
 def test_discrepancy_is_drawn_with_its_exponent():
     chart = early_sweep.against_swept(POINTS, "discrepancy")
-    line = chart.figure.data[-1]
+    line = next(trace for trace in chart.figure.data if trace.mode == "lines+markers")
     assert line.name.startswith("erf ∝ d<sup>−1.00")
     np.testing.assert_allclose(line.y, [1.05 / 25, 1.05 / 50, 1.05 / 100])
     assert "fitted exponent −1.00" in chart.takeaway

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
+from streamlit.proto.Block_pb2 import Block
 from streamlit.testing.v1 import AppTest
 
+from dashboard.components.explain import ABOUT
+from dashboard.components.exports import notebook, program
 from dashboard.views.navigation import PAGES
 from tests.dashboard.open_pages import checked, open_page, words
 
+HORIZONTAL = Block.FlexContainer.HORIZONTAL
 BY_NAME = {entry.name: entry for entry in PAGES}
 WITHOUT_RESULT = {"overview", "live", "glossary", "own_data", "results"}
 WITH_RESULT = [name for name in BY_NAME if name not in WITHOUT_RESULT]
@@ -29,9 +34,9 @@ def page(request, exported, opening_through_the_menu) -> Iterator[tuple[str, App
 
     show = export.export_menu
 
-    def spied(name, title, runs, figures) -> None:
-        exported[name] = {"runs": runs, "figures": dict(figures)}
-        show(name, title, runs, figures)
+    def spied(name, title, runs, charts, stored=None) -> None:
+        exported[name] = {"runs": runs, "charts": dict(charts)}
+        show(name, title, runs, charts, stored)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(export, "export_menu", spied)
@@ -49,23 +54,47 @@ def test_the_other_pages_show_a_result(page):
     assert ("Computed 20" in words(app)) == (name in WITH_RESULT)
 
 
+def test_export_stands_once_above_the_figures_of_every_page_with_a_result(page, exported):
+    """In a row of its own or with other buttons; it is closed where nothing is chosen yet."""
+    name, app = page
+    menus = [block for block in app.get("popover") if block.proto.popover.label == "Export"]
+    assert len(menus) == (name in WITH_RESULT or name == "results"), name
+    if not menus:
+        return
+    assert menus[0].proto.popover.disabled == (name == "results")
+    shown = list(app.main)  # a block, then what is in it
+    rows = [
+        block for block in shown
+        if block.type == "flex_container" and block.proto.flex_container.direction == HORIZONTAL
+        and any(inside is menus[0] for inside in block)
+    ]  # fmt: skip
+    assert rows, name
+    drawn = [index for index, element in enumerate(shown) if element.type == "plotly_chart"]
+    results = [index for index in drawn if ".drawing" not in shown[index].proto.id]  # not what was drawn of the form
+    assert next(index for index, each in enumerate(shown) if each is menus[0]) < min(results, default=len(shown)), name
+
+
 @pytest.mark.parametrize("page", WITH_RESULT, indirect=True)
 def test_everything_can_be_taken_along(page, exported):
     name, app = page
     labels = [button.proto.label for button in app.get("download_button")]
-    for label in ("Figures, HTML", "Numbers, CSV", "Result, JSON", "Settings, JSON"):
+    for label in (
+        "Figures, HTML", "Numbers, CSV", "Result, JSON", "Settings, JSON", "Program, Python", "Notebook, Jupyter",
+    ):  # fmt: skip
         assert label in labels
-    codes = [block.value for block in app.get("code")]
-    assert any(code.startswith("python -m ntk_core run ") for code in codes)
-    assert any("ntk_core.run(spec)" in code and compile(code, name, "exec") for code in codes)
-    assert exported
+    assert any(block.value.startswith("python -m ntk_core run ") for block in app.get("code"))
+    (given,) = exported.values()
+    for run in given["runs"]:
+        assert compile(program(name, run.spec), name, "exec")
+        assert json.loads(notebook(name, run.spec))["nbformat"] == 4
 
 
 @pytest.mark.parametrize("page", WITH_RESULT, indirect=True)
 def test_the_export_has_every_figure_of_the_results(page, exported):
     name, app = page
-    drawings = sum(".drawing" in chart.id for chart in charts(app))
-    assert sum(len(each["figures"]) for each in exported.values()) >= max(1, len(charts(app)) - drawings), name
+    keys = [re.sub(r"^.*?ID-[0-9a-f]+-", "", chart.id) for chart in charts(app)]
+    (given,) = exported.values()
+    assert set(given["charts"]) == set(keys) != set(), name
 
 
 def test_every_figure_has_its_takeaway_with_numbers_and_a_table(page):
@@ -76,10 +105,10 @@ def test_every_figure_has_its_takeaway_with_numbers_and_a_table(page):
     for sentence in sentences:
         assert any(character.isdigit() for character in sentence), (name, sentence)
         assert sentence.endswith("."), (name, sentence)
-    tables = [expander for expander in app.expander if expander.label == "The numbers"]
-    assert len(tables) >= len(sentences)
-    for expander in tables:
-        assert len(expander.dataframe) == 1
+    tables = [popover for popover in app.get("popover") if popover.proto.popover.label == ABOUT]
+    assert len(tables) >= len(charts(app))
+    for popover in tables:
+        assert len(popover.dataframe) == 1
 
 
 def test_every_figure_is_readable_and_keeps_to_itself(page):

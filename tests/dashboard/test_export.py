@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import csv
 import io
+import json
+import os
 import re
 import subprocess
 import sys
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 import ntk_core
-from dashboard.components.exports import command_line, page_html, program
+from dashboard.charts.chart import Chart
+from dashboard.components.exports import command_line, notebook, page_html, program
+from dashboard.components.gallery import GALLERY, gallery_result
+from dashboard.components.pictures import MAX_TITLE, short_title
 from dashboard.components.provenance import provenance_sentence
 from dashboard.views.kernel_change import figures as figures
 from ntk_core.runs import EXPERIMENTS, PRESETS, digest
@@ -20,14 +31,20 @@ from ntk_core.runs.events import Ended
 from ntk_core.settings.grammar import with_settings
 from tests.dashboard.made_results import make_points, make_result
 from tests.dashboard.open_pages import ROOT
+from tests.smallest import smallest
+
+SMALL = with_settings(
+    PRESETS["liu-fig1-left"].spec,
+    {"widths": [2], "num_seeds": 1, "outputs": ["linear"], "training.max_steps": 3, "dataset.num_samples": 6},
+)
 
 
 def test_html_page_brings_its_figures_and_needs_no_network():
     result = make_result(make_points())
-    drawn = {
-        "left <b>": figures.change_against_width(result.points).figure,
-        "right": figures.change_against_time(result.points[0]).figure,
-    }
+    drawn = [
+        replace(figures.change_against_width(result.points), takeaway="left <b>"),
+        figures.change_against_time(result.points[0]),
+    ]
     page = page_html("Kernel & change", drawn, [result])
     assert page.count("Plotly.newPlot(") == 2
     assert not re.search(r'<(script|link|img)[^>]*(src|href)="', page)
@@ -69,19 +86,11 @@ def test_the_origin_says_how_many_points_are_of_earlier_runs():
     assert provenance_sentence(resumed).endswith(" · 1 of 3 points taken over from earlier runs")
 
 
-SMALL: dict[str, dict] = {
-    "kernel_change": {"widths": (2, 3)},
-    "hessian": {"widths": (8,)},
-    "lazy": {"widths": (8,), "scales": (1.0, 2.0)},
-    "depth_width": {"widths": (8,), "depths": (1,)},
-}
-
-
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_program_computes_this_spec_and_no_other(experiment, monkeypatch):
     """The text as it is, but for the computation itself, of which the first event is real."""
-    preset = next(preset for preset in PRESETS.values() if preset.spec.experiment == experiment)
-    spec = with_settings(preset.spec, {"seed": 7, **SMALL.get(experiment, {})})
+    preset = EXPERIMENTS[experiment].presets[0]
+    spec = with_settings(preset.spec, {**smallest(preset.spec), "seed": 7})
     run, computed = ntk_core.run, []
 
     def begin(asked):
@@ -98,23 +107,113 @@ def test_program_computes_this_spec_and_no_other(experiment, monkeypatch):
     assert "width,num_params,output,seed" in said.getvalue()
 
 
-def test_program_runs_by_itself():
-    spec = with_settings(
-        PRESETS["liu-fig1-left"].spec,
-        {"widths": [2], "num_seeds": 1, "outputs": ["linear"], "training.max_steps": 3, "dataset.num_samples": 6},
-    )
+def test_program_runs_in_an_empty_folder_where_the_package_is_installed(tmp_path):
+    installed, empty = tmp_path / "site", tmp_path / "empty"
+    installed.mkdir()
+    empty.mkdir()
+    (installed / "ntk_core").symlink_to(ROOT / "ntk_core")
+    (empty / "kernel.py").write_text(program("Small", SMALL), encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-c", program("Small", spec)], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "kernel.py"],
+        cwd=empty,
+        env={**os.environ, "PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert "point_finished width=2" in done.stdout
     header, *rows = done.stdout[done.stdout.index("ended") :].strip().splitlines()[1:]
     assert "sup_kernel_change" in header
     assert len(rows) == 1
+    assert [path.name for path in empty.iterdir()] == ["kernel.py"]
+
+
+def test_program_states_what_it_needs():
+    """As PEP 723 reads it; what is needed is what the package imports, with the bounds of the project."""
+    text = program("Small", SMALL)
+    (block,) = re.findall(r"(?m)^# /// script$\n((?:^#(?: .*)?$\n)+?)^# ///$", text)
+    stated = tomllib.loads("".join(line[2:] or "\n" for line in block.splitlines(keepends=True)))
+    assert (
+        stated["requires-python"] == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+    )
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    bounds = {Requirement(line).name: line for line in lines if line and not line.startswith("#")}
+    assert stated["dependencies"] == [bounds[Requirement(each).name] for each in stated["dependencies"]]
+    names = {Requirement(each).name.replace("-", "_") for each in stated["dependencies"]}
+    imported = {name for path in (ROOT / "ntk_core").rglob("*.py") for name in imports(path)} - {"ntk_core"}
+    foreign = {{"PIL": "pillow"}.get(name, name) for name in imported - sys.stdlib_module_names}
+    assert foreign - {"distributed"} == names  # the cluster is an extra
+
+
+def imports(path: Path) -> set[str]:
+    """First parts of the names of all modules that a file imports, from other packages."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {each.name.partition(".")[0] for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found.add(node.module.partition(".")[0])
+    return found
+
+
+def cells(text: str) -> list[str]:
+    """The code of a notebook, which has the form that nbformat 4.5 asks for."""
+    read = json.loads(text)
+    assert set(read) == {"cells", "metadata", "nbformat", "nbformat_minor"}
+    assert (read["nbformat"], read["nbformat_minor"]) == (4, 5)
+    assert len({cell["id"] for cell in read["cells"]}) == len(read["cells"])
+    for cell in read["cells"]:
+        assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", cell["id"])
+        code = {"outputs", "execution_count"} if cell["cell_type"] == "code" else set()
+        assert set(cell) == {"cell_type", "id", "metadata", "source"} | code
+    assert [cell["cell_type"] for cell in read["cells"]] == ["markdown"] + ["code"] * 4
+    return [cell["source"] for cell in read["cells"] if cell["cell_type"] == "code"]
+
+
+def executed(text: str) -> dict[str, Any]:
+    """What the names of a notebook stand for after its last cell; each cell ends as Jupyter would show it."""
+    names: dict[str, Any] = {}
+    for code in cells(text):
+        exec(compile(code, "cell", "exec"), names)
+    return names
+
+
+def test_notebook_of_every_experiment_draws_its_first_measure(monkeypatch):
+    """Over the smallest two results of the gallery; that a notebook computes is the next test."""
+    for experiment in EXPERIMENTS.values():
+        files = sorted(
+            (GALLERY / f"{each.name}.json" for each in experiment.presets), key=lambda file: file.stat().st_size
+        )
+        for result in (gallery_result(file.stem) for file in files[:2]):
+            monkeypatch.setattr(ntk_core, "run", lambda _, found=result: [Ended(status="completed", result=found)])
+            names = executed(notebook("What is it?", result.spec))
+            assert len(names["table"]) == len(result.rows())
+            drawn = sum(len(trace.x) for trace in names["figure"].data)
+            assert drawn == len(names["shown"]) > 0, result.spec.experiment
+
+
+@pytest.mark.slow
+def test_notebook_computes_its_run(capsys):
+    names = executed(notebook("Small", SMALL))
+    assert "width=2" in capsys.readouterr().out
+    assert digest(names["result"].spec) == digest(SMALL)
+    assert names["y"] == "sup_kernel_change"
+    (trace,) = names["figure"].data
+    assert list(trace.y) == [max(names["result"].points[0].runs[0].change)]
+
+
+def test_a_figure_is_named_by_its_heading_or_by_the_beginning_of_what_it_shows():
+    chart = figures.change_against_width(make_points())
+    assert short_title(replace(chart, heading="Over m<sub>b</sub>")) == "Over mb"
+    assert chart.takeaway.startswith(short_title(replace(chart, heading="")))
+    long = short_title(Chart(chart.figure, "word " * 40, ()))
+    assert long.endswith("word …")
+    assert len(long) <= MAX_TITLE + 2
 
 
 def test_html_page_of_two_runs_says_where_both_come_from():
     results = [make_result(make_points((30,))), make_result(make_points((30, 100)))]
-    page = page_html("Both", {}, results)
+    page = page_html("Both", (), results)
     assert page.count("Computed 2026-01-02") == 2
     assert page.count("<details>") == 2

@@ -10,6 +10,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from dashboard.charts.axes import log_ticks
+from dashboard.charts.labels import power
 from dashboard.charts.numbers import width_label
 from dashboard.charts.style import network_style
 from dashboard.views.kernel_change import figures as figures
@@ -75,15 +77,18 @@ def test_a_single_seed_has_no_band():
     assert [trace for trace in traces(figure) if trace.get("fill")] == []
 
 
-def test_legend_tells_the_fitted_exponent_with_its_interval():
+def test_the_end_of_a_line_tells_its_name_and_the_fitted_exponent_with_its_interval():
     points = make_points((30, 100, 300, 1000), spread=0.0)
     assert mean_line(against_width(points), "linear")["name"] == "linear output ∝ m<sup>−1.00 ± 0.00</sup>"
+    label = one(against_width(points), name="label of linear output")
+    assert label["text"][-1].endswith("●</span> linear output<br>" + power("m", "−1.00 ± 0.00"))
+    assert mean_line(against_width(points), "linear")["showlegend"] is False
     law = figures.change_lines(points)["softmax"].law
     assert law is not None
     assert abs(law.exponent) < 1e-12
 
 
-def test_legend_and_takeaway_say_why_there_is_no_interval_and_where_the_slope_goes_on():
+def test_name_and_takeaway_say_why_there_is_no_interval_and_where_the_slope_goes_on():
     few = figures.change_against_width(make_points((30, 100, 1000), seeds=2))
     said = "; no interval (needs 3 seeds and 4 widths)"
     assert mean_line(few.figure, "linear")["name"] == "linear output ∝ m<sup>−1.00</sup>; no interval"
@@ -112,7 +117,7 @@ def test_legend_and_takeaway_say_why_there_is_no_interval_and_where_the_slope_go
 
 def test_guides_are_dashed_lines_of_slope_one_half_and_one_from_the_first_mean():
     figure = against_width(make_points())
-    guides = [trace for trace in traces(figure) if trace["mode"] == "lines+text"]
+    guides = [trace for trace in traces(figure) if trace["name"].startswith("slope")]
     slopes = []
     for guide in guides:
         x, y = numbers(guide["x"]), numbers(guide["y"])
@@ -120,7 +125,8 @@ def test_guides_are_dashed_lines_of_slope_one_half_and_one_from_the_first_mean()
         assert guide["line"]["dash"] == "dash"
         assert y[0] == pytest.approx(numbers(mean_line(figure, "linear")["y"])[0])
     np.testing.assert_allclose(slopes, [-0.5, -1], rtol=1e-12)
-    assert [guide["text"][1].strip() for guide in guides] == ["m<sup>−1/2</sup>", "m<sup>−1</sup>"]
+    words = [trace["text"][-1] for trace in traces(figure) if trace["name"].startswith("label of m")]
+    assert words == [power("m", "−1/2"), power("m", "−1")]
 
 
 def test_runs_that_did_not_converge_are_open_markers_named_in_the_caption_and_in_no_mean():
@@ -167,10 +173,27 @@ def test_axes_are_logarithmic_with_ticks_at_the_widths_of_the_whole_sweep():
     figure = against_width(make_points((30, 100)), widths=(30, 100, 3000, 10_000))
     assert (figure.layout.xaxis.type, figure.layout.yaxis.type) == ("log", "log")
     assert figure.layout.xaxis.tickvals == (30, 100, 3000, 10_000)
-    assert figure.layout.xaxis.ticktext == ("30", "100", "3,000", "10⁴")
+    assert figure.layout.xaxis.ticktext == ("30", "100", "3,000", "10,000")
     low, high = 10 ** np.array(figure.layout.xaxis.range)
     assert low < 30
     assert high > 10_000
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        ((0.013, 30), ("0.01", "0.1", "1", "10", "100")),
+        ((0.3, 0.9), ("0.1", "0.2", "0.5", "1", "2", "5")),
+        ((0.8, 1.1), ("0.15", "0.2", "0.3", "0.4", "0.5", "0.6", "0.8", "1", "1.5", "2", "3", "4", "5", "6")),
+        ((1e-7, 20), ("10⁻⁷", "10⁻⁶", "10⁻⁵", "10⁻⁴", "10⁻³", "10⁻²", "10⁻¹", "10⁰", "10¹", "10²")),
+        ((10, 3e6), ("10¹", "10²", "10³", "10⁴", "10⁵", "10⁶", "10⁷")),
+    ],
+)
+def test_the_labels_of_a_logarithmic_axis_are_all_of_one_kind(values, labels):
+    found = log_ticks(values)
+    assert set(found["ticktext"]) <= set(labels)
+    assert len({any(sign in "⁰¹²³⁴⁵⁶⁷⁸⁹" for sign in text) for text in found["ticktext"]}) == 1
+    assert sum(values[0] / 10 <= at <= values[1] * 10 for at in found["tickvals"]) >= 2
 
 
 def test_axis_says_what_was_swept():
@@ -259,7 +282,7 @@ def test_tables_hold_what_the_figures_show():
 
 
 @pytest.mark.parametrize(
-    ("width", "label"), [(30, "30"), (3000, "3,000"), (10_000, "10⁴"), (300_000, "3·10⁵"), (12_345, "12,345")]
+    ("width", "label"), [(30, "30"), (3000, "3,000"), (10_000, "10,000"), (3_000_000, "3·10⁶"), (12_345, "12,345")]
 )
 def test_widths_are_written_as_people_write_them(width, label):
     assert width_label(width) == label

@@ -114,7 +114,7 @@ def test_balls_show_the_bound_of_the_sup_above_random_directions_for_the_radius_
         assert np.all(at_least > random)
         assert "at least" in line(drawn, LINEAR)["name"]
     assert np.all(numbers(line(large, LINEAR)["y"]) > numbers(line(small, LINEAR)["y"]))
-    sentence, _ = large.caption
+    sentence, *_ = large.caption
     assert "lower bounds on the supremum" in sentence
     assert "4 starts" in sentence
 

@@ -11,7 +11,7 @@ from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.runs import PRESETS
 from ntk_core.settings.fields import differences, spec_from_texts, text_of
 from tests.dashboard.made_hessians import make_hessian_points, make_hessian_result, make_point
-from tests.dashboard.open_pages import checked, open_page, words
+from tests.dashboard.open_pages import checked, form_sentences, open_page, words
 
 PREFIX = "hessian."
 CHOSEN, ALL, ONE = "hessian.networks.chosen", "hessian.networks.all.", "hessian.networks.one"
@@ -66,7 +66,7 @@ def test_relu_is_measured_and_its_figures_say_what_the_almost_everywhere_hessian
     assert "yes (almost everywhere)" in table
     assert "Õ" not in table  # the paper's table is about smooth activations
     app.selectbox(key=ALL + "activation").set_value("relu")
-    assert not checked(app.run()).sidebar.error
+    assert form_sentences(checked(app.run())) == []
     assert not app.button(key=PREFIX + "run").disabled
 
 
@@ -98,10 +98,10 @@ def test_networks_are_chosen_by_title_changed_together_and_edited_one_by_one():
     checked(app.run())
     assert [network.depth for network in spec_of(app).networks[:2]] == [4, 5]
     app.multiselect(key=CHOSEN).set_value([])
-    (sentence,) = [each.value for each in checked(app.run()).sidebar.error]
+    (sentence,) = form_sentences(checked(app.run()))
     assert "1 to 12 groups of settings" in sentence
     app.multiselect(key=CHOSEN).set_value(["resnet"])
-    assert not checked(app.run()).sidebar.error
+    assert form_sentences(checked(app.run())) == []
     assert spec_of(app).networks == (TEMPLATES["resnet"],)
 
 
@@ -128,4 +128,4 @@ def test_presets_and_their_paper_sizes_come_from_the_url(preset):
     query = {name.replace(".", "__"): text for name, text in differences(preset.paper_spec, preset.spec).items()}
     app = open_page("hessian", preset=preset.name, **query)
     assert app.text_input(key=PREFIX + "widths").value == text_of(preset.paper_spec.widths)
-    assert not [*app.sidebar.error, *app.sidebar.warning]
+    assert form_sentences(app) == []

@@ -76,7 +76,7 @@ def test_each_road_has_its_own_points_and_exponent(road, start, measure, exponen
     assert law.exponent == pytest.approx(exponent, abs=1e-9)
 
 
-def test_a_figure_has_seeds_and_a_mean_for_each_start_with_the_exponent_in_the_legend():
+def test_a_figure_has_seeds_and_a_mean_for_each_start_with_the_exponent_in_its_name():
     drawn = figures.against(made_points(), "scale", "linear", figures.KAPPA).figure
     lines = [trace for trace in drawn.data if trace.mode == "lines+markers"]
     assert [line.name for line in lines] == [
@@ -95,7 +95,7 @@ def test_runs_that_did_not_converge_are_open_and_in_no_mean_of_what_training_did
     drawn = figures.against(points, "width", "linear", figures.CHANGE)
     seeds = next(trace for trace in drawn.figure.data if trace.mode == "markers")
     assert [symbol for symbol in seeds.marker.symbol if symbol.endswith("-open")] == ["circle-open"]
-    place, sentence, exponent, _ = drawn.caption
+    place, sentence, exponent, *_ = drawn.caption
     assert "given the 6 runs that count" in exponent
     assert place == "Linear output, at scale α = 1."
     assert sentence.startswith("Open markers, in no mean: random f(w₀) did not reach")
@@ -117,7 +117,46 @@ def test_every_figure_has_words_and_numbers():
     assert [each.name for each in found] == ["figure1", "figure2", "figure3", "figure4"]
     assert all(len(each.rows) == 5 * 8 for each in found)
     assert "fitted exponent −0.50" in found[2].takeaway
-    assert found[2].figure.data[-1].line.dash == "dash"
+    assert any(trace.line.dash == "dash" and trace.name == "slope −0.5" for trace in found[2].figure.data)
+
+
+def test_the_least_distance_is_drawn_where_it_was_computed():
+    def names(points):
+        drawn = figures.distances(points, "linear", "subtracted")
+        return [trace.name.partition(" ∝")[0] for trace in drawn.figure.data if trace.mode == "lines+markers"], drawn
+
+    points = made_points()
+    before, _ = names(points)
+    bounded = tuple(
+        point.model_copy(
+            update={"runs": tuple(run.model_copy(update={"least_distance": (0.5, 0.9)}) for run in point.runs)}
+        )
+        for point in points
+    )
+    after, drawn = names(bounded)
+    assert after == [*before, "least distance, all inputs", "least distance, one input"]
+    assert drawn.rows[0]["least, one input"] == 0.5
+    assert drawn.rows[0]["least, all inputs"] == 0.9
+
+
+def test_the_gallery_has_every_run_going_as_far_as_it_has_to_and_wide_ones_no_farther():
+    """Liu, Zhu & Belkin 2020, Eq. 2, and the bound from all inputs at once, which the linear model meets."""
+    shown = gallery_result("liu-distance").points
+    assert len(shown) >= 6
+    excess = []
+    for point in shown:
+        runs = point.of("linear", "subtracted")
+        assert len(runs) >= 5
+        for run in runs:
+            of_one, of_all = run.least_distance
+            # 1: no output moves by more than its target, which is 1, and ‖∇f‖ is about 1; distances in single precision
+            assert 0.9 < of_one < of_all < run.distance * 1.0005
+        excess.append(max(run.distance / run.least_distance[1] for run in runs) - 1)
+    assert excess[0] > 0.05
+    assert excess[-1] < 0.01
+    for measure in figures.LEAST:
+        law = figures.line(shown, "width", "linear", "subtracted", measure).law
+        assert abs(law.exponent) < 0.05
 
 
 @pytest.fixture(scope="module")

@@ -62,6 +62,10 @@ def test_there_is_a_line_for_every_richness_and_the_other_roads_leave_the_dial_o
     assert [line.name.partition(" ∝")[0] for line in lines] == ["ρ = 0", "ρ = 0.125", "ρ = 0.25", "ρ = 0.5"]
     assert list(lines[0].y) == pytest.approx([1.1 / 100, 1.1 / 300, 1.1 / 1000, 1.1 / 3000])
     assert len(drawn.rows) == 4 * 4 * 3
+    strong = dial.against_width(points, "linear", "subtracted", figures.CHANGE, 0.25).figure.data
+    assert {trace.legendgroup: trace.opacity for trace in strong} == {
+        f"ρ = {rho:g}": None if rho == 0.25 else dial.FAINT for rho in DIAL
+    }
     assert [value for value, _ in figures.along(points, "width")] == [100, 300, 1000, 3000]
     assert [value for value, _ in figures.along(points, "scale")] == [1.0]
 
@@ -129,7 +133,9 @@ def test_the_gallery_has_every_hidden_layer_flat_at_one_half_and_falling_at_zero
 def test_the_page_opens_with_the_dial():
     app = open_page("lazy")
     assert len(app.get("plotly_chart")) == 5
-    app.selectbox(key="lazy.checked_at").set_value(0.25)
+    assert "At ρ = 0.5: kernel change ΔK −0.01" in words(app)
+    app.select_slider(key="lazy.dialed").set_value(0.25)
     app.run()
     assert "ρ = 0.25; expected exponent −0.25." in words(app)
+    assert "At ρ = 0.25: kernel change ΔK −0.43" in words(app)
     assert [each.value for each in app.exception] == []

@@ -12,9 +12,11 @@ from dashboard.components.gallery import gallery_result
 from dashboard.views.dynamics.ball import OUTSIDE, ball_radius
 from dashboard.views.hessian.figures import of_line
 from dashboard.views.kernel_change.figures import change_lines
+from dashboard.views.lazy import dial
 from dashboard.views.lazy import figures as lazy
 from dashboard.views.lecture.steps import STEPS
 from dashboard.views.lecture.steps._beyond import gap_before
+from dashboard.views.lecture.steps._edges import LARGE, NARROW, RUNS, SMALL, WIDE
 from ntk_core.fits import LINEARITY_LIMIT, fit_power_law
 from ntk_core.runs import Value, mean
 
@@ -147,6 +149,43 @@ def not_lazy_training():
     assert abs(law("linear", "random", lazy.CHANGE, "scale").exponent) < 0.2
 
 
+def learning_rate():
+    shown = points("catapult-map")
+    assert {run.outcome for point in shown for run in point.of("linear", 3.0)} == {"diverged"}
+    thrown = [(point.width, run.peak) for point in shown for run in point.of("network", 3.0)]
+    assert 0.8 < slope(thrown) < 1.1, "the higher the wider"
+    runs = [run for point in shown for run in point.of("network", 3.0)]
+    assert all(run.converged and run.curvature < 2 for run in runs), "and then falls to 0"
+    for point in shown:
+        assert all(run.peak == 1 for run in point.of("network", 1.5)), "no loss ever rises"
+        low = [run.peak for run in point.of("network", 2.2)]
+        assert min(low) > 1.5 if point.width >= 1600 else mean(low).value < 4, "only in wide networks"
+
+
+def lazy_to_rich():
+    shown, deep = gallery_result("richness-dial").points, gallery_result("richness-deep").points
+    changes = [dial.law(shown, *RUNS, lazy.CHANGE, rho).exponent for rho in (0.0, 0.125, 0.25, 0.5)]
+    assert changes == sorted(changes), "the richer, the flatter"
+    assert changes[0] < -0.9
+    for measure in (lazy.CHANGE, lazy.HIDDEN):
+        assert abs(dial.law(shown, *RUNS, measure, 0.5).exponent) < 0.05
+    assert len(deep[0].runs[0].hidden_change) == 3
+    for index in range(3):
+        assert abs(dial.law(deep, *RUNS, dial.of_layer(index), 0.5).exponent) < 0.05
+
+
+def depth_against_width():
+    shown = {(point.depth, point.width): point for point in gallery_result("depth-width").points}
+    narrow, wide = shown[NARROW], shown[WIDE]
+    assert narrow.beta == wide.beta
+    assert narrow.low < wide.high, "neither: the intervals overlap"
+    assert wide.low < narrow.high
+    assert shown[16, 256].cv_squared < 0.5 * narrow.cv_squared, "at one depth the wider one is more certain"
+    small, large = (mean([run.sup_change for run in shown[size].runs]) for size in (SMALL, LARGE))
+    assert shown[SMALL].beta == shown[LARGE].beta
+    assert large.value > small.value, "it does not become linear"
+
+
 def graphs():
     shown = points("zhu-bottleneck-neurons")
 
@@ -168,22 +207,24 @@ def graphs():
 
 
 def early_time():
-    (images,) = next(point for point in gallery_result("hu-fig3").points if point.width == 256).runs
+    cats_and_horses = next(point for point in gallery_result("hu-fig3").points if point.width == 256).runs
     assert gallery_result("hu-fig3").spec.network.depth == 4
-    assert images.departure is not None
-    assert images.departure > images.linear_phase
-    assert gap_before(images) < 0.05
-    # Little is left to learn: at the departure the linear model has more than four fifths of its way behind it.
-    for curve, best, left in (
-        (images.linear.train_loss, images.optimal_train_loss, 0.2),
-        (images.linear.test_loss, images.optimal_test_loss, 0.1),
-    ):
-        assert (curve[images.departure] - best) / (curve[0] - best) < left
+    assert len(cats_and_horses) == 3
+    for images in cats_and_horses:
+        assert images.departure is not None
+        assert images.departure > images.linear_phase
+        assert gap_before(images) < 0.05
+        # Little is left to learn: at the departure the linear model has more than four fifths of its way behind it.
+        for curve, best, left in (
+            (images.linear.train_loss, images.optimal_train_loss, 0.2),
+            (images.linear.test_loss, images.optimal_test_loss, 0.1),
+        ):
+            assert (curve[images.departure] - best) / (curve[0] - best) < left
     gaussian = {point.input_dim: point.runs for point in gallery_result("hu-fig1").points}
     # With convolutions about as much is left to learn when the network departs, on digits much more.
-    ((convolutions,), digits) = (gallery_result(name).points[0].runs for name in ("hu-fig3-cnn", "hu-fig4"))
-    assert convolutions.share_at_departure == pytest.approx(images.share_at_departure, abs=0.05)
-    assert all(run.share_at_departure < 0.6 * images.share_at_departure for run in digits)
+    convolutions, digits = (gallery_result(name).points[0].runs for name in ("hu-fig3-cnn", "hu-fig4"))
+    assert all(run.share_at_departure == pytest.approx(0.8, abs=0.03) for run in convolutions)
+    assert all(run.share_at_departure < 0.45 for run in digits)
     departing = [sum(run.departure is not None for run in gaussian[d]) for d in sorted(gaussian)]
     assert (departing[0], departing[-1]) == (3, 0)
     assert departing == sorted(departing, reverse=True), "the higher the dimension, the longer the network stays"
@@ -212,6 +253,9 @@ CLAIMS: dict[str, Callable[[], None]] = {
     "bottleneck": bottleneck,
     "optimization-without-linearity": optimization_without_linearity,
     "not-lazy-training": not_lazy_training,
+    "learning-rate": learning_rate,
+    "lazy-to-rich": lazy_to_rich,
+    "depth-against-width": depth_against_width,
     "graphs": graphs,
     "early-time": early_time,
     "open-questions": open_questions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.dashboard.open_pages import ROOT, checked, open_page, words
+from tests.dashboard.open_pages import ROOT, checked, form_sentences, open_page, words
 
 
 @pytest.fixture(autouse=True)
@@ -16,7 +16,7 @@ def _hosted(monkeypatch, jobs, gallery, through_the_menu):
 def test_the_limit_stands_beside_its_field_and_run_waits(jobs):
     app = open_page("kernel_change", widths="30,10001")
     sentence = "Widths m: 10001 cannot be used; use at most 10,000 on this server."
-    assert [element.value.replace("\\", "") for element in app.sidebar.error] == [sentence]
+    assert form_sentences(app) == [sentence]
     assert app.button("kernel_change.run").disabled
     assert "On this server: at most 10,000." in app.text_input("kernel_change.widths").help
 

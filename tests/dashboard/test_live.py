@@ -114,6 +114,15 @@ def test_the_kernel_page_understands_every_setting(layers, bottleneck):
             assert spec.architecture.depth == layers + (bottleneck > 0)
             assert spec.architecture.kind == ("bottleneck" if bottleneck else "fully-connected")
             assert spec.outputs == (output,)
+            assert (spec.dataset.name, len(spec.dataset.xs)) == ("points", 12)
+
+
+@pytest.mark.parametrize("settings", [OTHER, *(LiveSettings(target=name) for name in CHOICES["target"])])
+def test_the_points_go_to_the_kernel_page_too(settings):
+    spec, problems = spec_from_texts(settings.kernel_query(), cast(KernelChangeSpec, PRESETS["liu-fig1-left"].spec))
+    assert problems == ()
+    handed = zip(spec.dataset.xs, spec.dataset.ys, strict=True)
+    assert [pytest.approx(pair, abs=5e-5) for pair in settings.learned()] == list(handed)
 
 
 def test_the_way_to_error_bars_leads_to_the_kernel_page_with_the_settings():

@@ -89,8 +89,8 @@ def test_a_job_for_an_adopted_result_is_complete_before_it_begins(monkeypatch, t
     jobs.adopt(result)
     snapshot = jobs.snapshot(jobs.submit(PRESET))
     assert (snapshot.status, snapshot.points) == ("completed", result.points)
-    assert jobs.foreseen_s(PRESET) == 0
-    assert jobs.foreseen_s(SHORT) == pytest.approx(estimate(SHORT).seconds)
+    assert jobs.foreseen(PRESET) == (0, len(PRESET.point_keys()))
+    assert jobs.foreseen(SHORT) == (pytest.approx(estimate(SHORT).seconds), 0)
     jobs.shutdown()
 
 
@@ -110,7 +110,7 @@ def test_data_that_do_not_suit_one_choice_of_the_preset_keep_all_that_the_url_sa
     assert differences(spec, base) == {**given, "outputs": ",".join(kept)}
     assert (problem.field, problem.given) == ("outputs", "softmax")
     app = checked(open_page("optimization", **given))
-    assert f"Used instead are Outputs φ: {','.join(kept)}" in words(app).replace("\\", "")
+    assert f"{','.join(kept)} is used instead" in words(app).replace("\\", "")
     checked(app.button(key="optimization.run").click().run())
     assert jobs.submitted == [spec]  # what the form shows
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 import xml.etree.ElementTree as ET
 
@@ -10,11 +11,12 @@ import pytest
 
 from dashboard.charts.vector import Scale, Stroke, cells, letters, thumbnail
 from dashboard.components.live import TOUR
-from dashboard.views.lecture.steps import step_index
 from dashboard.views.navigation import PAGES
 from dashboard.views.overview import thumbnails
-from dashboard.views.overview.parts import QUESTIONS
+from dashboard.views.overview.parts import PATH
+from dashboard.views.overview.picture import tangent_kernel_picture
 from dashboard.views.overview.thumbnails import page_thumbnail
+from dashboard.words.pages import SHOWS, prose
 from ntk_core.runs import PRESETS
 from tests.dashboard.open_pages import open_page, words
 
@@ -46,27 +48,28 @@ def test_the_overview_begins_with_a_network_in_training_at_widths_in_turn():
     assert told["words"]["verdicts"]["same"].startswith("At width {width} the kernel moved {change}")
 
 
-def test_three_questions_lead_to_places_that_exist():
-    assert len(QUESTIONS) == 3
-    names = {entry.name for entry in PAGES}
-    for question, _, page, query in QUESTIONS:
-        assert question.endswith("?")
-        assert page in names
-        assert set(query) in ({"preset"}, {"step"})
-        assert query.get("preset", "liu-fig1-left") in PRESETS
-        assert step_index(query.get("step", "1")) >= 0
-    links = [link.proto for link in open_page("overview").get("page_link")]
-    for question, _, _, query in QUESTIONS:
-        (link,) = [each for each in links if question in each.label]
-        assert dict(part.split("=") for part in link.query_string.split("&")) == query
+def test_three_sentences_and_a_picture_of_a_network_come_before_any_formula():
+    text = prose("overview", SHOWS)
+    assert len(re.findall(r"[.!?](?=\s|$)", text)) == 3
+    assert "$" not in text
+    assert "tangent kernel" in text
+    root = ET.fromstring(tangent_kernel_picture())
+    assert len(list(root.iter("{http://www.w3.org/2000/svg}circle"))) == 1 + 7 + 1 + 2  # neurons, and two points
+    assert {"input", "output"} <= {each.text for each in root.iter("{http://www.w3.org/2000/svg}text")}
 
 
-def test_every_page_has_a_card_with_its_question():
+def test_one_path_leads_through_three_pages_and_every_other_page_has_a_small_card():
+    assert tuple(PATH) == ("live", "lecture", "kernel_change")
     app = open_page("overview")
-    labels = [link.proto.label for link in app.get("page_link")]
+    links = [link.proto for link in app.get("page_link")]
+    for number, (name, (purpose, query)) in enumerate(PATH.items(), 1):
+        (link,) = [each for each in links if each.label == f"**{number}. {BY_NAME[name].title}: {purpose}**"]
+        assert dict(part.split("=") for part in link.query_string.split("&") if part) == query
+        assert query.get("preset", "liu-fig1-left") in PRESETS
+        assert prose("overview", purpose) in words(app)
+    cards = {link.label: link.help for link in links}
     for entry in PAGES[1:]:
-        assert f"**{entry.title}**" in labels
-        assert entry.question in words(app)
+        assert entry.name in PATH or cards[entry.title] == entry.question
 
 
 @pytest.mark.parametrize("page", DRAWN)
@@ -81,7 +84,7 @@ def test_pictures_of_pages_are_drawn_from_the_gallery(page):
 
 def test_without_a_gallery_the_overview_still_leads_everywhere(gallery):
     app = open_page("overview")
-    assert len(app.get("page_link")) == len(QUESTIONS) + len(PAGES) - 1
+    assert len(app.get("page_link")) == len(PAGES) - 1
     assert page_thumbnail(BY_NAME["kernel_change"]) == letters("Kernel")
 
 

@@ -15,7 +15,7 @@ from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import Choices, Cleaned, clean_upload, keep_upload, parse_upload, suggested_choices
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from tests.dashboard.open_pages import checked, open_page, words
+from tests.dashboard.open_pages import checked, form_sentences, open_page, open_panels, words
 from tests.data.uploads.files import arrays, blobs, flowers, pets
 
 PAGE = "own_data"
@@ -102,6 +102,7 @@ def test_one_press_keeps_the_data_and_runs_the_kernel_change_on_them(jobs, data_
     assert spec.is_private
     assert (data_directory / "uploads" / f"{spec.dataset.digest}.npz").exists()
     app.switch_page("pages/kernel_change.py")  # as the page itself does in a browser
+    open_panels(app, "kernel_change")
     checked(app.run())
     assert app.selectbox(key="kernel_change.dataset.name").value == "upload"
     assert app.selectbox(key="kernel_change.dataset.digest").value == spec.dataset.digest
@@ -133,11 +134,12 @@ def test_numbers_that_are_all_trained_on_leave_some_to_be_test_points(total, tra
 def test_kept_data_are_offered_on_other_pages_of_this_session_only():
     app = pressed(brought(flowers(), "flowers.csv"), "keep")
     app.switch_page("pages/kernel_change.py")
+    open_panels(app, "kernel_change")
     app = checked(app.run())
     app = checked(app.selectbox(key="kernel_change.dataset.name").set_value("upload").run())
     menu = app.selectbox(key="kernel_change.dataset.digest")
     assert menu.options == ["flowers.csv, 3"]
-    assert not app.sidebar.error
+    assert form_sentences(app) == []
     other = open_page("kernel_change", dataset__name="upload")
     assert "flowers" not in "".join(widget.options[0] for widget in other.selectbox if widget.key.endswith("digest"))
     assert "bring the file again" in words(other)
@@ -145,7 +147,7 @@ def test_kept_data_are_offered_on_other_pages_of_this_session_only():
 
 def test_data_that_are_not_here_are_named_beside_the_field_of_a_shared_link():
     app = open_page("kernel_change", dataset__name="upload", dataset__digest="0" * 64)
-    (sentence,) = [error.value.replace("\\", "") for error in app.sidebar.error]
+    (sentence,) = form_sentences(app)
     assert sentence.startswith("Your data: 0000")
     assert "bring the file again on the page Your data" in sentence
     assert app.button(key="kernel_change.run").disabled
@@ -155,7 +157,7 @@ def test_a_shared_link_to_data_that_are_here_opens_for_whoever_has_it():
     candidate = parse_upload(flowers())
     digest = keep_upload(clean_upload(candidate, suggested_choices(candidate)))
     app = open_page("hessian", dataset__name="upload", dataset__digest=digest, networks="1")
-    assert not app.sidebar.error
+    assert form_sentences(app) == []
     assert app.selectbox(key="hessian.dataset.digest").options == [f"from the link ({digest[:8]}…)"]
 
 

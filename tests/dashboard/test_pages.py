@@ -18,7 +18,7 @@ from ntk_core.runs import PRESETS
 from ntk_core.runs.events import PointFailed
 from ntk_core.settings.fields import differences, text_of, values_of
 from tests.dashboard.made_results import make_points, make_result, make_run
-from tests.dashboard.open_pages import ROOT, checked, open_page, words
+from tests.dashboard.open_pages import ROOT, checked, form_sentences, open_page, words
 
 PREFIX = "kernel_change."
 SHIPPED = ROOT / "gallery"
@@ -30,10 +30,6 @@ PAGE_PRESETS = (
 
 def opened(page: str = "kernel_change", **query: str) -> AppTest:
     return open_page(page, **query)
-
-
-def sidebar_sentences(app: AppTest) -> list[str]:
-    return [element.value.replace("\\", "") for element in (*app.sidebar.error, *app.sidebar.warning)]
 
 
 def query(app: AppTest) -> dict[str, str]:
@@ -114,7 +110,7 @@ def test_settings_of_the_url_fill_the_form_and_stay_in_the_url():
 )
 def test_nonsense_in_the_url_falls_back_to_the_default_and_is_named_beside_its_field(name, text):
     app = opened(**{name.replace(".", "__"): text})
-    (sentence,) = sidebar_sentences(app)
+    (sentence,) = form_sentences(app)
     assert sentence.startswith("In the URL, ")
     assert "cannot be used; use " in sentence
     assert sentence.endswith(" is used instead.")
@@ -128,13 +124,13 @@ def test_nonsense_in_the_url_falls_back_to_the_default_and_is_named_beside_its_f
 def test_unknown_parts_of_the_url_are_named_above_the_figure(extra):
     app = opened(**extra)
     (name,) = extra
-    assert any(element.value.replace("\\", "").startswith(f"In the URL, {name}: ") for element in app.main.warning)
+    assert any(element.value.replace("\\", "").startswith(f"In the URL, {name}: ") for element in app.warning)
     assert query(app) == {}
 
 
 def test_text_from_the_url_is_shown_as_text_and_not_as_markdown():
     app = opened(architecture__activation="[a](http://b) ![c](d) :red[e] $f$ <b>")
-    (shown,) = [element.value for element in app.sidebar.warning]
+    (shown,) = [element.value for element in app.warning]
     for mark in ("[a]", "![c]", ":red[", "$f$", "<b>"):
         assert mark not in shown
 
@@ -142,7 +138,7 @@ def test_text_from_the_url_is_shown_as_text_and_not_as_markdown():
 def test_a_sentence_about_the_url_goes_when_its_field_changes():
     app = opened(architecture__depth="99")
     app.number_input(key=PREFIX + "architecture.depth").set_value(3)
-    assert sidebar_sentences(checked(app.run())) == []
+    assert form_sentences(checked(app.run())) == []
 
 
 @pytest.mark.parametrize(
@@ -167,14 +163,14 @@ def test_value_that_is_not_allowed_is_explained_beside_its_field_and_run_waits(k
     app = opened()
     getattr(app, kind)(key=PREFIX + name).set_value(value)
     checked(app.run())
-    (sentence,) = sidebar_sentences(app)
+    (sentence,) = form_sentences(app)
     assert sentence.startswith(part)
     assert app.button(key=PREFIX + "run").disabled
 
 
 def test_sweep_too_large_for_memory_is_refused_beside_the_widths_with_the_largest_that_fits():
     app = opened(widths="10000000", dataset__num_samples="1000")
-    (sentence,) = sidebar_sentences(app)
+    (sentence,) = form_sentences(app)
     assert sentence.startswith("Widths m: 10000000 cannot be used; use at most ")
     assert "GiB" in sentence
     assert app.button(key=PREFIX + "run").disabled
@@ -198,7 +194,7 @@ def test_preset_and_its_paper_size_fill_the_form_with_one_click():
 
 def test_settings_that_the_chosen_data_do_not_use_are_not_shown():
     app = opened(dataset__name="cifar2")
-    shown = {widget.key for widget in (*app.sidebar.number_input, *app.sidebar.selectbox)}
+    shown = {widget.key for widget in (*app.number_input, *app.selectbox)}
     assert PREFIX + "dataset.resolution" in shown
     assert PREFIX + "dataset.noise" not in shown
 
@@ -206,15 +202,16 @@ def test_settings_that_the_chosen_data_do_not_use_are_not_shown():
 @pytest.mark.parametrize("kind", ["fully-connected", "bottleneck", "resnet", "densenet"])
 def test_every_setting_of_the_chosen_kinds_has_a_widget(kind):
     spec = KernelChangeSpec(architecture=ArchitectureSpec(kind=kind, depth=3))
-    sidebar = opened(architecture__kind=kind, architecture__depth="3").sidebar
-    widgets = [*sidebar.selectbox, *sidebar.multiselect, *sidebar.number_input, *sidebar.text_input, *sidebar.toggle]
-    assert sorted(widget.key for widget in widgets) == sorted(PREFIX + name for name in values_of(spec))
+    app = opened(architecture__kind=kind, architecture__depth="3")
+    widgets = [*app.selectbox, *app.multiselect, *app.number_input, *app.text_input, *app.toggle]
+    others = [PREFIX + "preset", PREFIX + "search"]
+    assert sorted(widget.key for widget in widgets) == sorted([PREFIX + name for name in values_of(spec)] + others)
 
 
 def test_kind_that_the_depth_does_not_fit_is_explained_beside_the_depth():
     app = opened()
     app.selectbox(key=PREFIX + "architecture.kind").set_value("bottleneck")
-    (sentence,) = sidebar_sentences(checked(app.run()))
+    (sentence,) = form_sentences(checked(app.run()))
     assert sentence == "Hidden layers L: 1 cannot be used; use 2 to 16 with a bottleneck."
 
 
@@ -330,6 +327,6 @@ def test_presets_and_their_paper_sizes_come_from_the_url(preset):
     app = opened(preset=preset.name, **query_text)
     if preset.name in PAGE_PRESETS:
         assert app.text_input(key=PREFIX + "widths").value == text_of(preset.paper_spec.widths)
-        assert sidebar_sentences(app) == []
+        assert form_sentences(app) == []
     else:
         assert "cannot be used; use one of liu-fig1-left" in words(app)

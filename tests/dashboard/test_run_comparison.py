@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pytest
 
+from dashboard.charts.comparison import comparison_of
 from dashboard.components.gallery import gallery_result
-from dashboard.views.results.run_comparison import comparison_of, lines_of, measures_of, overlay
+from dashboard.views.results.run_comparison import lines_of, measures_of, overlay
 from dashboard.words.run_words import labels, variation
 from ntk_core.runs import PRESETS
 from ntk_core.settings.grammar import with_settings
@@ -25,7 +27,7 @@ def pair(name: str):
 @pytest.mark.parametrize("name", PRESETS)
 def test_runs_of_every_preset_are_drawn_on_every_axis_measure_and_line(name):
     runs = pair(name)
-    how = comparison_of(runs[0][1])
+    how = comparison_of(runs[0][1].spec)
     measures, lines = measures_of(runs, how), lines_of(runs, how)
     assert measures
     assert lines
@@ -38,12 +40,23 @@ def test_runs_of_every_preset_are_drawn_on_every_axis_measure_and_line(name):
     assert any(overlay(runs, axis, measures[0], lines[0]).rows for axis in how.axes)
 
 
+def test_numbers_in_the_name_of_a_line_have_a_letter_or_a_unit():
+    said = {}
+    for name in ({preset.spec.experiment: name for name, preset in PRESETS.items()} | {"": "liu-lazy"}).values():
+        runs = pair(name)
+        how = comparison_of(runs[0][1])
+        said[name] = [how.line_words(line) for line in lines_of(runs, how)]
+    bare = re.compile(r"(^|, )[0-9.]+(,|$)")
+    assert {name: words for name, lines in said.items() for words in lines if bare.search(words)} == {}
+    assert any(words.endswith("ρ = 0") for words in said["liu-lazy"])
+
+
 def test_means_are_over_converged_runs_and_the_others_are_marked():
     point = make_points((30,), seeds=2, exponents={"linear": 0.0}, spread=0.0)[0]
     bad = make_run("linear", 7, 9.0, "over-budget")
     result = make_result((point.model_copy(update={"runs": (*point.runs, bad)}),))
     runs = list(zip(labels([result.spec] * 2), (result, result), strict=True))
-    chart = overlay(runs, comparison_of(result).axes[0], "sup_kernel_change", ("linear",))
+    chart = overlay(runs, comparison_of(result.spec).axes[0], "sup_kernel_change", ("linear",))
     row, _ = chart.rows
     assert math.isclose(row["mean sup_kernel_change"], 1.0)
     assert (row["runs in the mean"], row["all runs"]) == (2, 3)
@@ -52,13 +65,13 @@ def test_means_are_over_converged_runs_and_the_others_are_marked():
     _, marked, first, *_ = chart.figure.data
     assert list(first.y) == [1.0]
     assert list(marked.y) == [1.0, 1.0, 9.0]
-    assert list(marked.marker.symbol) == ["circle", "circle", "circle-open"]
+    assert list(marked.marker.symbol) == [first.marker.symbol, first.marker.symbol, f"{first.marker.symbol}-open"]
 
 
 def test_runs_are_told_apart_without_color():
     result = make_result(make_points())
     four = [(f"{letter}", result) for letter in "ABCD"]
-    axis = comparison_of(result).axes[0]
+    axis = comparison_of(result.spec).axes[0]
     figure = overlay(four, axis, "sup_kernel_change", ("linear",)).figure
     lines = [trace for trace in figure.data if trace.mode == "lines+markers"]
     for looks in (lambda t: t.line.color, lambda t: t.line.dash, lambda t: t.marker.symbol):

@@ -1,6 +1,7 @@
 """Linear, quadratic and true model at rates below and above the stable one, against plain loops."""
 
 import math
+from typing import Any
 
 import jax
 import jax.flatten_util
@@ -8,14 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.data import load_dataset
+from ntk_core.data import Dataset, load_dataset
 from ntk_core.dynamics import linearize, quadratic_model
+from ntk_core.experiments.learning_rate.compute import GROWN_STEPS, compute
 from ntk_core.experiments.learning_rate.result import RateResult, rate_outcome
 from ntk_core.experiments.learning_rate.spec import LearningRateSpec
 from ntk_core.networks.build import build_network
+from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS
 from ntk_core.networks.initial import initial_key
+from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.runs import run, summary
-from ntk_core.runs.events import Ended
+from ntk_core.runs.events import Ended, PointProgress
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 SMALL = with_settings(
@@ -101,6 +105,13 @@ def test_above_two_the_linear_model_diverges_and_the_others_come_down(result):
     assert RateResult.model_validate_json(result.model_dump_json()).points == result.points
 
 
+def test_paths_that_are_kept_are_told_while_they_grow():
+    spec = with_settings(SMALL, {"rates": [3.0], "num_seeds": 1, "max_steps": 20, "models": ["network"]})
+    events = [each for each in run(spec) if isinstance(each, PointProgress) and each.point is not None]
+    lengths = [len(event.point.runs[0].path.steps) for event in events]
+    assert lengths[: 20 // GROWN_STEPS] == [steps + 1 for steps in range(GROWN_STEPS, 21, GROWN_STEPS)]
+
+
 @pytest.mark.parametrize(
     ("losses", "dead", "outcome"),
     [
@@ -121,6 +132,81 @@ def test_batches_and_other_outputs_run_too():
     *_, last = run(with_settings(SMALL, changes))
     assert [each.outcome for each in last.result.points[0].runs if each.model == "network"] != []
     assert all(each.num_steps == 4 for each in last.result.points[0].runs)
+
+
+# Each kind once, with activations, outputs, methods and data that meet it somewhere.
+KINDS: list[dict[str, Any]] = [
+    {"architecture.depth": 2, "architecture.activation": "tanh", "output": "softmax"},
+    {"architecture.kind": "bottleneck", "architecture.depth": 2, "architecture.activation": "gelu", "output": "swish"},
+    {"architecture.kind": "resnet", "architecture.depth": 2, "dataset": {"name": "sine", "num_samples": 3}},
+    {"architecture.kind": "densenet", "architecture.depth": 2, "method": "sgd", "batch_size": 2},
+    {"architecture.kind": "convnet", "dataset": {"name": "digits", "num_samples": 3}, "output": "sigmoid"},
+    {"architecture.kind": "mixed", "architecture.depth": 2, "dataset": {"name": "cifar2", "num_samples": 3}},
+    {"architecture.kind": "composed"},
+]
+
+
+def test_every_kind_of_network_has_an_entry_in_the_list():
+    kinds = {changes.get("architecture.kind", "fully-connected") for changes in KINDS}
+    assert kinds == set(ARCHITECTURES)
+
+
+@pytest.mark.slow
+def test_networks_of_other_kinds_run():
+    """Some of the list, of the others only the settings: compiling takes seconds for each."""
+    for changes in KINDS[3:5] + KINDS[6:]:
+        small = {"rates": [1.0], "num_seeds": 1, "max_steps": 2, "keep_paths": False, "widths": [4]}
+        small |= {"models": ["quadratic", "network"]}
+        spec = with_settings(SMALL, {**small, "dataset.num_samples": 3, **changes})
+        *_, last = run(spec)
+        (point,) = last.result.points
+        assert [each.model for each in point.runs] == list(spec.models), changes
+        assert all(math.isfinite(each.last_loss) for each in point.runs), changes
+
+
+def test_every_setting_of_networks_outputs_and_data_is_taken():
+    """Cheap: only the settings, which are refused before anything runs."""
+    for changes in KINDS:
+        assert with_settings(SMALL, {"widths": [4], "dataset.num_samples": 3, **changes}).widths == (4,)
+    for output in OUTPUTS:
+        assert with_settings(SMALL, {"output": output}).output == output
+    for activation in ACTIVATIONS:
+        assert with_settings(SMALL, {"architecture.activation": activation}).architecture.activation == activation
+
+
+def _gaussian(draw: int) -> Dataset:
+    law, none = np.random.default_rng(draw), np.zeros(0, np.int64)
+    x, y = law.standard_normal((10, 10)), np.sign(law.standard_normal((10, 1)))
+    return Dataset("random labels", x, y, none, x[:0], y[:0], none, (), "ours")
+
+
+@pytest.mark.slow
+def test_gaussian_inputs_and_random_labels_give_the_curvatures_of_an_independent_script():
+    """Peaks of (1/n) Σ (f − y)² and final ηλ/n at c = 3, the data drawn anew for every run; given as ± 10%."""
+    table = {
+        (100, "network"): (4.1, 1.20),
+        (100, "quadratic"): (5.0, 1.13),
+        (1000, "network"): (42, 1.14),
+        (1000, "quadratic"): (50, 0.97),
+    }
+    changes = {"rates": [3.0], "num_seeds": 1, "max_steps": 300, "keep_paths": False, "dataset.num_samples": 10}
+    spec = with_settings(SMALL, {**changes, "widths": [100, 1000], "models": ["quadratic", "network"]})
+    found: dict[tuple[int, str], list[tuple[float, float]]] = {key: [] for key in table}
+    for draw in range(8):
+        for width in spec.widths:
+            steps = compute(spec, _gaussian(draw), f"width={width}")
+            while True:
+                try:
+                    next(steps)
+                except StopIteration as ended:
+                    runs = ended.value.runs
+                    break
+            for each in runs:
+                found[width, each.model].append((2 * each.peak_loss, each.curvature))
+    for key, expected in table.items():
+        means, errors = np.mean(found[key], axis=0), np.std(found[key], axis=0, ddof=1) / np.sqrt(8)
+        # Theirs are means over 3 to 5 draws, whose error is larger than ours.
+        assert (np.abs(means - expected) < 0.1 * np.array(expected) + 2.5 * errors).all(), key
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
 import streamlit
 
-from dashboard.server._first_paint import FirstPaint
+from dashboard.server._first_paint import OWN_SCRIPT, FirstPaint
 
 PAGE = (Path(streamlit.__file__).parent / "static" / "index.html").read_bytes()
 HTML = (b"content-type", b"text/html; charset=utf-8")
@@ -45,7 +46,10 @@ def test_the_page_of_this_streamlit_is_painted():
     )
     assert b"wide neural network" in body
     assert b"<title>Linearity Lab</title>" in body
+    assert body.index(OWN_SCRIPT.encode()) < body.index(b'<script type="module"')  # which reads what it says
     assert body.count(b'<div id="root">') == 1
+    # Where a page has a component of its own, nothing waits for the script that mounts it.
+    assert re.search(rb'<link rel="modulepreload" crossorigin href="./static/js/BidiComponent.[^"]+"></head>', body)
     assert headers[b"content-length"] == str(len(body)).encode()
     assert headers[b"cache-control"] == b"no-cache"
     assert not {b"etag", b"last-modified"} & set(headers)  # they are those of another text
@@ -53,7 +57,7 @@ def test_the_page_of_this_streamlit_is_painted():
 
 def test_its_scripts_stay_what_they_were():
     _, body = answered(PAGE, HTML)
-    assert body.count(b"<script") == PAGE.count(b"<script")
+    assert body.count(b"<script") == PAGE.count(b"<script") + 1
     for line in PAGE.splitlines():
         if b"script" in line:
             assert line in body

@@ -86,7 +86,7 @@ def test_health_and_readiness_answer_with_the_headers_of_the_pages(served):
     for path in ("/", "/_stcore/health", "/api/ready", "/kernel_change"):
         status, _, headers = served.get(path)
         assert status == 200, path
-        assert "script-src 'self' blob: 'sha256-" in headers["content-security-policy"]
+        assert "script-src 'self' blob: 'wasm-unsafe-eval' 'sha256-" in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
     assert served.get("/_stcore/health")[1] == "ok"
     assert json.loads(served.get("/api/ready")[1])["workers"] == 1

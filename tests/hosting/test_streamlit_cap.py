@@ -6,6 +6,7 @@ import importlib.metadata
 import re
 from pathlib import Path
 
+import streamlit
 from packaging.requirements import Requirement
 from packaging.version import Version
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -39,3 +40,9 @@ def test_the_private_messages_have_the_parts_that_are_read():
 def test_connections_of_uvicorn_have_the_parts_that_are_bounded():
     for name in ("connection_made", "data_received", "connection_lost", "handle_websocket_upgrade"):
         assert callable(getattr(AutoHTTPProtocol, name))
+
+
+def test_the_scripts_read_where_the_page_says_that_its_server_is():
+    scripts = (Path(streamlit.__file__).parent / "static" / "static" / "js").glob("index.*.js")
+    (read,) = [text for text in map(Path.read_text, scripts) if "BACKEND_BASE_URL" in text]
+    assert "window.__streamlit" in read

@@ -74,6 +74,6 @@ def wait_for() -> Callable[..., Snapshot]:
             if condition(snapshot):
                 return snapshot
             assert time.monotonic() < deadline, f"still {snapshot.status}: {snapshot.message} {snapshot.reason}"
-            time.sleep(0.005)
+            time.sleep(0.02)
 
     return wait

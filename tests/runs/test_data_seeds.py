@@ -4,9 +4,10 @@ import pytest
 
 import ntk_core
 from dashboard.components.provenance import provenance_sentence
+from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import digest, estimate, parse_spec, summary
+from ntk_core.runs import PRESETS, digest, estimate, parse_spec, summary
 from ntk_core.runs._parse import canonical_json
 from ntk_core.settings.grammar import with_settings
 from tests.dashboard.made_results import make_points, make_result
@@ -53,9 +54,45 @@ def test_each_run_is_the_one_that_its_seed_gives_alone_on_its_own_data():
     assert one_draw.points[0].runs[0].loss != pytest.approx(point.runs[0].loss, rel=1e-3)
 
 
+def test_early_time_draws_data_by_seed_too_and_its_older_results_keep_their_digest():
+    assert digest(PRESETS["hu-fig1"].spec).startswith("7f345591688c73bd")  # from before seeds could draw data there
+    small = {
+        "values": [8],
+        "num_seeds": 2,
+        "seed": 4,
+        "dataset.num_samples": 30,
+        "dataset.num_test": 12,
+        "dataset.input_dim": 6,
+        "dataset.seed": 10,
+        "training.max_steps": 3,
+        "training.learning_rate": 0.5,
+        "kernel_samples": 20,
+    }
+    one_draw = with_settings(EarlyTimeSpec(), small)
+    both = with_settings(one_draw, {"draws": "network and data"})
+    assert digest(both) != digest(one_draw)
+    found, single = result_of(both), result_of(one_draw)
+    (point,), (other,) = found.points, single.points
+    assert [run.seed for run in point.runs] == [each.seed for each in point.kernels] == [4, 5]
+    for run, kernel in zip(point.runs, point.kernels, strict=True):
+        alone = result_of(with_settings(one_draw, {"num_seeds": 1, "seed": run.seed, "dataset.seed": 10 + run.seed}))
+        (known,), (beside,) = alone.points[0].runs, alone.points[0].kernels
+        assert run.targets == known.targets
+        assert run.network.test_loss == pytest.approx(known.network.test_loss, rel=1e-5)
+        assert kernel.difference == pytest.approx(beside.difference, rel=1e-5)
+    assert point.runs[0].targets != point.runs[1].targets
+    assert point.runs[0].target_power != pytest.approx(point.runs[1].target_power, rel=1e-3)
+    assert other.runs[0].target_power == other.runs[1].target_power  # one draw of the data
+    assert found.provenance.data_sha256 != single.provenance.data_sha256
+    assert both.scope == "over seeds of network and data"
+
+
 def test_intervals_say_what_they_are_about():
     points = make_points((30, 100, 300, 1000))
-    for draws, words in (("network", "for one draw of the data"), ("network and data", "over networks and data")):
+    for draws, words in (
+        ("network", "over seeds of the network for this one data set"),
+        ("network and data", "over seeds of network and data"),
+    ):
         spec = KernelChangeSpec(outputs=("linear", "softmax"), draws=draws)
         assert summary(spec, points).endswith(f"Intervals are {words}.")
         result = make_result(points).model_copy(update={"spec": spec})

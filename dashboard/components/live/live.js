@@ -3,12 +3,11 @@ import { Controls } from "./controls.js";
 import { Hand } from "./hand.js";
 import { drawChange, drawFunctions, drawKernel, drawLosses, drawNeurons } from "./panels.js";
 import { Player } from "./player.js";
-import { scientific, themeOf } from "./plot.js";
+import { schemeOf, scientific, themeOf } from "./plot.js";
 import { pointsOf, setup, tidied } from "./settings.js";
 import { filled, percent, verdict } from "./verdict.js";
 
 const DRAW = { kernel: drawKernel, neurons: drawNeurons, change: drawChange, losses: drawLosses };
-const BUDGET_MS = 12; // of training for one frame
 const FEWEST_STEPS = 5; // a frame, as far as the budget allows
 const SINGLE_STEPS = 8; // the first ones, where most happens, are shown one by one
 const PACE = 0.015; // later each frame adds this share of all steps, as the axes are logarithmic
@@ -75,7 +74,7 @@ class Live {
       this.play(this.settled || !this.playing);
     } else if (name === "step") {
       this.play(false);
-      this.player.advance(1, BUDGET_MS);
+      this.player.advance(1);
     } else if (name === "restart") this.restart();
     else this.choose({ seed: this.settings.seed + 1 }, true);
   }
@@ -133,12 +132,13 @@ class Live {
     if (!this.due || !this.playing || this.settled || this.player.busy) return;
     this.due = false;
     const { time } = this.now;
-    this.player.advance(time < SINGLE_STEPS ? 1 : Math.max(FEWEST_STEPS, Math.round(PACE * time)), BUDGET_MS);
+    this.player.advance(time < SINGLE_STEPS ? 1 : Math.max(FEWEST_STEPS, Math.round(PACE * time)));
   }
 
   draw() {
     const { controls, words } = this;
-    const theme = themeOf(controls.root, this.data.colors);
+    const theme = themeOf(controls.root, this.data.colors), scheme = schemeOf(controls.root);
+    if (controls.root.style.colorScheme !== scheme) controls.root.style.colorScheme = scheme;
     const points = pointsOf(this.settings);
     const chosen = controls.canvases.functions === controls.root.getRootNode().activeElement ? this.hand.chosen : -1;
     const scene = { ...this, points, chosen, words: words.drawn };

@@ -2,6 +2,7 @@
 // z = W a / √fan_in + b, all W, b ~ N(0, 1), hidden layers with biases, the output layer without.
 // Matrices are row by row: activations (n, m), weights (neurons, fan_in).
 import { FUNCTIONS } from "./functions.js";
+import { LargeMatrix, precisionFor } from "./products.js";
 import { normals } from "./random.js";
 
 // What a network makes of n inputs: f (n), and for each hidden layer z, σ(z), σ'(z) and δ = ∂f/∂z, all (n, m).
@@ -21,18 +22,22 @@ export class Batch {
 }
 
 export class Network {
-  // hidden: the widths of the hidden layers.
-  constructor(hidden, activation, seed) {
+  // hidden: the widths of the hidden layers; most: so many inputs are the most at once; exact: rounding is amplified.
+  constructor(hidden, activation, seed, most, exact) {
     this.hidden = hidden;
     this.activate = FUNCTIONS[activation];
     const sizes = [1, ...hidden, 1];
-    this.layers = sizes.slice(1).map((neurons, index) => ({
-      neurons,
-      fanIn: sizes[index],
-      scale: 1 / Math.sqrt(sizes[index]),
-      weights: normals(seed, 2 * index, neurons, sizes[index]),
-      biases: index < hidden.length ? normals(seed, 2 * index + 1, 1, neurons) : null,
-    }));
+    this.layers = sizes.slice(1).map((neurons, index) => {
+      const fanIn = sizes[index], precision = precisionFor(neurons, fanIn, exact);
+      return {
+        neurons,
+        fanIn,
+        scale: 1 / Math.sqrt(fanIn),
+        large: precision && new LargeMatrix(precision, seed, 2 * index, neurons, fanIn, most),
+        weights: precision ? null : normals(seed, 2 * index, neurons, fanIn),
+        biases: index < hidden.length ? normals(seed, 2 * index + 1, 1, neurons) : null,
+      };
+    });
   }
 
   forward(batch) {
@@ -66,8 +71,10 @@ export class Network {
 // A first layer has one input a neuron: there the loop over neurons is the long one, and belongs inside.
 const FEW = 8;
 
-function applyLayer({ neurons, fanIn, scale, weights, biases }, a, n, z) {
-  if (fanIn <= FEW) {
+function applyLayer({ neurons, fanIn, scale, weights, biases, large }, a, n, z) {
+  if (large) {
+    large.forward(a, n, scale, z);
+  } else if (fanIn <= FEW) {
     for (let i = 0, to = 0; i < n; i++) {
       for (let k = 0, row = 0; k < neurons; k++, to++) {
         let sum = 0;
@@ -105,7 +112,11 @@ function products(weights, neurons, a, n, fanIn, scale, z) {
 }
 
 // Σ_k above_k W_k / √fan_in, (n, fan_in), for `above` (n, neurons); four neurons and two inputs at once.
-function pullBack({ neurons, fanIn, scale, weights }, above, n, found) {
+function pullBack({ neurons, fanIn, scale, weights, large }, above, n, found) {
+  if (large) {
+    large.pull(above, n, scale, found);
+    return;
+  }
   found.fill(0);
   for (let k = 0; k < neurons; k += 4) {
     const rows = [0, 1, 2, 3].map((b) => Math.min(k + b, neurons - 1) * fanIn);
@@ -125,7 +136,7 @@ function pullBack({ neurons, fanIn, scale, weights }, above, n, found) {
 }
 
 // W_k ← W_k − rate Σ_i pull_i δ_ik a_i / √fan_in, and the biases alike; δ = 1 for the output layer.
-function moveLayer({ neurons, fanIn, scale, weights, biases }, a, delta, pull, rate) {
+function moveLayer({ neurons, fanIn, scale, weights, biases, large }, a, delta, pull, rate) {
   const n = pull.length;
   const strength = (i, k) => (i < n ? -rate * pull[i] * (delta ? delta[i * neurons + k] : 1) : 0);
   if (biases) {
@@ -133,6 +144,10 @@ function moveLayer({ neurons, fanIn, scale, weights, biases }, a, delta, pull, r
       const c = -rate * pull[i];
       for (let k = 0; k < neurons; k++) biases[k] += c * delta[at++];
     }
+  }
+  if (large) {
+    large.move(pull.map((each) => -rate * scale * each), delta, a);
+    return;
   }
   if (fanIn <= FEW) {
     for (let i = 0; i < n; i++) {
@@ -185,17 +200,23 @@ function dot(a, at, b, from, length) {
   return sum;
 }
 
-// The largest eigenvalue of a symmetric positive semidefinite matrix (n, n), by power iteration.
+const SQUARINGS = 24; // for λ to 1/(e 2²⁴), however close the next eigenvalue is
+
+// The largest eigenvalue λ of a symmetric positive semidefinite matrix K (n, n): Tr K P / Tr P with P = K^(2^s), squared
+// until it has rank one.
 export function largestEigenvalue(matrix, n) {
-  let vector = new Float64Array(n).fill(1 / Math.sqrt(n)), before = 0;
-  vector.forEach((_, i) => { vector[i] *= 1 + 0.1 * Math.sin(i + 1); }); // not orthogonal to the one that is sought
-  for (let round = 0; round < 3000; round++) {
-    const next = new Float64Array(n);
-    for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) next[i] += matrix[i * n + j] * vector[j];
-    const norm = Math.sqrt(dot(next, 0, next, 0, n));
-    if (!(norm > 0) || Math.abs(norm - before) <= 1e-14 * norm) return norm;
-    for (let i = 0; i < n; i++) vector[i] = next[i] / norm;
-    before = norm;
+  const trace = (of) => { let sum = 0; for (let i = 0; i < n; i++) sum += of[i * n + i]; return sum; };
+  const size = trace(matrix);
+  if (!(size > 0 && size < Infinity)) return size;
+  let power = matrix.map((value) => value / size), square = new Float64Array(n * n);
+  for (let round = 0; round < SQUARINGS; round++) {
+    for (let i = 0; i < n; i++) {
+      for (let j = i; j < n; j++) square[i * n + j] = square[j * n + i] = dot(power, i * n, power, j * n, n);
+    }
+    const left = trace(square);
+    for (let at = 0; at < square.length; at++) square[at] /= left;
+    [power, square] = [square, power];
+    if (1 - left < 1e-15) break;
   }
-  return before;
+  return dot(matrix, 0, power, 0, n * n);
 }

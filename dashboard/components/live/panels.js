@@ -115,8 +115,6 @@ export function drawNeurons(canvas, theme, { begun, now, words }) {
   for (let k = 0; k < here.length; k++) most = Math.max(most, Math.min(Math.abs(here[k]), 12));
   plot.frame({ left: 30, right: 8, top: 8, bottom: 24 }, [-most, most], [-most, most]);
   plot.axes([-3, 0, 3].map(tick), [-3, 0, 3].map(tick));
-  plot.words(words.weight, plot.box.right - 4, plot.box.bottom - 6, "right", theme.ink);
-  plot.words(words.bias, plot.box.left + 5, plot.box.top + 14, "left", theme.ink);
   plot.clip();
   const { pen } = plot;
   const size = Math.max(2, 11 - 0.9 * Math.log2(m));
@@ -140,6 +138,8 @@ export function drawNeurons(canvas, theme, { begun, now, words }) {
   pen.stroke();
   dots(here, theme.network);
   pen.restore();
+  plot.label(words.weight, plot.box.right - 4, plot.box.bottom - 6, "right");
+  plot.label(words.bias, plot.box.left + 5, plot.box.top + 14, "left");
 }
 
 function tick(value) {

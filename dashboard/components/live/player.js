@@ -41,8 +41,8 @@ export class Player {
   }
 
   // Ask for some steps; nothing happens while the worker is busy.
-  advance(steps, budget) {
-    if (!this.busy) this.send({ steps, budget });
+  advance(steps) {
+    if (!this.busy) this.send({ steps });
   }
 
   send(message) {

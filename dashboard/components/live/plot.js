@@ -1,5 +1,11 @@
 // A canvas in the page's units and colors, with axes.
 
+// "dark" where letters are brighter than not; for what a browser draws itself, such as sliders.
+export function schemeOf(element) {
+  const [red, green, blue] = (getComputedStyle(element).color.match(/[\d.]+/g) ?? []).map(Number);
+  return red + green + blue > 384 ? "dark" : "light";
+}
+
 // Ink, ground and lines as the page has them; the two models have colors of their own.
 export function themeOf(element, colors) {
   const style = getComputedStyle(element);
@@ -66,6 +72,16 @@ export class Plot {
     this.pen.fillStyle = color;
     this.pen.textAlign = align;
     this.pen.fillText(text, x, y);
+  }
+
+  // Words that stay legible on what is drawn.
+  label(text, x, y, align) {
+    const { pen, theme } = this;
+    pen.textAlign = align;
+    pen.strokeStyle = theme.ground;
+    pen.lineWidth = 4;
+    pen.strokeText(text, x, y);
+    this.words(text, x, y, align);
   }
 
   clip() {

@@ -30,12 +30,11 @@ export function threefry(key0, key1, count0, count1, out) {
 }
 
 // Independent N(0, 1) numbers as a matrix, row by row: entries 2p and 2p + 1 of row k come from the counter (k, p)
-// under the key (seed, tensor).
-export function normals(seed, tensor, rows, columns) {
-  const found = new Float64Array(rows * columns);
+// under the key (seed, tensor). Rows are `stride` apart.
+export function normals(seed, tensor, rows, columns, found = new Float64Array(rows * columns), stride = columns) {
   const words = new Float64Array(2);
-  for (let row = 0, at = 0; row < rows; row++) {
-    for (let column = 0; column < columns; column += 2, at++) {
+  for (let row = 0; row < rows; row++) {
+    for (let column = 0, at = row * stride; column < columns; column += 2, at++) {
       threefry(seed, tensor, row, column >> 1, words);
       const radius = Math.sqrt(-2 * Math.log((words[0] + 0.5) / TWO_32));
       const angle = (2 * Math.PI * words[1]) / TWO_32;

@@ -20,6 +20,20 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 }
 OWN = "own"
 REACH, HEIGHT, MOST_POINTS = 3.0, 1.6, 30
+START_POINTS, POINT_REACH = 12, 2.0
+# The targets, and what of them an output can reach; as in settings.js.
+SHAPES: dict[str, Callable[[float], float]] = {
+    "sine": lambda x: math.sin(2 * x),
+    "step": lambda x: -0.8 if x < 0 else 0.8,
+    "bump": lambda x: 2 * math.exp(-4 * x * x) - 1,
+    "two waves": lambda x: 0.7 * math.sin(2 * x) + 0.3 * math.cos(6 * x),
+    "zigzag": lambda x: 1 - 2 * abs((x + 2) % 2 - 1),
+}
+FITTED: dict[str, Callable[[float], float]] = {
+    "linear": lambda y: y,
+    "tanh": lambda y: 0.9 * y,
+    "swish": lambda y: 0.5 + 0.5 * y,
+}
 MOST_TEXT = 1000
 MAX_SEED = 2**31 - 1
 
@@ -59,8 +73,19 @@ class LiveSettings:
             found["points"] = ",".join(f"{x:g}:{y:g}" for x, y in self.points)
         return found
 
+    def learned(self) -> Points:
+        """The points (x, y): a person's own, or those of the target, as far as the output can reach it."""
+        if self.points is not None:
+            return self.points
+        shape, fitted = SHAPES[self.target], FITTED[self.output]
+        xs = (POINT_REACH * (2 * i / (START_POINTS - 1) - 1) for i in range(START_POINTS))
+        return tuple((x, fitted(shape(x))) for x in xs)
+
     def kernel_query(self) -> dict[str, str]:
-        """The same network on the page of the kernel change, at widths around this one, on the lab's sine curve."""
+        """The same network and points on the page of the kernel change, at widths around this one.
+
+        Coordinates are rounded to four digits behind the point; learning rate and seeds are those of that page.
+        """
         depth = self.layers + (self.bottleneck > 0)
         around = (self.width // 4, self.width, 4 * self.width, 16 * self.width)
         kind = {"kind": "bottleneck", "bottleneck_width": str(self.bottleneck)} if self.bottleneck else {}
@@ -68,7 +93,11 @@ class LiveSettings:
         return {
             "widths": ",".join(str(width) for width in around if 1 <= width <= 10_000),
             "outputs": self.output,
-            "dataset.name": "sine",
+            "dataset.name": "points",
+            **{
+                f"dataset.{name}s": _rounded(each)
+                for name, each in zip("xy", zip(*self.learned(), strict=True), strict=True)
+            },
             **{f"architecture.{name}": text for name, text in network.items()},
         }
 
@@ -94,6 +123,10 @@ def from_browser(given: Mapping[str, Any]) -> LiveSettings:
 def made(found: Mapping[str, Any]) -> LiveSettings:
     """Settings from what readers have found; points of one's own are a target."""
     return LiveSettings(**{**found, "target": OWN} if "points" in found else found)
+
+
+def _rounded(values: tuple[float, ...]) -> str:
+    return ",".join(str(round(value, 4)) for value in values)
 
 
 def _text(value: Any) -> str:

@@ -14,7 +14,7 @@ from ntk_core.networks.choices import ACTIVATIONS
 
 FOLDER = Path(__file__).parent
 # In the order of their imports; the worker's part has no page to draw on.
-MODEL = ("random", "functions", "model", "training")
+MODEL = ("random", "functions", "products", "model", "training")
 PAGE = ("settings", "player", "plot", "panels", "verdict", "hand", "controls", "live")
 _IMPORTS = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORTS = re.compile(r"^export (?!default)", re.MULTILINE)
@@ -39,7 +39,10 @@ live({ parentElement: document.querySelector("main"), data });
 @cache
 def model_module() -> str:
     """The network, its linear model and the generator of their weights, as an ES module without a page."""
-    return "\n".join(_part(name, _EXPORTS.sub) for name in MODEL) + "\nexport { Training, erf, normals, threefry };\n"
+    return (
+        "\n".join(_part(name, _EXPORTS.sub) for name in MODEL)
+        + "\nexport { LargeMatrix, Training, erf, normals, precisionFor, threefry };\n"
+    )
 
 
 @cache

@@ -5,12 +5,16 @@
 import { FUNCTIONS } from "./functions.js";
 import { Batch, Network, largestEigenvalue, tangentKernel } from "./model.js";
 
+// Training for one frame ends after some milliseconds; a slow network has more of them for its first few steps.
+const FEW_STEPS = 5, FEW_MS = 24, MANY_MS = 12;
 const GONE = 1e12; // a model that is so far off does not come back
 
 export class Training {
   // rate: c = ηλ/n with the largest eigenvalue λ of K₀; the linear model is stable below 2.
   constructor({ hidden, activation, output, seed, rate, points, grid }) {
-    this.network = new Network(hidden, activation, seed);
+    // Where an output is saturated, steps are large for what moves: roundings grow a thousandfold within ten of them.
+    const most = Math.max(points.length, grid.length), exact = output !== "linear";
+    this.network = new Network(hidden, activation, seed, most, exact);
     this.output = FUNCTIONS[output];
     this.targets = Float64Array.from(points, ([, y]) => y);
     this.batch = new Batch(points.map(([x]) => x), hidden);
@@ -90,11 +94,11 @@ export class Training {
     this.time++;
   }
 
-  // At most `steps` steps within about `budget` milliseconds, at least one; how many there were.
-  advance(steps, budget) {
-    const end = performance.now() + budget;
+  // At most `steps` steps, at least one, for one frame; how many there were.
+  advance(steps) {
+    const begun = performance.now();
     let done = 0;
-    while (done < steps && (done === 0 || performance.now() < end)) {
+    while (done < steps && (done === 0 || performance.now() - begun < (done < FEW_STEPS ? FEW_MS : MANY_MS))) {
       this.step();
       done++;
     }

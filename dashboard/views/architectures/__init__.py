@@ -2,4 +2,4 @@
 
 from dashboard.views.entry import Page
 
-PAGE = Page("Architectures", ":material/account_tree:", "Which architectures become linear?", place=4)
+PAGE = Page("Architectures", ":material/account_tree:", "Which architectures become linear?", group="Width", place=2)

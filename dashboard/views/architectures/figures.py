@@ -9,9 +9,11 @@ from plotly.subplots import make_subplots
 
 from dashboard.charts.axes import drawn_values, finish, log_ticks
 from dashboard.charts.chart import Chart
+from dashboard.charts.labels import MOST_CURVES, hide
+from dashboard.charts.lines import Line, trained_dot, width_axis
 from dashboard.charts.numbers import number, rate_words
 from dashboard.charts.style import FONT_SIZE, GUIDE_COLOR, SEED_OPACITY, Style
-from dashboard.charts.sweep import Line, sweep, trained_dot, width_axis
+from dashboard.charts.sweep import sweep
 from ntk_core.experiments.kernel_change.result import KernelChangeRun, KernelChanges, KernelSnapshot
 
 Points = Mapping[str, Sequence[KernelChanges]]  # by the networks' letters
@@ -196,12 +198,13 @@ def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
             figure.add_scatter(
                 x=ranks,
                 y=shown,
+                text=[number(value, 3) for value in shown],
                 mode="lines+markers",
                 opacity=opacity,
                 line={"color": style.color, "dash": style.dash, "width": 1.5},
                 marker={"color": style.color, "symbol": symbol, "size": 6},
                 name=f"{style.title} {name}",
-                hovertemplate=f"{style.title} {name}<br>eigenvalue %{{x}}: %{{y:.3g}}<extra></extra>",
+                hovertemplate=f"{style.title} {name}<br>eigenvalue %{{x}}: %{{text}}<extra></extra>",
             )
         limit = infinite_eigenvalues(snapshot)
         if limit is not None:
@@ -209,14 +212,19 @@ def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
             figure.add_scatter(
                 x=ranks,
                 y=shown,
+                text=[number(value, 3) for value in shown],
                 mode="lines",
                 line={"color": style.color, "dash": "dash", "width": 2.5},
                 name=f"{style.title} infinite width",
-                hovertemplate=f"{style.title} infinite width<br>eigenvalue %{{x}}: %{{y:.3g}}<extra></extra>",
+                legendgroup=f"{style.title} infinite width",
+                hovertemplate=f"{style.title} infinite width<br>eigenvalue %{{x}}: %{{text}}<extra></extra>",
             )
-    figure.update_xaxes(type="log", title="eigenvalue index", dtick=1, tickformat=",~g")
+    figure.update_xaxes(title="eigenvalue index", **log_ticks([x for trace in figure.data for x in trace.x], 0))
     figure.update_yaxes(title="eigenvalue of K", **log_ticks(drawn_values(figure)))
-    return Chart(finish(figure), _spectra_words(snapshots), _spectra_rows(snapshots), name="spectra")
+    finish(figure)
+    if len(figure.data) > MOST_CURVES:
+        hide(figure, {trace.legendgroup: trace.name for trace in figure.data if trace.legendgroup})
+    return Chart(figure, _spectra_words(snapshots), _spectra_rows(snapshots), name="spectra")
 
 
 def _spectra_rows(snapshots: Snapshots) -> list[dict[str, object]]:

@@ -7,7 +7,7 @@ import streamlit as st
 from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import width_label
 from dashboard.charts.style import compared_styles
-from dashboard.components.chart import Choice, choose, output_choice, show_chart, show_in_pairs
+from dashboard.components.chart import WIDTH, Choice, Panel, choose, output_choice, panels, show_in_pairs
 from dashboard.components.drawn_once import drawn_once
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group, SpecForm
@@ -18,19 +18,20 @@ from ntk_core.experiments.architectures.spec import LETTERS, MAX_KEPT_SAMPLES, A
 
 PAGE = "architectures"
 TITLE = "Which architectures become linear?"
+CONTROLS = ("architectures.0.kind", "architectures.1.kind", "widths", "num_seeds")
 GROUPS = (
     *(Group(f"Network {letter}", (f"architectures.{index}.",)) for index, letter in enumerate(LETTERS)),
     Group(
         "Widths and seeds",
         ("architectures", "widths", "outputs", "num_seeds", "seed", "draws", "infinite_width"),
-        expanded=False,
     ),
-    Group("Training", ("training.",), expanded=False),
-    Group("Data", ("dataset.",), expanded=False),
+    Group("Training", ("training.",)),
+    Group("Data", ("dataset.",)),
 )
+TABS = {"change": "Kernel change", "distance": "Distance to infinite width"}
 
 
-def draw(shown: Shown) -> None:
+def draw(shown: Shown) -> list[Panel]:
     """Sweeps, kernels and spectra of the networks, each with its words and numbers."""
     spec: ArchitecturesSpec = shown.spec
     points = {each: found for each in spec.networks if (found := [p for p in shown.points if p.network == each])}
@@ -41,43 +42,44 @@ def draw(shown: Shown) -> None:
     def sweeps(output: str) -> list[Chart]:
         return [figures.against_width(points, output, spec.widths, styles, each) for each in measures]
 
-    show_in_pairs(PAGE, drawn_once(f"{PAGE}.sweeps", shown.identity, sweeps, output))
-    _kernels(shown, figures.kept_at(points, output), styles, output)
+    found = panels(drawn_once(f"{PAGE}.sweeps", shown.identity, sweeps, output), TABS)
+    kept = figures.kept_at(points, output)
+    if kept or spec.dataset.num_samples > MAX_KEPT_SAMPLES:
+        found += [Panel("Kernels and spectra", partial(_kernels, shown, kept, styles, output))]
+    return found
 
 
 def networks(form: SpecForm[ArchitecturesSpec]) -> None:
-    """The networks as boxes, and how large they are at each width."""
+    """The networks as boxes, and how large they are at each width; opened by a click."""
     spec = form.spec
     if spec is None:
         return
-    drawings = [drawn_once(f"{PAGE}.drawing", spec, partial(drawn, spec), letter) for letter in spec.networks]
-    show_in_pairs(PAGE, drawings, with_answers=False)
-    rows = size_rows(spec)
-    in_thousands = {name: st.column_config.NumberColumn(format="localized") for row in rows[:1] for name in row}
-    words = "Parameters and smallest width of the networks, at each width"
-    st.dataframe(rows, hide_index=True, column_config=in_thousands, alt=words)
+    with st.expander("The networks, drawn", icon=":material/account_tree:"):
+        drawings = [drawn_once(f"{PAGE}.drawing", spec, partial(drawn, spec), letter) for letter in spec.networks]
+        show_in_pairs(PAGE, drawings)
+        rows = size_rows(spec)
+        in_thousands = {name: st.column_config.NumberColumn(format="localized") for row in rows[:1] for name in row}
+        words = "Parameters and smallest width of the networks, at each width"
+        st.dataframe(rows, hide_index=True, column_config=in_thousands, alt=words)
 
 
 def _kernels(
     shown: Shown, kept: dict[int, dict[str, figures.KernelSnapshot]], styles: figures.Styles, output: str
-) -> None:
+) -> list[Chart]:
     """Heatmaps before and after training, and spectra, at a width to choose."""
     if not kept:
-        if shown.spec.dataset.num_samples > MAX_KEPT_SAMPLES:
-            st.caption(f"Kernels are kept and drawn for up to {MAX_KEPT_SAMPLES} training points.")
-        return
-    widths = Choice("shown_width", "Width m", list(kept), width_label, 110, last=True)
+        st.caption(f"Kernels are kept and drawn for up to {MAX_KEPT_SAMPLES} training points.")
+        return []
+    widths = Choice("shown_width", "Width m", list(kept), width_label, 110, last=True, axis=WIDTH)
     (width,) = choose(PAGE, "Kernels K at width", widths)
 
     def at(width: int) -> list[Chart]:
         heatmaps = [figures.heatmaps(snapshot, letter, width) for letter, snapshot in kept[width].items()]
         return [*heatmaps, figures.spectra(kept[width], styles)]
 
-    *heatmaps, spectra = drawn_once(f"{PAGE}.kernels", (shown.identity, output), at, width)
-    show_in_pairs(PAGE, heatmaps, with_answers=False)
-    show_chart(PAGE, spectra)
+    return drawn_once(f"{PAGE}.kernels", (shown.identity, output), at, width)
 
 
 def show() -> None:
     """The page."""
-    experiment_page(PAGE, TITLE, GROUPS, draw, between=networks)
+    experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS, between=networks)

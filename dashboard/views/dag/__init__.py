@@ -2,4 +2,4 @@
 
 from dashboard.views.entry import Page
 
-PAGE = Page("Graphs", ":material/polyline:", "Does the graph that I draw become linear?", place=9)
+PAGE = Page("Graphs", ":material/polyline:", "Does the graph that I draw become linear?", group="Width", place=4)

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Literal
 
 from dashboard.charts.chart import Chart, occurring
+from dashboard.charts.lines import Axis as SweepAxis
+from dashboard.charts.lines import Line, trained_dot
 from dashboard.charts.style import Style, graph_style, group_style, nth_style
-from dashboard.charts.sweep import Axis as SweepAxis
-from dashboard.charts.sweep import Line, sweep, trained_dot
+from dashboard.charts.sweep import sweep
 from ntk_core.experiments.dag.result import DAGPoint, DAGRun
 from ntk_core.networks.graphs import OUTPUT
 from ntk_core.runs import mean
@@ -17,6 +18,7 @@ from ntk_core.runs import mean
 Axis = Literal["in-degree", "width"]
 AXIS_TITLES: dict[Axis, str] = {"in-degree": "smallest in-degree, realized", "width": "width m"}
 Of = Callable[[DAGRun], float]
+_OF_FIRST = ("along the path", "in the ball, worst found", "‖∇f‖² at w₀", "lower bound")  # of the first series
 
 
 def series_of(points: Sequence[DAGPoint]) -> list[tuple[str, str]]:
@@ -142,8 +144,8 @@ def charts(points: Sequence[DAGPoint], widths: Sequence[int], axis: Axis) -> lis
 
 def _of_first_series(points: Sequence[DAGPoint], axis: Axis, measured: dict[str, Of]) -> list[Line]:
     return [
-        line(points, axis, *series_of(points)[0], of, nth_style(index, title), fit=False)
-        for index, (title, of) in enumerate(measured.items())
+        line(points, axis, *series_of(points)[0], of, nth_style(_OF_FIRST.index(title), title), fit=False)
+        for title, of in measured.items()
     ]
 
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import streamlit as st
 
-from dashboard.components.chart import Choice, choose, show_in_pairs
+from dashboard.components.chart import Choice, Panel, choose, panels
 from dashboard.components.drawn_once import drawn_once
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group, SpecForm
@@ -16,23 +16,32 @@ from ntk_core.experiments.dag.spec import DAGSpec
 
 PAGE = "dag"
 TITLE = "Does this graph become linear?"
+CONTROLS = ("activation", "outputs", "widths")
 GROUPS = (
     Group("Network", ("activation", "outputs", "use_bias", "compared")),
     Group("Widths and seeds", ("widths", "num_seeds", "seed", "draws")),
-    Group("Measured", ("num_hessians", "pre_activations", "ball_radius"), expanded=False),
-    Group("Training", ("training.",), expanded=False),
-    Group("Data", ("dataset.",), expanded=False),
+    Group("Measured", ("num_hessians", "pre_activations", "ball_radius")),
+    Group("Training", ("training.",)),
+    Group("Data", ("dataset.",)),
 )
+TABS = {
+    "change": "Kernel change",
+    "hessian": "Hessian norm",
+    "layer_hessian": "‖H‖ of pre-activations",
+    "layer_change": "ΔK of pre-activations",
+    "eigenvalue": "Smallest eigenvalue",
+    "gradient": "Gradient",
+}
 
 
-def draw(shown: Shown) -> None:
+def draw(shown: Shown) -> list[Panel]:
     """Every measure against width or realized in-degree."""
     axes = Choice("axis", "Axis", figures.axes_of(shown.points), figures.AXIS_TITLES.__getitem__, 260)
     chosen = choose(PAGE, "Measured, against the", axes)
     if shown.spec.almost_everywhere:
         st.caption(shown.spec.almost_everywhere)
     charts = partial(figures.charts, shown.points, shown.spec.widths)
-    show_in_pairs(PAGE, drawn_once(PAGE, shown.identity, charts, *chosen))
+    return panels(drawn_once(PAGE, shown.identity, charts, *chosen), TABS)
 
 
 def editor(form: SpecForm[DAGSpec]) -> None:
@@ -46,4 +55,4 @@ def editor(form: SpecForm[DAGSpec]) -> None:
 
 def show() -> None:
     """The page."""
-    experiment_page(PAGE, TITLE, GROUPS, draw, elsewhere=("graph",), between=editor)
+    experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS, elsewhere=("graph",), between=editor)

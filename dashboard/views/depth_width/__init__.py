@@ -2,4 +2,4 @@
 
 from dashboard.views.entry import Page
 
-PAGE = Page("Depth", ":material/layers:", "Deep against wide: which wins?", place=4.5)
+PAGE = Page("Depth", ":material/layers:", "Deep against wide: which wins?", group="Width", place=3)

@@ -18,4 +18,6 @@ def card(result: Any) -> str:
 def compared(_: DepthWidthSpec) -> Comparison:
     """Columns of the rows, by what they show."""
     measures = {"cv_squared": "CV² of K(x, x)", "log_variance": "variance of ln K", "sup_change": "kernel change ΔK"}
-    return Comparison((Axis("depth", "depth L", "L"), Axis("beta", "β", "β")), measures, ("width",))
+    return Comparison(
+        (Axis("depth", "depth L", "L"), Axis("beta", "β", "β")), measures, ("width",), {"width": "m = {:,}"}
+    )

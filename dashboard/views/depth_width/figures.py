@@ -1,16 +1,20 @@
 """Depth against width: the scatter of K(x, x), ΔK and ‖H‖ / ‖∇f‖², against the depth and against β = Σ 1/m."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from dashboard.charts.axes import GUIDE_LINE, drawn_values, log_ticks
 from dashboard.charts.chart import Chart
-from dashboard.charts.numbers import width_label
-from dashboard.charts.style import Style, nth_style
-from dashboard.charts.sweep import Axis, Dot, Line, sweep, trained_dot
+from dashboard.charts.labels import spread_out
+from dashboard.charts.lines import Axis, Dot, Line, trained_dot
+from dashboard.charts.numbers import number, width_label
+from dashboard.charts.style import Style, width_style
+from dashboard.charts.sweep import sweep
 from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, limit_moment
 from ntk_core.experiments.depth_width.result import DepthRun, DepthWidthPoint
 from ntk_core.runs import OUTCOME_WORDS, finite_or_none
@@ -18,6 +22,12 @@ from ntk_core.runs import OUTCOME_WORDS, finite_or_none
 Of = Callable[[DepthWidthPoint], float]
 DEPTH, BETA = Axis("depth L", "L"), Axis("β = Σ 1/m = L/m", "β")
 GUIDE_POINTS = 60
+RING: dict[str, Any] = {
+    "size": 16,
+    "symbol": "circle-open",
+    "color": GUIDE_LINE["color"],
+    "line": {"width": 1.5},
+}
 
 
 @dataclass(frozen=True)
@@ -39,7 +49,12 @@ CURVATURE = Measure(
     lambda run: run.curvature,
     before_training=True,
 )
-MEASURES = (CHANGE, CURVATURE)
+
+
+def measured(points: Sequence[DepthWidthPoint]) -> list[Measure]:
+    """The measures that some trained network has: ‖H‖ may have been left out."""
+    runs = [run for point in points for run in point.runs]
+    return [measure for measure in (CHANGE, CURVATURE) if any(math.isfinite(measure.of(run)) for run in runs)]
 
 
 def against_depth(points: Sequence[DepthWidthPoint]) -> Chart:
@@ -50,6 +65,7 @@ def against_depth(points: Sequence[DepthWidthPoint]) -> Chart:
         "CV² of K(x, x)",
         "CV²",
         name="figure1",
+        first=_first(points),
         heading="How random the kernel is",
         caption=_captions(points),
         rows=_rows(points),
@@ -67,6 +83,7 @@ def against_beta(points: Sequence[DepthWidthPoint]) -> Chart:
         "ln(E[K²] / E[K]²)",
         "ln(E[K²] / E[K]²)",
         name="figure2",
+        first=_first(points),
         heading="Depth over width decides",
         caption=_captions(points),
         rows=_rows(points),
@@ -77,16 +94,22 @@ def against_beta(points: Sequence[DepthWidthPoint]) -> Chart:
         along = np.geomspace(betas[0], betas[-1], GUIDE_POINTS)
         expected = [float(np.log(limit_moment(beta))) for beta in along]
         chart.figure.add_scatter(
-            x=along, y=expected, mode="lines", line=GUIDE_LINE, hoverinfo="skip", name="L, m → ∞ at β (derived)"
+            x=along,
+            y=expected,
+            mode="lines",
+            line=GUIDE_LINE,
+            hoverinfo="skip",
+            name="L, m → ∞ at β (derived)",
+            showlegend=True,
         )
-    chart.figure.update_xaxes(**_ticks(betas))
+    chart.figure.update_xaxes(**log_ticks(betas))
     chart.figure.update_yaxes(**log_ticks(drawn_values(chart.figure), 100), range=None)
     return chart
 
 
 def trained(points: Sequence[DepthWidthPoint], measure: Measure) -> Chart:
     """A measure of the trained networks against β, a line for each width."""
-    shown = [point for point in points if point.runs]
+    shown = [point for point in points if any(math.isfinite(measure.of(run)) for run in point.runs)]
     along_beta = [
         Line(
             style,
@@ -102,12 +125,20 @@ def trained(points: Sequence[DepthWidthPoint], measure: Measure) -> Chart:
                 for run in point.runs
             ],
         )
-        for style, own in _by_width(shown)
+        for style, own in _by_width(shown, points)
     ]
+    depth, width = (max(getattr(point, of) for point in shown) for of in ("depth", "width"))
     chart = sweep(
-        along_beta, BETA, measure.title, measure.symbol, name=measure.name, heading=measure.title, rows=_run_rows(shown)
+        along_beta,
+        BETA,
+        measure.title,
+        measure.symbol,
+        name=measure.name,
+        heading=measure.title,
+        caption=[f"Measured to depth {depth} at widths to {width:,}."],
+        rows=_run_rows(shown),
     )
-    chart.figure.update_xaxes(**_ticks([point.beta for point in shown]))
+    chart.figure.update_xaxes(**log_ticks([point.beta for point in shown]))
     return chart
 
 
@@ -120,14 +151,23 @@ def lines(points: Sequence[DepthWidthPoint], axis: Axis, of: Of) -> list[Line]:
     ]
 
 
-def _by_width(points: Sequence[DepthWidthPoint]) -> list[tuple[Style, list[DepthWidthPoint]]]:
-    widths = sorted({point.width for point in points})
+def _first(points: Sequence[DepthWidthPoint]) -> list[int]:
+    """Numbers of the widths that are drawn at first sight."""
+    return spread_out(len({point.width for point in points}))
+
+
+def _by_width(
+    points: Sequence[DepthWidthPoint], among: Sequence[DepthWidthPoint] = ()
+) -> list[tuple[Style, list[DepthWidthPoint]]]:
+    """The points of each width, ascending, in the color that it has ``among`` all."""
+    widths = sorted({point.width for point in among or points})
     return [
         (
-            nth_style(index, f"m = {width_label(width)}"),
+            width_style(index, len(widths), f"m = {width_label(width)}"),
             sorted((point for point in points if point.width == width), key=lambda point: point.depth),
         )
         for index, width in enumerate(widths)
+        if any(point.width == width for point in points)
     ]
 
 
@@ -135,7 +175,8 @@ def _add_intervals(
     figure: go.Figure, points: Sequence[DepthWidthPoint], at: Of, scale: Callable[[float], float]
 ) -> None:
     """Bootstrap intervals, and an open ring where a single network decides."""
-    for style, own in _by_width(points):
+    for index, (style, own) in enumerate(_by_width(points)):
+        visible = True if index in _first(points) else "legendonly"
         drawn = [(at(p), scale(p.cv_squared), scale(p.low), scale(p.high)) for p in own if p.cv_squared > 0]
         figure.add_scatter(
             x=[x for x, *_ in drawn],
@@ -152,18 +193,25 @@ def _add_intervals(
             hoverinfo="skip",
             showlegend=False,
             legendgroup=style.title,
+            visible=visible,
             name=f"{style.title}, 95% bootstrap interval",
         )
-    rings = [point for point in points if point.largest_share > MOST_OF_ONE and point.cv_squared > 0]
-    if rings:
-        figure.add_scatter(
-            x=[at(point) for point in rings],
-            y=[scale(point.cv_squared) for point in rings],
-            mode="markers",
-            marker={"size": 16, "symbol": "circle-open", "color": GUIDE_LINE["color"], "line": {"width": 1.5}},
-            hoverinfo="skip",
-            name="one network decides: more draws would move it",
-        )
+        rings = [point for point in own if point.largest_share > MOST_OF_ONE and point.cv_squared > 0]
+        if rings:
+            figure.add_scatter(
+                x=[at(point) for point in rings],
+                y=[scale(point.cv_squared) for point in rings],
+                mode="markers",
+                marker=RING,
+                hoverinfo="skip",
+                showlegend=False,
+                legendgroup=style.title,
+                visible=visible,
+                name=f"{style.title}, ringed",
+            )
+    if any(point.largest_share > MOST_OF_ONE for point in points):
+        words = "one network decides: more draws would move it"
+        figure.add_scatter(x=[None], y=[None], mode="markers", marker=RING, name=words, showlegend=True)
 
 
 def _captions(points: Sequence[DepthWidthPoint]) -> list[str]:
@@ -181,13 +229,7 @@ def _captions(points: Sequence[DepthWidthPoint]) -> list[str]:
 
 
 def _note(point: DepthWidthPoint) -> str:
-    return f"L = {point.depth}, β = {point.beta:.3g}<br>largest network: {point.largest_share:.1%} of Σ K²"
-
-
-def _ticks(values: Sequence[float]) -> dict[str, object]:
-    """Ticks at powers of ten: β is another number for every pair."""
-    ticks = log_ticks(values)
-    return {"tickvals": None, "ticktext": None, **ticks}
+    return f"L = {point.depth}, β = {number(point.beta, 3)}<br>largest network: {point.largest_share:.1%} of Σ K²"
 
 
 def _rows(points: Sequence[DepthWidthPoint]) -> list[dict[str, object]]:
@@ -220,7 +262,7 @@ def _run_rows(points: Sequence[DepthWidthPoint]) -> list[dict[str, object]]:
             "β": point.beta,
             "seed": run.seed,
             "ΔK": run.sup_change,
-            "‖H‖": run.hessian,
+            "‖H‖": finite_or_none(run.hessian),
             "‖∇f‖²": run.squared_gradient,
             "loss": run.loss[-1],
             "steps": run.num_steps,

@@ -1,9 +1,9 @@
 """Depth against width: how random the tangent kernel is at the beginning, and how far it moves (Hanin & Nica 2020)."""
 
-import streamlit as st
+from dataclasses import replace
 
 from dashboard.charts.chart import Chart
-from dashboard.components.chart import show_in_pairs
+from dashboard.components.chart import Panel, panels
 from dashboard.components.drawn_once import drawn_once
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group
@@ -13,28 +13,29 @@ from ntk_core.networks.choices import almost_everywhere
 
 PAGE = "depth_width"
 TITLE = "Deep against wide: which wins?"
+CONTROLS = ("depths", "widths", "num_kernels", "trained_width")
 GROUPS = (
     Group("Depth vs. width", ("depths", "widths", "num_kernels", "seed")),
-    Group("Trained networks", ("trained_depth", "trained_width", "num_seeds", "draws", "training."), expanded=False),
-    Group("Data", ("dataset.",), expanded=False),
+    Group("Trained networks", ("trained_depth", "trained_width", "hessian_depth", "num_seeds", "draws", "training.")),
+    Group("Data", ("dataset.",)),
 )
 
 
 def charts(shown: Shown) -> tuple[Chart, ...]:
     """The scatter of K(x, x) against depth and against β, then what training moved and how curved the networks are."""
-    found = [figures.against_depth(shown.points), figures.against_beta(shown.points)]
-    if any(point.runs for point in shown.points):
-        found += [figures.trained(shown.points, each) for each in figures.MEASURES]
-    return tuple(found)
+    points = shown.points
+    measured = figures.measured(points)
+    misses = [almost_everywhere(["relu"])] if figures.CURVATURE in measured else []
+    trained = [figures.trained(points, each) for each in measured]
+    trained = [replace(each, caption=[*each.caption, *misses]) for each in trained]
+    return figures.against_depth(points), figures.against_beta(points), *trained
 
 
-def draw(shown: Shown) -> None:
+def draw(shown: Shown) -> list[Panel]:
     """Two charts of random networks, two of trained ones."""
-    show_in_pairs(PAGE, drawn_once(PAGE, shown.identity, lambda: charts(shown)))
-    if any(point.runs for point in shown.points):
-        st.caption(almost_everywhere(["relu"]))
+    return panels(drawn_once(PAGE, shown.identity, lambda: charts(shown)))
 
 
 def show() -> None:
     """The page."""
-    experiment_page(PAGE, TITLE, GROUPS, draw)
+    experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS)

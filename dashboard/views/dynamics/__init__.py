@@ -2,4 +2,6 @@
 
 from dashboard.views.entry import Page
 
-PAGE = Page("Dynamics", ":material/compare_arrows:", "Does the network move like its linear model?", place=5)
+PAGE = Page(
+    "Dynamics", ":material/compare_arrows:", "Does the network move like its linear model?", group="Width", place=5
+)

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dashboard.charts.axes import add_level
 from dashboard.charts.chart import Chart, occurring
 from dashboard.charts.numbers import number, rate_words, width_label
-from dashboard.charts.style import MODEL_TITLES, Style, method_style, nth_style
+from dashboard.charts.style import MODEL_TITLES, method_style, nth_style
 from dashboard.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
 from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics.result import DynamicsPoint
@@ -34,7 +35,7 @@ def ball(points: Sequence[DynamicsPoint], point: DynamicsPoint, output: str, axi
     first = point.of(output)[0]
     x = times(first.steps, first.learning_rate, axis)
     for index, (name, values) in enumerate(first.layer_change.items() if len(methods) == 1 else (), 1):
-        style = Style(nth_style(index, "").color, "dot", "", f"part of {name}")
+        style = replace(nth_style(index, f"part of {name}", "layer"), symbol="")
         curves.append(Curve(style, x, values, "part of ΔK(t)", first.seed, 2, width=2, unit=axis))
     rows = (Row("‖w − w<sub>0</sub>‖<sub>2</sub>"), Row("ΔK(t)"))
     figure = along_training(curves, rows, AXIS_TITLES[axis])

@@ -8,6 +8,7 @@ from typing import Literal
 
 from dashboard.charts.axes import add_level
 from dashboard.charts.chart import Chart, occurring
+from dashboard.charts.labels import MOST_CURVES, spread_out
 from dashboard.charts.numbers import law_words, number, width_label
 from dashboard.charts.style import MODEL_TITLES, Style, network_style, nth_style, output_title
 from dashboard.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, dash_key, times
@@ -35,17 +36,21 @@ def trajectories(point: DynamicsPoint, output: str, method: str, axis: TimeAxis,
     for name, dash, width, path in paths:
         curves.append(dash_key(f"{MODEL_TITLES[name]}: {DASH_WORDS[dash]}", dash, width))
         for index, row in enumerate(range(0, len(targets), math.ceil(len(targets) / MOST_TRAJECTORIES))):
-            style = Style(nth_style(index, "").color, dash, "", f"{MODEL_TITLES[name]}, point {row + 1}")
+            style = Style(nth_style(index, "", "sample").color, dash, "", f"{MODEL_TITLES[name]}, point {row + 1}")
+            group = f"point {row + 1}"
             y = [block[row][_own_class(targets[row])] for block in _outputs(path, points)]
             x = times(run.steps, run.learning_rate, axis)
-            curves.append(Curve(style, x, y, "output", width=width, in_legend=False, unit=axis))
+            named = name == "network"
+            curves.append(Curve(style, x, y, "output", width=width, in_legend=named, unit=axis, group=group))
+    groups = list(dict.fromkeys(curve.group for curve in curves if curve.group))
+    shown_groups = groups[: MOST_CURVES // len(paths)]
     y_title = "output of the point's class" if len(targets[0]) > 1 else "output"
     shown = _outputs(run.network, points), _outputs(run.linearized, points)
     gaps = [abs(a - b) for blocks in zip(*shown, strict=True) for rows in zip(*blocks, strict=True)
             for a, b in zip(*rows, strict=True)]  # fmt: skip
     apart = max(filter(math.isfinite, gaps), default=math.nan)
     return Chart(
-        along_training(curves, (Row(y_title, "linear"),), AXIS_TITLES[axis]),
+        along_training(curves, (Row(y_title, "linear"),), AXIS_TITLES[axis], first=shown_groups),
         f"Outputs at followed {points} along training, width {point.width:,}: at most {number(apart)} from the linear "
         "model.",
         trajectory_rows(point, output, method, points),
@@ -63,11 +68,16 @@ def difference_against_time(
     departure: from there on the difference stays above one percent.
     """
     points = sorted(points, key=lambda point: point.width)
-    curves, parts = [], []
+    curves, parts, outputs = [], [], occurring(points, "output")
+    shown = spread_out(len(points), max(1, MOST_CURVES // max(1, len(outputs))))
+    first = []
     for index, point in enumerate(points):
         strength = 0.5 + 0.5 * (index + 1) / len(points)
         for output in occurring(points, "output"):
-            style = network_style(kind, output, f"m = {width_label(point.width)}, {output_title(output)}")
+            title = f"m = {width_label(point.width)}" + (f", {output_title(output)}" if len(outputs) > 1 else "")
+            style = network_style(kind, output, title)
+            if index in shown:
+                first.append(style.title)
             for index_of_seed, run in enumerate(point.of(output, method)):
                 departs = None if run.departure_step is None else run.steps.index(run.departure_step)
                 curves.append(
@@ -84,7 +94,8 @@ def difference_against_time(
                         is_first=index_of_seed == 0,
                     )
                 )
-    figure = along_training(curves, (Row("relative mean-squared difference"),), AXIS_TITLES[axis])
+    row = Row("relative mean-squared difference")
+    figure = along_training(curves, (row,), AXIS_TITLES[axis], first=first)
     add_level(figure, DEPARTURE_LEVEL, f"{DEPARTURE_LEVEL:.0%}", above=False)
     for output in occurring(points, "output"):
         ends = [

@@ -10,18 +10,28 @@ from dashboard.charts.axes import GUIDE_LINE, finish
 from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import number
 from dashboard.charts.style import FIGURE_HEIGHT, FONT_SIZE, GUIDE_COLOR, model_style, nth_style
+from dashboard.charts.training import AXIS_TITLES, TimeAxis, times
 from dashboard.views.dynamics.figures import MODELS, first_run, trajectory_rows
 from ntk_core.experiments.dynamics.result import DynamicsPoint, DynamicsRun
 
 FRAME_MS = 250
 
 
-def moving(point: DynamicsPoint, output: str, method: str) -> Chart:
-    """Curves over the input where it has one dimension; else each output of the network against its linear model."""
+def moving(point: DynamicsPoint, output: str, method: str, axis: TimeAxis = "step", at: float | None = None) -> Chart:
+    """Curves over the input where it has one dimension; else each output of the network against its linear model.
+
+    Args:
+        at: the step or time whose record is shown first; None for the last one.
+    """
     run = first_run(point, output, method)
+    shown_at = times(run.steps, run.learning_rate, axis)
+    index = len(shown_at) - 1 if at is None else min(range(len(shown_at)), key=lambda each: abs(shown_at[each] - at))
     shown = "The function of the network, its linear model" if point.x_test else "Outputs against the linear model"
+    figure = _curves(point, run, index) if point.x_test else _against_linear(run, index)
+    names = [frame.name for frame in figure.frames]
+    figure.update_layout(meta={"frames": {"axis": AXIS_TITLES[axis], "at": dict(zip(names, shown_at, strict=True))}})
     return Chart(
-        _curves(point, run) if point.x_test else _against_linear(run),
+        figure,
         f"{shown} at width {point.width:,}, step by step; relative difference at the end {number(run.difference[-1])}.",
         trajectory_rows(point, output, method, "test points"),
         name="figure.motion",
@@ -54,7 +64,7 @@ def end_curves(point: DynamicsPoint, run: DynamicsRun, models: Iterable[str]) ->
     return [data, *curves]
 
 
-def _curves(point: DynamicsPoint, run: DynamicsRun) -> go.Figure:
+def _curves(point: DynamicsPoint, run: DynamicsRun, index: int) -> go.Figure:
     models = {name: path for name, _, _ in MODELS if (path := getattr(run, name)) is not None}
     figure = go.Figure(end_curves(point, run, models))
     values = [v for path in models.values() for block in path.test_outputs for row in block for v in row]
@@ -64,18 +74,18 @@ def _curves(point: DynamicsPoint, run: DynamicsRun) -> go.Figure:
     def frame(index: int) -> list[dict[str, Any]]:
         return [{"y": [row[0] for row in path.test_outputs[index]]} for path in models.values()]
 
-    return _animated(figure, run, frame, traces=list(range(1, 1 + len(models))))
+    return _animated(figure, run, frame, list(range(1, 1 + len(models))), index)
 
 
-def _against_linear(run: DynamicsRun) -> go.Figure:
+def _against_linear(run: DynamicsRun, index: int) -> go.Figure:
     figure = go.Figure()
     sets = [("training points", run.linearized.outputs, run.network.outputs)]
     sets.append(("test points", run.linearized.test_outputs, run.network.test_outputs))
     values = [v for _, *models in sets for model in models for block in model for row in block for v in row]
     ends = _range(values)
     figure.add_scatter(x=ends, y=ends, mode="lines", line=GUIDE_LINE, name="equal", hoverinfo="skip")
-    for index, (title, linear, network) in enumerate(sets):
-        style = nth_style(index, title)
+    for number_of_set, (title, linear, network) in enumerate(sets):
+        style = nth_style(number_of_set, title, "class")
         figure.add_scatter(
             x=_flat(linear[-1]),
             y=_flat(network[-1]),
@@ -90,13 +100,15 @@ def _against_linear(run: DynamicsRun) -> go.Figure:
     def frame(index: int) -> list[dict[str, Any]]:
         return [{"x": _flat(linear[index]), "y": _flat(network[index])} for _, linear, network in sets]
 
-    return _animated(figure, run, frame, traces=[1, 2])
+    return _animated(figure, run, frame, [1, 2], index)
 
 
 def _animated(
-    figure: go.Figure, run: DynamicsRun, frame: Callable[[int], list[dict[str, Any]]], traces: list[int]
+    figure: go.Figure, run: DynamicsRun, frame: Callable[[int], list[dict[str, Any]]], traces: list[int], index: int
 ) -> go.Figure:
-    """``figure``, which shows the last record, with a slider over all of them; play starts from the first one."""
+    """``figure``, which shows the record ``index``, with a slider over all of them; play starts from the first one."""
+    for trace, data in zip(traces, frame(index), strict=True):
+        figure.data[trace].update(data)
     figure.frames = [
         go.Frame(data=[go.Scatter(**data) for data in frame(index)], traces=traces, name=f"{step:,}")
         for index, step in enumerate(run.steps)
@@ -110,7 +122,7 @@ def _animated(
         legend={"y": -0.42},
         sliders=[
             {
-                "active": len(names) - 1,
+                "active": index,
                 "steps": [{"label": name, "method": "animate", "args": [[name], still]} for name in names],
                 "currentvalue": {
                     "xanchor": "right",

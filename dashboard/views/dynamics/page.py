@@ -2,9 +2,18 @@
 
 from functools import partial
 
-from dashboard.charts.chart import Chart, occurring
+from dashboard.charts.chart import Chart, led_by, occurring
 from dashboard.charts.training import AXIS_TITLES, TimeAxis
-from dashboard.components.chart import Choice, choose, output_choice, show_in_pairs, width_choice
+from dashboard.components.chart import (
+    Choice,
+    Panel,
+    choose,
+    cursor_at,
+    output_choice,
+    panels,
+    seed_choice,
+    width_choice,
+)
 from dashboard.components.drawn_once import drawn_once
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group
@@ -16,38 +25,57 @@ from ntk_core.dynamics.choices import METHODS
 
 PAGE = "dynamics"
 TITLE = "Does the network move like its linear model?"
+CONTROLS = ("widths", "methods", "training.learning_rate")
 GROUPS = (
     Group("Network", ("architecture.", "outputs")),
     Group("Widths and seeds", ("widths", "num_seeds", "seed", "draws")),
-    Group("Training", ("methods", "loss", "batch_size", "momentum", "training."), expanded=False),
-    Group("Data", ("dataset.", "num_test", "num_followed"), expanded=False),
+    Group("Training", ("methods", "loss", "batch_size", "momentum", "training.")),
+    Group("Data", ("dataset.", "num_test", "num_followed")),
 )
 
 
-def charts(shown: Shown, width: int, output: str, method: str, axis: TimeAxis, of: figures.Points) -> tuple[Chart, ...]:
-    """Of one width, output and method; the second one of all widths and outputs, the fourth one of all methods."""
-    points, point = shown.points, shown.point(width)
+def charts(
+    shown: Shown,
+    at: float | None,
+    width: int,
+    output: str,
+    method: str,
+    axis: TimeAxis,
+    of: figures.Points,
+    seed: int | None = None,
+) -> tuple[Chart, ...]:
+    """Of one width, output and method; the second one of all widths and outputs, the fourth one of all methods.
+
+    Args:
+        at: the step or time that the third one shows first.
+        seed: drawn strong in the second and the fourth one; outputs are kept of the first one alone.
+    """
+    point, led = shown.point(width), led_by(shown.points, seed)
     return (
         figures.trajectories(point, output, method, axis, of),
-        figures.difference_against_time(points, method, axis, shown.spec.architecture.kind),
-        moving(point, output, method),
-        ball(points, point, output, axis),
+        figures.difference_against_time(led, method, axis, shown.spec.architecture.kind),
+        moving(point, output, method, axis, at),
+        ball(led, next(each for each in led if each.width == width), output, axis),
     )
 
 
-def draw(shown: Shown) -> None:
-    """Four charts."""
+def draw(shown: Shown) -> list[Panel]:
+    """Both outputs of one width, then how far network and linear model drift apart."""
     chosen = choose(
         PAGE,
         width_choice(shown.points),
         output_choice(occurring(shown.points, "output")),
-        Choice("method", "Method", occurring(shown.points, "method"), lambda method: METHODS[method].title, 210),
-        Choice("axis", "Axis", list(AXIS_TITLES), "by {}".format, 110),
-        Choice("points", "Points", figures.POINT_SETS, pixels=160),
+        more=[
+            Choice("method", "Method", occurring(shown.points, "method"), lambda method: METHODS[method].title, 210),
+            Choice("axis", "Axis", list(AXIS_TITLES), "by {}".format, 110),
+            Choice("points", "Points", figures.POINT_SETS, pixels=160),
+            *seed_choice(run for point in shown.points for run in point.runs),
+        ],
     )
-    show_in_pairs(PAGE, drawn_once(PAGE, shown.identity, partial(charts, shown), *chosen))
+    at = cursor_at(PAGE, AXIS_TITLES[chosen[3]])
+    return panels(drawn_once(PAGE, shown.identity, partial(charts, shown), at, *chosen))
 
 
 def show() -> None:
     """The page."""
-    experiment_page(PAGE, TITLE, GROUPS, draw)
+    experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS)

@@ -2,4 +2,4 @@
 
 from dashboard.views.entry import Page
 
-PAGE = Page("Early time", ":material/schedule:", "What does a network learn first?", place=8)
+PAGE = Page("Early time", ":material/schedule:", "What does a network learn first?", group="Beyond", place=4)

@@ -39,4 +39,5 @@ def compared(spec: EarlyTimeSpec) -> Comparison:
     """Along training, or kernels against what is swept where nothing is trained."""
     if spec.training.max_steps == 0:
         return Comparison((SWEPT[spec.swept],), KERNELS, ("activation",))
-    return Comparison((Axis("step", "step", "step", along_time=True),), TRAINED, ("activation", "width", "input_dim"))
+    sizes = {"width": "m = {:,}", "input_dim": "d = {:,}"}
+    return Comparison((Axis("step", "step", "step", along_time=True),), TRAINED, ("activation", *sizes), sizes)

@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 
 from dashboard.charts.axes import GUIDE_FONT, add_level
 from dashboard.charts.chart import Chart
+from dashboard.charts.labels import MOST_CURVES
 from dashboard.charts.numbers import number
 from dashboard.charts.style import GUIDE_COLOR, Style, model_style, nth_style
 from dashboard.charts.training import Curve, Row, along_training, dash_key
@@ -49,9 +50,6 @@ def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: View) -> Char
         best = {"test loss": runs[0].optimal_test_loss, "training loss": runs[0].optimal_train_loss}.get(view)
         if best is not None and _is_in_sight(best, runs[0]):
             add_level(figure, best, "best linear model", dash="solid", above=False)
-    # Words beside the lines would widen what is chosen by itself.
-    last = math.log10(max([1, *(run.steps[-1] for run in runs)]))
-    figure.update_xaxes(range=[-0.04 * last, 1.04 * last] if last > 0 else None)
     words = _takeaway(runs)
     return Chart(figure, words, _training_rows(runs), [words, *_caption(point, runs)], "training")
 
@@ -62,15 +60,17 @@ def single_outputs(run: EarlyRun) -> Chart:
     curves = [dash_key(f"{title}: {DASH_WORDS[dash]}", dash) for title, dash, _ in models]
     for index in range(len(run.targets)):
         for title, dash, model in models:
-            style = Style(nth_style(index, "").color, dash, "", f"test input {index + 1}, {title}")
+            style = Style(nth_style(index, "", "sample").color, dash, "", f"test input {index + 1}, {title}")
             y = [outputs[index] for outputs in model.outputs]
-            curves.append(Curve(style, run.steps, y, "output", width=2.2, in_legend=False))
+            group, named = f"test input {index + 1}", model is run.network
+            curves.append(Curve(style, run.steps, y, "output", width=2.2, in_legend=named, group=group))
     phase = run.steps[run.linear_phase]
     words = (
         f"Outputs on {len(run.targets)} test inputs. Mean squared difference of network and linear model on all test "
         f"inputs: {number(run.distance[run.linear_phase])} at step {phase:,}, {number(run.distance[-1])} at the end."
     )
-    figure = along_training(curves, (Row("output f(x)", "linear"),))
+    first = [f"test input {index + 1}" for index in range(MOST_CURVES // len(models))]
+    figure = along_training(curves, (Row("output f(x)", "linear"),), first=first)
     return Chart(figure, words, _output_rows(run), [words], "outputs", "Outputs on single test inputs")
 
 
@@ -169,12 +169,15 @@ def _add_moments(figure: go.Figure, run: EarlyRun, at_top: bool) -> None:
     for position, (words, step, dash) in enumerate(moments):
         if step:
             line = {"color": GUIDE_COLOR, "dash": dash, "width": 1.5}
-            figure.add_shape(type="line", yref="paper", x0=step, x1=step, y0=0, y1=1, line=line)
+            # The words of the second moment stand above the line of the first.
+            top, foot = (0.87 if at_top and not position else 1), (0 if at_top or position else 0.14)
+            figure.add_shape(type="line", yref="paper", x0=step, x1=step, y0=foot, y1=top, line=line)
             figure.add_annotation(
                 x=math.log10(step),  # the axis is logarithmic
-                y=0.99 - 0.08 * position if at_top else 0.09 - 0.08 * position,
+                y=0.86 + 0.13 * position if at_top else 0.14 - 0.13 * position,
                 yref="paper",
-                text=f" {words}: step {step:,} ",
+                text=f" {words}: <br> step {step:,} ",
+                align="left" if step**2 < run.steps[-1] else "right",
                 xanchor="left" if step**2 < run.steps[-1] else "right",
                 yanchor="top" if at_top else "bottom",
                 showarrow=False,

@@ -4,9 +4,10 @@ import math
 from collections.abc import Callable, Sequence
 
 from dashboard.charts.chart import Chart, occurring
+from dashboard.charts.lines import Axis, Dot, Line
 from dashboard.charts.numbers import number
 from dashboard.charts.style import activation_style
-from dashboard.charts.sweep import Axis, Dot, Line, sweep
+from dashboard.charts.sweep import sweep
 from ntk_core.experiments.early_time.result import EARLY_OUTCOME_WORDS, EarlyPoint, EarlyRun, KernelComparison
 from ntk_core.networks.choices import ACTIVATIONS
 from ntk_core.runs import mean

@@ -2,4 +2,6 @@
 
 from dashboard.views.entry import Page
 
-PAGE = Page("Glossary", ":material/dictionary:", "What does this word mean?", place=12, letters="K  H  κ  ΔK")
+PAGE = Page(
+    "Glossary", ":material/dictionary:", "What does this word mean?", group="Learn", place=3, letters="K  H  κ  ΔK"
+)

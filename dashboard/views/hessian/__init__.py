@@ -2,4 +2,4 @@
 
 from dashboard.views.entry import Page
 
-PAGE = Page("Hessian", ":material/grid_on:", "Why does it become linear?", place=3)
+PAGE = Page("Hessian", ":material/grid_on:", "Why does it become linear?", group="Width", place=1)

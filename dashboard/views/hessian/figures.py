@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dashboard.charts.chart import Chart
+from dashboard.charts.lines import Axis, Dot, Line, fitted
 from dashboard.charts.numbers import exponent_words, number, rate_words, width_label
 from dashboard.charts.style import Style, network_style
-from dashboard.charts.sweep import Axis, Dot, Line, fitted, sweep
+from dashboard.charts.sweep import sweep
 from ntk_core.experiments.hessian.network import ComparedNetwork, titles
 from ntk_core.experiments.hessian.result import HessianPoint, HessianRun
 from ntk_core.fits import PowerLaw, becomes_linear, remarks
@@ -55,7 +56,7 @@ def dots(points: Sequence[HessianPoint], of: Of) -> list[Dot]:
 def norm_note(run: HessianRun) -> str:
     """What is known of how well a norm is known."""
     state = "converged" if run.converged else "unconverged: the norm may be larger"
-    return f"residual {run.residual:.1g} after {run.num_matvecs} products, {state}"
+    return f"residual {number(run.residual, 1)} after {run.num_matvecs} products, {state}"
 
 
 def networks_of(points: Sequence[HessianPoint]) -> dict[str, ComparedNetwork]:
@@ -70,7 +71,7 @@ def styles(points: Sequence[HessianPoint]) -> dict[str, Style]:
         network = networks[line]
         variant = list(PARAMETERIZATIONS).index(network.parameterization)
         while (network.family, network.output, variant) in taken:
-            variant += 1
+            variant = max(variant + 1, len(PARAMETERIZATIONS))
         taken.add((network.family, network.output, variant))
         found[line] = network_style(network.family, network.output, title, variant)
     return found

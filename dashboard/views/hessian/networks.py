@@ -6,50 +6,65 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard.components.forms import SpecForm
+from dashboard.components.forms import ENTRY_PIXELS, SpecForm
 from dashboard.words.sentences import plain
 from ntk_core.experiments.hessian.network import TEMPLATES, ComparedNetwork, named, titles
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.settings.walk import settings
 
 KEY = "hessian.networks"
+CHOOSER_PIXELS = 420
 SETTINGS = {each.name: each for each in settings(HessianSpec) if each.name.startswith("networks")}
 
 
+def networks_chooser(form: SpecForm[HessianSpec]) -> None:
+    """Which templates are compared."""
+    chosen, known = _chosen(form)
+    key = f"{KEY}.chosen"
+    st.session_state[key] = list(chosen)
+    st.multiselect(
+        "Networks",
+        list(known),
+        format_func=known.__getitem__,
+        key=key,
+        on_change=lambda: _put(form, [(TEMPLATES | chosen)[name] for name in st.session_state[key]]),
+        help="Networks to compare; each can be changed among all settings, under One network.",
+        width=CHOOSER_PIXELS,
+        wrap=False,
+    )
+    wrong = [sentence for name, sentence in form.sentences.items() if name in SETTINGS]
+    if wrong:  # the others say the same of further networks, or come after it
+        st.error(plain(wrong[0]))
+
+
 def networks_form(form: SpecForm[HessianSpec]) -> None:
-    """Two headings of the sidebar: the networks with what they share, and the settings of one of them."""
+    """What all networks share, and the settings of one of them."""
+    chosen, known = _chosen(form)
+    networks = list(chosen.values())
+    st.markdown("**All networks**")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        for field, values in _shared(networks).items():
+            if values:
+                st.session_state[f"{KEY}.all.{field}"] = values[0]
+                with st.container(width=ENTRY_PIXELS):
+                    _shared_widget(form, networks, field)
+    if networks:
+        st.markdown("**One network**")
+        labels = [f"{SETTINGS[f'networks.{at}.kind'].place}: {known[name]}" for at, name in enumerate(chosen)]
+        options = range(len(labels))
+        one = st.selectbox("Network", options, None, labels.__getitem__, f"{KEY}.one", placeholder="Choose one")
+        if one is not None:
+            form.entries(list(form.used(f"networks.{one}.")))
+
+
+def _chosen(form: SpecForm[HessianSpec]) -> tuple[dict[str, ComparedNetwork], dict[str, str]]:
+    """Name → network of those in the form, right or wrong, and name → title of these and of all templates."""
     given: dict[str, dict[str, Any]] = {}
     for setting, value in form.used("networks.").items():
         _, index, field = setting.name.split(".")
         given.setdefault(index, {})[field] = value
-    networks = [ComparedNetwork.model_construct(**fields) for fields in given.values()]  # right or wrong
-    chosen = named(tuple(networks))
-    known = {**{name: network.title for name, network in TEMPLATES.items()}, **titles(chosen)}
-    key = f"{KEY}.chosen"
-    with st.expander("Networks", expanded=True):
-        st.session_state[key] = list(chosen)
-        st.multiselect(
-            "Networks",
-            list(known),
-            format_func=known.__getitem__,
-            key=key,
-            on_change=lambda: _put(form, [(TEMPLATES | chosen)[name] for name in st.session_state[key]]),
-            help="Networks to compare; each can be changed below, under One network.",
-        )
-        for field, values in _shared(networks).items():
-            if values:
-                st.session_state[f"{KEY}.all.{field}"] = values[0]
-                _shared_widget(form, networks, field)
-        wrong = [sentence for name, sentence in form.sentences.items() if name in SETTINGS]
-        if wrong:  # the others say the same of further networks, or come after it
-            st.error(plain(wrong[0]))
-    if networks:
-        with st.expander("One network"):
-            labels = [f"{SETTINGS[f'networks.{at}.kind'].place}: {known[name]}" for at, name in enumerate(chosen)]
-            options = range(len(labels))
-            one = st.selectbox("Network", options, None, labels.__getitem__, f"{KEY}.one", placeholder="Choose one")
-            if one is not None:
-                form.entries(list(form.used(f"networks.{one}.")))
+    chosen = named(tuple(ComparedNetwork.model_construct(**fields) for fields in given.values()))
+    return chosen, {**{name: network.title for name, network in TEMPLATES.items()}, **titles(chosen)}
 
 
 def _shared(networks: Sequence[ComparedNetwork]) -> dict[str, list[Any]]:

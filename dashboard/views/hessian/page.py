@@ -1,55 +1,49 @@
 """Hessian norms against width, beside the kernel change of the same networks (Liu, Zhu & Belkin 2020, Table 1)."""
 
-import streamlit as st
-
-from dashboard.components.chart import Choice, choose, show_chart
+from dashboard.charts.chart import Chart
+from dashboard.components.chart import Choice, Panel, choose
 from dashboard.components.drawn_once import drawn_once
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group
 from dashboard.components.run_panel import Shown
 from dashboard.components.words_table import words_table
 from dashboard.views.hessian import figures
-from dashboard.views.hessian.networks import SETTINGS, networks_form
+from dashboard.views.hessian.networks import SETTINGS, networks_chooser, networks_form
 from dashboard.views.hessian.parts import balls, one_network
-from dashboard.words.pages import CHANGES, SHOWS, says
 
 PAGE = "hessian"
 TITLE = "Why does it become linear? The Hessian"
+CONTROLS = (networks_chooser, "widths", "num_seeds")
 GROUPS = (
     Group("Widths and seeds", ("widths", "num_seeds", "seed", "draws", "num_inputs", "output_index")),
-    Group("Balls and bounds", ("bounds", "vector", "blocks", "radii", "num_starts", "num_ball_seeds"), expanded=False),
-    Group("Training", ("num_trained", "training."), expanded=False),
-    Group("Data", ("dataset.",), expanded=False),
+    Group("Balls and bounds", ("bounds", "vector", "blocks", "radii", "num_starts", "num_ball_seeds")),
+    Group("Training", ("num_trained", "training.")),
+    Group("Data", ("dataset.",)),
 )
 
 
-def draw(shown: Shown) -> None:
-    """Norms beside kernel changes, Table 1, and one network in detail."""
+def draw(shown: Shown) -> list[Panel]:
+    """Norms, the kernel changes of the same weights, Table 1, balls around w₀, and one network in detail."""
     points = shown.points
-    left, right = st.columns(2, gap="medium")
-    with left:
+
+    def norms() -> Chart:
         views = Choice("view", "Vertical axis", list(figures.VIEWS), pixels=150)
         (view,) = choose(PAGE, views, "against width")
-        norms = drawn_once(f"{PAGE}.norms", shown.identity, lambda view: figures.against_width(points, view), view)
-        show_chart(PAGE, norms)
-        st.markdown(says(PAGE, SHOWS))
-    trained = figures.trained_lines(points)
-    if trained:
-        with right:
-            show_chart(
-                PAGE, drawn_once(f"{PAGE}.changes", shown.identity, lambda: figures.change_against_width(points))
-            )
-    else:
-        one_network(PAGE, shown, right)
-    right.markdown(says(PAGE, CHANGES))
-    st.subheader("Table 1, measured", anchor=False)
-    rows = drawn_once(f"{PAGE}.table", shown.identity, lambda: figures.table_rows(points))
-    words_table(rows, "With 95% intervals; the verdict is that of ‖H‖ / ‖∇f‖².")
-    balls(PAGE, shown)
-    if trained:
-        one_network(PAGE, shown)
+        return drawn_once(f"{PAGE}.norms", shown.identity, lambda view: figures.against_width(points, view), view)
+
+    def changes() -> Chart:
+        return drawn_once(f"{PAGE}.changes", shown.identity, lambda: figures.change_against_width(points))
+
+    def table() -> None:
+        rows = drawn_once(f"{PAGE}.table", shown.identity, lambda: figures.table_rows(points))
+        about = f"95% intervals: {shown.spec.scope}, given the runs that count. The verdict is that of ‖H‖ / ‖∇f‖²."
+        words_table(rows, about)
+
+    trained = [Panel("ΔK of the same weights", changes)] if figures.trained_lines(points) else []
+    rest = [*trained, *balls(PAGE, shown), Panel("Table 1, measured", table), *one_network(PAGE, shown)]
+    return [Panel("Norms", norms), *rest]
 
 
 def show() -> None:
     """The page."""
-    experiment_page(PAGE, TITLE, GROUPS, draw, elsewhere=tuple(SETTINGS), first=networks_form)
+    experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS, elsewhere=tuple(SETTINGS), first=networks_form)

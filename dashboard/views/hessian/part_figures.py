@@ -8,9 +8,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from dashboard.charts.chart import Chart
+from dashboard.charts.lines import Dot, Line, width_axis
 from dashboard.charts.numbers import number, plain_symbols, signed, width_label
-from dashboard.charts.style import BLUE, FONT_SIZE, GREEN, PURPLE, VERMILION, Style
-from dashboard.charts.sweep import Dot, Line, sweep, width_axis
+from dashboard.charts.style import FONT_SIZE, Style, network_style, nth_style
+from dashboard.charts.sweep import sweep
 from dashboard.views.hessian.figures import UNKNOWN, Of, dots, law_of, missed, networks_of, norm_note, of_line, styles
 from ntk_core.experiments.hessian.network import titles
 from ntk_core.experiments.hessian.result import HessianBlocks, HessianPoint, HessianRun
@@ -35,50 +36,50 @@ def _or_nan(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-MEASURED = Part(_norm, Style(BLUE, "solid", "circle", "measured ‖H‖"))
+MEASURED = Part(_norm, network_style("fully-connected", title="measured ‖H‖"))
 BOUNDS = {
     "bound": Part(
         lambda _, run: run.bound.bound if run.bound else math.nan,
-        Style(VERMILION, "dash", "triangle-down", "sum of the bounds of its blocks"),
+        nth_style(1, "sum of the bounds of its blocks", "part"),
     ),
-    "exact": Part(lambda _, run: _or_nan(run.exact), Style(GREEN, "dot", "diamond", "closed form")),
+    "exact": Part(lambda _, run: _or_nan(run.exact), nth_style(2, "closed form", "part")),
     "gradient": Part(
         lambda _, run: run.parts.gradient_part if run.parts else math.nan,
-        Style(PURPLE, "dashdot", "square", "|φ''| ‖∇f‖²"),
+        nth_style(3, "|φ''| ‖∇f‖²", "part"),
     ),
     "lower": Part(
         lambda _, run: run.parts.lower if run.parts else math.nan,
-        Style(VERMILION, "dash", "triangle-up", "lower bound |φ''| ‖∇f‖² − |φ'| ‖H‖"),
+        nth_style(4, "lower bound |φ''| ‖∇f‖² − |φ'| ‖H‖", "part"),
     ),
     "linear": Part(
         lambda _, run: run.parts.linear_part if run.parts else math.nan,
-        Style(GREEN, "dot", "diamond", "|φ'| ‖H‖"),
+        nth_style(5, "|φ'| ‖H‖", "part"),
     ),
     "vector": Part(
         lambda _, run: run.vector.norm if run.vector else math.nan,
-        Style(GREEN, "solid", "diamond", "all outputs together, at least"),
+        nth_style(6, "all outputs together, at least", "part"),
     ),
     "vector_upper": Part(
         lambda _, run: run.vector.upper if run.vector else math.nan,
-        Style(PURPLE, "dash", "triangle-down", "all outputs together, at most"),
+        nth_style(7, "all outputs together, at most", "part"),
     ),
 }
 QUANTITIES = {
     "b_max": Part(
         lambda _, run: max(run.bound.b_max) if run.bound else math.nan,
-        Style(BLUE, "solid", "circle", "‖∂f/∂α‖<sub>∞</sub>, scales the Hessian"),
+        nth_style(8, "‖∂f/∂α‖<sub>∞</sub>, scales the Hessian", "part"),
     ),
     "b_norm": Part(
         lambda _, run: max(run.bound.b_norm) if run.bound else math.nan,
-        Style(VERMILION, "dash", "square", "‖∂f/∂α‖<sub>2</sub>, scales the gradient"),
+        nth_style(9, "‖∂f/∂α‖<sub>2</sub>, scales the gradient", "part"),
     ),
     "q_l": Part(
         lambda _, run: run.bound.q_l if run.bound else math.nan,
-        Style(GREEN, "dot", "diamond", "Q<sub>L</sub>"),
+        nth_style(10, "Q<sub>L</sub>", "part"),
     ),
     "q_221": Part(
         lambda _, run: run.bound.q_221 if run.bound else math.nan,
-        Style(PURPLE, "dashdot", "triangle-up", "Q<sub>2,2,1</sub>"),
+        nth_style(11, "Q<sub>2,2,1</sub>", "part"),
     ),
 }
 CLOSED_FORM_TITLES = {"shallow": "closed form max |H_ii|", "quadratic-bottleneck": "exact block of w<sub>2</sub>"}
@@ -267,7 +268,7 @@ def block_heatmap(blocks: HessianBlocks) -> go.Figure:
         textfont={"size": FONT_SIZE},
         colorscale="Cividis",
         colorbar={"thickness": 10, "tickfont": {"size": 11}, "nticks": 4, "tickformat": ".2~g"},
-        hovertemplate="%{y} × %{x}<br>norm %{z:.3g}<extra></extra>",
+        hovertemplate="%{y} × %{x}<br>norm %{text}<extra></extra>",
     )
     figure.update_xaxes(tickfont={"size": FONT_SIZE}, constrain="domain")
     figure.update_yaxes(tickfont={"size": FONT_SIZE}, autorange="reversed", scaleanchor="x", constrain="domain")

@@ -2,4 +2,6 @@
 
 from dashboard.views.entry import Page
 
-PAGE = Page("Kernel", ":material/show_chart:", "Does the kernel stop moving as the width grows?", place=2)
+PAGE = Page(
+    "Kernel", ":material/show_chart:", "Does the kernel stop moving as the width grows?", group="Width", place=0
+)

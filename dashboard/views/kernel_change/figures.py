@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 from dashboard.charts.axes import add_level
 from dashboard.charts.chart import Chart, occurring
+from dashboard.charts.lines import Dot, Line, trained_dot, width_axis
 from dashboard.charts.numbers import number, rate_words
-from dashboard.charts.style import RUN_OPACITY, network_style, output_title
-from dashboard.charts.sweep import Dot, Line, left_out, sweep, trained_dot, width_axis
+from dashboard.charts.style import RUN_OPACITY, network_style, nth_style, output_title
+from dashboard.charts.sweep import left_out, sweep
 from dashboard.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
 from ntk_core.experiments.kernel_change.result import KernelChangePoint
 
@@ -83,7 +84,9 @@ def start_against_width(
                 if each.output == output and (value := getattr(each, measure)) is not None
             ]
             if dots:
-                lines.append(Line(network_style(kind, output, title, variant if changes else 0), dots))
+                alone = nth_style(5 + variant, title)  # beside ΔK in training, in the color of the network
+                several = network_style(kind, output, title, variant if changes else 0)
+                lines.append(Line(alone if changes and len(outputs) == 1 else several, dots))
         if output in changes:
             style = network_style(kind, output, f"ΔK in training{of}")
             lines.append(Line(style, changes[output].dots, more=changes[output].more))
@@ -104,11 +107,17 @@ def change_against_time(
     axis: TimeAxis = "step",
     loss_threshold: float | None = None,
     kind: str = "fully-connected",
+    seed: int | None = None,
 ) -> Chart:
-    """ΔK(t) of every run of one width, above its training loss; ends are filled where the run converged."""
+    """ΔK(t) of every run of one width, above its training loss; ends are filled where the run converged.
+
+    With ``seed`` the runs of other seeds are faint.
+    """
     curves = []
+    strong: set[str] = set()  # outputs whose first seed is drawn
     for run in point.runs:
-        style = network_style(kind, run.output)
+        style, is_first = network_style(kind, run.output), run.output not in strong
+        strong.add(run.output)
         for row, what, values in ((1, "ΔK(t)", run.change), (2, "loss", run.loss)):
             x = times(run.steps, run.learning_rate, axis)
             curves.append(
@@ -124,6 +133,7 @@ def change_against_time(
                     marked=-1,
                     symbol=style.mark(run.outcome),
                     unit=axis,
+                    is_first=is_first if seed is None else run.seed == seed,
                 )
             )
     rows = (Row("kernel change ΔK(t)", "from 0", 0.62), Row("loss", share=0.38))

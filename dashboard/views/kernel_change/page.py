@@ -2,15 +2,12 @@
 
 from functools import partial
 
-import streamlit as st
-
 from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import width_label
 from dashboard.charts.training import AXIS_TITLES, TimeAxis
-from dashboard.components.chart import Choice, choose, show_chart
+from dashboard.components.chart import WIDTH, Choice, Panel, choose, seed_choice
 from dashboard.components.drawn_once import drawn_once
 from dashboard.components.experiment_page import experiment_page
-from dashboard.components.explain import page_answers
 from dashboard.components.forms import Group
 from dashboard.components.run_panel import Shown
 from dashboard.views.kernel_change import figures
@@ -21,46 +18,50 @@ PRESETS = (
     "liu-fig1-left", "liu-fig1-wide", "liu-fig1-right", "liu-fig2", "liu-resnet", "liu-cnn", "liu-mixed",
     "kernel-velocity", "why-one-over-m",
 )  # fmt: skip
+CONTROLS = ("widths", "architecture.depth", "architecture.activation", "outputs", "num_seeds")
 GROUPS = (
     Group("Network", ("architecture.", "outputs")),
     Group("Widths and seeds", ("swept", "hidden_width", "widths", "num_seeds", "seed", "draws")),
-    Group("Training", ("measured", "ball_radius", "training."), expanded=False),
-    Group("Data", ("dataset.",), expanded=False),
+    Group("Training", ("measured", "ball_radius", "training.")),
+    Group("Data", ("dataset.",)),
 )
 
 
-def draw(shown: Shown) -> None:
-    """What was measured at w₀; against width and along training side by side, the second one at a width to choose."""
+def draw(shown: Shown) -> list[Panel]:
+    """Against width, along training at a width to choose, and what was measured at w₀."""
     spec, kind = shown.spec, shown.spec.architecture.kind
-    if any(point.at_start for point in shown.points):
-        settings = spec.widths, spec.swept, kind, spec.ball_radius
-        draw = partial(figures.start_against_width, shown.points, *settings)
-        show_chart(PAGE, drawn_once(f"{PAGE}.at_start", shown.identity, draw))
-    if spec.trains:
-        _training(shown)
-    page_answers(PAGE)
-
-
-def _training(shown: Shown) -> None:
-    spec, kind = shown.spec, shown.spec.architecture.kind
-    left, right = st.columns(2, gap="medium")
-    with right:
-        widths = Choice("shown_width", "Width m", [p.width for p in shown.points], width_label, 100, last=True)
-        axes = Choice("axis", "Horizontal axis", list(AXIS_TITLES), pixels=90)
-        width, axis = choose(PAGE, "Training at width", widths, "by", axes)
+    points = {point.width: point for point in shown.points}
 
     def over_widths() -> Chart:
         return figures.change_against_width(shown.points, spec.widths, spec.swept, kind)
 
-    def over_time(width: int, axis: TimeAxis) -> Chart:
-        return figures.change_against_time(shown.point(width), axis, spec.training.loss_threshold, kind)
+    def over_time(width: int, axis: TimeAxis, seed: int | None = None) -> Chart:
+        return figures.change_against_time(points[width], axis, spec.training.loss_threshold, kind, seed)
 
-    with left:
-        show_chart(PAGE, drawn_once(f"{PAGE}.against_width", shown.identity, over_widths))
-    with right:
-        show_chart(PAGE, drawn_once(f"{PAGE}.against_time", shown.identity, over_time, width, axis))
+    def along_training() -> Chart:
+        widths = Choice("shown_width", "Width m", list(points), width_label, 92, last=True, axis=WIDTH)
+        axes = Choice("axis", "Horizontal axis", list(AXIS_TITLES), "by {}".format, 102)
+        seeds = seed_choice(run for point in shown.points for run in point.runs)
+        chosen = choose(PAGE, "Training at width", widths, axes, *seeds)
+        return drawn_once(f"{PAGE}.against_time", shown.identity, over_time, *chosen)
+
+    def at_start() -> Chart:
+        settings = spec.widths, spec.swept, kind, spec.ball_radius
+        return drawn_once(
+            f"{PAGE}.at_start", shown.identity, partial(figures.start_against_width, shown.points, *settings)
+        )
+
+    found = []
+    if spec.trains:
+        found += [
+            Panel("Against width", lambda: drawn_once(f"{PAGE}.against_width", shown.identity, over_widths)),
+            Panel("Along training", along_training),
+        ]
+    if any(point.at_start for point in shown.points):
+        found += [Panel("Before training", at_start)]
+    return found
 
 
 def show() -> None:
     """The page."""
-    experiment_page(PAGE, TITLE, GROUPS, draw, presets=PRESETS)
+    experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS, presets=PRESETS)

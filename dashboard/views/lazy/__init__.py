@@ -2,4 +2,6 @@
 
 from dashboard.views.entry import Page
 
-PAGE = Page("Lazy to rich", ":material/alt_route:", "Lazy or rich: by width, by scale or by choice?", place=7)
+PAGE = Page(
+    "Lazy to rich", ":material/alt_route:", "Lazy or rich: by width, by scale or by choice?", group="Beyond", place=1
+)

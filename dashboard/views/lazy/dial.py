@@ -3,20 +3,33 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import plotly.graph_objects as go
 
 from dashboard.charts.axes import GUIDE_LINE, finish
 from dashboard.charts.chart import Chart
-from dashboard.charts.numbers import beginning, exponent_words, plain_symbols, signed
+from dashboard.charts.numbers import beginning, exponent_words, given_runs, plain_symbols, signed
 from dashboard.charts.style import nth_style, output_title
 from dashboard.charts.sweep import sweep
-from dashboard.views.lazy.figures import AXES, CHANGE, CURVATURE, HIDDEN, START_TITLES, Measure, line, rows
+from dashboard.views.lazy.figures import (
+    AXES,
+    CHANGE,
+    CURVATURE,
+    HIDDEN,
+    START_TITLES,
+    Measure,
+    line,
+    measure_style,
+    rows,
+)
 from ntk_core.experiments.lazy.result import LazyPoint
 from ntk_core.fits import PowerLaw
 
 # What exponents in m are expected to be, as (at ρ = 0, at ρ = 1/2), see docs/math/richness.md.
 PREDICTED = {"2ρ − 1": (-1.0, 0.0), "ρ − 1/2": (-0.5, 0.0)}
+_LOOKS = (0, 1, 2, 4, 3)  # 8ρ in the order in which looks are handed out: the four that ship differ in color
+FAINT = 0.4  # of the lines at another ρ than the one that is shown
 _EXPECTED = ((CHANGE, "2ρ − 1"), (CURVATURE, "ρ − 1/2"), (HIDDEN, "ρ − 1/2"))
 
 
@@ -25,13 +38,16 @@ def richnesses(points: Sequence[LazyPoint]) -> list[float]:
     return sorted({point.richness for point in points})
 
 
-def against_width(points: Sequence[LazyPoint], output: str, start: str, measure: Measure) -> Chart:
-    """A measure against width, a line for each ρ, log–log."""
+def against_width(
+    points: Sequence[LazyPoint], output: str, start: str, measure: Measure, shown: float | None = None
+) -> Chart:
+    """A measure against width, a line for each ρ, log–log; all but the one that is ``shown`` are faint."""
     lines = [
-        line(points, "width", output, start, measure, nth_style(round(8 * rho), f"ρ = {rho:g}"), rho)
+        line(points, "width", output, start, measure, look, rho)
         for rho in richnesses(points)
+        for look in [nth_style(_LOOKS.index(round(8 * rho)), _title(rho), "richness")]
     ]
-    return sweep(
+    chart = sweep(
         lines,
         AXES["width"],
         measure.title,
@@ -41,6 +57,10 @@ def against_width(points: Sequence[LazyPoint], output: str, start: str, measure:
         caption=[f"{_where(output, start)}."],
         rows=rows(points),
     )
+    for trace in chart.figure.data if shown is not None else ():
+        if trace.legendgroup not in (None, "", _title(shown)) and "text" not in trace.mode:  # names stay to be read
+            trace.opacity = FAINT
+    return chart
 
 
 def law(points: Sequence[LazyPoint], output: str, start: str, measure: Measure, richness: float) -> PowerLaw | None:
@@ -48,15 +68,20 @@ def law(points: Sequence[LazyPoint], output: str, start: str, measure: Measure, 
     return line(points, "width", output, start, measure, richness=richness).law
 
 
-def exponents(points: Sequence[LazyPoint], output: str, start: str) -> Chart:
-    """The exponents in m of kernel change, curvature and feature change against ρ, beside what is expected."""
+def exponents(points: Sequence[LazyPoint], output: str, start: str, shown: float | None = None) -> Chart:
+    """The exponents in m of kernel change, curvature and feature change against ρ, beside what is expected.
+
+    A vertical line stands at the ρ that is ``shown``, whose exponents the caption names.
+    """
     figure = go.Figure()
-    table: list[dict[str, object]] = []
+    table: list[dict[str, Any]] = []
     said = ["Exponents in m against ρ."]
-    for index, (measure, words) in enumerate(_EXPECTED):
-        look = nth_style(index, measure.symbol)
+    fits: list[tuple[float, PowerLaw]] = []
+    for measure, words in _EXPECTED:
+        look = measure_style(measure)
         laws = [(rho, law(points, output, start, measure, rho)) for rho in richnesses(points)]
         found = [(rho, each) for rho, each in laws if each is not None]
+        fits += found
         figure.add_scatter(
             x=[rho for rho, _ in found],
             y=[each.exponent for _, each in found],
@@ -82,20 +107,33 @@ def exponents(points: Sequence[LazyPoint], output: str, start: str) -> Chart:
     for (words, ends), dash in zip(PREDICTED.items(), ("dash", "dot"), strict=True):
         guide = {**GUIDE_LINE, "dash": dash}
         figure.add_scatter(x=[0, 0.5], y=list(ends), mode="lines", line=guide, name=f"expected {words}")
+    if shown is not None:
+        figure.add_vline(shown, line={**GUIDE_LINE, "dash": "solid"})
     figure.update_xaxes(title="richness ρ", range=[-0.03, 0.53])
     figure.update_yaxes(title="exponent in m")
+    at_shown = [f"{row['of']} {signed(row['exponent in m'])}" for row in table if row["richness ρ"] == shown]
     caption = [
         f"{_where(output, start)}.",
+        *([f"At ρ = {shown:g}: {', '.join(at_shown)}."] if at_shown else []),
         "Bars are 95% intervals; where there are too few runs for one, there is no bar.",
     ]
-    return Chart(finish(figure), " ".join(said), table, caption, "exponents", "Exponents against ρ")
+    given = given_runs(each for *_, each in fits)
+    return Chart(finish(figure), " ".join(said), table, caption, "exponents", "Exponents against ρ", given)
 
 
 def coordinates(points: Sequence[LazyPoint], output: str, start: str, richness: float) -> Chart:
     """|Δh| of each hidden layer against width at one ρ: the coordinate check."""
     count = max((len(run.hidden_change) for point in points for run in point.runs), default=0)
     lines = [
-        line(points, "width", output, start, of_layer(index), nth_style(index, f"hidden layer {index + 1}"), richness)
+        line(
+            points,
+            "width",
+            output,
+            start,
+            of_layer(index),
+            nth_style(index, f"hidden layer {index + 1}", "layer"),
+            richness,
+        )
         for index in range(count)
     ]
     return sweep(
@@ -117,6 +155,10 @@ def of_layer(index: int) -> Measure:
 def _at(words: str, richness: float) -> float:
     first, last = PREDICTED[words]
     return first + (last - first) * 2 * richness
+
+
+def _title(richness: float) -> str:
+    return f"ρ = {richness:g}"
 
 
 def _where(output: str, start: str) -> str:

@@ -15,6 +15,7 @@ MEASURES = {
     "sup_change": "kernel change ΔK",
     "kappa": "κ",
     "distance": "‖w − w₀‖₂",
+    "least_distance": "least ‖w − w₀‖₂",
     "largest_distance": "‖w − w₀‖_∞",
     "hidden_change_1": "|Δh| of the first layer",
 }
@@ -44,4 +45,5 @@ def compared(_: LazySpec) -> Comparison:
         (Axis("scale", "scale α", "α", _narrowest), Axis("width", "width m", keep=_unscaled)),
         MEASURES,
         ("output", "start", "richness"),
+        {"richness": "ρ = {:g}"},
     )

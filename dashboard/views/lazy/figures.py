@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dashboard.charts.chart import Chart, occurring
+from dashboard.charts.lines import Axis, Line, trained_dot
 from dashboard.charts.numbers import beginning, width_label
 from dashboard.charts.style import Style, network_style, nth_style, output_title
-from dashboard.charts.sweep import Axis, Line, sweep, trained_dot
+from dashboard.charts.sweep import sweep
 from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
 from ntk_core.runs import OUTCOME_WORDS, finite_or_none
 
@@ -33,9 +34,18 @@ LARGEST = Measure("largest move ‖w − w₀‖_∞", "‖w − w<sub>0</sub>�
 CURVATURE = Measure(
     "curvature ‖H‖ / ‖∇F‖² at w₀", "‖H‖ / ‖∇F‖<sup>2</sup>", lambda run: run.curvature, before_training=True
 )
+LEAST = (
+    Measure("", "least distance, all inputs", lambda run: run.least_distance[1]),
+    Measure("", "least distance, one input", lambda run: run.least_distance[0]),
+)
 HIDDEN = Measure("feature change |Δh|", "|Δh|", lambda run: run.mean_hidden_change)
 MEASURES = {each.title: each for each in (CHANGE, HIDDEN, KAPPA, DISTANCE, LARGEST, CURVATURE)}
 BEHIND_F = Measure("", "ΔK of α f", lambda run: run.pre_output_change)
+
+
+def measure_style(measure: Measure) -> Style:
+    """How a measure is drawn beside others."""
+    return nth_style((CHANGE, CURVATURE, HIDDEN, DISTANCE, LARGEST, KAPPA, *LEAST).index(measure), measure.symbol)
 
 
 def nonlinear(points: Iterable[LazyPoint]) -> str:
@@ -74,7 +84,7 @@ def line(
         for value, point in along(points, road, richness)
         for run in point.of(output, start)
     ]
-    return Line(style or nth_style(list(START_TITLES).index(start), START_TITLES[start]), dots)
+    return Line(style or nth_style(list(START_TITLES).index(start), START_TITLES[start], "start"), dots)
 
 
 def against(points: Sequence[LazyPoint], road: Road, output: str, measure: Measure) -> Chart:
@@ -93,11 +103,10 @@ def against(points: Sequence[LazyPoint], road: Road, output: str, measure: Measu
 
 
 def distances(points: Sequence[LazyPoint], output: str, start: str) -> Chart:
-    """‖w − w₀‖₂ and ‖w − w₀‖_∞ against width at α = 1, with a guide of slope −1/2."""
-    lines = [
-        line(points, "width", output, start, measure, nth_style(index, measure.symbol))
-        for index, measure in enumerate((DISTANCE, LARGEST))
-    ]
+    """‖w − w₀‖₂, what it must be at least, and ‖w − w₀‖_∞ against width at α = 1, with a guide of slope −1/2."""
+    is_bounded = any(run.least_distance for point in points for run in point.runs)  # older results are not
+    measured = (DISTANCE, LARGEST, *(LEAST if is_bounded else ()))
+    lines = [line(points, "width", output, start, measure, measure_style(measure)) for measure in measured]
     return sweep(
         lines,
         AXES["width"],
@@ -152,6 +161,7 @@ def rows(points: Sequence[LazyPoint]) -> list[dict[str, object]]:
             "|Δh|": run.mean_hidden_change,
             "‖w − w₀‖₂": run.distance,
             "‖w − w₀‖_∞": run.largest_distance,
+            **dict(zip(("least, one input", "least, all inputs"), run.least_distance, strict=False)),
             "loss": run.last_loss,
             "steps": run.num_steps,
             "η": finite_or_none(run.learning_rate),

@@ -5,7 +5,7 @@ from functools import partial
 import streamlit as st
 
 from dashboard.charts.chart import Chart, occurring
-from dashboard.components.chart import Choice, choose, output_choice, show_in_pairs
+from dashboard.components.chart import Choice, Panel, choose, output_choice, panels
 from dashboard.components.drawn_once import drawn_once
 from dashboard.components.experiment_page import experiment_page
 from dashboard.components.forms import Group
@@ -14,11 +14,12 @@ from dashboard.views.lazy import dial, figures
 
 PAGE = "lazy"
 TITLE = "Lazy or rich: by width, by scale or by choice?"
+CONTROLS = ("widths", "architecture.depth", "num_seeds")
 GROUPS = (
     Group("Width, scale and richness", ("widths", "scales", "richness", "num_seeds", "seed", "draws")),
     Group("Network", ("outputs", "starts", "architecture.")),
-    Group("Training", ("training.",), expanded=False),
-    Group("Data", ("dataset.",), expanded=False),
+    Group("Training", ("training.",)),
+    Group("Data", ("dataset.",)),
 )
 
 
@@ -27,7 +28,8 @@ def charts(shown: Shown, measure: str, output: str, start: str, richness: float 
     points, spec, wanted = shown.points, shown.spec, figures.MEASURES[measure]
     found = []
     if spec.richness:
-        found += [dial.against_width(points, output, start, wanted), dial.exponents(points, output, start)]
+        found += [dial.against_width(points, output, start, wanted, richness)]
+        found += [dial.exponents(points, output, start, richness)]
         found += [dial.coordinates(points, output, start, richness)]
     if set(spec.scales) != {1.0}:
         found += [figures.against(points, "scale", output, wanted)]
@@ -39,26 +41,27 @@ def charts(shown: Shown, measure: str, output: str, start: str, richness: float 
     return tuple(found)
 
 
-def draw(shown: Shown) -> None:
+def draw(shown: Shown) -> list[Panel]:
     """The charts of all roads that are swept."""
-    dialed = [0.0, *shown.spec.richness] if shown.spec.richness else []
     chosen = choose(
         PAGE,
         Choice("measure", "Measure", figures.measured(shown.points), pixels=260),
-        output_choice(occurring(shown.points, "output")),
-        Choice("start", "Start", occurring(shown.points, "start"), figures.START_TITLES.__getitem__, 200),
-        # Not "richness": that key is the form's.
-        *(
-            [Choice("checked_at", "Coordinate check at", dialed, lambda rho: f"ρ = {rho:g}", last=True)]
-            if dialed
-            else []
-        ),
+        more=[
+            output_choice(occurring(shown.points, "output")),
+            Choice("start", "Start", occurring(shown.points, "start"), figures.START_TITLES.__getitem__, 200),
+        ],
     )
+    if shown.spec.richness:
+        dialed, key = [0.0, *shown.spec.richness], f"{PAGE}.dialed"  # not "richness": that key is the form's
+        if st.session_state.get(key) not in dialed:
+            st.session_state[key] = dialed[-1]
+        richness = st.select_slider("Richness ρ: lazy at 0, rich at 1/2", dialed, format_func="{:g}".format, key=key)
+        chosen = (*chosen, richness)
     if shown.spec.almost_everywhere:
         st.caption(shown.spec.almost_everywhere)
-    show_in_pairs(PAGE, drawn_once(PAGE, shown.identity, partial(charts, shown), *chosen))
+    return panels(drawn_once(PAGE, shown.identity, partial(charts, shown), *chosen))
 
 
 def show() -> None:
     """The page."""
-    experiment_page(PAGE, TITLE, GROUPS, draw, elsewhere=("architecture.initial_output",))
+    experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS, elsewhere=("architecture.initial_output",))

@@ -2,4 +2,4 @@
 
 from dashboard.views.entry import Page
 
-PAGE = Page("Learning rate", ":material/speed:", "Where does linearity end?", place=6.5)
+PAGE = Page("Learning rate", ":material/speed:", "Where does linearity end?", group="Beyond", place=0)

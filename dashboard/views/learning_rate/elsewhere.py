@@ -3,7 +3,8 @@
 from typing import Any
 
 from dashboard.charts.comparison import WIDTH, Comparison
-from dashboard.charts.sweep import Dot, Line, sketch
+from dashboard.charts.lines import Dot, Line
+from dashboard.charts.sweep import sketch
 from dashboard.views.learning_rate.figures import style
 from ntk_core.experiments.learning_rate.spec import LearningRateSpec
 
@@ -22,4 +23,4 @@ def card(result: Any) -> str:
 
 def compared(_: LearningRateSpec) -> Comparison:
     """Columns of the rows, by what they show."""
-    return Comparison((WIDTH,), MEASURES, ("model", "rate"))
+    return Comparison((WIDTH,), MEASURES, ("model", "rate"), {"rate": "c = {:g}"})

@@ -1,5 +1,5 @@
-"""The source lecture in twelve steps: a claim, a formula, a figure, a question to predict first."""
+"""The source lecture in fifteen steps: a claim, a formula, a figure, a question to predict first."""
 
 from dashboard.views.entry import Page
 
-PAGE = Page("Lecture", ":material/school:", "Why does all this happen, step by step?", place=1)
+PAGE = Page("Lecture", ":material/school:", "Why does all this happen, step by step?", group="Learn", place=2)

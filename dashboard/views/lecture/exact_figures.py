@@ -9,9 +9,10 @@ import plotly.graph_objects as go
 
 from dashboard.charts.axes import finish
 from dashboard.charts.chart import Chart
+from dashboard.charts.lines import Dot, Line, width_axis
 from dashboard.charts.numbers import number
 from dashboard.charts.style import FONT_SIZE, GUIDE_COLOR, network_style
-from dashboard.charts.sweep import Dot, Line, sweep, width_axis
+from dashboard.charts.sweep import sweep
 from dashboard.views.hessian.part_figures import QUANTITIES
 
 Law = Literal["signs", "normal"]
@@ -60,8 +61,9 @@ def diagonal(width: int) -> Chart:
         y=entries[:MOST_DRAWN],
         mode="markers",
         marker={"color": style.color, "size": 7 if width <= 300 else 4, "opacity": 0.7},
+        text=[number(value, 3) for value in entries[:MOST_DRAWN]],
         name=f"H<sub>ii</sub> of {min(width, MOST_DRAWN):,} neurons",
-        hovertemplate="w = %{x:.2f}<br>H_ii = %{y:.3g}<extra></extra>",
+        hovertemplate="w = %{x:.2f}<br>H_ii = %{text}<extra></extra>",
     )
     figure.add_scatter(
         x=[-4, 4, None, -4, 4],

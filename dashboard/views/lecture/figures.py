@@ -9,8 +9,8 @@ from plotly.subplots import make_subplots
 
 from dashboard.charts.axes import GUIDE_FONT, GUIDE_LINE, drawn_values, finish, log_ticks
 from dashboard.charts.chart import Chart
-from dashboard.charts.numbers import number, width_label
-from dashboard.charts.style import method_style, network_style, nth_style
+from dashboard.charts.numbers import number, tick_labels, width_label
+from dashboard.charts.style import method_style, network_style, width_style
 from dashboard.charts.training import Curve, Row, along_training
 from dashboard.views.dag import figures as dag
 from dashboard.views.dynamics.ball import OUTSIDE, ball_radius
@@ -43,21 +43,23 @@ def curve_and_change(points: Sequence[DynamicsPoint], width: int, *, with_change
     figure.update_yaxes(title="f(x) at the end", row=1, col=1)
     figure.update_xaxes(title="input x", title_standoff=4, row=1, col=1)
     if with_change:
+        steps = [step for each in ordered for step in each.runs[0].steps[1:]]
         for index, each in enumerate(ordered):
-            path, style = each.runs[0], nth_style(index, f"ΔK(t), m = {width_label(each.width)}")
+            title = f"ΔK(t), m = {width_label(each.width)}"
+            path, style = each.runs[0], width_style(index, len(ordered), title)
             figure.add_scatter(
                 x=path.steps[1:],
                 y=path.change[1:],
+                text=[number(change, 3) for change in path.change[1:]],
                 mode="lines+markers",
                 line={"color": style.color, "dash": style.dash, "width": 4 if each.width == width else 1.5},
                 marker={"symbol": style.symbol, "size": 7 if each.width == width else 4},
-                opacity=1 if each.width == width else 0.55,
                 name=style.title,
-                hovertemplate=f"{style.title}<br>step %{{x:,}}<br>%{{y:.3g}}<extra></extra>",
+                hovertemplate=f"{style.title}<br>step %{{x:,}}<br>%{{text}}<extra></extra>",
                 row=2,
                 col=1,
             )
-        figure.update_xaxes(type="log", title="step", dtick=1, tickformat=",~g", row=2, col=1)
+        figure.update_xaxes(title="step", **log_ticks(steps, 0), row=2, col=1)
         figure.update_yaxes(title="ΔK(t)", **log_ticks(drawn_values(figure, 2)), row=2, col=1)
     changes = ", ".join(f"{number(each.runs[0].sup_change)} at width {each.width:,}" for each in ordered)
     alt = f"Network and linear model after training at width {width:,}." + (
@@ -143,10 +145,11 @@ def methods_in_the_plane(point: DynamicsPoint, output: str) -> Chart:
         figure.add_scatter(
             x=[run.sup_distance for run in runs],
             y=[run.sup_change for run in runs],
+            text=[number(run.sup_change, 3) for run in runs],
             mode="markers",
             marker={"color": style.color, "symbol": style.symbol, "size": METHOD_MARK},
             name=style.title,
-            hovertemplate=f"{style.title}<br>‖w − w₀‖₂ = %{{x:.3g}}<br>ΔK = %{{y:.3g}}<extra></extra>",
+            hovertemplate=f"{style.title}<br>‖w − w₀‖₂ = %{{x:.3g}}<br>ΔK = %{{text}}<extra></extra>",
         )
     radius = ball_radius(point, output)
     if radius is not None:
@@ -166,7 +169,7 @@ def methods_in_the_plane(point: DynamicsPoint, output: str) -> Chart:
         type="log",
         title="farthest ‖w − w<sub>0</sub>‖<sub>2</sub>",
         tickvals=DISTANCE_TICKS,
-        ticktext=[f"{value:g}" for value in DISTANCE_TICKS],
+        ticktext=tick_labels(DISTANCE_TICKS),
         range=_room(distances),
     )
     figure.update_yaxes(title="kernel change ΔK", **log_ticks(changes), range=_room(changes))

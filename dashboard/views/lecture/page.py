@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import plotly.graph_objects as go
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.charts.chart import Chart, drawn_rows, enlarged
 from dashboard.components import export, session
@@ -74,7 +74,7 @@ def show() -> None:
     st.html(FOLDER / "formulas.css")
     if state.presenting:
         st.html(FOLDER / "presenting.css")
-    _bar(state)
+    above = _bar(state)
     for note in state.notes:
         st.warning(plain(note))
     step = state.step
@@ -87,9 +87,11 @@ def show() -> None:
     with words:
         st.markdown(step.words)
         _question(state)
-    with picture, shown_charts() as figures:
+    with picture, shown_charts(result.spec for result in (_results(step) or {}).values()) as figures:
         _figure(state)
-    _foot(state, figures)
+    with above:
+        _export(step, figures.charts)
+    _foot(state)
     session.show_address(PAGE, state.query(state.index))
 
 
@@ -132,7 +134,8 @@ def _answer(state: _State, choice: int | None) -> None:
     state.answers[state.step.name] = choice
 
 
-def _bar(state: _State) -> None:
+def _bar(state: _State) -> DeltaGenerator:
+    """Back, next and all steps; what it returns is the place of the export."""
     with st.container(horizontal=True, vertical_alignment="center"):
         _turn(state, "top", ARROWS)
         st.progress((state.index + 1) / len(STEPS), f"Step {state.index + 1} of {len(STEPS)}", width=200)
@@ -148,9 +151,10 @@ def _bar(state: _State) -> None:
             args=(state,),
             help="Large letters for a projector; a clicker's keys turn the pages.",
         )
+        return st.container(width="content")
 
 
-def _foot(state: _State, figures: Mapping[str, go.Figure]) -> None:
+def _foot(state: _State) -> None:
     step = state.step
     with st.container(horizontal=True, vertical_alignment="center"):
         _turn(state, "bottom", CLICKER)
@@ -161,7 +165,6 @@ def _foot(state: _State, figures: Mapping[str, go.Figure]) -> None:
             icon=":material/play_arrow:",
             query_params={"preset": step.preset},
         )
-        _export(step, figures)
     if not state.presenting:
         for result in (_results(step) or {}).values():
             provenance_footer(result)
@@ -270,11 +273,10 @@ def _control_key(step: Step) -> str:
     return f"{PAGE}.{step.name}.control"
 
 
-def _export(step: Step, figures: Mapping[str, go.Figure]) -> None:
-    results = _results(step)
-    if results is not None:
-        runs = [export.Taken(name, result.spec, result, PRESETS[name].title) for name, result in results.items()]
-        export.export_menu(PAGE, step.title, runs, figures)
+def _export(step: Step, charts: Mapping[str, Chart]) -> None:
+    results = _results(step) or {}
+    runs = [export.Taken(name, result.spec, result, PRESETS[name].title) for name, result in results.items()]
+    export.export_menu(PAGE, step.title, runs, charts)
 
 
 def _results(step: Step) -> dict[str, Any] | None:

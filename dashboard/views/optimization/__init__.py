@@ -2,4 +2,6 @@
 
 from dashboard.views.entry import Page
 
-PAGE = Page("Optimization", ":material/trending_down:", "Does training need a constant kernel?", place=6)
+PAGE = Page(
+    "Optimization", ":material/trending_down:", "Does training need a constant kernel?", group="Beyond", place=2
+)

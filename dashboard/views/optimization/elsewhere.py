@@ -29,4 +29,4 @@ def card(result: Any) -> str:
 
 def compared(_: OptimizationSpec) -> Comparison:
     """Columns of the rows, by what they show."""
-    return Comparison((WIDTH,), MEASURES, ("output", "rate"))
+    return Comparison((WIDTH,), MEASURES, ("output", "rate"), {"rate": "at {:g} η"})

@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from dashboard.charts.chart import Chart, occurring
+from dashboard.charts.lines import Line, trained_dot, width_axis
 from dashboard.charts.numbers import number, rate_words
 from dashboard.charts.style import GUIDE_COLOR, Style, network_style, nth_style, output_title
-from dashboard.charts.sweep import Line, sweep, trained_dot, width_axis
+from dashboard.charts.sweep import sweep
 from dashboard.charts.training import Curve, Row, along_training
 from ntk_core.experiments.optimization.result import OptimizationPoint, OptimizationRun
 from ntk_core.networks.choices import OUTPUTS
@@ -46,10 +47,10 @@ def loss_against_step(point: OptimizationPoint, output: str, axis: StepAxis = "l
     """
     runs = point.of(output)
     ceiling = LOSS_ROOM * max(run.loss[0] for run in runs)
+    # The bound of the theorem comes before the one with the measured constant, which waits for a click.
     curves = [*_curves(point, output, lambda run: run.loss, "loss", ceiling=ceiling), *bound_curves(point, output)]
-    figure = along_training(curves, (Row("loss L", ceiling=ceiling),), log_x=axis == "log")
-    if axis == "linear":
-        figure.update_xaxes(range=[0, 1.15 * max(run.num_steps for run in slow_runs(point, output))])
+    last = 1.15 * max(run.num_steps for run in slow_runs(point, output)) if axis == "linear" else math.inf
+    figure = along_training(curves, (Row("loss L", ceiling=ceiling),), log_x=axis == "log", last=last)
     parts = [
         f"{rate:g} η ended at {', '.join(number(run.loss[-1]) for run in runs)} after "
         f"{', '.join(f'{run.num_steps:,}' for run in runs)} steps ({', '.join(dict.fromkeys(r.outcome for r in runs))})"
@@ -88,7 +89,7 @@ def change_against_width(
         "ΔK",
         name="figure2",
         heading="The kernel keeps moving",
-        caption=["Mean over converged runs at the smallest rate, with 95% intervals of the exponents."],
+        caption=["Mean over converged runs at the smallest rate."],
         rows=_run_rows(points),
     )
 
@@ -227,7 +228,7 @@ def _curves(
     curves = []
     for index, rate in enumerate(occurring([point], "rate")):
         runs = point.of(output, rate)
-        style = nth_style(index, _rate_title(rate, runs))
+        style = nth_style(index, _rate_title(rate, runs), "rate")
         for place, run in enumerate(runs):
             seen = [i for i, value in enumerate(of(run)) if 0 < value <= ceiling and math.isfinite(value)]
             curves.append(

@@ -2,4 +2,4 @@
 
 from dashboard.views.entry import Page
 
-PAGE = Page("Overview", ":material/home:", "", place=-1)
+PAGE = Page("Overview", ":material/home:", "", group="Learn", place=0)

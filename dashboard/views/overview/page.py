@@ -1,11 +1,19 @@
-"""The phenomenon in motion, three questions to begin with, and every page as a card."""
+"""What a tangent kernel is, one path through the pages, the phenomenon in motion, and the other pages as cards."""
 
-from dashboard.views.overview.parts import cards, living
+import streamlit as st
+
+from dashboard.components.live import live_small
+from dashboard.views.overview.parts import cards, meaning, path
 
 PAGE = "overview"
 
 
 def show() -> None:
     """The page."""
-    living(PAGE)
-    cards(PAGE)
+    meaning(PAGE)
+    path(PAGE)
+    living, others = st.columns([7, 5], gap="large")
+    with living:
+        live_small(f"{PAGE}.live")
+    with others:
+        cards(PAGE)

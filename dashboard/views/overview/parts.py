@@ -1,40 +1,40 @@
-"""The parts of the overview: the phenomenon in motion, three questions, and the pages as cards."""
+"""The parts of the overview: what a tangent kernel is, the path to begin with, and the other pages as small cards."""
 
 import streamlit as st
 
-from dashboard.components.live import live_small
 from dashboard.views.navigation import PAGES
+from dashboard.views.overview.picture import ALT, tangent_kernel_picture
 from dashboard.views.overview.thumbnails import page_thumbnail
 from dashboard.words.pages import SHOWS, prose
 
 TITLE = "When does a wide network become linear?"
-SHOWN = "liu-fig1-left"
-# Question, what it opens, and with which query.
-QUESTIONS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
-    ("When does the kernel stop moving?", "Run Figure 1 of the paper", "kernel_change", {"preset": SHOWN}),
-    ("What becomes small in a wide network?", "Lecture, step 2", "lecture", {"step": "hessian-and-ball"}),
-    ("What breaks it?", "Lecture, step 6", "lecture", {"step": "nonlinear-output"}),
-)
-CARD_PIXELS = 160
+# The path that newcomers take: a page, what it is there for, and with which query it opens.
+PATH: dict[str, tuple[str, dict[str, str]]] = {
+    "live": ("See it happen", {}),
+    "lecture": ("Understand why", {}),
+    "kernel_change": ("Measure it", {"preset": "liu-fig1-left"}),
+}
+CARD_PIXELS = 110
 
 
-def living(page: str) -> None:
-    """A network and its linear model in training; beside them one sentence and three questions."""
+def meaning(page: str) -> None:
+    """Three sentences beside one picture."""
     st.title(TITLE, anchor=False)
-    picture, words = st.columns([7, 5], gap="large", vertical_alignment="center")
-    with words:
-        st.markdown(prose(page, SHOWS))
-        _questions()
-    with picture:
-        live_small(f"{page}.live")
+    words, picture = st.columns([5, 7], gap="large", vertical_alignment="center")
+    words.markdown(prose(page, SHOWS))
+    picture.image(tangent_kernel_picture(), width="stretch", alt=ALT)
 
 
-def _questions() -> None:
-    """Three questions to choose from."""
-    for question, opens, page, query in QUESTIONS:
-        with st.container(border=True, horizontal=True, vertical_alignment="center"):
-            st.page_link(f"pages/{page}.py", label=f"**{question}**", query_params=query, icon=":material/help:")
-            st.caption(opens, width="content")
+def path(page: str) -> None:
+    """Where to go first, second and third."""
+    entries = {entry.name: entry for entry in PAGES}
+    for number, (column, name) in enumerate(zip(st.columns(len(PATH)), PATH, strict=True), 1):
+        entry, (purpose, query) = entries[name], PATH[name]
+        with column, st.container(border=True, gap="xsmall", height="stretch"):
+            st.page_link(
+                entry.path, label=f"**{number}. {entry.title}: {purpose}**", icon=entry.icon, query_params=query
+            )
+            st.caption(prose(page, purpose))
 
 
 def cards(page: str) -> None:
@@ -47,9 +47,8 @@ def cards(page: str) -> None:
     )
     with st.container(horizontal=True, key=f"{page}-cards", gap="small"):
         for entry in PAGES:
-            if not entry.question:
+            if not entry.question or entry.name in PATH:
                 continue
             with st.container(border=True, gap="xsmall", height="stretch"):
                 st.image(page_thumbnail(entry), width="stretch", alt="")
-                st.page_link(entry.path, label=f"**{entry.title}**", icon=entry.icon)
-                st.caption(entry.question)
+                st.page_link(entry.path, label=entry.title, help=entry.question)

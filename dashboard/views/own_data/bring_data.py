@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from dashboard.components.own_data import Brought, Standardize, brought, forget, keeper, remember, upload_limits
-from dashboard.components.run_panel import ASK_S, foreseen_s, submit
+from dashboard.components.run_panel import ASK_S, foreseen, submit
 from dashboard.components.session import network_address
 from dashboard.jobs import shared_jobs
 from dashboard.jobs.uploads import read_uploads
@@ -173,7 +173,7 @@ def _ways_on(page: str, name: str, data: Cleaned, num_samples: int, standardize:
         return
     if spec is None:
         st.success("Kept. Choose **your data** as the Dataset on any page.")
-    elif foreseen_s(spec) > ASK_S:  # the page asks before it starts so long a run
+    elif foreseen(spec)[0] > ASK_S:  # the page asks before it starts so long a run
         first = EXPERIMENTS[other].presets[0].spec
         st.switch_page(f"pages/{other}.py", query_params=differences(spec, first))
     elif submit(other, spec):

@@ -44,7 +44,7 @@ def scatter(data: Cleaned, caption: Sequence[str] = ()) -> Chart:
     figure = go.Figure()
     for index, name in enumerate(data.class_names):
         chosen = points[data.labels[rows] == index]
-        style = nth_style(index, name)
+        style = nth_style(index, name, "class")
         marker = {"color": style.color, "symbol": style.symbol, "size": 8, "opacity": 0.8}
         figure.add_scatter(x=chosen[:, 0], y=chosen[:, 1], mode="markers", name=_short(name), marker=marker)
     if not data.class_names:

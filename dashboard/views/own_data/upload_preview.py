@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from dashboard.components.chart import show_chart
+from dashboard.components.chart import show_chart, shown_charts
+from dashboard.components.export import export_menu
 from dashboard.views.own_data import figures
 from dashboard.words.sentences import plain
 from ntk_core.data.uploads import Arrays, Candidate, Cleaned, Table
@@ -71,7 +72,11 @@ def samples(page: str, data: Cleaned, standardize: str) -> None:
     if thumbnails:
         st.image([pixels for pixels, _ in thumbnails], [plain(name) for _, name in thumbnails], width=72,
                  alt=[f"an image of class {name}" for _, name in thumbnails])  # fmt: skip
-    show_chart(page, figures.scatter(data, _short(sentences)))
+    above = st.container(horizontal=True, horizontal_alignment="right")
+    with shown_charts() as shown:
+        show_chart(page, figures.scatter(data, _short(sentences)))
+    with above:
+        export_menu("own-data", "Data of one's own", (), shown.charts)
 
 
 def _short(sentences: Sequence[str]) -> list[str]:

@@ -2,4 +2,6 @@
 
 from dashboard.views.entry import Page
 
-PAGE = Page("Results", ":material/folder_open:", "What has been computed here?", place=11, letters="A | B | C")
+PAGE = Page(
+    "Results", ":material/folder_open:", "What has been computed here?", group="Yours", place=1, letters="A | B | C"
+)

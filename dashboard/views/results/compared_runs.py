@@ -1,19 +1,19 @@
 """Two to four runs of one experiment in one figure."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import streamlit as st
 
-from dashboard.charts.style import output_title
-from dashboard.components.chart import Choice, choose, show_chart
+from dashboard.charts.chart import Chart
+from dashboard.charts.comparison import comparison_of
+from dashboard.components.chart import Choice, choose, show_chart, shown_charts
 from dashboard.components.export import Taken, export_menu
-from dashboard.views.results.run_comparison import comparison_of, lines_of, measures_of, overlay
+from dashboard.views.results.run_comparison import lines_of, measures_of, overlay
 from dashboard.views.results.run_list import title_of
-from dashboard.views.results.stored_runs import shared_store
+from dashboard.views.results.stored_runs import file_of_runs, shared_store
 from dashboard.words.run_words import LETTERS, labels
 from dashboard.words.sentences import plain
-from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import ResultValue
 
 
@@ -30,32 +30,36 @@ def compared_runs(page: str, digests: Sequence[str]) -> None:
         st.caption(plain(f"A run without a result cannot be compared ({names or 'no points'}): open it and press Run."))
         return
     experiments = {result.spec.experiment for result in results}
-    ways = {id(comparison_of(result)) for result in results}
-    if len(experiments) > 1 or len(ways) > 1:
+    ways = [comparison_of(result.spec) for result in results]
+    if len(experiments) > 1 or any(way != ways[0] for way in ways):
         st.caption("Only runs that measure the same are compared in one figure.")
         return
     _figure(page, results)
 
 
+def export_chosen(digests: Sequence[str], charts: Mapping[str, Chart]) -> None:
+    """The chosen runs as a file; and, where there are few, each of them and the figure that compares them."""
+    few = digests if len(digests) <= len(LETTERS) else ()
+    found = [result for result in map(shared_store().result, few) if result is not None]
+    taken = [
+        Taken(f"run-{letter}", result.spec, result, f"Run {letter}")
+        for letter, result in zip(LETTERS, found, strict=False)
+    ]
+    stored = partial(file_of_runs, list(digests)) if digests else None
+    export_menu("chosen-runs", "Runs compared", taken, charts, stored)
+
+
 def _figure(page: str, results: Sequence[ResultValue]) -> None:
     runs = list(zip(labels([result.spec for result in results]), results, strict=True))
-    how = comparison_of(results[0])
+    how = comparison_of(results[0].spec)
     axes = list(how.axes)
     with st.container(horizontal=True, vertical_alignment="center"):
         measure, line, *others = choose(
             page,
             f"{title_of(results[0].spec.experiment)} compared",
             Choice("measure", "Measure", measures_of(runs, how), how.measures.__getitem__, 260),
-            Choice("line", "Line", lines_of(runs, how), _line_words, 260),
+            Choice("line", "Line", lines_of(runs, how), how.line_words, 260),
             *([Choice("axis", "Against", axes, lambda each: each.title, 180)] if len(axes) > 1 else []),
         )
-        above = st.container(width="content")
-    chart = overlay(runs, others[0] if others else axes[0], measure, line)
-    show_chart(page, chart)
-    with above:
-        taken = [Taken(f"run-{label[0]}", result.spec, result, f"Run {label[0]}") for label, result in runs]
-        export_menu("compared-runs", "Runs compared", taken, {chart.takeaway: chart.figure})
-
-
-def _line_words(line: tuple[Any, ...]) -> str:
-    return ", ".join(output_title(part) if part in OUTPUTS else str(part).replace("_", " ") for part in line)
+    with shown_charts(result.spec for _, result in runs):
+        show_chart(page, overlay(runs, others[0] if others else axes[0], measure, line))

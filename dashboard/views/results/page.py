@@ -3,8 +3,9 @@
 import streamlit as st
 
 from dashboard.components import session
+from dashboard.components.chart import shown_charts
 from dashboard.jobs.faults import told
-from dashboard.views.results.compared_runs import compared_runs
+from dashboard.views.results.compared_runs import compared_runs, export_chosen
 from dashboard.views.results.run_list import actions, address, chosen_runs, filters, open_address, rows
 from dashboard.words.sentences import plain
 from ntk_core.errors import InvalidInput
@@ -18,8 +19,11 @@ def show() -> None:
     try:
         open_address(session.new_address(PAGE))
         found = filters()
-        actions()
-        compared_runs(PAGE, chosen_runs())
+        above = actions()
+        with shown_charts() as figures:
+            compared_runs(PAGE, chosen_runs())
+        with above:
+            export_chosen(chosen_runs(), figures.charts)
         rows(found)
         session.show_address(PAGE, address())
     except InvalidInput as error:  # the database has gone away

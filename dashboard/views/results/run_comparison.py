@@ -2,24 +2,18 @@
 
 import math
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 from dashboard.charts.chart import Chart
-from dashboard.charts.comparison import Axis, Comparison, Values
+from dashboard.charts.comparison import Axis, Comparison, Values, comparison_of
+from dashboard.charts.lines import Axis as SweepAxis
+from dashboard.charts.lines import Dot, Line
 from dashboard.charts.style import RUN_OPACITY, nth_style
-from dashboard.charts.sweep import Axis as SweepAxis
-from dashboard.charts.sweep import Dot, Line, left_out, mean_rows, sweep, takeaway
+from dashboard.charts.sweep import left_out, mean_rows, sweep, takeaway
 from dashboard.charts.training import Curve, Row, along_training
 from ntk_core.runs import ResultValue
 
 Runs = Sequence[tuple[str, ResultValue]]
-
-
-def comparison_of(result: ResultValue) -> Comparison:
-    """How runs like this one are compared, as the view of their experiment states it."""
-    found: Comparison = import_module(f"dashboard.views.{result.spec.experiment}.elsewhere").compared(result.spec)
-    return found
 
 
 def lines_of(runs: Runs, how: Comparison) -> list[tuple[Any, ...]]:
@@ -39,10 +33,10 @@ def measures_of(runs: Runs, how: Comparison) -> list[str]:
 
 def overlay(runs: Runs, axis: Axis, measure: str, line: tuple[Any, ...]) -> Chart:
     """One measure of each run: means over the converged seeds, or one curve per seed along training."""
-    how = comparison_of(runs[0][1])
+    how = comparison_of(runs[0][1].spec)
     found = [
         (
-            nth_style(index, label),
+            nth_style(index, label, "run"),
             [row for row in _rows_on(result, how, axis, line) if _is_number(row.get(measure))],
         )
         for index, (label, result) in enumerate(runs)

@@ -4,12 +4,13 @@ import math
 from collections.abc import Mapping
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.components import session
 from dashboard.jobs import shared_jobs
 from dashboard.jobs.profile import profile
 from dashboard.views.navigation import PAGES
-from dashboard.views.results.stored_runs import STATUS_WORDS, details, file_of_runs, shared_store, take_file
+from dashboard.views.results.stored_runs import STATUS_WORDS, details, shared_store, take_file
 from dashboard.words.sentences import plain
 from ntk_core.runs import EXPERIMENTS
 from ntk_core.runs.store import MIN_PREFIX, RunList, StoredRun
@@ -75,22 +76,21 @@ def filters() -> RunList:
     return found
 
 
-def actions() -> None:
-    """What can be done with the chosen runs, and the import of a file."""
+def actions() -> DeltaGenerator:
+    """What can be done with the chosen runs, and the import of a file; what it returns is the place of the export."""
     _say_notice()
     chosen = chosen_runs()
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{len(chosen)} chosen**" if chosen else "Tick runs to compare, export or delete them.")
         if chosen:
             st.button("Clear", key=_key("clear"), on_click=_clear, type="tertiary")
-            st.download_button("Export runs", lambda: file_of_runs(chosen), "linearity-lab-runs.jsonl",
-                               "application/jsonl", on_click="ignore", icon=":material/download:",
-                               key=_key("export"))  # fmt: skip
             with st.popover("Delete", icon=":material/delete:"):
                 st.markdown(f"Delete {_count(len(chosen))} for good?")
                 st.button("Yes, delete", key=_key("delete"), on_click=_delete, type="primary")
         with st.popover("Import", icon=":material/upload:"):
             _import()
+        st.space("stretch")
+        return st.container(width="content")
 
 
 def rows(found: RunList) -> None:

@@ -70,7 +70,7 @@ class ArchitecturesSpec(SweepSpec):
             num_seeds=self.num_seeds,
             seed=self.seed,
             training=self.training,
-            keep_kernels=self.dataset.num_samples <= MAX_KEPT_SAMPLES,
+            keep_kernels=self.dataset.num_points <= MAX_KEPT_SAMPLES,
             infinite_width=self.infinite_width and architecture.has_infinite_width,
         )
 

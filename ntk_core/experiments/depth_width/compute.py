@@ -1,5 +1,6 @@
 """The scatter of K(x, x) over random networks, ‖H‖ at w₀ and ΔK in training, one pair of depth and width at a time."""
 
+import math
 from collections.abc import Generator
 from typing import Any
 
@@ -45,10 +46,12 @@ def _trained(
     spec: DepthWidthSpec, data: Dataset, depth: int, width: int, seed: int
 ) -> Generator[Progress, None, DepthRun]:
     words = f"depth {depth}, width {width:,}: seed {seed}"
-    yield 0.0, f"{words}, Hessian"
     net = build_network(spec.architecture(depth), width, data.num_outputs, "linear", gain=GAIN)
     params = net.init(initial_key(seed, width, depth), data.input_shape)
-    norms = hessian_norms(net, params, jnp.asarray(data.x[:INPUTS]))
+    norms = None
+    if spec.curves(depth):
+        yield 0.0, f"{words}, Hessian"
+        norms = hessian_norms(net, params, jnp.asarray(data.x[:INPUTS]))
     yield 0.3, f"{words}, first kernel"
     training = KernelTraining(
         net,
@@ -63,8 +66,8 @@ def _trained(
     squares = np.einsum("iiaa->ia", np.asarray(training.kernel[0], np.float64))[:INPUTS, 0]
     return DepthRun(
         seed=seed,
-        hessian=float(np.mean(norms.value)),
+        hessian=float(np.mean(norms.value)) if norms else math.nan,
         squared_gradient=float(squares.mean()),
-        hessian_converged=bool(norms.converged.all()),
+        hessian_converged=norms is None or bool(norms.converged.all()),
         **training.recorded(0, "linear"),
     )

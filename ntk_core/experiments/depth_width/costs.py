@@ -5,7 +5,8 @@ from ntk_core.runs import BYTES, HESSIAN_BYTES, TYPICAL_STEPS, Counted, Work
 
 BLOCK_NUMBERS = 2**20  # of z in a block of draws, of all layers
 DRAW_BYTES = 1000  # a hidden neuron of a draw, two normal numbers and some ten products, takes as long as reading these
-COMPILED_PROGRAMS = 2  # a step, a kernel, a Hessian
+# A step and a kernel, and a Hessian: at depths 8, 16 and 32 they took 2, 2 and 3, and 7, 11 and 23 s of one core.
+TRAINING_PROGRAMS, HESSIAN_PROGRAMS = 0.23, 1.4
 INPUTS = 2  # at which ‖H‖ is measured; our choice
 MATVECS = 40  # products with a Hessian until its norm has converged
 HESSIAN_BASIS = 130  # vectors of a Lanczos basis
@@ -20,8 +21,11 @@ def work(spec: DepthWidthSpec, key: str, most: bool = False) -> Work:
     counted = Counted.of(spec, spec.architecture(depth), width)
     product = Work(12 * counted.multiplications, 4 * BYTES * counted.num_weights, 1)
     steps = spec.training.max_steps if most else min(spec.training.max_steps, TYPICAL_STEPS)
-    each = steps * counted.step + spec.training.num_records * counted.kernel + INPUTS * MATVECS * product
-    return drawn + COMPILED_PROGRAMS * counted.program + spec.num_seeds * each
+    each = steps * counted.step + spec.training.num_records * counted.kernel
+    if not spec.curves(depth):
+        return drawn + TRAINING_PROGRAMS * counted.program + spec.num_seeds * each
+    compiled = (TRAINING_PROGRAMS + HESSIAN_PROGRAMS) * counted.program
+    return drawn + compiled + spec.num_seeds * (each + INPUTS * MATVECS * product)
 
 
 def peak_bytes(spec: DepthWidthSpec, key: str) -> float:
@@ -32,8 +36,8 @@ def peak_bytes(spec: DepthWidthSpec, key: str) -> float:
     if not spec.trains(depth, width):
         return drawn
     counted = Counted.of(spec, spec.architecture(depth), width)
-    basis = HESSIAN_BASIS * sum(layer.fan_in + layer.features for layer in counted.layers)
-    trained = HESSIAN_BYTES + BYTES * float(
-        5 * counted.num_weights + counted.num_views + basis + 20 * counted.kernel_rows**2
-    )
+    takes_hessians = bool(spec.curves(depth))
+    basis = takes_hessians * HESSIAN_BASIS * sum(layer.fan_in + layer.features for layer in counted.layers)
+    numbers = 5 * counted.num_weights + counted.num_views + basis + 20 * counted.kernel_rows**2
+    trained = HESSIAN_BYTES * takes_hessians + BYTES * float(numbers)
     return max(drawn, trained)

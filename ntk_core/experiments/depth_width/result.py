@@ -16,9 +16,9 @@ class DepthRun(RecordedTraining):
         learning_rate: η, as used; infinite where it is automatic and the network is dead.
         outcome: how it ended, see ``ntk_core.dynamics.outcomes.ended``.
         loss: the mean training loss at the recorded steps.
-        hessian: mean over the chosen inputs of ‖H‖ of the first output at w₀.
+        hessian: mean over the chosen inputs of ‖H‖ of the first output at w₀; NaN where it was not measured.
         squared_gradient: mean over the same inputs of ‖∇f‖² = K(x, x).
-        hessian_converged: whether every spectral norm converged.
+        hessian_converged: whether every spectral norm that was measured converged.
     """
 
     seed: int
@@ -31,7 +31,7 @@ class DepthRun(RecordedTraining):
 
     @property
     def curvature(self) -> float:
-        """‖H‖ / ‖∇f‖²; NaN for a dead network."""
+        """‖H‖ / ‖∇f‖²; NaN for a dead network, and where ‖H‖ was not measured."""
         return self.hessian / self.squared_gradient if self.squared_gradient else math.nan
 
 
@@ -111,7 +111,7 @@ class DepthWidthResult(ResultValue):
                 "log_variance": point.log_variance,
                 "seed": run.seed if run else point.seed,
                 "sup_change": run.sup_change if run else None,
-                "hessian": run.hessian if run else None,
+                "hessian": finite_or_none(run.hessian) if run else None,
                 "squared_gradient": run.squared_gradient if run else None,
                 "last_loss": run.loss[-1] if run else None,
                 "steps": run.num_steps if run else None,

@@ -19,7 +19,7 @@ class DepthWidthSpec(SweepSpec):
 
     Fully connected ReLU networks without biases, of L hidden layers of width m, gain √2 and a linear output. At one
     input the law of K(x, x) / |x|² depends on (L, m) alone, and it is measured for every pair; ‖H‖ and ΔK need the
-    data and training, and are measured up to a depth and a width (Hanin & Nica 2020).
+    data and training, and are measured up to depths and a width of their own (Hanin & Nica 2020).
     """
 
     point_words: ClassVar[tuple[str, str]] = ("pair of depth and width", "pairs of depth and width")
@@ -33,12 +33,14 @@ class DepthWidthSpec(SweepSpec):
     num_kernels: int = Field(2000, ge=20, le=100_000, title="Networks for K(x, x)")
     """Random networks whose K(x, x) is drawn, for each pair."""
     num_seeds: int = SweepSpec.field("num_seeds", 10, "Networks that are trained, for each pair that is.")
-    trained_depth: int = Field(8, ge=0, le=16, title="Train up to depth")
-    """‖H‖ and ΔK are measured up to this depth; 0 for none."""
+    trained_depth: int = Field(64, ge=0, le=64, title="Train up to depth")
+    """ΔK is measured up to this depth; 0 for none."""
     trained_width: Width = Field(128, title="Train up to width")
-    """‖H‖ and ΔK are measured up to this width."""
+    """ΔK and ‖H‖ are measured up to this width."""
+    hessian_depth: int = Field(8, ge=0, le=64, title="‖H‖ up to depth")
+    """‖H‖ is measured up to this depth; compiling it takes long for deep networks."""
     dataset: DatasetSpec = DatasetSpec(num_samples=8, num_classes=2, noise=0.5)
-    training: TrainingSpec = TrainingSpec(loss_threshold=0.03, num_records=12)
+    training: TrainingSpec = TrainingSpec(loss_threshold=0.03, max_steps=500, num_records=12)
 
     @model_validator(mode="after")
     def _takes_inputs(self) -> Self:
@@ -49,7 +51,12 @@ class DepthWidthSpec(SweepSpec):
 
     def architecture(self, depth: int) -> ArchitectureSpec:
         """The network of this depth; its gain is :data:`GAIN`."""
-        return ArchitectureSpec(depth=depth, use_bias=False)
+        # Deeper than other pages allow: a network of one's own is any kind, this one has one activation and no biases.
+        return ArchitectureSpec(use_bias=False).model_copy(update={"depth": depth})
+
+    def curves(self, depth: int) -> bool:
+        """Whether ‖H‖ of networks of this depth is measured where they are trained."""
+        return depth <= self.hessian_depth
 
     def trains(self, depth: int, width: int) -> bool:
         """Whether networks of this size are trained."""

@@ -62,13 +62,9 @@ class DynamicsSpec(SweepSpec):
             self._check_data(shapes)
         if self.infinite_width:
             self.architecture.check_infinite_width()
-        if (
-            any(METHODS[name].batches == "always" for name in self.methods)
-            and self.batch_size > self.dataset.num_samples
-        ):
-            raise InvalidInput(
-                "batch_size", self.batch_size, f"at most {self.dataset.num_samples:,}, the number of training points"
-            )
+        count = self.dataset.num_points
+        if any(METHODS[name].batches == "always" for name in self.methods) and self.batch_size > count:
+            raise InvalidInput("batch_size", self.batch_size, f"at most {count:,}, the number of training points")
         return self
 
     def _check_data(self, shapes: DatasetShapes) -> None:
@@ -83,4 +79,4 @@ class DynamicsSpec(SweepSpec):
     @property
     def is_curve(self) -> bool:
         """Whether the network is a curve: one input, one output."""
-        return self.dataset.name == "sine"
+        return self.dataset.name in ("sine", "points")

@@ -80,8 +80,7 @@ def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generato
         ratio = float(np.mean(covariance_spectrum(spec.dataset.spectrum, d) ** 2))
     else:
         ratio = covariance_ratio(here.x)
-    seeds = range(spec.seed, spec.seed + spec.num_seeds)
-    tasks = [(activation, seed) for activation in spec.network.activations for seed in seeds]
+    tasks = [(activation, seed) for activation in spec.network.activations for seed in spec.seeds]
     constants: dict[str, Constants] = {}
     runs: list[EarlyRun] = []
     kernels: list[KernelComparison] = []

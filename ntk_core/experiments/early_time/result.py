@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.runs import PointValue, ResultValue, Value
@@ -104,6 +104,13 @@ class EarlyRun(Value):
         return self.share_at(-1 if self.departure is None else self.departure)
 
     @property
+    def share_together(self) -> float:
+        """The share of its way that the linear model has made when the test losses first differ by 5 %, either way."""
+        pairs = zip(self.network.test_loss, self.linear.test_loss, strict=True)
+        apart = (i for i, (net, lin) in enumerate(pairs) if abs(net - lin) > DEPARTURE_SHARE * lin)
+        return self.share_at(next(apart, -1))
+
+    @property
     def departure(self) -> int | None:
         """Index of the first record at which the network's test loss is 5 % below that of the linear model."""
         pairs = zip(self.network.test_loss, self.linear.test_loss, strict=True)
@@ -159,6 +166,8 @@ class EarlyPoint(PointValue):
         span_dimension: dimension of the span of the test inputs.
         constants: by activation.
     """
+
+    of_each_seed: ClassVar[tuple[str, ...]] = ("runs", "kernels")
 
     kind: Literal["early_time"] = "early_time"
     swept: Literal["width", "input_dim"]

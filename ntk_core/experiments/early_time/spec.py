@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from ntk_core.data import OPTIONS, dataset_options
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.spec import ActivationName, ArchitectureSpec
-from ntk_core.runs import ExperimentSpec
+from ntk_core.runs import SeededSpec
 from ntk_core.settings.part import Ascending, CountsNeurons, Once, SpecPart, Width
 
 SYNTHETIC = ("gaussian", "rademacher", "uniform")
@@ -158,7 +158,7 @@ class EarlyTrainingSpec(SpecPart):
         return self
 
 
-class EarlyTimeSpec(ExperimentSpec):
+class EarlyTimeSpec(SeededSpec):
     """How far a network follows its linear model (Hu, Xiao, Adlam & Pennington 2020), against width or dimension."""
 
     swept_field: ClassVar[str] = "values"
@@ -180,8 +180,6 @@ class EarlyTimeSpec(ExperimentSpec):
     """m grows like d to this power: at a fixed width the kernel's own noise, √(d/m), grows with d."""
     num_seeds: int = Field(1, ge=1, le=20, title="Seeds")
     """Independent initializations w₀ for each point."""
-    seed: int = Field(0, ge=0, le=2**31 - 1, title="First seed")
-    """Runs use this seed and the next ones."""
     kernel_samples: int = Field(0, ge=0, le=20_000, title="Inputs of the kernel")
     """On how many inputs the kernel at w₀ is compared with that of the linear model; 0: not at all."""
     infinite_width: bool = Field(False, title="Infinite-width kernel")

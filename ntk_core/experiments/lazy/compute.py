@@ -14,7 +14,7 @@ from ntk_core.dynamics import Loss, Training, TrainingHistory
 from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
 from ntk_core.experiments.lazy.spec import LazySpec
 from ntk_core.hessians import hessian_norms
-from ntk_core.kernels import empirical_ntk
+from ntk_core.kernels import empirical_ntk, least_distance
 from ntk_core.networks.architectures import Mirrored, Network, NetworkParams, Scaled, Subtracted, merge
 from ntk_core.networks.build import build_network
 from ntk_core.networks.initial import initial_key
@@ -71,9 +71,11 @@ def _run(
     del params
     yield from by_steps(training.stretches(), spec.training.max_steps, words, first=0.3)
     descent = training.runs["network"].descent
-    after = pre_activations(hidden, merge(descent.state.trained, descent.fixed), training.points.x)
+    trained = merge(descent.state.trained, descent.fixed)
+    after = pre_activations(hidden, trained, training.points.x)
     moved = tuple(float(jnp.abs(h - h0).mean()) for h, h0 in zip(after, before, strict=True))
-    return _of_history(output, start, seed, found, training.history(), moved)
+    least = least_distance(net, net.init(initial_key(seed, width), data.input_shape), trained, training.points.x)
+    return _of_history(output, start, seed, found, training.history(), moved, tuple(least))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -112,7 +114,13 @@ def laziness(net: Network, params: NetworkParams, data: Dataset) -> Laziness:
 
 
 def _of_history(
-    output: str, start: str, seed: int, found: Laziness, history: TrainingHistory, moved: tuple[float, ...]
+    output: str,
+    start: str,
+    seed: int,
+    found: Laziness,
+    history: TrainingHistory,
+    moved: tuple[float, ...],
+    least: tuple[float, ...],
 ) -> LazyRun:
     kernel, path = history.kernel, history.network
     assert kernel is not None
@@ -132,4 +140,5 @@ def _of_history(
         distance=float(path.distance[-1]),
         largest_distance=float(path.largest_distance[-1]),
         hidden_change=moved,
+        least_distance=least,
     )

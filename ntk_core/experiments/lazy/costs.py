@@ -5,6 +5,7 @@ from ntk_core.runs import BYTES, HESSIAN_BYTES, TYPICAL_STEPS, Counted, Work
 
 COMPILED_PROGRAMS = 3  # a step, what is recorded, a kernel, a Hessian
 MATVECS = 40  # products with a Hessian until its norm has converged
+KERNELS_BETWEEN = 5  # w₀ and w_T, for the least distance
 HESSIAN_BASIS = 130  # vectors of a Lanczos basis
 
 
@@ -14,7 +15,7 @@ def work(spec: LazySpec, key: str, most: bool = False) -> Work:
     product = Work(12 * counted.multiplications, 4 * BYTES * counted.num_weights, 1)
     hessian = 2 * counted.num_outputs * MATVECS * product
     steps = spec.training.max_steps if most else min(spec.training.max_steps, TYPICAL_STEPS)
-    each = steps * counted.step + spec.training.num_records * counted.kernel + hessian
+    each = steps * counted.step + (spec.training.num_records + KERNELS_BETWEEN) * counted.kernel + hessian
     kinds = len(spec.outputs) * len(spec.starts)
     return kinds * (COMPILED_PROGRAMS * counted.program + spec.num_seeds * _copies(spec) * each)
 

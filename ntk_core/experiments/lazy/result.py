@@ -25,6 +25,8 @@ class LazyRun(Value):
         sup_change: sup over the recorded times of ΔK(t) of the kernel of F.
         pre_output_change: the same of the kernel of α m^(−ρ) f, at the same parameters.
         distance, largest_distance: ‖w − w₀‖₂ and ‖w − w₀‖_∞ at the end.
+        least_distance: lower bounds of ``distance`` by what the outputs did: from one input (Liu, Zhu & Belkin 2020,
+            Eq. 2) and from all (``kernels.least_distance``); empty in results from before they were computed.
         hidden_change: mean |h − h₀| over inputs and neurons at the end, h the pre-activations, for each hidden layer;
             empty in results from before it was measured.
     """
@@ -47,6 +49,7 @@ class LazyRun(Value):
     pre_output_change: float
     distance: float
     largest_distance: float
+    least_distance: tuple[float, ...] = ()
     hidden_change: tuple[float, ...] = ()
 
     @property
@@ -99,7 +102,8 @@ class LazyResult(ResultValue):
                 "scale": point.scale,
                 "richness": point.richness,
                 "num_params": point.num_params,
-                **run.model_dump(exclude={"hidden_change"}),
+                **run.model_dump(exclude={"hidden_change", "least_distance"}),
+                **dict(zip(("least_distance_of_one", "least_distance"), run.least_distance, strict=False)),
                 **{f"hidden_change_{number}": change for number, change in enumerate(run.hidden_change, 1)},
                 "learning_rate": finite_or_none(run.learning_rate),
             }

@@ -1,6 +1,6 @@
 """Linear, quadratic and true model at many rates and from many seeds, trained together, one width at a time."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from functools import partial
 from typing import Any
 
@@ -31,6 +31,7 @@ from ntk_core.runs import Growth, Progress
 
 Kernels = np.ndarray  # (runs, nC, nC)
 Pairs = list[tuple[int, float]]  # (index of the seed, rate c)
+GROWN_STEPS = 5  # paths that are kept are told so often while they grow; our choice
 
 
 def compute(spec: LearningRateSpec, data: Dataset, key: str) -> Generator[Progress | Growth, None, RatePoint]:
@@ -39,9 +40,9 @@ def compute(spec: LearningRateSpec, data: Dataset, key: str) -> Generator[Progre
     start = _Start(spec, data, width)
     runs: list[RateRun] = []
 
-    def point() -> RatePoint:
+    def point(growing: Sequence[RateRun] = ()) -> RatePoint:
         num_params = start.model.net.num_params(data.input_shape, only_trained=True)
-        return RatePoint(width=width, num_params=num_params, runs=tuple(runs))
+        return RatePoint(width=width, num_params=num_params, runs=(*runs, *growing))
 
     pairs = [(index, rate) for index in range(spec.num_seeds) for rate in spec.rates]
     for number, name in enumerate(spec.models):
@@ -50,7 +51,11 @@ def compute(spec: LearningRateSpec, data: Dataset, key: str) -> Generator[Progre
             share = (number + first / len(pairs)) / len(spec.models)
             chunk = _Chunk(spec, start, name, pairs[first : first + size])
             for step in stretches([chunk.descent], chunk.record, _records(spec)):
-                yield share, f"width {width:,}: {name} model, step {step:,}"
+                words = f"width {width:,}: {name} model, step {step:,}"
+                if spec.keep_paths and step % GROWN_STEPS == 0:
+                    yield share, words, point(chunk.runs())
+                else:
+                    yield share, words
             runs += chunk.runs()
             yield share, f"width {width:,}: {name} model", point()
     return point()
@@ -127,8 +132,8 @@ class _Chunk:
             self.looks.append(self._look())
 
     def runs(self) -> list[RateRun]:
-        """What was recorded of each."""
-        ends = self._look()
+        """What was recorded of each; of those that go on, as far as they are."""
+        ends = self.looks[-1] if self.looks else self._look()
         return [self._run(number, *pair, ends) for number, pair in enumerate(self.pairs)]
 
     def _run(self, number: int, index: int, rate: float, ends: dict[str, np.ndarray]) -> RateRun:

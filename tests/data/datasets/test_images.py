@@ -205,7 +205,7 @@ def test_wrong_choice_is_refused_by_the_name_of_the_option(name, options, field)
     [
         ("mnist", {"num_samples": 1201, "classes": (0, 1)}, "1,200"),
         ("mnist", {"colour": 1}, "num_samples, num_test, seed, standardize, targets, classes, source, flatten"),
-        ("imagenet", {}, "gaussian-mixture, sine, mnist, fashion-mnist, cifar2, digits"),
+        ("imagenet", {}, "gaussian-mixture, sine, points, mnist, fashion-mnist, cifar2, digits"),
         ("cifar2", {"resolution": 9}, "8 or 32"),
     ],
 )
@@ -219,7 +219,7 @@ def test_canonical_options_are_complete_stable_and_their_own_canonical_form(name
     canonical = dataset_options(name)
     assert list(canonical) == [option.name for option in dataset_info(name).options]
     assert dataset_options(name, **dict(reversed(canonical.items()))) == canonical
-    assert dataset_options(name, num_samples=canonical["num_samples"]) == canonical
+    assert dataset_options(name, num_test=canonical["num_test"]) == canonical
 
 
 def test_classes_by_index_and_by_name_are_the_same_request():

@@ -6,6 +6,9 @@ import pytest
 from ntk_core.data import data_fingerprint, load_dataset
 from ntk_core.data._synthetic import CENTER_NORM, stream
 from ntk_core.errors import InvalidInput, TooLarge
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.settings.fields import differences, spec_from_texts
+from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 N, C, D = 40_000, 4, 5
 PINNED_LABELS = [2, 1, 1, 1]
@@ -159,3 +162,49 @@ def test_the_first_samples_of_a_sine_do_not_depend_on_how_many_there_are():
     few, many = (load_dataset("sine", num_samples=n, noise=0.1) for n in (5, 50))
     np.testing.assert_array_equal(few.x, many.x[:5])
     np.testing.assert_array_equal(few.y, many.y[:5])
+
+
+def test_given_points_are_the_data_and_the_test_points_lie_on_the_polygon_through_them():
+    data = load_dataset("points", xs=(1, -1.5, 0), ys=(2.0, 1.0, 0.5), num_test=5)
+    np.testing.assert_array_equal(data.x, np.array([[1], [-1.5], [0]], np.float32))
+    np.testing.assert_array_equal(data.y, np.array([[2], [1], [0.5]], np.float32))
+    np.testing.assert_allclose(data.x_test[:, 0], np.linspace(-1.5 - 2.5 / 4, 1 + 2.5 / 4, 5), rtol=1e-6)
+    # Left of the first point, then the line from (−1.5, 1) to (0, ½), then that from there to (1, 2).
+    grid = data.x_test[1:4, 0].astype(np.float64)
+    np.testing.assert_allclose(data.y_test[0], 1.0)
+    np.testing.assert_allclose(data.y_test[1:3, 0], 0.5 - grid[:2] / 3, rtol=1e-6)
+    np.testing.assert_allclose(data.y_test[3:, 0], [0.5 + 1.5 * grid[2], 2.0], rtol=1e-6)
+    assert load_dataset("points", xs=[0.5], ys=[1]).y_test.shape == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"xs": [0.0] * 31, "ys": [0.0] * 31}, "xs"),
+        ({"xs": [], "ys": []}, "xs"),
+        ({"xs": [0, 101], "ys": [0, 0]}, "xs"),
+        ({"xs": [0, 1], "ys": [0, float("nan")]}, "ys"),
+        ({"xs": [0, True], "ys": [0, 0]}, "xs"),
+        ({"xs": "0,1", "ys": [0, 0]}, "xs"),
+        ({"xs": [0, 1], "ys": [0]}, "ys"),
+        ({"num_samples": 6}, "options"),
+        ({"seed": 0}, "options"),
+    ],
+)
+def test_points_that_are_no_pairs_are_refused_by_name(options, field):
+    with pytest.raises(InvalidInput) as refusal:
+        load_dataset("points", **options)
+    assert refusal.value.field == field
+
+
+def test_given_points_travel_as_text_and_are_not_drawn_anew_for_a_seed():
+    spec = with_settings(
+        KernelChangeSpec(),
+        {"dataset.name": "points", "dataset.xs": [-1, 0.5], "dataset.ys": [1, 0], "outputs": ["tanh"]},
+    )
+    texts = differences(spec, KernelChangeSpec())
+    assert texts["dataset.xs"] == "-1.0,0.5"
+    assert spec_from_texts(texts, KernelChangeSpec()) == (spec, ())
+    assert spec.model_dump(mode="json")["dataset"] == {"name": "points", "xs": [-1.0, 0.5], "ys": [1.0, 0.0]}
+    with pytest.raises(InvalidSpec, match="given points are not drawn"):
+        with_settings(spec, {"draws": "network and data"})

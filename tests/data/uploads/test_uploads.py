@@ -189,6 +189,12 @@ def test_an_upload_is_a_data_set_like_others():
     np.testing.assert_allclose([data.x.mean(), data.x.std()], [0, 1], atol=1e-5)
 
 
+@pytest.mark.parametrize(("targets", "columns"), [("one-hot", 2), ("plus-minus", 1)])
+def test_two_classes_of_ones_own_have_as_many_outputs_as_is_foretold(targets, columns):
+    asked = {"digest": keep_upload(cleaned(pets())), "num_samples": 6, "targets": targets}
+    assert dataset_shapes("upload", **asked).num_outputs == load_dataset("upload", **asked).num_outputs == columns
+
+
 def test_test_points_are_never_training_points():
     digest = keep_upload(cleaned(flowers(), features=("sepal", "petal")))
     data = load_dataset("upload", digest=digest, num_samples=45, num_test=15, seed=3)

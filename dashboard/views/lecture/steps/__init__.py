@@ -1,14 +1,15 @@
-"""The source lecture as twelve steps, free of Streamlit."""
+"""The source lecture and where its linearity ends, in fifteen steps, free of Streamlit."""
 
 from typing import Any
 
 from dashboard.views.lecture.steps._beyond import BEYOND
+from dashboard.views.lecture.steps._edges import EDGES
 from dashboard.views.lecture.steps._limits import LIMITS
 from dashboard.views.lecture.steps._linear import LINEAR
 from dashboard.views.lecture.steps._step import Control, Question, Step
 from ntk_core.errors import InvalidInput
 
-STEPS: tuple[Step, ...] = (*LINEAR, *LIMITS, *BEYOND)
+STEPS: tuple[Step, ...] = (*LINEAR, *LIMITS, *EDGES, *BEYOND)
 
 __all__ = ["STEPS", "Control", "Question", "Step", "named_option", "option_name", "step_index"]
 

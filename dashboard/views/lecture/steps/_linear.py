@@ -24,7 +24,8 @@ def exponent(law: PowerLaw | None) -> str:
     if law is None:
         return "–"
     interval = f" \\pm {law.interval:.2f}" if math.isfinite(law.interval) else ""
-    return f"$m^{{{law.exponent:.2f}{interval}}}$" + "".join(f"; {each}" for each in remarks(law))
+    # Adding 0 turns −0 into 0.
+    return f"$m^{{{round(law.exponent, 2) + 0.0:.2f}{interval}}}$" + "".join(f"; {each}" for each in remarks(law))
 
 
 def bounded(points: Sequence[HessianPoint], line: str) -> Chart:

@@ -1,0 +1,102 @@
+// One cursor through the figures of a page: those whose layout.meta.cursor names the same axis share a line, which
+// follows the pointer and rests where the page's choices are. A click on a mark is told to the server.
+const mounted = new WeakMap();
+
+class Linked {
+  constructor() {
+    this.told = { at: {} };
+    this.pinned = {}; // where a click has put the line of an axis on which the page has nothing to choose
+    this.pointed = null; // the axis and the value under the pointer, or of the frame that plays
+    this.heard = new WeakSet();
+    this.changes = new MutationObserver(() => this.soon());
+    this.changes.observe(document.body, { childList: true, subtree: true });
+  }
+
+  update(told, tell) {
+    Object.assign(this, { told, tell });
+    this.soon();
+  }
+
+  soon() {
+    this.request ??= requestAnimationFrame(() => {
+      this.request = undefined;
+      document.querySelectorAll(".js-plotly-plot").forEach((plot) => this.show(plot));
+    });
+  }
+
+  show(plot) {
+    const { cursor: axis, frames } = plot.layout?.meta ?? {};
+    if (!(axis || frames) || !plot.on || !plot._fullLayout?._size) return;
+    if (!this.heard.has(plot)) this.listen(plot, axis, frames);
+    if (!axis) return;
+    const points = this.pointed?.axis === axis;
+    draw(plot, points ? this.pointed.value : this.told.at[axis] ?? this.pinned[axis], points);
+  }
+
+  listen(plot, axis, frames) {
+    this.heard.add(plot);
+    if (frames) {
+      plot.on("plotly_animatingframe", ({ name }) => {
+        this.pointed = { axis: frames.axis, value: frames.at[name] };
+        this.soon();
+      });
+      return;
+    }
+    const over = (pointed) => {
+      this.pointed = pointed;
+      const hand = pointed && axis in this.told.at ? "pointer" : "";
+      plot.querySelectorAll(".nsewdrag").forEach((area) => { area.style.cursor = hand; });
+      this.soon();
+    };
+    plot.on("plotly_hover", ({ points: [point] }) => over({ axis, value: point.x }));
+    plot.on("plotly_unhover", () => over(null));
+    plot.on("plotly_click", ({ points: [point] }) => this.click(plot, axis, point));
+    plot.on("plotly_afterplot", () => this.soon());
+  }
+
+  click(plot, axis, point) {
+    const chosen = {};
+    if (axis in this.told.at) chosen[axis] = point.x;
+    const { seed, seeds } = point.data.meta ?? {};
+    if ("seed" in this.told.at) chosen.seed = (seeds ? point.customdata[0] : seed) ?? null;
+    if (!(axis in this.told.at)) this.pinned[axis] = point.x;
+    this.told = { ...this.told, at: { ...this.told.at, ...chosen } }; // before the server answers
+    if (Object.keys(chosen).length) this.tell(chosen);
+    this.soon();
+  }
+
+  close() {
+    this.changes.disconnect();
+    cancelAnimationFrame(this.request);
+    document.querySelectorAll(".linked-line").forEach((line) => line.remove());
+  }
+}
+
+function draw(plot, value, points) {
+  const { xaxis, _size: size } = plot._fullLayout;
+  const left = value === undefined || value === null ? NaN : xaxis._offset + xaxis.d2p(value);
+  let line = plot.querySelector(".linked-line");
+  if (!(left >= size.l - 1 && left <= size.l + size.w + 1)) {
+    line?.remove();
+    return;
+  }
+  if (!line) {
+    line = document.createElement("div");
+    line.className = "linked-line";
+    plot.querySelector(".svg-container").append(line);
+  }
+  line.dataset.at = value;
+  Object.assign(line.style, {
+    position: "absolute", pointerEvents: "none", left: `${left - 0.75}px`, top: `${size.t}px`, height: `${size.h}px`,
+    borderLeft: `1.5px ${points ? "dotted" : "solid"} currentColor`, opacity: "0.55",
+  });
+}
+
+export default function linked({ parentElement, data, setTriggerValue }) {
+  if (!mounted.has(parentElement)) mounted.set(parentElement, new Linked());
+  mounted.get(parentElement).update(data, (chosen) => setTriggerValue("clicked", chosen));
+  return () => {
+    mounted.get(parentElement)?.close();
+    mounted.delete(parentElement);
+  };
+}

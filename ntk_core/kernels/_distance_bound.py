@@ -1,0 +1,65 @@
+"""How far weights must at least have moved, given what the outputs did: Liu, Zhu & Belkin 2020, Eq. 2, and sharper."""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Shaped
+
+from ntk_core.kernels._empirical import empirical_ntk
+from ntk_core.kernels._generic import Apply
+from ntk_core.networks.architectures import Network
+
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the way from start to end at which the kernel is taken; our choice
+SMALLEST = 1e-6  # eigenvalues of K(w₀) below this share of the largest one are left out of its inverse
+
+
+class LeastDistance(NamedTuple):
+    """Lower bounds of ‖w − w₀‖₂.
+
+    Attributes:
+        one_input: from a single output at a single input, the largest of these.
+        all_inputs: from all outputs at all inputs.
+    """
+
+    one_input: float
+    all_inputs: float
+
+
+def least_distance(net: Network | Apply, start: Any, end: Any, x: Shaped[ArrayLike, "n ..."]) -> LeastDistance:
+    """Lower bounds of ‖w − w₀‖₂ by what the outputs F at x, (n, ...), did between ``start`` w₀ and ``end`` w.
+
+    For every vector u, ‖w − w₀‖ ≥ |uᵀ(F(w) − F(w₀))| / sup √(uᵀK u), the supremum along the segment from w₀ to w; here
+    it is the largest at five points of it. u = e_i gives Eq. 2, |F_i(w) − F_i(w₀)| / sup ‖∇F_i‖;
+    u = K(w₀)⁺(F(w) − F(w₀)) gives the distance itself where the model is linear and w − w₀ in the span of its
+    gradients. Weights that are not trained count nowhere. NaN where an output or a kernel is not finite.
+
+    >>> from ntk_core.networks.architectures import FullyConnected
+    >>> net = FullyConnected(width=8, activation="tanh")
+    >>> params = net.init(jax.random.key(0), (3,))
+    >>> least_distance(net, params, params, jnp.ones((2, 3)))
+    LeastDistance(one_input=0.0, all_inputs=0.0)
+
+    Source: Liu, Zhu & Belkin 2020, Eq. 2; derivation in docs/math/distance.md.
+    """
+    apply = net.apply if isinstance(net, Network) else net
+    moved = np.subtract(*(np.asarray(apply(params, jnp.asarray(x)), np.float64).ravel() for params in (end, start)))
+    on_the_way = (jax.tree.map(lambda w0, w, s=share: w0 + s * (w - w0), start, end) for share in SHARES)
+    kernels = [_kernel(net, params, x) for params in on_the_way]
+    if not all(np.isfinite(each).all() for each in (moved, *kernels)):
+        return LeastDistance(math.nan, math.nan)
+    squares = np.max([np.diagonal(kernel) for kernel in kernels], axis=0)
+    one = np.divide(np.abs(moved), np.sqrt(squares), out=np.zeros_like(moved), where=squares > 0)
+    u = np.linalg.pinv(kernels[0], rcond=SMALLEST, hermitian=True) @ moved
+    largest = max(float(u @ kernel @ u) for kernel in kernels)
+    return LeastDistance(float(one.max()), abs(float(u @ moved)) / math.sqrt(largest) if largest > 0 else 0.0)
+
+
+def _kernel(net: Network | Apply, params: Any, x: Shaped[ArrayLike, "n ..."]) -> np.ndarray:
+    """K of all outputs at all inputs, (n C, n C)."""
+    kernel = np.asarray(empirical_ntk(net, params, x), np.float64)
+    size = kernel.shape[0] * kernel.shape[2]
+    return kernel.transpose(0, 2, 1, 3).reshape(size, size)

@@ -1,0 +1,94 @@
+"""Clicks on figures, and figures that stay: what only a real browser shows of them."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import wait_until
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+TIMEOUT_MS = 300_000  # one worker compiles before the first point, on a machine that may be busy
+# Two quick widths, then one that takes long enough to be stopped: no run reaches the threshold.
+SWEEP = "/kernel_change?widths=2,3,30000&training.max_steps=5000&training.loss_threshold=1e-9&outputs=linear"
+# Where on the page the mean of the first line is at this width, once the pointer can meet it.
+PLACE = """width => {
+  const plot = document.querySelector('.js-plotly-plot'), { xaxis, yaxis } = plot._fullLayout;
+  const line = plot.data.find(trace => trace.mode === 'lines+markers');
+  const y = Array.from(line.y, Number)[Array.from(line.x, Number).indexOf(width)];
+  const { left, top } = plot.getBoundingClientRect();
+  return [left + xaxis._offset + xaxis.d2p(width), top + yaxis._offset + yaxis.d2p(y)];
+}"""
+SWEPT, BESIDE = (f"document.querySelectorAll('.js-plotly-plot')[{index}]" for index in (0, 1))
+LINE = f"{SWEPT}?.querySelector('.linked-line')?.dataset.at"
+SAID = "document.querySelectorAll('[role=figure]')[1]?.ariaLabel ?? ''"
+GHOSTS = f"{SWEPT}?.data?.filter(trace => trace.meta?.ghost).length"
+
+
+def click_on(page, width: int) -> float:
+    """Click on a mean; seconds until the figure beside shows that width's run."""
+    at = page.evaluate(PLACE, width)
+    page.mouse.move(*at)
+    wait_until(page, f"{SWEPT}.querySelector('.hoverlayer').children.length > 0")
+    began = time.perf_counter()
+    page.mouse.click(*at)
+    wait_until(page, f"({SAID}).includes('at width {width:,}.')")
+    return time.perf_counter() - began
+
+
+def test_a_click_on_a_width_shows_its_run_and_leaves_the_figure_with_its_zoom_alone(open_page):
+    page = open_page("/kernel_change")
+    wait_until(page, f"{LINE} === '10000'")
+    page.locator(".js-plotly-plot").first.locator('[data-title="Zoom in"]').click()
+    wait_until(page, f"{SWEPT}._fullLayout.xaxis.range[0] > Math.log10(30)")
+    page.evaluate(f"{SWEPT}.here = {SWEPT}._fullLayout.xaxis.range.join()")
+    for width in (300, 1000):
+        click_on(page, width)
+        wait_until(page, f"{LINE} === '{width}'")
+        expect(page.get_by_role("combobox", name="Width m")).to_have_value(f"{width:,}")
+        assert page.evaluate(f"{SWEPT}.here === {SWEPT}._fullLayout.xaxis.range.join()"), "neither drawn anew nor moved"
+        faded = f"[...{SWEPT}.querySelectorAll('.points path')].some(mark => mark.style.opacity < 0.4)"
+        assert not page.evaluate(faded), "no other point fades"
+    page.get_by_role("combobox", name="Width m").click()
+    page.get_by_role("option", name="3,000").click()
+    wait_until(page, f"{LINE} === '3000'")
+    assert page.evaluate(f"{SWEPT}.here === {SWEPT}._fullLayout.xaxis.range.join()")
+
+
+def test_playing_the_outputs_moves_the_cursor_along_training(open_page):
+    page = open_page("/dynamics")
+    wait_until(page, "document.querySelectorAll('.js-plotly-plot').length === 4")
+    page.get_by_text("▶", exact=True).click()
+    wait_until(page, f"{LINE} > 1 && {BESIDE}.querySelector('.linked-line')?.dataset.at === {LINE}")
+
+
+def test_the_old_figure_is_below_the_new_points_and_a_stopped_run_is_resumed(open_page):
+    page = open_page(SWEEP)
+    wait_until(page, f"{GHOSTS} === 0")
+    expect(page.get_by_text(re.compile(r"This figure shows earlier settings \(.*Widths m.* changed\)"))).to_be_visible()
+    pale = f"getComputedStyle({SWEPT}.querySelector('.overplot')).opacity"
+    wait_until(page, f"{pale} === '0.3'")
+    page.evaluate(f"{SWEPT}.kept = true")
+    page.get_by_role("button", name="Run", exact=False).click()
+    expect(page.get_by_test_id("stProgress")).to_be_visible(timeout=TIMEOUT_MS)
+    assert page.evaluate(f"{SWEPT}.kept || {GHOSTS} > 0"), "the figure was never gone"
+    wait_until(page, f"{GHOSTS} > 0 && {pale} === '1'", timeout=TIMEOUT_MS)
+    expect(page.get_by_text("Pale curves show earlier settings (")).to_be_visible()
+    expect(page.get_by_test_id("stProgress")).to_contain_text("2 of 3 widths", timeout=TIMEOUT_MS)
+    page.get_by_role("combobox", name="Width m").click()
+    page.get_by_role("option", name="2", exact=True).click()
+    wait_until(page, f"({SAID}).includes('at width 2.')")
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("Stopped: 2 of 3 widths are done. Resume continues")).to_be_visible(timeout=TIMEOUT_MS)
+    wait_until(page, f"{GHOSTS} === 0")
+
+    expect(page.get_by_text("3 widths, 2 of them computed already")).to_be_visible()
+    page.get_by_role("button", name="Resume").click()
+    expect(page.get_by_test_id("stProgress")).to_contain_text("2 of 3 widths", timeout=TIMEOUT_MS)
+    wait_until(page, f"({SAID}).includes('at width 2.')")
+    assert page.evaluate(f"{GHOSTS}") == 0, "a run that goes on has no ghost of itself"
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("Stopped: 2 of 3 widths")).to_be_visible(timeout=TIMEOUT_MS)

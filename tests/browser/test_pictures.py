@@ -1,0 +1,59 @@
+"""A figure is saved in the format whose button is pressed, at the first click, by the browser alone."""
+
+from __future__ import annotations
+
+import struct
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.browser.conftest import wait_until
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+
+def exporting(page: Page) -> Page:
+    """The page with its menu opened, once its figures are drawn."""
+    page.wait_for_selector(".js-plotly-plot .main-svg", timeout=60_000)
+    page.get_by_role("button", name="Export").click()
+    page.get_by_role("button", name="PNG: ").first.wait_for()
+    return page
+
+
+def saved(page: Page, kind: str, number: int = 0) -> tuple[str, bytes]:
+    """Name and content of the file that a click on the button of a figure gives."""
+    with page.expect_download() as download:
+        page.get_by_role("button", name=f"{kind}: ").nth(number).click()
+    return download.value.suggested_filename, Path(download.value.path()).read_bytes()
+
+
+def test_the_first_click_saves_the_format_that_is_pressed(open_page):
+    first = {"/kernel_change": "kernel_change-against_width", "/lecture?step=bottleneck": "", "/dag": ""}
+    for path, begins in first.items():
+        for kind in ("PNG", "SVG"):
+            page = exporting(open_page(path))
+            name, content = saved(page, kind)  # nothing was pressed before
+            assert name.endswith(f".{kind.lower()}")
+            assert name.startswith(begins)
+            width = page.evaluate("document.querySelector('.js-plotly-plot')._fullLayout.width")
+            if kind == "PNG":
+                assert content[:8] == b"\x89PNG\r\n\x1a\n"
+                assert struct.unpack(">I", content[16:20])[0] == int(2 * width)
+            else:
+                assert ET.fromstring(content).tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_every_figure_has_its_buttons_and_the_camera_keeps_its_format(open_page):
+    page = exporting(open_page("/dag"))
+    rows = page.get_by_role("button", name="PNG: ").count()
+    assert rows == page.get_by_role("button", name="SVG: ").count() > 2
+    wait_until(page, f"document.querySelectorAll('.js-plotly-plot').length >= {rows}")
+    names = {saved(page, kind, number)[0] for kind in ("PNG", "SVG") for number in range(rows)}
+    assert len(names) == 2 * rows
+    page.get_by_role("button", name="Export").click()
+    page.get_by_role("button", name="PNG: ").first.wait_for(state="hidden")
+    with page.expect_download() as picture:
+        page.locator('.modebar-btn[data-title*="ownload"]').first.dispatch_event("click")
+    assert picture.value.suggested_filename.endswith(".svg")

@@ -1,0 +1,95 @@
+"""A figure stays in sight until the run that replaces it is complete, and nothing known is computed again."""
+
+from __future__ import annotations
+
+import json
+
+import plotly.graph_objects as go
+import pytest
+
+from dashboard.charts.ghost import above
+from dashboard.views.kernel_change.figures import change_against_width
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import PRESETS
+from tests.dashboard.made_results import make_points, make_result
+from tests.dashboard.open_pages import checked, open_page, words
+
+PAGE = "kernel_change"
+SPEC = KernelChangeSpec(widths=(10, 30, 100), outputs=("linear", "softmax"))
+POINTS = make_points(SPEC.widths)
+
+
+def ghosts(app) -> list[int]:
+    """How many pale curves each figure has."""
+    figures = [json.loads(each.proto.spec) for each in app.get("plotly_chart")]
+    return [sum((trace.get("meta") or {}).get("ghost", False) for trace in figure["data"]) for figure in figures]
+
+
+def test_the_old_figure_stays_below_the_new_points_until_the_last_one(jobs):
+    app = open_page(PAGE)
+    assert ghosts(app) == [0, 0]
+    app.query_params["job"] = jobs.add(SPEC)
+    checked(app.run())
+    assert len(ghosts(app)) == 2, "before the first point the old figures are there, with all that belongs to them"
+    assert "This figure shows earlier settings (" in words(app)
+    assert "Run to update" not in words(app)
+
+    jobs.add(SPEC, points=POINTS[:1], version=2)
+    checked(app.run())
+    assert min(ghosts(app)) > 0
+    assert "Pale curves show earlier settings (Widths m" in words(app)
+
+    jobs.add(SPEC, points=POINTS, result=make_result(POINTS), status="completed", version=3)
+    checked(app.run())
+    assert ghosts(app) == [0, 0]
+    assert "earlier settings" not in words(app)
+
+
+def test_a_run_that_goes_on_has_no_ghost_of_itself(jobs):
+    app = open_page(PAGE, job=jobs.add(SPEC, points=POINTS[:2], status="cancelled"))
+    assert app.button(key=f"{PAGE}.run").label == "Resume"
+    assert "3 widths, 2 of them computed already, about" in words(app)
+    assert "Resume continues from there" in words(app)
+    jobs.add(SPEC, points=POINTS[:2], version=2)
+    checked(app.run())
+    assert ghosts(app) == [0, 0]
+    assert app.button(key=f"{PAGE}.run").label == "Run"
+
+
+def test_a_run_that_ends_without_a_point_leaves_the_old_figure_and_says_whose_it_is(jobs):
+    app = open_page(PAGE)
+    app.query_params["job"] = jobs.add(SPEC, status="failed", reason="the worker process crashed")
+    checked(app.run())
+    assert len(ghosts(app)) == 2
+    assert "the worker process crashed." in words(app)
+    assert "This figure shows earlier settings (" in words(app)
+
+
+def test_what_the_gallery_or_the_store_holds_is_told_before_run_is_pressed(jobs):
+    app = open_page(PAGE)
+    assert f"{len(PRESETS['liu-fig1-left'].spec.point_keys())} widths, computed already" in words(app)
+    app = open_page(PAGE, job=jobs.add(SPEC, points=POINTS, result=make_result(POINTS), status="completed"))
+    assert app.button(key=f"{PAGE}.run").label == "Run"
+    assert "3 widths, computed already" in words(app)
+
+
+def test_axes_hold_the_points_of_both():
+    new = change_against_width(make_points((30, 100)), (30, 100)).figure
+    old = change_against_width(make_points((10, 1000), exponents={"swish": 2.0}), (10, 1000)).figure
+    both = above(new, old)
+    for name in ("xaxis", "yaxis"):
+        low, high = both.layout[name].range
+        for figure in (new, old):
+            assert low <= figure.layout[name].range[0] < figure.layout[name].range[1] <= high
+    assert {10, 30, 100, 1000} <= set(both.layout.xaxis.tickvals)
+    assert both.data[: len(new.data)] == new.data
+    pale = both.data[len(new.data) :]
+    assert pale
+    assert all(trace.opacity < 0.25 and not trace.showlegend and trace.hoverinfo == "skip" for trace in pale)
+    assert not any("swish" in (trace.name or "") and trace.showlegend is not False for trace in both.data)
+
+
+@pytest.mark.parametrize("title", ["kernel change ΔK", "loss"])
+def test_there_is_no_ghost_of_another_quantity(title):
+    new, old = (go.Figure(go.Scatter(x=[1], y=[2]), {"yaxis.title.text": each}) for each in ("loss", title))
+    assert (above(new, old) is new) == (title != "loss")

@@ -1,0 +1,77 @@
+"""Names at the ends of curves: apart, in order, in sight, and in the legend where there are too many."""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dashboard.charts.labels import MOST_CURVES, MOST_LETTERS, End, rows_of, shifted_apart, spread_out
+from dashboard.charts.lines import Dot, Line, width_axis
+from dashboard.charts.style import nth_style
+from dashboard.charts.sweep import sweep
+
+LABELS = st.lists(st.tuples(st.floats(0, 400), st.floats(10, 60)), min_size=1, max_size=6)
+
+
+@given(LABELS)
+def test_labels_keep_apart_in_order_and_in_the_room(labels):
+    wanted, heights = [at for at, _ in labels], [height for _, height in labels]
+    places = shifted_apart(wanted, heights, 400)
+    order = sorted(range(len(labels)), key=lambda index: wanted[index])
+    for low, high in itertools.pairwise(order):
+        assert places[high] - places[low] >= (heights[low] + heights[high]) / 2 - 1e-9
+    assert min(place - height / 2 for place, height in zip(places, heights, strict=True)) >= -1e-9
+    assert max(place + height / 2 for place, height in zip(places, heights, strict=True)) <= 400 + 1e-9
+
+
+def test_labels_with_room_stay_where_they_are():
+    assert shifted_apart([300, 50, 120], [20, 20, 30], 400) == [300, 50, 120]
+
+
+def test_two_labels_at_one_place_part_by_equal_shifts():
+    assert shifted_apart([100, 100], [20, 40], 400) == [85, 115]
+
+
+def test_long_titles_are_broken_and_tags_are_no_letters():
+    rows = rows_of("‖∂f/∂α‖<sub>∞</sub>, scales the Hessian", "−0.5")
+    assert rows == ("‖∂f/∂α‖<sub>∞</sub>,", "scales the", "Hessian", "−0.5")
+    assert rows_of("largest ΔK for R = 1") == ("largest ΔK for", "R\u00a0=\u00a01")
+    assert max(map(len, rows_of("DenseNet, swish output"))) <= MOST_LETTERS
+
+
+def test_the_first_and_the_last_are_among_those_at_first_sight():
+    assert spread_out(6) == [0, 2, 3, 5]
+    assert spread_out(3) == [0, 1, 2]
+    assert spread_out(9, 1) == [0]
+
+
+def made_lines(count: int, last: float = 1000) -> list[Line]:
+    return [
+        Line(
+            nth_style(index, f"curve {index}"), [Dot(m, (index + 1) / m, seed) for m in (10, last) for seed in range(3)]
+        )
+        for index in range(count)
+    ]
+
+
+def test_more_than_four_curves_wait_in_the_legend_which_counts_them():
+    figure = sweep(made_lines(7), width_axis(), "value").figure
+    seen = {trace.legendgroup for trace in figure.data if trace.visible is not False and trace.visible != "legendonly"}
+    assert seen == {f"curve {index}" for index in range(MOST_CURVES)}
+    assert [trace.name for trace in figure.data if trace.showlegend] == ["curve 4", "curve 5", "curve 6"]
+    assert figure.layout.legend.title.text == "3 more: click to show"
+    labels = [trace.text[-1] for trace in figure.data if "text" in trace.mode]
+    assert [label.partition("<br>")[0][-7:] for label in labels] == [f"curve {index}" for index in range(MOST_CURVES)]
+
+
+def test_a_curve_that_ends_before_the_others_keeps_its_entry_in_the_legend():
+    figure = sweep([*made_lines(1), *made_lines(2, last=100)[1:]], width_axis(), "value").figure
+    assert [trace.legendgroup for trace in figure.data if trace.showlegend] == ["curve 1"]
+
+
+def test_there_is_room_for_the_widest_label():
+    figure = sweep(made_lines(2), width_axis(), "value").figure
+    widest = max(End(1, 1, rows_of(f"curve {index}"), nth_style(index, "")).width for index in range(2))
+    assert figure.layout.margin.r >= widest

@@ -1,0 +1,119 @@
+"""A click on a mark moves the page's choices, and the figures beside follow; choices outlast the widths they name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dashboard.charts.chart import led_by
+from dashboard.components.gallery import gallery_result
+from dashboard.views.dynamics.frames import moving
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import PRESETS
+from tests.dashboard.made_results import make_points, make_result
+from tests.dashboard.open_pages import checked, open_page
+
+PAGE = "kernel_change"
+
+
+@pytest.fixture
+def browser(monkeypatch, jobs) -> dict[str, Any]:
+    """What the component in the browser is told (``at``); what is put into ``clicked`` arrives with the next run."""
+    there: dict[str, Any] = {"at": {}, "clicked": []}
+
+    def linked(key, at, clicked):
+        there["at"] = at
+        for values in there.pop("clicked", []):
+            clicked(values)
+
+    monkeypatch.setattr("dashboard.components.chart.linked", linked)
+    return there
+
+
+def charts(app) -> dict[str, str]:
+    """What each figure says → what it is."""
+    return {proto.alt: proto.spec for proto in (each.proto for each in app.get("plotly_chart"))}
+
+
+def test_a_click_on_a_seed_of_one_width_shows_its_run_and_the_choices_stay_equal(browser):
+    app = open_page(PAGE)
+    assert browser["at"] == {"m": 10_000, "seed": None}
+    browser["clicked"] = [{"m": 100.0, "seed": 2}]
+    checked(app.run())
+    checked(app.run())
+    assert browser["at"] == {"m": 100, "seed": 2}
+    assert (app.selectbox(key=f"{PAGE}.shown_width").value, app.selectbox(key=f"{PAGE}.one_seed").value) == (100, 2)
+    assert any("along training at width 100." in words for words in charts(app))
+    checked(app.selectbox(key=f"{PAGE}.shown_width").select(1000).run())
+    assert browser["at"] == {"m": 1000, "seed": 2}
+
+
+def test_what_no_figure_shows_is_no_click(browser):
+    app = open_page(PAGE)
+    before = dict(browser["at"])
+    browser["clicked"] = [{"m": 101, "seed": "2"}, {"m": [100], "seed": {}}, {"m": None}]
+    checked(app.run())
+    checked(app.run())
+    assert browser["at"] == before
+
+
+def test_a_choice_outlasts_the_run_that_has_not_come_to_it_yet(browser, jobs):
+    spec = KernelChangeSpec(widths=(30, 100, 1000), outputs=("linear", "softmax"))
+    points = make_points(spec.widths)
+    app = open_page(PAGE)
+    checked(app.selectbox(key=f"{PAGE}.shown_width").select(100).run())
+    job = jobs.add(spec, points=points[:1])
+    app.query_params["job"] = job
+    checked(app.run())
+    assert browser["at"]["m"] == 30
+    jobs.add(spec, points=points, result=make_result(points), status="completed")
+    checked(app.run())
+    assert browser["at"]["m"] == 100
+
+
+def test_pages_that_show_one_width_are_driven_by_the_figures_over_widths(browser):
+    driven = {}
+    for name in (
+        "liu-fig1-left",
+        "kernel-convergence-pair",
+        "liu-section5",
+        "catapult-map",
+        "hu-fig1",
+        "liu-true-and-linearized",
+    ):
+        page = PRESETS[name].spec.experiment
+        app = open_page(page, preset=name)
+        shown = "".join(charts(app).values()).replace(" ", "")
+        driven[page] = sorted(axis for axis in browser["at"] if f'"cursor":"{axis}"' in shown)
+    assert driven == {
+        "kernel_change": ["m"],
+        "architectures": ["m"],
+        "optimization": ["m"],
+        "learning_rate": ["m"],
+        "early_time": ["d"],
+        "dynamics": ["step"],
+    }
+
+
+def test_the_moving_figure_shows_the_record_nearest_to_the_cursor():
+    point = gallery_result("liu-true-and-linearized").points[0]
+    run = point.runs[0]
+    middle = run.steps[len(run.steps) // 2]
+    for axis, at in (("step", middle + 0.2), ("time", run.learning_rate * (middle + 0.2))):
+        figure = moving(point, run.output, run.method, axis, at).figure
+        active = figure.layout.sliders[0].active
+        assert run.steps[active] == middle
+        assert figure.layout.meta["frames"]["at"][figure.frames[active].name] == pytest.approx(
+            middle * (run.learning_rate if axis == "time" else 1)
+        )
+        for trace, data in zip(figure.frames[active].traces, figure.frames[active].data, strict=True):
+            assert list(figure.data[trace].y) == list(data.y)
+
+
+def test_the_chosen_seed_leads_and_no_run_is_lost():
+    (point,) = make_points((30,))
+    assert led_by([point], None) == [point]
+    (led,) = led_by([point], 2)
+    assert [run.seed for run in led.of("linear")] == [2, 0, 1]
+    assert sorted(map(repr, led.runs)) == sorted(map(repr, point.runs))

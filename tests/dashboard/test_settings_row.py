@@ -1,0 +1,130 @@
+"""The row above the figure, the panel of all settings with its search, and the chips of what was changed."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+from dashboard.components.settings_row import OPENED
+from dashboard.views.navigation import PAGES
+from ntk_core.runs import EXPERIMENTS
+from ntk_core.settings.fields import settings
+from tests.dashboard.open_pages import checked, form_sentences, open_page
+
+PREFIX = "kernel_change."
+
+
+@pytest.fixture(autouse=True)
+def _no_workers_and_an_empty_gallery(jobs, gallery, through_the_menu):
+    return
+
+
+def chips(app) -> dict[str, str]:
+    """Key of a chip → what it says."""
+    return {button.key: button.label.replace("\\", "") for button in app.button if (button.key or "").endswith(".back")}
+
+
+def query(app) -> dict[str, str]:
+    return {name: texts if isinstance(texts, str) else texts[-1] for name, texts in app.query_params.items()}
+
+
+def in_panel(app) -> set[str]:
+    """Keys of the settings that the panel of all settings shows."""
+    (panel,) = (each for each in app.get("popover") if each.proto.popover.label == "All settings")
+    kinds = (panel.selectbox, panel.multiselect, panel.number_input, panel.text_input, panel.toggle)
+    return {widget.key for widgets in kinds for widget in widgets} - {PREFIX + "search"}
+
+
+def test_every_page_of_an_experiment_names_three_to_five_controls_that_it_has():
+    for entry in PAGES:
+        if entry.name not in EXPERIMENTS:
+            continue
+        controls = importlib.import_module(f"dashboard.views.{entry.name}.page").CONTROLS
+        assert 3 <= len(controls) <= 5, entry.name
+        lists = {each.name: each.entry == "list" for each in settings(EXPERIMENTS[entry.name].spec)}
+        app = open_page(entry.name)
+        kinds = (app.selectbox, app.multiselect, app.number_input, app.toggle, app.select_slider, app.text_input)
+        keys = {widget.key for widgets in kinds for widget in widgets}
+        for name in (each for each in controls if isinstance(each, str)):
+            assert f"{entry.name}.{name}" in keys, (entry.name, name)
+            if lists[name]:
+                assert f"{entry.name}.{name}.range" in keys, f"{entry.name}: {name} has no slider"
+
+
+def test_at_the_presets_values_there_is_no_chip_and_each_change_has_one_that_puts_it_back():
+    assert {entry.name: chips(open_page(entry.name)) for entry in PAGES if entry.name in EXPERIMENTS} == {
+        entry.name: {} for entry in PAGES if entry.name in EXPERIMENTS
+    }
+    app = open_page("kernel_change", architecture__use_bias="false", dataset__noise="0.5", widths="30,100")
+    assert chips(app) == {
+        PREFIX + "dataset.noise.back": "Noise s: 0.5",
+        PREFIX + "widths.back": "Widths m: 30,100",
+        PREFIX + "architecture.use_bias.back": "Biases b: off",
+    }
+    app.button(key=PREFIX + "dataset.noise.back").click()
+    checked(app.run())
+    assert set(chips(app)) == {PREFIX + "widths.back", PREFIX + "architecture.use_bias.back"}
+    assert query(app) == {"architecture.use_bias": "false", "widths": "30,100"}
+
+
+def test_a_chip_puts_back_what_cannot_be_used():
+    app = open_page("kernel_change")
+    app.text_input(key=PREFIX + "widths").set_value("0, 100")
+    assert form_sentences(checked(app.run()))[0].startswith("Widths m: 0 cannot be used")
+    app.button(key=PREFIX + "widths.back").click()
+    assert form_sentences(checked(app.run())) == []
+    assert not app.button(key=PREFIX + "run").disabled
+
+
+def test_many_changes_are_told_by_their_number_and_put_back_together():
+    changes = {"num_seeds": "3", "seed": "7", "architecture__depth": "2", "dataset__noise": "0.5", "dataset__seed": "3",
+               "outputs": "linear", "training__max_steps": "50"}  # fmt: skip
+    app = open_page("kernel_change", **changes)
+    assert len(chips(app)) == 5
+    assert chips(app)[PREFIX + "others.back"] == "3 more changes"
+    app.button(key=PREFIX + "others.back").click()
+    assert len(chips(checked(app.run()))) == 4
+
+
+def test_the_panel_has_every_setting_that_the_row_has_not_and_the_search_finds_titles_and_helps():
+    app = open_page("kernel_change")
+    shown = in_panel(app)
+    assert len(shown) > 20
+    assert PREFIX + "architecture.activation" not in shown  # it stands in the row
+    assert PREFIX + "widths" in shown  # the row has a slider for them
+    app.text_input(key=PREFIX + "search").set_value("noise")
+    assert in_panel(checked(app.run())) == {PREFIX + "dataset.noise"}
+    app.text_input(key=PREFIX + "search").set_value("learning  RATE")
+    assert PREFIX + "training.learning_rate" in in_panel(checked(app.run()))
+    app.text_input(key=PREFIX + "search").set_value("nothing has these words")
+    assert in_panel(checked(app.run())) == set()
+    assert query(app) == {}
+
+
+def test_the_panel_is_drawn_once_it_is_open_and_what_it_holds_stays_when_it_is_closed():
+    app = open_page("kernel_change", opened=False)
+    assert in_panel(app) == set()
+    app.session_state[f"{PREFIX}{OPENED}"] = True
+    checked(app.run())
+    app.number_input(key=PREFIX + "dataset.noise").set_value(0.5)
+    checked(app.run())
+    app.session_state[f"{PREFIX}{OPENED}"] = False
+    assert in_panel(checked(app.run())) == set()
+    assert query(checked(app.run())) == {"dataset.noise": "0.5"}
+    assert list(chips(app)) == [PREFIX + "dataset.noise.back"]
+
+
+def test_the_slider_takes_widths_away_and_adds_usual_ones_beyond_those_that_are_given():
+    app = open_page("kernel_change", widths="50,300,2000")
+    slider = app.select_slider(key=PREFIX + "widths.range")
+    assert slider.value == (50, 2000)
+    assert {"30", "50", "100", "300", "1,000", "2,000", "3,000", "10⁴"} <= set(slider.options)
+    slider.set_range(50, 10_000)
+    checked(app.run())
+    assert app.text_input(key=PREFIX + "widths").value == "50,300,2000,3000,10000"
+    app.select_slider(key=PREFIX + "widths.range").set_range(300, 3000)
+    checked(app.run())
+    assert query(app)["widths"] == "300,2000,3000"
+    app.text_input(key=PREFIX + "widths").set_value("7,9")
+    assert checked(app.run()).select_slider(key=PREFIX + "widths.range").value == (7, 9)

@@ -1,0 +1,87 @@
+"""How far weights must have moved (Liu, Zhu & Belkin 2020, Eq. 2), beside dense Jacobians on a fine grid."""
+
+import jax
+import jax.flatten_util
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ntk_core.dynamics import linearize
+from ntk_core.kernels import least_distance
+from ntk_core.networks.architectures import FullyConnected, Scaled, Subtracted
+
+X = np.random.default_rng(0).standard_normal((4, 3))
+
+
+def network(**settings):
+    return FullyConnected(**{"width": 16, "num_outputs": 2, "activation": "tanh", "use_bias": True, **settings})
+
+
+def displaced(net, length, seed=1):
+    """w₀ and a point in a random direction at this distance, on the trained weights."""
+    start = net.init(jax.random.key(0), X.shape[1:])
+    flat, restore = jax.flatten_util.ravel_pytree(start)
+    away = np.random.default_rng(seed).standard_normal(flat.size)
+    return start, restore(flat + length * away / np.linalg.norm(away))
+
+
+def dense_bounds(net, start, end, points):
+    """Both bounds by full Jacobians at this many points of the segment."""
+    first, restore = jax.flatten_util.ravel_pytree(start)
+    last, _ = jax.flatten_util.ravel_pytree(end)
+
+    def outputs(flat):
+        return net.apply(restore(flat), X).ravel()
+
+    found = jax.jit(jax.jacrev(outputs))
+    jacobians = np.stack([found(first + s * (last - first)) for s in np.linspace(0, 1, points)])
+    moved = np.asarray(outputs(last) - outputs(first))
+    one = np.max(np.abs(moved) / np.linalg.norm(jacobians, axis=2).max(0))
+    u = np.linalg.solve(jacobians[0] @ jacobians[0].T, moved)
+    return one, abs(u @ moved) / np.linalg.norm(u @ jacobians, axis=1).max()
+
+
+@pytest.mark.parametrize("output", ["linear", "swish"])
+@pytest.mark.parametrize("length", [0.1, 3.0])
+def test_bounds_are_those_of_dense_jacobians_and_hold(length, output, x64):
+    net = Scaled(network(output=output), 2.0)
+    start, end = displaced(net, length)
+    found = least_distance(net, start, end, X)
+    five, many = (dense_bounds(net, start, end, points) for points in (5, 201))
+    np.testing.assert_allclose(found, five, rtol=1e-9)
+    # Five points miss little of the supremum, and what they miss breaks no bound.
+    np.testing.assert_allclose(found, many, rtol=0.02)
+    assert max(found) <= length
+
+
+def test_in_the_span_of_the_gradients_a_linear_model_has_moved_just_so_far(x64):
+    """Gradient descent stays in that span; off it the bound is the length of the part inside."""
+    net = network()
+    start = net.init(jax.random.key(0), X.shape[1:])
+    flat, restore = jax.flatten_util.ravel_pytree(start)
+    linear = linearize(net.apply, start)
+    jacobian = np.asarray(jax.jacrev(lambda w: net.apply(restore(w), X).ravel())(flat))
+    inside = jacobian.T @ np.random.default_rng(2).standard_normal(len(jacobian))
+
+    found = least_distance(linear, start, restore(flat + inside), X).all_inputs
+    assert found == pytest.approx(np.linalg.norm(inside), rel=1e-9)
+
+
+def test_weights_that_are_not_trained_count_nowhere(x64):
+    """A copy that is subtracted changes neither outputs' differences nor kernels; frozen output weights neither."""
+    plain, kept = network(trained="hidden"), Subtracted(network(trained="hidden"))
+    start = plain.init(jax.random.key(0), X.shape[1:])
+    away = jax.tree.map(lambda w: 0.3 * jnp.ones_like(w), start["hidden1"])
+    end = {**start, "hidden1": jax.tree.map(jnp.add, start["hidden1"], away)}
+    before = kept.init(jax.random.key(0), X.shape[1:])
+    after = {**before, "hidden1": end["hidden1"]}
+    np.testing.assert_allclose(least_distance(plain, start, end, X), least_distance(kept, before, after, X), rtol=1e-9)
+
+
+def test_dead_networks_have_no_bound_and_broken_ones_no_number(x64):
+    net = network(activation="relu", use_bias=False)
+    start = net.init(jax.random.key(0), X.shape[1:])
+    dead = jax.tree.map(jnp.zeros_like, start)
+    assert tuple(least_distance(net, dead, dead, X)) == (0, 0)
+    broken = jax.tree.map(lambda w: jnp.full_like(w, jnp.nan), start)
+    assert np.isnan(least_distance(net, start, broken, X)).all()

@@ -1,0 +1,45 @@
+"""The smallest settings of an experiment, derived from the fields of its spec, so that no test lists experiments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from annotated_types import Ge
+
+from ntk_core.runs import Spec
+from ntk_core.settings.fields import settings, values_of
+from ntk_core.settings.part import SpecPart
+
+WIDTH, NUM_STEPS, NUM_SAMPLES = 8, 4, 6
+
+
+def smallest(spec: Spec, keep: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Dotted name → value: one small width, one of every list, as few of everything that is counted as is allowed.
+
+    Args:
+        keep: settings that stay as they are.
+    """
+    values = values_of(spec)
+    found: dict[str, Any] = {name: 1 for name in type(spec).model_fields if _is_list_of_parts(getattr(spec, name))}
+    for setting in settings(type(spec)):
+        group, _, name = setting.name.rpartition(".")
+        if setting.name not in values or group not in ("", "training", "dataset"):
+            continue
+        value = values[setting.name]
+        if setting.counts_neurons:
+            found[setting.name] = (WIDTH,) if isinstance(value, tuple) else WIDTH
+        elif name == "max_steps":
+            found[setting.name] = min(value, NUM_STEPS)
+        elif name == "num_samples":
+            found[setting.name] = NUM_SAMPLES
+        elif name.startswith("num_") and group != "dataset":
+            found[setting.name] = max(
+                [1, *(int(str(each.ge)) for each in setting.info.metadata if isinstance(each, Ge))]
+            )
+        elif isinstance(value, tuple) and len(value) > 1 and not group:
+            found[setting.name] = value[:1]
+    return {name: value for name, value in found.items() if name not in keep}
+
+
+def _is_list_of_parts(value: object) -> bool:
+    return isinstance(value, tuple) and bool(value) and isinstance(value[0], SpecPart)
