@@ -5,8 +5,8 @@ from ntk_core.runs import BYTES, HESSIAN_BYTES, TYPICAL_STEPS, Counted, Work
 
 BLOCK_NUMBERS = 2**20  # of z in a block of draws, of all layers
 DRAW_BYTES = 1000  # a hidden neuron of a draw, two normal numbers and some ten products, takes as long as reading these
-# A step and a kernel, and a Hessian: at depths 8, 16 and 32 they took 2, 2 and 3, and 7, 11 and 23 s of one core.
-TRAINING_PROGRAMS, HESSIAN_PROGRAMS = 0.23, 1.4
+# A step and a kernel, and a Hessian, as they took on two idle cores, where the whole preset takes 85 s.
+TRAINING_PROGRAMS, HESSIAN_PROGRAMS = 0.15, 0.8
 INPUTS = 2  # at which ‖H‖ is measured; our choice
 MATVECS = 40  # products with a Hessian until its norm has converged
 HESSIAN_BASIS = 130  # vectors of a Lanczos basis
