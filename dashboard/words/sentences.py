@@ -4,7 +4,7 @@ import re
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|<>~$:&^-])")
 _ADDRESS = re.compile(r"(https?:(?=//)|\bwww(?=\.)|@)", re.IGNORECASE)
-_POWER = re.compile(r"\bm\^\(([-−±\d./ ]+)\)")
+_POWER = re.compile(r"\bm\^\(([-−±\d./ ρ]+)\)")
 
 
 def plain(text: str) -> str:
@@ -20,7 +20,7 @@ def typeset(text: str) -> str:
     """``text`` as by :func:`plain`, but with ``m^(-1/2)`` and the like as formulas."""
     pieces = _POWER.split(" ".join(text.split()))
     pieces[::2] = [_MARKDOWN.sub(r"\\\1", each) for each in pieces[::2]]
-    pieces[1::2] = [f"$m^{{{each}}}$" for each in pieces[1::2]]
+    pieces[1::2] = ["$m^{" + each.replace("ρ", r"\rho ") + "}$" for each in pieces[1::2]]
     return "".join(pieces)
 
 
