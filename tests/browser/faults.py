@@ -8,9 +8,10 @@ STICKING_OUT = """() => {
   const width = document.documentElement.clientWidth, found = [];
   for (const each of document.querySelectorAll('[data-testid=stMain] *')) {
     if (each.getBoundingClientRect().right <= width + 1) continue;
-    let at = each.parentElement;
-    while (at && getComputedStyle(at).overflowX === 'visible') at = at.parentElement;
-    if (!at || at.dataset.testid === 'stMain' || at.getBoundingClientRect().right > width + 1)
+    let at = each.parentElement;  // up to what clips or scrolls it and does not stick out itself
+    const holds = () => getComputedStyle(at).overflowX !== 'visible' && at.getBoundingClientRect().right <= width + 1;
+    while (at && at.dataset.testid !== 'stMain' && !holds()) at = at.parentElement;
+    if (!at || at.dataset.testid === 'stMain')
       found.push(each.tagName + ' ' + (each.textContent || '').slice(0, 40));
   }
   const main = document.querySelector('[data-testid=stMain]');
