@@ -267,26 +267,32 @@ class SpecForm(Generic[AnySpec]):
         key = self._key(setting.name)
         if key not in st.session_state:
             st.session_state[key] = self._state.raw[setting.name]
+        held = st.session_state[key]
         shared: dict[str, Any] = {"label": setting.title, "key": key, "help": _help(setting)}
+        # The value is given too, not in the session alone: of that a browser is told once, and a run of the page that
+        # is overtaken by the next one before the widget is there would leave it at 0, or empty.
         # Bounds are left to the spec: a browser would drop a number outside them without a word that stays.
         match setting.entry:
             case "choice":
-                st.selectbox(**shared, options=setting.options, format_func=setting.label)
+                index = list(setting.options).index(held) if held in setting.options else 0
+                st.selectbox(**shared, index=index, options=setting.options, format_func=setting.label)
             case "choices":
-                st.multiselect(**shared, options=setting.options, format_func=setting.label, wrap=False)
+                known = [each for each in held if each in setting.options]
+                st.multiselect(**shared, default=known, options=setting.options, format_func=setting.label, wrap=False)
             case "switch":
-                st.toggle(**shared)
+                st.toggle(**shared, value=held)
             case "integer" | "parts":
-                st.number_input(**shared, step=1)
+                st.number_input(**shared, value=held, step=1)
             case "number":
-                st.number_input(**shared, step=float(setting.step), format="%g")
+                value = None if held is None else float(held)
+                st.number_input(**shared, value=value, step=float(setting.step), format="%g")
             case "composition":
                 composition_editor(**shared)
             case "upload":
                 upload_chooser(**shared)
             case _:
                 meant = _WHEN_EMPTY.search(setting.info.description or "")
-                st.text_input(**shared, placeholder=meant[1] if meant else None)
+                st.text_input(**shared, value=held, placeholder=meant[1] if meant else None)
 
 
 def _help(setting: Setting) -> str:

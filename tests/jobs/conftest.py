@@ -48,7 +48,8 @@ def jobs(shared_store_file) -> Iterator[Jobs]:
 def tiny() -> Callable[..., KernelChangeSpec]:
     def make(seed: int, **settings: object) -> KernelChangeSpec:
         short = TrainingSpec(max_steps=50, num_records=4)
-        return KernelChangeSpec(**{"widths": (10, 20), "num_seeds": 1, "seed": seed, "training": short, **settings})
+        one = {"widths": (10, 20), "outputs": ("linear",), "num_seeds": 1, "seed": seed, "training": short}
+        return KernelChangeSpec(**{**one, **settings})
 
     return make
 
@@ -59,7 +60,7 @@ def long(tiny) -> Callable[[int], KernelChangeSpec]:
 
     def make(seed: int) -> KernelChangeSpec:
         slow = TrainingSpec(max_steps=30_000, num_records=200, loss_threshold=1e-9, learning_rate=1e-6)
-        return tiny(seed, widths=(3, 3000), outputs=("linear",), training=slow)
+        return tiny(seed, widths=(3, 3000), training=slow)
 
     return make
 
