@@ -65,11 +65,13 @@ async def look_around(session: BrowserSession, seen: Seen, until: asyncio.Event,
         seen.reactions_s.append(await session.act({key: draw.choice(session.options[key])}))
 
 
-async def run_sweeps(session: BrowserSession, seen: Seen, seeds: range, deadline: float, patience_s: float) -> None:
+async def run_sweeps(
+    session: BrowserSession, seen: Seen, seeds: range, deadline: float, patience_s: float, query: str = QUERY
+) -> None:
     """Run one sweep, and others until the deadline."""
     for seed in seeds:
         began = time.monotonic()
-        await session.act({f"{RUN_PAGE}.seed": seed})
+        await session.visit(RUN_PAGE, f"{query}&seed={seed}")  # its widget is in a panel that is closed at first
         await session.act({f"{RUN_PAGE}.run": CLICK})
         seen.jobs.setdefault(seed, set()).add(session.job_id)
         while session.live and time.monotonic() - began < patience_s:
@@ -157,7 +159,7 @@ async def drill(
         tasks = [asyncio.create_task(work) for work in watching]
         deadline = time.monotonic() + 60 * minutes
         runs = [
-            run_sweeps(session, seen, range(1 + index % num_distinct, 10**6, num_distinct), deadline, patience_s)
+            run_sweeps(session, seen, range(1 + index % num_distinct, 10**6, num_distinct), deadline, patience_s, query)
             for index, session in enumerate(sessions[:num_running])
         ]
         brings = [

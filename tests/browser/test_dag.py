@@ -28,7 +28,7 @@ def type_neurons_of_first_group(page, text: str, until: str) -> None:
     table = page.get_by_test_id("stDataFrame").first
     for _ in range(4):
         page.wait_for_selector(READY, timeout=TIMEOUT_MS)
-        table.click(position={"x": 130, "y": 52})
+        table.click(position={"x": 215, "y": 52})
         page.keyboard.type(text)
         page.keyboard.press("Enter")
         try:

@@ -17,6 +17,7 @@ def test_play_shows_every_recorded_step_of_the_curves_in_turn(open_page):
     page = open_page("/dynamics?preset=curves-in-one-dimension")
     wait_until(page, f"{MOVING} !== undefined", timeout=TIMEOUT_MS)
     last, at_end = page.evaluate(SHOWN_STEP), page.evaluate(CURVE)
+    page.get_by_role("tab", name="In motion").click()
     page.locator(".updatemenu-button").first.click()
     wait_until(page, f"{SHOWN_STEP} < {last}", timeout=TIMEOUT_MS)
     assert page.evaluate(CURVE) != at_end

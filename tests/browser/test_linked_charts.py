@@ -52,7 +52,11 @@ def test_a_click_on_a_width_shows_its_run_and_leaves_the_figure_with_its_zoom_al
         assert page.evaluate(f"{SWEPT}.here === {SWEPT}._fullLayout.xaxis.range.join()"), "neither drawn anew nor moved"
         faded = f"[...{SWEPT}.querySelectorAll('.points path')].some(mark => mark.style.opacity < 0.4)"
         assert not page.evaluate(faded), "no other point fades"
-    page.get_by_role("combobox", name="Width m").click()
+    page.wait_for_timeout(1_500)  # the run that the click brought has ended
+    chooser = page.get_by_role("combobox", name="Width m")
+    chooser.click()
+    chooser.press("ArrowDown")
+    page.wait_for_timeout(500)
     page.get_by_role("option", name="3,000").click()
     wait_until(page, f"{LINE} === '3000'")
     assert page.evaluate(f"{SWEPT}.here === {SWEPT}._fullLayout.xaxis.range.join()")
@@ -61,6 +65,7 @@ def test_a_click_on_a_width_shows_its_run_and_leaves_the_figure_with_its_zoom_al
 def test_playing_the_outputs_moves_the_cursor_along_training(open_page):
     page = open_page("/dynamics")
     wait_until(page, "document.querySelectorAll('.js-plotly-plot').length === 4")
+    page.get_by_role("tab", name="In motion").click()
     page.get_by_text("▶", exact=True).click()
     wait_until(page, f"{LINE} > 1 && {BESIDE}.querySelector('.linked-line')?.dataset.at === {LINE}")
 
@@ -78,7 +83,7 @@ def test_the_old_figure_is_below_the_new_points_and_a_stopped_run_is_resumed(ope
     wait_until(page, f"{GHOSTS} > 0 && {pale} === '1'", timeout=TIMEOUT_MS)
     expect(page.get_by_text("Pale curves show earlier settings (")).to_be_visible()
     expect(page.get_by_test_id("stProgress")).to_contain_text("2 of 3 widths", timeout=TIMEOUT_MS)
-    page.get_by_role("combobox", name="Width m").click()
+    page.get_by_role("combobox", name="Width m").press("ArrowDown")
     page.get_by_role("option", name="2", exact=True).click()
     wait_until(page, f"({SAID}).includes('at width 2.')")
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
