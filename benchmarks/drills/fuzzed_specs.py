@@ -19,6 +19,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,13 @@ class Findings:
             outcome = "failed"
             self.failures.append({"door": door, "given": shown, "traceback": traceback.format_exc()})
         took = time.thread_time() - began
+        if (
+            took > MAX_SECONDS
+        ):  # what is loaded once, or collected now and then, is not of the spec: it costs that again
+            began = time.thread_time()
+            with suppress(Exception):
+                attempt(*given)
+            took = min(took, time.thread_time() - began)
         if took > self.slowest_s:
             self.slowest_s, self.slowest = took, f"{door}: {shown[:300]}"
         if took > MAX_SECONDS:
