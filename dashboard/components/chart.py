@@ -254,6 +254,7 @@ def _chooser(page: str, choice: Choice, label: LabelVisibility = "collapsed") ->
     st.selectbox(
         choice.label,
         choice.options,
+        index=list(choice.options).index(st.session_state[key]),
         format_func=choice.words,
         key=key,
         on_change=lambda: state.update({chosen: state[key]}),

@@ -25,6 +25,7 @@ def networks_chooser(form: SpecForm[HessianSpec]) -> None:
     st.multiselect(
         "Networks",
         list(known),
+        list(chosen),  # given too, as in the form: a run that is overtaken must not leave it empty
         format_func=known.__getitem__,
         key=key,
         on_change=lambda: _put(form, [(TEMPLATES | chosen)[name] for name in st.session_state[key]]),
