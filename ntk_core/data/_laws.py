@@ -21,6 +21,19 @@ from ntk_core.errors import InvalidInput, TooLarge
 MAX_SYNTHETIC_VALUES = 2**27  # 512 MiB of float32 in one array
 
 
+def check_room(options: Mapping[str, Any], per_sample: int) -> None:
+    """Refuse samples of so many numbers each that would not fit into 512 MiB.
+
+    Raises:
+        TooLarge: then.
+    """
+    for key in ("num_samples", "num_test"):
+        if options[key] * per_sample > MAX_SYNTHETIC_VALUES:
+            nearest = MAX_SYNTHETIC_VALUES // per_sample
+            required, limit = 4 * options[key] * per_sample, 4 * MAX_SYNTHETIC_VALUES
+            raise TooLarge(key, options[key], required=required, limit=limit, unit="bytes", nearest=nearest)
+
+
 class Mixture(DatasetInfo):
     """Round clouds, one for each class."""
 
@@ -35,12 +48,7 @@ class Mixture(DatasetInfo):
             TooLarge: then.
         """
         super().check(options)
-        per_sample = options["input_dim"]
-        for key in ("num_samples", "num_test"):
-            if options[key] * per_sample > MAX_SYNTHETIC_VALUES:
-                nearest = MAX_SYNTHETIC_VALUES // per_sample
-                required, limit = 4 * options[key] * per_sample, 4 * MAX_SYNTHETIC_VALUES
-                raise TooLarge(key, options[key], required=required, limit=limit, unit="bytes", nearest=nearest)
+        check_room(options, options["input_dim"])
 
     def load(self, options: Mapping[str, Any]) -> Dataset:
         law = ("num_samples", "num_test", "num_classes", "input_dim", "noise", "seed")
