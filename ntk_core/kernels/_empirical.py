@@ -193,7 +193,7 @@ def view_bytes(net: Network, input_shape: tuple[int, ...], itemsize: int) -> int
     for name, shape in net.layer_input_shapes(input_shape).items():
         layer = net.layers[name]
         inputs = jax.ShapeDtypeStruct((1, *shape), jnp.result_type(float))
-        features = jax.eval_shape(layer.features, drawn[name], inputs)
+        features = jax.eval_shape(layer.features, drawn[name], inputs) if layer.is_matrix else inputs
         outputs = jax.eval_shape(layer.apply, drawn[name], inputs)
         num_outputs = outputs.size
         entries = inputs.size + features.size + 2 * outputs.size
