@@ -48,8 +48,10 @@ CompositionField = Annotated[InstanceOf[Composition], BeforeValidator(_compositi
 
 def _inputs_of(record: Kind) -> str:
     if "num_heads" in record.settings:
-        return "this kind only with sequences (positions, features)"
-    return "this kind only with images, for example dataset mnist"
+        return (
+            "this kind only with sequences (T, d), for example dataset random-sequences, or with patch_size of images"
+        )
+    return "this kind only with images, for example dataset mnist, not in patches"
 
 
 class ArchitectureSpec(SpecPart):
