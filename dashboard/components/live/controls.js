@@ -38,7 +38,11 @@ export class Controls {
     this.note = element("p", { class: "note" }, words.controls.note);
     const bar = element("div", { class: "bar" }, element("div", { class: "buttons" }, ...Object.values(this.buttons)),
       this.width.whole, ...(small ? [] : [this.rate.whole]));
-    const choices = element("div", { class: "choices" }, ...Object.values(this.choices).map((each) => each.whole));
+    const { layers, bottleneck, ...few } = Object.fromEntries(
+      Object.entries(this.choices).map(([name, { whole }]) => [name, whole]));
+    this.more = element("details", {}, element("summary", {}, words.controls.more),
+      element("div", { class: "choices" }, layers, bottleneck));
+    const choices = element("div", { class: "choices" }, ...Object.values(few), this.more);
     this.root = element("div", { class: "live", "data-form": form }, bar, ...(small ? [] : [choices]), this.verdict,
       element("div", { class: "panels" }, ...parts), ...(small ? [] : [this.note]), this.told);
   }
@@ -90,6 +94,7 @@ export class Controls {
     for (const [name, { select }] of Object.entries(this.choices)) select.value = String(settings[name]);
     const own = this.choices.target.select.querySelector('[value="own"]');
     own.disabled = settings.target !== "own";
+    if (settings.layers > 1 || settings.bottleneck) this.more.open = true; // as a link has it
   }
 
   playing(isPlaying) {

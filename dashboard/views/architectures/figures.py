@@ -113,7 +113,7 @@ def heatmaps(snapshot: KernelSnapshot, letter: str, width: int) -> Chart:
             z=matrix / scales[name],
             customdata=matrix,
             coloraxis="coloraxis",
-            hovertemplate=f"{name}<br>samples %{{y}} and %{{x}}<br>K = %{{customdata:.3g}}<extra></extra>",
+            hovertemplate=f"{name}<br>samples %{{y}} and %{{x}}<br>K = %{{customdata:,.3~r}}<extra></extra>",
             row=1,
             col=column,
         )

@@ -72,13 +72,15 @@ def _editor(page: str) -> tuple[_Editor, str]:
 
 
 def _menus(page: str, graph: Graph) -> None:
+    names = [*(name for name, example in example_graphs().items() if example == graph), None]
+    st.session_state[f"{page}.gallery"] = names[0]  # an edited one has none
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.selectbox(
             "Gallery of graphs",
             list(EXAMPLE_TITLES),
             format_func=EXAMPLE_TITLES.__getitem__,
-            index=None,
-            placeholder="Choose a graph",
+            index=None if names[0] is None else list(EXAMPLE_TITLES).index(names[0]),
+            placeholder="Your own graph",
             key=f"{page}.gallery",
             on_change=_take_example,
             args=(page,),
