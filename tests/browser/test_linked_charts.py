@@ -133,9 +133,9 @@ def test_what_was_zoomed_into_stays_through_clicks_and_choices_until_a_double_cl
     assert page.evaluate(ranges(SWEPT)) == seen
 
     along = zoom_into(page, 1)
-    page.evaluate(f"{BESIDE}.before = true")
+    page.evaluate(f"{BESIDE}.marked = true")
     choose_width(page, "3,000")
-    wait_until(page, f"({SAID}).includes('at width 3,000.') && !{BESIDE}.before")  # another element
+    wait_until(page, f"({SAID}).includes('at width 3,000.') && !{BESIDE}.marked")  # another element
     wait_until(page, f"{ranges(BESIDE)} === '{along}'")
     assert page.evaluate(ranges(SWEPT)) == seen
 

@@ -46,7 +46,9 @@ def test_view_and_network_and_radius_can_be_chosen(gallery):
     chooser(app, PREFIX + "view").set_value("√m ‖H‖")
     app.select_slider(key=PREFIX + "radius").set_value(2.0)
     assert "Ball of radius R = 2 around w₀" in words(checked(app.run()))
-    chooser(app, PREFIX + "one").set_value("fully-connected-swish")  # the nonlinear output: neither layer quantities nor blocks
+    chooser(app, PREFIX + "one").set_value(
+        "fully-connected-swish"
+    )  # the nonlinear output: neither layer quantities nor blocks
     assert len(checked(app.run()).get("plotly_chart")) == 5
     assert "above its lower bound in 12 of 12 runs" in words(app)
 

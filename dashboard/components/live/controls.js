@@ -35,7 +35,9 @@ export class Controls {
     this.told = element("p", { class: "unseen", role: "status" });
     this.canvases = {};
     const parts = (small ? PARTS.slice(0, 1) : PARTS).map((name) => this.part(name, small, explained));
-    this.note = element("p", { class: "note" }, words.controls.note);
+    const touched = window.matchMedia("(hover: none) and (pointer: coarse)").matches; // names no keys where none are
+    this.help = touched ? words.controls.note : `${words.controls.note} ${words.controls.keys}`;
+    this.note = element("p", { class: "note" }, this.help);
     const bar = element("div", { class: "bar" }, element("div", { class: "buttons" }, ...Object.values(this.buttons)),
       this.width.whole, ...(small ? [] : [this.rate.whole]));
     const { layers, bottleneck, ...few } = Object.fromEntries(
@@ -81,8 +83,8 @@ export class Controls {
     const button = element("button", { type: "button", class: "what" }, title);
     const figure = element("figure", { class: name }, element("figcaption", {}, button, number), canvas);
     for (const event of ["pointerenter", "focusin", "click"]) figure.addEventListener(event, () => explained(text));
-    figure.addEventListener("pointerleave", () => explained(this.words.controls.note));
-    figure.addEventListener("focusout", () => explained(this.words.controls.note));
+    figure.addEventListener("pointerleave", () => explained(this.help));
+    figure.addEventListener("focusout", () => explained(this.help));
     return figure;
   }
 

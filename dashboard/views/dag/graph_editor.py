@@ -120,7 +120,7 @@ def _take_file(page: str) -> None:
 
 
 def _edited(key: str, table: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
-    return st.data_editor(table, key=key, num_rows="dynamic", hide_index=True, column_config=columns)
+    return st.data_editor(table, key=key, num_rows="dynamic", hide_index=True, column_config=columns, placeholder="–")
 
 
 def _group_columns() -> dict[str, Any]:
