@@ -57,9 +57,11 @@ MEASURE = """guide => {
   return {
     controls: widgets.filter(each => seen(each) && !each.closest('[data-testid="stTabs"]')).length,
     curves: plots.length ? Math.max(0, ...counted) : null,
-    lines: [...new Set(curves.flat().map(each => each.line.color))],
-    words: [...new Set([...document.querySelectorAll('.js-plotly-plot :is(.cartesianlayer, .infolayer) text')]
-      .filter(each => seen(each) && !each.closest('.heatmap-label')).map(each => getComputedStyle(each).fill))],
+    lines: curves.flatMap(each => Object.values(Object.groupBy(each, curve => curve.legendgroup || curve.name)))
+      .map(each => [each[0].line.color, Math.max(...each.map(curve => curve.opacity ?? 1))]),
+    words: [...document.querySelectorAll('.js-plotly-plot :is(.cartesianlayer, .infolayer) text, [role="tab"] p')]
+      .filter(each => seen(each) && !each.closest('.heatmap-label'))
+      .map(each => getComputedStyle(each)[each.tagName === 'text' ? 'fill' : 'color']),
     ground: getComputedStyle(document.querySelector('[data-testid="stApp"]')).backgroundColor,
     figure: figure ? top(figure) + main.scrollTop : null,
     before_tabs: tabs ? top(tabs) + main.scrollTop : main.scrollHeight,
@@ -116,8 +118,14 @@ def least_contrast(page: Page, found: dict[str, Any]) -> tuple[float, float]:
         *(each["data"]["contrastRatio"] for node in nodes for each in node["any"] if each["data"].get("contrastRatio")),
         *(contrast(_hexadecimal(color), ground) for color in found["words"]),
     ]
-    lines = [contrast(color, ground) for color in found["lines"]]
+    lines = [contrast(_over(ground, color, share), ground) for color, share in found["lines"]]
     return min(words, default=float("inf")), min(lines, default=float("inf"))
+
+
+def _over(ground: str, color: str, share: float) -> str:
+    """A color of this opacity as it is seen above the ground."""
+    pairs = ((int(each[at : at + 2], 16) for each in (ground, color)) for at in (1, 3, 5))
+    return "#" + "".join(f"{round(below + share * (above - below)):02X}" for below, above in pairs)
 
 
 def _hexadecimal(color: str) -> str:
