@@ -61,7 +61,7 @@ def spaced(values: Sequence[float], most: int = 9, first: Sequence[float] = ()) 
     gap = math.log(values[-1] / values[0]) / most
     kept: list[float] = []
     for value in (*first, *values):
-        if all(abs(math.log(value / each)) >= gap for each in kept):
+        if value not in kept and all(abs(math.log(value / each)) >= gap for each in kept):
             kept.append(value)
     return sorted(kept)
 

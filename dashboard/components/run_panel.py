@@ -112,9 +112,8 @@ def run_bar(page: str, form: SpecForm[Any], beside: Callable[[], None]) -> None:
     if form.spec is None:
         st.error("Fix these settings to run: " + plain(" ".join(form.sentences.values())))
     elif (_is_short_try(page, form.spec) or _is_wanted(page, form, form.spec, pressed)) and submit(page, form.spec):
-        session.show_address(
-            page, {**form.query(), **session.job_query(page)}
-        )  # else it would be read anew, without a job
+        # A URL that was not yet taken as shown would be read anew, without the job.
+        session.show_address(page, {**form.query(), **session.job_query(page)})
         st.rerun()
 
 
