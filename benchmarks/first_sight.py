@@ -17,7 +17,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -32,6 +32,11 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/pages.md"
 PAGES = tuple(entry.name for entry in ALL if entry.name in EXPERIMENTS)  # those that show a figure at once
 SCREENS = {"desktop": (1440, 900), "phone": (390, 844)}
+LOOKS: tuple[tuple[str, Literal["light", "dark"]], ...] = (
+    ("desktop", "light"),
+    ("desktop", "dark"),
+    ("phone", "light"),
+)
 TIMEOUT_MS = 120_000
 FIGURE = ".js-plotly-plot .main-svg"
 # Whatever takes a value and is seen without a click, the sidebar included, but for what lies in a tab. Curves have a
@@ -136,7 +141,7 @@ def _hexadecimal(color: str) -> str:
 def measured(browser: Browser, url: str) -> dict[str, dict[str, dict[str, Any]]]:
     """Page → screen → what is found there; on the desktop with the least contrasts, in light and dark."""
     found: dict[str, dict[str, dict[str, Any]]] = {entry.name: {} for entry in ALL}
-    for screen, theme in (("desktop", "light"), ("desktop", "dark"), ("phone", "light")):
+    for screen, theme in LOOKS:
         width, height = SCREENS[screen]
         is_phone = screen == "phone"
         context = browser.new_context(
