@@ -34,10 +34,10 @@ class _Editor:
         self.seen = text_of_tables(*tables(self.laid_out))
 
 
-def graph_editor(page: str) -> Graph:
-    """Both tables over the setting ``graph`` of the page's form; the last graph that can be used."""
+def graph_editor(page: str) -> tuple[Graph, bool]:
+    """Both tables over the setting ``graph`` of the page's form: (the last usable graph, whether it is theirs)."""
     editor, sentence = _editor(page)
-    _menus(page, editor.usable)
+    _menus(page, editor.usable, not sentence)
     if sentence:
         st.error(plain(f"Graph: {sentence}"))
     groups, edges = tables(editor.laid_out)
@@ -50,7 +50,7 @@ def graph_editor(page: str) -> Graph:
     if text != editor.text and text != editor.seen:
         editor.text = editor.seen = st.session_state[_key(page)] = text
         st.rerun()
-    return editor.usable
+    return editor.usable, not sentence
 
 
 def _key(page: str) -> str:
@@ -71,14 +71,16 @@ def _editor(page: str) -> tuple[_Editor, str]:
     return editor, sentence
 
 
-def _menus(page: str, graph: Graph) -> None:
+def _menus(page: str, graph: Graph, is_present: bool) -> None:
+    names = [*(name for name, example in example_graphs().items() if is_present and example == graph), None]
+    st.session_state[f"{page}.gallery"] = names[0]  # an edited one has none
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.selectbox(
             "Gallery of graphs",
             list(EXAMPLE_TITLES),
             format_func=EXAMPLE_TITLES.__getitem__,
-            index=None,
-            placeholder="Choose a graph",
+            index=None if names[0] is None else list(EXAMPLE_TITLES).index(names[0]),
+            placeholder="Your own graph",
             key=f"{page}.gallery",
             on_change=_take_example,
             args=(page,),
@@ -118,7 +120,7 @@ def _take_file(page: str) -> None:
 
 
 def _edited(key: str, table: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
-    return st.data_editor(table, key=key, num_rows="dynamic", hide_index=True, column_config=columns)
+    return st.data_editor(table, key=key, num_rows="dynamic", hide_index=True, column_config=columns, placeholder="–")
 
 
 def _group_columns() -> dict[str, Any]:
