@@ -11,8 +11,11 @@ from ntk_core.networks.architectures import Attention, merge
 from tests.cases import FAST_COMPILE, SEQUENCES, inputs, random_params
 from tests.hessians.dense_oracle import by_size
 
+QUICK, SLOW = ("attention",), ("transformer", "transformer-layers")  # kernels of all of them: tests/kernels
 CASES = [
-    pytest.param(case, id=case.name, marks=[] if case.name == "attention" else pytest.mark.slow) for case in SEQUENCES
+    pytest.param(case, id=case.name, marks=[] if case.name in QUICK else pytest.mark.slow)
+    for case in SEQUENCES
+    if case.name in (*QUICK, *SLOW)
 ]
 
 

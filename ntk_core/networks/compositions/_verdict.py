@@ -76,7 +76,7 @@ def _of_heads(attention: Sequence[AttentionBlock], lengths: Sequence[int]) -> Co
         )
         return CompositionVerdict("undecided", (words,))
     words = (
-        "The number of heads grows with m. For one layer the Hessian is block diagonal over heads, and ‖H‖ falls like "
-        "m^(−½) up to logarithms (derived and measured); for several the kernel at w₀ has a limit (Hron et al. 2020)."
+        "The number of heads grows with m. For one layer ‖H‖ is m^(−½) times the largest norm among the heads, which grows "
+        "more slowly than any power (derived and measured); for several the kernel at w₀ has a limit (Hron et al. 2020)."
     )
     return CompositionVerdict("wide" if len(attention) == 1 else "undecided", (words,))
