@@ -81,7 +81,7 @@ def _of_heads(attention: Sequence[AttentionBlock], lengths: Sequence[int], alone
         return CompositionVerdict("undecided", (words,))
     words = (
         "The number of heads grows with m. For one layer ‖H‖ is m^(−½) times the largest norm among the heads, which "
-        "grows more slowly than any power (derived and measured); for several layers the kernel at w₀ has a limit (Hron "
-        "et al. 2020)."
+        "grows more slowly than any power (derived and measured); for several layers the kernel at w₀ has a limit "
+        "(Hron et al. 2020)."
     )
     return CompositionVerdict("wide" if alone else "undecided", (words,))
