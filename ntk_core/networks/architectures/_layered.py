@@ -110,6 +110,11 @@ class Layered(Network):
             return {}
         return {hidden_name(len(self.written_out.trained()) - 1): OUTPUT_LAYER}
 
+    def entries_between(self, input_shape: Shape) -> int:
+        width = self.hidden_scaling.width
+        placed = compositions.lay_out(self.written_out, width, tuple(input_shape), self.dimensions).layers
+        return sum(layer.num_heads * layer.positions**2 for layer in placed)
+
     def min_width(self, input_shape: Shape) -> int:
         """Smallest number of neurons (channels, for convolutions) of a hidden layer."""
         self.layer_input_shapes(input_shape)

@@ -39,7 +39,7 @@ def composition_verdict(
     narrow = [layer for layer in fixed if not layer.num_ways_around]
     around = [layer for layer in fixed if layer.num_ways_around]
     lengths = [layer.positions for layer in layout.layers if layer.num_heads]
-    if (found := _of_heads(attention, lengths)) is not None and not narrow:
+    if (found := _of_heads(attention, lengths, alone=len(layout.layers) == 3)) is not None and not narrow:
         return found
     if narrow:
         words = ", ".join(f"{layer.name} has {layer.output_shape[-1]:,}" for layer in narrow)
@@ -57,8 +57,12 @@ def composition_verdict(
     return CompositionVerdict("wide", tuple(reasons))
 
 
-def _of_heads(attention: Sequence[AttentionBlock], lengths: Sequence[int]) -> CompositionVerdict | None:
-    """What the scores of heads decide, by derivation and measurement: the theorems do not cover attention."""
+def _of_heads(attention: Sequence[AttentionBlock], lengths: Sequence[int], alone: bool) -> CompositionVerdict | None:
+    """What the scores of heads decide, by derivation and measurement: the theorems do not cover attention.
+
+    Args:
+        alone: whether there is one layer of attention and no other layer below the outputs.
+    """
     if not attention:
         return None
     fixed = [length for block, length in zip(attention, lengths, strict=True) if isinstance(block.num_heads, int)]
@@ -76,7 +80,8 @@ def _of_heads(attention: Sequence[AttentionBlock], lengths: Sequence[int]) -> Co
         )
         return CompositionVerdict("undecided", (words,))
     words = (
-        "The number of heads grows with m. For one layer the Hessian is block diagonal over heads, and ‖H‖ falls like "
-        "m^(−½) up to logarithms (derived and measured); for several the kernel at w₀ has a limit (Hron et al. 2020)."
+        "The number of heads grows with m. For one layer ‖H‖ is m^(−½) times the largest norm among the heads, which "
+        "grows more slowly than any power (derived and measured); for several layers the kernel at w₀ has a limit "
+        "(Hron et al. 2020)."
     )
-    return CompositionVerdict("wide" if len(attention) == 1 else "undecided", (words,))
+    return CompositionVerdict("wide" if alone else "undecided", (words,))

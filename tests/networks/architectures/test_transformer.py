@@ -12,7 +12,7 @@ from ntk_core.dynamics import kernel_velocity, linearize, quadratic_model, train
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import ball_sup, hessian_norm
 from ntk_core.kernels import empirical_ntk
-from ntk_core.networks.architectures import Attention, Scaling, Transformer
+from ntk_core.networks.architectures import Attention, Composed, Scaling, Transformer
 from ntk_core.networks.architectures._sequences import Gain
 from ntk_core.networks.compositions import composition_verdict, parse_composition
 from ntk_core.networks.sizes import layer_sizes, num_features
@@ -112,8 +112,9 @@ def _hessian(net, params, x):
 
 
 @pytest.mark.slow
-def test_everything_that_the_seam_gives_runs_for_a_transformer(x64):
-    net = Transformer(num_heads=1, head_dim=2, num_blocks=1, mlp_factor=1.0, activation="tanh")
+def test_everything_that_the_seam_gives_runs_for_layers_of_sequences(x64):
+    layers = [{"kind": each} for each in ("positions", "normalize", "gain", "attention", "global-average")]
+    net = Composed(parse_composition({"layers": layers}), width=2)
     params = net.init(jax.random.key(0), (3, 2))
     x, y = jax.random.normal(jax.random.key(1), (4, 3, 2)), jnp.array([[1.0], [-1.0], [1.0], [-1.0]])
     near = jax.tree.map(lambda w: w + 1e-3 * jnp.cos(jnp.arange(w.size)).reshape(w.shape), params)
