@@ -137,8 +137,8 @@ def axis_of(points: Sequence[HessianPoint]) -> Axis:
     if any(point.num_tokens for point in points):
         return Axis("tokens T", "T")
     meant = {network.width_is if network.uses("width_is") else "" for network in networks}
-    if len(meant) == 1 and (found := WIDTHS.get(*meant)):
-        return found
+    if len(meant) == 1 and meant <= set(WIDTHS):
+        return WIDTHS[meant.pop()]
     return Axis(CHANNELS_TITLE if any(network.uses("kernel_size") for network in networks) else WIDTH_TITLE)
 
 

@@ -187,7 +187,7 @@ def shares(points: Sequence[HessianPoint], line: str) -> Chart | None:
         return None
     lines = [Line(nth_style(index, layer, "layer"), dots) for index, (layer, dots) in enumerate(found.items())]
     words = [f"{titles(networks_of(points))[line]}: tr K_l / tr K of each trained layer l; all shares add up to 1."]
-    return sweep(lines, axis_of(points), "share of K", slopes=(-1.0,), of="layer", name="shares", caption=words)
+    return sweep(lines, axis_of(points), "share of K", slopes=(-1.0,), of="layer", name="shown_shares", caption=words)
 
 
 def layer_share(point: HessianPoint, layer: str) -> Mean:
