@@ -1,41 +1,14 @@
-"""Few controls, the figure first, on a screen and on a phone; all settings, a chip, and what to try, by hand."""
+"""All settings, a chip, and what to try, by hand."""
 
 from __future__ import annotations
 
 import pytest
 from playwright.sync_api import expect
 
-from benchmarks.first_sight import MEASURE, PAGES, SCREENS
-from tests.browser.conftest import READY, wait_until
+from tests.browser.conftest import wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 60_000
-MAX_CONTROLS, MAX_SCREENS = 6, 5
-FIRST_BELOW = ("dag",)  # its drawn graph stands between Run and what is measured of it
-KEYS = "[...document.querySelectorAll('button kbd')].filter(each => each.checkVisibility()).length"
-
-
-@pytest.mark.parametrize("screen", SCREENS)
-def test_every_page_has_few_controls_and_its_figure_first(browser, dashboard_url, screen):
-    width, height = SCREENS[screen]
-    is_phone = screen == "phone"
-    context = browser.new_context(
-        viewport={"width": width, "height": height}, has_touch=is_phone, is_mobile=is_phone, bypass_csp=True
-    )
-    page, found = context.new_page(), {}
-    for name in PAGES:
-        page.goto(f"{dashboard_url}/{name}")
-        page.wait_for_selector(READY, timeout=TIMEOUT_MS)
-        page.wait_for_selector(".js-plotly-plot .main-svg >> visible=true", timeout=TIMEOUT_MS)
-        page.wait_for_timeout(500)
-        found[name] = page.evaluate(MEASURE)
-        assert (page.evaluate(KEYS) == 0) == is_phone, name
-    context.close()
-    assert {name: each["controls"] for name, each in found.items() if each["controls"] > MAX_CONTROLS} == {}
-    assert {name: each["figure"] for name, each in found.items() if each["figure"] > height} == {}
-    assert {
-        name: each["before_tabs"] for name, each in found.items() if each["before_tabs"] > MAX_SCREENS * height
-    } == {}
 
 
 def test_a_setting_is_found_changed_seen_as_a_chip_and_put_back(open_page):
