@@ -114,6 +114,8 @@ MODEL_TITLES = {
     "linear": "linear model ψ",
     "naive": "without the norm feature",
     "quadratic": "quadratic model",
+    "first_kernel": "kernel K₀",
+    "after_kernel": "after kernel",
 }
 _MODELS = {
     "network": _KINDS["fully-connected"],
@@ -122,6 +124,8 @@ _MODELS = {
     "linear": (VERMILION, "dash", "square"),
     "naive": (VERMILION, "dashdot", "triangle-up"),
     "quadratic": (GREEN, "longdash", "pentagon"),
+    "first_kernel": (VERMILION, "longdash", "triangle-down"),
+    "after_kernel": (GREEN, "dashdot", "star"),
 }
 # Of what there can be several in one figure, whose looks are handed out in this order; new ones belong at the end.
 _SERIES = (

@@ -46,8 +46,8 @@ def press(app, key):
     return checked(app.run())
 
 
-def test_there_are_fifteen_steps_with_names_titles_and_pages_of_their_own():
-    assert len(STEPS) == len({step.name for step in STEPS}) == len({step.title for step in STEPS}) == 15
+def test_there_are_sixteen_steps_with_names_titles_and_pages_of_their_own():
+    assert len(STEPS) == len({step.name for step in STEPS}) == len({step.title for step in STEPS}) == 16
     pages = {entry.name for entry in PAGES}
     for step in STEPS:
         assert step.page in pages
@@ -57,14 +57,14 @@ def test_there_are_fifteen_steps_with_names_titles_and_pages_of_their_own():
         assert len(step.title) <= 65, "one line on a projector"
 
 
-@pytest.mark.parametrize("number", [1, 2, 7, 15])
+@pytest.mark.parametrize("number", [1, 2, 7, 16])
 def test_a_step_is_named_by_its_number_and_by_its_name(number):
     assert step_index(str(number)) == step_index(NAMES[number - 1]) == number - 1
 
 
-@pytest.mark.parametrize("text", ["", "0", "16", "-1", "1.5", "²", "٣", "1e1", "hessian", "9" * 5000, "<b>"])
+@pytest.mark.parametrize("text", ["", "0", "17", "-1", "1.5", "²", "٣", "1e1", "hessian", "9" * 5000, "<b>"])
 def test_other_texts_name_no_step(text):
-    with pytest.raises(InvalidInput, match="use a number from 1 to 15"):
+    with pytest.raises(InvalidInput, match="use a number from 1 to 16"):
         step_index(text)
 
 
