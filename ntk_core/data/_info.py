@@ -82,7 +82,7 @@ class DatasetInfo(Term, ABC):
         """The data for checked options."""
 
     def least_risk(self, options: Mapping[str, Any]) -> tuple[float, float]:
-        """(share of wrong classes, square loss of one column) that no prediction is below; NaN where it is not known."""
+        """(share of wrong classes, square loss of one column) that nothing is below; NaN where it is not known."""
         del options
         return math.nan, math.nan
 

@@ -172,7 +172,7 @@ OPTIONS = {
             0.3,
             "Noise s",
             "Standard deviation s of x around its class center μ, with |μ| = 2 (centers lie about 2√2 apart, so "
-            "classes overlap when s is near 1 or above); of y around any other target, whose sign is the class of a parity.",
+            "classes overlap when s is near 1 or above); of y around any other target, before its sign is taken.",
             0.0,
             1000.0,
         ),
@@ -185,7 +185,9 @@ OPTIONS = {
             1,
             1000,
         ),
-        Option("degree", "integer", 2, "Degree q", "Degree q of the Hermite polynomial of one direction; 1: linear.", 1, 8),
+        Option(
+            "degree", "integer", 2, "Degree q", "Degree q of the Hermite polynomial of one direction; 1: linear.", 1, 8
+        ),
         Option(
             "xs",
             "numbers",

@@ -74,7 +74,7 @@ DATASETS: dict[str, DatasetInfo] = table(
     SingleIndex(
         "single-index",
         "single-index model",
-        "x ~ N(0, I_d); y = He_q(x₁) / √q! + s ε with the Hermite polynomial of degree q (linear for q = 1), no classes.",
+        "x ~ N(0, I_d); y = He_q(x₁) / √q! + s ε with the Hermite polynomial of degree q (1: linear), no classes.",
         uses=(*_FOR_ALL, "input_dim", "noise", "degree"),
         defaults=_FEW,
     ),
@@ -88,8 +88,8 @@ DATASETS: dict[str, DatasetInfo] = table(
     Teacher(
         "teacher",
         "teacher network",
-        "x ~ N(0, I_d); y = Σ_j ± max(⟨u_j, x⟩, 0) + s ε of k neurons with signs in turn and random directions, centered "
-        "and scaled to variance 1 before the noise, no classes.",
+        "x ~ N(0, I_d); y = Σ_j ± max(⟨u_j, x⟩, 0) + s ε of k neurons with signs in turn and random directions, "
+        "centered and scaled to variance 1 before the noise, no classes.",
         uses=(*_FOR_ALL, "input_dim", "noise", "num_relevant"),
         defaults=_FEW,
     ),
@@ -191,17 +191,18 @@ def dataset_shapes(name: str, **options: Any) -> DatasetShapes:
 
 
 def load_dataset(name: str, **options: Any) -> Dataset:
-    """The data set ``name``: "gaussian-mixture", "sine", "points", "parity", "staircase", "single-index", "multi-index",
-    "teacher", "mnist", "fashion-mnist", "cifar2", "digits", or "upload".
+    """The data set ``name``: "gaussian-mixture", "sine", "points", "parity", "staircase", "single-index",
+    "multi-index", "teacher", "mnist", "fashion-mnist", "cifar2", "digits", or "upload".
 
     Every option with its bounds and default is in ``dataset_info(name).options``. For all sets: ``num_samples``,
     ``num_test`` and ``seed``; for "sine" (one input, one output, no classes) also ``noise``. "points" have ``xs`` and
     ``ys``, up to 30 numbers each, in place of ``num_samples`` and ``seed``. For sets with classes: ``standardize``
     ("raw", "unit-norm", "standard") and ``targets`` ("one-hot" → y (n, C); "plus-minus" for two classes → y (n, 1), −1
     for the first). The mixture has ``num_classes``, ``input_dim`` and ``noise``; the targets of few
-    directions ``input_dim``, ``noise``, and ``num_relevant`` ("single-index": ``degree``); the image sets have ``classes``
-    (names or indices, balanced), ``source`` ("shipped" or "full"), ``flatten``, and for "cifar2" ``resolution`` (8 or
-    32). Data of one's own, "upload", have the ``digest`` that :func:`ntk_core.data.uploads.keep_upload` gave them;
+    directions ``input_dim``, ``noise``, and ``num_relevant`` ("single-index": ``degree``); the image sets have
+    ``classes`` (names or indices, balanced), ``source`` ("shipped" or "full"), ``flatten``,
+    and for "cifar2" ``resolution`` (8 or 32). Data of one's own, "upload", have the ``digest`` that
+    :func:`ntk_core.data.uploads.keep_upload` gave them;
     their test points are samples that are not trained on.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Targets that depend on a few directions of the inputs: what networks learn features for, and kernels have to guess."""
+"""Targets that depend on a few directions of the inputs: networks learn these, kernels have to guess them."""
 
 import math
 from abc import abstractmethod

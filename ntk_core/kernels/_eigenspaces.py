@@ -48,7 +48,9 @@ def leading_eigenvectors(kernel: Float[np.ndarray, "rows rows"], count: int) -> 
     return np.asarray(vectors[:, np.argsort(values)[::-1]])
 
 
-def target_share(vectors: Float[np.ndarray, "rows count"], y: Float[np.ndarray, " rows"]) -> Float[np.ndarray, " count"]:
+def target_share(
+    vectors: Float[np.ndarray, "rows count"], y: Float[np.ndarray, " rows"]
+) -> Float[np.ndarray, " count"]:
     """‖P_k y‖² / ‖y‖² with P_k onto the first k = 1, 2, … of the orthonormal columns: ascending, at most 1.
 
     >>> target_share(np.eye(2), np.array([3.0, 4.0])).tolist()

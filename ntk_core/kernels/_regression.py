@@ -19,7 +19,7 @@ class KernelRegression(NamedTuple):
     Attributes:
         outputs: predictions, (others, columns); NaN where a kernel or target is not finite.
         jitter: what was added to the diagonal on top of the ridge, in units of its mean.
-        condition: condition number in the 1-norm of the matrix that was inverted, as LAPACK estimates it from the factor.
+        condition: condition number in the 1-norm of the matrix that was inverted, as LAPACK estimates it.
     """
 
     outputs: Float[np.ndarray, "others columns"]

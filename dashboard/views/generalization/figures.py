@@ -14,7 +14,7 @@ from dashboard.charts.training import Curve, Row, along_training
 from dashboard.views.lazy.dial import richness_style
 from ntk_core.experiments.generalization.result import GeneralizationPoint, GeneralizationRun, predictors
 from ntk_core.experiments.generalization.spec import GeneralizationSpec
-from ntk_core.experiments.generalization.summary import pooled, values
+from ntk_core.experiments.generalization.summary import pooled
 
 Points = Sequence[GeneralizationPoint]
 Where = Callable[[GeneralizationPoint], float]
@@ -62,9 +62,7 @@ def lines(points: Points, where: Where, what: str, richness: float | None = None
             for rho in order
         ]
         # Neither depends on ρ.
-        kernels = [
-            _line(at(points, richness=found[0]), where, what, name, _style(name)) for name in UNTRAINED
-        ]
+        kernels = [_line(at(points, richness=found[0]), where, what, name, _style(name)) for name in UNTRAINED]
         made = [*networks[:2], *kernels, *networks[2:]]
     return [line for line in made if line.dots]
 
@@ -122,8 +120,7 @@ def _bars(line: Line) -> Mapping[str, object]:
     """From the means to the ends of Wilson's intervals."""
     ends = [list(line.more[place].values()) for place, _ in line.means]
     pairs = [
-        (mean.value, float(str(low)), float(str(high)))
-        for (_, mean), (low, high) in zip(line.means, ends, strict=True)
+        (mean.value, float(str(low)), float(str(high))) for (_, mean), (low, high) in zip(line.means, ends, strict=True)
     ]
     return {
         "type": "data",
@@ -160,7 +157,12 @@ def along(points: Points, what: str, width: int, richness: float, samples: int) 
                 run.steps, *tests, run.alignment, run.distance, run.distance_per_step, run.change, strict=True
             )
         ]  # fmt: skip
-    parts = (Row(MEASURES[what], "from 0"), Row("alignment", "from 0"), Row("distance", "from 0"), Row("distance per step"))
+    parts = (
+        Row(MEASURES[what], "from 0"),
+        Row("alignment", "from 0"),
+        Row("distance", "from 0"),
+        Row("distance per step"),
+    )
     figure = along_training(curves, parts).update_layout(height=ROW_HEIGHT * len(parts))
     said = "No run yet."
     if runs:

@@ -15,6 +15,7 @@ from ntk_core.experiments.generalization.summary import measured
 
 PAGE = "generalization"
 TITLE = "What does linearity cost?"
+ALL = -1.0  # is no ρ; None would be an empty selectbox
 CONTROLS = ("dataset.name", "widths", "dataset.num_samples")
 GROUPS = (
     Group("Width, richness and points", ("widths", "richness", "samples", "num_seeds", "seed", "draws")),
@@ -46,24 +47,27 @@ def draw(shown: Shown) -> list[Panel]:
     by_error = measured(shown.points) == "error"
     chosen: tuple[Any, ...] = choose(
         PAGE,
-        Choice("dialed", "ρ", [None, *figures.richnesses(shown.points)], _richness_words),
+        Choice("dialed", "ρ", [ALL, *figures.richnesses(shown.points)], _richness_words),
         Choice("width", "Width m", widths, lambda m: f"m = {width_label(m)}", last=True, axis=WIDTH),
-        *([Choice("count", "Points n", counts, lambda n: f"n = {n:,}", last=True, axis="n")] if len(counts) > 1 else []),
+        *(
+            [Choice("count", "Points n", counts, lambda n: f"n = {n:,}", last=True, axis="n")]
+            if len(counts) > 1
+            else []
+        ),
         more=[Choice("measure", "Measure", ["error", "loss"] if by_error else ["loss"], figures.MEASURES.__getitem__)],
     )
-    richness, width, *between, what = chosen
+    dialed, width, *between, what = chosen
+    richness = None if dialed == ALL else dialed
     samples = between[0] if between else counts[-1]
-    return panels(
-        drawn_once(PAGE, shown.identity, partial(charts, shown), what, richness, width, samples), titles=None
-    )
+    return panels(drawn_once(PAGE, shown.identity, partial(charts, shown), what, richness, width, samples))
 
 
 def _sizes(points: figures.Points) -> tuple[list[int], list[int]]:
     return [point.width for point in points], [point.num_samples for point in points]
 
 
-def _richness_words(richness: float | None) -> str:
-    return "all ρ" if richness is None else f"ρ = {richness:g}"
+def _richness_words(richness: float) -> str:
+    return "all ρ" if richness == ALL else f"ρ = {richness:g}"
 
 
 def show() -> None:

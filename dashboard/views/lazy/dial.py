@@ -42,10 +42,7 @@ def against_width(
     points: Sequence[LazyPoint], output: str, start: str, measure: Measure, shown: float | None = None
 ) -> Chart:
     """A measure against width, a line for each ρ, log–log; all but the one that is ``shown`` are faint."""
-    lines = [
-        line(points, "width", output, start, measure, richness_style(rho), rho)
-        for rho in richnesses(points)
-    ]
+    lines = [line(points, "width", output, start, measure, richness_style(rho), rho) for rho in richnesses(points)]
     chart = sweep(
         lines,
         AXES["width"],

@@ -1,4 +1,4 @@
-"""Networks, their linear models and regression with their kernels on test points, one width, richness and n at a time."""
+"""Networks, their linear models and regression with their kernels on test points, a width, ρ and n at a time."""
 
 import hashlib
 import math
@@ -190,7 +190,7 @@ class _Looks:
         if not (np.isfinite(self._first).all() and np.isfinite(self._last).all()):
             lost = (math.nan,) * len(ranks)
             return {"ranks": ranks, "first_share": lost, "last_share": lost, "angles": (math.nan,) * count}
-        first, last = (leading_eigenvectors(each, ranks[-1]) for each in (self._first, self._last))
+        first, last = (leading_eigenvectors(each, max(ranks[-1], count)) for each in (self._first, self._last))
         shares = [target_share(vectors, self._y.reshape(-1)) for vectors in (first, last)]
         first_share, last_share = (tuple(float(share[rank - 1]) for rank in ranks) for share in shares)
         angles = tuple(principal_angles(first[:, :count], last[:, :count]).tolist())

@@ -25,8 +25,8 @@ def work(spec: GeneralizationSpec, key: str, most: bool = False) -> Work:
 
 
 def peak_bytes(spec: GeneralizationSpec, key: str) -> float:
-    """Expected peak memory for one run, in bytes: weights at w₀ and w_t, a gradient and temporaries, views of all points,
-    the first kernel of all points, and some in double precision."""
+    """Expected peak memory for one run, in bytes: weights at w₀ and w_t, a gradient and temporaries, views of all
+    points, the first kernel of all points, and some in double precision."""
     counted = _counted(spec, key)
     every = counted.kernel_rows * (counted.kernel_rows + counted.num_test * counted.num_outputs)
     kernels = 2 * every + 2 * (every + 5 * counted.kernel_rows**2)

@@ -37,7 +37,7 @@ class GeneralizationRun(RecordedTraining):
         distance: 1 − ⟨K_s, K₀⟩ / (‖K_s‖ ‖K₀‖).
         moved: the same of K_s and the kernel at the record before, 0 for the first one.
         condition, jitter: of the matrix that was inverted, and what was added to its diagonal, in units of its mean.
-        ranks: numbers k of leading eigenvectors; ``first_share``, ``last_share``: of y in those of K₀ and of the last K_s.
+        ranks: numbers k of leading eigenvectors; ``first_share``, ``last_share``: of y in those of K₀ and the last K_s.
         angles: principal angles between the leading eigenspaces of the two, in degrees, ascending.
         num_test: n'.
     """

@@ -83,7 +83,7 @@ class GeneralizationSpec(SweepSpec):
         return self.dataset.known_shapes(**self._targets())
 
     def data_options(self) -> dict[str, Any]:
-        """The options of ``load_dataset``: two classes are one output, −1 and +1, and as many test points as there are."""
+        """The options of ``load_dataset``: two classes are one output, −1 and +1; test points as there are."""
         shapes = self.shapes()
         available = self.num_test if shapes is None else shapes.available_test
         return {**self.dataset.options(), **self._targets(), "num_test": min(self.num_test, available)}
