@@ -152,9 +152,10 @@ OPTIONS = {
             "choice",
             "raw",
             "Standardize",
-            "Inputs as they are (pixels from 0 to 1); each scaled to norm √d; or every entry to mean 0 and variance 1 "
-            "on the training set.",
-            choices=("raw", "unit-norm", "standard"),
+            "Inputs as they are (pixels from 0 to 1); each scaled to norm √d; every entry to mean 0 and variance 1 "
+            "on the training set; or to mean 0 there, then each input "
+            "to norm √d.",
+            choices=("raw", "unit-norm", "standard", "centered"),
         ),
         Option(
             "targets",

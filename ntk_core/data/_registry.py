@@ -197,8 +197,8 @@ def load_dataset(name: str, **options: Any) -> Dataset:
     Every option with its bounds and default is in ``dataset_info(name).options``. For all sets: ``num_samples``,
     ``num_test`` and ``seed``; for "sine" (one input, one output, no classes) also ``noise``. "points" have ``xs`` and
     ``ys``, up to 30 numbers each, in place of ``num_samples`` and ``seed``. For sets with classes: ``standardize``
-    ("raw", "unit-norm", "standard") and ``targets`` ("one-hot" → y (n, C); "plus-minus" for two classes → y (n, 1), −1
-    for the first). The mixture has ``num_classes``, ``input_dim`` and ``noise``; the targets of few
+    ("raw", "unit-norm", "standard", "centered") and ``targets`` ("one-hot" → y (n, C); "plus-minus" for two classes →
+    y (n, 1), −1 for the first). The mixture has ``num_classes``, ``input_dim`` and ``noise``; the targets of few
     directions ``input_dim``, ``noise``, and ``num_relevant`` ("single-index": ``degree``); the image sets have
     ``classes`` (names or indices, balanced), ``source`` ("shipped" or "full"), ``flatten``,
     and for "cifar2" ``resolution`` (8 or 32). Data of one's own, "upload", have the ``digest`` that

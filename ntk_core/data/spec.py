@@ -52,7 +52,7 @@ class DatasetSpec(SpecPart):
     xs: tuple[Coordinate, ...] = OPTIONS["xs"].field(min_length=1, max_length=MAX_POINTS)
     ys: tuple[Coordinate, ...] = OPTIONS["ys"].field(min_length=1, max_length=MAX_POINTS)
     classes: tuple[int, ...] | None = OPTIONS["classes"].field(min_length=2, max_length=10)
-    standardize: Literal["raw", "unit-norm", "standard"] = OPTIONS["standardize"].field()
+    standardize: Literal["raw", "unit-norm", "standard", "centered"] = OPTIONS["standardize"].field()
     resolution: Literal[8, 32] = OPTIONS["resolution"].field()
     digest: UploadDigest | None = OPTIONS["digest"].field(json_schema_extra={"entry": "upload"})
     seed: int = OPTIONS["seed"].field()

@@ -96,8 +96,10 @@ def test_a_run_is_that_of_training_and_regression_written_out(richness):
         kernels.append(kernel)
         matrix = kernel + (spec.ridge + JITTER) * np.trace(kernel) / N * np.eye(N)
         tests = net.outputs(x_test)
-        after = tests + cross @ np.linalg.solve(matrix, y - net.outputs(x))
-        for model, outputs in ((found.network[index], tests), (found.after[index], after)):
+        after = cross @ np.linalg.solve(matrix, y)
+        onward = tests + cross @ np.linalg.solve(matrix, y - net.outputs(x))
+        for name, outputs in (("network", tests), ("after", after), ("onward", onward)):
+            model = getattr(found, name)[index]
             assert model.loss == pytest.approx(np.mean((outputs - y_test) ** 2) / 2, rel=1e-7)
             assert model.error == np.mean((outputs > 0) != (y_test > 0))
         assert found.loss[index] == pytest.approx(np.mean((net.outputs(x) - y) ** 2) / 2, rel=1e-7)

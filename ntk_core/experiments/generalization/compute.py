@@ -86,10 +86,8 @@ def _run(
     settings["loss_threshold"] /= factor**2
     if spec.training.learning_rate != "auto":
         settings["learning_rate"] *= factor**2
-    params = net.init(initial_key(seed, width), data.input_shape)
-    training = Training(
-        net, params, data.x, data.y / factor, loss=SQUARE, followed=(), linearized=False, kernels=False, **settings
-    )
+    params, y = net.init(initial_key(seed, width), data.input_shape), np.asarray(data.y, np.float64) / factor
+    training = Training(net, params, data.x, y, loss=SQUARE, followed=(), linearized=False, kernels=False, **settings)
     looks = _Looks(net, data, factor, spec.ridge)
     max_steps = spec.training.max_steps
     for share, told in by_steps(_watched(training, looks), max_steps, words):
@@ -136,6 +134,7 @@ class _Look(NamedTuple):
 
     network: Predictor
     after: Predictor
+    onward: Predictor
     change: float
     alignment: float
     distance: float
@@ -158,18 +157,20 @@ class _Looks:
         self.taken: list[_Look] = []
 
     def take(self, params: NetworkParams) -> None:
-        """Test error of the network and of its after kernel, and where the kernel stands."""
+        """Test errors of the network and of regression with its kernel, and where that stands."""
         outputs, kernel = _outputs(self._net, params, self._all), empirical_ntk(self._net, params, self._all, self._x)
         f, matrix, rows = np.asarray(outputs, np.float64), kernel_matrix(kernel), self._y.size
         train, n = matrix[:rows], len(self._y)
         if self._start is None:
             self._start, self._first, self._last = KernelAndStart(kernel, outputs), train.copy(), train
-        left = (self._y - f[:n]).reshape(-1, 1)
-        fitted = kernel_regression(train, left, matrix[rows:], self._ridge)
+        sought = np.stack([self._y.reshape(-1), (self._y - f[:n]).reshape(-1)], axis=1)
+        fitted = kernel_regression(train, sought, matrix[rows:], self._ridge)
+        from_zero, from_here = (column.reshape(-1, self._y.shape[1]) for column in fitted.outputs.T)
         self.taken.append(
             _Look(
                 network=self._predictor(f[n:]),
-                after=self._predictor(f[n:] + fitted.outputs.reshape(-1, self._y.shape[1])),
+                after=self._predictor(from_zero),
+                onward=self._predictor(f[n:] + from_here),
                 change=float(kernel_change(train, self._first)),
                 alignment=alignment(train, self._y.reshape(-1)),
                 distance=kernel_distance(train, self._first),

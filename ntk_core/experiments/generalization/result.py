@@ -30,7 +30,8 @@ class GeneralizationRun(RecordedTraining):
         steps: those at which all was measured, w₀ first; ``change`` is ΔK there.
         loss: training loss of the network there.
         network: its test error and loss there.
-        after: of the after kernel there, f_s(x) + K_s(x, X) K_s(X, X)⁻¹ (y − f_s(X)); the first is regression with K₀.
+        after: of regression with the kernel there, K_s(x, X) K_s(X, X)⁻¹ y; the first is K₀, the last the after kernel.
+        onward: of the linear model at w_s, trained to the end, f_s(x) + K_s(x, X) K_s(X, X)⁻¹ (y − f_s(X)).
         linear: of the linear model at w₀ after as many steps as the network took.
         infinite: of regression with K_∞; None where it is not known.
         alignment: yᵀKy / (‖K‖ ‖y‖²) of K_s.
@@ -49,6 +50,7 @@ class GeneralizationRun(RecordedTraining):
     loss: tuple[float, ...]
     network: tuple[Predictor, ...]
     after: tuple[Predictor, ...]
+    onward: tuple[Predictor, ...]
     linear: Predictor
     infinite: Predictor | None
     alignment: tuple[float, ...]
@@ -61,6 +63,11 @@ class GeneralizationRun(RecordedTraining):
     last_share: tuple[float, ...]
     angles: tuple[float, ...]
     num_test: int
+
+    @property
+    def share_gained(self) -> float:
+        """The most that the share of y in k leading eigenvectors has grown, over k."""
+        return max(after - before for before, after in zip(self.first_share, self.last_share, strict=True))
 
     @property
     def distance_per_step(self) -> tuple[float, ...]:
@@ -133,6 +140,7 @@ def predictors(run: GeneralizationRun) -> dict[str, Predictor | None]:
         "linear": run.linear,
         "first_kernel": run.after[0],
         "after_kernel": run.after[-1],
+        "onward": run.onward[-1],
         "infinite": run.infinite,
     }
 
