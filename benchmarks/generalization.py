@@ -43,20 +43,24 @@ if __name__ == "__main__":
 
     import jax.numpy as jnp
 
+    from ntk_core.experiments.generalization.result import GeneralizationResult
     from ntk_core.runs import parse_spec, run
+    from ntk_core.runs.events import Ended
 
     wanted = parse_spec(json.loads(sys.argv[1]))
     jnp.zeros(1).block_until_ready()  # JAX itself counts neither in time nor in memory
     before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
     *_, ended = run(wanted)
-    conditions = [each.condition[0] for point in ended.result.points for each in point.runs]
+    assert isinstance(ended, Ended)
+    assert isinstance(ended.result, GeneralizationResult)
+    runs = [each for point in ended.result.points for each in point.runs]
     print(
         json.dumps(
             {
                 "total_s": time.perf_counter() - began,
                 "added_bytes": 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before),
-                "condition": max(conditions),
-                "steps": max(each.num_steps for point in ended.result.points for each in point.runs),
+                "condition": max(each.condition[0] for each in runs),
+                "steps": max(each.num_steps for each in runs),
             }
         )
     )

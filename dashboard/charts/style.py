@@ -116,6 +116,7 @@ MODEL_TITLES = {
     "quadratic": "quadratic model",
     "first_kernel": "kernel K₀",
     "after_kernel": "after kernel",
+    "onward": "linear model at the end",
 }
 _MODELS = {
     "network": _KINDS["fully-connected"],
@@ -126,6 +127,7 @@ _MODELS = {
     "quadratic": (GREEN, "longdash", "pentagon"),
     "first_kernel": (VERMILION, "longdash", "triangle-down"),
     "after_kernel": (GREEN, "dashdot", "star"),
+    "onward": (VERMILION, "longdashdot", "cross"),
 }
 # Of what there can be several in one figure, whose looks are handed out in this order; new ones belong at the end.
 _SERIES = (

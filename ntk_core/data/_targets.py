@@ -65,8 +65,8 @@ class FewDirections(Drawn):
         found = []
         for split, key in ((_TRAIN, "num_samples"), (_TEST, "num_test")):
             size, inputs = (options[key], options["input_dim"]), stream(options["seed"], split, 1)
-            x = np.where(inputs.random(size) < 0.5, -1.0, 1.0) if self.on_bits else inputs.standard_normal(size)
-            x = x.astype(np.float32)
+            drawn = np.where(inputs.random(size) < 0.5, -1.0, 1.0) if self.on_bits else inputs.standard_normal(size)
+            x = drawn.astype(np.float32)
             noise = options["noise"] * stream(options["seed"], split, 0).standard_normal(options[key])
             found.append((x, self.target(x.astype(np.float64), options) + noise))
         return found

@@ -23,8 +23,8 @@ BARS = (
     "Bars are Wilson's 95% intervals of the test error, all test points of these networks together; bands are standard "
     "errors over the seeds."
 )
-# In this order, with one ρ; the linear model waits for a click.
-MODELS = ("network", "after_kernel", "first_kernel", "infinite", "linear")
+# In this order, with one ρ; the linear models at both ends wait for a click.
+MODELS = ("network", "after_kernel", "first_kernel", "infinite", "linear", "onward")
 UNTRAINED = ("first_kernel", "infinite")  # it does not matter to them how the network's training ended
 ROW_HEIGHT = 175
 
@@ -167,10 +167,10 @@ def along(points: Points, what: str, width: int, richness: float, samples: int) 
     said = "No run yet."
     if runs:
         first, last = (number(_mean([run.alignment[end] for run in runs])) for end in (0, -1))
-        tests = [number(_mean([getattr(run.after[end], what) for run in runs])) for end in (0, -1)]
+        ends = [number(_mean([getattr(run.after[end], what) for run in runs])) for end in (0, -1)]
         said = (
-            f"Alignment from {first} to {last}; {MEASURES[what]} of regression with the kernel from {tests[0]} to "
-            f"{tests[1]}, means of {len(runs)} runs."
+            f"Alignment from {first} to {last}; {MEASURES[what]} of regression with the kernel from {ends[0]} to "
+            f"{ends[1]}, means of {len(runs)} runs."
         )
     place = f"Width {width:,}, ρ = {richness:g}, n = {samples:,}."
     return Chart(figure, said, rows, [f"{place} {said}"], "along_training", "Along training")

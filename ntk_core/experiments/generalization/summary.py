@@ -11,6 +11,7 @@ TITLES = {
     "linear": "linear model",
     "first_kernel": "K₀",
     "after_kernel": "K_T",
+    "onward": "onward",
     "infinite": "K_∞",
 }
 
