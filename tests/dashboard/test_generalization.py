@@ -105,8 +105,12 @@ def test_what_turns_along_training_is_told_with_its_numbers(points):
     assert points[0].runs[0].distance_per_step[1:] == pytest.approx([0.05, 0.05])
     shares = figures.eigenspaces(points, 100, 0.5, 40)
     assert "0.5" in shares.takeaway
-    turned = figures.angles(points, 0.5, 40)
-    assert [trace.name for trace in turned.figure.data if trace.mode == "lines+markers"] == ["m = 10", "m = 100"]
+    turned = figures.angles(points, 100, 40)
+    assert [trace.name for trace in turned.figure.data if trace.mode == "lines+markers"] == [
+        "ρ = 0",
+        "ρ = 0.25",
+        "ρ = 0.5",
+    ]
     assert figures.along([], "error", 100, 0.5, 40).takeaway == "No run yet."
 
 
@@ -156,6 +160,7 @@ def test_on_two_digits_there_is_no_price_though_the_kernel_turns():
 
 def test_the_page_shows_its_gallery_and_one_richness_when_asked(jobs, through_the_menu):
     app = checked(open_page("generalization"))
-    assert "What does linearity cost?" in words(app)
+    assert app.title[0].value == "What does linearity cost?"
+    assert "Wilson's 95% intervals" in words(app)
     app.selectbox(key="generalization.dialed").set_value(0.5)
     checked(app.run())

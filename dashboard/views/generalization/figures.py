@@ -7,8 +7,8 @@ from dashboard.charts.axes import add_level
 from dashboard.charts.chart import Chart
 from dashboard.charts.labels import MOST_CURVES, spread_out
 from dashboard.charts.lines import Axis, Dot, Line, trained_dot, width_axis
-from dashboard.charts.numbers import number, width_label
-from dashboard.charts.style import Style, model_style, width_style
+from dashboard.charts.numbers import number
+from dashboard.charts.style import Style, model_style
 from dashboard.charts.sweep import sweep
 from dashboard.charts.training import Curve, Row, along_training
 from dashboard.views.lazy.dial import richness_style
@@ -204,16 +204,16 @@ def eigenspaces(points: Points, width: int, richness: float, samples: int) -> Ch
     )
 
 
-def angles(points: Points, richness: float, samples: int) -> Chart:
-    """Principal angles between the leading eigenspaces of K₀ and of the kernel at the end, one line per width."""
-    shown = at(points, richness=richness, samples=samples)
+def angles(points: Points, width: int, samples: int) -> Chart:
+    """Principal angles between the leading eigenspaces of K₀ and of the kernel at the end, one line for each ρ."""
+    shown = sorted(at(points, width=width, samples=samples), key=lambda point: point.richness)
     drawn = [
         Line(
-            width_style(index, len(shown), f"m = {width_label(point.width)}"),
+            richness_style(point.richness),
             [Dot(i, angle, run.seed) for run in point.runs for i, angle in enumerate(run.angles, 1)],
             fit=False,
         )
-        for index, point in enumerate(shown)
+        for point in shown
     ]
     count = max((len(run.angles) for point in shown for run in point.runs), default=0)
     return sweep(
@@ -221,10 +221,10 @@ def angles(points: Points, richness: float, samples: int) -> Chart:
         Axis("principal angle, number i", "i"),
         "angle in degrees",
         is_log=False,
-        of="width",
+        of="richness",
         name="angles",
         heading="Rotation",
-        caption=[f"Between the spans of the {count} leading eigenvectors; ρ = {richness:g}, n = {samples:,}."],
+        caption=[f"Between the spans of the {count} leading eigenvectors; width {width:,}, n = {samples:,}."],
         first=spread_out(len(shown), MOST_CURVES),
     )
 

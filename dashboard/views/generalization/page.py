@@ -37,7 +37,7 @@ def charts(shown: Shown, what: str, richness: float | None, width: int, samples:
         figures.against(at_n, spec, what, richness),
         figures.along(points, what, width, rho, samples),
         figures.eigenspaces(points, width, rho, samples),
-        figures.angles(points, rho, samples),
+        figures.angles(points, width, samples),
     )
 
 
