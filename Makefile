@@ -76,7 +76,8 @@ LOCKED_SAMPLE := tests/runs/test_specs.py tests/kernels/test_empirical.py tests/
 
 locked: $(DEV)
 	set -e; for each in $(LOCKED_PYTHONS); do \
-	  $(BIN)/uv venv --quiet --clear --python $$each .venv-locked-$$each || { echo "NOT TESTED: no Python $$each here"; continue; }; \
+	  of_pyenv=$$(ls -d "$$HOME"/.pyenv/versions/$$each.*/bin/python 2>/dev/null | tail -n 1); \
+	  $(BIN)/uv venv --quiet --clear --python $${of_pyenv:-$$each} .venv-locked-$$each || { echo "NOT TESTED: no Python $$each here"; continue; }; \
 	  $(BIN)/uv pip install --quiet --python .venv-locked-$$each -r requirements-dev.txt --constraint locks/cpu.txt; \
 	  .venv-locked-$$each/bin/python -m pytest -q -n 2 -p no:cacheprovider -m "not slow" \
 	    -o addopts="-ra --import-mode=importlib" $(LOCKED_SAMPLE); done

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
@@ -74,7 +75,7 @@ def _let_compiled_programs_go() -> Iterator[None]:
     if "jax" in sys.modules:
         from ntk_core.runs._compiled import release_compiled
 
-        release_compiled(most=8_000)
+        release_compiled(most=8_000, most_bytes=math.inf)
 
 
 @pytest.fixture

@@ -16,11 +16,11 @@ from dashboard.server._lines import line_of
 
 MAX_TEXT = 200_000  # letters of one widget, or of a URL; a composition may have as many
 # What somebody who drags a slider asks for, and then as fast as pages can be run for one.
-RUNS_AT_ONCE, RUNS_PER_S = 30.0, 5.0
+RUNS_AT_ONCE, RUNS_PER_S = 30.0, 3.0
 # Of one network address on a host: sessions, what people in them ask for, and all other requests (a first visit makes
 # fifty), of which none waits for longer than this.
-OPENED_AT_ONCE, OPENED_PER_S = 30.0, 0.5
-RUNS_OF_LINE_AT_ONCE, RUNS_OF_LINE_PER_S = 60.0, 5.0
+OPENED_AT_ONCE, OPENED_PER_S = 30.0, 0.25
+RUNS_OF_LINE_AT_ONCE, RUNS_OF_LINE_PER_S = 60.0, 3.0
 REQUESTS_AT_ONCE, REQUESTS_PER_S, MAX_WAIT_S = 400.0, 20.0, 5.0
 MAX_LINES = 10_000
 _TOO_MUCH, _TRY_LATER = 1009, 1013

@@ -1,11 +1,18 @@
 """Compiled programs are kept for the next call; a long-lived process must let them go before there are too many."""
 
+import ctypes
+import gc
 from pathlib import Path
+
+import psutil
 
 # Linux allows a process 65,530 memory maps, and every compiled program holds about three: beyond that, compiling
 # ends the process with a segmentation fault.
 MAX_MAPS = 25_000
+# What compiling and the programs may add to the memory of a process, about 10 MB a program; other widths need others.
+MOST_BYTES = 400e6
 _MAPS = Path("/proc/self/maps")
+_at_rest = 0.0  # bytes when this process last let them go
 
 
 def num_maps() -> int:
@@ -17,11 +24,22 @@ def num_maps() -> int:
         return 0
 
 
-def release_compiled(most: int = MAX_MAPS) -> bool:
-    """Forget all compiled programs once the process holds more than ``most`` memory maps; whether it did."""
-    if num_maps() <= most:
+def release_compiled(most: int = MAX_MAPS, most_bytes: float = MOST_BYTES) -> bool:
+    """Forget all compiled programs once there are many; whether it did.
+
+    Many are more than ``most`` memory maps, or ``most_bytes`` more memory than when this was first asked or last done.
+    """
+    global _at_rest
+    process = psutil.Process()
+    _at_rest = _at_rest or process.memory_info().rss
+    if num_maps() <= most and process.memory_info().rss - _at_rest <= most_bytes:
         return False
     import jax
 
     jax.clear_caches()
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc would keep the freed blocks
+    if trim is not None:
+        trim(0)
+    _at_rest = process.memory_info().rss
     return True

@@ -13,7 +13,7 @@ from ntk_core.networks.spec import ArchitectureSpec
 
 TYPICAL_STEPS = 1000
 BYTES = 4
-HESSIAN_BYTES = 1e8  # taken while products of a Hessian are compiled, derivatives twice over; measured
+HESSIAN_BYTES = 1.4e8  # taken while products of a Hessian are compiled, derivatives twice over; measured
 # Compiling, in programs of a network with one hidden layer: for any, for each layer, and for each convolution besides.
 PROGRAM, PROGRAM_PER_LAYER, PROGRAM_PER_CONVOLUTION = 0.6, 0.2, 0.8
 
@@ -57,7 +57,7 @@ class Machine:
 
 # Two cores of a cloud machine (python -m benchmarks --only estimates). A program takes 1.7 s on a quiet one (the cold
 # sweep of benchmarks/results/sweep.json less the warm one) and up to 3 s of processor time where others keep it busy.
-SHIPPED = Machine(operations=1.8e-11, traffic=4e-11, calls=1.6e-5, programs=2.1)
+SHIPPED = Machine(operations=1.5e-11, traffic=5e-11, calls=2.5e-5, programs=1.8)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import HOW_TO_BRING, MissingUpload
 from ntk_core.environment import stated_memory
 from ntk_core.errors import TooLarge
+from ntk_core.runs._compiled import MOST_BYTES
 from ntk_core.runs._costs import Machine, Work
 from ntk_core.runs._devices import accelerator_bytes
 from ntk_core.runs._machine import machine
@@ -62,9 +63,9 @@ def largest_bytes(spec: Spec) -> float:
 
 def bytes_of_point(spec: Spec, key: str) -> float:
     """Expected peak memory of one point above that of a process at rest, in bytes."""
-    programs = sum(work.programs for work in work_of_points(spec).values())  # those of earlier points stay
-    compiling = 75e6 + 45e6 * min(programs, 2.5)  # measured; what one program leaves the next one uses again
-    return costs_of(spec).peak_bytes(spec, key) + compiling
+    programs = sum(work.programs for work in work_of_points(spec).values())  # those of earlier points stay for a while
+    compiling = 93e6 + 34e6 * min(programs, 3.6) + 10e6 * max(0.0, programs - 3.6)  # fitted to measured ones
+    return costs_of(spec).peak_bytes(spec, key) + min(compiling, MOST_BYTES)
 
 
 def check_size(spec: Spec, max_bytes: float = math.inf, scheduler: str | None = None) -> None:

@@ -209,6 +209,10 @@ def test_a_graph_of_the_gallery_is_drawn_judged_kept_in_the_url_and_run(page, jo
     assert jobs.submitted[0].graph == EXAMPLES["bottleneck-layer"]
     checked(app.run())
     assert "not wide" in words(app)
+    assert app.selectbox(key="dag.gallery").value == "bottleneck-layer"
+    app.session_state["dag.graph"] = str(dense_graph(2))
+    checked(app.run())
+    assert app.selectbox(key="dag.gallery").value is None
 
 
 def test_a_graph_that_cannot_be_is_one_sentence_and_the_last_one_stays_drawn(page):
@@ -218,6 +222,8 @@ def test_a_graph_that_cannot_be_is_one_sentence_and_the_last_one_stays_drawn(pag
     app.session_state["dag.graph"] = json.dumps(data)
     checked(app.run())
     assert "Graph: edges: a → b → a cannot be used; use a graph without cycles." in words(app)
+    assert "This is the last usable graph" in words(app)
+    assert "Wide: becomes linear" not in words(app)
     assert app.button(key="dag.run").disabled
     assert len(app.get("plotly_chart")) == 3
 

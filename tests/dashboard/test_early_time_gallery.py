@@ -125,6 +125,9 @@ def test_at_full_size_convolutions_part_from_the_linear_model_sooner_than_a_conn
         return sum(found) / len(found)
 
     assert early("hu-fig4-cifar-cnn") > 1.5 * early("hu-fig4-cifar")
+    ((_, run),) = runs_of("hu-fig4-cifar-cnn")
+    assert run.share_at_departure < 0.6 < 0.7 < run.share_at(-1)  # past the linear phase
+    assert run.network.train_loss[-1] < 0.1 * run.network.train_loss[0]
 
 
 def test_convolutions_learn_digits_more_slowly_than_the_linear_model():

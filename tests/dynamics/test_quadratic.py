@@ -126,3 +126,17 @@ def test_beyond_four_the_recursion_diverges_and_below_two_it_only_falls():
     assert thrown.u[-1] < 1e-9
     assert thrown.v[-1] < 2
     assert not np.isfinite(one_sample_catapult(1e-3, 4.5, 0.0, 500).u[-1])
+
+
+def test_a_gradient_of_its_loss_takes_the_memory_of_a_few_copies_of_the_weights():
+    """10⁵ weights, whose Hessian would take 10⁵ times as much."""
+    net, shape = FullyConnected(width=300, depth=2, activation="tanh"), (5,)
+    params, _, x = drawn(net, shape)
+
+    def loss(moved):
+        return jnp.sum(quadratic_model(net, params)(moved, x) ** 2)
+
+    taken = jax.jit(jax.grad(loss)).lower(params).compile().memory_analysis().temp_size_in_bytes
+    weights = sum(leaf.nbytes for leaf in jax.tree.leaves(params))
+    assert weights > 7e5
+    assert taken < 6 * weights

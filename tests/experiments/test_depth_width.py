@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from ntk_core.experiments.depth_width.compute import layer_by_layer, stacked
 from ntk_core.experiments.depth_width.random_kernels import (
     MOST_OF_ONE,
     limit_moment,
@@ -18,6 +19,7 @@ from ntk_core.experiments.depth_width.random_kernels import (
     second_moment,
 )
 from ntk_core.experiments.depth_width.spec import GAIN, DepthWidthSpec
+from ntk_core.hessians import hessian_norms
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.runs import digest, estimate, parse_spec, run, summary
@@ -106,6 +108,18 @@ def test_the_interval_is_that_of_resampling_and_a_single_large_number_is_told():
     tail = scatter(np.array([*np.ones(100), 50.0]), random)
     assert tail.largest_share > MOST_OF_ONE
     assert math.isnan(scatter(np.zeros(20), random).cv_squared)
+
+
+@pytest.mark.usefixtures("x64")
+def test_a_loop_over_the_layers_is_the_same_network_with_the_same_hessian():
+    net = FullyConnected(width=6, depth=4, num_outputs=1, activation="relu", use_bias=False, gain=GAIN)
+    params = net.init(jax.random.key(0), (DIMENSION,))
+    x = jax.random.normal(jax.random.key(1), (2, DIMENSION))
+    assert np.asarray(layer_by_layer(stacked(params), x)) == pytest.approx(np.asarray(net.apply(params, x)), rel=1e-12)
+    expected = hessian_norms(net, params, x, tolerance=1e-10)
+    found = hessian_norms(layer_by_layer, stacked(params), x, tolerance=1e-10)
+    assert found.converged.all()
+    assert found.value == pytest.approx(expected.value, rel=1e-8)
 
 
 SMALL = with_settings(

@@ -364,12 +364,15 @@ def test_compiled_programs_are_let_go_before_a_process_holds_too_many():
         return 2 * x
 
     double(1.0)
-    assert not release_compiled(most=10**9)
+    assert not release_compiled(most=10**9, most_bytes=math.inf)
     double(1.0)
     assert len(traced) == 1
     assert release_compiled(most=num_maps() - 1)
     assert double(1.0) == 2.0
     assert len(traced) == 2
+    assert release_compiled(most=10**9, most_bytes=-1)
+    assert double(1.0) == 2.0
+    assert len(traced) == 3
 
 
 def test_numbers_are_learned_by_square_loss_with_every_output(x64):

@@ -166,7 +166,7 @@ def test_settings_that_cannot_be_used_are_named(name, value, sentence):
 
 
 def test_a_width_that_does_not_fit_is_refused_with_the_largest_that_does(monkeypatch):
-    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "0.3")
+    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "0.7")
     with pytest.raises(TooLarge) as caught:
         check_size(LazySpec(widths=(100, 10_000_000)))
     assert caught.value.field == "widths"

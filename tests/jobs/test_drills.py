@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="s
 
 def test_kills_of_server_and_workers_lose_no_point_and_every_job_goes_on():
     with own_data() as folder:
-        found = kills.drill(folder, num_kills=4, seed=3, longest_s=3.0)
+        found = kills.drill(folder, num_kills=3, seed=3, longest_s=2.0)
         reference = kills.uninterrupted(folder, found["num_sweeps"])
     assert min(found["kills"].values()) >= 1
     claims = kills.claims(found, reference)

@@ -34,10 +34,10 @@ class _Editor:
         self.seen = text_of_tables(*tables(self.laid_out))
 
 
-def graph_editor(page: str) -> Graph:
-    """Both tables over the setting ``graph`` of the page's form; the last graph that can be used."""
+def graph_editor(page: str) -> tuple[Graph, bool]:
+    """Both tables over the setting ``graph`` of the page's form: (the last usable graph, whether it is theirs)."""
     editor, sentence = _editor(page)
-    _menus(page, editor.usable)
+    _menus(page, editor.usable, not sentence)
     if sentence:
         st.error(plain(f"Graph: {sentence}"))
     groups, edges = tables(editor.laid_out)
@@ -50,7 +50,7 @@ def graph_editor(page: str) -> Graph:
     if text != editor.text and text != editor.seen:
         editor.text = editor.seen = st.session_state[_key(page)] = text
         st.rerun()
-    return editor.usable
+    return editor.usable, not sentence
 
 
 def _key(page: str) -> str:
@@ -71,7 +71,10 @@ def _editor(page: str) -> tuple[_Editor, str]:
     return editor, sentence
 
 
-def _menus(page: str, graph: Graph) -> None:
+def _menus(page: str, graph: Graph, is_present: bool) -> None:
+    chosen = st.session_state.get(f"{page}.gallery")
+    if chosen is not None and not (is_present and graph == example_graphs()[chosen]):
+        st.session_state[f"{page}.gallery"] = None  # edited since, so it is no longer that graph
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.selectbox(
             "Gallery of graphs",

@@ -20,14 +20,22 @@ _LOOKS: dict[str, tuple[str, Literal["green", "orange", "red"], str]] = {
 }
 
 
-def graph_view(page: str, graph: Graph, spec: DAGSpec) -> None:
-    """The drawing at the largest width of the sweep, what its lines mean, and what the theorems say."""
+def graph_view(page: str, graph: Graph, spec: DAGSpec, is_present: bool = True) -> None:
+    """The drawing at the largest width of the sweep, what its lines mean, and what the theorems say.
+
+    Args:
+        is_present: whether the tables say this graph; otherwise it is the last usable one, and no verdict is given.
+    """
     shapes, width = dataset_shapes(spec.dataset.name, **spec.dataset.options()), spec.widths[-1]
     sizes = (graph, width, shapes.input_shape, shapes.num_outputs)
     nonlinear = [output for output in spec.outputs if output != "linear"]
     judged = spec.outputs[0] if len(nonlinear) == len(spec.outputs) else "linear"
     found = verdict(graph, width, shapes.input_shape, output=judged, num_outputs=shapes.num_outputs)
+    if not is_present:
+        st.warning("This is the last usable graph, not the one in the tables. Correct the tables to see yours judged.")
     show_chart(page, drawn_once(f"{page}.drawing", (sizes, judged), lambda: graph_drawing(*sizes, found)))
+    if not is_present:
+        return
     _verdict_panel(found, width)
     for name in spec.compared:
         other = verdict(example_graphs()[name], width, shapes.input_shape)

@@ -48,9 +48,9 @@ def editor(form: SpecForm[DAGSpec]) -> None:
     """The graph as tables beside its drawing and its verdict."""
     tables, picture = st.columns([6, 7], gap="medium")
     with tables:
-        graph = graph_editor(PAGE)
+        graph, is_present = graph_editor(PAGE)
     with picture:
-        graph_view(PAGE, graph, form.spec or form.preset.spec)
+        graph_view(PAGE, graph, form.spec or form.preset.spec, is_present)
 
 
 def show() -> None:

@@ -88,7 +88,7 @@ def _graph_bytes(spec: DAGSpec, counted: Counted) -> float:
     takes_hessians = bool(spec.num_hessians or spec.pre_activations)
     hessian = (MAX_MATVECS + 8) * _basis_entries(counted.layers) if takes_hessians else 0
     numbers = 3 * counted.num_weights + counted.num_views + 6 * counted.kernel_rows**2 + hessian
-    return HESSIAN_BYTES * takes_hessians + BYTES * float(numbers)
+    return HESSIAN_BYTES * bool(takes_hessians or spec.ball_radius) + BYTES * float(numbers)
 
 
 def _basis_entries(layers: Sequence[LayerSize]) -> int:

@@ -7,14 +7,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jaxtyping import Float
 
 from ntk_core.data import Dataset
 from ntk_core.dynamics import KernelTraining, Loss
-from ntk_core.experiments.depth_width.costs import BLOCK_NUMBERS, INPUTS
+from ntk_core.experiments.depth_width.costs import BLOCK_NUMBERS, INPUTS, UNROLLED_DEPTH
 from ntk_core.experiments.depth_width.random_kernels import random_kernels, scatter
 from ntk_core.experiments.depth_width.result import DepthRun, DepthWidthPoint
 from ntk_core.experiments.depth_width.spec import GAIN, DepthWidthSpec
 from ntk_core.hessians import hessian_norms
+from ntk_core.networks.architectures import NetworkParams
 from ntk_core.networks.build import build_network
 from ntk_core.networks.initial import initial_key
 from ntk_core.runs import Progress, by_steps, in_turn
@@ -51,7 +54,11 @@ def _trained(
     norms = None
     if spec.curves(depth):
         yield 0.0, f"{words}, Hessian"
-        norms = hessian_norms(net, params, jnp.asarray(data.x[:INPUTS]))
+        inputs = jnp.asarray(data.x[:INPUTS])
+        if depth > UNROLLED_DEPTH:
+            norms = hessian_norms(layer_by_layer, stacked(params), inputs)
+        else:
+            norms = hessian_norms(net, params, inputs)
     yield 0.3, f"{words}, first kernel"
     training = KernelTraining(
         net,
@@ -71,3 +78,23 @@ def _trained(
         hessian_converged=norms is None or bool(norms.converged.all()),
         **training.recorded(0, "linear"),
     )
+
+
+Stacked = tuple[Array, Array, Array]
+
+
+def stacked(params: NetworkParams) -> Stacked:
+    """(W¹ (d, m), W² … W^L (L − 1, m, m), V (m, 1)) of a network of two hidden layers or more."""
+    first, *middle, last = (layer["weight"] for layer in params.values())
+    return first, jnp.stack(middle), last
+
+
+def layer_by_layer(weights: Stacked, x: Float[Array, "n d"]) -> Float[Array, "n 1"]:
+    """The same network by a loop over its layers: its Hessian compiles in seconds at every depth."""
+    first, middle, last = weights
+
+    def layer(a: Array, weight: Array) -> tuple[Array, None]:
+        return jax.nn.relu(GAIN * a @ weight / math.sqrt(a.shape[-1])), None
+
+    a, _ = jax.lax.scan(layer, layer(x, first)[0], middle)
+    return a @ last / math.sqrt(a.shape[-1])

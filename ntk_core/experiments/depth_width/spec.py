@@ -37,8 +37,8 @@ class DepthWidthSpec(SweepSpec):
     """ΔK is measured up to this depth; 0 for none."""
     trained_width: Width = Field(128, title="Train up to width")
     """ΔK and ‖H‖ are measured up to this width."""
-    hessian_depth: int = Field(8, ge=0, le=64, title="‖H‖ up to depth")
-    """‖H‖ is measured up to this depth; compiling it takes long for deep networks."""
+    hessian_depth: int = Field(64, ge=0, le=64, title="‖H‖ up to depth")
+    """‖H‖ is measured up to this depth; 0 for none."""
     dataset: DatasetSpec = DatasetSpec(num_samples=8, num_classes=2, noise=0.5)
     training: TrainingSpec = TrainingSpec(loss_threshold=0.03, max_steps=500, num_records=12)
 

@@ -5,6 +5,7 @@ from ntk_core.networks.sizes import LayerSize, layer_sizes, num_features
 from ntk_core.runs import BYTES, Work
 
 COMPILED_ONCE, COMPILED_EACH = 1.0, 0.6  # programs, and of each activation
+UNTRAINED = 0.5  # of them, where there are kernels alone
 LOOKED_AT = 5000  # training inputs on which the loss is measured
 # An activation and its derivative take about as long as this many multiplications.
 _ACTIVATION_OPERATIONS = 60
@@ -22,11 +23,13 @@ def work(spec: EarlyTimeSpec, key: str, most: bool = False) -> Work:
     looks = min(spec.training.num_records, spec.training.max_steps)
     steps = spec.training.max_steps
     training = 3 * batch * once * steps + (min(n, LOOKED_AT) + n_test) * once * looks
-    numbers = 3 * sum(layer.num_params for layer in layers) + 6 * batch * num_features(layers)
-    one = Work(training + _kernel_operations(spec, layers), BYTES * numbers * steps)
+    seen = 6 * num_features(layers) + 4 * _patches(layers)  # of an input, read or written
+    numbers = (3 * sum(layer.num_params for layer in layers) + batch * seen) * steps
+    numbers += (min(n, LOOKED_AT) + n_test) * seen * looks
+    one = Work(training + _kernel_operations(spec, layers), BYTES * float(numbers))
     activations = len(spec.network.activations)
     runs = activations * spec.num_seeds
-    compiled = COMPILED_ONCE + COMPILED_EACH * activations
+    compiled = (COMPILED_ONCE + COMPILED_EACH * activations) * (1 if steps else UNTRAINED)
     return runs * (copies * one + Work(calls=steps)) + Work(programs=compiled)
 
 
@@ -40,10 +43,10 @@ def peak_bytes(spec: EarlyTimeSpec, key: str) -> float:
     data = 2 * BYTES * (n + spec.dataset.num_test) * d + 3 * 8 * n * (d + 2)
     copies = 2 if spec.network.is_doubled else 1
     rows = max(spec.training.batch_size or n, 1000) if spec.training.max_steps else 0
-    patches = sum(layer.positions * layer.fan_in for layer in layers[:-1])
+    trained = min(rows, spec.training.batch_size or n)  # inputs whose patches are held for the gradient
     weights = 0 if spec.infinite_width and not rows else 4 * sum(layer.num_params for layer in layers)
     batches = 2 * BYTES * spec.training.batch_size * spec.training.max_steps
-    network = copies * BYTES * float(weights + rows * (2 * patches + 4 * num_features(layers)))
+    network = copies * BYTES * float(weights + 4 * rows * num_features(layers) + 2 * trained * _patches(layers))
     return float(data + batches) + network + _kernel_bytes(spec, layers)
 
 
@@ -51,6 +54,11 @@ def _layers(spec: EarlyTimeSpec, key: str) -> list[LayerSize]:
     d, network = spec.dim_at(key), spec.network
     architecture = network.architecture(network.activations[0], d)
     return layer_sizes(architecture, spec.width_at(key), spec.seen_shape(d), 1, network.dimensions)
+
+
+def _patches(layers: list[LayerSize]) -> int:
+    """Numbers in the patches of one input that convolutions see."""
+    return sum(layer.positions * layer.fan_in for layer in layers if layer.positions > 1)
 
 
 def _kernel_operations(spec: EarlyTimeSpec, layers: list[LayerSize]) -> float:
@@ -67,4 +75,4 @@ def _kernel_bytes(spec: EarlyTimeSpec, layers: list[LayerSize]) -> float:
         making = _LIMIT_BYTES * min(k * k * max(layer.positions for layer in layers), _LIMIT_PAIRS)
     else:
         making = min(2 * BYTES * k * num_features(layers), _KERNEL_BYTES)
-    return 6 * 8 * k * k + making
+    return 4 * 8 * k * k + making

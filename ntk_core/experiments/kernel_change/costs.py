@@ -21,7 +21,7 @@ def work(spec: KernelChangeSpec, key: str, most: bool = False) -> Work:
     if spec.ball_radius:
         places = BALL_STARTS * (BALL_STEPS + 2)
         each, programs = each + 3 * len(spec.outputs) * places * counted.kernel, programs + MEASURED
-    return len(spec.groups) * (programs * counted.program + spec.num_seeds * each)
+    return programs * counted.program + len(spec.groups) * spec.num_seeds * each  # other data, the same programs
 
 
 def peak_bytes(spec: KernelChangeSpec, key: str) -> float:

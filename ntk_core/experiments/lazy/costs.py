@@ -3,7 +3,7 @@
 from ntk_core.experiments.lazy.spec import LazySpec
 from ntk_core.runs import BYTES, HESSIAN_BYTES, TYPICAL_STEPS, Counted, Work
 
-COMPILED_PROGRAMS = 3  # a step, what is recorded, a kernel, a Hessian
+COMPILED_PROGRAMS = 2.4  # a step, what is recorded, a kernel, a Hessian
 MATVECS = 40  # products with a Hessian until its norm has converged
 KERNELS_BETWEEN = 5  # w₀ and w_T, for the least distance
 HESSIAN_BASIS = 130  # vectors of a Lanczos basis
