@@ -25,8 +25,8 @@ def alignment(kernel: Float[np.ndarray, "rows rows"], y: Float[np.ndarray, " row
 def kernel_distance(kernel: Float[np.ndarray, "rows rows"], other: Float[np.ndarray, "rows rows"]) -> float:
     """1 − ⟨K, K'⟩ / (‖K‖_F ‖K'‖_F): 0 for multiples of each other. NaN where either is 0.
 
-    >>> kernel_distance(np.eye(2), np.array([[0.0, 1.0], [1.0, 0.0]]))
-    1.0
+    >>> kernel_distance(np.eye(4), np.diag([1.0, 0.0, 0.0, 0.0]))
+    0.5
 
     Source: Fort, Dziugaite, Paul, Kharaghani, Roy & Ganguli 2020, §3.
     """
