@@ -99,13 +99,14 @@ def test_the_lecture_is_walked_by_buttons_and_counts_what_was_predicted():
     assert app.button(key="lecture.back.top").disabled
     for index, step in enumerate(STEPS):
         assert at(app) == step.title
-        assert app.get("progress")[0].proto.text == f"Step {index + 1} of 15"
+        assert app.get("progress")[0].proto.text == f"Step {index + 1} of 16"
         press(app, f"choice{step.question.answer if index % 2 == 0 else (step.question.answer + 1) % 3}")
         if step is not STEPS[-1]:
             press(app, "next.bottom")
-    assert "You predicted 8 of 15 figures." in words(app)
+    assert "You predicted 8 of 16 figures." in words(app)
     assert app.button(key="lecture.next.top").disabled
     assert at(press(app, "back.top")) == STEPS[-2].title
+    press(app, "back.bottom")
     assert "Right" in "".join(each.value for each in press(app, "back.bottom").success), "answers are remembered"
 
 
@@ -170,7 +171,7 @@ def test_every_option_of_a_figure_is_found_by_its_name(step):
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
-        ("step", "99", "step: 99 cannot be used; use a number from 1 to 15, or the name of a step"),
+        ("step", "99", "step: 99 cannot be used; use a number from 1 to 16, or the name of a step"),
         ("step", "[a](http://b)", "step: [a](http://b) cannot be used"),
         ("present", "maybe", "present: maybe cannot be used; use 1 for large letters, or 0."),
         ("widths", "30", "widths: 30 cannot be used; use only step, present and show."),
