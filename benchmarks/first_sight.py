@@ -1,4 +1,5 @@
-"""What a page asks of whoever opens it: controls at first sight, where the figure begins, how long it is. In Chromium.
+"""What a page asks of whoever opens it: controls, curves and contrast at first sight, where its figure begins, how long
+it is. In Chromium.
 
 ``python -m benchmarks.first_sight`` writes the table of docs/pages.md.
 """
@@ -6,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -15,33 +17,58 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Literal
 
-from playwright.sync_api import Browser, sync_playwright
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, sync_playwright
 
+from benchmarks.contrast import contrast
 from benchmarks.dashboard import FLAGS, READY, chromium
+from dashboard.charts.style import GUIDE_COLOR
+from dashboard.views.navigation import PAGES as ALL
+from ntk_core.runs import EXPERIMENTS
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/pages.md"
-PAGES = (
-    "kernel_change", "hessian", "architectures", "depth_width", "dag", "dynamics", "learning_rate", "lazy",
-    "optimization", "early_time",
-)  # fmt: skip
+PAGES = tuple(entry.name for entry in ALL if entry.name in EXPERIMENTS)  # those that show a figure at once
 SCREENS = {"desktop": (1440, 900), "phone": (390, 844)}
+LOOKS: tuple[tuple[str, Literal["light", "dark"]], ...] = (
+    ("desktop", "light"),
+    ("desktop", "dark"),
+    ("phone", "light"),
+)
 TIMEOUT_MS = 120_000
-# Whatever takes a value and is seen without a click, the sidebar included, but for what lies in a tab.
-MEASURE = """() => {
+FIGURE = ".js-plotly-plot .main-svg"
+# Whatever takes a value and is seen without a click, the sidebar included, but for what lies in a tab. Curves have a
+# name: seeds belong to that of theirs, bands and guides are no curves; counted in each panel of every figure.
+MEASURE = """guide => {
   const kinds = ['stSelectbox', 'stMultiSelect', 'stNumberInput', 'stTextInput', 'stTextArea', 'stSlider', 'stCheckbox',
-                 'stButtonGroup', 'stFileUploader'];
+                 'stRadio', 'stButtonGroup', 'stFileUploader'];
   const seen = each => each.checkVisibility() && each.getBoundingClientRect().height > 0 &&
     !each.closest('details:not([open])');
-  const widgets = kinds.flatMap(kind => [...document.querySelectorAll(`[data-testid="${kind}"]`)]);
+  const ours = [...document.querySelectorAll('*')].filter(each => each.shadowRoot)
+    .flatMap(each => [...each.shadowRoot.querySelectorAll('.live input, .live select')]);
+  const widgets = [...kinds.flatMap(kind => [...document.querySelectorAll(`[data-testid="${kind}"]`)]), ...ours];
   const top = each => each ? Math.round(each.getBoundingClientRect().top) : null;
   const main = document.querySelector('[data-testid="stMain"]');
-  const figure = [...document.querySelectorAll('.js-plotly-plot')].find(seen);
+  const plots = [...document.querySelectorAll('.js-plotly-plot')].filter(each => each._fullData);
+  const figure = plots.find(seen);
   const tabs = [...document.querySelectorAll('[data-testid="stTabs"]')].find(each => top(each) > top(figure));
+  const isCurve = ({ type, visible, mode, fill, x, line }) => type === 'scatter' && visible === true &&
+    mode.includes('lines') && !mode.includes('text') && fill !== 'toself' && x[0] !== null && line.color !== guide;
+  const curves = plots.map(plot => plot._fullData.filter(isCurve));
+  const counted = curves.flatMap(each => Object.values(Object.groupBy(each, curve => curve.yaxis ?? 'y')))
+    .map(each => new Set(each.map(({ legendgroup, name, line }) => `${legendgroup || name} ${line.dash}`)).size);
   return {
     controls: widgets.filter(each => seen(each) && !each.closest('[data-testid="stTabs"]')).length,
-    figure: top(figure) + main.scrollTop,
+    curves: plots.length ? Math.max(0, ...counted) : null,
+    lines: curves.flatMap(each => Object.values(Object.groupBy(each, curve => curve.legendgroup || curve.name)))
+      .map(each => [each[0].line.color, Math.max(...each.map(curve => curve.opacity ?? 1))]),
+    words: [...document.querySelectorAll('.js-plotly-plot :is(.cartesianlayer, .infolayer) text, [role="tab"] p')]
+      .filter(each => seen(each) && !each.closest('.heatmap-label'))
+      .map(each => getComputedStyle(each)[each.tagName === 'text' ? 'fill' : 'color']),
+    ground: getComputedStyle(document.querySelector('[data-testid="stApp"]')).backgroundColor,
+    figure: figure ? top(figure) + main.scrollTop : null,
     before_tabs: tabs ? top(tabs) + main.scrollTop : main.scrollHeight,
     height: main.scrollHeight,
   };
@@ -75,36 +102,77 @@ def served(root: Path) -> Iterator[str]:
             server.wait(timeout=20)
 
 
-def measured(browser: Browser, url: str) -> dict[str, dict[str, dict[str, int]]]:
-    """Page → screen → what :data:`MEASURE` finds."""
-    found: dict[str, dict[str, dict[str, int]]] = {page: {} for page in PAGES}
-    for screen, (width, height) in SCREENS.items():
+def looked_at(page: Page, url: str, name: str) -> dict[str, Any]:
+    """What :data:`MEASURE` finds on a page once it stands still."""
+    page.goto(f"{url}/{name}")
+    page.wait_for_selector(READY, timeout=TIMEOUT_MS)
+    page.wait_for_selector('[data-testid="stSkeleton"]', state="detached", timeout=TIMEOUT_MS)
+    if name in PAGES:
+        page.wait_for_selector(f"{FIGURE} >> visible=true", timeout=TIMEOUT_MS)
+    page.wait_for_timeout(1000)
+    found: dict[str, Any] = page.evaluate(MEASURE, GUIDE_COLOR)
+    return found
+
+
+def least_contrast(page: Page, found: dict[str, Any]) -> tuple[float, float]:
+    """(words, lines): the least contrast of what is seen on a page, infinite where there is none of it."""
+    rules = Axe().run(page, options={"runOnly": ["color-contrast"]}).response
+    nodes = [node for kind in ("passes", "violations") for rule in rules[kind] for node in rule["nodes"]]
+    ground = _hexadecimal(found["ground"])
+    words = [
+        *(each["data"]["contrastRatio"] for node in nodes for each in node["any"] if each["data"].get("contrastRatio")),
+        *(contrast(_hexadecimal(color), ground) for color in found["words"]),
+    ]
+    lines = [contrast(_over(ground, color, share), ground) for color, share in found["lines"]]
+    return min(words, default=float("inf")), min(lines, default=float("inf"))
+
+
+def _over(ground: str, color: str, share: float) -> str:
+    """A color of this opacity as it is seen above the ground."""
+    pairs = ((int(each[at : at + 2], 16) for each in (ground, color)) for at in (1, 3, 5))
+    return "#" + "".join(f"{round(below + share * (above - below)):02X}" for below, above in pairs)
+
+
+def _hexadecimal(color: str) -> str:
+    """``rgb(255, 255, 255)`` as ``#FFFFFF``."""
+    return "#" + "".join(f"{int(channel):02X}" for channel in re.findall(r"\d+", color)[:3])
+
+
+def measured(browser: Browser, url: str) -> dict[str, dict[str, dict[str, Any]]]:
+    """Page → screen → what is found there; on the desktop with the least contrasts, in light and dark."""
+    found: dict[str, dict[str, dict[str, Any]]] = {entry.name: {} for entry in ALL}
+    for screen, theme in LOOKS:
+        width, height = SCREENS[screen]
         is_phone = screen == "phone"
         context = browser.new_context(
-            viewport={"width": width, "height": height}, has_touch=is_phone, is_mobile=is_phone, bypass_csp=True
-        )
+            viewport={"width": width, "height": height}, has_touch=is_phone, is_mobile=is_phone, bypass_csp=True,
+            color_scheme=theme,
+        )  # fmt: skip
         page = context.new_page()
-        for name in PAGES:
-            page.goto(f"{url}/{name}")
-            page.wait_for_selector(READY, timeout=TIMEOUT_MS)
-            page.wait_for_selector(".js-plotly-plot .main-svg >> visible=true", timeout=TIMEOUT_MS)
-            page.wait_for_timeout(1000)
-            found[name][screen] = page.evaluate(MEASURE)
+        for name, screens in found.items():
+            looks = looked_at(page, url, name)
+            if not is_phone:
+                before = screens.get(screen, {}).get("least", (float("inf"),) * 2)
+                looks["least"] = tuple(map(min, before, least_contrast(page, looks)))
+            screens[screen] = looks
         context.close()
     return found
 
 
-def table(found: dict[str, dict[str, dict[str, int]]]) -> list[str]:
+def table(found: dict[str, dict[str, dict[str, Any]]]) -> list[str]:
     """One row per page."""
     columns = (
-        ("controls", "desktop", "controls"), ("figure at", "desktop", "figure"), ("height", "desktop", "height"),
-        ("phone: figure at", "phone", "figure"), ("before the tabs", "phone", "before_tabs"),
-        ("height", "phone", "height"),
+        ("controls", "desktop", "controls"), ("curves", "desktop", "curves"), ("figure at", "desktop", "figure"),
+        ("height", "desktop", "height"), ("phone: figure at", "phone", "figure"),
+        ("before the tabs", "phone", "before_tabs"), ("height", "phone", "height"),
     )  # fmt: skip
-    rows = [f"| page | {' | '.join(title for title, *_ in columns)} |", "|---|" + "---|" * len(columns)]
-    return rows + [
-        f"| {page} | {' | '.join(f'{found[page][screen][name]:,}' for _, screen, name in columns)} |" for page in PAGES
-    ]
+    titles = [*(title for title, *_ in columns), "contrast of words", "of lines"]
+    rows = [f"| page | {' | '.join(titles)} |", "|---|" + "---|" * len(titles)]
+    for page, screens in found.items():
+        cells = ["–" if (value := screens[screen][name]) is None else f"{value:,}" for _, screen, name in columns]
+        cells += ["–" if least == float("inf") else f"{least:.1f}" for least in screens["desktop"]["least"]]
+        rows.append(f"| {page} | {' | '.join(cells)} |")
+    return rows
 
 
 def main() -> None:
@@ -113,7 +181,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=chromium(), headless=True, args=FLAGS)
         found = measured(browser, url)
         browser.close()
-    head, _, _ = PAGE.read_text(encoding="utf-8").partition("| page |")
+    head, _, _ = PAGE.read_text(encoding="utf-8").rpartition("| page |")
     PAGE.write_text(head + "\n".join(table(found)) + "\n", encoding="utf-8")
 
 

@@ -39,10 +39,10 @@ def log_ticks(values: Iterable[float], decades_from: float = 30) -> dict[str, An
     return {"type": "log", "tickvals": shown, "ticktext": tick_labels(shown)}
 
 
-def swept_ticks(values: Sequence[float]) -> dict[str, Any]:
-    """Ticks of a logarithmic axis at the values that are swept, and its range with a margin."""
+def swept_ticks(values: Sequence[float], first: Sequence[float] = ()) -> dict[str, Any]:
+    """Ticks of a logarithmic axis at the values that are swept, ``first`` at some of them; its range with a margin."""
     widest = max(map(len, tick_labels(values)), default=0)
-    ticks = spaced(values, 9 if widest < LONG_LABEL else 7)
+    ticks = spaced(values, 9 if widest < LONG_LABEL else 7, first)
     return {"type": "log", "tickvals": ticks, "ticktext": tick_labels(ticks), "range": _log_range(values)}
 
 
@@ -54,16 +54,16 @@ def tall_ticks(values: Sequence[float]) -> dict[str, Any]:
     return {**log_ticks([10**end for end in ends], 100), "range": ends}
 
 
-def spaced(values: Sequence[float], most: int = 9) -> list[float]:
-    """The values, thinned where their labels would overlap on a logarithmic axis."""
+def spaced(values: Sequence[float], most: int = 9, first: Sequence[float] = ()) -> list[float]:
+    """The values, ``first`` and others, thinned where their labels would overlap on a logarithmic axis."""
     if not values:
         return []
     gap = math.log(values[-1] / values[0]) / most
     kept: list[float] = []
-    for value in values:
-        if not kept or math.log(value / kept[-1]) >= gap:
+    for value in (*first, *values):
+        if value not in kept and all(abs(math.log(value / each)) >= gap for each in kept):
             kept.append(value)
-    return kept
+    return sorted(kept)
 
 
 def _log_range(values: Sequence[float]) -> list[float] | None:
@@ -114,7 +114,7 @@ def finish(figure: go.Figure) -> go.Figure:
     """Fonts, number format, legend and height that all figures share."""
     # The legend below leaves the width to the data, also on a phone.
     font = {"size": FONT_SIZE}
-    figure.update_xaxes(tickfont=font, title_font=font)
+    figure.update_xaxes(tickfont=font, title_font=font, tickangle=0)  # on a phone look.css leaves every other label
     figure.update_yaxes(tickfont=font, title_font=font)
     for update in (figure.for_each_xaxis, figure.for_each_yaxis):
         update(lambda axis: None if axis.type == "log" else axis.update(tickformat=PLAIN_TICKS))

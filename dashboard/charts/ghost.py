@@ -20,7 +20,8 @@ def above(figure: go.Figure, before: go.Figure) -> go.Figure:
         return figure
     both = go.Figure([*figure.data, *ghosts], figure.layout)
     for name in _axes(figure):
-        both.layout[name].range = _both(figure.layout[name].range, before.layout[name].range)
+        ends = _both(figure.layout[name].range, before.layout[name].range)
+        both.layout[name].update(range=ends, autorangeoptions=None)
         if own := _ticks(figure.layout[name]):
             ticks = _ticks(before.layout[name]) | own
             both.layout[name].update(tickvals=list(ticks), ticktext=list(ticks.values()))

@@ -20,7 +20,6 @@ from ntk_core.networks.kinds import ARCHITECTURES, network_title
 GUIDE_COLOR = "#7F8A99"  # contrast above 3:1 on the light and on the dark background
 BAND_OPACITY = 0.2
 SEED_OPACITY = 0.45
-RUN_OPACITY = 0.8
 FIGURE_HEIGHT = 470
 FONT_SIZE = 14  # readable at the back of a lecture room when the page is projected
 # The toolbar writes SVG without a server; the cloud button would send data away.

@@ -66,7 +66,8 @@ def sweep(
     if slopes and falling and shown:
         line = min(falling, key=lambda line: math.inf if line.law is None else line.law.exponent)
         guides = add_slopes(figure, line.means[0], shown[-1], slopes, axis.letter)
-    figure.update_xaxes(title=axis.title, **swept_ticks(shown))
+    begun = sorted({place for line in seen for place in line.places})
+    figure.update_xaxes(title=axis.title, **swept_ticks(shown, begun))
     figure.update_yaxes(title=title)
     _set_height(figure, is_log=is_log)
     finish(figure)
@@ -74,6 +75,9 @@ def sweep(
         add_end_labels(figure, [*_ends(seen, axis, shown), *guides])
     figure.update_layout(meta={"cursor": axis.word})
     hide(figure, {line.in_legend: line.style.title for line in later})
+    if later and shown:  # the axis begins where what is seen begins, also after a click in the legend
+        ends = {"include": list(axis.values) or None, "clipmax": 10 ** figure.layout.xaxis.range[1]}
+        figure.update_xaxes(autorange=True, range=None, autorangeoptions=ends)
     table = mean_rows(lines, axis, symbol, of) if rows is None else rows
     words = takeaway(lines, axis, title)
     below = [*([words] if is_said else []), *caption, *left_out(lines, axis), *_last_slopes(seen, axis)]

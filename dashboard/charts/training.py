@@ -42,7 +42,6 @@ class Curve:
     seed: int | None = None
     row: int = 1
     width: float = 2.5
-    opacity: float = 1.0
     marks: float = 0
     marked: int | None = None
     symbol: str = ""
@@ -192,7 +191,7 @@ def _add(figure: go.Figure, curve: Curve, rows: Sequence[Row], *, log_x: bool, e
         mode="lines+markers" if curve.marks or curve.marked is not None else "lines",
         line={"color": style.color, "dash": style.dash, "width": curve.width * share},
         marker=marker,
-        opacity=curve.opacity if curve.is_first else curve.opacity * SEED_OPACITY,
+        opacity=1 if curve.is_first else SEED_OPACITY,
         name=style.title,
         legendgroup=curve.in_legend_as,
         meta={"seed": curve.seed},

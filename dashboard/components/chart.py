@@ -16,10 +16,11 @@ from dashboard.charts.numbers import width_label
 from dashboard.charts.style import CHART_CONFIG, output_title
 from dashboard.components.explain import about, formula, things_to_try, what_to_see
 from dashboard.components.linked import linked
-from dashboard.words.sentences import typeset
+from dashboard.words.sentences import plain, typeset
 from ntk_core.runs import SeededSpec, Spec
 
 ALL_SEEDS = -1  # is no run's; None would be an empty selectbox
+MOST_CHIPS, CHIP_LETTERS = 4, 48  # of options that stand side by side; more of them are a list
 WIDTH, SEED = "m", "seed"  # what clicks on figures choose, as Choice.axis
 LabelVisibility = Literal["visible", "collapsed"]
 _NOTHING = object()
@@ -182,7 +183,7 @@ class Choice:
     Attributes:
         name: ``page.name`` is its key in the session.
         words: an option as people read it.
-        pixels: width of the widget.
+        pixels: width of the list.
         last: whether the last option is shown until a person chooses, else the first.
         axis: of the figures (``layout.meta.cursor``) on which a click chooses, or SEED; empty for none.
         at: where on that axis an option is.
@@ -251,16 +252,24 @@ def _chooser(page: str, choice: Choice, label: LabelVisibility = "collapsed") ->
         cursors[choice.axis] = _Cursor(
             chosen, choice.at(state[key]), [(choice.at(each), each) for each in choice.options]
         )
-    st.selectbox(
-        choice.label,
-        choice.options,
-        index=list(choice.options).index(st.session_state[key]),
-        format_func=choice.words,
-        key=key,
-        on_change=lambda: state.update({chosen: state[key]}),
-        label_visibility=label,
-        width=choice.pixels,
-    )
+    shared: dict[str, Any] = {
+        "key": key,
+        "on_change": lambda: state.update({chosen: state[key]}),
+        "label_visibility": label,
+    }
+    words = [choice.words(option) for option in choice.options]
+    if not choice.axis and len(words) <= MOST_CHIPS and len("".join(words)) <= CHIP_LETTERS:
+        st.segmented_control(
+            choice.label,
+            choice.options,
+            default=state[key],
+            required=True,
+            format_func=lambda option: plain(choice.words(option)),  # a label is Markdown
+            **shared,
+        )
+    else:
+        at = list(choice.options).index(state[key])
+        st.selectbox(choice.label, choice.options, index=at, format_func=choice.words, width=choice.pixels, **shared)
 
 
 @dataclass(frozen=True)

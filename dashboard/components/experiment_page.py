@@ -9,7 +9,7 @@ import streamlit as st
 from dashboard.components import session
 from dashboard.components.chart import Panel, show_panels, shown_charts
 from dashboard.components.forms import Group, SpecForm
-from dashboard.components.run_panel import Shown, attach, live_panel, run_bar
+from dashboard.components.run_panel import Shown, attach, figures_panel, run_bar
 from dashboard.components.settings_row import Control, all_settings, chips, settings_row
 from dashboard.words.sentences import typeset
 from ntk_core.runs import EXPERIMENTS
@@ -55,7 +55,7 @@ def experiment_page(
         if between is not None:
             between(form)
     session.show_address(page, {**form.query(), **session.job_query(page)})
-    live_panel(page, title, form, lambda shown: show_panels(page, draw(shown), partial(_claim, form)), above.charts)
+    figures_panel(page, title, form, lambda shown: show_panels(page, draw(shown), partial(_claim, form)), above.charts)
 
 
 def _claim(form: SpecForm[Any]) -> None:

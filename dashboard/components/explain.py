@@ -9,6 +9,7 @@ from dashboard.words.pages import CHANGES, FINITE, SEE, SHOWS, figure_words, say
 
 ABOUT = "About this figure"
 OPENED = "about"  # key.OPENED: whether the one of this figure is open
+TRIED = "tried"  # the page that a link of these has led to, which may run what it shows
 
 
 def what_to_see(key: str) -> None:
@@ -46,12 +47,13 @@ def about(key: str, chart: Chart, page: str = "") -> None:
 
 
 def things_to_try(page: str) -> None:
-    """Links that change some settings of this page, or lead to the next one."""
+    """Links that change some settings of this page, or lead to the next one; short runs begin at once."""
     if links := try_links(page):
         st.markdown("**Try**")
         for number, link in enumerate(links):
             # No links: inside of a fragment Streamlit forgets the settings of one that leads to the page itself.
             if st.button(link.label, key=f"{page}.try.{number}", type="tertiary", icon=":material/arrow_forward:"):
+                st.session_state[TRIED] = link.page
                 st.switch_page(f"pages/{link.page}.py", query_params=link.query)
 
 

@@ -131,9 +131,9 @@ class SpecForm(Generic[AnySpec]):
                 if setting.name in self.sentences:
                     st.error(plain(self.sentences[setting.name]))
 
-    def entry(self, setting: Setting) -> None:
-        """The widget of one setting."""
-        self._widget(setting)
+    def entry(self, setting: Setting, title: str) -> None:
+        """The widget of one setting, under this title."""
+        self._widget(setting, title)
 
     def used(self, prefix: str) -> dict[Setting, Any]:
         """Setting → what is given for it, of those below this prefix that the chosen kinds use."""
@@ -263,12 +263,12 @@ class SpecForm(Generic[AnySpec]):
             return None, {p.field: titled[p.field].sentence(p) if p.field in titled else f"{p}." for p in found}
         return spec, {}
 
-    def _widget(self, setting: Setting) -> None:
+    def _widget(self, setting: Setting, title: str = "") -> None:
         key = self._key(setting.name)
         if key not in st.session_state:
             st.session_state[key] = self._state.raw[setting.name]
         held = st.session_state[key]
-        shared: dict[str, Any] = {"label": setting.title, "key": key, "help": _help(setting)}
+        shared: dict[str, Any] = {"label": title or setting.title, "key": key, "help": _help(setting)}
         # The value is given too, not in the session alone: of that a browser is told once, and a run of the page that
         # is overtaken by the next one before the widget is there would leave it at 0, or empty.
         # Bounds are left to the spec: a browser would drop a number outside them without a word that stays.

@@ -10,6 +10,7 @@ import streamlit as st
 from dashboard.charts.chart import Chart
 from dashboard.components import export, session
 from dashboard.components.chart import Figures, linked_charts, shown_charts
+from dashboard.components.explain import TRIED
 from dashboard.components.forms import SpecForm
 from dashboard.components.gallery import gallery_result, gallery_result_of
 from dashboard.components.provenance import provenance_footer
@@ -110,8 +111,17 @@ def run_bar(page: str, form: SpecForm[Any], beside: Callable[[], None]) -> None:
         beside()
     if form.spec is None:
         st.error("Fix these settings to run: " + plain(" ".join(form.sentences.values())))
-    elif _is_wanted(page, form, form.spec, pressed) and submit(page, form.spec):
+    elif (_is_short_try(page, form.spec) or _is_wanted(page, form, form.spec, pressed)) and submit(page, form.spec):
+        # A URL that was not yet taken as shown would be read anew, without the job.
+        session.show_address(page, {**form.query(), **session.job_query(page)})
         st.rerun()
+
+
+def _is_short_try(page: str, spec: Spec) -> bool:
+    """Whether a link of what to try has led here, to a short run that the gallery does not show already."""
+    if st.session_state.pop(TRIED, None) != page:
+        return False
+    return gallery_result_of(spec) is None and foreseen(spec)[0] <= SHORT_S
 
 
 def _is_wanted(page: str, form: SpecForm[Any], spec: Spec, pressed: bool) -> bool:
@@ -157,13 +167,11 @@ def foreseen(spec: Spec) -> tuple[float, int]:
         return estimate(spec).seconds, 0
 
 
-def live_panel(
-    page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown], None], drawings: Mapping[str, Chart]
-) -> None:
-    """The followed job's progress and figures, drawn again while it runs; without a job, the precomputed figure.
+def live_panel(page: str, draw: Callable[[Snapshot | None, bool], None]) -> None:
+    """A part of a page that looks at the job that is followed under this name, again and again while it runs.
 
-    Above the figures stands what can be exported of them and of ``drawings`` (key → chart, those above the panel),
-    below them where they come from.
+    Args:
+        draw: is given the job as it is now, None without one, and whether it runs and is watched.
     """
     first = _snapshot_of(page)
     live = first is not None and first.active and not session.is_detached(page)
@@ -174,28 +182,25 @@ def live_panel(
         now = _snapshot_of(page)
         if live and (now is None or not now.active or session.is_detached(page) or refresh_s(now) != every_s):
             st.rerun()
+        draw(now, live)
+
+    panel()
+
+
+def figures_panel(
+    page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown], None], drawings: Mapping[str, Chart]
+) -> None:
+    """The followed job's progress and figures, drawn again while it runs; without a job, the precomputed figure.
+
+    Above the figures stands what can be exported of them and of ``drawings`` (key → chart, those above the panel),
+    below them where they come from.
+    """
+
+    def panel(now: Snapshot | None, live: bool) -> None:
         with st.container(key=f"{page}.run_panel"):
             _panel(page, title, form, draw, now, drawings, live=live)
 
-    panel()
-
-
-def follow_panel(page: str, draw: Callable[[Shown], None]) -> None:
-    """Progress and figures of the job that is followed under this name, beside the page's own; nothing without one."""
-    first = _snapshot_of(page)
-    if first is None:
-        return
-    live = first.active and not session.is_detached(page)
-
-    @st.fragment(run_every=refresh_s(first) if live else None)
-    def panel() -> None:
-        now = _snapshot_of(page)
-        if now is None or (live and not now.active):
-            st.rerun()
-        elif (shown := _followed(page, now)) is not None:
-            draw(shown)
-
-    panel()
+    live_panel(page, panel)
 
 
 def _panel(
@@ -212,7 +217,7 @@ def _panel(
     said = st.container()  # has a place when it is empty, so that no figure moves, and is drawn anew, for a sentence
     above = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
     with said:
-        of_job = None if now is None else _followed(page, now)
+        of_job = None if now is None else followed(page, now)
     before = _before(page)
     shown = of_job or (_precomputed(form) if now is None or before is None else before.shown)
     if shown is None:
@@ -304,7 +309,8 @@ def _precomputed(form: SpecForm[Any]) -> Shown | None:
     return None if result is None else Shown(result.spec, result.points, result, "precomputed")
 
 
-def _followed(page: str, now: Snapshot) -> Shown | None:
+def followed(page: str, now: Snapshot) -> Shown | None:
+    """Say how far a job is, and what went wrong; what it has come to."""
     _progress(page, now)
     if now.interruption:
         st.warning(plain(f"{now.interruption}."))

@@ -106,7 +106,7 @@ def _chip(form: SpecForm[AnySpec], words: str, members: Sequence[Setting], key: 
 def _control(form: SpecForm[AnySpec], setting: Setting, value: Any) -> None:
     with st.container(width=CONTROL_PIXELS.get(setting.entry, CONTROL_PIXELS["choice"])):
         if setting.entry != "list":
-            form.entry(setting)
+            form.entry(setting, setting.place or setting.title)
         elif (values := in_numbers(value)) and all(isinstance(each, int | float) for each in values):
             _slider(form, setting, sorted(values))
 

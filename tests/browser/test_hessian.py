@@ -31,3 +31,11 @@ def test_points_arrive_and_the_run_is_found_again_after_a_reload(open_page):
     page.reload()
     wait_until(page, f"(w => w.length === 2 && w.every(n => n === 2))({WIDTHS})", timeout=TIMEOUT_MS)
     assert page.url == address
+
+
+def test_the_width_axis_begins_where_what_is_seen_begins_and_again_after_a_click_in_the_legend(open_page):
+    page = open_page("/hessian")
+    first = "10 ** (document.querySelector('.js-plotly-plot')?._fullLayout?.xaxis?.range?.[0] ?? 0)"
+    wait_until(page, f"{first} > 80", timeout=TIMEOUT_MS)
+    page.locator(".js-plotly-plot").first.locator(".traces", has_text="CNN").first.locator(".legendtoggle").click()
+    wait_until(page, f"{first} > 4 && {first} < 8")

@@ -103,3 +103,41 @@ def test_the_old_figure_is_below_the_new_points_and_a_stopped_run_is_resumed(ope
     assert page.evaluate(f"{GHOSTS}") == 0, "a run that goes on has no ghost of itself"
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     expect(page.get_by_text("Stopped: 2 of 3 widths")).to_be_visible(timeout=TIMEOUT_MS)
+
+
+def ranges(plot: str) -> str:
+    return f"JSON.stringify([{plot}?._fullLayout?.xaxis?.range, {plot}?._fullLayout?.yaxis?.range])"
+
+
+def zoom_into(page, number: int) -> str:
+    """Drag a frame over the middle of a figure; the ranges that its axes have then."""
+    plot = (SWEPT, BESIDE)[number]
+    before = page.evaluate(ranges(plot))
+    area = page.locator(".js-plotly-plot").nth(number).locator(".nsewdrag").first
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
+    page.mouse.move(box["x"] + 0.1 * box["width"], box["y"] + 0.1 * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + 0.9 * box["height"], steps=5)
+    page.mouse.up()
+    wait_until(page, f"{ranges(plot)} !== '{before}'")
+    return page.evaluate(ranges(plot))
+
+
+def test_what_was_zoomed_into_stays_through_clicks_and_choices_until_a_double_click(open_page):
+    page = open_page("/kernel_change")
+    wait_until(page, f"{LINE} === '10000'")
+    home = page.evaluate(ranges(SWEPT))
+    seen = zoom_into(page, 0)
+    click_on(page, 1000)
+    assert page.evaluate(ranges(SWEPT)) == seen
+
+    along = zoom_into(page, 1)
+    page.evaluate(f"{BESIDE}.marked = true")
+    choose_width(page, "3,000")
+    wait_until(page, f"({SAID}).includes('at width 3,000.') && !{BESIDE}.marked")  # another element
+    wait_until(page, f"{ranges(BESIDE)} === '{along}'")
+    assert page.evaluate(ranges(SWEPT)) == seen
+
+    page.locator(".js-plotly-plot").first.locator(".nsewdrag").dblclick()
+    wait_until(page, f"{ranges(SWEPT)} === '{home}'")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Widget
 
 from dashboard.components import explain, settings_row
 from dashboard.words.pages import VEILED_KEY, VIEWS, charts_in
@@ -50,3 +51,8 @@ def words(app: AppTest) -> str:
     """All sentences on the page."""
     shown = [*app.error, *app.warning, *app.info, *app.caption, *app.markdown]
     return "\n".join(element.value.replace("\\", "") for element in shown)
+
+
+def chooser(app: AppTest, key: str) -> Widget:
+    """What chooses between charts under this key: chips where options are few and short, else a list."""
+    return next(each for each in (*app.segmented_control, *app.selectbox) if each.key == key)

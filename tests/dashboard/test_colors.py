@@ -10,6 +10,7 @@ from itertools import product
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from benchmarks.contrast import contrast
 from dashboard.charts import style as module
 from dashboard.charts.labels import MOST_CURVES
 from dashboard.charts.style import VIOLETS, compared_styles, graph_style, network_style, registry, width_style
@@ -17,7 +18,6 @@ from dashboard.views.lecture.steps import STEPS
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.runs import PRESETS
-from tests.dashboard.contrast import contrast
 from tests.dashboard.open_pages import ROOT, checked, open_page
 
 BACKGROUNDS = [

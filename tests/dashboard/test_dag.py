@@ -201,6 +201,7 @@ def test_a_graph_of_the_gallery_is_drawn_judged_kept_in_the_url_and_run(page, jo
     app = page("dag", num_hessians="0")
     app.selectbox(key="dag.gallery").set_value("bottleneck-layer")
     checked(app.run())
+    assert app.selectbox(key="dag.gallery").value == "bottleneck-layer"
     assert "All 1,024 neurons of group c have in-degree 2 (from b) at every width: not wide." in words(app)
     text = app.query_params["graph"]
     assert parse_graph(text if isinstance(text, str) else text[-1]) == EXAMPLES["bottleneck-layer"]

@@ -12,7 +12,7 @@ from dashboard.views.dynamics.frames import moving
 from dashboard.views.dynamics.page import charts
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from tests.dashboard.made_dynamics import STEPS, make_dynamics_points, make_dynamics_result
-from tests.dashboard.open_pages import checked, form_sentences, open_page, words
+from tests.dashboard.open_pages import checked, chooser, form_sentences, open_page, words
 
 METHODS = ("gradient-descent", "beyond-stable", "adam")
 POINTS = make_dynamics_points(widths=(30, 3000), methods=METHODS)
@@ -155,7 +155,7 @@ def test_the_page_shows_four_figures_and_redraws_them_for_another_choice(gallery
         ("axis", "time"),
         ("points", "test points"),
     ):
-        app.selectbox(key=f"{PAGE}.{key}").set_value(value)
+        chooser(app, f"{PAGE}.{key}").set_value(value)
         assert len(checked(app.run()).get("plotly_chart")) == 4
 
 

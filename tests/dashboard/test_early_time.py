@@ -11,7 +11,7 @@ from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.runs import PRESETS
 from ntk_core.settings.grammar import with_settings
 from tests.dashboard.made_early import STEPS, make_early_point, make_early_result, make_early_run
-from tests.dashboard.open_pages import open_page, words
+from tests.dashboard.open_pages import chooser, open_page, words
 
 POINTS = tuple(make_early_point(value) for value in (25, 50, 100))
 RUNS = POINTS[0].runs
@@ -133,8 +133,8 @@ def test_the_page_shows_curves_outputs_sweep_and_constants(gallery):
     assert "until the network departs at step 1,000" in words(app)
     assert "The test inputs span 50 dimensions." in words(app)
     assert app.dataframe[-1].value["ζ"].tolist() == [0.65]
-    app.selectbox(key="early_time.view").set_value("residual").run()
-    app.selectbox(key="early_time.quantity").set_value("departure time").run()
+    chooser(app, "early_time.view").set_value("residual").run()
+    chooser(app, "early_time.quantity").set_value("departure time").run()
     assert not app.exception
 
 

@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from benchmarks.contrast import contrast
 from dashboard.charts.axes import log_ticks
 from dashboard.charts.labels import power
 from dashboard.charts.numbers import width_label
@@ -17,7 +18,6 @@ from dashboard.charts.style import network_style
 from dashboard.views.kernel_change import figures as figures
 from ntk_core.experiments.kernel_change.result import KernelAtStart, KernelChangePoint
 from ntk_core.networks.choices import OUTPUTS
-from tests.dashboard.contrast import contrast
 from tests.dashboard.made_results import make_points, make_run
 
 

@@ -11,7 +11,7 @@ from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.runs import PRESETS
 from ntk_core.settings.fields import differences, spec_from_texts, text_of
 from tests.dashboard.made_hessians import make_hessian_points, make_hessian_result, make_point
-from tests.dashboard.open_pages import checked, form_sentences, open_page, words
+from tests.dashboard.open_pages import checked, chooser, form_sentences, open_page, words
 
 PREFIX = "hessian."
 CHOSEN, ALL, ONE = "hessian.networks.chosen", "hessian.networks.all.", "hessian.networks.one"
@@ -43,10 +43,12 @@ def test_precomputed_figures_stand_beside_the_table_with_verdicts(gallery):
 def test_view_and_network_and_radius_can_be_chosen(gallery):
     gallery("liu-table1", make_hessian_result(make_hessian_points()))
     app = open_page("hessian")
-    app.selectbox(key=PREFIX + "view").set_value("√m ‖H‖")
+    chooser(app, PREFIX + "view").set_value("√m ‖H‖")
     app.select_slider(key=PREFIX + "radius").set_value(2.0)
     assert "Ball of radius R = 2 around w₀" in words(checked(app.run()))
-    app.selectbox(key=PREFIX + "one").select_index(1)  # the nonlinear output: neither layer quantities nor blocks
+    chooser(app, PREFIX + "one").set_value(
+        "fully-connected-swish"
+    )  # the nonlinear output: neither layer quantities nor blocks
     assert len(checked(app.run()).get("plotly_chart")) == 5
     assert "above its lower bound in 12 of 12 runs" in words(app)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,6 +70,15 @@ def test_more_than_four_curves_wait_in_the_legend_which_counts_them():
 def test_a_curve_that_ends_before_the_others_keeps_its_entry_in_the_legend():
     figure = sweep([*made_lines(1), *made_lines(2, last=100)[1:]], width_axis(), "value").figure
     assert [trace.legendgroup for trace in figure.data if trace.showlegend] == ["curve 1"]
+
+
+def test_the_axis_is_fitted_to_what_is_seen_where_some_curves_wait_and_ticks_of_these_come_first():
+    lines = [*made_lines(4), *(replace(line, dots=[Dot(8, 1.0, 0), Dot(1000, 1.0, 0)]) for line in made_lines(5)[4:])]
+    axis = sweep(lines, width_axis(), "value").figure.layout.xaxis
+    assert (axis.autorange, axis.range) == (True, None)
+    assert list(axis.tickvals) == [10, 1000], "8 would touch 10"
+    assert axis.autorangeoptions.clipmax > 1000, "names at the ends stay where they are"
+    assert sweep(made_lines(4), width_axis(), "value").figure.layout.xaxis.range is not None
 
 
 def test_there_is_room_for_the_widest_label():

@@ -10,7 +10,7 @@ from dashboard.views.lazy import figures
 from dashboard.views.lazy.page import charts
 from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
 from ntk_core.runs import PRESETS
-from tests.dashboard.open_pages import open_page, words
+from tests.dashboard.open_pages import chooser, open_page, words
 
 
 def made_run(width, scale, start, seed, outcome="converged", output="linear") -> LazyRun:
@@ -215,7 +215,7 @@ def test_the_page_has_four_figures_of_any_measure_for_scale_and_width():
     app = open_page("lazy", preset="liu-lazy")
     assert len(app.get("plotly_chart")) == 4
     assert "at scale α = 1." in words(app)
-    app.selectbox(key="lazy.measure").set_value(figures.KAPPA.title)
-    app.selectbox(key="lazy.output").set_value("swish")
+    chooser(app, "lazy.measure").set_value(figures.KAPPA.title)
+    chooser(app, "lazy.output").set_value("swish")
     app.run()
     assert [each.value for each in app.exception] == []

@@ -63,7 +63,9 @@ def test_there_is_a_line_for_every_richness_and_the_other_roads_leave_the_dial_o
     assert list(lines[0].y) == pytest.approx([1.1 / 100, 1.1 / 300, 1.1 / 1000, 1.1 / 3000])
     assert len(drawn.rows) == 4 * 4 * 3
     strong = dial.against_width(points, "linear", "subtracted", figures.CHANGE, 0.25).figure.data
-    assert {trace.legendgroup: trace.opacity for trace in strong if "text" not in trace.mode} == {
+    curves = {trace.legendgroup: (trace.line.width, trace.opacity) for trace in strong if trace.mode == "lines+markers"}
+    assert curves == {f"ρ = {rho:g}": (4 if rho == 0.25 else 1.5, None) for rho in DIAL}, "no curve is pale"
+    assert {trace.legendgroup: trace.opacity for trace in strong if trace.mode == "markers"} == {
         f"ρ = {rho:g}": None if rho == 0.25 else dial.FAINT for rho in DIAL
     }
     assert [value for value, _ in figures.along(points, "width")] == [100, 300, 1000, 3000]

@@ -55,6 +55,9 @@ def test_there_are_sixteen_steps_with_names_titles_and_pages_of_their_own():
         assert step.control.start in step.control.options
         assert 0 <= step.question.answer < len(step.question.choices) == 3
         assert len(step.title) <= 65, "one line on a projector"
+    assert all(4 <= sum(step.question.answer == place for step in STEPS) <= 6 for place in range(3)), (
+        "no place alone is right"
+    )
 
 
 @pytest.mark.parametrize("number", [1, 2, 7, 16])
@@ -116,6 +119,8 @@ def test_arrows_and_the_keys_of_a_clicker_turn_the_pages():
         assert [app.button(key=f"lecture.{way}.{place}").proto.shortcut for way in ("back", "next")] == list(keys)
     assert (ARROWS, CLICKER) == (("left", "right"), ("pageup", "pagedown"))
     assert app.button(key="lecture.present").proto.shortcut == PRESENT_KEY
+    answers = [app.button(key=f"lecture.{each}").proto.shortcut for each in ("choice0", "choice1", "choice2", "show")]
+    assert answers == ["1", "2", "3", "a"]
 
 
 def test_a_presenter_shows_the_answer_with_the_key_that_goes_on():

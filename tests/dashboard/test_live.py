@@ -183,6 +183,6 @@ def test_the_first_step_of_the_lecture_is_live_and_says_nothing_before_the_answe
     assert [step.live for step in STEPS] == [True] + [False] * (len(STEPS) - 1)
     app = open_page("lecture")
     assert told(app)["veiled"]
-    app.button(key="lecture.choice1").click()
+    app.button(key="lecture.choice0").click()
     assert not told(checked(app.run()))["veiled"]
     assert "Right" in words(app) or app.success

@@ -12,7 +12,7 @@ from ntk_core.experiments.optimization.result import OptimizationPoint, Optimiza
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.fits import fit_power_law
 from ntk_core.runs import PRESETS
-from tests.dashboard.open_pages import open_page, words
+from tests.dashboard.open_pages import chooser, open_page, words
 
 NAN = math.nan
 
@@ -144,7 +144,7 @@ def test_the_page_opens_with_its_four_figures_and_says_what_is_guaranteed():
     app = open_page("optimization")
     assert len(app.get("plotly_chart")) == 4
     assert "slope at least ρ = 0.2 everywhere" in words(app)
-    app.selectbox(key="optimization.output").set_value("softmax")
+    chooser(app, "optimization.output").set_value("softmax")
     app.run()
     assert [each.value for each in app.exception] == []
     assert "maps (1, …, 1) to 0" in words(app)

@@ -8,6 +8,8 @@ class Linked {
     this.pinned = {}; // where a click has put the line of an axis on which the page has nothing to choose
     this.pointed = null; // the axis and the value under the pointer, or of the frame that plays
     this.heard = new WeakSet();
+    this.kept = new WeakSet();
+    this.zooms = new Map(); // figure → the ranges of its axes that are not those that it came with
     this.changes = new MutationObserver(() => this.soon());
     this.changes.observe(document.body, { childList: true, subtree: true });
   }
@@ -25,12 +27,31 @@ class Linked {
   }
 
   show(plot) {
-    const { cursor: axis, frames } = plot.layout?.meta ?? {};
-    if (!(axis || frames) || !plot.on || !plot._fullLayout?._size) return;
+    if (!plot.on || !plot._fullLayout?._size) return;
+    if (!this.kept.has(plot)) this.keep(plot);
+    const { cursor: axis, frames } = plot.layout.meta ?? {};
+    if (!(axis || frames)) return;
     if (!this.heard.has(plot)) this.listen(plot, axis, frames);
     if (!axis) return;
     const points = this.pointed?.axis === axis;
     draw(plot, points ? this.pointed.value : this.told.at[axis] ?? this.pinned[axis], points);
+  }
+
+  // A figure that shows another choice is another element for Streamlit, mounted anew: its zoom is put back, found by
+  // the key of the figure, what its axes measure and the settings in the URL.
+  keep(plot) {
+    this.kept.add(plot);
+    const key = /st-key-\S+/.exec(plot.closest('[class*="st-key-"]')?.className);
+    const axes = Object.keys(plot._fullLayout).filter((name) => /^[xy]axis\d*$/.test(name));
+    const name = [location.href, key, ...axes.map((axis) => plot._fullLayout[axis].title.text)].join();
+    const ranges = () => axes.map((axis) => [`${axis}.range`, [...plot._fullLayout[axis].range]]);
+    const home = ranges().map(String);
+    if (this.zooms.has(name)) window.Plotly.relayout(plot, this.zooms.get(name));
+    plot.on("plotly_relayout", () => {
+      const moved = ranges().filter((range, index) => String(range) !== home[index]);
+      if (moved.length) this.zooms.set(name, Object.fromEntries(moved));
+      else this.zooms.delete(name);
+    });
   }
 
   listen(plot, axis, frames) {

@@ -35,10 +35,16 @@ export class Controls {
     this.told = element("p", { class: "unseen", role: "status" });
     this.canvases = {};
     const parts = (small ? PARTS.slice(0, 1) : PARTS).map((name) => this.part(name, small, explained));
-    this.note = element("p", { class: "note" }, words.controls.note);
+    const touched = window.matchMedia("(hover: none) and (pointer: coarse)").matches; // names no keys where none are
+    this.help = touched ? words.controls.note : `${words.controls.note} ${words.controls.keys}`;
+    this.note = element("p", { class: "note" }, this.help);
     const bar = element("div", { class: "bar" }, element("div", { class: "buttons" }, ...Object.values(this.buttons)),
       this.width.whole, ...(small ? [] : [this.rate.whole]));
-    const choices = element("div", { class: "choices" }, ...Object.values(this.choices).map((each) => each.whole));
+    const { layers, bottleneck, ...few } = Object.fromEntries(
+      Object.entries(this.choices).map(([name, { whole }]) => [name, whole]));
+    this.more = element("details", {}, element("summary", {}, words.controls.more),
+      element("div", { class: "choices" }, layers, bottleneck));
+    const choices = element("div", { class: "choices" }, ...Object.values(few), this.more);
     this.root = element("div", { class: "live", "data-form": form }, bar, ...(small ? [] : [choices]), this.verdict,
       element("div", { class: "panels" }, ...parts), ...(small ? [] : [this.note]), this.told);
   }
@@ -77,8 +83,8 @@ export class Controls {
     const button = element("button", { type: "button", class: "what" }, title);
     const figure = element("figure", { class: name }, element("figcaption", {}, button, number), canvas);
     for (const event of ["pointerenter", "focusin", "click"]) figure.addEventListener(event, () => explained(text));
-    figure.addEventListener("pointerleave", () => explained(this.words.controls.note));
-    figure.addEventListener("focusout", () => explained(this.words.controls.note));
+    figure.addEventListener("pointerleave", () => explained(this.help));
+    figure.addEventListener("focusout", () => explained(this.help));
     return figure;
   }
 
@@ -90,6 +96,7 @@ export class Controls {
     for (const [name, { select }] of Object.entries(this.choices)) select.value = String(settings[name]);
     const own = this.choices.target.select.querySelector('[value="own"]');
     own.disabled = settings.target !== "own";
+    if (settings.layers > 1 || settings.bottleneck) this.more.open = true; // as a link has it
   }
 
   playing(isPlaying) {

@@ -12,7 +12,7 @@ from dashboard.charts.chart import Chart
 from dashboard.charts.labels import MOST_CURVES, hide
 from dashboard.charts.lines import Line, trained_dot, width_axis
 from dashboard.charts.numbers import number, rate_words
-from dashboard.charts.style import FONT_SIZE, GUIDE_COLOR, SEED_OPACITY, Style
+from dashboard.charts.style import FONT_SIZE, GUIDE_COLOR, Style
 from dashboard.charts.sweep import sweep
 from ntk_core.experiments.kernel_change.result import KernelChangeRun, KernelChanges, KernelSnapshot
 
@@ -113,7 +113,7 @@ def heatmaps(snapshot: KernelSnapshot, letter: str, width: int) -> Chart:
             z=matrix / scales[name],
             customdata=matrix,
             coloraxis="coloraxis",
-            hovertemplate=f"{name}<br>samples %{{y}} and %{{x}}<br>K = %{{customdata:.3g}}<extra></extra>",
+            hovertemplate=f"{name}<br>samples %{{y}} and %{{x}}<br>K = %{{customdata:,.3~r}}<extra></extra>",
             row=1,
             col=column,
         )
@@ -183,16 +183,16 @@ def infinite_eigenvalues(snapshot: KernelSnapshot) -> np.ndarray | None:
 
 
 def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
-    """Eigenvalues of K before (open, faint) and after training (filled), and of infinite width (dashed), descending.
+    """Eigenvalues of K before (open, thin) and after training (filled), and of infinite width (dashed), descending.
 
     Eigenvalues at rounding level, below 10⁻⁷ of the largest in single precision, are left out.
     """
     figure = go.Figure()
     for letter, snapshot in snapshots.items():
         style = styles[letter]
-        for name, values, symbol, opacity in (
-            ("before", snapshot.initial_eigenvalues, style.symbol + "-open", SEED_OPACITY + 0.2),
-            ("after", snapshot.final_eigenvalues, style.symbol, 1.0),
+        for name, values, symbol, thickness in (
+            ("before", snapshot.initial_eigenvalues, style.symbol + "-open", 1),
+            ("after", snapshot.final_eigenvalues, style.symbol, 2),
         ):
             ranks, shown = _above_rounding(np.asarray(values))
             figure.add_scatter(
@@ -200,8 +200,7 @@ def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
                 y=shown,
                 text=[number(value, 3) for value in shown],
                 mode="lines+markers",
-                opacity=opacity,
-                line={"color": style.color, "dash": style.dash, "width": 1.5},
+                line={"color": style.color, "dash": style.dash, "width": thickness},
                 marker={"color": style.color, "symbol": symbol, "size": 6},
                 name=f"{style.title} {name}",
                 hovertemplate=f"{style.title} {name}<br>eigenvalue %{{x}}: %{{text}}<extra></extra>",

@@ -72,16 +72,15 @@ def _editor(page: str) -> tuple[_Editor, str]:
 
 
 def _menus(page: str, graph: Graph, is_present: bool) -> None:
-    chosen = st.session_state.get(f"{page}.gallery")
-    if chosen is not None and not (is_present and graph == example_graphs()[chosen]):
-        st.session_state[f"{page}.gallery"] = None  # edited since, so it is no longer that graph
+    names = [*(name for name, example in example_graphs().items() if is_present and example == graph), None]
+    st.session_state[f"{page}.gallery"] = names[0]  # an edited one has none
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.selectbox(
             "Gallery of graphs",
             list(EXAMPLE_TITLES),
             format_func=EXAMPLE_TITLES.__getitem__,
-            index=None,
-            placeholder="Choose a graph",
+            index=None if names[0] is None else list(EXAMPLE_TITLES).index(names[0]),
+            placeholder="Your own graph",
             key=f"{page}.gallery",
             on_change=_take_example,
             args=(page,),
@@ -121,7 +120,7 @@ def _take_file(page: str) -> None:
 
 
 def _edited(key: str, table: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
-    return st.data_editor(table, key=key, num_rows="dynamic", hide_index=True, column_config=columns)
+    return st.data_editor(table, key=key, num_rows="dynamic", hide_index=True, column_config=columns, placeholder="–")
 
 
 def _group_columns() -> dict[str, Any]:

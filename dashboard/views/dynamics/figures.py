@@ -64,7 +64,7 @@ def difference_against_time(
 ) -> Chart:
     """Relative mean-squared difference of network and linear model on the training points, every width, output, seed.
 
-    Color and dash are those of the output; the wider the network, the stronger the line. A marker is the moment of
+    Color and dash are those of the output; the wider the network, the thicker the line. A marker is the moment of
     departure: from there on the difference stays above one percent.
     """
     points = sorted(points, key=lambda point: point.width)
@@ -72,7 +72,7 @@ def difference_against_time(
     shown = spread_out(len(points), max(1, MOST_CURVES // max(1, len(outputs))))
     first = []
     for index, point in enumerate(points):
-        strength = 0.5 + 0.5 * (index + 1) / len(points)
+        thickness = 1 + 3 * (index + 1) / len(points)  # a pale line would not stand out
         for output in occurring(points, "output"):
             title = f"m = {width_label(point.width)}" + (f", {output_title(output)}" if len(outputs) > 1 else "")
             style = network_style(kind, output, title)
@@ -87,8 +87,7 @@ def difference_against_time(
                         run.difference,
                         "difference",
                         run.seed,
-                        width=3.5 * strength,
-                        opacity=strength,
+                        width=thickness,
                         marked=departs,
                         unit=axis,
                         is_first=index_of_seed == 0,

@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard.components.forms import ENTRY_PIXELS, SpecForm
+from dashboard.components.settings_row import CONTROL_PIXELS
 from dashboard.words.sentences import plain
 from ntk_core.experiments.hessian.network import TEMPLATES, ComparedNetwork, named, titles
 from ntk_core.experiments.hessian.spec import HessianSpec
@@ -14,6 +15,7 @@ from ntk_core.settings.walk import settings
 
 KEY = "hessian.networks"
 CHOOSER_PIXELS = 420
+IN_ROW = "activation"  # of what all networks share, what stands above the figure
 SETTINGS = {each.name: each for each in settings(HessianSpec) if each.name.startswith("networks")}
 
 
@@ -38,6 +40,13 @@ def networks_chooser(form: SpecForm[HessianSpec]) -> None:
         st.error(plain(wrong[0]))
 
 
+def activation_chooser(form: SpecForm[HessianSpec]) -> None:
+    """The activation of all networks, where they have one; several are among all settings."""
+    networks = list(_chosen(form)[0].values())
+    if len(set(_shared(networks)[IN_ROW])) == 1:
+        _shared_widget(form, networks, IN_ROW, CONTROL_PIXELS["choice"])
+
+
 def networks_form(form: SpecForm[HessianSpec]) -> None:
     """What all networks share, and the settings of one of them."""
     chosen, known = _chosen(form)
@@ -45,10 +54,8 @@ def networks_form(form: SpecForm[HessianSpec]) -> None:
     st.markdown("**All networks**")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         for field, values in _shared(networks).items():
-            if values:
-                st.session_state[f"{KEY}.all.{field}"] = values[0]
-                with st.container(width=ENTRY_PIXELS):
-                    _shared_widget(form, networks, field)
+            if field != IN_ROW or len(set(values)) > 1:
+                _shared_widget(form, networks, field, ENTRY_PIXELS)
     if networks:
         st.markdown("**One network**")
         labels = [f"{SETTINGS[f'networks.{at}.kind'].place}: {known[name]}" for at, name in enumerate(chosen)]
@@ -81,10 +88,15 @@ def _shared(networks: Sequence[ComparedNetwork]) -> dict[str, list[Any]]:
     }
 
 
-def _shared_widget(form: SpecForm[HessianSpec], networks: Sequence[ComparedNetwork], field: str) -> None:
+def _shared_widget(form: SpecForm[HessianSpec], networks: Sequence[ComparedNetwork], field: str, pixels: int) -> None:
+    """Of what all networks share, or could; nothing where none of them has it."""
+    values = _shared(networks)[field]
+    if not values:
+        return
     setting = SETTINGS["networks.0." + ("depth" if field == "layers" else field)]
     title = "Wide layers L" if field == "layers" else setting.title
     key = f"{KEY}.all.{field}"
+    st.session_state[key] = values[0]
 
     def write() -> None:
         _put(form, [network.with_shared(**{field: st.session_state[key]}) for network in networks])
@@ -98,7 +110,8 @@ def _shared_widget(form: SpecForm[HessianSpec], networks: Sequence[ComparedNetwo
             format_func=setting.label,
         ),
     }
-    draw[setting.entry](title, key=key, on_change=write, help=setting.help)
+    with st.container(width=pixels):
+        draw[setting.entry](title, key=key, on_change=write, help=setting.help)
 
 
 def _put(form: SpecForm[HessianSpec], networks: Sequence[ComparedNetwork]) -> None:

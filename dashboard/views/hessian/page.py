@@ -8,12 +8,12 @@ from dashboard.components.forms import Group
 from dashboard.components.run_panel import Shown
 from dashboard.components.words_table import words_table
 from dashboard.views.hessian import figures
-from dashboard.views.hessian.networks import SETTINGS, networks_chooser, networks_form
+from dashboard.views.hessian.networks import SETTINGS, activation_chooser, networks_chooser, networks_form
 from dashboard.views.hessian.parts import balls, one_network
 
 PAGE = "hessian"
 TITLE = "Why does it become linear? The Hessian"
-CONTROLS = (networks_chooser, "widths", "num_seeds")
+CONTROLS = (networks_chooser, activation_chooser, "widths", "num_seeds")
 GROUPS = (
     Group("Widths and seeds", ("widths", "num_seeds", "seed", "draws", "num_inputs", "output_index")),
     Group("Balls and bounds", ("bounds", "vector", "blocks", "radii", "num_starts", "num_ball_seeds")),

@@ -7,7 +7,7 @@ from dashboard.charts.axes import add_level
 from dashboard.charts.chart import Chart, occurring
 from dashboard.charts.lines import Dot, Line, trained_dot, width_axis
 from dashboard.charts.numbers import number, rate_words
-from dashboard.charts.style import RUN_OPACITY, network_style, nth_style, output_title
+from dashboard.charts.style import network_style, nth_style, output_title
 from dashboard.charts.sweep import left_out, sweep
 from dashboard.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
 from ntk_core.experiments.kernel_change.result import KernelChangePoint
@@ -129,7 +129,6 @@ def change_against_time(
                     run.seed,
                     row,
                     2,
-                    RUN_OPACITY,
                     marked=-1,
                     symbol=style.mark(run.outcome),
                     unit=axis,

@@ -29,7 +29,7 @@ from ntk_core.fits import PowerLaw
 # What exponents in m are expected to be, as (at ρ = 0, at ρ = 1/2), see docs/math/richness.md.
 PREDICTED = {"2ρ − 1": (-1.0, 0.0), "ρ − 1/2": (-0.5, 0.0)}
 _LOOKS = (0, 1, 2, 4, 3)  # 8ρ in the order in which looks are handed out: the four that ship differ in color
-FAINT = 0.4  # of the lines at another ρ than the one that is shown
+FAINT = 0.4  # of the seeds and bands at another ρ than the one that is shown
 _EXPECTED = ((CHANGE, "2ρ − 1"), (CURVATURE, "ρ − 1/2"), (HIDDEN, "ρ − 1/2"))
 
 
@@ -41,7 +41,7 @@ def richnesses(points: Sequence[LazyPoint]) -> list[float]:
 def against_width(
     points: Sequence[LazyPoint], output: str, start: str, measure: Measure, shown: float | None = None
 ) -> Chart:
-    """A measure against width, a line for each ρ, log–log; all but the one that is ``shown`` are faint."""
+    """A measure against width, a line for each ρ, log–log; the one that is ``shown`` is thick."""
     lines = [line(points, "width", output, start, measure, richness_style(rho), rho) for rho in richnesses(points)]
     chart = sweep(
         lines,
@@ -56,7 +56,10 @@ def against_width(
     if shown is not None:
         strong = (None, "", _title(shown))
         for trace in chart.figure.data:
-            if trace.legendgroup not in strong and "text" not in trace.mode:  # names stay to be read
+            is_mean = trace.mode == "lines+markers"
+            if is_mean:  # thin or thick: a pale line would not stand out
+                trace.line.width = 4 if trace.legendgroup in strong else 1.5
+            elif trace.legendgroup not in strong and "text" not in trace.mode:  # names stay to be read
                 trace.opacity = FAINT
     return chart
 

@@ -55,7 +55,9 @@ def draw(shown: Shown) -> list[Panel]:
         dialed, key = [0.0, *shown.spec.richness], f"{PAGE}.dialed"  # not "richness": that key is the form's
         if st.session_state.get(key) not in dialed:
             st.session_state[key] = dialed[-1]
-        richness = st.select_slider("Richness ρ: lazy at 0, rich at 1/2", dialed, format_func="{:g}".format, key=key)
+        richness = st.select_slider(
+            "Richness ρ: lazy at 0, rich at 1/2", dialed, format_func="{:g}".format, key=key, width=320
+        )
         chosen = (*chosen, richness)
     if shown.spec.almost_everywhere:
         st.caption(shown.spec.almost_everywhere)

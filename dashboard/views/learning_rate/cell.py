@@ -6,7 +6,8 @@ import streamlit as st
 
 from dashboard.components.chart import show_chart
 from dashboard.components.drawn_once import drawn_once
-from dashboard.components.run_panel import Shown, follow_panel, submit
+from dashboard.components.run_panel import followed, live_panel, submit
+from dashboard.jobs import Snapshot
 from dashboard.views.learning_rate import figures
 from ntk_core.experiments.learning_rate.spec import LearningRateSpec
 from ntk_core.settings.grammar import with_settings
@@ -42,10 +43,12 @@ def follow_cell(spec: LearningRateSpec, width: int, rate: float) -> None:
 
 def show_cell() -> None:
     """The run that is followed, step by step while it is computed."""
-    follow_panel(JOB, _draw)
 
+    def draw(now: Snapshot | None, _: bool) -> None:
+        shown = None if now is None else followed(JOB, now)
+        if shown is not None:
+            (point,), (rate,) = shown.points, shown.spec.rates
+            run = partial(figures.along_run, point, rate, ended=shown.result is not None)
+            show_chart(PAGE, drawn_once(JOB, (shown.identity, shown.result is None), run))
 
-def _draw(shown: Shown) -> None:
-    (point,), (rate,) = shown.points, shown.spec.rates
-    draw = partial(figures.along_run, point, rate, ended=shown.result is not None)
-    show_chart(PAGE, drawn_once(JOB, (shown.identity, shown.result is None), draw))
+    live_panel(JOB, draw)

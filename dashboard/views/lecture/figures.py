@@ -149,7 +149,7 @@ def methods_in_the_plane(point: DynamicsPoint, output: str) -> Chart:
             mode="markers",
             marker={"color": style.color, "symbol": style.symbol, "size": METHOD_MARK},
             name=style.title,
-            hovertemplate=f"{style.title}<br>‖w − w₀‖₂ = %{{x:.3g}}<br>ΔK = %{{text}}<extra></extra>",
+            hovertemplate=f"{style.title}<br>‖w − w₀‖₂ = %{{x:,.3~r}}<br>ΔK = %{{text}}<extra></extra>",
         )
     radius = ball_radius(point, output)
     if radius is not None:

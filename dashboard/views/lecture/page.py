@@ -24,6 +24,7 @@ from ntk_core.runs import PRESETS
 PAGE = "lecture"
 PRESENTING = {"1": True, "true": True, "0": False, "false": False}
 PRESENT_KEY = "p"
+ANSWER_KEY = "a"
 ARROWS, CLICKER = ("left", "right"), ("pageup", "pagedown")
 LARGER = 1.3  # of presenting.css, too
 PRESENTED_HEIGHT = 500
@@ -212,10 +213,10 @@ def _question(state: _State) -> None:
     st.markdown(f"**{'Predicted' if state.known else 'Predict first'}.** {question.text}")
     if not state.known:
         for index, choice in enumerate(question.choices):
-            st.button(choice, key=f"{PAGE}.choice{index}", on_click=_answer, args=(state, index), width="stretch")
-        st.button(
-            "Show the answer", key=f"{PAGE}.show", type="tertiary", on_click=_answer, args=(state, None)
-        )  # fmt: skip
+            st.button(choice, key=f"{PAGE}.choice{index}", on_click=_answer, args=(state, index), width="stretch",
+                      shortcut=str(index + 1))  # fmt: skip
+        st.button("Show the answer", key=f"{PAGE}.show", type="tertiary", on_click=_answer, args=(state, None),
+                  shortcut=ANSWER_KEY)  # fmt: skip
         return
     chosen = state.answers[state.step.name]
     right = question.choices[question.answer]

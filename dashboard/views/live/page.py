@@ -3,7 +3,7 @@
 import streamlit as st
 
 from dashboard.components import session
-from dashboard.components.explain import page_answers
+from dashboard.components.explain import page_answers, things_to_try
 from dashboard.components.live import live_page
 from dashboard.components.live.settings import READERS, LiveSettings, from_browser, made
 from dashboard.views.live import QUESTION
@@ -26,6 +26,8 @@ def show() -> None:
         st.warning(plain(note))
     settings = _followed(live_page(f"{PAGE}.component", settings, st.session_state.get(VERSION, 0)), settings)
     session.show_address(PAGE, settings.query())
+    with st.container(horizontal=True, vertical_alignment="center"):
+        things_to_try(PAGE)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.page_link(
             "pages/kernel_change.py",

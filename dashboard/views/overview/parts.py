@@ -14,7 +14,7 @@ PATH: dict[str, tuple[str, dict[str, str]]] = {
     "lecture": ("Understand why", {}),
     "kernel_change": ("Measure it", {"preset": "liu-fig1-left"}),
 }
-CARD_PIXELS = 110
+CARD_PIXELS = 130
 
 
 def meaning(page: str) -> None:

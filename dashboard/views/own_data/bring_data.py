@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.components.own_data import Brought, Standardize, brought, forget, keeper, remember, upload_limits
 from dashboard.components.run_panel import ASK_S, foreseen, submit
@@ -81,12 +82,17 @@ def bring_data(page: str) -> None:
         key = f"{page}.{file.version[:16]}"
         # The sentence of a choice stands beside it, so the choices are read before they are tried, and again after.
         before = file.wrong
-        choices = read_choices(key, candidate, upload_limits(), before)
+        few = st.container()
+        is_asked = before is not None and (before.field == "classes" or "missing" in str(before))
+        more = st.expander("More", expanded=is_asked)
+        with few:
+            choices = read_choices(key, candidate, upload_limits(), before, more)
         cleaned = file.cleaned(choices, read)
         if str(before) != str(file.wrong):
             st.rerun()
         say(file.wrong, "file")
-        points = _training_points(key, cleaned)
+        with few:
+            points = _training_points(key, cleaned, more)
     with right:
         st.subheader("What the network will see", anchor=False)
         if cleaned is None:
@@ -138,18 +144,18 @@ def _chosen_file(page: str) -> tuple[_File, Read]:
     return known, read
 
 
-def _training_points(key: str, data: Cleaned | None) -> tuple[int, Standardize, int]:
+def _training_points(key: str, data: Cleaned | None, more: DeltaGenerator) -> tuple[int, Standardize, int]:
     total = min(MAX_POINTS, len(data.x)) if data is not None else DEFAULT_POINTS
-    with st.container(horizontal=True):
-        num_samples = st.number_input(
-            "Training points n", 2, max(2, total), min(DEFAULT_POINTS, total), 1, key=f"{key}.num_samples.{total}",
-            help="A subset, balanced over the classes; the others can be test points.",
-        )  # fmt: skip
-        seed = st.number_input("Seed", 0, 2**31 - 1, 0, 1, key=f"{key}.seed", help="Of the subset.")
-    standardize = st.selectbox(
-        "Standardize", tuple(STANDARDIZE), format_func=STANDARDIZE.__getitem__, key=f"{key}.standardize",
-        help="Of the training points; test points are treated alike.",
+    num_samples = st.number_input(
+        "Training points n", 2, max(2, total), min(DEFAULT_POINTS, total), 1, key=f"{key}.num_samples.{total}",
+        help="A subset, balanced over the classes; the others can be test points.",
     )  # fmt: skip
+    with more:
+        seed = st.number_input("Seed", 0, 2**31 - 1, 0, 1, key=f"{key}.seed", help="Of the subset.")
+        standardize = st.selectbox(
+            "Standardize", tuple(STANDARDIZE), format_func=STANDARDIZE.__getitem__, key=f"{key}.standardize",
+            help="Of the training points; test points are treated alike.",
+        )  # fmt: skip
     return int(num_samples), standardize, int(seed)
 
 

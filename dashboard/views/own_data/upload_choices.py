@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.words.sentences import plain
 from ntk_core.data.uploads import (
@@ -22,19 +23,22 @@ from ntk_core.errors import InvalidInput
 TASK_TITLES = {"classes": "Classes, one-hot", "regression": "Numbers (regression)"}
 
 
-def read_choices(page: str, candidate: Candidate, limits: Limits, sentence: InvalidInput | None) -> Choices:
+def read_choices(
+    page: str, candidate: Candidate, limits: Limits, sentence: InvalidInput | None, more: DeltaGenerator
+) -> Choices:
     """The widgets that this kind of file needs, filled with suggestions at first.
 
     Args:
         page: prefix of the widgets' keys, with the version of the file, so that another file begins anew.
         sentence: what was wrong with these choices when they were last tried.
+        more: where those stand that few change.
     """
     first = suggested_choices(candidate, max_classes=limits.max_classes, max_side=limits.max_side)
     if isinstance(candidate, Table):
-        return _of_table(page, candidate, first, sentence)
+        return _of_table(page, candidate, first, sentence, more)
     if isinstance(candidate, Arrays):
         return _of_arrays(page, candidate, first, sentence)
-    return _of_images(page, candidate, first, limits, sentence)
+    return _of_images(page, candidate, first, limits, sentence, more)
 
 
 def say(sentence: InvalidInput | None, *fields: str) -> None:
@@ -43,7 +47,7 @@ def say(sentence: InvalidInput | None, *fields: str) -> None:
         st.error(plain(f"{sentence}."))
 
 
-def _of_table(page: str, table: Table, first: Choices, sentence: InvalidInput | None) -> Choices:
+def _of_table(page: str, table: Table, first: Choices, sentence: InvalidInput | None, more: DeltaGenerator) -> Choices:
     titles = {name: name for name in table.names}
     target, task, scale = _target(page, titles, first, sentence, "The column that the network learns.")
     columns = [name for name in table.names if name != target]
@@ -56,12 +60,13 @@ def _of_table(page: str, table: Table, first: Choices, sentence: InvalidInput | 
     )
     say(sentence, "features")
     (column,) = [column for column in table.columns if column.name == target]
-    classes = _classes(page, column.texts, sentence) if task == "classes" and column.kind == "text" else ()
-    drop = st.toggle(
-        "Drop rows with missing values",
-        key=f"{page}.drop_missing",
-        help="Rows with a missing value in a chosen column; otherwise they are refused.",
-    )
+    with more:
+        classes = _classes(page, column.texts, sentence) if task == "classes" and column.kind == "text" else ()
+        drop = st.toggle(
+            "Drop rows with missing values",
+            key=f"{page}.drop_missing",
+            help="Rows with a missing value in a chosen column; otherwise they are refused.",
+        )
     return Choices(tuple(features), target, task, classes, drop, scale)
 
 
@@ -83,9 +88,15 @@ def _of_arrays(page: str, candidate: Arrays, first: Choices, sentence: InvalidIn
 
 
 def _of_images(
-    page: str, candidate: ImageFolders, first: Choices, limits: Limits, sentence: InvalidInput | None
+    page: str,
+    candidate: ImageFolders,
+    first: Choices,
+    limits: Limits,
+    sentence: InvalidInput | None,
+    more: DeltaGenerator,
 ) -> Choices:
-    classes = _classes(page, candidate.folders, sentence)
+    with more:
+        classes = _classes(page, candidate.folders, sentence)
     side = st.number_input(
         "Side in pixels",
         value=first.side,

@@ -8,7 +8,7 @@ from dashboard.charts.chart import Chart
 from dashboard.charts.comparison import Axis, Comparison, Values, comparison_of
 from dashboard.charts.lines import Axis as SweepAxis
 from dashboard.charts.lines import Dot, Line
-from dashboard.charts.style import RUN_OPACITY, nth_style
+from dashboard.charts.style import nth_style
 from dashboard.charts.sweep import left_out, mean_rows, sweep, takeaway
 from dashboard.charts.training import Curve, Row, along_training
 from ntk_core.runs import ResultValue
@@ -56,7 +56,7 @@ def overlay(runs: Runs, axis: Axis, measure: str, line: tuple[Any, ...]) -> Char
     if not axis.along_time:
         return sweep(lines, swept, title, measure, is_log=is_log, of="run", name="compared", is_said=True)
     curves = [
-        Curve(style, [r[axis.column] for r in own], [r[measure] for r in own], title, seed, opacity=RUN_OPACITY)
+        Curve(style, [r[axis.column] for r in own], [r[measure] for r in own], title, seed)
         for style, rows in found
         for seed in dict.fromkeys(row["seed"] for row in rows)
         for own in [[row for row in rows if row["seed"] == seed]]
