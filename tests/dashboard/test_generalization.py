@@ -13,7 +13,7 @@ from ntk_core.experiments.generalization.result import GeneralizationPoint, Gene
 from ntk_core.experiments.generalization.spec import GeneralizationSpec
 from ntk_core.experiments.generalization.summary import values
 from ntk_core.settings.grammar import with_settings
-from tests.dashboard.open_pages import checked, open_page, words
+from tests.dashboard.open_pages import checked, chooser, open_page, words
 
 SPEC = with_settings(
     GeneralizationSpec(), {"widths": [10, 100], "samples": [20, 40], "richness": [0, 0.25, 0.5], "dataset.noise": 0.5}
@@ -162,5 +162,5 @@ def test_the_page_shows_its_gallery_and_one_richness_when_asked(jobs, through_th
     app = checked(open_page("generalization"))
     assert app.title[0].value == "What does linearity cost?"
     assert "Wilson's 95% intervals" in words(app)
-    app.selectbox(key="generalization.dialed").set_value(0.5)
+    chooser(app, "generalization.dialed").set_value(0.5)
     checked(app.run())
