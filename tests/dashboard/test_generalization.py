@@ -158,6 +158,7 @@ def test_on_two_digits_there_is_no_price_though_the_kernel_turns():
         assert 1.7 < min(gains) < max(gains) < 2.4
 
 
+@pytest.mark.slow
 def test_the_page_shows_its_gallery_and_one_richness_when_asked(jobs, through_the_menu):
     app = checked(open_page("generalization"))
     assert app.title[0].value == "What does linearity cost?"

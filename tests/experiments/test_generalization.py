@@ -77,7 +77,7 @@ class ByHand:
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("richness", [0.0, 0.5])
+@pytest.mark.parametrize("richness", [pytest.param(0.0, marks=pytest.mark.slow), 0.5])
 def test_a_run_is_that_of_training_and_regression_written_out(richness):
     """Also for ρ > 0, where f is trained toward y/α in the place of α f toward y."""
     spec = with_settings(SPEC, {"richness": [richness]})
