@@ -2,10 +2,11 @@
 
 from ntk_core.experiments.generalization.spec import GeneralizationSpec
 from ntk_core.networks.sizes import num_copies
-from ntk_core.runs import BYTES, TYPICAL_STEPS, Counted, Work
+from ntk_core.runs import BYTES, Counted, Work
 
-COMPILED_PROGRAMS = 2.0  # a step, its records, kernels and outputs; shared by all ρ
-INFINITE_PROGRAMS = 1.0
+# A step, its records, kernels and outputs, shared by all ρ, and by seeds with data of their own, which count each.
+COMPILED_PROGRAMS, INFINITE_PROGRAMS = 0.5, 0.2
+TYPICAL_STEPS = 300  # some 40 at ρ = 1/2 and 500 at ρ = 0
 LINEAR_SHARE = 4  # operations of a step of the linear model, per entry of its kernel
 
 
