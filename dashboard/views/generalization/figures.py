@@ -100,7 +100,7 @@ def against(
     else:
         drawn = lines(at(points, width=width), lambda point: point.num_samples, what, richness)
         axis = Axis("training points n", "n", spec.counts)
-        name, heading, place = "learning_curves", "Learning curves", f"width {width:,}"
+        name, heading, place = "learning_curves", "Learning curves", f"Width {width:,}"
     caption = [
         f"{place}{'' if richness is None else f', ρ = {richness:g}'}.",
         *([BARS] if what == "error" else ["Bands are standard errors over the seeds."]),
