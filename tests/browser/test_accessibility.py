@@ -1,53 +1,68 @@
 """No page shuts anybody out: axe-core looks at every page in both themes, and one is used by the keyboard alone.
 
-Each draws its figures under the security policy of the server.
+Each draws its figures under the security policy of the server, with few controls and the figure first, on a screen and
+on a phone.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import ConsoleMessage, Page, expect
 
+from benchmarks.first_sight import PAGE as FIRST_SIGHT
+from benchmarks.first_sight import PAGES as WITH_FIGURE
+from benchmarks.first_sight import SCREENS, looked_at
+from dashboard.charts.labels import MOST_CURVES
 from dashboard.views.navigation import PAGES
-from tests.browser.conftest import READY
 from tests.browser.faults import faults
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 60_000
-FIGURE = ".js-plotly-plot .main-svg"
-NO_PLOT = ("overview", "live", "lecture", "glossary", "own_data", "results")  # at first: words, pictures, forms
+MAX_CONTROLS, MAX_SCREENS = 6, 5
+KEYS = "[...document.querySelectorAll('button kbd')].filter(each => each.checkVisibility()).length"
+# Labels of horizontal axes that are not level, or that touch the one beside.
+TILTED = """() => [...document.querySelectorAll('.js-plotly-plot .xaxislayer-above')].filter(axis => {
+  const words = [...axis.querySelectorAll('text')].filter(each => each.checkVisibility());
+  const boxes = words.map(each => each.getBoundingClientRect()).sort((a, b) => a.left - b.left);
+  return words.some(each => /rotate\\([^0]/.test(each.getAttribute('transform'))) ||
+    boxes.slice(1).some((box, index) => box.left < boxes[index].right);
+}).map(axis => axis.textContent)"""
 # What Streamlit itself draws and no page can mend: rule → where. On a phone the groups of its menu are boxes in a list.
 NOT_OURS = {"list": '[data-testid="stSidebarNav"]', "listitem": '[data-testid="stSidebarNav"]'}
 INSIDE = "([element, place]) => Boolean(document.querySelector(element)?.closest(place))"
 
 
 @pytest.fixture(scope="module")
-def looked_at(browser, dashboard_url) -> Iterator[Callable[[str, str, int], Page]]:
-    """A page of the dashboard in one of the themes, once it stands still; nothing it asks for is forbidden."""
-    pages: dict[tuple[str, int], Page] = {}
+def opened(browser, dashboard_url) -> Iterator[Callable[[str, str], tuple[Page, dict[str, Any]]]]:
+    """A page on one of the screens, once it stands still, and what it measures; nothing it asks for is forbidden."""
+    pages: dict[str, Page] = {}
     forbidden: list[str] = []
 
     def note(said: ConsoleMessage) -> None:
         if "Content Security Policy" in said.text:
             forbidden.append(said.text)
 
-    def open_page(path: str, theme: str, width: int) -> Page:
-        if (theme, width) not in pages:
-            context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
-            pages[theme, width] = context.new_page()
-            pages[theme, width].on("console", note)
-        page = pages[theme, width]
-        page.goto(dashboard_url + path)
-        page.wait_for_selector(READY, timeout=TIMEOUT_MS)
-        expect(page.get_by_test_id("stSkeleton")).to_have_count(0, timeout=TIMEOUT_MS)
-        page.wait_for_timeout(300)
+    def open_page(name: str, screen: str) -> tuple[Page, dict[str, Any]]:
+        if screen not in pages:
+            (width, height), is_phone = SCREENS[screen], screen == "phone"
+            context = browser.new_context(
+                viewport={"width": width, "height": height},
+                has_touch=is_phone,
+                is_mobile=is_phone,
+                color_scheme="dark" if is_phone else "light",
+            )
+            pages[screen] = context.new_page()
+            pages[screen].on("console", note)
+        page = pages[screen]
+        found = looked_at(page, dashboard_url, name)
         assert page.locator('[data-testid="stException"]').count() == 0
         assert forbidden == []
-        return page
+        return page, found
 
     yield open_page
     for page in pages.values():
@@ -68,19 +83,36 @@ def violations(page: Page, *rules: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.name)
-def test_every_page_draws_its_figure_shuts_nobody_out_and_cuts_nothing_off(looked_at, entry, theme):
+def test_every_page_shuts_nobody_out_cuts_nothing_off_and_has_few_controls_and_its_figure_first(opened, entry, screen):
     """At 1440 pixels in light, on a phone in dark."""
-    page = looked_at(f"/{entry.name}", theme, 1440 if theme == "light" else 390)
-    if entry.name not in NO_PLOT:
-        page.locator(FIGURE).filter(visible=True).first.wait_for(timeout=TIMEOUT_MS)
+    page, found = opened(entry.name, screen)
+    is_phone, height, has_figure = screen == "phone", SCREENS[screen][1], entry.name in WITH_FIGURE
     assert violations(page) == []
     assert faults(page) == []
+    assert page.evaluate(TILTED) == []
+    assert found["controls"] <= MAX_CONTROLS
+    assert (found["curves"] or 0) <= MOST_CURVES
+    if not is_phone:
+        assert tuple("–" if found[each] is None else str(found[each]) for each in ("controls", "curves")) == written(
+            entry.name
+        )
+    if has_figure:
+        assert (page.evaluate(KEYS) == 0) == is_phone
+        assert found["figure"] <= height
+        assert found["before_tabs"] <= MAX_SCREENS * height
 
 
-def test_axe_finds_no_serious_violation_in_the_export_menu(looked_at):
-    page = looked_at("/kernel_change", "light", 1440)
+def written(name: str) -> tuple[str, ...]:
+    """Controls and curves of a page in the table."""
+    *_, rows = FIRST_SIGHT.read_text().partition("| page | controls | curves |")
+    cells = (row.replace(" ", "").split("|") for row in rows.splitlines()[2:])
+    return next((controls, curves) for _, page, controls, curves, *_ in cells if page == name)
+
+
+def test_axe_finds_no_serious_violation_in_the_export_menu(opened):
+    page, _ = opened("kernel_change", "desktop")
     page.get_by_role("button", name="Export").click()
     expect(page.get_by_role("button", name="Numbers, CSV")).to_be_visible(timeout=TIMEOUT_MS)
     assert violations(page) == []

@@ -1,60 +1,14 @@
-"""Few controls, the figure first, on a screen and on a phone; all settings, a chip, and what to try, by hand."""
+"""All settings, a chip, and what to try, by hand."""
 
 from __future__ import annotations
 
 import pytest
 from playwright.sync_api import expect
 
-from benchmarks.first_sight import PAGE, PAGES, SCREENS, looked_at
-from dashboard.charts.labels import MOST_CURVES
-from dashboard.views.navigation import PAGES as ALL
 from tests.browser.conftest import wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 60_000
-MAX_CONTROLS, MAX_SCREENS = 6, 5
-KEYS = "[...document.querySelectorAll('button kbd')].filter(each => each.checkVisibility()).length"
-# Labels of horizontal axes that are not level, or that touch the one beside.
-TILTED = """() => [...document.querySelectorAll('.js-plotly-plot .xaxislayer-above')].filter(axis => {
-  const words = [...axis.querySelectorAll('text')].filter(each => each.checkVisibility());
-  const boxes = words.map(each => each.getBoundingClientRect()).sort((a, b) => a.left - b.left);
-  return words.some(each => /rotate\\([^0]/.test(each.getAttribute('transform'))) ||
-    boxes.slice(1).some((box, index) => box.left < boxes[index].right);
-}).map(axis => axis.textContent)"""
-
-
-@pytest.mark.parametrize("screen", SCREENS)
-def test_every_page_has_few_controls_and_its_figure_first(browser, dashboard_url, screen):
-    width, height = SCREENS[screen]
-    is_phone = screen == "phone"
-    context = browser.new_context(
-        viewport={"width": width, "height": height}, has_touch=is_phone, is_mobile=is_phone, bypass_csp=True
-    )
-    page, found = context.new_page(), {}
-    for name in (entry.name for entry in ALL):
-        found[name] = looked_at(page, dashboard_url, name)
-        assert (page.evaluate(KEYS) == 0) == is_phone or name not in PAGES, name
-        assert page.evaluate(TILTED) == [], name
-    context.close()
-    asked = {name: (each["controls"], each["curves"]) for name, each in found.items()}
-    assert {name: each for name, each in asked.items() if each[0] > MAX_CONTROLS or (each[1] or 0) > MOST_CURVES} == {}
-    if not is_phone:
-        assert {
-            name: tuple("–" if each is None else str(each) for each in both) for name, both in asked.items()
-        } == written()
-    with_figure = {name: found[name] for name in PAGES}
-    assert {name: each["figure"] for name, each in with_figure.items() if each["figure"] > height} == {}
-    assert {
-        name: each["before_tabs"] for name, each in with_figure.items() if each["before_tabs"] > MAX_SCREENS * height
-    } == {}
-
-
-def written() -> dict[str, tuple[str, ...]]:
-    """Page → its controls and curves in the table."""
-    *_, rows = PAGE.read_text().partition("| page | controls | curves |")
-    return {
-        cells[1]: (cells[2], cells[3]) for row in rows.splitlines()[2:] for cells in [row.replace(" ", "").split("|")]
-    }
 
 
 def test_a_setting_is_found_changed_seen_as_a_chip_and_put_back(open_page):
