@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.kernel_ridge import KernelRidge
 
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import (
@@ -28,12 +29,14 @@ ROUNDING = 1e-10  # condition numbers here are below 1e3
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.3])
-def test_regression_is_the_solution_of_its_equations(ridge):
-    """The minimum of Σ ‖Kc − y‖² + α cᵀKc, as scikit-learn's KernelRidge states it, has (K + α)c = y."""
+def test_regression_is_the_solution_of_its_equations_and_that_of_scikit_learn(ridge):
+    """The minimum of Σ ‖Kc − y‖² + α cᵀKc has (K + α)c = y."""
     found = kernel_regression(KERNEL, Y, CROSS, ridge)
     alpha = (ridge + JITTER) * np.trace(KERNEL) / N
     matrix = KERNEL + alpha * np.eye(N)
     assert found.outputs == pytest.approx(CROSS @ np.linalg.inv(matrix) @ Y, rel=ROUNDING)
+    reference = KernelRidge(alpha=alpha, kernel="precomputed").fit(KERNEL, Y)
+    assert found.outputs == pytest.approx(reference.predict(CROSS), rel=ROUNDING)
     assert found.jitter == JITTER
     # LAPACK's estimate of the 1-norm of an inverse is a lower bound, here exact.
     assert found.condition == pytest.approx(np.linalg.cond(matrix, 1), rel=0.2)
