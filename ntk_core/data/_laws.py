@@ -21,12 +21,8 @@ from ntk_core.errors import InvalidInput, TooLarge
 MAX_SYNTHETIC_VALUES = 2**27  # 512 MiB of float32 in one array
 
 
-class Mixture(DatasetInfo):
-    """Round clouds, one for each class."""
-
-    def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
-        names = tuple(f"class {index}" for index in range(options["num_classes"]))
-        return shapes_of(options, (options["input_dim"],), names)
+class Drawn(DatasetInfo):
+    """Inputs of a chosen dimension, drawn from a law."""
 
     def check(self, options: Mapping[str, Any]) -> None:
         """Refuse also what would not fit into 512 MiB.
@@ -41,6 +37,14 @@ class Mixture(DatasetInfo):
                 nearest = MAX_SYNTHETIC_VALUES // per_sample
                 required, limit = 4 * options[key] * per_sample, 4 * MAX_SYNTHETIC_VALUES
                 raise TooLarge(key, options[key], required=required, limit=limit, unit="bytes", nearest=nearest)
+
+
+class Mixture(Drawn):
+    """Round clouds, one for each class."""
+
+    def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
+        names = tuple(f"class {index}" for index in range(options["num_classes"]))
+        return shapes_of(options, (options["input_dim"],), names)
 
     def load(self, options: Mapping[str, Any]) -> Dataset:
         law = ("num_samples", "num_test", "num_classes", "input_dim", "noise", "seed")

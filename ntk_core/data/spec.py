@@ -36,7 +36,7 @@ class DatasetSpec(SpecPart):
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {
         option: tuple(name for name, info in DATASETS.items() if option in info.uses)
         for option in (
-            *("num_samples", "standardize", "num_classes", "input_dim", "noise"),
+            *("num_samples", "standardize", "num_classes", "input_dim", "noise", "num_relevant", "degree"),
             *("xs", "ys", "classes", "resolution", "digest", "seed"),
         )
     }
@@ -47,10 +47,12 @@ class DatasetSpec(SpecPart):
     num_classes: int = OPTIONS["num_classes"].field()
     input_dim: int = OPTIONS["input_dim"].field()
     noise: float = OPTIONS["noise"].field()
+    num_relevant: int = OPTIONS["num_relevant"].field()
+    degree: int = OPTIONS["degree"].field()
     xs: tuple[Coordinate, ...] = OPTIONS["xs"].field(min_length=1, max_length=MAX_POINTS)
     ys: tuple[Coordinate, ...] = OPTIONS["ys"].field(min_length=1, max_length=MAX_POINTS)
     classes: tuple[int, ...] | None = OPTIONS["classes"].field(min_length=2, max_length=10)
-    standardize: Literal["raw", "unit-norm", "standard"] = OPTIONS["standardize"].field()
+    standardize: Literal["raw", "unit-norm", "standard", "centered"] = OPTIONS["standardize"].field()
     resolution: Literal[8, 32] = OPTIONS["resolution"].field()
     digest: UploadDigest | None = OPTIONS["digest"].field(json_schema_extra={"entry": "upload"})
     seed: int = OPTIONS["seed"].field()
