@@ -27,6 +27,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "pages": ("streamlit", "plotly", "pydantic"),
     "live": ("streamlit", "playwright"),
     "kernel": ("jax", "jaxlib", "numpy"),
+    "transformer": ("jax", "jaxlib", "numpy"),
     "hessian": ("jax", "jaxlib", "numpy", "scipy"),
     "trajectories": ("jax", "jaxlib", "numpy"),
     "training": ("jax", "jaxlib", "numpy"),

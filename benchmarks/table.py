@@ -5,7 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from benchmarks import coverage_section, generalization_section, live_section, maps_section, pictures, sections
+from benchmarks import (
+    coverage_section,
+    generalization_section,
+    live_section,
+    maps_section,
+    pictures,
+    sections,
+    transformer_section,
+)
 from benchmarks.drill_sections import DRILLS
 from benchmarks.measure import RESULTS
 from benchmarks.words import Data
@@ -14,6 +22,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 IMAGES = PAGE.parent / "images"
 SECTIONS = {
     "kernel": sections.kernel,
+    "transformer": transformer_section.transformer,
     "hessian": sections.hessian,
     "trajectories": sections.trajectories,
     "training": sections.training,

@@ -73,6 +73,7 @@ from .kernels import kernel_change as kernel_change
 from .kernels import kernel_distance as kernel_distance
 from .kernels import kernel_regression as kernel_regression
 from .kernels import least_distance as least_distance
+from .networks.architectures import Attention as Attention
 from .networks.architectures import Bottleneck as Bottleneck
 from .networks.architectures import Composed as Composed
 from .networks.architectures import ConvNet as ConvNet
@@ -87,6 +88,7 @@ from .networks.architectures import PreActivations as PreActivations
 from .networks.architectures import ResNet as ResNet
 from .networks.architectures import Scaled as Scaled
 from .networks.architectures import Subtracted as Subtracted
+from .networks.architectures import Transformer as Transformer
 from .networks.architectures import subtract_initial_output as subtract_initial_output
 from .networks.architectures import width_mesh as width_mesh
 from .networks.compositions import composition_examples as composition_examples

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ntk_core.networks.architectures import (
+    Attention,
     Bottleneck,
     Composed,
     ConvNet,
@@ -26,6 +27,7 @@ from ntk_core.networks.architectures import (
     ResNet,
     Scaled,
     Subtracted,
+    Transformer,
 )
 from ntk_core.networks.compositions import parse_composition
 
@@ -127,6 +129,56 @@ SCALED = [
 ]
 SUBTRACTED = [Case(f"minus-start-{case.name}", Subtracted(case.net), case.input_shape) for case in ARCHITECTURES[1::6]]
 CASES = ARCHITECTURES + ACTIVATIONS + SIGNS + MIRRORED + SUBTRACTED + SCALED
+
+# Sequences of T positions, in lists of their own: tests go through them in one program.
+_MIXED = parse_composition(
+    {
+        "layers": [
+            {"kind": "token-dense", "width": "2m", "bias": True},
+            {"kind": "fixed-positions"},
+            {"kind": "residual", "layers": [{"kind": "attention", "num_heads": "m", "head_dim": 2}, _TANH]},
+            {"kind": "concat", "layers": [{"kind": "gain"}, {"kind": "attention", "num_heads": 1, "head_dim": "m"}]},
+            {"kind": "positions"},
+            {"kind": "normalize"},
+            {"kind": "token-dense", "width": 4},
+        ]
+    }
+)
+SEQUENCES = [
+    Case("attention", Attention(num_heads=2, head_dim=4, num_outputs=2), (2, 8)),
+    Case("attention-causal", Attention(2, 3, 2, score_exponent=1.0, causal=True, output="softmax"), (3, 2)),
+    Case("attention-lecun", Attention(1, 3, 2, score_exponent=0.75, parameterization="lecun", trained="first"), (3, 2)),
+    Case("transformer", Transformer(2, 2, 2, num_blocks=1, mlp_factor=1.5, activation="gelu"), (3, 2)),
+    Case(
+        "transformer-bare",
+        Transformer(
+            *(1, 3, 2),
+            num_blocks=2,
+            mlp_width=3,
+            activation="tanh",
+            normalization="none",
+            positions="none",
+            token_readout="first",
+            parameterization="standard",
+        ),
+        (3, 2),
+    ),
+    Case(
+        "transformer-plain",
+        Transformer(
+            *(2, 2, 1),
+            num_blocks=1,
+            mlp_width=3,
+            activation="tanh",
+            normalization="plain",
+            positions="fixed",
+            parameterization="lecun",
+            output="swish",
+        ),
+        (3, 2),
+    ),
+    Case("transformer-layers", Composed(_MIXED, width=3, num_outputs=2), (3, 2)),
+]
 
 
 def random_layer(layer: Any, input_shape: tuple[int, ...], rng: np.random.Generator) -> dict[str, jax.Array]:

@@ -18,7 +18,7 @@ from ntk_core.networks.compositions import (
 )
 
 HEIGHT = 260
-_TABLE_INPUT, _IMAGE_INPUT, _WIDTH = (16,), (32, 32, 3), 128
+_INPUTS, _WIDTH = ((16,), (32, 32, 3), (16, 8)), 128  # a table, images, sequences
 _LOOKS = {
     "wide": ("grows with m", ":material/check_circle:", "green"),
     "not wide": ("has a bottleneck", ":material/cancel:", "red"),
@@ -56,8 +56,8 @@ def composition_editor(label: str, key: str, help: str) -> None:
 
 
 def _verdict(composition: object) -> CompositionVerdict | None:
-    """For a table, or else for images; the form says where the layers do not fit the data."""
-    for shape in (_TABLE_INPUT, _IMAGE_INPUT):
+    """For a table, or else for images or sequences; the form says where the layers do not fit the data."""
+    for shape in _INPUTS:
         try:
             return composition_verdict(parse_composition(composition), _WIDTH, shape)
         except InvalidInput:

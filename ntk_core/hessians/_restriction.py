@@ -18,6 +18,7 @@ from jaxtyping import Float, Shaped
 
 from ntk_core.networks.architectures import Layer, LayerViews, Network, NetworkParams, layer_views, whole
 from ntk_core.networks.architectures._layers import Params
+from ntk_core.networks.sizes import small_space_pays
 
 Coordinates = dict[str, dict[str, Array]]
 Scalar = Callable[[Array], Array]
@@ -35,7 +36,7 @@ class Restriction(NamedTuple):
 
     Attributes:
         bases: for each layer that is restricted; trained layers that are missing here move all their weights, because
-            they are masked (the subspace would not stay orthonormal) or too small to gain from it.
+            they are masked or no matrix (the subspace would not stay orthonormal), or do not gain from it.
         zero: the coordinates of w0, all zero, in the shapes that every direction has.
     """
 
@@ -60,12 +61,12 @@ def restriction(net: Network, params: NetworkParams, x: Array, scalar: Scalar) -
 
 
 def _layer_bases(layer: Layer, params: Params, views: LayerViews, name: str, toward: Array) -> Bases | None:
-    if "mask" in params:
+    if "mask" in params or not layer.is_matrix:
         return None
     inputs = layer.features(params, views.inputs[name])
     positions, fan_in = inputs.shape[1:]
     cotangents = layer.positions_of(jnp.tensordot(toward, whole(views.cotangents[name]), 1))
-    if positions >= min(fan_in, cotangents.shape[-1]):
+    if not small_space_pays(positions, fan_in, cotangents.shape[-1]):
         return None
     weighted = layer.multiplier(params, fan_in) * cotangents[0]
     return Bases(jnp.linalg.qr(inputs[0].T)[0], jnp.linalg.qr(weighted.T)[0])

@@ -183,17 +183,18 @@ def view_bytes(net: Network, input_shape: tuple[int, ...], itemsize: int) -> int
     """Estimated bytes that a row of inputs takes while its layer views are made and contracted, from shapes alone.
 
     At each layer: input, pre-activation and activation of the forward pass, and C cotangents of pre-activation and
-    activation; convolutions also extract patches. Where cotangents are taken in stretches, a layer that is read
-    elementwise and lies above no trained one has slopes instead.
+    activation; convolutions also extract patches, and between layers there are scores and what a softmax makes of them.
+    Where cotangents are taken in stretches, a layer that is read elementwise and lies above no trained one has slopes
+    instead.
     """
     drawn = jax.eval_shape(lambda key: net.init(key, input_shape), jax.random.key(0))
     passed = {name: reader for name, reader in net.read_elementwise().items() if in_stretches()}
     passed = {name: reader for name, reader in passed.items() if not _trained_below(net, name)}
-    forward, once, num_outputs = 0, 0, 0
+    forward, once, num_outputs = 2 * net.entries_between(input_shape), 0, 0
     for name, shape in net.layer_input_shapes(input_shape).items():
         layer = net.layers[name]
         inputs = jax.ShapeDtypeStruct((1, *shape), jnp.result_type(float))
-        features = jax.eval_shape(layer.features, drawn[name], inputs)
+        features = jax.eval_shape(layer.features, drawn[name], inputs) if layer.is_matrix else inputs
         outputs = jax.eval_shape(layer.apply, drawn[name], inputs)
         num_outputs = outputs.size
         entries = inputs.size + features.size + 2 * outputs.size

@@ -28,6 +28,8 @@ def build_network(architecture: ArchitectureSpec, width: int, num_outputs: int, 
         "composition": architecture.written_out,
         **more,
     }
+    if architecture.uses("width_is"):
+        settings[architecture.width_is] = width
     net: Network = made(**{name: value for name, value in settings.items() if name in taken})
     match architecture.initial_output:
         case "symmetric":

@@ -7,16 +7,22 @@ from dataclasses import dataclass
 from ntk_core.networks.compositions import lay_out
 from ntk_core.networks.spec import ArchitectureSpec
 
+LANCZOS_VECTORS = 20  # typical, until the residual is small
+
 
 @dataclass(frozen=True)
 class LayerSize:
-    """One layer: ``positions`` places that share a fan_in × features weight (1 for a dense layer)."""
+    """One layer: ``positions`` places that share a fan_in × features weight (1 for a dense layer).
+
+    What ``num_heads`` > 0 heads of attention do with its values (their scores among all positions) is counted with it.
+    """
 
     positions: int
     fan_in: int
     features: int
     num_biases: int = 0
     masked: bool = False
+    num_heads: int = 0
 
     @property
     def num_params(self) -> int:
@@ -26,7 +32,13 @@ class LayerSize:
     @property
     def multiplications(self) -> int:
         """Multiplications of one forward pass of one input."""
-        return self.positions * self.fan_in * self.features
+        scores = 2 * self.positions**2 * self.features if self.num_heads else 0
+        return self.positions * self.fan_in * self.features + scores
+
+    @property
+    def num_features(self) -> int:
+        """Neurons at all positions, and the scores of its heads."""
+        return self.positions * self.features + self.num_heads * self.positions**2
 
     def kernel_operations(self, num_samples: int, num_outputs: int) -> int:
         """Multiplications of this layer's part of the kernel, by the cheaper of its contractions.
@@ -40,8 +52,21 @@ class LayerSize:
         if self.positions == 1:
             return rows**2 * self.features + num_samples**2 * self.fan_in
         pairs = self.positions**2 * (rows**2 * self.features + num_samples**2 * self.fan_in)
-        jacobian = rows * self.multiplications + rows**2 * self.fan_in * self.features
+        jacobian = rows * self.positions * self.fan_in * self.features + rows**2 * self.fan_in * self.features
         return min(pairs, jacobian)
+
+
+def small_space_pays(positions: int, fan_in: int, features: int) -> bool:
+    """Whether a Hessian moves a layer's weights along the span of inputs and cotangents, and not one by one.
+
+    With P positions below fan_in k and features F, a direction has P (k + F − P) numbers in place of k F. A product
+    with the Hessian passes four times through it: 2 P² (k + F) multiplications by way of the bases, P k F directly, and
+    is made orthogonal to those before it, twice: docs/math/hessian_in_a_small_space.md.
+    """
+    k, f, p = fan_in, features, positions
+    if p >= min(k, f):
+        return False
+    return 4 * 2 * p**2 * (k + f) + 2 * LANCZOS_VECTORS * p * (k + f - p) < (4 * p + 2 * LANCZOS_VECTORS) * k * f
 
 
 def num_copies(architecture: ArchitectureSpec) -> int:
@@ -50,8 +75,8 @@ def num_copies(architecture: ArchitectureSpec) -> int:
 
 
 def num_features(sizes: Sequence[LayerSize]) -> int:
-    """Neurons of all layers for one input, at every position."""
-    return sum(size.positions * size.features for size in sizes)
+    """Neurons of all layers for one input, at every position, and scores."""
+    return sum(size.num_features for size in sizes)
 
 
 def min_width(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> int:
@@ -72,5 +97,6 @@ def layer_sizes(
     sizes = []
     for layer in layout.layers:
         features = layer.output_shape[-1]
-        sizes.append(LayerSize(layer.positions, layer.fan_in, features, features * layer.block.bias, masked))
+        biases = features * layer.block.bias
+        sizes.append(LayerSize(layer.positions, layer.fan_in, features, biases, masked, layer.num_heads))
     return [*sizes, LayerSize(1, math.prod(layout.last_shape), num_outputs, masked=masked)]

@@ -46,6 +46,12 @@ def _composition(data: Any) -> Any:
 CompositionField = Annotated[InstanceOf[Composition], BeforeValidator(_composition), PlainSerializer(composition_data)]
 
 
+def _inputs_of(record: Kind) -> str:
+    if "num_heads" in record.settings:
+        return "this kind only with sequences (positions, features)"
+    return "this kind only with images, for example dataset mnist"
+
+
 class ArchitectureSpec(SpecPart):
     """The network, apart from its width, its outputs and φ."""
 
@@ -103,6 +109,27 @@ class ArchitectureSpec(SpecPart):
     pool_size: int = Field(1, ge=1, le=8, title="Pooling")
     """Side of the windows averaged after each convolution; 1: no pooling."""
 
+    width_is: Literal["head_dim", "num_heads", "mlp_width"] = Field("head_dim", title="The width m is")
+    """What grows with m: the dimension d of a head, the number H of heads, or the MLPs; the others stay."""
+    num_heads: int = Field(4, ge=1, le=64, title="Heads H")
+    """Number H of heads, unless it is m."""
+    head_dim: int = Field(16, ge=1, le=4096, title="Head dimension d")
+    """Dimension d of queries, keys and values of a head, unless it is m; a transformer has H d features."""
+    score_exponent: float = Field(0.5, ge=0, le=1, title="Score exponent τ")
+    """Scores are q·k / d^τ: ½ is usual, 1 lets attention fade as d grows."""
+    causal: bool = Field(False, title="Causal")
+    """Every position sees only itself and those before it."""
+    num_blocks: int = Field(2, ge=1, le=12, title="Blocks L")
+    """Number L of blocks, each attention and an MLP, with a way around both."""
+    mlp_factor: float = Field(4.0, gt=0, le=16, title="Width of the MLPs, in H d")
+    """Neurons of the MLPs as a multiple of the H d features, unless they are m."""
+    normalization: Literal["none", "plain", "gains"] = Field("gains", title="Normalization")
+    """Before attention, MLP and readout: none, each position to mean 0 and variance 1, or that with trained gains."""
+    positions: Literal["none", "fixed", "learned"] = Field("learned", title="Positions")
+    """What tells positions apart: nothing, sines and cosines, or trained vectors."""
+    token_readout: Literal["mean", "first"] = Field("mean", title="Readout of the sequence")
+    """What the output layer sees: the mean over positions, or the first position."""
+
     @model_validator(mode="after")
     def _fits_layers(self) -> Self:
         counted = f"one number for each of the {self.depth} hidden layers"
@@ -135,8 +162,9 @@ class ArchitectureSpec(SpecPart):
         return self.record.write_out(self, tuple(zip(widths, biases, strict=True)))
 
     def widths(self, width: int) -> tuple[int, ...]:
-        """The width of each hidden layer at width m."""
-        return tuple(block.size(width) for block in self.written_out.trained())
+        """The width of each hidden layer at width m; gains and positions have none of their own."""
+        sizes = (block.size(width) for block in self.written_out.trained())
+        return tuple(size for size in sizes if size is not None)
 
     def widest_layers(self, width: int) -> dict[str, int]:
         """That of relative widths, or of a composition; with one width for all no layer is wider."""
@@ -155,13 +183,15 @@ class ArchitectureSpec(SpecPart):
     @property
     def has_infinite_width(self) -> bool:
         """Whether the kernel of infinite width is known."""
-        return self.record.has_infinite_width and self.parameterization == "ntk"
+        grows = not self.uses("width_is") or self.width_is == "num_heads"
+        return self.record.has_infinite_width and self.parameterization == "ntk" and grows
 
     def check_infinite_width(self) -> None:
         """Refuse to ask for the kernel of infinite width where it is not known."""
         if not self.has_infinite_width:
             known = ", ".join(kind.name for kind in ARCHITECTURES.values() if kind.has_infinite_width)
-            raise InvalidInput("infinite_width", True, f"false, except for NTK parameterization and {known}")
+            heads = "; of attention as the number of heads grows" if self.uses("width_is") else ""
+            raise InvalidInput("infinite_width", True, f"false, except for NTK parameterization and {known}{heads}")
 
     def check_inputs(
         self, input_shape: tuple[int, ...], field: str = "architecture", *, widths: tuple[int, ...] = (1,)
@@ -180,6 +210,6 @@ class ArchitectureSpec(SpecPart):
             if self.uses("composition"):
                 place, given = "composition", f"{error.field}: {given}"
             elif place == "kind":
-                given, allowed = self.kind, "this kind only with images, for example dataset mnist"
+                given, allowed = self.kind, _inputs_of(self.record)
             name = {"size": "pool_size"}.get(place, place)
             raise InvalidInput(f"{field}.{name}" if field else name, given, allowed) from None

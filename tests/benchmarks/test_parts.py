@@ -13,7 +13,19 @@ from benchmarks.measure import Settings, environment
 from benchmarks.table import PICTURES, SECTIONS
 
 # "ceilings" is the code of "gpu" with other sizes; "dashboard" has no quick form; trajectories alone compare nothing.
-PARTS = ("kernel", "hessian", "training", "masked_layer", "growth", "gpu", "sweep", "pages", "live", "maps")
+PARTS = (
+    "kernel",
+    "transformer",
+    "hessian",
+    "training",
+    "masked_layer",
+    "growth",
+    "gpu",
+    "sweep",
+    "pages",
+    "live",
+    "maps",
+)
 NOTE = {"at_start": 0.5, "at_end": 1.5, "took_s": 3.0, "busy_by_others": 0.01, "high": False, "forced": False}
 
 

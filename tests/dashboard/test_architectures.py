@@ -9,21 +9,22 @@ from streamlit.testing.v1 import AppTest
 from dashboard.charts.style import compared_styles, network_style
 from dashboard.jobs.limits import check_limits
 from dashboard.views.architectures import figures as figures
-from dashboard.views.architectures.network_drawing import drawn, layer_rows, size_rows
+from dashboard.views.architectures.network_drawing import drawing, drawing_words, drawn, layer_rows, size_rows
 from ntk_core.errors import TooLarge
 from ntk_core.experiments.architectures.result import ArchitecturesPoint
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.kernel_change.result import KernelSnapshot
 from ntk_core.networks.compositions import composition_examples
 from ntk_core.networks.kinds import ARCHITECTURES
+from ntk_core.networks.sizes import layer_sizes
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.settings.grammar import with_settings
 from tests.dashboard.made_results import make_points
 from tests.dashboard.open_pages import checked, open_page, words
 
 KEY = "architectures."
-KINDS = tuple(ARCHITECTURES)
-LAYERED = tuple(kind for kind in KINDS if kind != "composed")
+LAYERED = tuple(name for name, kind in ARCHITECTURES.items() if "depth" in kind.settings)
+KINDS = (*LAYERED, "composed")  # the others take sequences
 
 
 def architecture(kind: str, **settings) -> ArchitectureSpec:
@@ -142,6 +143,17 @@ def test_every_layer_is_drawn_as_a_box_and_named(kind, depth):
     assert figure.data[0].text[0] == "49"
     assert figure.data[0].text[-1] == "3"
     assert f"{depth} hidden layers" in alt
+
+
+def test_queries_keys_and_values_branch_off_and_are_named():
+    attention = ArchitectureSpec(kind="attention")
+    sizes = layer_sizes(attention, 20, (6, 8), 3)
+    figure = drawing(attention, sizes, (6, 8), 20)
+    assert [row["kind"] for row in layer_rows(attention, sizes)] == ["queries", "keys", "values", "dense"]
+    assert sum(each.type == "path" for each in figure.layout.shapes) == 4  # into keys and values, from queries and keys
+    assert len(figure.layout.annotations) == 2 + 3  # arrows to queries and to the outputs; the ends of the arcs
+    assert "⊙" in figure.data[-1].text
+    assert "mixes values by queries and keys" in drawing_words(attention, sizes, 20)
 
 
 def test_bottleneck_is_drawn_narrow_and_frozen_layers_gray():

@@ -11,7 +11,7 @@ import pytest
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import empirical_ntk, generic_ntk
 from ntk_core.kernels._empirical import _from_views, _views, view_bytes
-from ntk_core.networks.architectures import ConvNet, FullyConnected, ResNet, merge
+from ntk_core.networks.architectures import Attention, ConvNet, FullyConnected, ResNet, Transformer, merge
 from tests.cases import ARCHITECTURES, CASES, FAST_COMPILE, inputs, random_params
 from tests.compiler_flags import AS_FOR_PEOPLE
 
@@ -104,6 +104,8 @@ def test_kernel_in_blocks_is_the_whole_kernel(case, with_x2, x64):
         (FullyConnected(width=2000, depth=3, num_outputs=3, activation="tanh"), (10,)),
         (ResNet(width=1000, depth=4, num_outputs=2, activation="gelu"), (10,)),
         (ConvNet(width=32, depth=2, num_outputs=2, activation="tanh"), (8, 8, 3)),
+        (Attention(num_heads=16, head_dim=4, num_outputs=2), (64, 8)),
+        (Transformer(num_heads=4, head_dim=16, num_outputs=2, num_blocks=1), (16, 8)),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
+from ntk_core.errors import InvalidInput
 from ntk_core.networks.build import build_network
 from ntk_core.networks.compositions import composition_examples, parse_composition
 from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.networks.sizes import layer_sizes, min_width
 from ntk_core.networks.spec import ArchitectureSpec
+from tests.cases import FAST_COMPILE
 
 SHAPE, NUM_OUTPUTS = (4, 4, 2), 3
 NESTED = {
@@ -24,11 +27,23 @@ SPECS = [
     *(ArchitectureSpec(kind="densenet", depth=depth, drop_probability=depth % 2 / 2) for depth in (1, 2, 3)),
     ArchitectureSpec(kind="convnet", depth=2, kernel_size=2, pool_size=2, trained="hidden"),
     ArchitectureSpec(kind="mixed", depth=3, readout="global-average"),
+    ArchitectureSpec(kind="attention", num_heads=2, width_is="head_dim", causal=True, trained="first"),
+    ArchitectureSpec(kind="transformer", head_dim=2, width_is="num_heads", num_blocks=1, mlp_factor=1.5),
+    ArchitectureSpec(kind="transformer", head_dim=2, width_is="mlp_width", normalization="none", positions="fixed"),
     *(ArchitectureSpec(kind="composed", composition=each) for each in composition_examples().values()),
     ArchitectureSpec(
         kind="composed", trained="first", composition=parse_composition({"layers": [{"kind": "dense"}, NESTED, NESTED]})
     ),
 ]
+
+
+def _shape(spec: ArchitectureSpec) -> tuple[int, ...]:
+    """Images, or sequences for what takes no images."""
+    try:
+        spec.check_inputs(SHAPE)
+    except InvalidInput:
+        return (4, 3)
+    return SHAPE
 
 
 def _name(spec: ArchitectureSpec) -> str:
@@ -41,14 +56,17 @@ def test_every_kind_is_among_them():
 
 @pytest.mark.parametrize("spec", SPECS, ids=_name)
 def test_layers_are_counted_and_trained_as_the_network_has_them(spec):
-    net, sizes = build_network(spec, 7, NUM_OUTPUTS, "linear"), layer_sizes(spec, 7, SHAPE, NUM_OUTPUTS)
-    drawn = jax.eval_shape(lambda key: net.init(key, SHAPE), jax.random.key(0))
-    counted = [sum(drawn[name][each].size for each in ("weight", "bias") if each in drawn[name]) for name in drawn]
+    shape = _shape(spec)
+    net, sizes = build_network(spec, 7, NUM_OUTPUTS, "linear"), layer_sizes(spec, 7, shape, NUM_OUTPUTS)
+    drawn = jax.eval_shape(lambda key: net.init(key, shape), jax.random.key(0))
+    names = list(net.layers)
+    counted = [sum(drawn[name][each].size for each in ("weight", "bias") if each in drawn[name]) for name in names]
     assert [size.num_params for size in sizes] == counted
-    assert sum(counted) == net.num_params(SHAPE)
-    assert min_width(spec, sizes) == net.min_width(SHAPE)
-    assert spec.widths(7) == tuple(size.features for size in sizes[:-1])
-    assert spec.written_out.trains(spec.trained) == tuple(net.layers[name].trainable for name in drawn)
+    assert sum(counted) == net.num_params(shape)
+    assert min_width(spec, sizes) == net.min_width(shape)
+    own = [block.size(7) is not None for block in spec.written_out.trained()]  # not so for gains and positions
+    assert spec.widths(7) == tuple(size.features for size, has in zip(sizes[:-1], own, strict=True) if has)
+    assert spec.written_out.trains(spec.trained) == tuple(net.layers[name].trainable for name in names)
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=_name)
@@ -60,8 +78,10 @@ def test_the_skips_are_what_the_network_computes(spec):
         below.append({number}.union(*(below[start] for start in around)))
     expected = []
     for number in range(1, len(below) + 1):
-        beside = [skip.start for skip in ways.skips if (skip.kind, skip.end) == ("concat", number)]
-        expected.append(below[number - 1].union(*(below[start] for start in beside)))
+        arriving = [skip for skip in ways.skips if skip.end == number and skip.kind != "residual"]
+        branches = any(skip.kind == "branch" for skip in arriving)  # and sees nothing of the layer below
+        beside = set().union(*(below[skip.start] for skip in arriving))
+        expected.append(beside if branches else below[number - 1] | beside)
     assert _seen(spec) == expected
     assert ways.first == tuple(number for number, seen in enumerate(expected, start=1) if seen == {0})
 
@@ -69,20 +89,21 @@ def test_the_skips_are_what_the_network_computes(spec):
 def _seen(spec: ArchitectureSpec) -> list[set[int]]:
     """Oracle: whose outputs each layer's inputs depend on, 0 the network's input, when nothing passes a layer."""
     net = build_network(spec, 5, NUM_OUTPUTS, "linear")
-    names = list(net.layer_input_shapes(SHAPE))
-    shapes = {name: net.layers[name].output_shape(shape) for name, shape in net.layer_input_shapes(SHAPE).items()}
-    given = {name: 1.0 + jnp.zeros((1, *shape)) for name, shape in shapes.items()}
+    reached = net.layer_input_shapes(_shape(spec))
+    names, draws = list(reached), np.random.default_rng(0)
+    given = {name: jnp.asarray(draws.random((1, *net.layers[name].output_shape(reached[name])))) for name in names}
 
     def inputs(x, given):
         seen = {}
 
         def call(name, a):
-            seen[name] = jnp.sum(a)
+            seen[name] = jnp.vdot(a, jnp.cos(jnp.arange(a.size)))  # a plain sum would not see what is normalized
             return given[name]
 
         net.body(call, x)
         return seen
 
-    changes = jax.jacrev(inputs, argnums=(0, 1))(jnp.ones((1, *SHAPE)), given)
+    x = jnp.asarray(draws.random((1, *_shape(spec))))
+    changes = jax.jit(jax.jacrev(inputs, argnums=(0, 1)), compiler_options=FAST_COMPILE)(x, given)
     moves = [[changes[name][0], *(changes[name][1][other] for other in names)] for name in names]
     return [{number for number, change in enumerate(each) if jnp.any(change != 0)} for each in moves]

@@ -17,6 +17,7 @@ from ntk_core.networks.spec import ArchitectureSpec
 
 DRAWING_HEIGHT = 190
 _HALF = 0.27  # half the width of a box, of the distance between two
+_MARKS = {"residual": "⊕", "concat": "‖", "attention": "⊙", "branch": ""}
 
 
 def drawing(
@@ -25,7 +26,7 @@ def drawing(
     """Boxes for the input, every hidden layer and the outputs; heights are logarithmic in the number of neurons.
 
     Frozen layers are gray; convolutions are stacks of channels; an arc with ⊕ adds what it skips, one with ‖ is
-    concatenated.
+    concatenated, with ⊙ it mixes values; queries, keys and values branch off from one layer.
     """
     style, figure = network_style(architecture.kind), go.Figure()
     features = [math.prod(input_shape), *(size.features for size in sizes)]
@@ -33,8 +34,10 @@ def drawing(
     shapes: list[dict[str, Any]] = []
     for index, (height, trained) in enumerate(zip(heights, (False, *are_trained(architecture)), strict=True)):
         shapes += _boxes(index, height, style if trained else None, _copies(sizes, index))
-    arrows = [_arrow((index - 1 + _HALF, 0), (index - _HALF, 0), GUIDE_COLOR) for index in range(1, len(heights))]
     skips = architecture.written_out.ways().skips
+    apart = {skip.end for skip in skips if skip.kind == "branch"}  # from the layer below nothing comes
+    joined = [index for index in range(1, len(heights)) if index not in apart]
+    arrows = [_arrow((index - 1 + _HALF, 0), (index - _HALF, 0), GUIDE_COLOR) for index in joined]
     shapes += [_arc(heights, skip, style) for skip in skips]
     ends = sorted({(skip.end, skip.kind) for skip in skips})
     arrows += [
@@ -57,7 +60,7 @@ def drawing(
     figure.add_scatter(**shared, y=[0] * len(heights), mode="markers", marker={"size": 26, "opacity": 0})
     if ends:
         tops = [heights[high] / 2 + 0.17 for high, _ in ends]
-        texts = ["⊕" if kind == "residual" else "‖" for _, kind in ends]
+        texts = [_MARKS[kind] for _, kind in ends]
         marks = {"mode": "text", "text": texts, "textfont": {"size": 14}}
         figure.add_scatter(x=[_end(*end) + 0.2 for end in ends], y=tops, hoverinfo="skip", **marks)
     # All at once: plotly checks every shape anew with each one that is added.
@@ -95,13 +98,15 @@ def layer_rows(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> li
     return [
         {
             "layer": "output layer" if index == len(sizes) else f"hidden layer {index}",
-            "kind": "convolution" if size.positions > 1 else "dense",
+            "kind": kind,
             "trained": trained,
             "in-degree": size.fan_in,
             "neurons or channels": size.features,
             "parameters": size.num_params,
         }
-        for index, (size, trained) in enumerate(zip(sizes, are_trained(architecture), strict=True), start=1)
+        for index, (size, trained, kind) in enumerate(
+            zip(sizes, are_trained(architecture), _kinds(architecture), strict=True), start=1
+        )
     ]
 
 
@@ -125,7 +130,11 @@ def drawing_words(architecture: ArchitectureSpec, sizes: Sequence[LayerSize], wi
     """The drawing for those who do not see it."""
     neurons = ", ".join(f"{size.features:,}" for size in sizes[:-1])
     kinds = {skip.kind for skip in architecture.written_out.ways().skips}
-    marks = {"residual": "⊕ adds what goes around.", "concat": "‖ puts side by side what goes around."}
+    marks = {
+        "residual": "⊕ adds what goes around.",
+        "concat": "‖ puts side by side what goes around.",
+        "attention": "⊙ mixes values by queries and keys.",
+    }
     return (
         f"{description(architecture)}. At width {width:,} its hidden layers have {neurons} "
         f"{'neurons or channels' if sizes[0].positions > 1 else 'neurons'}; the smallest "
@@ -142,6 +151,13 @@ def _smallest(architecture: ArchitectureSpec) -> str:
 def are_trained(architecture: ArchitectureSpec) -> tuple[bool, ...]:
     """Whether each layer, the output layer last, moves in training."""
     return architecture.written_out.trains(architecture.trained)
+
+
+def _kinds(architecture: ArchitectureSpec) -> list[str]:
+    """What each layer is, the output layer last: its kind, and what it is for where that is known."""
+    blocks = architecture.written_out.trained()
+    kinds = [block.role or block.kind.replace("token-dense", "dense, shared by positions") for block in blocks]
+    return [*kinds, "dense"]
 
 
 def _height(count: int, largest: int) -> float:

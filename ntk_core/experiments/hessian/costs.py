@@ -6,7 +6,7 @@ from dataclasses import replace
 from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.experiments.hessian.network import ComparedNetwork
 from ntk_core.experiments.hessian.spec import HessianSpec
-from ntk_core.networks.sizes import LayerSize, layer_sizes, num_copies
+from ntk_core.networks.sizes import LayerSize, layer_sizes, num_copies, small_space_pays
 from ntk_core.runs import BYTES, HESSIAN_BYTES, Counted, Work
 
 # Typical counts: products until the residual is small, places at which an ascent looks (its steps and starts), steps of
@@ -82,7 +82,7 @@ def hidden_and_output(spec: HessianSpec, network: ComparedNetwork, width: int) -
 
 def restricted_size(layer: LayerSize) -> int:
     """Numbers that one direction of the small space has in this layer, for one input."""
-    if layer.masked or layer.positions >= min(layer.fan_in, layer.features):
+    if layer.masked or not small_space_pays(layer.positions, layer.fan_in, layer.features):
         return layer.num_params
     return layer.positions * (layer.fan_in + layer.features) + layer.num_biases
 

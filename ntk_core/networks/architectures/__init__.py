@@ -22,5 +22,6 @@ from ntk_core.networks.architectures._numbered import (
 from ntk_core.networks.architectures._pre_activations import PreActivations
 from ntk_core.networks.architectures._scaled import Scaled
 from ntk_core.networks.architectures._stack import Chain, Stack
+from ntk_core.networks.architectures._transformer import Attention, Transformer
 from ntk_core.networks.architectures._width_mesh import num_parts, width_mesh
 from ntk_core.networks.graphs import Edge, Group

@@ -64,6 +64,9 @@ class Paired(Network):
         first = self.net.first_layers()
         return (*first, *(COPY + name for name in first))
 
+    def entries_between(self, input_shape: Shape) -> int:
+        return 2 * self.net.entries_between(input_shape)
+
     def min_width(self, input_shape: Shape) -> int:
         return self.net.min_width(input_shape)
 

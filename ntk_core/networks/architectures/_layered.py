@@ -15,6 +15,7 @@ from ntk_core.networks.architectures._convolution import Convolution
 from ntk_core.networks.architectures._layers import Dense, Layer, Scaling, Shape
 from ntk_core.networks.architectures._masked import MaskedDense
 from ntk_core.networks.architectures._network import Call, Network
+from ntk_core.networks.architectures._sequences import Gain, Positions, attend, normalize, sines
 from ntk_core.networks.architectures._settings import MAX_OUTPUTS, TRAINED, check_choice, check_count, check_switch
 from ntk_core.networks.compositions import Block, Composition, Trained
 
@@ -60,8 +61,9 @@ class Layered(Network):
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
-        """Width of each hidden layer."""
-        return tuple(block.size(self.hidden_scaling.width) for block in self.written_out.trained())
+        """Width of each hidden layer; gains and positions have none of their own."""
+        sizes = (block.size(self.hidden_scaling.width) for block in self.written_out.trained())
+        return tuple(size for size in sizes if size is not None)
 
     @cached_property
     def layers(self) -> Mapping[str, Layer]:
@@ -69,7 +71,7 @@ class Layered(Network):
         layers: dict[str, Layer] = {}
         for index, block in enumerate(self.written_out.trained()):
             paired = self.symmetric and index == len(trained) - 1
-            layers[hidden_name(index)] = self._hidden(block, self.widths[index], paired, trained[index])
+            layers[hidden_name(index)] = self._hidden(block, paired, trained[index])
         drop, scaling = self.written_out.drop_probability, self.output_scaling
         if drop:
             layers[OUTPUT_LAYER] = MaskedDense(self.num_outputs, drop, scaling=scaling, trainable=output)
@@ -79,8 +81,15 @@ class Layered(Network):
             )
         return layers
 
-    def _hidden(self, block: Trained, width: int, paired: bool, trainable: bool) -> Layer:
+    def _hidden(self, block: Trained, paired: bool, trainable: bool) -> Layer:
         scaling, drop = self.hidden_scaling, self.written_out.drop_probability
+        if isinstance(block, compositions.GainBlock):
+            return Gain(scaling, trainable=trainable)
+        if isinstance(block, compositions.PositionsBlock):
+            return Positions(scaling, trainable=trainable)
+        width = block.size(scaling.width)
+        if isinstance(block, compositions.TokenDenseBlock):  # a filter that sees one position
+            return Convolution(width, 1, dimensions=1, use_bias=block.bias, scaling=scaling, trainable=trainable)
         if isinstance(block, compositions.ConvolutionBlock):
             shape = (width, block.kernel_size, block.padding, self.dimensions, block.stride)
             return Convolution(*shape, block.bias, scaling, paired, trainable=trainable)
@@ -90,7 +99,7 @@ class Layered(Network):
 
     def body(self, call: Call, x: Array) -> Array:
         names = (hidden_name(index) for index in itertools.count())
-        return call(OUTPUT_LAYER, _flat(_through(self.written_out.layers, call, names, x)))
+        return call(OUTPUT_LAYER, _flat(_through(self.written_out.layers, call, names, x, self.hidden_scaling.width)))
 
     def first_layers(self) -> tuple[str, ...]:
         return tuple(hidden_name(number - 1) for number in self.written_out.ways().first)
@@ -99,7 +108,12 @@ class Layered(Network):
         """The last hidden layer, where the output layer sees a function of each z_k, plus what z does not move."""
         if self.written_out.drop_probability or not _ends_elementwise(self.written_out.layers):
             return {}
-        return {hidden_name(len(self.widths) - 1): OUTPUT_LAYER}
+        return {hidden_name(len(self.written_out.trained()) - 1): OUTPUT_LAYER}
+
+    def entries_between(self, input_shape: Shape) -> int:
+        width = self.hidden_scaling.width
+        placed = compositions.lay_out(self.written_out, width, tuple(input_shape), self.dimensions).layers
+        return sum(layer.num_heads * layer.positions**2 for layer in placed)
 
     def min_width(self, input_shape: Shape) -> int:
         """Smallest number of neurons (channels, for convolutions) of a hidden layer."""
@@ -107,18 +121,30 @@ class Layered(Network):
         return min(self.widths)
 
 
-def _through(blocks: tuple[Block, ...], call: Call, names: Iterator[str], a: Array) -> Array:
+def _through(blocks: tuple[Block, ...], call: Call, names: Iterator[str], a: Array, width: int) -> Array:
     for block in blocks:
-        a = _step(block, call, names, a)
+        a = _step(block, call, names, a, width)
     return a
 
 
-def _step(block: Block, call: Call, names: Iterator[str], a: Array) -> Array:
+def _step(block: Block, call: Call, names: Iterator[str], a: Array, width: int) -> Array:
     match block:
         case compositions.DenseBlock():
             return call(next(names), _flat(a))
-        case compositions.ConvolutionBlock():
+        case compositions.ConvolutionBlock() | compositions.TokenDenseBlock() | compositions.GainBlock():
             return call(next(names), a)
+        case compositions.PositionsBlock():
+            return a + call(next(names), a)
+        case compositions.AttentionBlock():
+            queries, keys, values = (call(next(names), a) for _ in block.layers)
+            heads = block.heads(width)
+            return attend(queries, keys, values, heads, block.score_exponent, block.causal)
+        case compositions.NormalizeBlock():
+            return normalize(a)
+        case compositions.FixedPositionsBlock():
+            return a + sines(a.shape[1:])
+        case compositions.FirstTokenBlock():
+            return a[:, 0]
         case compositions.ActivationBlock():
             return activation_function(block.function)(a)
         case compositions.AveragePoolBlock():
@@ -132,10 +158,10 @@ def _step(block: Block, call: Call, names: Iterator[str], a: Array) -> Array:
         case compositions.ScaleBlock():
             return block.factor * a
         case compositions.ResidualBlock():
-            joined: Array = block.join(a, _through(block.layers, call, names, a))
+            joined: Array = block.join(a, _through(block.layers, call, names, a, width))
             return joined
         case compositions.ConcatBlock():
-            return jnp.concatenate([a, _through(block.layers, call, names, a)], axis=-1)
+            return jnp.concatenate([a, _through(block.layers, call, names, a, width)], axis=-1)
 
 
 def average_pool(a: Array, size: int) -> Array:

@@ -8,7 +8,7 @@ matrix product at each of its positions. Every architecture is a program over su
 import abc
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -83,12 +83,16 @@ class Layer(abc.ABC):
     Shapes: inputs ``a`` are (n, *input_shape), pre-activations z are (n, *output_shape), cotangents of the C outputs
     are (C, n, *output_shape), or factors of them.
 
-    Every layer is the same matrix product at each of its positions p (one for a dense layer, the output pixels of a
-    convolution): ``positions_of(z)[i, p] = multiplier · features(a)[i, p] @ weight_matrix + bias_multiplier · bias``.
+    Nearly every layer is the same matrix product at each of its positions p (one for a dense layer, the output pixels
+    of a convolution): ``positions_of(z)[i, p] = multiplier · features(a)[i, p] @ weight_matrix + bias_multiplier ·
+    bias``.
 
     Attributes:
+        is_matrix: False where it is no such product, and its features, matrix and positions have no meaning.
         trainable: a layer that is not trained has no part in the tangent kernel, the Hessian or the training.
     """
+
+    is_matrix: ClassVar[bool] = True
 
     trainable: bool = field(default=True, kw_only=True)
 

@@ -124,6 +124,10 @@ class Network(abc.ABC):
         """
         return {}
 
+    def entries_between(self, input_shape: Shape) -> int:
+        """Numbers that one input takes between layers: none by default, the scores of attention."""
+        return 0
+
     def min_width(self, input_shape: Shape) -> int:
         """Width of the network for inputs of this shape: the smallest fan-in outside the first layers."""
         first = self.first_layers()

@@ -57,5 +57,8 @@ class Scaled(Network):
     def first_layers(self) -> tuple[str, ...]:
         return self.net.first_layers()
 
+    def entries_between(self, input_shape: Shape) -> int:
+        return self.net.entries_between(input_shape)
+
     def min_width(self, input_shape: Shape) -> int:
         return self.net.min_width(input_shape)

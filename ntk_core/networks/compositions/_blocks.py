@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import ACTIVATIONS
@@ -34,6 +34,14 @@ def _width(given: Any) -> Any:
 BlockWidth = Annotated[int | str, BeforeValidator(_width)]
 
 
+def multiple(width: int | str, times: float) -> int | str:
+    """So many times a width that is a number or in m."""
+    if isinstance(width, str):
+        factor = float(width.removesuffix("m") or 1) * times
+        return "m" if factor == 1 else f"{int(factor) if factor.is_integer() else factor!r}m"
+    return max(1, round(width * times))
+
+
 class _Block(BaseModel):
     """Abstract: one step from the values below to the values above."""
 
@@ -47,6 +55,7 @@ class _Weights(_Block):
         width: neurons, or channels; ``"m"`` and multiples grow with the width of the sweep, a number stays.
     """
 
+    role: ClassVar[str] = ""
     width: BlockWidth = "m"
     bias: bool = False
 
@@ -62,6 +71,16 @@ class _Weights(_Block):
         return isinstance(self.width, str)
 
 
+class _AsBelow(_Block):
+    """Abstract: a trained map of the shape of what reaches it; no narrower than that at any width."""
+
+    bias: ClassVar[bool] = False
+    grows: ClassVar[bool] = True
+
+    def size(self, width: int) -> None:
+        """It has no width of its own."""
+
+
 class DenseBlock(_Weights):
     """z = W a / √fan_in + b; values at several positions are flattened first, channel by channel."""
 
@@ -75,6 +94,44 @@ class ConvolutionBlock(_Weights):
     kernel_size: int = Field(3, ge=1, le=32)
     padding: Literal["circular", "zero"] = "circular"
     stride: int = Field(1, ge=1, le=8)
+
+
+class TokenDenseBlock(_Weights):
+    """zᵢ = W aᵢ / √fan_in + b at every position i of a sequence, with the same weights."""
+
+    kind: Literal["token-dense"] = "token-dense"
+
+
+class Queries(TokenDenseBlock):
+    """The q of all heads."""
+
+    role: ClassVar[str] = "queries"
+
+
+class Keys(TokenDenseBlock):
+    """The k of all heads."""
+
+    role: ClassVar[str] = "keys"
+
+
+class Values(TokenDenseBlock):
+    """The v of all heads."""
+
+    role: ClassVar[str] = "values"
+
+
+class GainBlock(_AsBelow):
+    """g ∘ a: one trained factor for each feature, 1 at w₀ and the same at all positions."""
+
+    role: ClassVar[str] = "gains"
+    kind: Literal["gain"] = "gain"
+
+
+class PositionsBlock(_AsBelow):
+    """aᵢ + pᵢ with one trained vector pᵢ ~ N(0, I) for each position i of a sequence."""
+
+    role: ClassVar[str] = "positions"
+    kind: Literal["positions"] = "positions"
 
 
 class ActivationBlock(_Block):
@@ -114,6 +171,68 @@ class ScaleBlock(_Block):
     factor: float = Field(ge=-1000, le=1000, allow_inf_nan=False)
 
 
+class FixedPositionsBlock(_Block):
+    """aᵢ + pᵢ with pᵢ = √2 (sin ω₁i, cos ω₁i, sin ω₂i, …), of mean square 1 (Vaswani et al. 2017, §3.5)."""
+
+    kind: Literal["fixed-positions"] = "fixed-positions"
+
+
+class NormalizeBlock(_Block):
+    """(a − mean) / √(variance + 10⁻⁵), both taken over the features of each position."""
+
+    kind: Literal["normalize"] = "normalize"
+
+
+class FirstTokenBlock(_Block):
+    """The first position of a sequence alone."""
+
+    kind: Literal["first-token"] = "first-token"
+
+
+class AttentionBlock(_Block):
+    """Heads side by side: position i gives Σⱼ Aᵢⱼ vⱼ with A = softmaxⱼ(qᵢ·kⱼ / d^τ), and q, k, v = W a / √fan_in.
+
+    Queries, keys and values are three layers of H d neurons at each position; each head gives d numbers.
+
+    Attributes:
+        num_heads, head_dim: H and d; at most one of them grows with m, in whole multiples.
+        score_exponent: τ; ½ is usual.
+        causal: whether position i sees only positions j ≤ i.
+    """
+
+    kind: Literal["attention"] = "attention"
+    num_heads: BlockWidth = 1
+    head_dim: BlockWidth = "m"
+    score_exponent: float = Field(0.5, ge=0, le=1)
+    causal: bool = False
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        for width in (self.num_heads, self.head_dim):
+            if isinstance(width, str) and "." in width:
+                raise InvalidInput("", width, "a number, m or a whole multiple of it")
+        if isinstance(self.num_heads, str) and isinstance(self.head_dim, str):
+            raise InvalidInput("", "num_heads and head_dim in m", "at most one of them in m")
+        return self
+
+    @property
+    def layers(self) -> tuple[TokenDenseBlock, ...]:
+        """Queries, keys and values."""
+        width = self.width
+        return tuple(made.model_construct(width=width) for made in (Queries, Keys, Values))
+
+    @property
+    def width(self) -> int | str:
+        """H d, a number or in m."""
+        if isinstance(self.head_dim, str):
+            return multiple(self.head_dim, int(self.num_heads))
+        return multiple(self.num_heads, self.head_dim)
+
+    def heads(self, width: int) -> int:
+        """H at width m."""
+        return TokenDenseBlock.model_construct(width=self.num_heads).size(width)
+
+
 class ResidualBlock(_Block):
     """a + layers(a): the way around is added, so both have one shape."""
 
@@ -135,6 +254,13 @@ class ConcatBlock(_Block):
 Block = Annotated[
     DenseBlock
     | ConvolutionBlock
+    | TokenDenseBlock
+    | GainBlock
+    | PositionsBlock
+    | FixedPositionsBlock
+    | NormalizeBlock
+    | AttentionBlock
+    | FirstTokenBlock
     | ActivationBlock
     | AveragePoolBlock
     | GlobalAverageBlock
@@ -146,8 +272,8 @@ Block = Annotated[
 ]
 ResidualBlock.model_rebuild()
 ConcatBlock.model_rebuild()
-Trained = DenseBlock | ConvolutionBlock
-Nested = ResidualBlock | ConcatBlock
+Trained = DenseBlock | ConvolutionBlock | TokenDenseBlock | GainBlock | PositionsBlock
+Nested = ResidualBlock | ConcatBlock | AttentionBlock
 BLOCKS: dict[str, type[_Block]] = {
     "dense": DenseBlock,
     "convolution": ConvolutionBlock,
@@ -158,4 +284,11 @@ BLOCKS: dict[str, type[_Block]] = {
     "scale": ScaleBlock,
     "residual": ResidualBlock,
     "concat": ConcatBlock,
+    "token-dense": TokenDenseBlock,
+    "attention": AttentionBlock,
+    "normalize": NormalizeBlock,
+    "gain": GainBlock,
+    "positions": PositionsBlock,
+    "fixed-positions": FixedPositionsBlock,
+    "first-token": FirstTokenBlock,
 }

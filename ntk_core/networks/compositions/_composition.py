@@ -47,6 +47,10 @@ class Composition:
         """The layers with weights, in the order in which they are applied."""
         return [block for _, block in positions(self.layers) if isinstance(block, Trained)]
 
+    def roles(self) -> tuple[str, ...]:
+        """What each of :meth:`trained` is for: ``queries``, ``keys``, ``values``, ``gains``, ``positions``, or ""."""
+        return tuple(block.role for block in self.trained())
+
     def ways(self) -> Ways:
         """Which layers see the input alone, and what goes around layers."""
         return find_ways(self.layers)

@@ -12,6 +12,7 @@ EXAMPLE_TITLES = {
     "concat": "DenseNet: a way around, side by side",
     "convolution": "convolution, pooling, dense (images)",
     "two-speeds": "layers that grow unequally",
+    "transformer": "one block of a transformer (sequences)",
 }
 
 
@@ -31,4 +32,10 @@ def composition_examples() -> dict[str, Composition]:
         "convolution": [*convolution, {"kind": "global-average"}, *_dense("4m")],
         "two-speeds": [*_dense("4m"), *_dense("0.5m", "softplus", bias=True), {"kind": "scale", "factor": 2.0}],
     }
+    normalized = [{"kind": "normalize"}, {"kind": "gain"}]
+    tokens = {"kind": "token-dense", "width": "4m"}
+    attention = [{"kind": "attention", "num_heads": 4, "head_dim": "m"}, tokens]
+    inner = [{"kind": "token-dense", "width": "16m"}, {"kind": "activation", "function": "gelu"}, tokens]
+    around = [{"kind": "residual", "layers": [*normalized, *layers]} for layers in (attention, inner)]
+    found["transformer"] = [tokens, {"kind": "positions"}, *around, *normalized, {"kind": "global-average"}]
     return {name: parse_composition({"layers": layers}) for name, layers in found.items()}

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ntk_core.networks.compositions._blocks import Block, ConcatBlock, Nested, Trained
+from ntk_core.networks.compositions._blocks import AttentionBlock, Block, ConcatBlock, Nested, PositionsBlock, Trained
 
 
 @dataclass(frozen=True)
@@ -10,6 +10,7 @@ class Skip:
     """What layer ``start`` gives arrives at layer ``end`` past the layers between; 0 is the input, the last the output.
 
     ``"residual"``: it is added to what layer ``end`` gives. ``"concat"``: layer ``end`` sees it beside the layer below.
+    ``"branch"``: layer ``end`` sees it and not the layer below. ``"attention"``: layer ``end`` sees values mixed by it.
     """
 
     start: int
@@ -37,11 +38,16 @@ class _Walk:
 
     def __init__(self) -> None:
         self.number, self.skips, self.first = 0, list[Skip](), list[int]()
+        self.mixing = set[int]()  # queries and keys
 
     def through(self, blocks: tuple[Block, ...], seen: set[int]) -> set[int]:
         for block in blocks:
             if isinstance(block, Trained):
-                seen = self.reach(seen)
+                below, seen = self.number, self.reach(seen)
+                if isinstance(block, PositionsBlock):
+                    self.skips.append(Skip(below, self.number, "residual"))
+            elif isinstance(block, AttentionBlock):
+                seen = self.attend(seen)
             elif isinstance(block, Nested):
                 below, inner = self.number, self.through(block.layers, seen)
                 if isinstance(block, ConcatBlock):
@@ -54,10 +60,21 @@ class _Walk:
     def reach(self, seen: set[int]) -> set[int]:
         """The next layer sees these."""
         self.number += 1
-        self.skips += [Skip(low, self.number, "concat") for low in sorted(seen) if low < self.number - 1]
+        kinds = {low: "attention" if low in self.mixing else "concat" for low in seen if low < self.number - 1}
+        self.skips += [Skip(low, self.number, kind) for low, kind in sorted(kinds.items())]
         if seen == {0}:
             self.first.append(self.number)
         return {self.number}
+
+    def attend(self, seen: set[int]) -> set[int]:
+        """Queries, keys and values see the same; what comes next sees all three."""
+        (queries,) = self.reach(seen)
+        for _ in range(2):
+            self.number += 1
+            self.skips += [Skip(low, self.number, "branch") for low in sorted(seen)]
+            self.first += [self.number] if seen == {0} else []
+        self.mixing |= {queries, queries + 1}
+        return {queries, queries + 1, queries + 2}
 
 
 def trains_hidden(trained: str, first: bool) -> bool:

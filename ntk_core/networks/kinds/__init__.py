@@ -13,6 +13,8 @@ _MODULES = (
     "densenet",
     "convnet",
     "mixed",
+    "attention",
+    "transformer",
     "composed",
 )
 ARCHITECTURES: dict[str, Kind] = table(*(import_module(f"{__name__}.{name}").KIND for name in _MODULES))

@@ -10,6 +10,7 @@ import pytest
 from ntk_core.kernels import generic_ntk
 from ntk_core.networks.architectures import Convolution, Dense, MaskedDense, Scaling
 from ntk_core.networks.architectures import _contractions as contractions
+from ntk_core.networks.architectures._sequences import Gain, Positions
 from tests.cases import FAST_COMPILE, random_layer
 
 LAYERS = {
@@ -24,6 +25,8 @@ LAYERS = {
     "strided-2d": (Convolution(4, 3, "zero", stride=2), (5, 4, 2)),
     "strided-circular": (Convolution(4, 3, "circular", 1, stride=2), (7, 2)),
     "many-channels": (Convolution(40, 3, "circular", use_bias=True), (3, 3, 4)),  # by positions
+    "gain": (Gain(scaling=Scaling("lecun", 1.0, 4)), (3, 5)),
+    "positions": (Positions(), (3, 5)),
 }
 
 
@@ -52,6 +55,8 @@ def _case(request, x64):
 
 def test_a_layer_is_a_matrix_product_at_each_of_its_positions(case):
     layer, params, a = case
+    if not layer.is_matrix:
+        pytest.skip("one factor for each feature, or one vector for each position")
     features = fast(layer.features)(params, a)
     z = layer.multiplier(params, features.shape[-1]) * (features @ layer.weight_matrix(params))
     if "bias" in params:

@@ -1,0 +1,173 @@
+"""Attention and transformers compute what their formulas say, and a layer's heads share nothing."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+from ntk_core.dynamics import kernel_velocity, linearize, quadratic_model, train
+from ntk_core.errors import InvalidInput
+from ntk_core.hessians import ball_sup
+from ntk_core.kernels import empirical_ntk
+from ntk_core.networks.architectures import Attention, Composed, Scaling, Transformer
+from ntk_core.networks.architectures._sequences import Gain
+from ntk_core.networks.compositions import composition_verdict, parse_composition
+from ntk_core.networks.sizes import layer_sizes, num_features
+from ntk_core.networks.spec import ArchitectureSpec
+from tests.cases import FAST_COMPILE, Case, random_params
+
+
+def softmax(scores):
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def fast(net, params, x):
+    return jax.jit(net.apply, compiler_options=FAST_COMPILE)(params, x)
+
+
+def matrices(params):
+    return {name: np.asarray(each["weight"]).reshape(-1, each["weight"].shape[-1]) for name, each in params.items()}
+
+
+def heads_of(x, q, k, v, num_heads, exponent, causal):
+    """Oracle for one sequence (T, features): Σⱼ Aᵢⱼ vⱼ of every head, side by side, one score at a time."""
+    length, dim = len(x), q.shape[-1] // num_heads
+    projected = [(x @ each / np.sqrt(x.shape[-1])).reshape(length, num_heads, dim) for each in (q, k, v)]
+    found = np.zeros((length, num_heads, dim))
+    for h in range(num_heads):
+        for i in range(length):
+            seen = range(i + 1 if causal else length)
+            weights = softmax(np.array([projected[0][i, h] @ projected[1][j, h] / dim**exponent for j in seen]))
+            found[i, h] = sum(weight * projected[2][j, h] for weight, j in zip(weights, seen, strict=True))
+    return found.reshape(length, -1)
+
+
+@pytest.mark.parametrize(("exponent", "causal"), [(0.5, False), (1.0, True)])
+def test_attention_is_its_formula(exponent, causal, x64):
+    net = Attention(num_heads=3, head_dim=2, num_outputs=2, score_exponent=exponent, causal=causal)
+    params = random_params(Case("", net, (4, 5)))
+    x = np.random.default_rng(0).standard_normal((3, 4, 5))
+    q, k, v, u = matrices(params).values()
+    expected = [heads_of(each, q, k, v, 3, exponent, causal).mean(axis=0) @ u / np.sqrt(6) for each in x]
+    np.testing.assert_allclose(fast(net, params, x), expected, rtol=1e-12)
+
+
+def test_a_transformer_is_its_formula(x64):
+    net = Transformer(num_heads=2, head_dim=3, num_blocks=1, mlp_factor=1.5, activation="tanh", token_readout="first")
+    params = random_params(Case("", net, (4, 5)))
+    (x,) = np.random.default_rng(1).standard_normal((1, 4, 5))
+    names = ("embed", "positions", "gain1", "q", "k", "v", "o", "gain2", "up", "down", "gain3", "u")
+    w = dict(zip(names, matrices(params).values(), strict=True))
+
+    def dense(a, name):
+        return a @ w[name] / np.sqrt(a.shape[-1])
+
+    def normalized(a, name):
+        return w[name] * (a - a.mean(axis=-1, keepdims=True)) / np.sqrt(a.var(axis=-1, keepdims=True) + 1e-5)
+
+    a = dense(x, "embed") + w["positions"]
+    a = a + dense(heads_of(normalized(a, "gain1"), w["q"], w["k"], w["v"], 2, 0.5, causal=False), "o")
+    a = a + dense(np.tanh(dense(normalized(a, "gain2"), "up")), "down")
+    np.testing.assert_allclose(fast(net, params, x[None])[0], dense(normalized(a, "gain3")[0], "u"), rtol=1e-12)
+    drawn = (
+        Gain().init(jax.random.key(0), (4, 6)),
+        Gain(scaling=Scaling("lecun", width=4)).init(jax.random.key(0), (6,)),
+    )
+    assert [float(each["weight"][0]) for each in drawn] == [1, 0.5]
+
+
+def test_heads_share_nothing_so_that_the_hessian_is_block_diagonal(x64):
+    net, one = Attention(num_heads=2, head_dim=2, causal=True), Attention(num_heads=1, head_dim=2, causal=True)
+    params, x = random_params(Case("", net, (3, 2))), jax.random.normal(jax.random.key(1), (2, 3, 2))
+    alone = [
+        {
+            name: {"weight": each["weight"][at] if name == "output" else each["weight"][..., at]}
+            for name, each in params.items()
+        }
+        for at in (slice(0, 2), slice(2, 4))
+    ]
+
+    def hessians(params, alone):
+        kernels = [empirical_ntk(one, each, x) for each in alone]
+        return (
+            _hessian(net, params, x),
+            [_hessian(one, each, x) for each in alone],
+            empirical_ntk(net, params, x),
+            kernels,
+        )
+
+    whole, single, kernel, kernels = jax.jit(hessians, compiler_options=FAST_COMPILE)(params, alone)
+    eigenvalues = np.concatenate([np.linalg.eigvalsh(each) for each in single]) / np.sqrt(2)
+    np.testing.assert_allclose(np.linalg.eigvalsh(whole), np.sort(eigenvalues), atol=1e-13)
+    np.testing.assert_allclose(kernel, np.mean(kernels, axis=0), rtol=1e-12, atol=1e-14)
+
+
+def _hessian(net, params, x):
+    flat, unravel = ravel_pytree(params)
+    return jax.hessian(lambda w: net.apply(unravel(w), x)[0, 0])(flat)
+
+
+@pytest.mark.slow
+def test_everything_that_the_seam_gives_runs_for_layers_of_sequences(x64):
+    layers = [{"kind": each} for each in ("positions", "normalize", "gain", "attention", "global-average")]
+    net = Composed(parse_composition({"layers": layers}), width=2)
+    params = net.init(jax.random.key(0), (3, 2))
+    x, y = jax.random.normal(jax.random.key(1), (4, 3, 2)), jnp.array([[1.0], [-1.0], [1.0], [-1.0]])
+    near = jax.tree.map(lambda w: w + 1e-3 * jnp.cos(jnp.arange(w.size)).reshape(w.shape), params)
+    f = net.apply(near, x)
+    errors = [float(jnp.abs(model(net, params)(near, x) - f).max()) for model in (linearize, quadratic_model)]
+    assert 0 < errors[1] < errors[0] / 10  # third order against second
+    assert float(kernel_velocity(net, params, x, y)) > 0
+    ball = ball_sup(net, params, x[0], 0.1, num_starts=1, num_steps=1)
+    assert ball.value >= ball.at_center > 0
+    history = train(net, params, x, y, learning_rate=0.1, max_steps=4, num_records=2)
+    assert history.network.loss[-1] < history.network.loss[0]
+
+
+@pytest.mark.parametrize(
+    ("made", "field"),
+    [
+        (lambda: Attention(num_heads=0), "num_heads"),
+        (lambda: Attention(score_exponent=1.5), "score_exponent"),
+        (lambda: Transformer(positions="sines"), "positions"),
+        (lambda: Transformer(mlp_factor=0), "mlp_factor"),
+        (lambda: Attention().init(jax.random.key(0), (5,)), "input_shape"),
+        (lambda: ArchitectureSpec(kind="attention", width_is="mlp_width"), "width_is"),
+        (lambda: ArchitectureSpec(kind="attention").check_inputs((5,)), "architecture.kind"),
+    ],
+)
+def test_what_cannot_be_is_named(made, field):
+    with pytest.raises((InvalidInput, ValueError), match=field):
+        made()
+
+
+def test_the_verdict_names_the_scores_of_a_head():
+    attention: dict[str, Any] = {"width_is": "head_dim", "kind": "attention"}
+    cases: dict[str, list[dict[str, Any]]] = {
+        "not wide": [attention, {"kind": "transformer"}, {"kind": "transformer", "width_is": "mlp_width"}],
+        "undecided": [{**attention, "score_exponent": 1.0}, {"kind": "transformer", "width_is": "num_heads"}],
+        "wide": [{**attention, "width_is": "num_heads"}],
+    }
+    for outcome, specs in cases.items():
+        for settings in specs:
+            found = composition_verdict(ArchitectureSpec(**settings).written_out, 64, (6, 8))
+            assert found.outcome == outcome, settings
+            bottleneck = outcome == "not wide" and settings.get("width_is") != "mlp_width"
+            assert ("36 scores of one head" in found.reasons[0]) == bottleneck
+
+
+def test_scores_are_counted_as_work_and_memory():
+    with_heads = layer_sizes(ArchitectureSpec(kind="attention", num_heads=4), 16, (6, 8), 1)
+    queries, _, values, _ = with_heads
+    assert values.multiplications - queries.multiplications == 2 * 6 * 6 * 64
+    assert num_features(with_heads) == 3 * 6 * 64 + 4 * 6 * 6 + 1
+
+
+def test_a_composition_in_json_states_a_transformer_as_its_settings_do():
+    written = ArchitectureSpec(kind="transformer", num_blocks=1, positions="fixed").written_out
+    assert str(parse_composition(str(written)).layers[0]) == str(written.layers[0])
+    assert written.roles().count("gains") == 3
