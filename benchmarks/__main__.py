@@ -38,6 +38,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "estimates": ("jax", "jaxlib", "numpy"),
     "sweep": ("jax", "jaxlib", "numpy"),
     "maps": ("jax", "jaxlib", "numpy"),
+    "generalization": ("jax", "jaxlib", "numpy", "scipy"),
     "coverage": ("numpy", "scipy"),
 }
 LOOK = Path(__file__).parents[1] / ".bench"

@@ -5,7 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from benchmarks import coverage_section, live_section, maps_section, pictures, sections, transformer_section
+from benchmarks import (
+    coverage_section,
+    generalization_section,
+    live_section,
+    maps_section,
+    pictures,
+    sections,
+    transformer_section,
+)
 from benchmarks.drill_sections import DRILLS
 from benchmarks.measure import RESULTS
 from benchmarks.words import Data
@@ -28,6 +36,7 @@ SECTIONS = {
     "gpu": sections.gpu,
     "estimates": sections.estimates,
     "maps": maps_section.maps,
+    "generalization": generalization_section.generalization,
     "masked_layer": sections.masked_layer,
     "coverage": coverage_section.coverage,
     **DRILLS,

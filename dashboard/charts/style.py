@@ -113,6 +113,9 @@ MODEL_TITLES = {
     "linear": "linear model ψ",
     "naive": "without the norm feature",
     "quadratic": "quadratic model",
+    "first_kernel": "kernel K₀",
+    "after_kernel": "after kernel",
+    "onward": "linear model at the end",
 }
 _MODELS = {
     "network": _KINDS["fully-connected"],
@@ -121,6 +124,9 @@ _MODELS = {
     "linear": (VERMILION, "dash", "square"),
     "naive": (VERMILION, "dashdot", "triangle-up"),
     "quadratic": (GREEN, "longdash", "pentagon"),
+    "first_kernel": (VERMILION, "longdash", "triangle-down"),
+    "after_kernel": (GREEN, "dashdot", "star"),
+    "onward": (VERMILION, "longdashdot", "cross"),
 }
 # Of what there can be several in one figure, whose looks are handed out in this order; new ones belong at the end.
 _SERIES = (

@@ -254,7 +254,7 @@ def _set_height(figure: go.Figure, *, is_log: bool) -> None:
     if is_log:
         figure.update_yaxes(**tall_ticks(values) if values else {"type": "log"})
     elif values:
-        figure.update_yaxes(range=[min(0.0, *values), 1.06 * max(values)])
+        figure.update_yaxes(range=[min(0.0, *values), 1.06 * max(values) or 1.0])
 
 
 def mean_rows(lines: Sequence[Line], axis: Axis, symbol: str, of: str) -> list[dict[str, object]]:

@@ -14,7 +14,7 @@ from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import Spec
 
-Standardize = Literal["raw", "unit-norm", "standard"]
+Standardize = Literal["raw", "unit-norm", "standard", "centered"]
 _KEY = "own_data.brought"
 MAX_BROUGHT = 32
 MAX_TEST = 20

@@ -34,12 +34,8 @@ def check_room(options: Mapping[str, Any], per_sample: int) -> None:
             raise TooLarge(key, options[key], required=required, limit=limit, unit="bytes", nearest=nearest)
 
 
-class Mixture(DatasetInfo):
-    """Round clouds, one for each class."""
-
-    def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
-        names = tuple(f"class {index}" for index in range(options["num_classes"]))
-        return shapes_of(options, (options["input_dim"],), names)
+class Drawn(DatasetInfo):
+    """Inputs of a chosen dimension, drawn from a law."""
 
     def check(self, options: Mapping[str, Any]) -> None:
         """Refuse also what would not fit into 512 MiB.
@@ -49,6 +45,14 @@ class Mixture(DatasetInfo):
         """
         super().check(options)
         check_room(options, options["input_dim"])
+
+
+class Mixture(Drawn):
+    """Round clouds, one for each class."""
+
+    def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
+        names = tuple(f"class {index}" for index in range(options["num_classes"]))
+        return shapes_of(options, (options["input_dim"],), names)
 
     def load(self, options: Mapping[str, Any]) -> Dataset:
         law = ("num_samples", "num_test", "num_classes", "input_dim", "noise", "seed")

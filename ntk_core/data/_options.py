@@ -152,9 +152,10 @@ OPTIONS = {
             "choice",
             "raw",
             "Standardize",
-            "Inputs as they are (pixels from 0 to 1); each scaled to norm √d; or every entry to mean 0 and variance 1 "
-            "on the training set.",
-            choices=("raw", "unit-norm", "standard"),
+            "Inputs as they are (pixels from 0 to 1); each scaled to norm √d; every entry to mean 0 and variance 1 "
+            "on the training set; or to mean 0 there, then each input "
+            "to norm √d.",
+            choices=("raw", "unit-norm", "standard", "centered"),
         ),
         Option(
             "targets",
@@ -170,7 +171,7 @@ OPTIONS = {
             "integer",
             10,
             "Input dimension d",
-            "Dimension d of the mixture's inputs, or of every token.",
+            "Dimension d of inputs that are drawn, or of every token.",
             1,
             10_000,
         ),
@@ -182,9 +183,21 @@ OPTIONS = {
             0.3,
             "Noise s",
             "Standard deviation s of x around its class center μ, with |μ| = 2 (centers lie about 2√2 apart, so "
-            "classes overlap when s is near 1 or above); of y around the sine.",
+            "classes overlap when s is near 1 or above); of y around any other target, before its sign is taken.",
             0.0,
             1000.0,
+        ),
+        Option(
+            "num_relevant",
+            "integer",
+            2,
+            "Relevant directions k",
+            "Number k of bits or directions that the target depends on; of neurons of a teacher.",
+            1,
+            1000,
+        ),
+        Option(
+            "degree", "integer", 2, "Degree q", "Degree q of the Hermite polynomial of one direction; 1: linear.", 1, 8
         ),
         Option(
             "xs",

@@ -8,6 +8,7 @@ from ntk_core.data._info import DatasetInfo, DatasetShapes
 from ntk_core.data._kept import Kept
 from ntk_core.data._laws import Curve, Mixture, Points
 from ntk_core.data._sequences import RandomSequences, SymbolTask, copy, induction, majority, modular_addition
+from ntk_core.data._targets import MultiIndex, Parity, SingleIndex, Staircase, Teacher
 from ntk_core.errors import InvalidInput
 from ntk_core.settings.vocabulary import table
 
@@ -18,6 +19,7 @@ _IMAGES: dict[str, Any] = {
     "defaults": {"num_samples": 200, "num_test": 200},
 }
 _SYMBOLS = (*_LABELED, "num_tokens", "num_symbols", "input_dim")
+_FEW = {"num_samples": 120, "num_test": 1000, "input_dim": 20, "noise": 0.0}
 _MNIST_FILE = ShippedFile("mnist_8k.npz", (28, 28), (6_000, 2_000))
 _MNIST: dict[str, Any] = {
     **_IMAGES,
@@ -95,6 +97,43 @@ DATASETS: dict[str, DatasetInfo] = table(
         "T tokens x_t ~ N(0, I_d), and y = −1 or +1 at random; no classes, nothing but memory helps.",
         uses=(*_FOR_ALL, "num_tokens", "input_dim"),
         defaults={"num_test": 0},
+    ),
+    Parity(
+        "parity",
+        "parity",
+        "Bits: x uniform on {−1, +1}^d; two classes, the sign of x₁ x₂ … x_k + s ε. The noise flips a share Φ(−1/s) of "
+        "the classes, the Bayes error.",
+        uses=(*_LABELED, "input_dim", "noise", "num_relevant"),
+        defaults=_FEW,
+    ),
+    Staircase(
+        "staircase",
+        "staircase",
+        "Bits: x uniform on {−1, +1}^d; y = (x₁ + x₁x₂ + … + x₁x₂⋯x_k) / √k + s ε, no classes.",
+        uses=(*_FOR_ALL, "input_dim", "noise", "num_relevant"),
+        defaults=_FEW,
+    ),
+    SingleIndex(
+        "single-index",
+        "single-index model",
+        "x ~ N(0, I_d); y = He_q(x₁) / √q! + s ε with the Hermite polynomial of degree q (1: linear), no classes.",
+        uses=(*_FOR_ALL, "input_dim", "noise", "degree"),
+        defaults=_FEW,
+    ),
+    MultiIndex(
+        "multi-index",
+        "multi-index model",
+        "x ~ N(0, I_d); y = x₁ x₂ ⋯ x_k + s ε, no classes.",
+        uses=(*_FOR_ALL, "input_dim", "noise", "num_relevant"),
+        defaults=_FEW,
+    ),
+    Teacher(
+        "teacher",
+        "teacher network",
+        "x ~ N(0, I_d); y = Σ_j ± max(⟨u_j, x⟩, 0) + s ε of k neurons with signs in turn and random directions, "
+        "centered and scaled to variance 1 before the noise, no classes.",
+        uses=(*_FOR_ALL, "input_dim", "noise", "num_relevant"),
+        defaults=_FEW,
     ),
     ImageSet(
         "mnist",
@@ -195,18 +234,20 @@ def dataset_shapes(name: str, **options: Any) -> DatasetShapes:
 
 def load_dataset(name: str, **options: Any) -> Dataset:
     """The data set ``name``: "gaussian-mixture", "sine", "points", "copy", "majority", "modular-addition", "induction",
-    "random-sequences", "mnist", "fashion-mnist", "cifar2", "digits", or "upload".
+    "random-sequences", "parity", "staircase", "single-index", "multi-index", "teacher", "mnist", "fashion-mnist",
+    "cifar2", "digits", or "upload".
 
     Every option with its bounds and default is in ``dataset_info(name).options``. For all sets: ``num_samples``,
     ``num_test`` and ``seed``; for "sine" (one input, one output, no classes) also ``noise``. "points" have ``xs`` and
     ``ys``, up to 30 numbers each, in place of ``num_samples`` and ``seed``. For sets with classes: ``standardize``
-    ("raw", "unit-norm", "standard") and ``targets`` ("one-hot" → y (n, C); "plus-minus" for two classes → y (n, 1), −1
-    for the first). The mixture has ``num_classes``, ``input_dim`` and ``noise``; the image sets have ``classes``
-    (names or indices, balanced), ``source`` ("shipped" or "full"), ``flatten``, ``patch_size`` (side of patches that
-    become tokens), and for "cifar2" ``resolution`` (8 or 32). Sequences have ``num_tokens`` and ``input_dim``, tasks
-    with symbols also ``num_symbols`` (their laws: docs/math/sequences.md). Data of one's own, "upload", have the
-    ``digest`` that :func:`ntk_core.data.uploads.keep_upload` gave them; their test points are samples that are not
-    trained on.
+    ("raw", "unit-norm", "standard", "centered") and ``targets`` ("one-hot" → y (n, C); "plus-minus" for two classes →
+    y (n, 1), −1 for the first). The mixture has ``num_classes``, ``input_dim`` and ``noise``; the targets of few
+    directions ``input_dim``, ``noise``, and ``num_relevant`` ("single-index": ``degree``); the image sets have
+    ``classes`` (names or indices, balanced), ``source`` ("shipped" or "full"), ``flatten``, ``patch_size`` (side of
+    patches that become tokens), and for "cifar2" ``resolution`` (8 or 32). Sequences have ``num_tokens`` and
+    ``input_dim``, tasks with symbols also ``num_symbols`` (their laws: docs/math/sequences.md). Data of one's own,
+    "upload", have the ``digest`` that :func:`ntk_core.data.uploads.keep_upload` gave them; their test points are
+    samples that are not trained on.
 
     Returns:
         Read-only float32 arrays; images are (n, height, width, channels), tokens (n, T, d). Equal options give equal

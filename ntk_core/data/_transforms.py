@@ -44,11 +44,15 @@ def standardize_inputs(x: FloatArray, x_test: FloatArray, how: str) -> tuple[Flo
 
     - "raw": as they are.
     - "unit-norm": x √d / ‖x‖ for each input, d the number of its entries; a zero input stays zero.
+    - "centered": x − mean for each feature, of the training set, then each input scaled as by "unit-norm".
     - "standard": (x − mean) / deviation for each feature, both of the training set; a feature that is constant there
       becomes 0 in both sets.
     """
     if how == "unit-norm":
         return _unit_norm(x), _unit_norm(x_test)
+    if how == "centered":
+        mean = x.mean(axis=0, dtype=np.float64).astype(np.float32)
+        return _unit_norm(x - mean), _unit_norm(x_test - mean)
     if how == "standard":
         mean = x.mean(axis=0, dtype=np.float64)
         deviation = x.std(axis=0, dtype=np.float64)

@@ -38,7 +38,7 @@ class DatasetSpec(SpecPart):
         option: tuple(name for name, info in DATASETS.items() if option in info.uses)
         for option in (
             *("num_samples", "standardize", "num_classes", "num_symbols", "num_tokens", "input_dim", "noise"),
-            *("xs", "ys", "classes", "resolution", "patch_size", "digest", "seed"),
+            *("num_relevant", "degree", "xs", "ys", "classes", "resolution", "patch_size", "digest", "seed"),
         )
     }
 
@@ -50,10 +50,12 @@ class DatasetSpec(SpecPart):
     num_tokens: int = OPTIONS["num_tokens"].field()
     input_dim: int = OPTIONS["input_dim"].field()
     noise: float = OPTIONS["noise"].field()
+    num_relevant: int = OPTIONS["num_relevant"].field()
+    degree: int = OPTIONS["degree"].field()
     xs: tuple[Coordinate, ...] = OPTIONS["xs"].field(min_length=1, max_length=MAX_POINTS)
     ys: tuple[Coordinate, ...] = OPTIONS["ys"].field(min_length=1, max_length=MAX_POINTS)
     classes: tuple[int, ...] | None = OPTIONS["classes"].field(min_length=2, max_length=10)
-    standardize: Literal["raw", "unit-norm", "standard"] = OPTIONS["standardize"].field()
+    standardize: Literal["raw", "unit-norm", "standard", "centered"] = OPTIONS["standardize"].field()
     resolution: Literal[8, 32] = OPTIONS["resolution"].field()
     patch_size: int = OPTIONS["patch_size"].field()
     digest: UploadDigest | None = OPTIONS["digest"].field(json_schema_extra={"entry": "upload"})

@@ -19,9 +19,9 @@ ADAM_ROWS = 16
 
 
 def kernel_matrix(kernel: Float[Array | np.ndarray, "n1 n2 C C"]) -> Float[np.ndarray, "rows columns"]:
-    """A kernel (n, n, C, C) as an nC × nC matrix in float64, rows (i, a)."""
-    n, _, num_outputs, _ = kernel.shape
-    return np.asarray(kernel, np.float64).transpose(0, 2, 1, 3).reshape(n * num_outputs, n * num_outputs)
+    """A kernel (n1, n2, C, C) as an n1·C × n2·C matrix in float64, rows (i, a)."""
+    rows, columns, num_outputs, _ = kernel.shape
+    return np.asarray(kernel, np.float64).transpose(0, 2, 1, 3).reshape(rows * num_outputs, columns * num_outputs)
 
 
 def eigenvalues(kernel: Float[Array | np.ndarray, "n n C C"]) -> Float[np.ndarray, " rows"]:

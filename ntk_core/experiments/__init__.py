@@ -12,4 +12,5 @@ EXPERIMENTS = (
     "dag",
     "early_time",
     "learning_rate",
+    "generalization",
 )

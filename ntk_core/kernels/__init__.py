@@ -3,8 +3,16 @@
 from ntk_core.kernels._change import kernel_change
 from ntk_core.kernels._derivative import kernel_derivative
 from ntk_core.kernels._distance_bound import LeastDistance, least_distance
+from ntk_core.kernels._eigenspaces import (
+    alignment,
+    kernel_distance,
+    leading_eigenvectors,
+    principal_angles,
+    target_share,
+)
 from ntk_core.kernels._empirical import empirical_ntk, layer_kernels, pre_output_ntk, through_output
 from ntk_core.kernels._generic import generic_ntk, split_inexact
 from ntk_core.kernels._gradient_bound import gradient_norm_bound
 from ntk_core.kernels._infinite_heads import SampledKernel, infinite_heads_ntk
 from ntk_core.kernels._infinite_width import infinite_width_ntk
+from ntk_core.kernels._regression import JITTER, KernelRegression, kernel_regression

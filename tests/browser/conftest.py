@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.compiler_flags import QUICK_ENVIRONMENT
+
 ROOT = Path(__file__).resolve().parents[2]
 READY = '[data-testid="stApp"][data-test-script-state="notRunning"][data-test-connection-state="CONNECTED"]'
 CHROMIUM_FLAGS = (
@@ -49,7 +51,12 @@ def dashboard_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server = subprocess.Popen(
         [sys.executable, "-m", "streamlit", "run", "app.py", *flags],
         cwd=ROOT,
-        env={**os.environ, "LINEARITY_LAB_STORE": str(directory / "store"), "LINEARITY_LAB_WORKERS": "1"},
+        env={
+            **os.environ,
+            **QUICK_ENVIRONMENT,
+            "LINEARITY_LAB_STORE": str(directory / "store"),
+            "LINEARITY_LAB_WORKERS": "1",
+        },
         stdout=log,
         stderr=subprocess.STDOUT,
     )

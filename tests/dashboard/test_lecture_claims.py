@@ -10,6 +10,7 @@ import pytest
 
 from dashboard.components.gallery import gallery_result
 from dashboard.views.dynamics.ball import OUTSIDE, ball_radius
+from dashboard.views.generalization import figures as generalization
 from dashboard.views.hessian.figures import of_line
 from dashboard.views.hessian.part_figures import layer_share
 from dashboard.views.kernel_change.figures import change_lines
@@ -18,6 +19,7 @@ from dashboard.views.lazy import figures as lazy
 from dashboard.views.lecture.steps import STEPS
 from dashboard.views.lecture.steps._beyond import gap_before
 from dashboard.views.lecture.steps._edges import LARGE, NARROW, RUNS, SMALL, WIDE
+from ntk_core.experiments.generalization.summary import values
 from ntk_core.fits import LINEARITY_LIMIT, fit_power_law
 from ntk_core.runs import Value, mean
 
@@ -245,6 +247,23 @@ def early_time():
     assert departing == sorted(departing, reverse=True), "the higher the dimension, the longer the network stays"
 
 
+def price_of_linearity():
+    parity, digits = (gallery_result(name).points for name in ("price-of-linearity", "no-price-on-digits"))
+
+    def error(shown, model, **where):
+        (point,) = generalization.at(shown, **where)
+        return mean(values(point.runs, model, "error")).value
+
+    narrow, wide = (error(parity, "network", richness=0.0, width=width) for width in (100, 5000))
+    kernel = error(parity, "first_kernel", richness=0.0, width=5000)
+    assert narrow < 0.8 * kernel, "not linear yet"
+    assert wide == pytest.approx(kernel, rel=0.05), "rises, to that of its kernel"
+    assert all(error(parity, "network", richness=0.5, width=width) < 0.01 for width in (100, 1000, 5000))
+    for rho in (0.0, 0.5):
+        on_digits = [error(digits, name, richness=rho, width=1000) for name in ("network", "first_kernel")]
+        assert max(on_digits) < 1.25 * min(on_digits), "all lie together"
+
+
 def open_questions():
     point = points("beyond-gradient-descent")[-1]
     runs = {run.method: run for run in point.of("linear")}
@@ -274,6 +293,7 @@ CLAIMS: dict[str, Callable[[], None]] = {
     "attention": attention,
     "graphs": graphs,
     "early-time": early_time,
+    "price-of-linearity": price_of_linearity,
     "open-questions": open_questions,
 }
 

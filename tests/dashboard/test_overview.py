@@ -29,6 +29,7 @@ DRAWN = (
     "dynamics",
     "optimization",
     "lazy",
+    "generalization",
     "early_time",
     "dag",
 )

@@ -98,10 +98,9 @@ def _losses(result) -> list[float]:
     found = []
     for point in result.points:
         for each in point.runs:
-            trained = getattr(each, "trained", None) or getattr(each, "network", None) or each
-            value = next(
-                getattr(trained, name) for name in ("final_loss", "last_loss", "loss") if getattr(trained, name, None)
-            )
+            parts = (getattr(each, "trained", None), getattr(each, "network", None), each)
+            names = ("final_loss", "last_loss", "loss")
+            value = next(loss for part in parts for name in names if (loss := getattr(part, name, None)))
             found.append(value[-1] if isinstance(value, tuple) else value)
     assert found
     return found

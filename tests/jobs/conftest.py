@@ -11,6 +11,7 @@ from dashboard.jobs import Jobs, Snapshot
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs.store import Store
+from tests.compiler_flags import QUICK_ENVIRONMENT
 
 PATIENCE_S = 150.0  # a busy machine gives niced workers little
 
@@ -28,6 +29,15 @@ def own_data_directory(tmp_path_factory):
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
         patch.delenv("LINEARITY_LAB_STORE", raising=False)
         patch.delenv("LINEARITY_LAB_WORKERS", raising=False)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _workers_compile_quickly():
+    """No test here is about numbers but those that are compared with a process that compiles in the same way."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in QUICK_ENVIRONMENT.items():
+            patch.setenv(name, value)
         yield
 
 

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from dashboard.charts.axes import GUIDE_LINE, finish
 from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import beginning, exponent_words, given_runs, plain_symbols, signed
-from dashboard.charts.style import nth_style, output_title
+from dashboard.charts.style import Style, nth_style, output_title
 from dashboard.charts.sweep import sweep
 from dashboard.views.lazy.figures import (
     AXES,
@@ -42,11 +42,7 @@ def against_width(
     points: Sequence[LazyPoint], output: str, start: str, measure: Measure, shown: float | None = None
 ) -> Chart:
     """A measure against width, a line for each ρ, log–log; the one that is ``shown`` is thick."""
-    lines = [
-        line(points, "width", output, start, measure, look, rho)
-        for rho in richnesses(points)
-        for look in [nth_style(_LOOKS.index(round(8 * rho)), _title(rho), "richness")]
-    ]
+    lines = [line(points, "width", output, start, measure, richness_style(rho), rho) for rho in richnesses(points)]
     chart = sweep(
         lines,
         AXES["width"],
@@ -66,6 +62,11 @@ def against_width(
             elif trace.legendgroup not in strong and "text" not in trace.mode:  # names stay to be read
                 trace.opacity = FAINT
     return chart
+
+
+def richness_style(richness: float, title: str = "") -> Style:
+    """The look of a place on the dial."""
+    return nth_style(_LOOKS.index(round(8 * richness)), title or _title(richness), "richness")
 
 
 def law(points: Sequence[LazyPoint], output: str, start: str, measure: Measure, richness: float) -> PowerLaw | None:

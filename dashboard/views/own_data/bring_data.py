@@ -28,6 +28,7 @@ MAX_POINTS = 10_000
 FORGET = "This session lets go of the data; they are deleted when nobody else uses them."
 STANDARDIZE: dict[Standardize, str] = {
     "standard": "mean 0, variance 1 in every entry",
+    "centered": "mean 0 in every entry, then norm √d",
     "unit-norm": "norm √d of every input",
     "raw": "as they are",
 }

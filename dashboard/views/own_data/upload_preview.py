@@ -14,6 +14,7 @@ STANDARDIZED = {
     "raw": "Inputs are used as they are.",
     "unit-norm": "Each input is scaled to norm √d.",
     "standard": "Every entry gets mean 0 and variance 1 over the training points.",
+    "centered": "Every entry gets mean 0 over the training points, then each input is scaled to norm √d.",
 }
 
 

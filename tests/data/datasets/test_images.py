@@ -159,9 +159,17 @@ def test_standard_uses_the_training_set_for_both_and_keeps_constant_pixels_at_ze
     assert np.any(raw.x_test[:, constant])  # pixels that only test images use are dropped, not divided by zero
 
 
+def test_centered_takes_the_mean_of_the_training_set_from_both_and_scales_each_input():
+    raw, data = (load_dataset("digits", num_samples=50, standardize=how) for how in ("raw", "centered"))
+    for before, after in ((raw.x, data.x), (raw.x_test, data.x_test)):
+        moved = (before - raw.x.astype(float).mean(axis=0)).reshape(len(before), -1)
+        expected = 7 * moved / np.linalg.norm(moved, axis=1, keepdims=True)
+        np.testing.assert_allclose(after.reshape(len(before), -1), expected, atol=1e-5)
+
+
 def test_zero_image_stays_zero_when_it_is_standardized():
     zeros, empty = np.zeros((2, 3, 3, 1), np.float32), np.zeros((0, 3, 3, 1), np.float32)
-    for how in ("raw", "unit-norm", "standard"):
+    for how in ("raw", "unit-norm", "standard", "centered"):
         x, x_test = standardize_inputs(zeros, empty, how)
         assert not x.any()
         assert x_test.shape == empty.shape
@@ -208,7 +216,7 @@ def test_wrong_choice_is_refused_by_the_name_of_the_option(name, options, field)
         (
             "imagenet",
             {},
-            "random-sequences, mnist, fashion-mnist, cifar2, digits",
+            "gaussian-mixture, .*, random-sequences, parity, .*, teacher, mnist, fashion-mnist, cifar2, digits",
         ),
         ("cifar2", {"resolution": 9}, "8 or 32"),
     ],

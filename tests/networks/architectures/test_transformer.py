@@ -10,7 +10,7 @@ from jax.flatten_util import ravel_pytree
 
 from ntk_core.dynamics import kernel_velocity, linearize, quadratic_model, train
 from ntk_core.errors import InvalidInput
-from ntk_core.hessians import ball_sup, hessian_norm
+from ntk_core.hessians import ball_sup
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import Attention, Composed, Scaling, Transformer
 from ntk_core.networks.architectures._sequences import Gain
@@ -123,7 +123,7 @@ def test_everything_that_the_seam_gives_runs_for_layers_of_sequences(x64):
     assert 0 < errors[1] < errors[0] / 10  # third order against second
     assert float(kernel_velocity(net, params, x, y)) > 0
     ball = ball_sup(net, params, x[0], 0.1, num_starts=1, num_steps=1)
-    assert ball.value >= hessian_norm(net, params, x[0]).value * 0.99
+    assert ball.value >= ball.at_center > 0
     history = train(net, params, x, y, learning_rate=0.1, max_steps=4, num_records=2)
     assert history.network.loss[-1] < history.network.loss[0]
 

@@ -1,4 +1,4 @@
-"""Steps 14 to 16: any graph, the first steps of training, and what is open."""
+"""Steps 14 to 17: any graph, the first steps of training, what linearity costs, and what is open."""
 
 import math
 from collections.abc import Sequence
@@ -9,11 +9,15 @@ from dashboard.charts.chart import Chart, veiled
 from dashboard.charts.numbers import number, width_label
 from dashboard.views.dag import figures as dag
 from dashboard.views.early_time import figures as early_time
+from dashboard.views.generalization import figures as generalization
 from dashboard.views.lecture import figures as lecture
 from dashboard.views.lecture.steps._step import Results, alone, step
 from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dag.spec import DRAWN
 from ntk_core.experiments.early_time.result import LINEAR_PHASE_SHARE, EarlyRun
+from ntk_core.experiments.generalization.result import GeneralizationPoint
+from ntk_core.experiments.generalization.summary import values
+from ntk_core.runs import mean
 
 GRAPHS = (DRAWN, "bottleneck-layer", "bottleneck-repaired")
 PLAIN = "gradient-descent"
@@ -93,6 +97,36 @@ def gap_before(run: EarlyRun) -> float:
     return max(abs(net - lin) / lin for net, lin in list(pairs)[: run.linear_phase + 1])
 
 
+COSTS = {"parity": "price-of-linearity", "digits": "no-price-on-digits"}
+
+
+def _price(results: Results, target: Any) -> Chart:
+    result = results[COSTS[target]]
+    return generalization.against(result.points, result.spec, "error")
+
+
+def _why_price(results: Results) -> dict[str, str]:
+    parity, digits = (results[name].points for name in COSTS.values())
+    lazy, rich = (sorted(generalization.at(parity, richness=rho), key=lambda p: p.width) for rho in (0.0, 0.5))
+    on_digits = generalization.at(digits, richness=0.5)
+    return {
+        "lazy": f"{_errors(lazy[:1])} at $m$ = {width_label(lazy[0].width)} and {_errors(lazy[-1:])} at "
+        f"{width_label(lazy[-1].width)}",
+        "rich": f"at most {number(max(_error(point, 'network') for point in rich))} at every width",
+        "kernel": _errors(lazy[-1:], "first_kernel"),
+        "digits": _errors(on_digits[-1:]),
+        "digits_kernel": _errors(on_digits[-1:], "first_kernel"),
+    }
+
+
+def _error(point: GeneralizationPoint, model: str) -> float:
+    return mean(values(point.runs, model, "error")).value
+
+
+def _errors(points: Sequence[GeneralizationPoint], model: str = "network") -> str:
+    return ", ".join(number(_error(point, model)) for point in points)
+
+
 def _methods(results: Results, width: Any) -> Chart:
     point = next(point for point in results["beyond-gradient-descent"].points if point.width == width)
     return lecture.methods_in_the_plane(point, "linear")
@@ -111,5 +145,6 @@ def _why_methods(results: Results) -> dict[str, str]:
 BEYOND = (
     step("graphs", _graphs, _why_graphs),
     step("early-time", _early, _why_early, _first_steps),
+    step("price-of-linearity", _price, _why_price),
     step("open-questions", _methods, _why_methods, alone(METHODS[PLAIN].title)),
 )

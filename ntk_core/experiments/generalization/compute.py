@@ -1,0 +1,228 @@
+"""Networks, their linear models and regression with their kernels on test points, a width, ρ and n at a time."""
+
+import hashlib
+import math
+from collections.abc import Generator, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from ntk_core.data import Dataset, data_fingerprint, load_dataset
+from ntk_core.dynamics import (
+    Descent,
+    KernelAndStart,
+    KernelModel,
+    Loss,
+    Optimizer,
+    Training,
+    kernel_matrix,
+    stretches,
+)
+from ntk_core.experiments.generalization.result import GeneralizationPoint, GeneralizationRun, Predictor
+from ntk_core.experiments.generalization.spec import GeneralizationSpec
+from ntk_core.kernels import (
+    alignment,
+    empirical_ntk,
+    infinite_width_ntk,
+    kernel_change,
+    kernel_distance,
+    kernel_regression,
+    leading_eigenvectors,
+    principal_angles,
+    target_share,
+)
+from ntk_core.networks.architectures import Network, NetworkParams, merge
+from ntk_core.networks.build import build_network
+from ntk_core.networks.initial import initial_key
+from ntk_core.runs import Progress, by_steps, in_turn
+
+RANKS = (1, 2, 3, 5, 10, 20, 50)  # numbers of leading eigenvectors; our choice
+ANGLES = 10  # eigenvectors between whose spans angles are taken; our choice
+TRAINING_SHARE = 0.9  # of the progress of a run, before its linear model
+SQUARE = Loss("linear", "square")
+Floats = NDArray[np.float64]
+
+
+def load(spec: GeneralizationSpec) -> dict[int, Dataset]:
+    """The data of every point, by the number of training points."""
+    return {n: load_dataset(spec.dataset.name, **spec.of_samples(n).data_options()) for n in spec.counts}
+
+
+def fingerprint(data: dict[int, Dataset]) -> str:
+    """SHA-256 of all of them; of one data set its own."""
+    found = [data_fingerprint(each) for each in data.values()]
+    return found[0] if len(found) == 1 else hashlib.sha256("".join(found).encode()).hexdigest()
+
+
+def compute(
+    spec: GeneralizationSpec, data: dict[int, Dataset], key: str
+) -> Generator[Progress, None, GeneralizationPoint]:
+    """All seeds of one width, richness and n; yields (fraction, message) between stretches of work."""
+    width, richness, count = spec.value_of(key)
+    runs = yield from in_turn([_run(spec, data[count], width, richness, seed) for seed in spec.seeds])
+    net = build_network(spec.architecture, width, data[count].num_outputs, "linear")
+    return GeneralizationPoint(
+        width=width,
+        richness=richness,
+        num_samples=count,
+        num_params=net.num_params(data[count].input_shape, only_trained=True),
+        runs=tuple(runs),
+    )
+
+
+def _run(
+    spec: GeneralizationSpec, data: Dataset, width: int, richness: float, seed: int
+) -> Generator[Progress, None, GeneralizationRun]:
+    words = f"width {width:,}, ρ = {richness:g}, n = {len(data.x):,}: seed {seed}"
+    yield 0.0, f"{words}, first kernel"
+    net = build_network(spec.architecture, width, data.num_outputs, "linear")
+    # F = α f toward y at the rate η is f toward y/α at α² η, step by step: one program serves every richness.
+    factor, settings = width**-richness, spec.training.model_dump()
+    settings["loss_threshold"] /= factor**2
+    if spec.training.learning_rate != "auto":
+        settings["learning_rate"] *= factor**2
+    params, y = net.init(initial_key(seed, width), data.input_shape), np.asarray(data.y, np.float64) / factor
+    training = Training(net, params, data.x, y, loss=SQUARE, followed=(), linearized=False, kernels=False, **settings)
+    looks = _Looks(net, data, factor, spec.ridge)
+    max_steps = spec.training.max_steps
+    for share, told in by_steps(_watched(training, looks), max_steps, words):
+        yield TRAINING_SHARE * share, told
+    linear, last = looks.linear_model(training.learning_rate), training.steps[-1]
+    for share, told in by_steps(_alone(linear, last), max_steps, f"{words}, linear model"):
+        yield TRAINING_SHARE + (1 - TRAINING_SHARE) * share, told
+    path = training.history().network
+    assert path.outcome != "finished"  # there is always a threshold here
+    has_limit = spec.infinite_width and spec.architecture.has_infinite_width
+    return GeneralizationRun(
+        seed=seed,
+        learning_rate=training.learning_rate / factor**2,
+        outcome=path.outcome,
+        last_finite_step=path.last_finite_step,
+        steps=tuple(training.steps),
+        loss=tuple((factor**2 * path.loss).tolist()),
+        linear=looks.of_linear(linear),
+        infinite=looks.of_infinite_width() if has_limit else None,
+        num_test=len(data.x_test),
+        **looks.columns(),
+        **looks.eigenspaces(),
+    )
+
+
+def _watched(training: Training, looks: "_Looks") -> Iterator[int]:
+    """The steps of a training, with a look at w₀ and at every record."""
+    run = training.runs["network"].descent
+    looks.take(merge(run.state.trained, run.fixed))
+    for step in training.stretches():
+        if len(training.steps) > len(looks.taken):
+            looks.take(merge(run.state.trained, run.fixed))
+        yield step
+
+
+def _alone(model: Descent, last: int) -> Iterator[int]:
+    """The steps of a model up to the ``last`` one, which may be none."""
+    model.note(model.state.loss)
+    return stretches([model], lambda _: model.note(model.state.loss), [last] if last else [])
+
+
+class _Look(NamedTuple):
+    """What is seen at one record, named as in the result."""
+
+    network: Predictor
+    after: Predictor
+    onward: Predictor
+    change: float
+    alignment: float
+    distance: float
+    moved: float
+    condition: float
+    jitter: float
+
+
+class _Looks:
+    """What is seen of a network and its kernels; F = ``factor`` · f, and all kernels are those of f."""
+
+    def __init__(self, net: Network, data: Dataset, factor: float, ridge: float):
+        self._net, self._data, self._factor, self._ridge = net, data, factor, ridge
+        self._x = jnp.asarray(data.x, jnp.result_type(float))
+        self._all = jnp.concatenate([self._x, jnp.asarray(data.x_test, self._x.dtype)])
+        self._y = np.asarray(data.y, np.float64) / factor
+        self._start: KernelAndStart | None = None
+        self._first: Floats = np.zeros((0, 0))
+        self._last: Floats = self._first
+        self.taken: list[_Look] = []
+
+    def take(self, params: NetworkParams) -> None:
+        """Test errors of the network and of regression with its kernel, and where that stands."""
+        outputs, kernel = _outputs(self._net, params, self._all), empirical_ntk(self._net, params, self._all, self._x)
+        f, matrix, rows = np.asarray(outputs, np.float64), kernel_matrix(kernel), self._y.size
+        train, n = matrix[:rows], len(self._y)
+        if self._start is None:
+            self._start, self._first, self._last = KernelAndStart(kernel, outputs), train.copy(), train
+        sought = np.stack([self._y.reshape(-1), (self._y - f[:n]).reshape(-1)], axis=1)
+        fitted = kernel_regression(train, sought, matrix[rows:], self._ridge)
+        from_zero, from_here = (column.reshape(-1, self._y.shape[1]) for column in fitted.outputs.T)
+        self.taken.append(
+            _Look(
+                network=self._predictor(f[n:]),
+                after=self._predictor(from_zero),
+                onward=self._predictor(f[n:] + from_here),
+                change=float(kernel_change(train, self._first)),
+                alignment=alignment(train, self._y.reshape(-1)),
+                distance=kernel_distance(train, self._first),
+                moved=kernel_distance(train, self._last),
+                condition=fitted.condition,
+                jitter=fitted.jitter,
+            )
+        )
+        self._last = train.copy()  # without the rows of the test points
+
+    def columns(self) -> dict[str, tuple[Any, ...]]:
+        """Name → what was seen, one entry per look."""
+        return {name: tuple(getattr(look, name) for look in self.taken) for name in _Look._fields}
+
+    def eigenspaces(self) -> dict[str, tuple[float, ...]]:
+        """Shares of y in the leading eigenvectors of the first and the last kernel, and the angles between them."""
+        ranks, count = tuple(rank for rank in RANKS if rank <= self._y.size), min(ANGLES, self._y.size)
+        if not (np.isfinite(self._first).all() and np.isfinite(self._last).all()):
+            lost = (math.nan,) * len(ranks)
+            return {"ranks": ranks, "first_share": lost, "last_share": lost, "angles": (math.nan,) * count}
+        first, last = (leading_eigenvectors(each, max(ranks[-1], count)) for each in (self._first, self._last))
+        shares = [target_share(vectors, self._y.reshape(-1)) for vectors in (first, last)]
+        first_share, last_share = (tuple(float(share[rank - 1]) for rank in ranks) for share in shares)
+        angles = tuple(principal_angles(first[:, :count], last[:, :count]).tolist())
+        return {"ranks": ranks, "first_share": first_share, "last_share": last_share, "angles": angles}
+
+    def linear_model(self, rate: float) -> Descent:
+        """The linear model of f at w₀, through its kernel."""
+        y = jnp.asarray(self._y, self._x.dtype)
+        optimizer = Optimizer.of("gradient-descent")
+        return Descent(KernelModel(SQUARE), optimizer, jnp.zeros_like(y), self._start, self._x, y, rate)
+
+    def of_linear(self, model: Descent) -> Predictor:
+        """What that model predicts now."""
+        outputs = model.model.outputs(model.state.trained, model.fixed, self._x)
+        return self._predictor(np.asarray(outputs, np.float64)[len(self._y) :])
+
+    def of_infinite_width(self) -> Predictor:
+        """Regression with the kernel of infinite width, one output at a time."""
+        n, kernel = len(self._y), np.asarray(infinite_width_ntk(self._net, self._all, self._x), np.float64)
+        return self._predictor(kernel_regression(kernel[:n], self._y, kernel[n:], self._ridge).outputs)
+
+    def _predictor(self, f: Floats) -> Predictor:
+        """How well F = factor · f predicts the test points."""
+        outputs, data, error = self._factor * f, self._data, math.nan
+        if data.class_names and np.isfinite(outputs).all():
+            found = outputs.argmax(axis=1) if outputs.shape[1] > 1 else outputs[:, 0] > 0
+            error = float(np.mean(found != data.labels_test))
+        return Predictor(error=error, loss=float(np.mean(np.sum((outputs - data.y_test) ** 2, axis=1)) / 2))
+
+
+@partial(jax.jit, static_argnums=0)
+def _outputs(net: Network, params: NetworkParams, x: Array) -> Array:
+    """f, (n, C)."""
+    return net.apply(params, x)

@@ -1,0 +1,113 @@
+"""A network beside its kernels on points that nobody trained on, against width, richness and training points."""
+
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from ntk_core.data import DATASETS, DatasetShapes
+from ntk_core.data.spec import DatasetSpec
+from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.errors import InvalidInput
+from ntk_core.networks.spec import ArchitectureSpec
+from ntk_core.runs import SweepSpec
+from ntk_core.settings.part import Ascending, Width
+
+MAX_ROWS = 5000  # n·C of a kernel that is inverted
+
+
+class GeneralizationSpec(SweepSpec):
+    """Test error of F = m^(−ρ) f, of its linear model, and of regression with K₀, with K_s along training, with K_∞.
+
+    Training by gradient descent on the square loss, at a rate that grows like m^(2ρ), so that F learns as fast at every
+    width (Yang & Hu 2021). A point is (m, ρ, n).
+    """
+
+    point_words: ClassVar[tuple[str, str]] = ("choice of width, ρ and n", "choices of width, ρ and n")
+
+    experiment: Literal["generalization"] = "generalization"
+    dataset: DatasetSpec = DatasetSpec(name="parity", num_samples=120, input_dim=20, num_relevant=2, noise=0.0)
+    architecture: ArchitectureSpec = ArchitectureSpec(activation="relu", initial_output="subtracted", use_bias=False)
+    widths: tuple[Width, ...] = SweepSpec.field("widths", (100, 1000, 5000))
+    richness: Annotated[tuple[Annotated[float, Field(ge=0, le=0.5)], ...], Ascending] = Field(
+        (0.0, 0.5), min_length=1, max_length=8, title="Richness ρ"
+    )
+    """Factors m^(−ρ) in front of f, each at every width: lazy at 0, rich at 0.5."""
+    samples: Annotated[tuple[Annotated[int, Field(ge=1, le=MAX_ROWS)], ...], Ascending] = Field(
+        (), max_length=16, title="Learning curve, n"
+    )
+    """Numbers n of training points, each at every width, for learning curves; those of the data when empty."""
+    num_seeds: int = SweepSpec.field("num_seeds", 3, "Independent networks, with data of their own, for each point.")
+    draws: Literal["network", "network and data"] = SweepSpec.field("draws", "network and data")
+    num_test: int = Field(1000, ge=1, le=10_000, title="Test points")
+    """Points that nobody trains on; fewer where the data have no more."""
+    ridge: float = Field(0.0, ge=0, le=1000, title="Ridge λ")
+    """Added to the diagonal of every kernel that is inverted, in units of its mean."""
+    infinite_width: bool = Field(True, title="Infinite-width kernel")
+    """Regression with K_∞ too, where it is known."""
+    training: TrainingSpec = TrainingSpec(max_steps=20_000, loss_threshold=0.001, num_records=10)
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        if self.samples and not self.dataset.uses("num_samples"):
+            raise InvalidInput("samples", self.samples, "none: given points are as many as they are", ())
+        for count in self.counts:
+            field = "samples" if self.samples else "dataset.num_samples"
+            try:
+                shapes = self.of_samples(count).shapes()
+            except InvalidInput as error:
+                raise InvalidInput(field, count, error.allowed, error.nearest) from None
+            if shapes is None:
+                return self
+            most = min(MAX_ROWS // shapes.num_outputs, shapes.available_train)
+            if count > most:
+                raise InvalidInput(field, count, f"at most {most:,}: kernels of n·C rows are inverted")
+            if not shapes.available_test:
+                raise InvalidInput(field, count, "fewer, so that points are left to test on")
+            self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
+        return self
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The numbers n of training points."""
+        return self.samples or (self.dataset.num_points,)
+
+    def of_samples(self, count: int) -> Self:
+        """The same with so many training points alone."""
+        if not self.dataset.uses("num_samples"):
+            return self
+        dataset = self.dataset.model_copy(update={"num_samples": count})
+        return self.model_copy(update={"dataset": dataset, "samples": ()})
+
+    def shapes(self) -> DatasetShapes | None:
+        """The sizes of the data; None while they are not known."""
+        return self.dataset.known_shapes(**self._targets())
+
+    def data_options(self) -> dict[str, Any]:
+        """The options of ``load_dataset``: two classes are one output, −1 and +1; test points as there are."""
+        shapes = self.shapes()
+        available = self.num_test if shapes is None else shapes.available_test
+        return {**self.dataset.options(), **self._targets(), "num_test": min(self.num_test, available)}
+
+    def _targets(self) -> dict[str, str]:
+        shapes = self.dataset.known_shapes()
+        return {"targets": "plus-minus"} if shapes is not None and len(shapes.class_names) == 2 else {}
+
+    @property
+    def least_risk(self) -> tuple[float, float]:
+        """(test error, test loss) that nothing is below, by the law of the data; NaN where it is not known."""
+        return DATASETS[self.dataset.name].least_risk(self.dataset.options())
+
+    def point_keys(self) -> tuple[str, ...]:
+        """``width=100,richness=0.5,samples=120``, every width at every ρ and n, in order of cost."""
+        sizes = sorted(((width, n) for width in self.widths for n in self.counts), key=lambda size: size[0] * size[1])
+        return tuple(generalization_key(width, rho, n) for width, n in sizes for rho in self.richness)
+
+    def value_of(self, key: str) -> tuple[int, float, int]:
+        """(width, richness, number of training points) of a key."""
+        values = dict(part.split("=") for part in key.split(","))
+        return int(values["width"]), float(values["richness"]), int(values["samples"])
+
+
+def generalization_key(width: int, richness: float, samples: int) -> str:
+    """The key of a point; reads back as the same numbers."""
+    return f"width={width},richness={richness!r},samples={samples}"

@@ -1,0 +1,69 @@
+"""How a kernel lies to its targets and to another kernel: alignment, distance, leading eigenspaces and their angles."""
+
+import math
+
+import numpy as np
+from jaxtyping import Float
+from scipy.linalg import eigh, subspace_angles
+from scipy.sparse.linalg import eigsh
+
+DENSE_ROWS = 1500  # up to which all eigenvectors are as fast as the leading ones alone
+
+
+def alignment(kernel: Float[np.ndarray, "rows rows"], y: Float[np.ndarray, " rows"]) -> float:
+    """A = yᵀKy / (‖K‖_F ‖y‖²), from 0 to 1; 1 for K = y yᵀ. NaN where either is 0.
+
+    >>> alignment(np.eye(4), np.ones(4))
+    0.5
+
+    Source: Cristianini, Shawe-Taylor, Elisseeff & Kandola 2001.
+    """
+    size = float(np.linalg.norm(kernel)) * float(y @ y)
+    return float(y @ kernel @ y) / size if size else math.nan
+
+
+def kernel_distance(kernel: Float[np.ndarray, "rows rows"], other: Float[np.ndarray, "rows rows"]) -> float:
+    """1 − ⟨K, K'⟩ / (‖K‖_F ‖K'‖_F): 0 for multiples of each other. NaN where either is 0.
+
+    >>> kernel_distance(np.eye(4), np.diag([1.0, 0.0, 0.0, 0.0]))
+    0.5
+
+    Source: Fort, Dziugaite, Paul, Kharaghani, Roy & Ganguli 2020, §3.
+    """
+    norms = [float(np.linalg.norm(each)) for each in (kernel, other)]
+    if not all(norms):
+        return math.nan
+    # 1 − cos, without the cancellation of nearly equal kernels.
+    return 0.5 * float(np.linalg.norm(kernel / norms[0] - other / norms[1])) ** 2
+
+
+def leading_eigenvectors(kernel: Float[np.ndarray, "rows rows"], count: int) -> Float[np.ndarray, "rows count"]:
+    """Eigenvectors of the ``count`` largest eigenvalues, descending, in columns; fewer where there are fewer rows."""
+    rows = len(kernel)
+    count = min(count, rows)
+    if rows <= DENSE_ROWS or 2 * count > rows:
+        return np.asarray(eigh(kernel, subset_by_index=[rows - count, rows - 1])[1][:, ::-1])
+    start = np.random.default_rng(0).standard_normal(rows)  # a kernel can send (1, …, 1) to 0
+    values, vectors = eigsh(kernel, k=count, which="LA", v0=start)
+    return np.asarray(vectors[:, np.argsort(values)[::-1]])
+
+
+def target_share(
+    vectors: Float[np.ndarray, "rows count"], y: Float[np.ndarray, " rows"]
+) -> Float[np.ndarray, " count"]:
+    """‖P_k y‖² / ‖y‖² with P_k onto the first k = 1, 2, … of the orthonormal columns: ascending, at most 1.
+
+    >>> target_share(np.eye(2), np.array([3.0, 4.0])).tolist()
+    [0.36, 1.0]
+    """
+    return np.asarray(np.cumsum((vectors.T @ y) ** 2) / (y @ y))
+
+
+def principal_angles(
+    vectors: Float[np.ndarray, "rows count"], others: Float[np.ndarray, "rows count"]
+) -> Float[np.ndarray, " count"]:
+    """Angles between two subspaces, in degrees, ascending: arccos of the singular values of VᵀV'.
+
+    Source: Björck & Golub 1973.
+    """
+    return np.asarray(np.degrees(subspace_angles(vectors, others))[::-1])

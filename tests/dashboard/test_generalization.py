@@ -1,0 +1,167 @@
+"""The page Generalization: its figures from made runs, and what its gallery shows beside a table measured before."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean, stdev
+
+import pytest
+
+from dashboard.components.gallery import gallery_result
+from dashboard.views.generalization import figures
+from ntk_core.experiments.generalization.result import GeneralizationPoint, GeneralizationRun, Predictor, wilson
+from ntk_core.experiments.generalization.spec import GeneralizationSpec
+from ntk_core.experiments.generalization.summary import values
+from ntk_core.settings.grammar import with_settings
+from tests.dashboard.open_pages import checked, chooser, open_page, words
+
+SPEC = with_settings(
+    GeneralizationSpec(), {"widths": [10, 100], "samples": [20, 40], "richness": [0, 0.25, 0.5], "dataset.noise": 0.5}
+)
+
+
+def made_run(error: float, seed: int, outcome: str = "converged") -> GeneralizationRun:
+    test = Predictor(error=error, loss=2 * error)
+    kernel = Predictor(error=0.3, loss=0.4)
+    return GeneralizationRun(
+        seed=seed,
+        learning_rate=1.0,
+        outcome=outcome,
+        last_finite_step=8,
+        steps=(0, 2, 8),
+        loss=(0.5, 0.1, 1e-4),
+        change=(0.0, 0.5, 1.0),
+        network=(Predictor(error=0.5, loss=0.5), kernel, test),
+        after=(kernel, kernel, test),
+        onward=(kernel, kernel, test),
+        linear=kernel,
+        infinite=kernel,
+        alignment=(0.04, 0.1, 0.2),
+        distance=(0.0, 0.1, 0.3),
+        moved=(0.0, 0.1, 0.3),
+        condition=(10.0, 20.0, 30.0),
+        jitter=(1e-6,) * 3,
+        ranks=(1, 2, 3),
+        first_share=(0.0, 0.1, 0.2),
+        last_share=(0.5, 0.6, 0.7),
+        angles=(1.0, 30.0, 80.0),
+        num_test=100,
+    )
+
+
+@pytest.fixture(scope="module")
+def points() -> list[GeneralizationPoint]:
+    found = []
+    for key in SPEC.point_keys():
+        width, rho, n = SPEC.value_of(key)
+        error = 0.1 if rho == 0.5 else 0.2
+        runs = tuple(made_run(error, seed, "over-budget" if width == 10 and seed else "converged") for seed in range(3))
+        found.append(GeneralizationPoint(width=width, richness=rho, num_samples=n, num_params=9, runs=runs))
+    return found
+
+
+def test_of_all_richness_there_are_the_ends_and_both_kernels_and_of_one_every_model(points):
+    at_n = figures.at(points, samples=40)
+    titles = [line.style.title for line in figures.lines(at_n, lambda point: point.width, "error")]
+    assert titles == ["network, ρ = 0", "network, ρ = 0.5", "kernel K₀", "infinite width", "network, ρ = 0.25"]
+    drawn = figures.lines(at_n, lambda point: point.width, "error", 0.5)
+    assert [line.style.title for line in drawn] == [
+        "network", "after kernel", "kernel K₀", "infinite width", "linear model", "linear model at the end"
+    ]  # fmt: skip
+    chart = figures.against(at_n, SPEC, "error", 0.5)
+    means = {trace.legendgroup: trace for trace in chart.figure.data if trace.mode == "lines+markers"}
+    assert list(means["network"].y) == pytest.approx([0.1, 0.1])
+    # One of three runs counts at width 10, all at 100: so many test points are behind a bar.
+    for at, count in enumerate((100, 300)):
+        low, high = wilson(0.1, count)
+        assert means["network"].error_y.array[at] == pytest.approx(high - 0.1)
+        assert means["network"].error_y.arrayminus[at] == pytest.approx(0.1 - low)
+    assert means["linear model"].visible == "legendonly"
+    assert "over-budget" in " ".join(trace.name or "" for trace in chart.figure.data)
+    (level,) = chart.figure.layout.shapes
+    assert level.y0 == pytest.approx(0.02275, abs=1e-4)  # Φ(−2)
+    assert {"Wilson 95% from", "Wilson 95% to"} < set(chart.rows[0])
+    losses = figures.against(at_n, SPEC, "loss", 0.5)
+    assert losses.figure.data[0].error_y.array is None
+
+
+def test_learning_curves_are_against_n_at_one_width(points):
+    chart = figures.against(points, SPEC, "error", None, 100)
+    (line,) = [
+        trace
+        for trace in chart.figure.data
+        if trace.mode == "lines+markers" and trace.legendgroup == "network, ρ = 0.5"
+    ]
+    assert list(line.x) == [20, 40]
+    assert chart.name == "learning_curves"
+
+
+def test_what_turns_along_training_is_told_with_its_numbers(points):
+    chart = figures.along(points, "error", 100, 0.5, 40)
+    assert chart.takeaway == (
+        "Alignment from 0.04 to 0.2; test error of regression with the kernel from 0.3 to 0.1, means of 3 runs."
+    )
+    assert len(chart.rows) == 9
+    assert points[0].runs[0].distance_per_step[1:] == pytest.approx([0.05, 0.05])
+    shares = figures.eigenspaces(points, 100, 0.5, 40)
+    assert "0.5" in shares.takeaway
+    turned = figures.angles(points, 100, 40)
+    assert [trace.name for trace in turned.figure.data if trace.mode == "lines+markers"] == [
+        "ρ = 0",
+        "ρ = 0.25",
+        "ρ = 0.5",
+    ]
+    assert figures.along([], "error", 100, 0.5, 40).takeaway == "No run yet."
+
+
+# Network, K₀, K_T; alignment before and after: measured by an independent script, on draws that are not ours.
+TABLE = {
+    (0.0, 100): (0.106, 0.222, 0.041, 0.042, 0.069),
+    (0.0, 1000): (0.190, 0.224, 0.147, 0.043, 0.049),
+    (0.0, 5000): (0.200, 0.208, 0.189, 0.043, 0.044),
+    (0.5, 100): (0.001, 0.222, 0.000, 0.042, 0.156),
+    (0.5, 1000): (0.000, 0.224, 0.000, 0.043, 0.153),
+    (0.5, 5000): (0.000, 0.208, 0.000, 0.043, 0.155),
+}
+
+
+def _near(found: list[float], expected: float, num_test: int) -> bool:
+    """Within a tenth and two deviations: of our mean over seeds, of one draw of theirs, and of their test points.
+
+    Our seeds scatter by draws of network and data and by the binomial law of their test points.
+    """
+    spread = stdev(found) * math.sqrt(1 + 1 / len(found))
+    binomial = math.sqrt(expected * (1 - expected) / num_test)
+    return abs(fmean(found) - expected) <= 0.1 * expected + 2 * max(spread, binomial)
+
+
+def test_the_price_of_linearity_is_the_one_that_was_measured_before():
+    result = gallery_result("price-of-linearity")
+    for (rho, width), (*errors, before, after) in TABLE.items():
+        (point,) = figures.at(result.points, width=width, richness=rho)
+        for name, expected in zip(("network", "first_kernel", "after_kernel"), errors, strict=True):
+            assert _near(values(point.runs, name, "error"), expected, 1000), (rho, width, name)
+        for end, expected in ((0, before), (-1, after)):
+            assert _near([run.alignment[end] for run in point.runs], expected, 10**9), (rho, width, end)
+
+
+def test_on_two_digits_there_is_no_price_though_the_kernel_turns():
+    result = gallery_result("no-price-on-digits")
+    rich = figures.at(result.points, richness=0.5)
+    for point in result.points:
+        for name in ("network", "first_kernel", "after_kernel"):
+            assert _near(values(point.runs, name, "error"), 0.0625, 400), (point.key, name)
+    for point in rich:
+        assert _near([run.alignment[0] for run in point.runs], 0.12, 10**9)
+        # The script found 0.28; with the pixels of this lab it is 0.23, about twice what it was all the same.
+        gains = [run.alignment[-1] / run.alignment[0] for run in point.runs]
+        assert 1.7 < min(gains) < max(gains) < 2.4
+
+
+@pytest.mark.slow
+def test_the_page_shows_its_gallery_and_one_richness_when_asked(jobs, through_the_menu):
+    app = checked(open_page("generalization"))
+    assert app.title[0].value == "What does linearity cost?"
+    assert "Wilson's 95% intervals" in words(app)
+    chooser(app, "generalization.dialed").set_value(0.5)
+    checked(app.run())

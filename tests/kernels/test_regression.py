@@ -1,0 +1,91 @@
+"""Kernel regression, alignment, distance and eigenspaces against the same written out in float64."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.kernel_ridge import KernelRidge
+
+from ntk_core.errors import InvalidInput
+from ntk_core.kernels import (
+    JITTER,
+    alignment,
+    kernel_distance,
+    kernel_regression,
+    leading_eigenvectors,
+    principal_angles,
+    target_share,
+)
+
+RANDOM = np.random.default_rng(0)
+N, OTHERS, COLUMNS = 12, 5, 2
+FACTOR = RANDOM.standard_normal((N, 30))
+KERNEL = FACTOR @ FACTOR.T
+CROSS = RANDOM.standard_normal((OTHERS, 30)) @ FACTOR.T
+Y = RANDOM.standard_normal((N, COLUMNS))
+ROUNDING = 1e-10  # condition numbers here are below 1e3
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.3])
+def test_regression_is_the_solution_of_its_equations_and_that_of_scikit_learn(ridge):
+    """The minimum of Σ ‖Kc − y‖² + α cᵀKc has (K + α)c = y."""
+    found = kernel_regression(KERNEL, Y, CROSS, ridge)
+    alpha = (ridge + JITTER) * np.trace(KERNEL) / N
+    matrix = KERNEL + alpha * np.eye(N)
+    assert found.outputs == pytest.approx(CROSS @ np.linalg.inv(matrix) @ Y, rel=ROUNDING)
+    reference = KernelRidge(alpha=alpha, kernel="precomputed").fit(KERNEL, Y)
+    assert found.outputs == pytest.approx(reference.predict(CROSS), rel=ROUNDING)
+    assert found.jitter == JITTER
+    # LAPACK's estimate of the 1-norm of an inverse is a lower bound, here exact.
+    assert found.condition == pytest.approx(np.linalg.cond(matrix, 1), rel=0.2)
+    assert found.condition <= np.linalg.cond(matrix, 1) * (1 + ROUNDING)
+
+
+def test_a_multiple_of_a_kernel_predicts_alike_and_training_points_are_met():
+    plain, scaled = (kernel_regression(c * KERNEL, Y, c * CROSS, 0.1).outputs for c in (1.0, 7.0))
+    assert scaled == pytest.approx(plain, rel=ROUNDING)
+    assert kernel_regression(KERNEL, Y, KERNEL).outputs == pytest.approx(Y, rel=1e-3)  # but for the jitter
+
+
+def test_jitter_grows_until_there_is_a_factor_and_what_is_not_finite_is_said():
+    wanting = np.diag([1.0, 1.0, -1e-4])  # as rounding leaves a kernel of three equal inputs
+    found = kernel_regression(wanting, np.ones((3, 1)), wanting)
+    assert found.jitter == pytest.approx(1e-3)
+    broken = kernel_regression(np.full((2, 2), np.nan), np.ones((2, 1)), np.ones((1, 2)))
+    assert np.isnan(broken.outputs).all()
+    assert math.isnan(broken.condition)
+    dead = kernel_regression(np.zeros((2, 2)), np.ones((2, 1)), np.zeros((1, 2)))
+    assert (dead.outputs == 0).all()
+    assert math.isinf(dead.condition)
+    with pytest.raises(InvalidInput, match="ridge"):
+        kernel_regression(KERNEL, Y, CROSS, -0.1)
+
+
+def test_alignment_and_distance_are_cosines_of_matrices():
+    y, other = Y[:, 0], FACTOR[:, :4] @ FACTOR[:, :4].T
+
+    def cosine(a, b):
+        return sum(a[i, j] * b[i, j] for i in range(N) for j in range(N)) / math.sqrt((a**2).sum() * (b**2).sum())
+
+    assert alignment(KERNEL, y) == pytest.approx(cosine(KERNEL, np.outer(y, y)), rel=ROUNDING)
+    assert kernel_distance(KERNEL, other) == pytest.approx(1 - cosine(KERNEL, other), rel=ROUNDING)
+    assert kernel_distance(KERNEL, 3 * KERNEL) < 1e-30
+    assert math.isnan(alignment(0 * KERNEL, y))
+    assert math.isnan(kernel_distance(0 * KERNEL, KERNEL))
+
+
+@pytest.mark.parametrize("size", [N, 1600])
+def test_leading_eigenvectors_hold_shares_of_the_targets_and_turn_by_principal_angles(size):
+    rotation = np.linalg.qr(np.random.default_rng(1).standard_normal((size, 6)))[0]
+    values = np.array([9.0, 7.0, 5.0, 3.0, 2.0, 1.0])
+    kernel = rotation * values @ rotation.T
+    found = leading_eigenvectors(kernel, 3)
+    assert np.abs(np.einsum("ij,ij->j", found, rotation[:, :3])) == pytest.approx(1, abs=1e-7)
+    y = rotation @ np.array([1.0, 2.0, 0.0, 2.0, 0.0, 0.0])
+    assert target_share(found, y) == pytest.approx([1 / 9, 5 / 9, 5 / 9], abs=1e-7)
+    turned = np.stack([found[:, 0], math.cos(0.3) * found[:, 1] + math.sin(0.3) * rotation[:, 3]], axis=1)
+    assert principal_angles(found[:, :2], turned) == pytest.approx([0, math.degrees(0.3)], abs=1e-5)
+    singular = np.linalg.svd(found[:, :2].T @ turned)[1]
+    assert principal_angles(found[:, :2], turned)[-1] == pytest.approx(math.degrees(math.acos(singular[-1])), abs=1e-5)
