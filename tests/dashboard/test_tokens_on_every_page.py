@@ -1,4 +1,4 @@
-"""Every page that takes a network and data runs attention and transformers on sequences, from URL to figures."""
+"""Pages that take a network and data run attention and transformers on sequences, from URL to figures."""
 
 from __future__ import annotations
 
