@@ -37,6 +37,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--raw-targets", action="store_true", help="keep regression targets as they are")
     parser.add_argument("--side", type=int, metavar="PIXELS", help="scale images to a square; 0: as they are")
     parser.add_argument("--gray", action="store_true", help="one channel instead of three")
+    parser.add_argument("--tokens", action="store_true", help="an array (n, T, d) holds T tokens each, no gray images")
     parser.add_argument("--json", action="store_true", help="print what was kept as JSON")
     parser.set_defaults(command=data)
 
@@ -89,7 +90,7 @@ def _chosen(options: argparse.Namespace, first: Choices) -> Choices:
     for name in ("target", "task", "side"):
         if getattr(options, name) is not None:
             changes[name] = getattr(options, name)
-    chosen = replace(first, **changes, gray=first.gray or options.gray)
+    chosen = replace(first, **changes, gray=first.gray or options.gray, tokens=options.tokens)
     if "features" not in changes:  # a suggestion may have taken what is now the target
         chosen = replace(chosen, features=tuple(name for name in chosen.features if name != chosen.target))
     return chosen

@@ -12,7 +12,8 @@ from ntk_core.data._dataset import Dataset, FloatArray
 from ntk_core.data._info import DatasetInfo, DatasetShapes, labeled, shapes_of
 from ntk_core.data._originals import LabeledImages, read_originals
 from ntk_core.data._readers import read_npz
-from ntk_core.data._transforms import balanced_subset
+from ntk_core.data._transforms import balanced_subset, patches
+from ntk_core.errors import InvalidInput
 
 SHIPPED_FILES = Path(__file__).parent / "files"
 POOLING = 4  # side of the blocks in Hu, Xiao, Adlam & Pennington (2020)
@@ -52,7 +53,7 @@ class ShippedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageSet(DatasetInfo):
-    """Images in [0, 1], (n, height, width, channels), as many of each class.
+    """Images in [0, 1], (n, height, width, channels) or as patches (n, T, d), as many of each class.
 
     Attributes:
         files: side of the images → the file that is shipped for it.
@@ -67,15 +68,32 @@ class ImageSet(DatasetInfo):
     def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
         side = self._side(options)
         file = self.files[side]
-        shape = (side, side, file.image_shape[2] if len(file.image_shape) == 3 else 1)
+        shape: tuple[int, ...] = (side, side, file.image_shape[2] if len(file.image_shape) == 3 else 1)
         counts: Sequence[tuple[int, ...]] = self.full
         if options["source"] == "shipped":
             counts = [(n // len(self.class_names),) * len(self.class_names) for n in file.num_images]
         indices = self._indices(options)
         num_train, num_test = (sum(per_class[index] for index in indices) for per_class in counts)
-        return shapes_of(
-            options, (int(np.prod(shape)),) if options["flatten"] else shape, options["classes"], (num_train, num_test)
-        )
+        size = options["patch_size"]
+        if size:
+            shape = (side // size) ** 2, size * size * shape[-1]
+        elif options["flatten"]:
+            shape = (int(np.prod(shape)),)
+        return shapes_of(options, shape, options["classes"], (num_train, num_test))
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Refuse also patches that do not fill an image.
+
+        Raises:
+            InvalidInput: then, or for patches of images that are one vector.
+        """
+        super().check(options)
+        side, size = self._side(options), options["patch_size"]
+        sizes = [0] if options["flatten"] else [each for each in range(1, side + 1) if side % each == 0]
+        if size and size not in sizes:
+            divide = f"0, or one of {', '.join(map(str, sizes))}, which divide {side} pixels"
+            allowed = "0 where images are one vector" if options["flatten"] else divide
+            raise InvalidInput("patch_size", size, allowed, min(sizes, key=lambda each: abs(each - size)))
 
     def load(self, options: Mapping[str, Any]) -> Dataset:
         """A balanced subset, its labels numbered in the order of the chosen classes.
@@ -95,7 +113,8 @@ class ImageSet(DatasetInfo):
                 chosen = block_sums(chosen)
             positions = np.full(max(class_indices) + 1, -1)
             positions[class_indices] = np.arange(len(class_indices))
-            x = _unit_interval(chosen, is_pooled).reshape(-1, *shapes.input_shape)
+            x = _unit_interval(chosen, is_pooled)
+            x = patches(x, options["patch_size"]) if options["patch_size"] else x.reshape(-1, *shapes.input_shape)
             arrays += [x, positions[labels[indices]]]
         x, labels, x_test, labels_test = arrays
         return labeled(
@@ -115,10 +134,12 @@ class ImageSet(DatasetInfo):
         else:
             source = "the images shipped with the program (first ones of each class)"
         pooling = " Average-pooled over 4×4 blocks, as in Hu, Xiao, Adlam & Pennington (2020)."
+        size = options["patch_size"]
+        cut = f", cut into patches of {size}×{size} pixels, each a token" if size else ""
         return (
             f"{self.origin}{pooling if options.get('resolution') == 8 else ''} "
             f"Our choice: a random subset of {source}, as many of each class, values from 0 to 1 before "
-            "standardization."
+            f"standardization{cut}."
         )
 
 

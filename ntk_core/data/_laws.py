@@ -21,6 +21,19 @@ from ntk_core.errors import InvalidInput, TooLarge
 MAX_SYNTHETIC_VALUES = 2**27  # 512 MiB of float32 in one array
 
 
+def check_room(options: Mapping[str, Any], per_sample: int) -> None:
+    """Refuse samples of so many numbers each that would not fit into 512 MiB.
+
+    Raises:
+        TooLarge: then.
+    """
+    for key in ("num_samples", "num_test"):
+        if options[key] * per_sample > MAX_SYNTHETIC_VALUES:
+            nearest = MAX_SYNTHETIC_VALUES // per_sample
+            required, limit = 4 * options[key] * per_sample, 4 * MAX_SYNTHETIC_VALUES
+            raise TooLarge(key, options[key], required=required, limit=limit, unit="bytes", nearest=nearest)
+
+
 class Drawn(DatasetInfo):
     """Inputs of a chosen dimension, drawn from a law."""
 
@@ -31,12 +44,7 @@ class Drawn(DatasetInfo):
             TooLarge: then.
         """
         super().check(options)
-        per_sample = options["input_dim"]
-        for key in ("num_samples", "num_test"):
-            if options[key] * per_sample > MAX_SYNTHETIC_VALUES:
-                nearest = MAX_SYNTHETIC_VALUES // per_sample
-                required, limit = 4 * options[key] * per_sample, 4 * MAX_SYNTHETIC_VALUES
-                raise TooLarge(key, options[key], required=required, limit=limit, unit="bytes", nearest=nearest)
+        check_room(options, options["input_dim"])
 
 
 class Mixture(Drawn):

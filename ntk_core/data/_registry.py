@@ -7,6 +7,7 @@ from ntk_core.data._images import ImageSet, ShippedFile
 from ntk_core.data._info import DatasetInfo, DatasetShapes
 from ntk_core.data._kept import Kept
 from ntk_core.data._laws import Curve, Mixture, Points
+from ntk_core.data._sequences import RandomSequences, SymbolTask, copy, induction, majority, modular_addition
 from ntk_core.data._targets import MultiIndex, Parity, SingleIndex, Staircase, Teacher
 from ntk_core.errors import InvalidInput
 from ntk_core.settings.vocabulary import table
@@ -14,9 +15,10 @@ from ntk_core.settings.vocabulary import table
 _FOR_ALL = ("num_samples", "num_test", "seed")
 _LABELED = (*_FOR_ALL, "standardize", "targets")
 _IMAGES: dict[str, Any] = {
-    "uses": (*_LABELED, "classes", "source", "flatten"),
+    "uses": (*_LABELED, "classes", "source", "flatten", "patch_size"),
     "defaults": {"num_samples": 200, "num_test": 200},
 }
+_SYMBOLS = (*_LABELED, "num_tokens", "num_symbols", "input_dim")
 _FEW = {"num_samples": 120, "num_test": 1000, "input_dim": 20, "noise": 0.0}
 _MNIST_FILE = ShippedFile("mnist_8k.npz", (28, 28), (6_000, 2_000))
 _MNIST: dict[str, Any] = {
@@ -54,6 +56,46 @@ DATASETS: dict[str, DatasetInfo] = table(
         "One input, one output: up to 30 points (x, y), each given; no classes; test points on the polygon "
         "through them.",
         uses=("num_test", "xs", "ys"),
+        defaults={"num_test": 0},
+    ),
+    SymbolTask(
+        "copy",
+        "copying",
+        "T symbols s_t uniform on V, each a vector e ~ N(0, I_d) of its own; the label is the first, s_1.",
+        rule=copy,
+        uses=_SYMBOLS,
+    ),
+    SymbolTask(
+        "majority",
+        "majority",
+        "T symbols uniform on two, T odd, each a vector e ~ N(0, I_d) of its own; the label is the one that occurs "
+        "more often.",
+        rule=majority,
+        num_symbols=2,
+        odd=True,
+        uses=(*_LABELED, "num_tokens", "input_dim"),
+    ),
+    SymbolTask(
+        "modular-addition",
+        "modular addition",
+        "T symbols s_t uniform on 0 … V − 1, each a vector e ~ N(0, I_d) of its own; the label is their sum modulo V.",
+        rule=modular_addition,
+        uses=_SYMBOLS,
+    ),
+    SymbolTask(
+        "induction",
+        "induction",
+        "… a b … a → b: T symbols of V, each a vector e ~ N(0, I_d) of its own; the last has occurred once before, and "
+        "the label is what came after it there.",
+        rule=induction,
+        least_tokens=3,
+        uses=_SYMBOLS,
+    ),
+    RandomSequences(
+        "random-sequences",
+        "random sequences",
+        "T tokens x_t ~ N(0, I_d), and y = −1 or +1 at random; no classes, nothing but memory helps.",
+        uses=(*_FOR_ALL, "num_tokens", "input_dim"),
         defaults={"num_test": 0},
     ),
     Parity(
@@ -191,8 +233,9 @@ def dataset_shapes(name: str, **options: Any) -> DatasetShapes:
 
 
 def load_dataset(name: str, **options: Any) -> Dataset:
-    """The data set ``name``: "gaussian-mixture", "sine", "points", "parity", "staircase", "single-index",
-    "multi-index", "teacher", "mnist", "fashion-mnist", "cifar2", "digits", or "upload".
+    """The data set ``name``: "gaussian-mixture", "sine", "points", "copy", "majority", "modular-addition", "induction",
+    "random-sequences", "parity", "staircase", "single-index", "multi-index", "teacher", "mnist", "fashion-mnist",
+    "cifar2", "digits", or "upload".
 
     Every option with its bounds and default is in ``dataset_info(name).options``. For all sets: ``num_samples``,
     ``num_test`` and ``seed``; for "sine" (one input, one output, no classes) also ``noise``. "points" have ``xs`` and
@@ -200,14 +243,15 @@ def load_dataset(name: str, **options: Any) -> Dataset:
     ("raw", "unit-norm", "standard", "centered") and ``targets`` ("one-hot" → y (n, C); "plus-minus" for two classes →
     y (n, 1), −1 for the first). The mixture has ``num_classes``, ``input_dim`` and ``noise``; the targets of few
     directions ``input_dim``, ``noise``, and ``num_relevant`` ("single-index": ``degree``); the image sets have
-    ``classes`` (names or indices, balanced), ``source`` ("shipped" or "full"), ``flatten``,
-    and for "cifar2" ``resolution`` (8 or 32). Data of one's own, "upload", have the ``digest`` that
-    :func:`ntk_core.data.uploads.keep_upload` gave them;
-    their test points are samples that are not trained on.
+    ``classes`` (names or indices, balanced), ``source`` ("shipped" or "full"), ``flatten``, ``patch_size`` (side of
+    patches that become tokens), and for "cifar2" ``resolution`` (8 or 32). Sequences have ``num_tokens`` and
+    ``input_dim``, tasks with symbols also ``num_symbols`` (their laws: docs/math/sequences.md). Data of one's own,
+    "upload", have the ``digest`` that :func:`ntk_core.data.uploads.keep_upload` gave them; their test points are
+    samples that are not trained on.
 
     Returns:
-        Read-only float32 arrays; images are (n, height, width, channels). Equal options give equal data on every
-        machine. A smaller ``num_samples`` draws a subset of the samples of a larger one.
+        Read-only float32 arrays; images are (n, height, width, channels), tokens (n, T, d). Equal options give equal
+        data on every machine. A smaller ``num_samples`` draws a subset of the samples of a larger one.
 
     Raises:
         InvalidInput: unknown name or option, a value outside its bounds, more samples than there are, or a full set

@@ -7,6 +7,13 @@ from ntk_core.data._dataset import FloatArray, IntArray
 from ntk_core.data._synthetic import stream
 
 
+def patches(images: NDArray, size: int) -> NDArray:
+    """Square patches as tokens, row by row: (n, height, width, c) → (n, T, size² c) with T = height width / size²."""
+    n, height, width, channels = images.shape
+    blocks = images.reshape(n, height // size, size, width // size, size, channels).swapaxes(2, 3)
+    return blocks.reshape(n, height * width // size**2, size**2 * channels)
+
+
 def balanced_subset(labels: NDArray, classes: list[int], num_samples: int, seed: int, split: int) -> NDArray[np.intp]:
     """Indices of ``num_samples`` samples, shuffled, with class counts as equal as the classes allow.
 

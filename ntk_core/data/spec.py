@@ -33,11 +33,12 @@ class DatasetSpec(SpecPart):
     """The data, see ``ntk_core.load_dataset``."""
 
     selector: ClassVar[str] = "name"
+    later: ClassVar[tuple[str, ...]] = ("patch_size",)
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {
         option: tuple(name for name, info in DATASETS.items() if option in info.uses)
         for option in (
-            *("num_samples", "standardize", "num_classes", "input_dim", "noise", "num_relevant", "degree"),
-            *("xs", "ys", "classes", "resolution", "digest", "seed"),
+            *("num_samples", "standardize", "num_classes", "num_symbols", "num_tokens", "input_dim", "noise"),
+            *("num_relevant", "degree", "xs", "ys", "classes", "resolution", "patch_size", "digest", "seed"),
         )
     }
 
@@ -45,6 +46,8 @@ class DatasetSpec(SpecPart):
     """Where the inputs x come from."""
     num_samples: int = OPTIONS["num_samples"].field()
     num_classes: int = OPTIONS["num_classes"].field()
+    num_symbols: int = OPTIONS["num_symbols"].field()
+    num_tokens: int = OPTIONS["num_tokens"].field()
     input_dim: int = OPTIONS["input_dim"].field()
     noise: float = OPTIONS["noise"].field()
     num_relevant: int = OPTIONS["num_relevant"].field()
@@ -54,6 +57,7 @@ class DatasetSpec(SpecPart):
     classes: tuple[int, ...] | None = OPTIONS["classes"].field(min_length=2, max_length=10)
     standardize: Literal["raw", "unit-norm", "standard", "centered"] = OPTIONS["standardize"].field()
     resolution: Literal[8, 32] = OPTIONS["resolution"].field()
+    patch_size: int = OPTIONS["patch_size"].field()
     digest: UploadDigest | None = OPTIONS["digest"].field(json_schema_extra={"entry": "upload"})
     seed: int = OPTIONS["seed"].field()
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ntk_core.networks.compositions import lay_out
+from ntk_core.networks.compositions import ConvolutionBlock, lay_out
 from ntk_core.networks.spec import ArchitectureSpec
 
 LANCZOS_VECTORS = 20  # typical, until the residual is small
@@ -23,6 +23,7 @@ class LayerSize:
     num_biases: int = 0
     masked: bool = False
     num_heads: int = 0
+    convolution: bool = False
 
     @property
     def num_params(self) -> int:
@@ -98,5 +99,6 @@ def layer_sizes(
     for layer in layout.layers:
         features = layer.output_shape[-1]
         biases = features * layer.block.bias
-        sizes.append(LayerSize(layer.positions, layer.fan_in, features, biases, masked, layer.num_heads))
+        convolution = isinstance(layer.block, ConvolutionBlock)
+        sizes.append(LayerSize(layer.positions, layer.fan_in, features, biases, masked, layer.num_heads, convolution))
     return [*sizes, LayerSize(1, math.prod(layout.last_shape), num_outputs, masked=masked)]

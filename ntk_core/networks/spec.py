@@ -48,8 +48,10 @@ CompositionField = Annotated[InstanceOf[Composition], BeforeValidator(_compositi
 
 def _inputs_of(record: Kind) -> str:
     if "num_heads" in record.settings:
-        return "this kind only with sequences (positions, features)"
-    return "this kind only with images, for example dataset mnist"
+        return (
+            "this kind only with sequences (T, d), for example dataset random-sequences, or with patch_size of images"
+        )
+    return "this kind only with images, for example dataset mnist, not in patches"
 
 
 class ArchitectureSpec(SpecPart):
@@ -191,7 +193,9 @@ class ArchitectureSpec(SpecPart):
         if not self.has_infinite_width:
             known = ", ".join(kind.name for kind in ARCHITECTURES.values() if kind.has_infinite_width)
             heads = "; of attention as the number of heads grows" if self.uses("width_is") else ""
-            raise InvalidInput("infinite_width", True, f"false, except for NTK parameterization and {known}{heads}")
+            raise InvalidInput(
+                "infinite_width", True, f"false, except for NTK parameterization and {known}{heads}", False
+            )
 
     def check_inputs(
         self, input_shape: tuple[int, ...], field: str = "architecture", *, widths: tuple[int, ...] = (1,)

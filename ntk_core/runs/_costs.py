@@ -84,7 +84,7 @@ class Counted:
     @property
     def step(self) -> Work:
         """One step of training: a forward and a backward pass of all samples, and new weights."""
-        patches = sum(layer.positions * layer.fan_in for layer in self.layers if layer.positions > 1)
+        patches = sum(layer.positions * layer.fan_in for layer in self.layers if layer.convolution)
         seen = 6 * num_features(self.layers) + 4 * patches
         numbers = 3 * self.num_weights + self.num_samples * seen
         return Work(6 * self.num_samples * self.multiplications, BYTES * numbers, 1)
@@ -92,8 +92,8 @@ class Counted:
     @property
     def program(self) -> Work:
         """One program that goes through the whole network, to be compiled."""
-        shared = sum(layer.positions > 1 for layer in self.layers)
-        return Work(programs=PROGRAM + PROGRAM_PER_LAYER * len(self.layers) + PROGRAM_PER_CONVOLUTION * shared)
+        convolutions = sum(layer.convolution for layer in self.layers)
+        return Work(programs=PROGRAM + PROGRAM_PER_LAYER * len(self.layers) + PROGRAM_PER_CONVOLUTION * convolutions)
 
     @property
     def kernel(self) -> Work:

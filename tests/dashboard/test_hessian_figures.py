@@ -130,7 +130,7 @@ def test_block_heatmap_has_the_norms_of_the_widest_point():
     assert heatmap["x"] == ["layer 1", "output"]
     assert "The largest is layer 1 × layer 1 with 0.3." in drawn.takeaway
     lost = blocks.model_copy(update={"converged": False})
-    assert "may be larger" in parts.block_words(lost, "linear output", width)
+    assert "may be larger" in parts.block_words(lost, "linear output", f"width m = {width}")
 
 
 def test_no_two_networks_look_the_same():

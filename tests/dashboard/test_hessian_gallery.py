@@ -66,6 +66,14 @@ def test_hessian_norms_have_the_exponents_that_the_paper_claims(name, line, lowe
     assert lowest <= law.exponent <= highest
 
 
+def test_attention_has_the_exponents_that_were_derived_by_their_whole_intervals():
+    """−½ in H, 0 in d with scores divided by √d; −½ in both divided by d, shares of queries and keys −1; all ± 0.1."""
+    derived = ("heads-make-linear-too", "head-is-a-bottleneck", "head-divided-by-d", "queries-fade")
+    assert {each.name: judged(each).verdict for each in claims() if each.name in derived} == dict.fromkeys(
+        derived, "holds"
+    )
+
+
 def test_table_1_is_filled_with_the_verdicts_of_the_paper_by_the_measured_exponents():
     result = gallery_result("liu-table1")
     for line, network in result.spec.lines().items():

@@ -12,6 +12,7 @@ from dashboard.components.gallery import gallery_result
 from dashboard.views.dynamics.ball import OUTSIDE, ball_radius
 from dashboard.views.generalization import figures as generalization
 from dashboard.views.hessian.figures import of_line
+from dashboard.views.hessian.part_figures import layer_share
 from dashboard.views.kernel_change.figures import change_lines
 from dashboard.views.lazy import dial
 from dashboard.views.lazy import figures as lazy
@@ -188,6 +189,20 @@ def depth_against_width():
     assert large.value > small.value, "it does not become linear"
 
 
+def attention():
+    dims, heads = gallery_result("attention-head-dim"), gallery_result("attention-heads")
+    (first, *_, last), (narrow, *_, wide) = ([*of_line(each.points, "attention")] for each in (dims, heads))
+    norm = {id(point): mean([run.norm for run in point.runs]).value for point in (first, last, narrow, wide)}
+    assert norm[id(last)] > 0.75 * norm[id(first)], "a head is a bottleneck"
+    assert norm[id(wide)] < 0.4 * norm[id(narrow)], "more heads help"
+    assert slope(norms("attention-head-dim", "attention-2")) < -0.4
+    start, end = (
+        sum(layer_share(point, layer).value for layer in ("queries", "keys"))
+        for point in of_line(dims.points, "attention-2")[:: len(dims.spec.widths) - 1]
+    )
+    assert end < 0.1 * start < 0.002, "attention switches off"
+
+
 def graphs():
     shown = points("zhu-bottleneck-neurons")
 
@@ -275,6 +290,7 @@ CLAIMS: dict[str, Callable[[], None]] = {
     "learning-rate": learning_rate,
     "lazy-to-rich": lazy_to_rich,
     "depth-against-width": depth_against_width,
+    "attention": attention,
     "graphs": graphs,
     "early-time": early_time,
     "price-of-linearity": price_of_linearity,

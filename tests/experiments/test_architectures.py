@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ntk_core.data.spec import DatasetSpec
 from ntk_core.experiments.architectures import EXPERIMENT, costs
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.kernel_change import costs as costs_of_one
@@ -78,10 +79,14 @@ def test_specs_of_the_networks_differ_in_the_architecture_alone():
 
 @pytest.mark.parametrize("kind", list(ARCHITECTURES))
 def test_infinite_width_is_asked_for_only_where_it_is_known(kind):
-    depth = {} if kind == "composed" else {"depth": 3}
-    one = ArchitecturesSpec(architectures=(ArchitectureSpec(kind=kind, **depth),))
+    settings = ARCHITECTURES[kind].settings
+    depth = {"depth": 3} if "depth" in settings else {}
+    digits = DatasetSpec(name="digits", patch_size=1 if "num_heads" in settings else 0)
+    one = ArchitecturesSpec(architectures=(ArchitectureSpec(kind=kind, **depth),), dataset=digits)
     assert one.of_network("A").infinite_width == (kind in ("fully-connected", "resnet", "convnet", "mixed"))
-    standard = ArchitecturesSpec(architectures=(ArchitectureSpec(kind=kind, parameterization="standard", **depth),))
+    standard = ArchitecturesSpec(
+        architectures=(ArchitectureSpec(kind=kind, parameterization="standard", **depth),), dataset=digits
+    )
     assert not standard.of_network("A").infinite_width
 
 

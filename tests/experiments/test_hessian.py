@@ -17,6 +17,8 @@ from ntk_core.experiments.hessian.result import HessianResult
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.hessians import hessian_norms, vector_hessian_norm
+from ntk_core.kernels import empirical_ntk
+from ntk_core.networks.build import build_network
 from ntk_core.networks.initial import initial_key
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import check_size, estimate, run, summary
@@ -228,12 +230,13 @@ def test_a_description_gives_the_numbers_that_its_name_gave(name, scaling, norm,
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_sizes_are_counted_as_the_network_has_them(name):
     (network,) = templates(name, use_bias=True, bottleneck_width=2)
-    spec = HessianSpec(networks=(network,))
+    tokens = {"patch_size": 1} if network.uses("num_heads") else {}
+    spec = HessianSpec(networks=(network,), dataset={"name": "digits", "num_samples": 20, **tokens})
     data = load_dataset(spec.dataset.name, **spec.dataset.options())
     net, x, _ = _network(spec, data, 100, network)
     counted = sum(layer.num_params for layer in hidden_and_output(spec, network, 100))
     assert counted == net.num_params(x.shape[1:])
-    assert network.at(100)[1] == (8 if network.uses("kernel_size") else 100)
+    assert network.at(100)[1] == (8 if network.relative_width < 1 else 100)
 
 
 def test_networks_are_named_and_titled_by_what_they_are():
@@ -288,6 +291,8 @@ REFUSED = [
     ("output_index", {"output_index": 3}, "0 to 2"),
     ("num_inputs", {"num_inputs": 7}, "1 to 6"),
     ("radii", {"radii": [0]}, "a number above 0"),
+    ("swept", {"swept": "num_tokens"}, "unless the data are sequences"),
+    ("widths", {"swept": "num_tokens", "widths": [2, 4], "dataset.name": "majority"}, "an odd number"),
 ]
 
 
@@ -298,3 +303,27 @@ def test_what_cannot_be_measured_is_refused_in_one_sentence(field, change, words
     (problem,) = [each for each in refused.value.problems if each.field == field]
     assert isinstance(problem, InvalidInput)
     assert words in problem.allowed
+
+
+def test_the_length_of_sequences_is_swept_on_data_of_every_length_and_shares_add_up_to_one():
+    changed = {
+        "dataset.name": "random-sequences", "dataset.num_tokens": 7, "dataset.input_dim": 3,
+        "swept": "num_tokens", "widths": [2, 4], "fixed_width": 5, "shares": True,
+        "networks": [{"kind": "fully-connected", "depth": 1}, {"kind": "attention", "num_heads": 2}],
+    }  # fmt: skip
+    result = result_of(with_settings(SMALL, changed))
+    for point in result.points:
+        assert (point.place, point.num_tokens, point.wide_width) == (point.width, point.width, 5)
+        neurons = {"fully-connected": 5 * (3 * point.width + 1), "attention": 10 * (3 * 3 + 1)}
+        assert point.num_params == neurons[point.line]
+        data = load_dataset("random-sequences", num_samples=6, num_tokens=point.width, input_dim=3)
+        net = build_network(*point.network.at(5), 1, "linear")
+        for found in point.runs:
+            params = net.init(initial_key(found.seed, point.width), data.input_shape)
+            parts = empirical_ntk(net, params, data.x, per_layer=True)
+            traces = [float(jnp.einsum("iicc->", part)) for part in parts.values()]
+            roles = ["queries", "keys", "values", "output"] if point.line == "attention" else ["hidden1", "output"]
+            assert [each.layer for each in found.shares] == roles
+            np.testing.assert_allclose([each.share for each in found.shares], np.array(traces) / sum(traces), rtol=1e-4)
+    assert {"share_queries", "share_hidden1"} <= set(result.rows()[0])
+    assert len({frozenset(row) for row in result.rows()}) == 1

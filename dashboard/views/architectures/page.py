@@ -1,5 +1,6 @@
 """Networks side by side: what they look like, how far their kernels move, and towards what."""
 
+from dataclasses import replace
 from functools import partial
 
 import streamlit as st
@@ -28,6 +29,7 @@ GROUPS = (
     Group("Training", ("training.",)),
     Group("Data", ("dataset.",)),
 )
+WIDTH_IS = {"num_heads": "m heads", "head_dim": "head dimension m", "mlp_width": "m neurons in its MLPs"}
 TABS = {"change": "Kernel change", "distance": "Distance to infinite width"}
 
 
@@ -38,6 +40,12 @@ def draw(shown: Shown) -> list[Panel]:
     (output,) = choose(PAGE, "Against width, with the", output_choice(spec.outputs, 160))
     measures = figures.measures(points, output)
     styles = compared_styles({letter: network.kind for letter, network in spec.networks.items()}, output)
+    meant = {
+        letter: WIDTH_IS[network.width_is] for letter, network in spec.networks.items() if network.uses("width_is")
+    }
+    styles |= {
+        letter: replace(styles[letter], title=f"{styles[letter].title}, {words}") for letter, words in meant.items()
+    }
 
     def sweeps(output: str) -> list[Chart]:
         return [figures.against_width(points, output, spec.widths, styles, each) for each in measures]

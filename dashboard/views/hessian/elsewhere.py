@@ -16,11 +16,13 @@ def card(result: Any) -> str:
     return sketch(lines[name] for name in ("fully-connected", "fully-connected-swish", "bottleneck"))
 
 
-def compared(_: HessianSpec) -> Comparison:
+def compared(spec: HessianSpec) -> Comparison:
     """Columns of the rows, by what they show."""
     measures = {
         "hessian_norm": "Hessian norm ‖H‖",
         "kernel": "kernel K(x, x)",
         "bound": "sum of the bounds of its blocks",
     }
-    return Comparison((Axis("m", "width m"),), {**measures, **CHANGE}, ("network",))
+    return Comparison(
+        (Axis("m", "tokens T" if spec.swept == "num_tokens" else "width m"),), {**measures, **CHANGE}, ("network",)
+    )

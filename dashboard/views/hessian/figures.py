@@ -37,17 +37,18 @@ class View:
 
 VIEWS = {
     "‖H‖": View("Hessian norm ‖H‖", "‖H‖", lambda _, run: run.norm),
-    "√m ‖H‖": View("√m ‖H‖", "√m ‖H‖", lambda point, run: math.sqrt(point.wide_width) * run.norm, None),
+    "√m ‖H‖": View("√m ‖H‖", "√m ‖H‖", lambda point, run: math.sqrt(point.place) * run.norm, None),
     "‖H‖ / ‖∇f‖²": View("‖H‖ / ‖∇f‖²", "‖H‖ / ‖∇f‖²", lambda _, run: run.relative_norm),
 }
 UNKNOWN = "has norms that are not known to their tolerance and may be larger"
 WIDTH_TITLE, CHANNELS_TITLE = "width m", "width m, or channels of a CNN"
+WIDTHS = {"num_heads": Axis("heads H", "H"), "head_dim": Axis("head dimension d", "d")}
 
 
 def dots(points: Sequence[HessianPoint], of: Of) -> list[Dot]:
     """A number of every run against width; a run whose norm did not converge is in no mean."""
     return [
-        Dot(point.wide_width, of(point, run), run.seed, "" if run.converged else UNKNOWN, norm_note(run))
+        Dot(point.place, of(point, run), run.seed, "" if run.converged else UNKNOWN, norm_note(run))
         for point in points
         for run in point.runs
     ]
@@ -88,7 +89,7 @@ def norm_lines(points: Sequence[HessianPoint], view: str = "‖H‖") -> dict[st
     for name in networks_of(points):
         own = of_line(points, name)
         more: dict[float, dict[str, object]] = {
-            point.wide_width: {
+            point.place: {
                 "narrowest": point.min_width,
                 "parameters": point.num_params,
                 "mean K(x, x)": mean([run.kernel for run in point.runs]).value,
@@ -109,7 +110,7 @@ def against_width(points: Sequence[HessianPoint], view: str = "‖H‖") -> Char
     """‖H‖, or what else the view says, of every network against width, log–log, with fitted exponents."""
     shown = VIEWS[view]
     slopes = () if shown.slope is None else (shown.slope,)
-    axis, lines = Axis(_axis_title(points)), list(norm_lines(points, view).values())
+    axis, lines = axis_of(points), list(norm_lines(points, view).values())
     said = missed(points)
     return sweep(lines, axis, shown.title, shown.symbol, slopes=slopes, of="network", name="norm", caption=said)
 
@@ -120,7 +121,7 @@ def change_against_width(points: Sequence[HessianPoint]) -> Chart:
     lines = [Line(looks[name], _changes(of_line(points, name)), group=name) for name in trained_lines(points)]
     return sweep(
         lines,
-        Axis(_axis_title(points)),
+        axis_of(points),
         "kernel change ΔK",
         "ΔK",
         slopes=(-0.5, -1.0),
@@ -130,9 +131,21 @@ def change_against_width(points: Sequence[HessianPoint]) -> Chart:
     )
 
 
-def _axis_title(points: Sequence[HessianPoint]) -> str:
-    channels = any(network.uses("kernel_size") for network in networks_of(points).values())
-    return CHANNELS_TITLE if channels else WIDTH_TITLE
+def axis_of(points: Sequence[HessianPoint]) -> Axis:
+    """What is swept: the width, by what it is where all networks agree, or the number of tokens."""
+    networks = networks_of(points).values()
+    if any(point.num_tokens for point in points):
+        return Axis("tokens T", "T")
+    meant = {network.width_is if network.uses("width_is") else "" for network in networks}
+    if len(meant) == 1 and meant <= set(WIDTHS):
+        return WIDTHS[meant.pop()]
+    return Axis(CHANNELS_TITLE if any(network.uses("kernel_size") for network in networks) else WIDTH_TITLE)
+
+
+def place_name(points: Sequence[HessianPoint]) -> str:
+    """What is swept, as a column of a table."""
+    axis = axis_of(points)
+    return WIDTH_TITLE if axis.letter == "m" else axis.title
 
 
 def trained_lines(points: Sequence[HessianPoint]) -> tuple[str, ...]:
@@ -143,7 +156,7 @@ def trained_lines(points: Sequence[HessianPoint]) -> tuple[str, ...]:
 def _changes(points: Sequence[HessianPoint]) -> list[Dot]:
     return [
         Dot(
-            point.wide_width,
+            point.place,
             run.trained.sup_change,
             run.seed,
             "" if converged else words,
@@ -165,20 +178,22 @@ def law_of(points: Sequence[HessianPoint], of: Of) -> PowerLaw | None:
 def table_rows(points: Sequence[HessianPoint]) -> list[dict[str, str]]:
     """Table 1 of Liu, Zhu & Belkin 2020 with measured exponents, and a verdict from them."""
     rows = []
-    networks = networks_of(points)
+    networks, axis = networks_of(points), axis_of(points)
     for line, title in titles(networks).items():
         own = of_line(points, line)
-        last = max(own, key=lambda point: point.wide_width)
+        last = max(own, key=lambda point: point.place)
         changes = [run.trained for run in last.runs if run.trained is not None]
         moved = mean([each.sup_change for each in changes if each.outcome == "converged"])
         norm, verdict = _stated(networks[line])
         rows.append(
             {
                 "Network": title,
-                "‖H‖": _power(law_of(own, VIEWS["‖H‖"].of)),
+                "‖H‖": _power(axis.letter, law_of(own, VIEWS["‖H‖"].of)),
                 "Paper": norm,
-                "Tangent kernel K": _power(law_of(own, lambda _, run: run.kernel)),
-                "ΔK at the largest width": f"{amount(moved)} (m = {width_label(last.wide_width)})" if changes else "–",
+                "Tangent kernel K": _power(axis.letter, law_of(own, lambda _, run: run.kernel)),
+                "ΔK at the largest width": f"{amount(moved)} ({axis.letter} = {width_label(last.place)})"
+                if changes
+                else "–",
                 "Becomes linear?": becomes_linear(law_of(own, VIEWS["‖H‖ / ‖∇f‖²"].of))
                 + (" (almost everywhere)" if networks[line].almost_everywhere else ""),
                 "Paper says": verdict,
@@ -188,16 +203,16 @@ def table_rows(points: Sequence[HessianPoint]) -> list[dict[str, str]]:
 
 
 def _stated(network: ComparedNetwork) -> tuple[str, str]:
-    """(‖H‖, whether it becomes linear) in Table 1 and App. G, which cover neither kinks nor one's own compositions."""
-    if network.kind == COMPOSED or network.almost_everywhere:
+    """(‖H‖, whether it becomes linear) in Table 1 and App. G; not of kinks, attention, or one's own layers."""
+    if network.kind == COMPOSED or network.uses("width_is") or network.almost_everywhere:
         return "–", "–"
     linear = network.output == "linear" and network.bottleneck is None
     norm = "–" if network.parameterization != "ntk" else "Õ(m^{−1/2})" if linear else "Õ(1)"
     return norm, "yes" if linear else "no"
 
 
-def _power(law: PowerLaw | None) -> str:
-    return "–" if law is None else "; ".join([f"m^{{{exponent_words(law)}}}", *remarks(law)])
+def _power(letter: str, law: PowerLaw | None) -> str:
+    return "–" if law is None else "; ".join([f"{letter}^{{{exponent_words(law)}}}", *remarks(law)])
 
 
 def amount(average: Mean) -> str:
@@ -213,11 +228,11 @@ def amount(average: Mean) -> str:
 
 def _change_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
     """One row per trained run."""
-    known = titles(networks_of(points))
+    known, place = titles(networks_of(points)), place_name(points)
     return [
         {
             "network": known[point.line],
-            "width m": point.wide_width,
+            place: point.place,
             "seed": run.seed,
             "ΔK": run.trained.sup_change,
             "steps": run.trained.num_steps,

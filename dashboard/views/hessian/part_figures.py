@@ -8,14 +8,26 @@ import numpy as np
 import plotly.graph_objects as go
 
 from dashboard.charts.chart import Chart
-from dashboard.charts.lines import Dot, Line, width_axis
+from dashboard.charts.lines import Dot, Line
 from dashboard.charts.numbers import number, plain_symbols, signed, width_label
 from dashboard.charts.style import FONT_SIZE, Style, network_style, nth_style
 from dashboard.charts.sweep import sweep
-from dashboard.views.hessian.figures import UNKNOWN, Of, dots, law_of, missed, networks_of, norm_note, of_line, styles
+from dashboard.views.hessian.figures import (
+    UNKNOWN,
+    Of,
+    axis_of,
+    dots,
+    law_of,
+    missed,
+    networks_of,
+    norm_note,
+    of_line,
+    place_name,
+    styles,
+)
 from ntk_core.experiments.hessian.network import titles
 from ntk_core.experiments.hessian.result import HessianBlocks, HessianPoint, HessianRun
-from ntk_core.runs import mean
+from ntk_core.runs import Mean, mean
 
 HEATMAP_HEIGHT = 380
 
@@ -110,14 +122,14 @@ def _parts(points: Sequence[HessianPoint], line: str, parts: dict[str, Part], ti
     lines = [each for each in found.values() if any(dot.value > 0 for dot in each.dots)]
     if len(lines) < least:
         return None
-    return sweep(lines, width_axis(), title, slopes=(-0.5,), rows=_parts_rows(points, line))
+    return sweep(lines, axis_of(points), title, slopes=(-0.5,), rows=_parts_rows(points, line))
 
 
 def _parts_rows(points: Sequence[HessianPoint], line: str) -> list[dict[str, object]]:
     """One row per width: means of the norm, its bounds and the layer quantities."""
     rows = []
     for point in of_line(points, line):
-        row: dict[str, object] = {"width m": point.wide_width}
+        row: dict[str, object] = {place_name(points): point.place}
         for part in (MEASURED, *BOUNDS.values(), *QUANTITIES.values()):
             average = mean([value for run in point.runs if math.isfinite(value := part.of(point, run))])
             if average.count:
@@ -164,6 +176,25 @@ def median_words(points: Sequence[HessianPoint], line: str) -> str:
     return f"Median of the closed form: {', '.join(medians)}." if medians else ""
 
 
+def shares(points: Sequence[HessianPoint], line: str) -> Chart | None:
+    """The share of each trained layer in the kernel of one network; None where it was not measured."""
+    found: dict[str, list[Dot]] = {}
+    for point in of_line(points, line):
+        for run in point.runs:
+            for each in run.shares:
+                found.setdefault(layer_title(each.layer), []).append(Dot(point.place, each.share, run.seed))
+    if not found:
+        return None
+    lines = [Line(nth_style(index, layer, "layer"), dots) for index, (layer, dots) in enumerate(found.items())]
+    words = [f"{titles(networks_of(points))[line]}: tr K_l / tr K of each trained layer l; all shares add up to 1."]
+    return sweep(lines, axis_of(points), "share of K", slopes=(-1.0,), of="layer", name="shown_shares", caption=words)
+
+
+def layer_share(point: HessianPoint, layer: str) -> Mean:
+    """The share of a layer in the kernel, over the seeds."""
+    return mean([each.share for run in point.runs for each in run.shares if each.layer == layer])
+
+
 def radii_of(points: Sequence[HessianPoint]) -> tuple[float, ...]:
     """Radii whose balls were searched."""
     return tuple(sorted({ball.radius for point in points for run in point.runs for ball in run.balls}))
@@ -187,7 +218,7 @@ def ball(points: Sequence[HessianPoint], radius: float, quantity: str, num_start
     title = "sup of ‖H‖ over the ball" if quantity == "hessian" else "sup of the relative kernel change"
     return sweep(
         lines,
-        width_axis(),
+        axis_of(points),
         title,
         "sup",
         slopes=(-0.5,),
@@ -199,7 +230,7 @@ def ball(points: Sequence[HessianPoint], radius: float, quantity: str, num_start
 
 def _in_balls(points: Sequence[HessianPoint], radius: float, field: str) -> list[Dot]:
     return [
-        Dot(point.wide_width, getattr(ball, field), run.seed, "" if ball.converged else UNKNOWN, norm_note(run))
+        Dot(point.place, getattr(ball, field), run.seed, "" if ball.converged else UNKNOWN, norm_note(run))
         for point in points
         for run in point.runs
         for ball in run.balls
@@ -217,7 +248,7 @@ def ball_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
             rows.append(
                 {
                     "network": known[point.line],
-                    "width m": point.wide_width,
+                    place_name(points): point.place,
                     "radius R": radius,
                     "‖H‖ at w₀": mean([run.norm for run in point.runs if run.balls]).value,
                     "sup ‖H‖, at least": mean([ball.hessian for ball in balls]).value,
@@ -240,8 +271,8 @@ def ball_words(points: Sequence[HessianPoint], radius: float, num_starts: int) -
 
 
 def blocks_of(points: Sequence[HessianPoint], line: str) -> tuple[int, HessianBlocks] | None:
-    """(width, blocks) of the widest point of a line that has them."""
-    kept = [(point.wide_width, point.blocks) for point in of_line(points, line) if point.blocks is not None]
+    """(width or length, blocks) of the widest point of a line that has them."""
+    kept = [(point.place, point.blocks) for point in of_line(points, line) if point.blocks is not None]
     return kept[-1] if kept else None
 
 
@@ -250,7 +281,7 @@ def blocks(points: Sequence[HessianPoint], line: str) -> Chart | None:
     kept = blocks_of(points, line)
     if kept is None:
         return None
-    words = block_words(kept[1], titles(networks_of(points))[line], kept[0])
+    words = block_words(kept[1], titles(networks_of(points))[line], f"{place_name(points)} = {kept[0]:,}")
     return Chart(block_heatmap(kept[1]), words, block_rows(kept[1]), [words], "shown_blocks")
 
 
@@ -275,14 +306,14 @@ def block_heatmap(blocks: HessianBlocks) -> go.Figure:
     return figure.update_layout(height=HEATMAP_HEIGHT, margin={"l": 4, "r": 4, "t": 40, "b": 4})
 
 
-def block_words(blocks: HessianBlocks, title: str, width: int) -> str:
+def block_words(blocks: HessianBlocks, title: str, place: str) -> str:
     """What the heatmap shows."""
     norms = np.asarray(blocks.norms)
     row, column = np.unravel_index(np.argmax(norms), norms.shape)
     first, second = (layer_title(blocks.layers[int(index)]) for index in (row, column))
     known = "" if blocks.converged else " Some block norms did not reach their tolerance and may be larger."
     return (
-        f"Norms of the Hessian's layer × layer blocks, {title}, width {width:,}, seed "
+        f"Norms of the Hessian's layer × layer blocks, {title}, {place}, seed "
         f"{blocks.seed}, first input. The largest is {first} × {second} with {number(norms.max())}.{known}"
     )
 

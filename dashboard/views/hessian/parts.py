@@ -39,7 +39,12 @@ def one_network(page: str, shown: Shown) -> list[Panel]:
     detailed = [line for line in known if _has_detail(points, line)]
 
     def drawn(line: str) -> list[Chart]:
-        found = (parts.bounded(points, line), parts.quantities(points, line), parts.blocks(points, line))
+        found = (
+            parts.shares(points, line),
+            parts.bounded(points, line),
+            parts.quantities(points, line),
+            parts.blocks(points, line),
+        )
         return [chart for chart in found if chart is not None]
 
     def charts() -> list[Chart]:
@@ -55,7 +60,8 @@ def one_network(page: str, shown: Shown) -> list[Panel]:
 def _has_detail(points: Sequence[HessianPoint], line: str) -> bool:
     own = figures.of_line(points, line)
     measured = any(run.bound or run.parts or run.vector or run.exact is not None for point in own for run in point.runs)
-    return measured or parts.blocks_of(points, line) is not None
+    shared = any(run.shares for point in own for run in point.runs)
+    return measured or shared or parts.blocks_of(points, line) is not None
 
 
 def _radius(page: str, radii: tuple[float, ...]) -> float:

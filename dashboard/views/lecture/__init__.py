@@ -1,4 +1,4 @@
-"""The source lecture in sixteen steps: a claim, a formula, a figure, a question to predict first."""
+"""The source lecture in seventeen steps: a claim, a formula, a figure, a question to predict first."""
 
 from dashboard.views.entry import Page
 

@@ -78,13 +78,18 @@ def _of_arrays(page: str, candidate: Arrays, first: Choices, sentence: InvalidIn
         index=list(titles).index(first.features[0]) if first.features else 0,
         format_func=titles.__getitem__,
         key=f"{page}.features",
-        help="(n, features), or images (n, height, width) or (n, height, width, channels).",
+        help="(n, features), tokens (n, T, d), or images (n, height, width) or (n, height, width, channels).",
+    )
+    tokens = candidate.arrays[inputs].ndim == 3 and st.toggle(
+        "Rows are tokens",
+        key=f"{page}.tokens",
+        help="(n, T, d): T tokens of d numbers each, as attention takes them; otherwise gray images.",
     )
     say(sentence, "features")
     what = "Labels (n,), one-hot rows (n, C), or numbers to be learned."
     target, task, scale = _target(page, titles, first, sentence, what)
     say(sentence, "classes")
-    return Choices((inputs,), target, task, scale_targets=scale)
+    return Choices((inputs,), target, task, scale_targets=scale, tokens=tokens)
 
 
 def _of_images(

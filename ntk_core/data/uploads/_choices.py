@@ -28,6 +28,7 @@ class Choices:
         scale_targets: give regression targets mean 0 and variance 1.
         side: pixels along each side that images are scaled to; 0: as they are.
         gray: one channel instead of three.
+        tokens: an array (n, T, d) holds T tokens of d numbers each, and no gray images.
     """
 
     features: tuple[str, ...] = ()
@@ -38,6 +39,7 @@ class Choices:
     scale_targets: bool = True
     side: int = 0
     gray: bool = False
+    tokens: bool = False
 
 
 def suggested_choices(candidate: Candidate, *, max_classes: int = 20, max_side: int = 64) -> Choices:

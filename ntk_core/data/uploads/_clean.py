@@ -53,7 +53,7 @@ def _(candidate: Arrays, choices: Choices, limits: Limits) -> Cleaned:
     if x.ndim == 0 or y.ndim == 0 or len(x) != len(y):
         given = f"{choices.target}, of shape {y.shape}"
         raise InvalidInput("target", given, f"one entry for each input of {choices.features[0]}, {x.shape}")
-    x = _shaped_inputs(x, choices.features[0])
+    x = _shaped_inputs(x, choices.features[0], choices.tokens)
     if choices.task == "regression":
         if y.dtype.kind not in "biuf":
             raise InvalidInput("target", f"{choices.target}, texts", "an array of numbers")
@@ -177,12 +177,16 @@ def _array(candidate: Arrays, field: str, name: str = "") -> NDArray:
     return candidate.arrays[name]
 
 
-def _shaped_inputs(x: NDArray, name: str) -> NDArray:
-    """Inputs as (n, d) or (n, height, width, channels); bytes of images as numbers from 0 to 1."""
+def _shaped_inputs(x: NDArray, name: str, tokens: bool) -> NDArray:
+    """Inputs as (n, d), (n, T, d) or (n, height, width, channels); bytes of images as numbers from 0 to 1."""
     if x.dtype.kind not in "biuf":
         raise InvalidInput("features", f"{name}, texts", "an array of numbers")
     if x.ndim == 1:
         x = x[:, None]
+    if tokens:
+        if x.ndim != 3:
+            raise InvalidInput("features", f"{name}, of shape {x.shape}", "(n, T, d) for tokens")
+        return x
     if x.ndim == 3:
         x = x[..., None]
     if x.ndim not in (2, 4) or (x.ndim == 4 and x.shape[-1] > MAX_CHANNELS):

@@ -48,7 +48,7 @@ def layer_sizes_of(spec: DAGSpec, graph: Graph, width: int) -> list[LayerSize]:
         fan_in *= edges[0].kernel_size ** (len(input_shape) - 1) if shared else 1
         masked = any(edge.drop_probability for edge in edges)
         biases = sizes[name] if spec.use_bias and name != OUTPUT else 0
-        found.append(LayerSize(positions if shared else 1, fan_in, sizes[name], biases, masked))
+        found.append(LayerSize(positions if shared else 1, fan_in, sizes[name], biases, masked, convolution=shared))
     return found
 
 

@@ -1,5 +1,6 @@
 """Hessian norms against width, one network and width at a time (Liu, Zhu & Belkin 2020, §3, §4 and Table 1)."""
 
+import hashlib
 from collections.abc import Generator
 from functools import partial
 
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ntk_core.data import Dataset
+from ntk_core.data import Dataset, data_fingerprint, load_dataset
 from ntk_core.dynamics import KernelTraining, Loss
 from ntk_core.experiments.hessian.costs import hidden_and_output
 from ntk_core.experiments.hessian.network import ComparedNetwork, titles
@@ -18,6 +19,7 @@ from ntk_core.experiments.hessian.result import (
     HessianPoint,
     HessianRun,
     LayerBound,
+    LayerShare,
     NonlinearParts,
     TrainedChange,
     VectorNorm,
@@ -34,24 +36,42 @@ from ntk_core.hessians import (
     shallow_hessian_blocks,
     vector_hessian_norm,
 )
-from ntk_core.kernels import pre_output_ntk, through_output
+from ntk_core.kernels import empirical_ntk, pre_output_ntk, through_output
 from ntk_core.networks.architectures import Bottleneck, FullyConnected, Network, NetworkParams
 from ntk_core.networks.build import build_network
 from ntk_core.networks.initial import initial_key
 from ntk_core.networks.sizes import min_width
 from ntk_core.runs import Progress, finite_sup
 
+Lengths = Dataset | dict[int, Dataset]  # one data set, or one for each number of tokens
 TOLERANCE = 1e-3  # relative residual; the error of an isolated eigenvalue is of the order of its square
 MAX_MATVECS = 128
 # A diagonal Hessian has many eigenvalues near its largest: Lanczos tells them apart late. Its vectors are short.
 MAX_MATVECS_OF_DIAGONAL = 256
 
 
-def compute(spec: HessianSpec, data: Dataset, key: str) -> Generator[Progress, None, HessianPoint]:
-    """All seeds of one network at one width; yields (fraction, message) between stretches of work."""
-    width, line = spec.at_key(key)
-    network = spec.lines()[line]
-    title = f"width {width:,}: {titles(spec.lines())[line]}"
+def load(spec: HessianSpec) -> Lengths:
+    """The data set; or one for each number of tokens, where that is swept."""
+    if spec.swept == "width":
+        return load_dataset(spec.dataset.name, **spec.data_options())
+    each = {value: spec.dataset_at(value) for value in spec.widths}
+    return {value: load_dataset(dataset.name, **dataset.options()) for value, dataset in each.items()}
+
+
+def fingerprint(data: Lengths) -> str:
+    """SHA-256 of the data, for the provenance."""
+    if isinstance(data, Dataset):
+        return data_fingerprint(data)
+    return hashlib.sha256(" ".join(data_fingerprint(each) for each in data.values()).encode()).hexdigest()
+
+
+def compute(spec: HessianSpec, data: Lengths, key: str) -> Generator[Progress, None, HessianPoint]:
+    """All seeds of one network at one width or length; yields (fraction, message) between stretches of work."""
+    value, line = spec.at_key(key)
+    data = data if isinstance(data, Dataset) else data[value]
+    network, width = spec.lines()[line], spec.width_at(value)
+    what = f"{value:,} tokens" if spec.swept == "num_tokens" else f"width {value:,}"
+    title = f"{what}: {titles(spec.lines())[line]}"
     net, seen, output_index = _network(spec, data, width, network)
     x = seen[: spec.num_inputs]
     draw = jax.jit(net.init, static_argnums=1)
@@ -59,13 +79,13 @@ def compute(spec: HessianSpec, data: Dataset, key: str) -> Generator[Progress, N
     blocks: HessianBlocks | None = None
     for index, seed in enumerate(spec.seeds):
         yield index / spec.num_seeds, f"{title}, seed {seed}"
-        params = draw(initial_key(seed, width), x.shape[1:])
+        params = draw(initial_key(seed, value), x.shape[1:])
         measured = _measured(spec, network, net, params, seen, output_index, seed)
         if spec.vector:
             yield index / spec.num_seeds, f"{title}, seed {seed}, all outputs"
             vector, known = _vector(net, params, x)
             measured = measured.model_copy(update={"vector": vector, "converged": measured.converged and known})
-        if index == 0 and spec.blocks and width == spec.widths[-1]:
+        if index == 0 and spec.blocks and value == spec.widths[-1]:
             yield index / spec.num_seeds, f"{title}, blocks"
             blocks = _blocks(net, params, x, output_index, seed)
         if index < spec.num_ball_seeds and spec.radii:
@@ -82,14 +102,15 @@ def compute(spec: HessianSpec, data: Dataset, key: str) -> Generator[Progress, N
             measured = measured.model_copy(update={"trained": _trained(training)})
         runs.append(measured)
     return HessianPoint(
-        width=width,
+        width=value,
         line=line,
         network=network,
         wide_width=network.at(width)[1],
-        min_width=min_width(network, hidden_and_output(spec, network, width)),
+        min_width=min_width(network, hidden_and_output(spec, network, value)),
         num_params=net.num_params(x.shape[1:], only_trained=True),
         runs=tuple(runs),
         blocks=blocks,
+        num_tokens=value if spec.swept == "num_tokens" else None,
     )
 
 
@@ -128,6 +149,7 @@ def _measured(
         exact=_exact(network, net, params, x),
         bound=_layer_bound(net, params, x, output_index) if spec.bounds and network.has_bound else None,
         parts=parts,
+        shares=_shares(network, net, params, seen) if spec.shares else (),
     )
 
 
@@ -136,6 +158,17 @@ def _kernel(net: Network, params: NetworkParams, x: Array) -> Array:
     """Mean over inputs and outputs of K(x, x)[c, c]."""
     kernel, f, _ = pre_output_ntk(net, params, x)
     return jnp.mean(jnp.einsum("iicc->ic", through_output(net.output, kernel, f, f)))
+
+
+def _shares(network: ComparedNetwork, net: Network, params: NetworkParams, x: Array) -> tuple[LayerShare, ...]:
+    """tr K_l / tr K of each layer, or of all layers with one role, such as the queries of every block."""
+    roles = {f"hidden{index}": role for index, role in enumerate(network.written_out.roles(), start=1) if role}
+    traces: dict[str, float] = {}
+    for name, part in empirical_ntk(net, params, x, per_layer=True).items():
+        layer = roles.get(name, name)
+        traces[layer] = traces.get(layer, 0.0) + float(jnp.einsum("iicc->", part))
+    total = sum(traces.values())
+    return tuple(LayerShare(layer=layer, share=trace / total) for layer, trace in traces.items()) if total > 0 else ()
 
 
 def _exact(network: ComparedNetwork, net: Network, params: NetworkParams, x: Array) -> float | None:

@@ -36,6 +36,8 @@ def work(spec: HessianSpec, key: str, most: bool = False) -> Work:
         num_outputs = counted.num_outputs
         compiled, each = compiled + 1, each + (num_outputs + TYPICAL_ROUNDS * (num_outputs + 1)) * norm
     total = spec.num_seeds * each
+    if spec.shares:
+        compiled, total = compiled + 0.5, total + spec.num_seeds * counted.kernel
     if spec.blocks and width == spec.widths[-1]:
         pairs = math.comb(len(counted.layers) + 1, 2)
         compiled, total = compiled + 0.5, total + 2 * pairs / num_inputs * norm
@@ -67,17 +69,17 @@ def peak_bytes(spec: HessianSpec, key: str) -> float:
     )
 
 
-def _counted(spec: HessianSpec, network: ComparedNetwork, width: int) -> Counted:
-    """All copies of one of the networks, on what it sees."""
-    shapes = _shapes(spec, network)
-    layers = hidden_and_output(spec, network, width) * num_copies(network)
+def _counted(spec: HessianSpec, network: ComparedNetwork, value: int) -> Counted:
+    """All copies of one of the networks, on what it sees, at one value of what is swept."""
+    shapes = _shapes(spec, network, value)
+    layers = hidden_and_output(spec, network, value) * num_copies(network)
     return Counted(layers, shapes.num_samples, shapes.num_outputs)
 
 
-def hidden_and_output(spec: HessianSpec, network: ComparedNetwork, width: int) -> list[LayerSize]:
-    """The layers of one of the networks at width m."""
-    shapes = _shapes(spec, network)
-    return layer_sizes(*network.at(width), shapes.input_shape, shapes.num_outputs)
+def hidden_and_output(spec: HessianSpec, network: ComparedNetwork, value: int) -> list[LayerSize]:
+    """The layers of one of the networks at one value of what is swept."""
+    shapes = _shapes(spec, network, value)
+    return layer_sizes(*network.at(spec.width_at(value)), shapes.input_shape, shapes.num_outputs)
 
 
 def restricted_size(layer: LayerSize) -> int:
@@ -87,7 +89,8 @@ def restricted_size(layer: LayerSize) -> int:
     return layer.positions * (layer.fan_in + layer.features) + layer.num_biases
 
 
-def _shapes(spec: HessianSpec, network: ComparedNetwork) -> DatasetShapes:
+def _shapes(spec: HessianSpec, network: ComparedNetwork, value: int) -> DatasetShapes:
     """Sizes of what the network sees."""
-    known = dataset_shapes(spec.dataset.name, **spec.dataset.options())
+    dataset = spec.dataset_at(value)
+    known = dataset_shapes(dataset.name, **dataset.options())
     return known if network.input == "data" else replace(known, num_samples=1, input_shape=(1,), num_outputs=1)

@@ -171,7 +171,7 @@ _QUADRATIC = ComparedNetwork(
     bottleneck_width=1,
     input="one",
 )
-# With a channel for every 12 neurons a convolution takes about as long as a dense layer.
+# With a channel for every 12 neurons a convolution takes about as long as a dense layer; a transformer has many more.
 _CHANNELS = {"relative_width": 1 / 12}
 TEMPLATES = named(
     (
@@ -189,6 +189,8 @@ TEMPLATES = named(
         ComparedNetwork(kind="mixed", depth=3, narrow_width=1, **_CHANNELS),
         _SHALLOW,
         _QUADRATIC,
+        ComparedNetwork(kind="attention"),
+        ComparedNetwork(kind="transformer", **_CHANNELS),
         ComparedNetwork(kind=COMPOSED),
         ComparedNetwork(kind=COMPOSED, output="swish"),
         ComparedNetwork(parameterization="standard"),

@@ -1,6 +1,7 @@
 """Results of ``hessian``: Hessian norms, their bounds, balls and blocks, beside the kernel change in training."""
 
 import math
+from collections.abc import Iterable
 from typing import Literal
 
 from ntk_core.experiments.hessian.network import ComparedNetwork
@@ -89,6 +90,17 @@ class TrainedChange(Value):
     final_loss: float
 
 
+class LayerShare(Value):
+    """tr K_l / tr K over all training inputs and outputs, K = Σ_l K_l.
+
+    Attributes:
+        layer: its name, or what it is for where that is known: ``queries`` are those of all blocks.
+    """
+
+    layer: str
+    share: float
+
+
 class HessianRun(Value):
     """One network drawn with one seed.
 
@@ -101,6 +113,7 @@ class HessianRun(Value):
         kernel: K(x, x)[c, c] = ‖∇f_c(x)‖², mean over all training inputs and outputs.
         exact: where it is known in closed form, ‖H‖ (``shallow``) or its w₂ block (``quadratic-bottleneck``).
         trained: None for seeds that were not trained.
+        shares: of the kernel, one for each trained layer, where the spec asks for them.
     """
 
     seed: int
@@ -116,6 +129,7 @@ class HessianRun(Value):
     vector: VectorNorm | None = None
     balls: tuple[BallBound, ...] = ()
     trained: TrainedChange | None = None
+    shares: tuple[LayerShare, ...] = ()
 
     @property
     def relative_norm(self) -> float:
@@ -133,12 +147,14 @@ class HessianBlocks(Value):
 
 
 class HessianPoint(WidthPoint):
-    """All seeds of one network at one width m.
+    """All seeds of one network at one width m, or number of tokens.
 
     Attributes:
+        width: m, or what is swept in its place.
         line: the name of the network among those that are compared.
         wide_width: neurons, or channels, of the wide layers.
         min_width: of the narrowest hidden layer; of a DenseNet the smallest in-degree outside the first layer.
+        num_tokens: T, where it is swept.
     """
 
     kind: Literal["hessian"] = "hessian"
@@ -149,10 +165,16 @@ class HessianPoint(WidthPoint):
     num_params: int
     runs: tuple[HessianRun, ...]
     blocks: HessianBlocks | None = None
+    num_tokens: int | None = None
 
     @property
     def key(self) -> str:
         return hessian_key(self.width, self.line)
+
+    @property
+    def place(self) -> int:
+        """Where it stands in a figure: at the width of the wide layers, or at T."""
+        return self.num_tokens or self.wide_width
 
 
 class HessianResult(ResultValue):
@@ -163,10 +185,13 @@ class HessianResult(ResultValue):
 
     def rows(self) -> list[dict[str, object]]:
         """One row per width, network and seed, as in ``points.csv``."""
-        return [self._row(point, run) for point in self.points for run in point.runs]
+        runs = [run for point in self.points for run in point.runs]
+        layers = dict.fromkeys(each.layer for run in runs for each in run.shares)
+        return [self._row(point, run, layers) for point in self.points for run in point.runs]
 
-    def _row(self, point: HessianPoint, run: HessianRun) -> dict[str, object]:
+    def _row(self, point: HessianPoint, run: HessianRun, layers: Iterable[str]) -> dict[str, object]:
         bound, parts, trained, vector = run.bound, run.parts, run.trained, run.vector
+        shares = {each.layer: each.share for each in run.shares}
         balls: dict[str, object] = {}
         found = {ball.radius: ball for ball in run.balls}
         for radius in self.spec.radii:
@@ -195,4 +220,5 @@ class HessianResult(ResultValue):
             "sup_kernel_change": trained and trained.sup_change,
             "outcome": trained and trained.outcome,
             **balls,
+            **{f"share_{layer}": shares.get(layer) for layer in layers},
         }

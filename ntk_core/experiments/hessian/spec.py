@@ -20,13 +20,19 @@ class HessianSpec(SweepSpec):
     The first ``num_trained`` seeds of each network are trained too, so that ΔK stands beside ‖H‖ of the same weights.
     """
 
+    selector: ClassVar[str] = "swept"
+    relevant: ClassVar[dict[str, tuple[str, ...]]] = {"fixed_width": ("num_tokens",)}
     point_words: ClassVar[tuple[str, str]] = ("point", "points")
-    later: ClassVar[tuple[str, ...]] = (*SweepSpec.later, "vector")
+    later: ClassVar[tuple[str, ...]] = (*SweepSpec.later, "vector", "swept", "shares")
 
     experiment: Literal["hessian"] = "hessian"
     dataset: DatasetSpec = DatasetSpec(name="digits", num_samples=20, classes=(0, 1, 2), standardize="standard")
     widths: tuple[Width, ...] = Field((100, 200, 500, 1000), min_length=1, max_length=24, title="Widths m")
-    """Widths m of the wide hidden layers."""
+    """Widths m of the wide hidden layers; or what is swept in their place."""
+    swept: Literal["width", "num_tokens"] = Field("width", title="Swept")
+    """What the widths are: of the networks; or the number T of tokens of every sequence, at one width."""
+    fixed_width: Width = Field(16, title="Width m at every length")
+    """Width m of the networks where the number of tokens is swept."""
     num_seeds: int = Field(10, ge=1, le=500, title="Seeds")
     """Independent initializations w₀ per width."""
 
@@ -59,6 +65,8 @@ class HessianSpec(SweepSpec):
     )
     blocks: bool = Field(True, title="Blocks")
     """Norms of the layer × layer blocks of the Hessian of the first seed."""
+    shares: bool = Field(False, title="Shares of the kernel")
+    """How much of K(x, x) each trained layer has."""
     radii: tuple[Radius, ...] = Field((), max_length=12, title="Radii R")
     """Radii R of balls around w₀ in which ‖H‖ and the kernel change are maximized; empty for none."""
     num_starts: int = Field(2, ge=1, le=20, title="Starts")
@@ -73,22 +81,33 @@ class HessianSpec(SweepSpec):
         return tuple(sorted(set(radii)))
 
     @model_validator(mode="after")
+    def _takes_lengths(self) -> Self:
+        if self.swept == "num_tokens" and not self.dataset.uses("num_tokens"):
+            raise InvalidInput("swept", self.swept, "width, unless the data are sequences that the lab makes", "width")
+        for value in self.widths if self.swept == "num_tokens" else ():
+            try:
+                self.dataset_at(value).known_shapes()
+            except InvalidInput as error:
+                raise InvalidInput("widths", value, error.allowed) from None
+        return self
+
+    @model_validator(mode="after")
     def _fits(self) -> Self:
         for index, network in enumerate(self.networks):
             if network in self.networks[:index]:
                 raise InvalidInput(
                     f"networks.{index}.kind", network.kind, "a network that differs from those before it"
                 )
-            wide = network.at(self.widths[0])[1]
+            wide = network.at(self.width_at(self.widths[0]))[1]
             if network.bottleneck and network.bottleneck[1] > wide:
                 name, narrow = network.bottleneck
                 raise InvalidInput(f"networks.{index}.{name}", narrow, f"1 to {wide}, as the wide layers have")
-        shapes = self.dataset.known_shapes()
+        shapes = self.dataset_at(self.widths[0]).known_shapes()
         if shapes is None:
             return self
         for index, network in enumerate(self.networks):
             seen = shapes.input_shape if network.input == "data" else (1,)
-            network.check_inputs(seen, f"networks.{index}", widths=self.widths)
+            network.check_inputs(seen, f"networks.{index}", widths=tuple(map(self.width_at, self.widths)))
         if self.output_index >= shapes.num_outputs:
             highest = shapes.num_outputs - 1
             raise InvalidInput("output_index", self.output_index, f"0 to {highest}, one of the outputs", highest)
@@ -105,6 +124,14 @@ class HessianSpec(SweepSpec):
         left = {name: max(0, min(1, getattr(self, name) - index)) for name in ("num_trained", "num_ball_seeds")}
         return super()._of_seed(index).model_copy(update={**left, "blocks": self.blocks and not index})
 
+    def dataset_at(self, value: int) -> DatasetSpec:
+        """The data at one value of what is swept."""
+        return self.dataset.model_copy(update={"num_tokens": value}) if self.swept == "num_tokens" else self.dataset
+
+    def width_at(self, value: int) -> int:
+        """Width m at one value of what is swept."""
+        return self.fixed_width if self.swept == "num_tokens" else value
+
     def lines(self) -> dict[str, ComparedNetwork]:
         """Every line of the figures by its name, which is that of its network."""
         return named(self.networks)
@@ -114,7 +141,7 @@ class HessianSpec(SweepSpec):
         return tuple(hessian_key(width, line) for width in self.widths for line in self.lines())
 
     def at_key(self, key: str) -> tuple[int, str]:
-        """(width m, line) of the point of this key."""
+        """(width m, or what is swept in its place; line) of the point of this key."""
         width, _, line = key.partition(" ")
         return int(width.removeprefix("width=")), line.removeprefix("network=")
 

@@ -14,7 +14,8 @@ def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
     """A table of ‖H‖, K(x, x) and ΔK, mean ± standard error over the seeds, and the exponents with their intervals."""
     known = titles(spec.lines())
     rows = [_row(point, known[point.line]) for point in points]
-    lines = aligned([("network", "width", "‖H‖ (mean ± s.e.)", "K(x, x)", "ΔK", "seeds", ""), *rows])
+    swept = "tokens" if spec.swept == "num_tokens" else "width"
+    lines = aligned([("network", swept, "‖H‖ (mean ± s.e.)", "K(x, x)", "ΔK", "seeds", ""), *rows])
     if any(not run.converged for point in points for run in point.runs):
         lines += ["", "! unconverged: the residual stayed above its tolerance, the norm may be larger; not in the mean"]
     ends = {run.trained.outcome for point in points for run in point.runs if run.trained is not None} - {"converged"}
@@ -27,7 +28,7 @@ def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
 
 def norm_law(points: Sequence[HessianPoint], line: str, *, relative: bool = False) -> PowerLaw | None:
     """The power law of ‖H‖, or of ‖H‖ / ‖∇f‖², against width through every converged seed."""
-    runs = [(point.wide_width, run) for point in points if point.line == line for run in point.runs]
+    runs = [(point.place, run) for point in points if point.line == line for run in point.runs]
     return fit_runs(runs, lambda run: run.relative_norm if relative else run.norm, lambda run: run.converged)
 
 
@@ -39,7 +40,7 @@ def _row(point: HessianPoint, title: str) -> tuple[str, ...]:
     marks += filter(None, [counted_marks(each.outcome for each in trained)])
     return (
         title,
-        str(point.wide_width),
+        str(point.place),
         _amount(mean([run.norm for run in converged])),
         _amount(mean([run.kernel for run in point.runs])),
         _amount(changes),
@@ -60,4 +61,4 @@ def _exponent(line: str, title: str, points: Sequence[HessianPoint]) -> str:
     if law is None:
         return f"{title}: no exponent fitted (three converged seeds at two widths are needed)"
     verdict = becomes_linear(norm_law(points, line, relative=True))
-    return f"{title}: ‖H‖ ∝ {law_words(law, 'm')}; becomes linear: {verdict}"
+    return f"{title}: ‖H‖ ∝ {law_words(law, 'T' if points[0].num_tokens else 'm')}; becomes linear: {verdict}"

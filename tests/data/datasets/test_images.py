@@ -213,7 +213,11 @@ def test_wrong_choice_is_refused_by_the_name_of_the_option(name, options, field)
     [
         ("mnist", {"num_samples": 1201, "classes": (0, 1)}, "1,200"),
         ("mnist", {"colour": 1}, "num_samples, num_test, seed, standardize, targets, classes, source, flatten"),
-        ("imagenet", {}, "gaussian-mixture, sine, points, parity, .*, teacher, mnist, fashion-mnist, cifar2, digits"),
+        (
+            "imagenet",
+            {},
+            "gaussian-mixture, .*, random-sequences, parity, .*, teacher, mnist, fashion-mnist, cifar2, digits",
+        ),
         ("cifar2", {"resolution": 9}, "8 or 32"),
     ],
 )

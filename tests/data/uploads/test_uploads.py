@@ -108,6 +108,17 @@ def test_bytes_of_images_become_numbers_from_0_to_1():
     np.testing.assert_allclose(found.x[..., 0], x / 255, rtol=1e-6)
 
 
+def test_an_array_of_three_axes_holds_tokens_when_a_person_says_so():
+    file = blobs()
+    found = cleaned(file, tokens=True)
+    assert (found.input_shape, cleaned(file).input_shape) == ((6, 6), (6, 6, 1))
+    digest = keep_upload(found)
+    assert dataset_shapes("upload", digest=digest, num_samples=8).input_shape == (6, 6)
+    assert load_dataset("upload", digest=digest, num_samples=8).x.shape == (8, 6, 6)
+    with pytest.raises(InvalidInput, match=r"features: x, of shape \(40, 5\).*for tokens"):
+        cleaned(arrays(x=np.random.default_rng(0).normal(size=(40, 5)), y=np.arange(40) % 2), tokens=True)
+
+
 def test_images_are_their_pixels_and_folders_their_classes():
     found = cleaned(pets())
     assert (found.input_shape, found.counts) == ((10, 10, 3), {"cat": 6, "dog": 6})

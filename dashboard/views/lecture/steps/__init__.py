@@ -1,4 +1,4 @@
-"""The source lecture and where its linearity ends, in sixteen steps, free of Streamlit."""
+"""The source lecture and where its linearity ends, in seventeen steps, free of Streamlit."""
 
 from typing import Any
 

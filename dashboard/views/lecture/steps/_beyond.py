@@ -1,4 +1,4 @@
-"""Steps 13 to 16: any graph, the first steps of training, what linearity costs, and what is open."""
+"""Steps 14 to 17: any graph, the first steps of training, what linearity costs, and what is open."""
 
 import math
 from collections.abc import Sequence

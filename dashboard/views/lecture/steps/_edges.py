@@ -1,10 +1,12 @@
-"""Steps 10 to 12: where linearity ends, by the learning rate, by the scale of the output, and by depth."""
+"""Steps 10 to 13: where linearity ends, by the learning rate, the scale of the output, by depth, and in attention."""
 
 from typing import Any
 
 from dashboard.charts.chart import Chart
 from dashboard.charts.numbers import number, width_label
 from dashboard.views.depth_width import figures as depth_width
+from dashboard.views.hessian import figures as hessian
+from dashboard.views.hessian.part_figures import layer_share, shares
 from dashboard.views.lazy import dial
 from dashboard.views.lazy import figures as lazy
 from dashboard.views.learning_rate import figures as learning_rate
@@ -18,6 +20,7 @@ THROWN = 3.0
 RUNS = ("linear", "subtracted")  # output and start of the runs of the dial
 NARROW, WIDE = (16, 64), (64, 256)  # (depth, width) at one depth over width
 SMALL, LARGE = (2, 32), (8, 128)  # the same, of networks that are trained
+USUAL, FADING = "attention", "attention-2"  # scores divided by √d, and by d
 
 
 def _peaks(results: Results, rate: Any) -> Chart:
@@ -86,8 +89,36 @@ def _why_depth(results: Results) -> dict[str, str]:
     }
 
 
+def _attention(results: Results, view: Any) -> Chart:
+    points = results["attention-heads" if view == "heads" else "attention-head-dim"].points
+    found = shares(points, FADING) if view == "shares" else hessian.against_width(points)
+    assert found is not None
+    return found
+
+
+def _why_attention(results: Results) -> dict[str, str]:
+    heads, dims = results["attention-heads"].points, results["attention-head-dim"].points
+    ends = hessian.of_line(dims, FADING)[:: len(hessian.of_line(dims, FADING)) - 1]
+    first, last = (layer_share(point, "queries").value + layer_share(point, "keys").value for point in ends)
+
+    def law(points: Any, line: str) -> str:
+        found = hessian.law_of(hessian.of_line(points, line), hessian.VIEWS["‖H‖"].of)
+        return _plain(found).replace("$m", f"${hessian.axis_of(points).letter}")
+
+    return {
+        "usual": law(dims, USUAL),
+        "heads": law(heads, USUAL),
+        "fading": law(dims, FADING),
+        "first": f"{first:.1%}",
+        "last": f"{last:.2%}",
+        "smallest": str(ends[0].place),
+        "largest": str(ends[1].place),
+    }
+
+
 EDGES = (
     step("learning-rate", _peaks, _why_peaks),
     step("lazy-to-rich", _dial, _why_dial),
     step("depth-against-width", _depth, _why_depth),
+    step("attention", _attention, _why_attention),
 )

@@ -1,0 +1,134 @@
+"""Sequences of tokens, drawn from a stated law: symbols whose label is a function of them, and random labels."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ntk_core.data._dataset import Dataset, FloatArray, IntArray
+from ntk_core.data._info import DatasetInfo, DatasetShapes, Samples, labeled, shapes_of
+from ntk_core.data._laws import check_room
+from ntk_core.data._synthetic import stream
+from ntk_core.errors import InvalidInput
+
+Drawn = tuple[IntArray, IntArray]  # symbols (n, T) from 0 to V − 1, labels (n,)
+_EMBEDDING, _TRAIN, _TEST = range(3)
+_OURS = "Our choice of law. No licence applies."
+
+
+@dataclass(frozen=True, kw_only=True)
+class SymbolTask(DatasetInfo):
+    """Sequences of T symbols whose label is a function of them; every symbol is a vector of its own.
+
+    Token t of a sequence s is e_{s_t}, with e_0 … e_{V−1} ~ N(0, I_d) drawn once for all sequences. Positions are not
+    in the tokens: a network that has to know them adds them.
+
+    Attributes:
+        rule: (generators, n, T, V) → symbols and labels; the first k of n sequences do not depend on n.
+        num_symbols: V, where the task fixes it; 0 where an option does.
+        least_tokens: the shortest sequence that the rule is stated for.
+        odd: whether T has to be odd.
+    """
+
+    rule: Callable[[Callable[[int], np.random.Generator], int, int, int], Drawn]
+    num_symbols: int = 0
+    least_tokens: int = 1
+    odd: bool = False
+
+    def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
+        names = tuple(f"symbol {index}" for index in range(self._count(options)))
+        return shapes_of(options, (options["num_tokens"], options["input_dim"]), names)
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Refuse also lengths that the rule is not stated for, and what would not fit into 512 MiB.
+
+        Raises:
+            InvalidInput: for such a length.
+            TooLarge: for so many numbers.
+        """
+        super().check(options)
+        given = options["num_tokens"]
+        if given < self.least_tokens or (self.odd and given % 2 == 0):
+            allowed = "an odd number, so that there is no tie" if self.odd else f"at least {self.least_tokens}"
+            raise InvalidInput("num_tokens", given, f"{allowed}, for {self.name}", max(given - 1, self.least_tokens))
+        check_room(options, given * options["input_dim"])
+
+    def load(self, options: Mapping[str, Any]) -> Dataset:
+        count, seed = self._count(options), options["seed"]
+        embedding = stream(seed, _EMBEDDING).standard_normal((count, options["input_dim"]), dtype=np.float32)
+
+        def split(num: int, which: int) -> tuple[FloatArray, IntArray]:
+            symbols, labels = self.rule(lambda part: stream(seed, which, part), num, options["num_tokens"], count)
+            return embedding[symbols], labels
+
+        samples: Samples = (*split(options["num_samples"], _TRAIN), *split(options["num_test"], _TEST))
+        said = f"Synthetic sequences. {self.formula} Test sequences are drawn in the same way and may repeat others."
+        return labeled(self.name, options, self.shapes(options).class_names, samples, f"{said} {_OURS}")
+
+    def _count(self, options: Mapping[str, Any]) -> int:
+        return self.num_symbols or int(options["num_symbols"])
+
+
+class RandomSequences(DatasetInfo):
+    """Sequences of independent normal tokens with targets ±1 at random: nothing but memory helps."""
+
+    def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
+        return shapes_of(options, (options["num_tokens"], options["input_dim"]), ())
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Refuse also what would not fit into 512 MiB.
+
+        Raises:
+            TooLarge: then.
+        """
+        super().check(options)
+        check_room(options, options["num_tokens"] * options["input_dim"])
+
+    def load(self, options: Mapping[str, Any]) -> Dataset:
+        shape, seed, none = self.shapes(options).input_shape, options["seed"], np.zeros(0, np.int64)
+
+        def split(num: int, which: int) -> tuple[FloatArray, FloatArray]:
+            x = stream(seed, which, 0).standard_normal((num, *shape), dtype=np.float32)
+            return x, (2 * _uniform(stream(seed, which, 1), (num, 1), 2) - 1).astype(np.float32)
+
+        (x, y), (x_test, y_test) = split(options["num_samples"], _TRAIN), split(options["num_test"], _TEST)
+        return Dataset(self.name, x, y, none, x_test, y_test, none, (), f"Synthetic sequences. {self.formula} {_OURS}")
+
+
+def copy(draw: Callable[[int], np.random.Generator], n: int, length: int, count: int) -> Drawn:
+    """s_1 … s_T uniform on V symbols; the label is s_1, and all other tokens are in the way."""
+    symbols = _uniform(draw(0), (n, length), count)
+    return symbols, symbols[:, 0]
+
+
+def majority(draw: Callable[[int], np.random.Generator], n: int, length: int, count: int) -> Drawn:
+    """s_1 … s_T uniform on two symbols, T odd; the label is the symbol that occurs more often."""
+    symbols = _uniform(draw(0), (n, length), count)
+    return symbols, (2 * symbols.sum(axis=1) > length).astype(np.int64)
+
+
+def modular_addition(draw: Callable[[int], np.random.Generator], n: int, length: int, count: int) -> Drawn:
+    """s_1 … s_T uniform on 0 … V − 1; the label is s_1 + … + s_T modulo V."""
+    symbols = _uniform(draw(0), (n, length), count)
+    return symbols, symbols.sum(axis=1) % count
+
+
+def induction(draw: Callable[[int], np.random.Generator], n: int, length: int, count: int) -> Drawn:
+    """… a b … a → b: the last symbol has occurred once before, and the label is what came after it there.
+
+    a is uniform on V symbols, its first place j on 1 … T − 2; s_j = s_T = a, every other symbol is uniform on those
+    that are not a, and the label is s_{j+1}.
+    """
+    last = _uniform(draw(0), (n,), count)
+    place = _uniform(draw(1), (n,), length - 2)
+    symbols = _uniform(draw(2), (n, length), count - 1)
+    symbols += symbols >= last[:, None]  # uniform on all but a
+    rows = np.arange(n)
+    symbols[rows, place] = symbols[:, -1] = last
+    return symbols, symbols[rows, place + 1]
+
+
+def _uniform(draw: np.random.Generator, shape: tuple[int, ...], count: int) -> IntArray:
+    # floor(C·u) instead of Generator.integers, whose algorithm may change between NumPy versions.
+    return np.floor(count * draw.random(shape)).astype(np.int64)

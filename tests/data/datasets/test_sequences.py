@@ -1,0 +1,101 @@
+"""Tokens follow their stated laws: symbols and labels by naive rules, random targets, patches of images."""
+
+import numpy as np
+import pytest
+
+from ntk_core.data import data_fingerprint, dataset_shapes, load_dataset
+from ntk_core.data.spec import DatasetSpec
+from ntk_core.errors import InvalidInput, TooLarge
+
+TASKS = ("copy", "majority", "modular-addition", "induction")
+SIZES = {"num_samples": 4000, "num_test": 50, "num_tokens": 5, "input_dim": 6}
+STANDARD_ERRORS = 5
+
+
+def after_the_first_occurrence_of_the_last(symbols):
+    return symbols[symbols.index(symbols[-1]) + 1]
+
+
+LABELS = {
+    "copy": lambda symbols: symbols[0],
+    "majority": lambda symbols: max(set(symbols), key=symbols.count),
+    "modular-addition": lambda symbols: sum(symbols) % 4,
+    "induction": after_the_first_occurrence_of_the_last,
+}
+
+
+def symbols_of(x, x_test):
+    """Each token's symbol, read off the tokens themselves: equal tokens are one symbol."""
+    tokens = np.concatenate([x, x_test]).reshape(-1, x.shape[-1])
+    vectors, found = np.unique(tokens, axis=0, return_inverse=True)
+    return vectors, found.reshape(-1, x.shape[1])
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_label_is_what_the_rule_says_of_the_symbols_and_uniform(name):
+    data = load_dataset(name, **SIZES)
+    vectors, found = symbols_of(data.x, data.x_test)
+    classes = 2 if name == "majority" else 4
+    assert len(vectors) == classes == len(data.class_names)  # one embedding for both sets
+    # The order of np.unique is not that of the symbols: which vector a symbol has is read off labels by copying.
+    copied = load_dataset("copy", **SIZES | {"num_tokens": 1}, num_symbols=classes)
+    order = {token.tobytes(): label for token, label in zip(copied.x[:, 0], copied.labels, strict=True)}
+    numbers = np.array([order[vector.tobytes()] for vector in vectors])[found]
+    labels = np.concatenate([data.labels, data.labels_test])
+    assert [LABELS[name](row) for row in numbers.tolist()] == labels.tolist()
+    frequency = np.bincount(data.labels, minlength=classes) / 4000
+    assert np.all(np.abs(frequency - 1 / classes) < STANDARD_ERRORS * np.sqrt(1 / classes / 4000))
+    if name == "induction":
+        assert all(row.count(row[-1]) == 2 for row in numbers.tolist())
+
+
+def test_equal_seeds_give_equal_sequences_and_fewer_are_the_first_of_more():
+    for name in (*TASKS, "random-sequences"):
+        few, many, other = (load_dataset(name, num_samples=n, seed=s) for n, s in ((5, 1), (9, 1), (5, 2)))
+        assert dataset_shapes(name).input_shape == few.x.shape[1:] == (7, 10)
+        np.testing.assert_array_equal(few.x, many.x[:5])
+        np.testing.assert_array_equal(few.y, many.y[:5])
+        assert data_fingerprint(few) != data_fingerprint(other)
+
+
+def test_random_sequences_are_normal_with_signs_that_tell_nothing():
+    data = load_dataset("random-sequences", num_samples=4000, num_tokens=3, input_dim=2)
+    assert (data.x.shape, data.y.shape, data.class_names) == ((4000, 3, 2), (4000, 1), ())
+    assert set(data.y.ravel()) == {-1.0, 1.0}
+    assert abs(data.y.mean()) < STANDARD_ERRORS / np.sqrt(4000)
+    assert abs(data.x.mean()) < STANDARD_ERRORS / np.sqrt(data.x.size)
+    assert abs((data.x**2).mean() - 1) < STANDARD_ERRORS * np.sqrt(2 / data.x.size)
+    assert np.all(np.abs((data.x * data.y[:, :, None]).mean(axis=0)) < STANDARD_ERRORS / np.sqrt(4000))
+
+
+def test_patches_are_the_squares_of_the_image_row_by_row():
+    image = load_dataset("cifar2", num_samples=3, num_test=0, standardize="standard")
+    tokens = load_dataset("cifar2", num_samples=3, num_test=0, standardize="standard", patch_size=2)
+    assert dataset_shapes("cifar2", patch_size=2).input_shape == tokens.x.shape[1:] == (16, 12)
+    assert tokens.x_test.shape == (0, 16, 12)
+    for row in range(4):
+        for column in range(4):
+            square = image.x[:, 2 * row : 2 * row + 2, 2 * column : 2 * column + 2]
+            np.testing.assert_array_equal(tokens.x[:, 4 * row + column], square.reshape(3, -1))
+
+
+def test_what_fits_no_law_is_refused_by_name():
+    cases = (
+        ("cifar2", {"patch_size": 3}, "patch_size", 2),
+        ("mnist", {"patch_size": 7, "flatten": True}, "patch_size", 0),
+        ("majority", {"num_tokens": 6}, "num_tokens", 5),
+        ("induction", {"num_tokens": 2}, "num_tokens", 3),
+        ("copy", {"num_tokens": 257}, "num_tokens", None),
+        ("majority", {"num_symbols": 3}, "options", None),
+    )
+    for name, options, field, nearest in cases:
+        with pytest.raises(InvalidInput) as refusal:
+            load_dataset(name, **options)
+        assert (refusal.value.field, refusal.value.nearest) == (field, nearest)
+    with pytest.raises(TooLarge):
+        load_dataset("random-sequences", num_samples=100_000, num_tokens=256, input_dim=10_000)
+
+
+def test_specs_of_whole_images_are_as_they_were():
+    assert "patch_size" not in DatasetSpec(name="mnist").model_dump()
+    assert DatasetSpec(name="mnist", patch_size=7).model_dump()["patch_size"] == 7
