@@ -262,7 +262,7 @@ def _chooser(page: str, choice: Choice, label: LabelVisibility = "collapsed") ->
         st.segmented_control(
             choice.label,
             choice.options,
-            default=state[key],
+            default=[state[key]],  # an option may be a tuple
             required=True,
             format_func=lambda option: plain(choice.words(option)),  # a label is Markdown
             **shared,

@@ -95,7 +95,7 @@ def test_the_panel_has_every_setting_that_the_row_has_not_and_the_search_finds_t
     assert PREFIX + "architecture.activation" not in shown  # it stands in the row
     assert PREFIX + "widths" in shown  # the row has a slider for them
     app.text_input(key=PREFIX + "search").set_value("noise")
-    assert in_panel(checked(app.run())) == {PREFIX + "dataset.noise"}
+    assert in_panel(checked(app.run())) == {PREFIX + "dataset.noise", PREFIX + "dataset.name"}
     app.text_input(key=PREFIX + "search").set_value("learning  RATE")
     assert PREFIX + "training.learning_rate" in in_panel(checked(app.run()))
     app.text_input(key=PREFIX + "search").set_value("nothing has these words")

@@ -143,6 +143,8 @@ KINDS: list[dict[str, Any]] = [
     {"architecture.kind": "convnet", "dataset": {"name": "digits", "num_samples": 3}, "output": "sigmoid"},
     {"architecture.kind": "mixed", "architecture.depth": 2, "dataset": {"name": "cifar2", "num_samples": 3}},
     {"architecture.kind": "composed"},
+    {"architecture.kind": "attention", "dataset": {"name": "random-sequences", "num_samples": 3}},
+    {"architecture.kind": "transformer", "dataset": {"name": "random-sequences", "num_samples": 3}},
 ]
 
 
@@ -154,7 +156,7 @@ def test_every_kind_of_network_has_an_entry_in_the_list():
 @pytest.mark.slow
 def test_networks_of_other_kinds_run():
     """Some of the list, of the others only the settings: compiling takes seconds for each."""
-    for changes in KINDS[3:5] + KINDS[6:]:
+    for changes in KINDS[3:5] + KINDS[6:7]:
         small = {"rates": [1.0], "num_seeds": 1, "max_steps": 2, "keep_paths": False, "widths": [4]}
         small |= {"models": ["quadratic", "network"]}
         spec = with_settings(SMALL, {**small, "dataset.num_samples": 3, **changes})

@@ -41,7 +41,7 @@ class GeneralizationSpec(SweepSpec):
     num_test: int = Field(1000, ge=1, le=10_000, title="Test points")
     """Points that nobody trains on; fewer where the data have no more."""
     ridge: float = Field(0.0, ge=0, le=1000, title="Ridge λ")
-    """Added to the diagonal of every kernel that is inverted, in units of its mean."""
+    """What is added to the diagonal of every kernel that is inverted: λ times its mean."""
     infinite_width: bool = Field(True, title="Infinite-width kernel")
     """Regression with K_∞ too, where it is known."""
     training: TrainingSpec = TrainingSpec(max_steps=20_000, loss_threshold=0.001, num_records=10)

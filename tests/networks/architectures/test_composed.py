@@ -108,12 +108,13 @@ def test_the_first_layers_are_those_that_see_the_input(trained, x64):
 
 @pytest.mark.parametrize("name", composition_examples())
 def test_sizes_are_counted_as_the_network_has_them(name):
-    shape = (4, 4, 3) if name == "convolution" else (5,)
+    shape = {"convolution": (4, 4, 3), "transformer": (4, 3)}.get(name, (5,))
     architecture = ArchitectureSpec(kind="composed", composition=composition_examples()[name])
     net = build_network(architecture, 8, C, "linear")
     sizes = layer_sizes(architecture, 8, shape, C)
     assert sum(size.num_params for size in sizes) == net.num_params(shape)
-    assert [size.features for size in sizes[:-1]] == list(architecture.widths(8))
+    if name != "transformer":  # whose gains, positions and normalizations are no layers of neurons
+        assert [size.features for size in sizes[:-1]] == list(architecture.widths(8))
 
 
 def test_layers_that_do_not_fit_are_named_by_their_place():
