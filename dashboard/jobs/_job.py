@@ -239,7 +239,7 @@ class Job:
                 self._estimate = event
             case PointStarted():
                 self._current = event.key
-                self._note(f"{event.key}: starting")
+                self._note(event.key.replace("=", " ").replace(",", ", ") + ": starting")
             case PointProgress():
                 self._progress(event)
                 if event.point is not None:
