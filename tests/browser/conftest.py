@@ -116,4 +116,4 @@ def wait_until(page, expression: str, timeout: float = 60_000) -> None:
     deadline = time.monotonic() + timeout / 1000
     while not page.evaluate(expression):
         assert time.monotonic() < deadline, f"never true: {expression}"
-        page.wait_for_timeout(50)
+        page.wait_for_timeout(200)

@@ -14,7 +14,7 @@ from tests.browser.conftest import READY, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 # Three quick widths, then one that takes long enough to be stopped: no run reaches the threshold.
-SWEEP = "/kernel_change?widths=2,3,4,30000&training.max_steps=5000&training.loss_threshold=1e-9&outputs=linear,tanh"
+SWEEP = "/kernel_change?widths=2,3,4,30000&training.max_steps=2000&training.loss_threshold=1e-9&outputs=linear,tanh"
 TIMEOUT_MS = 60_000
 WIDTHS_SHOWN = """(() => {
   const chart = document.querySelector('.js-plotly-plot');
