@@ -247,8 +247,7 @@ ARCHITECTURES = [
     ArchitectureSpec(kind="convnet", depth=2, kernel_size=2, pool_size=2, relative_widths=(1, 2)),
     ArchitectureSpec(kind="mixed", depth=2, pool_size=4, bias_layers=(2,)),
     ArchitectureSpec(kind="composed", composition=composition_examples()["residual"]),
-    ArchitectureSpec(kind="attention", num_heads=2),
-    ArchitectureSpec(kind="transformer"),
+    *(ArchitectureSpec(kind=kind) for kind in ("attention", "transformer")),
 ]
 
 
@@ -256,8 +255,7 @@ ARCHITECTURES = [
 def test_counted_sizes_are_those_of_the_network(architecture):
     net = build_network(architecture, 7, 3, "linear")
     shape = (4, 2) if architecture.kind in ("attention", "transformer") else (4, 4, 2)
-    counted = sum(layer.num_params for layer in layer_sizes(architecture, 7, shape, 3))
-    assert counted == net.num_params(shape)
+    assert sum(layer.num_params for layer in layer_sizes(architecture, 7, shape, 3)) == net.num_params(shape)
 
 
 def test_each_layer_has_the_width_bias_and_activation_that_was_chosen():
