@@ -6,7 +6,7 @@ import { FUNCTIONS } from "./functions.js";
 import { Batch, Network, largestEigenvalue, tangentKernel } from "./model.js";
 
 // Training for one frame ends after some milliseconds; a slow network has more of them for its first few steps.
-const FEW_STEPS = 5, FEW_MS = 27, MANY_MS = 12;
+const FEW_STEPS = 5, FEW_MS = 36, MANY_MS = 12;
 const GONE = 1e12; // a model that is so far off does not come back
 
 export class Training {
