@@ -1,5 +1,6 @@
 """What this machine and its environment variables state: where files belong, how much memory runs may use."""
 
+import ctypes
 import os
 import sys
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 from ntk_core.errors import InvalidInput
 
 _NAME = "linearity-lab"
+# glibc's malloc.h: parameter → value for a server of many threads that holds uploads for a while
+_MALLOPT = {"M_MMAP_THRESHOLD": (-3, 2**18), "M_ARENA_MAX": (-8, 2)}
 MEMORY_VARIABLE = "LINEARITY_LAB_MEMORY_GIB"
 
 
@@ -57,3 +60,23 @@ def stated_memory() -> float | None:
     if not 0 < gibibytes < 1e6:
         raise InvalidInput(MEMORY_VARIABLE, given, "a number of GiB above 0")
     return gibibytes * 2**30
+
+
+def keep_memory_returnable() -> None:
+    """Let freed memory go back to the system, where the C library is glibc; elsewhere nothing is done.
+
+    Blocks of 256 KiB or more get a mapping of their own, which goes when they are freed. By default glibc raises that
+    bound to the largest block that was ever freed, up to 32 MiB, so that uploads come to lie among what stays; and it
+    has an arena of its own for each of many threads.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
+    if mallopt is not None:
+        for parameter, value in _MALLOPT.values():
+            mallopt(parameter, value)
+
+
+def return_freed_memory() -> None:
+    """Hand freed memory back to the system, where the C library is glibc; elsewhere nothing is done."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:
+        trim(0)

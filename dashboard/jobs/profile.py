@@ -77,7 +77,7 @@ _LIMITS: dict[str, tuple[float, float, float]] = {
     "max_seconds": (math.inf, 1800, 720),
     "max_memory_bytes": (math.inf, 4 * 2**30, 1.25 * 2**30),
     "max_upload_bytes": (64 * 2**20, 32 * 2**20, 8 * 2**20),
-    "max_held_bytes": (1024 * 2**20, 512 * 2**20, 96 * 2**20),
+    "max_held_bytes": (1024 * 2**20, 512 * 2**20, 64 * 2**20),
     "max_connections": (1024, 1024, 512),
     "max_sessions": (250, 250, 150),
     "max_sessions_per_address": (250, 250, 20),

@@ -32,6 +32,7 @@ from dashboard.server._operator import ROUTES, operator_token
 from dashboard.server._ready import READY_PATH, ready
 from dashboard.server._refreshes import OneRefreshAtATime
 from dashboard.server._sessions import BoundedSessions
+from ntk_core.environment import keep_memory_returnable
 from ntk_core.errors import InvalidInput
 
 # What the first page needs besides; loaded while the browser still loads what every page of Streamlit needs.
@@ -92,6 +93,7 @@ def _or_strict(setting: Callable[[], T], strict: T) -> T:
 async def lifespan(_: Any) -> AsyncIterator[None]:
     """The server listens at once and gets warm meanwhile; at the end running jobs keep their finished points."""
     chosen = _profile()
+    keep_memory_returnable()
     if chosen.name == "hosted":
         write_json_logs()
     _limit_uploads(chosen)

@@ -3,6 +3,8 @@
 import gc
 import time
 
+from ntk_core.environment import return_freed_memory
+
 COLLECT_EVERY_S = 10.0
 _SETTLED: set[str] = set()
 _collected_at = 0.0
@@ -26,3 +28,4 @@ def collect_garbage(page: str) -> None:
     gc.collect()
     if is_first:
         gc.freeze()
+    return_freed_memory()

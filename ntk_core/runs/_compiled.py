@@ -1,10 +1,11 @@
 """Compiled programs are kept for the next call; a long-lived process must let them go before there are too many."""
 
-import ctypes
 import gc
 from pathlib import Path
 
 import psutil
+
+from ntk_core.environment import return_freed_memory
 
 # Linux allows a process 65,530 memory maps, and every compiled program holds about three: beyond that, compiling
 # ends the process with a segmentation fault.
@@ -38,8 +39,6 @@ def release_compiled(most: int = MAX_MAPS, most_bytes: float = MOST_BYTES) -> bo
 
     jax.clear_caches()
     gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc would keep the freed blocks
-    if trim is not None:
-        trim(0)
+    return_freed_memory()
     _at_rest = process.memory_info().rss
     return True

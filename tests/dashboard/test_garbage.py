@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import platform
+import subprocess
+import sys
 
 import pytest
 from streamlit import config
@@ -37,3 +40,28 @@ def test_garbage_is_collected_now_and_then_and_not_after_every_run(monkeypatch):
     assert counted == pytest.approx([100, 110, 120, 130])
     garbage.collect_garbage("dag")  # what a page has loaded is looked at when it is drawn first
     assert len(counted) == 5
+
+
+def test_what_uploads_took_goes_back_to_the_system():
+    program = """
+import psutil, sys
+from ntk_core.environment import keep_memory_returnable, return_freed_memory
+def mib(): return psutil.Process().memory_info().rss / 2**20
+if sys.argv[1] == "kept":
+    keep_memory_returnable()
+bytearray(24 * 2**20)  # glibc: from now on blocks of this size come from the heap
+rest, held, stays = mib(), [], []
+for _ in range(32):
+    held.append(b"x" * 2**21)
+    stays.append(b"x" * 4000)
+held.clear()
+if sys.argv[1] == "returned":
+    return_freed_memory()
+print(mib() - rest)
+"""
+    grown = {}
+    for way in ("kept", "returned", "neither"):
+        run = subprocess.run([sys.executable, "-c", program, way], capture_output=True, text=True, check=True)
+        grown[way] = float(run.stdout)
+    assert grown["kept"] < 4 and grown["returned"] < 4
+    assert grown["neither"] > 10 or platform.libc_ver()[0] != "glibc"
