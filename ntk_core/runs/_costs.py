@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from ntk_core.data import dataset_shapes
@@ -35,10 +35,15 @@ class Work:
     programs: float = 0.0
 
     def __add__(self, other: Work) -> Work:
-        return Work(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+        return Work(
+            self.operations + other.operations,
+            self.traffic + other.traffic,
+            self.calls + other.calls,
+            self.programs + other.programs,
+        )
 
     def __rmul__(self, times: float) -> Work:
-        return Work(*(times * each for each in astuple(self)))
+        return Work(times * self.operations, times * self.traffic, times * self.calls, times * self.programs)
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,12 @@ class Machine:
 
     def seconds(self, work: Work) -> float:
         """What is foreseen for ``work``."""
-        return math.fsum(rate * count for rate, count in zip(astuple(self), astuple(work), strict=True))
+        return math.fsum((
+            self.operations * work.operations,
+            self.traffic * work.traffic,
+            self.calls * work.calls,
+            self.programs * work.programs,
+        ))  # fmt: skip
 
 
 # Two cores of a cloud machine (python -m benchmarks --only estimates). A program takes 1.7 s on a quiet one (the cold

@@ -116,7 +116,7 @@ def check_time(spec: Spec, max_seconds: float, *, most: bool = False) -> None:
             where as many as are typical fit) and the training points that brings it within the limit alone; if none
             does, with those before it at their lowest.
     """
-    required = estimate(spec, most=most).seconds
+    required = sum(seconds_of_points(spec, most).values())
     if required > max_seconds:
         field, given, nearest = _most_in_time(spec, max_seconds, most, machine())
         raise TooLarge(field, given, required=required, limit=max_seconds, unit="seconds", nearest=nearest)
@@ -127,10 +127,10 @@ def _most_in_time(spec: Spec, max_seconds: float, most: bool, _here: Machine) ->
     """The setting that brings ``spec`` within the limit, its largest value now, and the largest that does it."""
 
     def fits(candidate: Spec) -> bool:
-        return estimate(candidate, most=most).seconds <= max_seconds
+        return sum(seconds_of_points(candidate, most).values()) <= max_seconds
 
     names = [name for name in (spec.swept_field, *_TIME_SETTINGS) if setting_of(spec, name) is not None]
-    if estimate(spec).seconds <= max_seconds:  # only the steps that are allowed besides are too many
+    if sum(seconds_of_points(spec).values()) <= max_seconds:  # only the steps that are allowed besides are too many
         names.sort(key=lambda name: name != _STEPS)
     alone = [(name, spec) for name in names]
     together, lowest = [], spec
