@@ -1,4 +1,4 @@
-"""The smallest settings of an experiment, derived from the fields of its spec, so that no test lists experiments."""
+"""The smallest settings of an experiment, and a network of every kind, derived from the tables: no test lists them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,28 @@ from typing import Any
 
 from annotated_types import Ge
 
+from ntk_core.networks.kinds import ARCHITECTURES
+from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import Spec
 from ntk_core.settings.fields import settings, values_of
 from ntk_core.settings.part import SpecPart
 
 WIDTH, NUM_STEPS, NUM_SAMPLES = 8, 4, 6
+
+
+def settings_of(kind: str, depth: int = 3) -> dict[str, Any]:
+    """What makes a network of this kind with its usual settings, this deep where its layers are numbered."""
+    return {"kind": kind, **({"depth": depth} if "depth" in ARCHITECTURES[kind].settings else {})}
+
+
+def network_of(kind: str) -> ArchitectureSpec:
+    """A network of this kind with its usual settings, of three layers where they are numbered."""
+    return ArchitectureSpec(**settings_of(kind))
+
+
+def patch_size_for(kind: str) -> int:
+    """The size of the patches in which images are handed to this kind; 0 where it takes them whole."""
+    return 1 if "num_heads" in ARCHITECTURES[kind].settings else 0
 
 
 def smallest(spec: Spec, keep: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -46,8 +46,8 @@ def press(app, key):
     return checked(app.run())
 
 
-def test_there_are_seventeen_steps_with_names_titles_and_pages_of_their_own():
-    assert len(STEPS) == len({step.name for step in STEPS}) == len({step.title for step in STEPS}) == 17
+def test_every_step_has_a_name_a_title_and_a_page_of_its_own():
+    assert len(STEPS) == len({step.name for step in STEPS}) == len({step.title for step in STEPS}) > 10
     pages = {entry.name for entry in PAGES}
     for step in STEPS:
         assert step.page in pages
@@ -55,19 +55,20 @@ def test_there_are_seventeen_steps_with_names_titles_and_pages_of_their_own():
         assert step.control.start in step.control.options
         assert 0 <= step.question.answer < len(step.question.choices) == 3
         assert len(step.title) <= 65, "one line on a projector"
-    assert all(4 <= sum(step.question.answer == place for step in STEPS) <= 6 for place in range(3)), (
-        "no place alone is right"
-    )
+    right = [sum(step.question.answer == place for step in STEPS) for place in range(3)]
+    assert all(len(STEPS) // 3 - 1 <= often <= len(STEPS) // 3 + 1 for often in right), "no place alone is right"
 
 
-@pytest.mark.parametrize("number", [1, 2, 7, 17])
+@pytest.mark.parametrize("number", [1, 2, 7, len(STEPS)])
 def test_a_step_is_named_by_its_number_and_by_its_name(number):
     assert step_index(str(number)) == step_index(NAMES[number - 1]) == number - 1
 
 
-@pytest.mark.parametrize("text", ["", "0", "18", "-1", "1.5", "²", "٣", "1e1", "hessian", "9" * 5000, "<b>"])
+@pytest.mark.parametrize(
+    "text", ["", "0", str(len(STEPS) + 1), "-1", "1.5", "²", "٣", "1e1", "hessian", "9" * 5000, "<b>"]
+)
 def test_other_texts_name_no_step(text):
-    with pytest.raises(InvalidInput, match="use a number from 1 to 17"):
+    with pytest.raises(InvalidInput, match=f"use a number from 1 to {len(STEPS)}"):
         step_index(text)
 
 
@@ -102,11 +103,11 @@ def test_the_lecture_is_walked_by_buttons_and_counts_what_was_predicted():
     assert app.button(key="lecture.back.top").disabled
     for index, step in enumerate(STEPS):
         assert at(app) == step.title
-        assert app.get("progress")[0].proto.text == f"Step {index + 1} of 17"
+        assert app.get("progress")[0].proto.text == f"Step {index + 1} of {len(STEPS)}"
         press(app, f"choice{step.question.answer if index % 2 == 0 else (step.question.answer + 1) % 3}")
         if step is not STEPS[-1]:
             press(app, "next.bottom")
-    assert "You predicted 9 of 17 figures." in words(app)
+    assert f"You predicted {-(-len(STEPS) // 2)} of {len(STEPS)} figures." in words(app)
     assert app.button(key="lecture.next.top").disabled
     assert at(press(app, "back.top")) == STEPS[-2].title
     assert "Right" in "".join(each.value for each in press(app, "back.bottom").success), "answers are remembered"
@@ -175,7 +176,7 @@ def test_every_option_of_a_figure_is_found_by_its_name(step):
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
-        ("step", "99", "step: 99 cannot be used; use a number from 1 to 17, or the name of a step"),
+        ("step", "99", f"step: 99 cannot be used; use a number from 1 to {len(STEPS)}, or the name of a step"),
         ("step", "[a](http://b)", "step: [a](http://b) cannot be used"),
         ("present", "maybe", "present: maybe cannot be used; use 1 for large letters, or 0."),
         ("widths", "30", "widths: 30 cannot be used; use only step, present and show."),

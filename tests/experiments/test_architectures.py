@@ -11,10 +11,10 @@ from ntk_core.experiments.architectures import EXPERIMENT, costs
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.kernel_change import costs as costs_of_one
 from ntk_core.networks.kinds import ARCHITECTURES
-from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import PRESETS as ALL_PRESETS
 from ntk_core.runs import estimate, parse_spec, run, summary
 from ntk_core.settings.grammar import InvalidSpec, with_settings
+from tests.smallest import network_of, patch_size_for
 
 FEW = {"widths": [4, 6], "num_seeds": 2, "dataset.num_samples": 6, "training.max_steps": 20}
 SMALL = with_settings(ArchitecturesSpec(), {**FEW, "outputs": ["linear", "tanh"]})
@@ -79,14 +79,11 @@ def test_specs_of_the_networks_differ_in_the_architecture_alone():
 
 @pytest.mark.parametrize("kind", list(ARCHITECTURES))
 def test_infinite_width_is_asked_for_only_where_it_is_known(kind):
-    settings = ARCHITECTURES[kind].settings
-    depth = {"depth": 3} if "depth" in settings else {}
-    digits = DatasetSpec(name="digits", patch_size=1 if "num_heads" in settings else 0)
-    one = ArchitecturesSpec(architectures=(ArchitectureSpec(kind=kind, **depth),), dataset=digits)
-    assert one.of_network("A").infinite_width == (kind in ("fully-connected", "resnet", "convnet", "mixed"))
-    standard = ArchitecturesSpec(
-        architectures=(ArchitectureSpec(kind=kind, parameterization="standard", **depth),), dataset=digits
-    )
+    network, digits = network_of(kind), DatasetSpec(name="digits", patch_size=patch_size_for(kind))
+    one = ArchitecturesSpec(architectures=(network,), dataset=digits)
+    assert one.of_network("A").infinite_width == network.has_infinite_width
+    other = network.model_copy(update={"parameterization": "standard"})
+    standard = ArchitecturesSpec(architectures=(other,), dataset=digits)
     assert not standard.of_network("A").infinite_width
 
 

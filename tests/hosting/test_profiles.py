@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +19,6 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.graphs import parse_graph
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import EXPERIMENTS, PRESETS, capped, estimate
-from ntk_core.runs.events import Estimated
 from ntk_core.settings.fields import settings
 from ntk_core.settings.grammar import with_settings
 
@@ -32,8 +33,7 @@ FIXED = parse_graph(
 )
 EVERY = pytest.mark.parametrize("limits", PROFILES.values(), ids=PROFILES.keys())
 SHARED = [limits for limits in PROFILES.values() if limits.is_shared]
-# Too large for a shared server at every width: the kernel of n inputs is.
-TOO_MANY_INPUTS = ("hu-fig5", "hu-prop41")
+HOSTING = Path(__file__).parents[2] / "docs" / "hosting.md"
 
 
 @pytest.fixture(autouse=True)
@@ -48,8 +48,7 @@ def costs(monkeypatch):
     """What a spec costs is what the test says."""
 
     def state(*, seconds: float = 1.0, peak_bytes: float = 1.0) -> None:
-        made = Estimated(num_points=1, seconds=seconds, peak_bytes=peak_bytes)
-        monkeypatch.setattr("ntk_core.runs._estimate.estimate", lambda spec, **_: made)
+        monkeypatch.setattr("ntk_core.runs._estimate.seconds_of_points", lambda *_: {"": seconds})
         monkeypatch.setattr("ntk_core.runs._estimate.largest_bytes", lambda spec: peak_bytes)
 
     state()
@@ -215,16 +214,27 @@ def test_the_value_named_in_a_refusal_fits_and_a_larger_one_does_not(name):
         check_limits(capped(spec, field, 2 * nearest + 10), limits)
 
 
+def last_refusal(spec, limits) -> TooLarge:
+    """What is still refused once every refused setting is at the nearest value that was named."""
+    for _ in range(len(settings(type(spec)))):
+        with pytest.raises(InvalidInput) as refused:
+            check_limits(spec, limits)
+        spec = capped(spec, refused.value.field, refused.value.nearest)
+    return refused.value
+
+
 @EVERY
 def test_the_largest_size_here_is_a_spec_that_every_limit_lets_pass(limits):
     largest = {name: largest_fit(preset.paper_spec, limits) for name, preset in PRESETS.items()}
-    assert {name for name, spec in largest.items() if spec is None} <= set(TOO_MANY_INPUTS if limits.is_shared else ())
+    for name in [name for name, spec in largest.items() if spec is None]:
+        refused = last_refusal(PRESETS[name].paper_spec, limits)  # too large with any number of samples
+        assert (refused.field, refused.given, refused.unit) == ("dataset.num_samples", "1", "bytes")
     for spec in filter(None, largest.values()):
         check_limits(spec, limits)
         assert type(spec)(**spec.model_dump()) == spec
 
 
-def test_all_presets_run_in_a_classroom_and_all_but_seven_on_a_host():
+def test_all_presets_run_in_a_classroom_and_on_a_host_all_but_those_that_its_guide_names():
     def refused(limits: Profile) -> set[str]:
         names = set()
         for name, preset in PRESETS.items():
@@ -235,15 +245,10 @@ def test_all_presets_run_in_a_classroom_and_all_but_seven_on_a_host():
         return names
 
     assert refused(PROFILES["classroom"]) == set()
-    assert refused(PROFILES["hosted"]) == {
-        "liu-fig1-wide",
-        "liu-theorem41",
-        "hu-prop41",
-        "richness-deep",
-        "price-of-linearity",
-        "learning-curves",
-        "no-price-on-digits",
-    }
+    _, _, rest = HOSTING.read_text(encoding="utf-8").partition("every figure of the papers runs in a classroom")
+    named = re.findall(r"`([^`]+)`", rest.partition("on a host;")[0])
+    assert named
+    assert refused(PROFILES["hosted"]) == set(named)
 
 
 def test_one_of_several_networks_is_refused_by_the_name_of_its_setting(costs, monkeypatch):

@@ -13,10 +13,7 @@ import pytest
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_norm
 from ntk_core.networks.architectures import Bottleneck, Composed, ConvNet, DenseNet, FullyConnected, ResNet
-from ntk_core.networks.build import build_network
 from ntk_core.networks.compositions import composition_examples, parse_composition
-from ntk_core.networks.sizes import layer_sizes
-from ntk_core.networks.spec import ArchitectureSpec
 from tests.cases import FAST_COMPILE, Case, random_params
 from tests.hessians.dense_oracle import full_hessian
 
@@ -104,17 +101,6 @@ def test_the_first_layers_are_those_that_see_the_input(trained, x64):
     moving = {name for name, layer in net.layers.items() if layer.trainable}
     # The second one sees the input beside the first: it is not of the first layers.
     assert moving == {"first": {"hidden1"}, "hidden": {"hidden1", "hidden2"}, "last": {"output"}}[trained]
-
-
-@pytest.mark.parametrize("name", composition_examples())
-def test_sizes_are_counted_as_the_network_has_them(name):
-    shape = {"convolution": (4, 4, 3), "transformer": (4, 3)}.get(name, (5,))
-    architecture = ArchitectureSpec(kind="composed", composition=composition_examples()[name])
-    net = build_network(architecture, 8, C, "linear")
-    sizes = layer_sizes(architecture, 8, shape, C)
-    assert sum(size.num_params for size in sizes) == net.num_params(shape)
-    if name != "transformer":  # whose gains, positions and normalizations are no layers of neurons
-        assert [size.features for size in sizes[:-1]] == list(architecture.widths(8))
 
 
 def test_layers_that_do_not_fit_are_named_by_their_place():
