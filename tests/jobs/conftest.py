@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -52,6 +53,21 @@ def jobs(shared_store_file) -> Iterator[Jobs]:
     jobs = Jobs(Store(shared_store_file), num_workers=1, grace_s=3.0)
     yield jobs
     jobs.shutdown()
+
+
+@pytest.fixture
+def unattended(tmp_path) -> Iterator[Callable[..., Jobs]]:
+    """Makes jobs that nobody computes: they wait, or stand still once :meth:`Jobs._next` has begun one."""
+    made = []
+
+    def make(**settings: Any) -> Jobs:
+        made.append(Jobs(Store(tmp_path / "unattended.sqlite"), **settings))
+        made[-1].warm_up = lambda: None
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.shutdown()
 
 
 @pytest.fixture

@@ -132,16 +132,14 @@ def test_jobs_wait_in_order_and_a_waiting_one_can_be_stopped(jobs, long, tiny, w
     assert wait_for(jobs, third, ended).status == "completed"
 
 
-def test_the_queue_is_bounded(shared_store_file, long, tiny, wait_for):
-    jobs = Jobs(Store(shared_store_file), num_workers=1, max_waiting=1)
-    try:
-        wait_for(jobs, jobs.submit(long(seed=9)), lambda s: s.status == "running")
-        waiting = jobs.submit(tiny(seed=109))
-        with pytest.raises(QueueFull, match="waiting"):
-            jobs.submit(tiny(seed=110))
-        assert jobs.submit(tiny(seed=109)) == waiting  # attaching needs no place
-    finally:
-        jobs.shutdown()
+def test_the_queue_is_bounded(unattended, long, tiny):
+    jobs = unattended(max_waiting=1)
+    jobs.submit(long(seed=9))
+    jobs._next()
+    waiting = jobs.submit(tiny(seed=109))
+    with pytest.raises(QueueFull, match="waiting"):
+        jobs.submit(tiny(seed=110))
+    assert jobs.submit(tiny(seed=109)) == waiting  # attaching needs no place
 
 
 def test_stop_only_detaches_while_somebody_else_looks(jobs, long, wait_for, monkeypatch):
@@ -157,33 +155,26 @@ def test_stop_only_detaches_while_somebody_else_looks(jobs, long, wait_for, monk
     assert wait_for(jobs, job_id, ended).status == "cancelled"
 
 
-def test_only_viewers_whose_browser_is_there_hold_a_job(shared_store_file, long, wait_for):
-    jobs = Jobs(Store(shared_store_file), num_workers=1, num_spare=0)
-    connected = {"ann", "reloaded"}
+def test_only_viewers_whose_browser_is_there_hold_a_job(unattended, long):
+    jobs, connected = unattended(), {"ann", "reloaded"}
     jobs.ask_presence(connected.__contains__)
-    try:
-        job_id = jobs.submit(long(seed=13), viewer="ann")
-        jobs.snapshot(job_id, viewer="reloaded")
-        assert not jobs.stop(job_id, viewer="reloaded")
-        assert not jobs.stop(job_id, viewer="a third one")  # ann is there, whenever she looked last
-        jobs.snapshot(job_id, viewer="reloaded")
-        connected.remove("ann")  # her page was loaded again: another session, at once
-        assert jobs.stop(job_id, viewer="reloaded")
-        wait_for(jobs, job_id, ended)
-    finally:
-        jobs.shutdown()
+    job_id = jobs.submit(long(seed=13), viewer="ann")
+    jobs.snapshot(job_id, viewer="reloaded")
+    assert not jobs.stop(job_id, viewer="reloaded")
+    assert not jobs.stop(job_id, viewer="a third one")  # ann is there, whenever she looked last
+    jobs.snapshot(job_id, viewer="reloaded")
+    connected.remove("ann")  # her page was loaded again: another session, at once
+    assert jobs.stop(job_id, viewer="reloaded")
+    assert jobs.snapshot(job_id).status == "cancelled"
 
 
-def test_who_follows_another_job_does_not_hold_this_one(shared_store_file, long):
-    jobs = Jobs(Store(shared_store_file), num_workers=1, num_spare=0)
+def test_who_follows_another_job_does_not_hold_this_one(unattended, long):
+    jobs = unattended()
     jobs.ask_presence(lambda viewer: True)
-    try:
-        job_id = jobs.submit(long(seed=14), viewer="ann")
-        assert not jobs.stop(job_id, viewer="bob")
-        jobs.leave(job_id, "ann")
-        assert jobs.stop(job_id, viewer="bob")
-    finally:
-        jobs.shutdown()
+    job_id = jobs.submit(long(seed=14), viewer="ann")
+    assert not jobs.stop(job_id, viewer="bob")
+    jobs.leave(job_id, "ann")
+    assert jobs.stop(job_id, viewer="bob")
 
 
 def test_waiting_tells_when_a_job_begins_and_ends(jobs, long, tiny, wait_for):
@@ -199,22 +190,19 @@ def test_waiting_tells_when_a_job_begins_and_ends(jobs, long, tiny, wait_for):
         assert jobs.snapshot(job_id).status == "cancelled"
 
 
-def test_a_full_queue_gives_up_what_nobody_waits_for(shared_store_file, long, tiny, wait_for):
-    jobs = Jobs(Store(shared_store_file), num_workers=1, num_spare=0, max_waiting=1, max_per_viewer=2)
-    connected = {"ann", "bob"}
+def test_a_full_queue_gives_up_what_nobody_waits_for(unattended, long, tiny):
+    jobs, connected = unattended(max_waiting=1, max_per_viewer=2), {"ann", "bob"}
     jobs.ask_presence(connected.__contains__)
-    try:
-        wait_for(jobs, jobs.submit(long(seed=17), "ann"), lambda s: s.status == "running")
-        left = jobs.submit(tiny(seed=111), "ann")
-        with pytest.raises(TooManyJobs):
-            jobs.submit(tiny(seed=112), "ann")
-        with pytest.raises(QueueFull):
-            jobs.submit(tiny(seed=112), "bob")
-        connected.remove("ann")
-        assert jobs.snapshot(jobs.submit(tiny(seed=112), "bob")).position == 1
-        assert jobs.snapshot(left).status == "cancelled"
-    finally:
-        jobs.shutdown()
+    jobs.submit(long(seed=17), "ann")
+    jobs._next()
+    left = jobs.submit(tiny(seed=111), "ann")
+    with pytest.raises(TooManyJobs):
+        jobs.submit(tiny(seed=112), "ann")
+    with pytest.raises(QueueFull):
+        jobs.submit(tiny(seed=112), "bob")
+    connected.remove("ann")
+    assert jobs.snapshot(jobs.submit(tiny(seed=112), "bob")).position == 1
+    assert jobs.snapshot(left).status == "cancelled"
 
 
 def test_a_job_submitted_while_it_stops_starts_again(jobs, long, wait_for):
