@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest import mock
 
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Widget
@@ -19,7 +20,9 @@ def open_page(page: str, /, *, opened: bool = True, **query: str) -> AppTest:
     Args:
         opened: with the panels open that a person opens by a click: all settings, and what is said about each figure.
     """
-    app = AppTest.from_file(ROOT / "app.py", default_timeout=30).run()
+    app = AppTest.from_file(ROOT / "app.py", default_timeout=30)
+    with mock.patch("dashboard.views.overview.page.show"):  # a run that only tells Streamlit which pages there are
+        app.run()
     app.switch_page(f"pages/{page}.py")
     if opened:
         open_panels(app, page)

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from dashboard.components.explain import ABOUT
 from dashboard.components.exports import notebook, program
 from dashboard.views.navigation import PAGES
-from tests.dashboard.open_pages import checked, open_page, words
+from tests.dashboard.open_pages import open_page, words
 
 HORIZONTAL = Block.FlexContainer.HORIZONTAL
 BY_NAME = {entry.name: entry for entry in PAGES}
@@ -40,9 +40,8 @@ def page(request, exported, opening_through_the_menu) -> Iterator[tuple[str, App
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(export, "export_menu", spied)
-        app = open_page(request.param)
-        exported.clear()  # of the overview, through which every page is opened
-        yield request.param, checked(app.run())
+        exported.clear()
+        yield request.param, open_page(request.param)
 
 
 def charts(app: AppTest) -> list:

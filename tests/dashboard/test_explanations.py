@@ -8,13 +8,12 @@ from collections.abc import Iterator
 import pytest
 from pydantic import BaseModel
 
-from dashboard.components.explain import ABOUT
 from dashboard.views.navigation import PAGES
 from dashboard.words.glossary import glossary, search
 from dashboard.words.markdown import read
-from dashboard.words.pages import CHANGES, CHART, SHOWS, VEILED_KEY, VIEWS, charts_in, figure_words
+from dashboard.words.pages import CHANGES, CHART, SHOWS, VIEWS, charts_in
 from ntk_core.runs import EXPERIMENTS
-from ntk_core.settings.fields import differences, settings
+from ntk_core.settings.fields import settings
 from tests.dashboard.open_pages import open_page, words
 
 SPECS: tuple[type[BaseModel], ...] = tuple(each.spec for each in EXPERIMENTS.values())
@@ -100,41 +99,6 @@ def test_settings_that_papers_have_a_symbol_for_show_it():
     with_symbol = {name: (title, SYMBOLS[last]) for name, (title, last) in named.items() if last in SYMBOLS}
     assert {named[name][1] for name in with_symbol} == set(SYMBOLS), "a symbol that no setting has"
     assert {name: lacks for name, lacks in with_symbol.items() if not contains(*lacks)} == {}
-
-
-def explained(app) -> set[str]:
-    """The keys of the figures on the page; each has both answers, and a formula in sight."""
-    charts = app.get("plotly_chart")
-    keys = [re.sub(r"^.*?ID-[0-9a-f]+-", "", chart.proto.id) for chart in charts]
-    for key in keys:
-        found = figure_words(key)
-        assert found.see.replace("\\", "") in words(app)
-        assert found.finite_width.replace("\\", "") in words(app)
-        if found.formula:
-            assert any(found.formula == caption.value for caption in app.caption), f"{key} has no formula in sight"
-    assert sum(block.proto.popover.label == ABOUT for block in app.get("popover")) == len(charts)
-    return {key.removesuffix(VEILED_KEY) for key in keys}
-
-
-def test_every_figure_says_what_to_see_and_why_finite_width_differs_and_no_words_lie_unused():
-    shown = set()
-    for entry in PAGES:
-        shown |= explained(open_page(entry.name))
-        own = {key for key in CHARTS if key.startswith(f"{entry.name}.")}
-        presets = list(EXPERIMENTS[entry.name].presets) if entry.name in EXPERIMENTS else []
-        changed = {each.name: set(differences(each.spec, presets[0].spec)) for each in presets[1:]}
-        while changed and not own <= shown:
-            # Some figures are those of one preset: next comes the one that sets the most that none has set before.
-            name = max(changed, key=lambda each: len(changed[each]))
-            shown |= explained(open_page(entry.name, preset=name))
-            told = changed.pop(name)
-            changed = {each: names - told for each, names in changed.items()}
-    shown |= explained(open_page("architectures", architectures="4"))
-    # Figures of uploads and of stored runs are opened by the tests of their pages, the lecture's steps by its tests; no
-    # result of the gallery has a third and a fourth network.
-    others = {"own_data.scatter", "results.compared", "architectures.kernel_c", "architectures.kernel_d"}
-    others |= {key for key in CHARTS if key.startswith("lecture.")}
-    assert shown | others == set(CHARTS)
 
 
 def test_every_heading_of_every_page_is_shown_by_its_page():
