@@ -26,6 +26,7 @@ PARTS = (
     "live",
     "maps",
 )
+pytestmark = pytest.mark.slow
 NOTE = {"at_start": 0.5, "at_end": 1.5, "took_s": 3.0, "busy_by_others": 0.01, "high": False, "forced": False}
 
 
@@ -34,7 +35,6 @@ def measured(name: str) -> dict[str, Any]:
     return importlib.import_module(f"benchmarks.{name}").measure(Settings(quick=True))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PARTS)
 def test_part_runs_and_its_numbers_can_be_shown(quick_compilation, name):
     data = {"environment": environment(), "load": NOTE, **measured(name)}

@@ -18,6 +18,7 @@ from tests.dashboard.open_pages import open_page, words
 HORIZONTAL = Block.FlexContainer.HORIZONTAL
 BY_NAME = {entry.name: entry for entry in PAGES}
 WITHOUT_RESULT = {"overview", "live", "glossary", "own_data", "results"}
+WITHOUT_FIGURE = {"glossary", "results", "live"}  # words only, a store with nothing computed, and a canvas
 WITH_RESULT = [name for name in BY_NAME if name not in WITHOUT_RESULT]
 
 
@@ -51,6 +52,8 @@ def charts(app: AppTest) -> list:
 def test_the_other_pages_show_a_result(page):
     name, app = page
     assert ("Computed 20" in words(app)) == (name in WITH_RESULT)
+    assert "Press Run: the points" not in words(app)
+    assert app.get("plotly_chart") or app.get("image") or name in WITHOUT_FIGURE
 
 
 @pytest.mark.parametrize("page", sorted(WITHOUT_RESULT - {"own_data", "results"}), indirect=True)

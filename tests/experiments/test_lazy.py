@@ -21,7 +21,7 @@ from ntk_core.settings.grammar import InvalidSpec, with_settings
 SPEC = with_settings(
     LazySpec(),
     {
-        "widths": [64, 1024],
+        "widths": [64, 512],
         "scales": [32],
         "num_seeds": 2,
         "starts": ["random", "subtracted"],
@@ -82,7 +82,7 @@ def test_width_makes_linear_while_the_distance_stays(points, start):
 
 
 def test_on_the_same_weights_the_kernel_stays_behind_f_and_moves_behind_swish():
-    spec = with_settings(SPEC, {"widths": [1024], "scales": [1], "num_seeds": 1, "outputs": ["swish"]})
+    spec = with_settings(SPEC, {"widths": [512], "scales": [1], "num_seeds": 1, "outputs": ["swish"]})
     *_, ended = run(spec)
     for found in ended.result.points[0].runs:
         assert found.outcome == "converged"
