@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -316,7 +317,7 @@ def test_server_whose_settings_cannot_be_used_says_so(monkeypatch):
 
 @pytest.mark.parametrize("name", PAGE_PRESETS)
 def test_presets_and_their_paper_sizes_come_from_the_url(name):
-    preset = PRESETS[name]
+    preset: Any = PRESETS[name]
     query_text = {name.replace(".", "__"): text for name, text in differences(preset.paper_spec, preset.spec).items()}
     app = opened(preset=preset.name, **query_text)
     assert app.text_input(key=PREFIX + "widths").value == text_of(preset.paper_spec.widths)

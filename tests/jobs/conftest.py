@@ -56,13 +56,13 @@ def jobs(shared_store_file) -> Iterator[Jobs]:
 
 
 @pytest.fixture
-def unattended(tmp_path) -> Iterator[Callable[..., Jobs]]:
+def unattended(tmp_path, monkeypatch) -> Iterator[Callable[..., Jobs]]:
     """Makes jobs that nobody computes: they wait, or stand still once :meth:`Jobs._next` has begun one."""
     made = []
 
     def make(**settings: Any) -> Jobs:
         made.append(Jobs(Store(tmp_path / "unattended.sqlite"), **settings))
-        made[-1].warm_up = lambda: None
+        monkeypatch.setattr(made[-1], "warm_up", lambda: None)
         return made[-1]
 
     yield make
