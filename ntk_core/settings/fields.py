@@ -12,7 +12,6 @@ from ntk_core.settings.part import SpecPart
 from ntk_core.settings.walk import Part, Setting, settings, values_of
 
 _AS_IT_IS = ("upload", "composition")  # entries whose text a spec takes as it is
-MAX_TRIED = 40  # settings that are left out one after the other to find the one that does not fit
 _NOTHING = ("", "none", "null")
 
 
