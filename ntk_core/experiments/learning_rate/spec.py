@@ -21,7 +21,6 @@ class LearningRateSpec(SweepSpec):
     curvature (Lewkowycz et al. 2020; Zhu, Liu, Radhakrishnan & Belkin 2022).
     """
 
-    takes_curves: ClassVar[bool] = True
     one_output: ClassVar[bool] = True
     selector: ClassVar[str] = "method"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {"batch_size": ("sgd",)}
