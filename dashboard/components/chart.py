@@ -70,6 +70,9 @@ def shown_charts(specs: Iterable[Spec] = (), figures: Figures | None = None) -> 
         _SCOPES.reset(tokens[1])
 
 
+OPENED_TAB = "opened_tab"  # page.OPENED_TAB: the figure that a link leads to
+
+
 @dataclass(frozen=True)
 class Panel:
     """One of the figures of a page, with the choices that belong to it alone.
@@ -92,13 +95,20 @@ def panels(charts: Sequence[Chart], titles: Mapping[str, str] | None = None) -> 
     return [Panel((titles or {}).get(chart.name, chart.heading), partial(_itself, chart)) for chart in charts]
 
 
+def open_tab(page: str, title: str) -> None:
+    """Let the page open with this one of its figures in sight; with the first one where there is none of this title."""
+    st.session_state[f"{page}.{OPENED_TAB}"] = title
+
+
 def show_panels(page: str, shown: Sequence[Panel], claim: Callable[[], None]) -> None:
     """The first figure large with its explanation beside it, the others in tabs below."""
     first, *others = shown
     _show_panel(page, first, claim)
     if others:
         titles = [each.title for each in others]
-        for tab, panel in zip(st.tabs(titles, key=f"{page}.tabs"), others, strict=True):
+        wanted = st.session_state.get(f"{page}.{OPENED_TAB}")
+        tabs = st.tabs(titles, key=f"{page}.tabs", default=wanted if wanted in titles else None)
+        for tab, panel in zip(tabs, others, strict=True):
             with tab:
                 _show_panel(page, panel)
 
@@ -304,7 +314,8 @@ def linked_charts(page: str) -> Iterator[None]:
             for _, option in (each for each in (free if options is None else options) if each[0] == value):
                 st.session_state[cursors[axis].key] = option
 
-    linked(f"{page}.linked", {axis: cursor.at for axis, cursor in cursors.items()}, follow)
+    land = st.session_state.get(f"{page}.{OPENED_TAB}", "")
+    linked(f"{page}.linked", {axis: cursor.at for axis, cursor in cursors.items()}, follow, land)
 
 
 def cursor_at(page: str, axis: str) -> float | None:
