@@ -17,6 +17,7 @@ MAX_MEMBERS, MAX_QUESTIONS, MAX_CHOICES = 120, 40, 9
 # Of one network address, which may be that of a whole school; what is guessed counts like what is known.
 JOINED_AT_ONCE, JOINED_PER_S = 60.0, 0.5
 LONGEST_S, IDLE_S = 4 * 3600.0, 3600.0  # of a room, and of its teacher's silence
+SILENT_S = 600.0  # after that a room makes way for another one of the same address, where that has its share
 HERE_S = 10.0  # so long ago a phone that is here has asked at most
 AWAY_S = 120.0  # after that a member makes room for another one
 Joined = Literal["joined", "unknown", "full"]
@@ -88,9 +89,14 @@ class Polls:
         with self._lock:
             self._forget_old()
             self._rooms.pop(host, None)
-            if len(self._rooms) >= MAX_ROOMS or sum(r.line == line for r in self._rooms.values()) >= MAX_ROOMS_OF_LINE:
-                raise TooManyPolls
             now = self._clock()
+            own = [room for room in self._rooms.values() if room.line == line]
+            silent = min(own, key=lambda room: room.heard, default=None)
+            if len(own) >= MAX_ROOMS_OF_LINE and silent is not None and now - silent.heard > SILENT_S:
+                del self._rooms[silent.host]  # whose page was closed or loaded anew
+                own.remove(silent)
+            if len(self._rooms) >= MAX_ROOMS or len(own) >= MAX_ROOMS_OF_LINE:
+                raise TooManyPolls
             room = _Room(secrets.token_urlsafe(CODE_BYTES), host, line, now, now)
             self._rooms[host] = room
             return room.code

@@ -38,6 +38,8 @@ def test_three_steps_are_drawn_and_what_is_measured_is_nearest_to_the_right_answ
         line, _, _ = step.measured(_results(step))
         assert step.nearest(line.law.exponent) == step.question.answer, step.name
         assert math.isfinite(line.law.interval)
+        why = step.question.why(_results(step))
+        assert f"^{{{line.law.exponent:.2f} \\pm {line.law.interval:.2f}}}" in why, "the answer names the same power"
         assert step.control.start == next(iter(step.control.options)) or step.name == "learning-rate"
 
 

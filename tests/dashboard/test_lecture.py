@@ -159,6 +159,28 @@ def test_choices_stand_in_an_order_of_the_visit_that_prefers_no_place():
     assert Visit().seed != Visit().seed
 
 
+def test_a_poll_asks_on_the_projector_and_on_a_phone():
+    """In this harness every session has one name, so that the teacher is the phone, too."""
+    app = press(open_page("lecture", step="2"), "poll")
+    assert not [button.key for button in app.button if (button.key or "").startswith("lecture.choice")]
+    (code,) = [each.value.partition("?room=")[2] for each in app.get("code") if "?room=" in each.value]
+    assert "0 of 0 have answered" in words(app)
+    phone = open_page("lecture", room=code)
+    question = STEPS[1].question
+    assert question.text in words(phone)
+    assert STEPS[1].title not in words(phone) + at(phone)
+    checked(phone.button(key=f"lecture.vote.{NAMES[1]}.{question.answer}").click().run())
+    assert "Your answer is in" in words(phone)
+    press(app, "bars")
+    assert "1 of 1 have answered" in words(app)
+    assert any(f"{question.choices[question.answer]} — **1**" in bar.proto.text for bar in app.get("progress"))
+    press(app, "show")
+    assert f"The answer: **{question.choices[question.answer]}.**" in checked(phone.run()).success[0].value
+    press(app, "poll")
+    assert "This poll has ended" in words(checked(phone.run()))
+    assert "There is no poll under this link" in words(open_page("lecture", room="guess"))
+
+
 def test_every_key_of_the_lecture_is_in_its_list():
     keys = read(VIEWS / "lecture" / "words.md").sections["Keys"]
     listed = " ".join(names for names, _ in _KEY.findall(keys.text))

@@ -117,10 +117,16 @@ def test_the_numbers_of_rooms_questions_and_members_are_bounded(polls, clock):
         polls.open(f"host {index}", LINE)
     with pytest.raises(TooManyPolls):
         polls.open("one more", LINE)
+    clock.now += _polls.SILENT_S + 1
+    polls.open("one more", LINE)  # in place of one that nobody has heard of
+    assert "host 0" not in polls._rooms
+    with pytest.raises(TooManyPolls):
+        for index in range(_polls.MAX_ROOMS_OF_LINE):
+            polls.open(f"again {index}", LINE)
     for index in range(_polls.MAX_ROOMS - _polls.MAX_ROOMS_OF_LINE):
         code = polls.open(f"other {index}", f"line {index}")
     with pytest.raises(TooManyPolls):
-        polls.open("one more", "another line")
+        polls.open("last", "another line")
     host = f"other {index}"
     polls.ask(code, host, "q", ORDER, is_revealed=False)
     for member in range(_polls.MAX_MEMBERS):
