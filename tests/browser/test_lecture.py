@@ -15,7 +15,7 @@ TIMEOUT_MS = 30_000
 
 
 def shows(page, index: int) -> None:
-    expect(page.get_by_role("heading", name=STEPS[index].title)).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_role("heading", name=STEPS[index].asks)).to_be_visible(timeout=TIMEOUT_MS)
     # the code of buttons is loaded when the first one is shown, and with it their keys
     expect(page.get_by_role("button", name="Back").last).to_be_visible(timeout=TIMEOUT_MS)
     page.wait_for_selector(READY, timeout=TIMEOUT_MS)

@@ -52,7 +52,7 @@ def show() -> None:
     for note in visit.notes:
         st.warning(plain(note))
     step = visit.step
-    st.title(step.title, anchor=False)
+    st.title(visit.heading(step), anchor=False)
     if not visit.presenting:
         place, part = part_of(step)
         question = "" if visit.index else f". {prose(PAGE, 'Story')}"
@@ -146,7 +146,7 @@ def _contents(visit: Visit) -> None:
                 st.markdown(f"**{part}**")
             st.page_link(
                 f"pages/{PAGE}.py",
-                label=f"{index + 1}. {step.title}",
+                label=f"{index + 1}. {visit.heading(step)}",
                 query_params={"step": step.name, **visit.query(index)},
                 disabled=index == visit.index,
             )

@@ -49,6 +49,10 @@ class Visit:
     def known(self) -> bool:
         return self.step.name in self.answers
 
+    def heading(self, step: Step) -> str:
+        """The claim of a step where its answer is known, else its question: no title gives the answer away."""
+        return step.title if step.name in self.answers else step.asks
+
     @property
     def next_shows(self) -> str:
         """What the way on leads over first: ``bars``, ``answer``, or empty where it goes on."""

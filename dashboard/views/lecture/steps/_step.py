@@ -19,7 +19,7 @@ Draw = Callable[[Results, Any], Chart]
 Veil = Callable[[Results, Chart], Chart]
 Measured = Callable[[Results], tuple[Line, Axis, str]]
 _FIELDS = (
-    "title", "source", "gallery", "terms", "page", "preset", "tab", "invitation", "control", "before", "live",
+    "title", "asks", "source", "gallery", "terms", "page", "preset", "tab", "invitation", "control", "before", "live",
     "exponents", "drawn",
 )  # fmt: skip
 _FORMULA = re.compile(r"^\$\$(.+)\$\$\n*", re.MULTILINE)
@@ -72,7 +72,8 @@ class Step:
 
     Attributes:
         name: in the URL, of its Markdown, and of its chart.
-        title: the claim.
+        title: the claim, once the answer is known.
+        asks: what stands above the step before that.
         formula: LaTeX, in pieces that stand beside each other where there is room.
         words: two or three sentences, Markdown.
         source: paper and section.
@@ -91,6 +92,7 @@ class Step:
 
     name: str
     title: str
+    asks: str
     formula: tuple[str, ...]
     words: str
     question: Question
@@ -150,7 +152,7 @@ def step(
     options = [(_value(value), words) for _, value, words in _OPTION.findall(found.prose("Control"))]
     return Step(
         name=name,
-        **{field: found.field(field) for field in ("title", "source", "page", "preset", "invitation")},
+        **{field: found.field(field) for field in ("title", "asks", "source", "page", "preset", "invitation")},
         formula=tuple(_FORMULA.findall(text)),
         words=_FORMULA.sub("", text),
         question=Question(
