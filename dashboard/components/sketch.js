@@ -36,7 +36,6 @@ class Sketch {
   }
 
   update(told, tell) {
-    if (this.told && this.told.plot !== told.plot) this.forget(told);
     Object.assign(this, { told, tell });
     this.show();
     this.soon();
@@ -88,7 +87,8 @@ class Sketch {
       event.preventDefault();
       this.sheet.setPointerCapture(event.pointerId);
       last = at(event);
-      this.stroke(last, last);
+      const drawn = this.heights.findLastIndex((each, column) => each !== null && column <= last[0]);
+      this.stroke(drawn < 0 ? [0, this.told.start] : [drawn, this.heights[drawn]], last); // no gap stays
     });
     this.sheet.addEventListener("pointermove", (event) => {
       if (!last) return;
@@ -103,7 +103,7 @@ class Sketch {
     this.sheet.addEventListener("pointercancel", lift);
   }
 
-  // The columns between two places of the hand; what stands left of the first stroke begins at the first point.
+  // The columns between two places of the hand.
   stroke([from, low], [to, high]) {
     const [first, last] = from < to ? [from, to] : [to, from];
     for (let column = first; column <= last; column++) {
@@ -111,21 +111,8 @@ class Sketch {
       this.heights[column] = low + share * (high - low);
     }
     this.heights[0] = this.told.start;
-    this.bridge();
     this.show();
     this.draw();
-  }
-
-  bridge() {
-    let known = 0;
-    for (let column = 1; column < COLUMNS; column++) {
-      if (this.heights[column] === null) continue;
-      for (let gap = known + 1; gap < column; gap++) {
-        const share = (gap - known) / (column - known);
-        this.heights[gap] = this.heights[known] + share * (this.heights[column] - this.heights[known]);
-      }
-      known = column;
-    }
   }
 
   straight(slope) {
@@ -136,8 +123,7 @@ class Sketch {
     this.draw();
   }
 
-  forget(told = this.told) {
-    this.told = told;
+  forget() {
     this.heights.fill(null);
     this.show();
     this.draw();

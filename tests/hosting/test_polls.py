@@ -120,9 +120,10 @@ def test_the_numbers_of_rooms_questions_and_members_are_bounded(polls, clock):
     clock.now += _polls.SILENT_S + 1
     polls.open("one more", LINE)  # in place of one that nobody has heard of
     assert "host 0" not in polls._rooms
+    for index in range(_polls.MAX_ROOMS_OF_LINE - 1):
+        polls.open(f"again {index}", LINE)
     with pytest.raises(TooManyPolls):
-        for index in range(_polls.MAX_ROOMS_OF_LINE):
-            polls.open(f"again {index}", LINE)
+        polls.open("once too often", LINE)
     for index in range(_polls.MAX_ROOMS - _polls.MAX_ROOMS_OF_LINE):
         code = polls.open(f"other {index}", f"line {index}")
     with pytest.raises(TooManyPolls):
