@@ -204,6 +204,17 @@ def test_every_step_has_notes_and_the_second_window_shows_those_of_the_step_it_f
     assert "follows the lecture" in words(checked(app.run()))
 
 
+@pytest.mark.slow
+def test_every_figure_that_a_step_leads_to_is_a_tab_of_its_page():
+    led = [step for step in STEPS if step.tab]
+    assert len(led) == 6
+    for step in led:
+        app = open_page(step.page, opened=False, preset=step.preset, tab=step.tab)
+        assert step.tab in [tab.label for tab in app.tabs], step.name
+        assert not app.warning, "the name of a tab is no wrong setting"
+        assert "tab" not in query(app)
+
+
 def test_a_presenter_shows_the_answer_with_the_key_that_goes_on():
     app = open_page("lecture", step="2", present="1")
     assert app.button(key="lecture.next.bottom").label == "Answer"
