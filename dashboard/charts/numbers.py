@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ntk_core.fits import PowerLaw, condition, remarks
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 DIGITS = 5  # of the numbers in tables, as many as people compare
 PLAIN_EXPONENTS = range(-4, 6)  # of numbers that are written without a power of ten
 
@@ -95,7 +96,8 @@ def readable(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
 
 
 def plain_symbols(text: str) -> str:
-    """The title of an axis without its tags: λ_min, m^−1/2."""
+    """The title of an axis without its tags: λ_min, w₀, m^−1/2."""
+    text = re.sub(r"<sub>(\d+)</sub>", lambda found: found[1].translate(_SUBSCRIPTS), text)
     text = text.replace("<sub>", "_").replace("<sup>", "^")
     return re.sub(r"<[^>]*>", "", text)
 

@@ -188,8 +188,8 @@ def _caption(point: OptimizationPoint, output: str) -> list[str]:
             steps = ", ".join(f"{run.last_finite_step:,} (seed {run.seed})" for run in diverged)
             stable, used = min(run.stable_rate for run in diverged), max(run.learning_rate for run in diverged)
             sentences.append(
-                f"{_rate_title(rate, runs)} diverged, last finite step {steps}. Stable: a rate below "
-                f"{number(stable, 3)}, the linear model's limit at w₀; {number(used, 3)} was used."
+                f"{_rate_title(rate, runs)} diverged, last finite step {steps}: the rate was {number(used, 3)}, "
+                f"and the linear model at w₀ is stable below {number(stable, 3)}."
             )
         for outcome in ("over-budget", "stuck", "dead"):
             missed = [run for run in runs if run.outcome == outcome]
@@ -200,7 +200,7 @@ def _caption(point: OptimizationPoint, output: str) -> list[str]:
                 sentences.append(f"{_rate_title(rate, runs)} {OUTCOME_WORDS[outcome]} (seed {listed}){left}.")
     rising = [run for run in point.of(output) if run.overshoot > 1.001 and run.loss[-1] < 0.1 * run.loss[0]]
     if rising:
-        listed = ", ".join(dict.fromkeys(f"{run.rate:g} η" for run in rising))
+        listed = " and ".join(dict.fromkeys(f"{run.rate:g} η" for run in rising))
         sentences.append(f"Catapult: at {listed} the loss rose above its start and then fell.")
     return sentences
 

@@ -14,7 +14,7 @@ PATH: dict[str, tuple[str, dict[str, str]]] = {
     "lecture": ("Understand why", {}),
     "kernel_change": ("Measure it", {"preset": "liu-fig1-left"}),
 }
-CARD_PIXELS = 130
+CARD_PIXELS = 165  # two in a row on a phone, seven on a screen
 
 
 def meaning(page: str) -> None:
