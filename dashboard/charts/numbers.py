@@ -61,6 +61,11 @@ def given_runs(laws: Iterable[PowerLaw | None]) -> str:
     return f"given the runs that count ({span} per exponent)"
 
 
+def seed_words(seeds: Sequence[object]) -> str:
+    """``seed 0``, ``seeds 0, 3``."""
+    return f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
+
+
 def power_of_ten(exponent: int) -> str:
     """``10⁴`` for 4."""
     return "10" + str(exponent).translate(_SUPERSCRIPTS)

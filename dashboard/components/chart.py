@@ -130,9 +130,10 @@ def _show_panel(page: str, panel: Panel, claim: Callable[[], None] | None = None
 
 
 def show_in_pairs(page: str, charts: Sequence[Chart]) -> None:
-    """Two charts per row, so that a phone shows them in their order."""
+    """Two charts per row, so that a phone shows them in their order; a last one has the row for itself."""
     for first in range(0, len(charts), 2):
-        for column, each in zip(st.columns(2, gap="medium"), charts[first : first + 2], strict=False):
+        pair = charts[first : first + 2]
+        for column, each in zip(st.columns(len(pair), gap="medium"), pair, strict=True):
             with column:
                 show_chart(page, each)
 
