@@ -58,9 +58,8 @@ def pages(opening_through_the_menu) -> dict[str, tuple[list, list[str], set[str]
 
 
 def _shown(app: AppTest) -> tuple[list, list[str]]:
-    return [element.proto for element in app.get("plotly_chart")], [
-        caption.value.replace("\\", "") for caption in app.caption
-    ]
+    said = [line for caption in app.caption for line in caption.value.replace("\\", "").split("  \n")]
+    return [element.proto for element in app.get("plotly_chart")], said
 
 
 def explained(app: AppTest) -> set[str]:

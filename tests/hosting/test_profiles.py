@@ -20,6 +20,7 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.graphs import parse_graph
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import EXPERIMENTS, PRESETS, capped, estimate
+from ntk_core.runs._machine import forget
 from ntk_core.settings.fields import settings
 from ntk_core.settings.grammar import with_settings
 
@@ -42,6 +43,7 @@ def _bare_environment(monkeypatch):
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("ntk_core.runs._estimate.memory_limit", lambda: math.inf)
+    forget()  # how long runs of other tests took
 
 
 @pytest.fixture
