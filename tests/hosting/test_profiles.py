@@ -22,7 +22,7 @@ from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import EXPERIMENTS, PRESETS, capped, estimate
 from ntk_core.runs._machine import forget
 from ntk_core.settings.fields import settings
-from ntk_core.settings.grammar import with_settings
+from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 VARIABLES = ("LINEARITY_LAB_PROFILE", "LINEARITY_LAB_MEMORY_GIB", "LINEARITY_LAB_WORKERS", *OVERRIDES)
 NARROW = KernelChangeSpec(widths=(2,), num_seeds=1)
@@ -217,21 +217,29 @@ def test_the_value_named_in_a_refusal_fits_and_a_larger_one_does_not(name):
         check_limits(capped(spec, field, 2 * nearest + 10), limits)
 
 
-def last_refusal(spec, limits) -> Any:
-    """What is still refused once every refused setting is at the nearest value that was named."""
+def taken_down(spec, limits) -> tuple[Any, Any]:
+    """The spec with every refused setting at the nearest value that was named, and what is refused of it even so."""
+    refusal = None
     for _ in range(len(settings(type(spec)))):
-        with pytest.raises(InvalidInput) as refused:
+        try:
             check_limits(spec, limits)
-        spec = capped(spec, refused.value.field, refused.value.nearest)
-    return refused.value
+        except InvalidInput as error:
+            refusal, spec = error, capped(spec, error.field, error.nearest)
+        else:
+            return spec, None
+    return spec, refusal
 
 
 @EVERY
 def test_the_largest_size_here_is_a_spec_that_every_limit_lets_pass(limits):
     largest = {name: largest_fit(preset.paper_spec, limits) for name, preset in PRESETS.items()}
     for name in [name for name, spec in largest.items() if spec is None]:
-        refused = last_refusal(PRESETS[name].paper_spec, limits)  # too large with any number of samples
-        assert (refused.field, refused.given, refused.unit) == ("dataset.num_samples", "1", "bytes")
+        small, refusal = taken_down(PRESETS[name].paper_spec, limits)
+        if refusal is None:
+            with pytest.raises(InvalidSpec):  # no longer a whole
+                with_settings(small, {})
+        else:  # too large with any number of samples
+            assert (refusal.field, refusal.given, refusal.unit) == ("dataset.num_samples", "1", "bytes")
     for spec in filter(None, largest.values()):
         check_limits(spec, limits)
         assert type(spec)(**spec.model_dump()) == spec
