@@ -7,23 +7,23 @@ import json
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from ntk_core.networks.graphs import bottleneck_layer_graph, graph_data
 from tests.browser.conftest import READY
 from tests.browser.faults import faults
 from tests.browser.test_accessibility import press_tab_until, violations
-from tests.browser.test_accessibility import violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 60_000
 FOLLOWS_S = 0.5  # of a verdict, on a quiet machine
 BUSY = 6  # times as slow a machine may be that runs other tests too
 SMALL = "num_hessians=0&widths=8,16&num_seeds=1&outputs=linear&training.max_steps=50&dataset.num_samples=8"
-# Name → [x, y] of the middle of its box in the window, and half its width there.
+# Name → [x, y] of the middle of its box in the window; and of its dot, from which an edge is drawn.
 PLACES = """root => { const { svg, view, found, model } = root.canvas, box = svg.getBoundingClientRect();
-  return Object.fromEntries([...found].map(([id, at]) =>
-    [model.name(id), [box.left + view.x + view.scale * at.x, box.top + view.y + view.scale * at.y, 50 * view.scale]])); }"""
-
-  const box = root.querySelector(`[data-group="${at}"] .port`).getBoundingClientRect();
-  return [box.left + box.width / 2, box.top + box.height / 2]; }"""
+  const seen = ({ x, y }) => [box.left + view.x + view.scale * x, box.top + view.y + view.scale * y];
+  return Object.fromEntries([...found].map(([id, at]) => [model.name(id), seen(at)])); }"""
+PORTS = """root => Object.fromEntries([...root.querySelectorAll('.port')].map(port => {
+  const { left, top, width, height } = port.getBoundingClientRect(), { group } = port.parentElement.dataset;
+  return [root.canvas.model.name(group), [left + width / 2, top + height / 2]]; }))"""
 DATA = "root => root.canvas.model.data()"
 # When each verdict came, and on which drawing, noted in the page itself.
 WATCH = """root => { const seen = root.seen = []; new MutationObserver(() =>
@@ -47,9 +47,8 @@ def drag(page: Page, start: tuple[float, float], end: tuple[float, float]) -> No
 
 
 def link(page: Page, one: str, other: str) -> None:
-    places = canvas(page).evaluate(PLACES)
-    (x, y, half), (to_x, to_y, _) = places[one], places[other]
-    drag(page, (x + half, y), (to_x, to_y))
+    graph = canvas(page)
+    drag(page, graph.evaluate(PORTS)[one], graph.evaluate(PLACES)[other])
 
 
 def press(page: Page, name: str) -> None:
@@ -74,7 +73,6 @@ def test_from_an_empty_canvas_to_a_verdict_and_a_run(open_page):
     graph.evaluate(WATCH)
     for _ in range(2):
         press(page, "Add group")
-    page.keyboard.press("Escape")
     for pair in (("input", "a"), ("a", "b"), ("b", "output")):
         link(page, *pair)
     says(page, "Wide: becomes linear")
@@ -84,7 +82,7 @@ def test_from_an_empty_canvas_to_a_verdict_and_a_run(open_page):
     assert [text for _, outcome, text in seen if outcome == "good"] == [judged], "green over that drawing alone"
     assert (seen[-1][0] - seen[-2][0]) / 1000 < BUSY * FOLLOWS_S
 
-    x, y, _ = graph.evaluate(PLACES)["b"]
+    x, y = graph.evaluate(PLACES)["b"]
     page.mouse.click(x, y)
     neurons = page.locator(".inspector").get_by_label("Neurons", exact=False)
     neurons.fill("2")
@@ -116,7 +114,7 @@ def test_graphs_of_the_gallery_and_of_files_are_drawn_named_and_undone(open_page
     graph, gallery = canvas(page), page.get_by_role("combobox", name="Gallery of graphs")
     own = graph.evaluate(DATA)
     places = graph.evaluate(PLACES)
-    drag(page, places["b"][:2], (places["b"][0] + 20, places["b"][1] + 90))
+    drag(page, places["b"], (places["b"][0] + 20, places["b"][1] + 90))
     moved = graph.evaluate(PLACES)["b"]
     assert moved[1] == pytest.approx(places["b"][1] + 90, abs=2)
     assert graph.evaluate("root => root.dataset.outcome") == "good", "where a group stands needs no new verdict"
@@ -162,6 +160,9 @@ def upload(page: Page, path) -> None:
     page.wait_for_selector(READY, timeout=TIMEOUT_MS)
 
 
+FOCUS = "(at.shadowRoot?.activeElement ?? at)"
+
+
 def test_a_finger_draws_moves_and_zooms_on_a_phone(browser, dashboard_url):
     context = browser.new_context(
         viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, color_scheme="dark"
@@ -179,25 +180,21 @@ def test_a_finger_draws_moves_and_zooms_on_a_phone(browser, dashboard_url):
             })  # fmt: skip
         hand.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
-    def along(*path: tuple[float, float]) -> list[list[tuple[float, float]]]:
-        return [
-            [(a + s * (c - a) / 4, b + s * (d - b) / 4)] for (a, b), (c, d) in zip(path, path[1:]) for s in range(5)
-        ]
+    def along(start: tuple[float, float], end: tuple[float, float]) -> list[list[tuple[float, float]]]:
+        (a, b), (c, d) = start, end
+        return [[(a + s * (c - a) / 4, b + s * (d - b) / 4)] for s in range(5)]
 
     press(page, "Clear")
     says(page, "Not a graph yet")
     press(page, "Add group")
-    page.locator(".inspector .close").tap()
     for one, other in (("input", "a"), ("a", "output")):
-        places = graph.evaluate(PLACES)
-        port = graph.evaluate(PORT, one)
-        touch(*along(port, places[other][:2]))
+        touch(*along(graph.evaluate(PORTS)[one], graph.evaluate(PLACES)[other]))
     says(page, "Wide: becomes linear")
     assert edges(page) == [("input", "a"), ("a", "output")]
     scroll = page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop")
-    x, y, _ = graph.evaluate(PLACES)["a"]
+    x, y = graph.evaluate(PLACES)["a"]
     touch(*along((x, y), (x + 60, y + 40)))
-    assert graph.evaluate(PLACES)["a"][:2] == pytest.approx([x + 60, y + 40], abs=3)
+    assert graph.evaluate(PLACES)["a"] == pytest.approx([x + 60, y + 40], abs=3)
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop") == scroll
     before = graph.evaluate("root => root.canvas.view.scale")
     touch(*[[(x - 20 - 8 * s, y - 60), (x + 20 + 8 * s, y - 60)] for s in range(8)])
@@ -211,25 +208,24 @@ def test_a_finger_draws_moves_and_zooms_on_a_phone(browser, dashboard_url):
 def test_the_keyboard_alone_draws_a_graph_in_its_tables_and_runs_it(open_page):
     page = open_page(f"/dag?{SMALL}")
     graph = canvas(page)
-    focus = "(at.shadowRoot?.activeElement ?? at)"
-    press_tab_until(page, f"{focus}.ariaLabel === 'Clear'")
+    press_tab_until(page, f"{FOCUS}.ariaLabel === 'Clear'")
     page.keyboard.press("Enter")
     says(page, "Not a graph yet")
-    press_tab_until(page, f"{focus}.tagName === 'SUMMARY' && {focus}.closest('.graph')")
+    press_tab_until(page, f"{FOCUS}.tagName === 'SUMMARY' && {FOCUS}.closest('.graph')")
     page.keyboard.press("Enter")
     for _ in range(2):
-        press_tab_until(page, f"{focus}.textContent === 'Add group' && {focus}.closest('.tables')")
+        press_tab_until(page, f"{FOCUS}.textContent === 'Add group' && {FOCUS}.closest('.tables')")
         page.keyboard.press("Enter")
     for _ in range(3):
-        press_tab_until(page, f"{focus}.textContent === 'Add edge' && {focus}.closest('.tables')")
+        press_tab_until(page, f"{FOCUS}.textContent === 'Add edge' && {FOCUS}.closest('.tables')")
         page.keyboard.press("Enter")
     assert edges(page) == [("input", "a"), ("input", "b"), ("input", "output")]
     for label, key in (("From, input → b", "a"), ("From, input → output", "b")):
-        press_tab_until(page, f"{focus}.ariaLabel === '{label}'")
+        press_tab_until(page, f"{FOCUS}.ariaLabel === '{label}'")
         page.keyboard.press(key)
     says(page, "Wide: becomes linear")
     assert edges(page) == [("input", "a"), ("a", "b"), ("b", "output")]
-    press_tab_until(page, f"{focus}.ariaLabel === 'Neurons, b'")
+    press_tab_until(page, f"{FOCUS}.ariaLabel === 'Neurons, b'")
     page.keyboard.type("4")
     page.keyboard.press("Tab")
     says(page, "Not wide: linearity is not guaranteed")

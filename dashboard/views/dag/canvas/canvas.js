@@ -29,9 +29,10 @@ class Canvas {
       group: add, undo: () => this.model.undo(), redo: () => this.model.redo(), nearer: () => this.zoom(1.25),
       farther: () => this.zoom(0.8), fit: () => this.fit(), tidy: () => this.tidy(), clear: () => this.clear(), save: () => this.save(),
     }).map(([name, press]) => [name, button(words.signs[name] ?? words[name], press, { title: words[name], ariaLabel: words[name] })]));
-    this.frame = element("div", { className: "frame" }, this.svg, this.inspector.root);
+    this.frame = element("div", { className: "frame" }, this.svg);
+    const held = element("div", { className: "held" }, this.frame, this.inspector.root);
     this.root = element("div", { className: "graph" }, element("div", { className: "bar" }, ...Object.values(this.buttons)),
-      this.verdict, this.frame, this.said, this.reasons, element("p", { className: "note", textContent: words.note }), this.tables.root);
+      this.verdict, held, this.said, this.reasons, element("p", { className: "note", textContent: words.note }), this.tables.root);
     this.root.canvas = this;
     this.root.addEventListener("keydown", (event) => this.key(event));
     parent.append(this.root);
@@ -84,7 +85,7 @@ class Canvas {
     this.tables.show(judged);
   }
 
-  // The fields of what is chosen stand below it, above it where there is no room, at the foot of a narrow canvas.
+  // The fields of what is chosen stand below it, above it where there is no room, below a narrow canvas.
   beside() {
     const { root } = this.inspector, { clientWidth: wide, clientHeight: high } = this.frame, part = this.model.part(this.chosen);
     root.classList.toggle("foot", this.turned);
@@ -106,7 +107,8 @@ class Canvas {
 
   addGroup(place, source) {
     this.moved = true;
-    this.choose(this.model.addGroup(place, source));
+    this.chosen = null; // fields would be in the way of the next edge
+    this.model.addGroup(place, source);
   }
 
   // From the table: the first edge that is not there yet.

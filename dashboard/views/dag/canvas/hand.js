@@ -80,10 +80,10 @@ export class Hand {
     this.release(event);
     if (!now || now.kind === "pinch") return;
     if (now.kind === "link" && now.moves) {
-      const { clientX, clientY } = event;
-      const under = canvas.svg.getRootNode().elementFromPoint(clientX, clientY)?.closest("[data-group]");
-      if (under) canvas.choose(canvas.model.link(now.id, under.dataset.group));
-      else canvas.addGroup(this.place(this.at(event)), now.id);
+      const under = canvas.svg.getRootNode().elementFromPoint(event.clientX, event.clientY), box = under?.closest("[data-group]");
+      if (box) canvas.model.link(now.id, box.dataset.group);
+      else if (canvas.svg.contains(under)) canvas.addGroup(this.place(this.at(event)), now.id);
+      canvas.choose(null); // fields would be in the way of the next edge
     } else if (canvas.held) {
       const [id, place] = canvas.held;
       canvas.held = null;
