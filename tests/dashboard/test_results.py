@@ -64,7 +64,7 @@ def test_runs_are_listed_in_words_with_their_status(store):
     assert "**Seeds 4, Outputs φ linear,softmax**" in texts(app), "what differs from the default settings"
     assert "**zhu-fig2**" in texts(app)
     assert "not finished, 0 of" in texts(app)
-    pictures = [image.proto.imgs[0].url for image in app.get("imgs")]
+    pictures = [drawn.proto.imgs[0].url for drawn in app.get("image")]
     assert len(set(pictures)) == 2, "points as the page draws them, and letters where there is none"
     assert [link.proto.query_string for link in app.get("page_link")] != []
 
@@ -132,7 +132,8 @@ def test_a_name_a_note_and_a_star_stay_with_the_run_are_found_and_go_with_it(sto
     stars = open_page("results", favorites="1")
     assert query(stars) == {"favorites": "1"}
     assert len(stars.checkbox) == 1
-    assert "Seeds 4" in "".join(tick(open_page("results"), run, other).get("html")[-1].proto.body)
+    both = "".join(each.proto.body for each in tick(open_page("results"), run, other).get("html"))
+    assert '<tr><th scope="row">Seeds</th><td data-label="A"><span>4</span></td><td data-label="B"><span>5</span>' in both
     store.delete(run)
     assert store.marks() == {}
 

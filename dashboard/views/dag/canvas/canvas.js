@@ -161,7 +161,7 @@ class Canvas {
     const [column, row] = this.hand.place([this.frame.clientWidth / 2, this.frame.clientHeight / 2]);
     const taken = [...this.found.values()].map(({ x, y }) => toPlace([x, y], this.turned));
     const isFree = ([a, b]) => taken.every(([c, d]) => Math.hypot(c - a, d - b) > 0.8);
-    const around = [[0, 0], [0, 1], [0, -1], [1, 0], [-1, 0], [1, 1], [-1, -1], [1, -1], [-1, 1], [0, 2], [0, -2]];
+    const around = [[-1, 0], [0, 0], [1, 0], [0, 1], [0, -1], [-1, 1], [1, 1], [-1, -1], [1, -1], [0, 2], [0, -2]];
     return around.map(([a, b]) => [column + a, row + b]).find(isFree) ?? [column, row + 3];
   }
 

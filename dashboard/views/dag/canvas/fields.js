@@ -41,7 +41,7 @@ function field(name, [type, empty, least, step], id, { model, words, options }) 
     shown = text;
     const [group, edge] = [part.name, part.source && `${model.name(part.source)} → ${model.name(part.target)}`];
     input.setAttribute("aria-label", `${words.fields[name]}, ${group ?? edge}`);
-    input.disabled = (name === "kernel_size" && part.kind !== "shared") || (name === "drop_probability" && part.kind !== "dense") ||
+    input.readOnly = (name === "kernel_size" && part.kind !== "shared") || (name === "drop_probability" && part.kind !== "dense") ||
       (["factor", "power"].includes(name) && part.size !== null);
   };
   input.addEventListener("change", () => {
@@ -90,7 +90,7 @@ export class Inspector {
     this.id = part ? id : null;
     for (const each of this.fields) each.show();
     // A factor and a power say nothing of a fixed number, nor a filter of weights that are not shared.
-    for (const { input } of this.fields) input.parentElement.hidden = input.disabled;
+    for (const { input } of this.fields) input.parentElement.hidden = input.readOnly ?? false;
   }
 }
 

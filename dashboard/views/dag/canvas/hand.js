@@ -19,8 +19,8 @@ export class Hand {
       event.preventDefault();
       canvas.zoom(Math.exp(-event.deltaY / 300), this.at(event));
     }, { passive: false });
-    svg.addEventListener("touchmove", (event) => {
-      if (event.touches.length > 1) event.preventDefault();
+    svg.addEventListener("touchmove", (event) => { // a finger on the ground scrolls the page; Chromium knows no touch-action inside of SVG
+      if (event.touches.length > 1 || (this.now && this.now.kind !== "pan")) event.preventDefault();
     }, { passive: false });
   }
 

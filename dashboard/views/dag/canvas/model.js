@@ -3,7 +3,7 @@
 export const INPUT = "input", OUTPUT = "output";
 const MOST_STEPS = 200; // that can be undone
 const FREE = { size: null, activation: null, factor: 1, power: 1 };
-const EMPTY = 3; // columns from the input to the output, before there is a group
+const EMPTY = 4; // columns from the input to the output, before there is a group
 const EDGE = { kind: "dense", drop_probability: 0, kernel_size: 3 };
 
 export class Model {

@@ -67,6 +67,11 @@ export function way(edge, found, turned) {
     const points = [point(start, c0), point(start + bend, c0), point(end - bend, c1), point(end, c1)];
     return { path: path(...points), at: point((start + end) / 2, (c0 + c1) / 2) };
   }
+  const side = Math.sign(to.c - from.c), [near, far] = [from.c + side * from.hc, to.c - side * to.hc];
+  if (end - start <= 8 && side * (far - near) > 8 && !blocked.length) { // one stands beside the other in a layer
+    const points = [point(from.a, near), point(from.a, (near + far) / 2), point(to.a, (near + far) / 2), point(to.a, far)];
+    return { path: path(...points), at: point((from.a + to.a) / 2, (near + far) / 2) };
+  }
   const layers = Math.max(1, Math.abs(to.a - from.a) / APART[Number(turned)][0]), lean = end > start ? 14 : -14;
   const beside = Math.min(...[from, to, ...blocked].map(({ c, hc }) => c - hc)) - CLEAR - LIFT * (layers - 1);
   const [c0, c1] = [from.c - from.hc, to.c - to.hc], pull = (beside - (c0 + c1) / 8) / 0.75; // a cubic comes to 3/4 of it
