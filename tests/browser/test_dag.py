@@ -160,6 +160,14 @@ def upload(page: Page, path) -> None:
     page.wait_for_selector(READY, timeout=TIMEOUT_MS)
 
 
+def settled(page: Page) -> None:
+    """The canvas in the middle of the screen, once the page has answered and stands still."""
+    expect(page.locator(".graph:not([data-outcome=waiting])")).to_be_visible(timeout=TIMEOUT_MS)
+    page.wait_for_selector(READY, timeout=TIMEOUT_MS)
+    page.locator(".graph .frame").evaluate("each => each.scrollIntoView({ block: 'center' })")
+    page.wait_for_timeout(400)
+
+
 FOCUS = "(at.shadowRoot?.activeElement ?? at)"
 
 
@@ -186,11 +194,12 @@ def test_a_finger_draws_moves_and_zooms_on_a_phone(browser, dashboard_url):
     press(page, "Clear")
     says(page, "Not a graph yet")
     press(page, "Add group")
-    page.locator(".graph .frame").evaluate("each => each.scrollIntoView({ block: 'center' })")
     for one, other in (("input", "a"), ("a", "output")):
+        settled(page)
         touch(*along(graph.evaluate(PORTS)[one], graph.evaluate(PLACES)[other]))
     says(page, "Wide: becomes linear")
     assert edges(page) == [("input", "a"), ("a", "output")]
+    settled(page)
     scroll = page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop")
     x, y = graph.evaluate(PLACES)["a"]
     touch(*along((x, y), (x + 60, y + 40)))

@@ -133,7 +133,9 @@ def test_a_name_a_note_and_a_star_stay_with_the_run_are_found_and_go_with_it(sto
     assert query(stars) == {"favorites": "1"}
     assert len(stars.checkbox) == 1
     both = "".join(each.proto.body for each in tick(open_page("results"), run, other).get("html"))
-    assert '<tr><th scope="row">Seeds</th><td data-label="A"><span>4</span></td><td data-label="B"><span>5</span>' in both
+    assert (
+        '<tr><th scope="row">Seeds</th><td data-label="A"><span>4</span></td><td data-label="B"><span>5</span>' in both
+    )
     store.delete(run)
     assert store.marks() == {}
 
