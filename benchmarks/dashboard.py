@@ -53,8 +53,8 @@ WATCH = """() => {
   }, 10);
 }"""
 AXIS_TITLE = """() => {
-  const charts = document.querySelectorAll('.js-plotly-plot');
-  return charts.length > 1 ? charts[1].layout.xaxis.title.text : null;
+  const titles = Array.from(document.querySelectorAll('.js-plotly-plot'), chart => chart.layout?.xaxis?.title?.text);
+  return titles.find(title => title?.includes('step')) ?? null;
 }"""
 
 
@@ -91,6 +91,8 @@ def changed_setting(page: Page, widths: str) -> float:
 
 def changed_view(page: Page) -> float:
     """From the choice of another axis to the redrawn figure: only the figures' fragment runs again."""
+    page.get_by_role("tab", name="Along training").click()
+    page.wait_for_function(f"() => ({AXIS_TITLE})() !== null", timeout=TIMEOUT_MS)
     before = page.evaluate(AXIS_TITLE)
     other = page.get_by_role("radio", name="by step" if "time" in before else "by time")
 

@@ -13,7 +13,7 @@ from ntk_core.networks.spec import ArchitectureSpec
 
 TYPICAL_STEPS = 1000
 BYTES = 4
-HESSIAN_BYTES = 1.4e8  # taken while products of a Hessian are compiled, derivatives twice over; measured
+HESSIAN_BYTES = 1.5e8  # taken while products of a Hessian are compiled, derivatives twice over; measured
 # Compiling, in programs of a network with one hidden layer: for any, for each layer, and for each convolution besides.
 PROGRAM, PROGRAM_PER_LAYER, PROGRAM_PER_CONVOLUTION = 0.6, 0.2, 0.8
 

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Generator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ntk_core.runs._costs import Work
@@ -51,8 +52,9 @@ class OwnDataCosts:
         self._costs = costs
 
     def work(self, spec: Any, key: str, most: bool = False, /) -> Work:
-        """Every seed alone; what they compile alike counts each time."""
-        return sum((self._costs.work(each, key, most) for each in spec.each_seed()), Work())
+        """Every seed alone; they are compiled once, since their data have one shape."""
+        seeds = [self._costs.work(each, key, most) for each in spec.each_seed()]
+        return replace(sum(seeds, Work()), programs=max(each.programs for each in seeds))
 
     def peak_bytes(self, spec: Any, key: str, /) -> float:
         """That of the largest seed."""

@@ -64,7 +64,7 @@ def largest_bytes(spec: Spec) -> float:
 def bytes_of_point(spec: Spec, key: str) -> float:
     """Expected peak memory of one point above that of a process at rest, in bytes."""
     programs = sum(work.programs for work in work_of_points(spec).values())  # those of earlier points stay for a while
-    compiling = 93e6 + 34e6 * min(programs, 3.6) + 10e6 * max(0.0, programs - 3.6)  # fitted to measured ones
+    compiling = 105e6 + 34e6 * min(programs, 3.6) + 10e6 * max(0.0, programs - 3.6)  # fitted to measured ones
     return costs_of(spec).peak_bytes(spec, key) + min(compiling, MOST_BYTES)
 
 

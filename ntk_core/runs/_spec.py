@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from ntk_core.data import DatasetShapes
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.settings.part import SpecPart, Width
@@ -84,6 +85,9 @@ class SweepSpec(SeededSpec):
     Data without classes (numbers to be learned) are trained with the square loss, so no output may be a softmax.
     """
 
+    one_output: ClassVar[bool] = False
+    """Whether two classes are one output, −1 and +1, as in the theory; not through a φ that cannot be −1."""
+
     dataset: DatasetSpec = DatasetSpec()
     widths: tuple[Width, ...] = Field((30, 100, 300, 1000, 3000, 10_000), min_length=1, max_length=24, title="Widths m")
     """Widths m of the hidden layers, one network each."""
@@ -94,9 +98,19 @@ class SweepSpec(SeededSpec):
     draws: Literal["network", "network and data"] = Field("network", title="Seeds draw")
     """Each seed draws its network, on one draw of the data; or its data too, with the data seed plus this seed."""
 
+    def shapes(self) -> DatasetShapes | None:
+        """The sizes of the data; None while they are not known."""
+        return self.dataset.known_shapes(**self._targets())
+
     def data_options(self) -> dict[str, Any]:
         """The options of ``load_dataset``."""
-        return self.dataset.options()
+        return {**self.dataset.options(), **self._targets()}
+
+    def _targets(self) -> dict[str, str]:
+        shapes = self.dataset.known_shapes() if self.one_output else None
+        outputs = getattr(self, "outputs", (getattr(self, "output", "linear"),))
+        is_one = shapes is not None and len(shapes.class_names) == 2 and set(outputs) == {"linear"}
+        return {"targets": "plus-minus"} if is_one else {}
 
     @model_validator(mode="after")
     def _suits_data(self) -> Self:

@@ -125,11 +125,11 @@ def test_counted_parameters_and_smallest_width_are_those_of_the_network(kind):
     from ntk_core.networks.build import build_network
 
     spec = beside(architecture(kind), widths=(20,))
-    net = build_network(spec.networks["A"], 20, spec.shapes.num_outputs, "linear")
+    net = build_network(spec.networks["A"], 20, spec.shapes().num_outputs, "linear")
     (row,) = size_rows(spec)
-    assert row["A: parameters"] == net.num_params(spec.shapes.input_shape)
+    assert row["A: parameters"] == net.num_params(spec.shapes().input_shape)
     smallest = row["A: smallest in-degree" if kind == "densenet" else "A: smallest width"]
-    assert smallest == {"densenet": net.min_width(spec.shapes.input_shape), "bottleneck": 3}.get(kind, 20)
+    assert smallest == {"densenet": net.min_width(spec.shapes().input_shape), "bottleneck": 3}.get(kind, 20)
 
 
 @pytest.mark.parametrize("kind", LAYERED)

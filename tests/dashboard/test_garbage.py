@@ -63,5 +63,5 @@ print(mib() - rest)
     for way in ("kept", "returned", "neither"):
         run = subprocess.run([sys.executable, "-c", program, way], capture_output=True, text=True, check=True)
         grown[way] = float(run.stdout)
-    assert grown["kept"] < 4 and grown["returned"] < 4
+    assert max(grown["kept"], grown["returned"]) < 4
     assert grown["neither"] > 10 or platform.libc_ver()[0] != "glibc"

@@ -153,9 +153,8 @@ def test_on_two_digits_there_is_no_price_though_the_kernel_turns():
             assert _near(values(point.runs, name, "error"), 0.0625, 400), (point.key, name)
     for point in rich:
         assert _near([run.alignment[0] for run in point.runs], 0.12, 10**9)
-        # The script found 0.28; with the pixels of this lab it is 0.23, about twice what it was all the same.
-        gains = [run.alignment[-1] / run.alignment[0] for run in point.runs]
-        assert 1.7 < min(gains) < max(gains) < 2.4
+        assert _near([run.alignment[-1] for run in point.runs], 0.28, 10**9)
+        assert all(run.alignment[-1] > 1.5 * run.alignment[0] for run in point.runs)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from dashboard.views.learning_rate import figures
 from dashboard.views.learning_rate.cell import choose_clicked
 from ntk_core.data import load_dataset
 from ntk_core.dynamics import one_sample_catapult
-from ntk_core.runs import digest, mean
+from ntk_core.runs import digest
 from ntk_core.settings.grammar import with_settings
 from tests.dashboard.open_pages import checked, open_page, words
 
@@ -62,31 +62,36 @@ def test_a_followed_run_crosses_the_edge_before_its_loss_comes_down():
     assert chart.takeaway.startswith("Linear model: diverged; quadratic model: catapult")
 
 
-# Largest loss at m = 100, 1,000 and 10,000 of an independent script, as ± 10% means over 3 to 5 seeds.
-PEAKS = {
-    ("network", 3.0): (4.1, 42, 380),
-    ("quadratic", 3.0): (5.0, 50, 450),
-    ("network", 2.2): (0.7, 2.1, 19),
+# Largest (1/n) Σ (f − y)² and last c of an independent script at m = 100, 1,000 and 10,000, n = d = 10, as ± 10% means
+# over 3 to 5 seeds. Targets and draws are not said: the spread of such means is taken to be that of four draws of ours.
+SCRIPT = {
+    ("network", 3.0): ((4.1, 42, 380), (1.20, 1.14, 1.09)),
+    ("quadratic", 3.0): ((5.0, 50, 450), (1.13, 0.97, 0.92)),
+    ("network", 2.2): ((None, 2.1, 19), (1.82, 1.80, 1.80)),  # at m = 100 no loss rises: the first one is the largest
+    ("network", 1.5): (None, (1.5, 1.5, 1.5)),
+    ("quadratic", 1.5): (None, (1.5, 1.5, 1.5)),
 }
 
 
-@pytest.mark.parametrize(("model", "rate"), PEAKS)
-def test_peaks_are_those_of_an_independent_script(model, rate):
-    found = {point.width: mean([run.peak_loss for run in point.of(model, rate)]) for point in MAP.points}
-    between = (found[800].value ** 0.678 * found[1600].value ** 0.322, found[800].standard_error)  # along a power law
-    ours = [(found[100].value, found[100].standard_error), between, (found[10_000].value, found[10_000].standard_error)]
-    for (value, error), peak in zip(ours, PEAKS[model, rate], strict=True):
-        assert abs(value - peak) < 0.1 * peak + 2 * error
+@pytest.mark.parametrize(("model", "rate"), SCRIPT)
+def test_peaks_and_last_curvatures_are_those_of_an_independent_script(model, rate):
+    points = gallery_result("catapult-anew").points
+    assert [point.width for point in points] == [100, 1000, 10_000]
+    peaks, curvatures = SCRIPT[model, rate]
+    for point, peak, curvature in zip(points, peaks or [None] * 3, curvatures, strict=True):
+        runs = point.of(model, rate)
+        for expected, found in ((peak, [2 * run.peak_loss for run in runs]), (curvature, [r.curvature for r in runs])):
+            if expected is not None:
+                error = np.std(found, ddof=1) * math.sqrt(1 / len(runs) + 1 / 4)
+                assert abs(np.mean(found) - expected) < 0.1 * expected + 2 * error
+                assert error < 0.4 * expected, "or nothing would be said"
 
 
-def test_final_curvatures_are_those_of_the_script_where_the_draw_of_the_data_does_not_matter():
-    for width, expected in ((100, 1.82), (800, 1.80), (1600, 1.80), (10_000, 1.80)):
-        (point,) = [point for point in MAP.points if point.width == width]
-        assert mean([run.curvature for run in point.of("network", 2.2)]).value == pytest.approx(expected, abs=0.06)
-        for model in MAP.spec.models:
-            # Narrow networks move a little on the way down.
-            found = mean([run.curvature for run in point.of(model, 1.5)]).value
-            assert found == pytest.approx(1.5, abs=0.15 if width == 100 else 0.03)
+def test_the_last_curvature_differs_from_draw_to_draw_after_a_large_catapult():
+    points = gallery_result("catapult-anew").points
+    for point in points[1:]:
+        spread = [np.std([run.curvature for run in point.of("network", rate)], ddof=1) for rate in (2.2, 3.0)]
+        assert spread[1] > 5 * spread[0]
 
 
 def test_the_quadratic_model_of_one_sample_is_the_recursion_of_the_plane():

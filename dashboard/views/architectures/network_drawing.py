@@ -74,7 +74,7 @@ def drawn(spec: ArchitecturesSpec, letter: str) -> Chart:
     """One of the networks at the largest width."""
     architecture, width = spec.networks[letter], max(spec.widths)
     sizes = spec.layers(letter, width)
-    figure = drawing(architecture, sizes, spec.shapes.input_shape, width)
+    figure = drawing(architecture, sizes, spec.shapes().input_shape, width)
     words, rows = drawing_words(architecture, sizes, width), layer_rows(architecture, sizes)
     title = f"{letter}: {architecture.record.title}"
     return Chart(figure, words, rows, name=f"drawing_{letter.lower()}", heading=title)

@@ -74,14 +74,14 @@ class ArchitecturesSpec(SweepSpec):
             infinite_width=self.infinite_width and architecture.has_infinite_width,
         )
 
-    @property
     def shapes(self) -> DatasetShapes:
         """Of the data that all networks learn."""
         return dataset_shapes(self.dataset.name, **self.dataset.options())
 
     def layers(self, letter: str, width: int) -> list[LayerSize]:
         """The layers of one of the networks at this width."""
-        return layer_sizes(self.networks[letter], width, self.shapes.input_shape, self.shapes.num_outputs)
+        shapes = self.shapes()
+        return layer_sizes(self.networks[letter], width, shapes.input_shape, shapes.num_outputs)
 
     def point_keys(self) -> tuple[str, ...]:
         """``network=A,width=100``: every network at the smallest width, then at the next."""

@@ -4,7 +4,8 @@ from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.runs import BYTES, Counted, Work
 
-COMPILED_PROGRAMS = 1.2  # a network's step, its linear model's, and what is recorded of both
+# A network's step, its linear model's, and what is recorded of both; a further method's steps.
+COMPILED_PROGRAMS, COMPILED_OF_FURTHER = 1.2, 0.4
 
 
 def work(spec: DynamicsSpec, key: str, most: bool = False) -> Work:
@@ -14,11 +15,12 @@ def work(spec: DynamicsSpec, key: str, most: bool = False) -> Work:
     linear_step = Work(2 * rows**2, BYTES * rows**2, 1)
     record = counted.kernel + Work(10 * rows**3)  # all eigenvalues
     total = Work()
-    for method in spec.methods:
+    for index, method in enumerate(spec.methods):
         # Adam's linear model is trained in its weights.
         both = step + (1.5 * step if not METHODS[method].is_linear else (1 + spec.infinite_width) * linear_step)
         each = spec.training.max_steps * both + spec.training.num_records * record
-        total += COMPILED_PROGRAMS * counted.program + spec.num_seeds * each
+        compiled = COMPILED_OF_FURTHER if index else COMPILED_PROGRAMS
+        total += compiled * counted.program + spec.num_seeds * each
     return len(spec.outputs) * total
 
 

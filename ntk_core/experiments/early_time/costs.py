@@ -4,13 +4,12 @@ from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.networks.sizes import LayerSize, layer_sizes, num_features
 from ntk_core.runs import BYTES, Work
 
-COMPILED_ONCE, COMPILED_EACH = 1.0, 0.6  # programs, and of each activation
-UNTRAINED = 0.5  # of them, where there are kernels alone
+COMPILED_ONCE, COMPILED_EACH = 0.4, 0.4  # programs, and of each activation
 LOOKED_AT = 5000  # training inputs on which the loss is measured
 # An activation and its derivative take about as long as this many multiplications.
 _ACTIVATION_OPERATIONS = 60
 # Kernels of infinite width take this much a pair of inputs and position, and are made in blocks of so many pairs.
-_LIMIT_BYTES, _LIMIT_PAIRS = 340.0, 2.0**24
+_LIMIT_BYTES, _LIMIT_PAIRS = 260.0, 2.0**24
 _KERNEL_BYTES = 4 * 2**30  # kernels of a network are made in blocks below this
 
 
@@ -29,7 +28,7 @@ def work(spec: EarlyTimeSpec, key: str, most: bool = False) -> Work:
     one = Work(training + _kernel_operations(spec, layers), BYTES * float(numbers))
     activations = len(spec.network.activations)
     runs = activations * spec.num_seeds
-    compiled = (COMPILED_ONCE + COMPILED_EACH * activations) * (1 if steps else UNTRAINED)
+    compiled = COMPILED_ONCE + COMPILED_EACH * activations
     return runs * (copies * one + Work(calls=steps)) + Work(programs=compiled)
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ntk_core.data import DATASETS, DatasetShapes
+from ntk_core.data import DATASETS
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
@@ -22,6 +22,7 @@ class GeneralizationSpec(SweepSpec):
     width (Yang & Hu 2021). A point is (m, ρ, n).
     """
 
+    one_output: ClassVar[bool] = True
     point_words: ClassVar[tuple[str, str]] = ("choice of width, ρ and n", "choices of width, ρ and n")
 
     experiment: Literal["generalization"] = "generalization"
@@ -78,19 +79,11 @@ class GeneralizationSpec(SweepSpec):
         dataset = self.dataset.model_copy(update={"num_samples": count})
         return self.model_copy(update={"dataset": dataset, "samples": ()})
 
-    def shapes(self) -> DatasetShapes | None:
-        """The sizes of the data; None while they are not known."""
-        return self.dataset.known_shapes(**self._targets())
-
     def data_options(self) -> dict[str, Any]:
         """The options of ``load_dataset``: two classes are one output, −1 and +1; test points as there are."""
         shapes = self.shapes()
         available = self.num_test if shapes is None else shapes.available_test
-        return {**self.dataset.options(), **self._targets(), "num_test": min(self.num_test, available)}
-
-    def _targets(self) -> dict[str, str]:
-        shapes = self.dataset.known_shapes()
-        return {"targets": "plus-minus"} if shapes is not None and len(shapes.class_names) == 2 else {}
+        return {**super().data_options(), "num_test": min(self.num_test, available)}
 
     @property
     def least_risk(self) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from ntk_core.kernels import empirical_ntk, least_distance
 from ntk_core.networks.architectures import Mirrored, Network, NetworkParams, Scaled, Subtracted, merge
 from ntk_core.networks.build import build_network
 from ntk_core.networks.initial import initial_key
-from ntk_core.runs import Progress, by_steps, finite_sup, in_turn
+from ntk_core.runs import Progress, by_steps, finite_or_none, finite_sup, in_turn
 
 INPUTS_OF_A_CLASS = 2  # or of a number to be learned, at which κ is measured; our choice
 _STARTS = {"random": lambda net: net, "symmetric": Mirrored, "subtracted": Subtracted}
@@ -140,5 +140,6 @@ def _of_history(
         distance=float(path.distance[-1]),
         largest_distance=float(path.largest_distance[-1]),
         hidden_change=moved,
+        last_change=finite_or_none(float(kernel.change[-1])),
         least_distance=least,
     )

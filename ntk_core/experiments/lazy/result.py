@@ -23,7 +23,8 @@ class LazyRun(Value):
         hessian_converged: whether every spectral norm converged.
         first_loss, last_loss: at w₀ and at the end.
         sup_change: sup over the recorded times of ΔK(t) of the kernel of F.
-        pre_output_change: the same of the kernel of α m^(−ρ) f, at the same parameters.
+        last_change: ΔK at the end, None in results from before it was kept: a rich kernel may come back a little.
+        pre_output_change: the same as ``sup_change`` of the kernel of α m^(−ρ) f, at the same parameters.
         distance, largest_distance: ‖w − w₀‖₂ and ‖w − w₀‖_∞ at the end.
         least_distance: lower bounds of ``distance`` by what the outputs did: from one input (Liu, Zhu & Belkin 2020,
             Eq. 2) and from all (``kernels.least_distance``); empty in results from before they were computed.
@@ -51,6 +52,7 @@ class LazyRun(Value):
     largest_distance: float
     least_distance: tuple[float, ...] = ()
     hidden_change: tuple[float, ...] = ()
+    last_change: float | None = None
 
     @property
     def curvature(self) -> float:

@@ -6,7 +6,7 @@ from ntk_core.experiments.learning_rate.spec import LearningRateSpec
 from ntk_core.networks.sizes import num_copies
 from ntk_core.runs import BYTES, Counted, Work
 
-_COMPILED = {"linear": 0.7, "quadratic": 1.0, "network": 1.0}  # a step, a look, and of networks a kernel
+_COMPILED = {"linear": 0.7, "quadratic": 0.6, "network": 0.6}  # a step, a look, and of networks a kernel
 DENSE_RECORDS = 100  # steps from the first that are all looked at, so that no peak is missed
 TOGETHER_BYTES = 2**30  # runs are trained together up to this
 _STEPS_OF = {"quadratic": 4, "network": 1}  # a step, in those of the network

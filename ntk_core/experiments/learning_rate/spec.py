@@ -1,6 +1,6 @@
 """A network, its linear and its quadratic model, trained at rates below and above the stable one."""
 
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -22,6 +22,7 @@ class LearningRateSpec(SweepSpec):
     """
 
     takes_curves: ClassVar[bool] = True
+    one_output: ClassVar[bool] = True
     selector: ClassVar[str] = "method"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {"batch_size": ("sgd",)}
 
@@ -72,16 +73,3 @@ class LearningRateSpec(SweepSpec):
         if self.method == "sgd" and self.batch_size > shapes.num_samples:
             raise InvalidInput("batch_size", self.batch_size, f"at most {shapes.num_samples}, the number of samples")
         return self
-
-    def shapes(self) -> Any:
-        """The sizes of the data; None while they are not known."""
-        return self.dataset.known_shapes(**self._targets())
-
-    def data_options(self) -> dict[str, Any]:
-        """The options of ``load_dataset``: two classes are one output, −1 and +1, as in the theory."""
-        return {**self.dataset.options(), **self._targets()}
-
-    def _targets(self) -> dict[str, str]:
-        shapes = self.dataset.known_shapes()
-        two = shapes is not None and len(shapes.class_names) == 2 and self.output != "softmax"
-        return {"targets": "plus-minus"} if two else {}
