@@ -33,7 +33,7 @@ def experiment_page(
         draw: the figures of what is there of a result; the first one is shown large, beside the claim of the preset.
         controls: settings that stand above the figure, four or five.
         presets: those of the experiment that this page shows, all by default; the first one at first.
-        elsewhere: settings that have no widget among the groups; what is wrong with them is said by ``between``, if given.
+        elsewhere: settings that have no widget among the groups; ``between``, if given, says what is wrong with them.
         first: draws what stands above the groups in the panel of all settings.
         between: draws what stands between Run and the figures.
     """

@@ -1,7 +1,7 @@
 """A stored run in a few words: of which figure it is a variation, and in what runs differ; free of Streamlit."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ntk_core.networks.graphs import EXAMPLE_TITLES, Graph, example_graphs
 from ntk_core.runs import PRESETS, Spec
@@ -32,7 +32,8 @@ def variation(spec: Spec) -> str:
 def name_of(spec: Spec) -> str:
     """The preset that it is; else what differs from the default settings of its experiment, but for its points."""
     same = [name for name, preset in PRESETS.items() if preset.spec == spec]
-    default, titles = type(spec)(), _titles(spec)
+    kind: Callable[[], Spec] = type(spec)
+    default, titles = kind(), _titles(spec)
     shown = {name: _said(value) for name, value in changed_values(spec, default).items() if name != spec.swept_field}
     return (
         next(iter(same), "") or _joined([f"{titles[name]} {_short(text)}" for name, text in shown.items()]) or DEFAULT

@@ -52,7 +52,7 @@ def run_card(run: StoredRun, mark: Mark, box: dict[str, Any]) -> None:
                 st.page_link(
                     _ENTRIES[run.experiment].path, label="Open", icon=":material/open_in_new:", query_params=query
                 )
-            star = {"key": f"results.star.{run.digest}", "type": "tertiary", "help": "Favorite"}
+            star: dict[str, Any] = {"key": f"results.star.{run.digest}", "type": "tertiary", "help": "Favorite"}
             changed = (run.digest, mark.name, mark.note, not mark.favorite)
             st.button("★" if mark.favorite else "☆", on_click=_write, args=changed, **star)
             panel = st.popover("Edit", type="tertiary", key=f"results.edit.{run.digest}", on_change="rerun")
