@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -141,6 +142,11 @@ def test_graphs_of_the_gallery_and_of_files_are_drawn_named_and_undone(open_page
     gallery.click()
     page.get_by_role("option", name="two bottleneck neurons").click()
     says(page, "Wide but for a few neurons: becomes linear")
+    with page.expect_download() as saved:
+        press(page, "Save")
+    picture = Path(saved.value.path()).read_text(encoding="utf-8")
+    assert picture.count("<rect") > 5
+    assert ".graph .box" in picture, "with its looks"
     before = graph.evaluate("root => root.canvas.view")
     box = page.locator(".graph .frame").bounding_box()
     drag(page, (box["x"] + 30, box["y"] + 30), (box["x"] + 90, box["y"] + 50))

@@ -200,7 +200,7 @@ class Canvas {
     copy.lastChild.removeAttribute("transform");
     const link = element("a", { href: URL.createObjectURL(new Blob([copy.outerHTML], { type: "image/svg+xml" })), download: "graph.svg" });
     link.click();
-    URL.revokeObjectURL(link.href);
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
   }
 
   close() {
