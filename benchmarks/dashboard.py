@@ -52,9 +52,9 @@ WATCH = """() => {
     for (let count = 1; count <= shown; count++) window.shownAt[count] ??= Date.now() / 1000;
   }, 10);
 }"""
-AXIS_TITLE = """() => {
-  const titles = Array.from(document.querySelectorAll('.js-plotly-plot'), chart => chart.layout?.xaxis?.title?.text);
-  return titles.find(title => title?.includes('step')) ?? null;
+LAST_STEPS = """() => {
+  const charts = Array.from(document.querySelectorAll('.js-plotly-plot')).filter(chart => chart.data);
+  return charts.length > 1 ? charts[1].data.map(trace => Array.from(trace.x ?? []).at(-1)).join() : null;
 }"""
 
 
@@ -84,21 +84,21 @@ def changed_setting(page: Page, widths: str) -> float:
 
     def work() -> None:
         field.press("Enter")
-        page.get_by_text("This figure shows earlier settings").wait_for(timeout=TIMEOUT_MS)
+        page.get_by_text("shows earlier settings").wait_for(timeout=TIMEOUT_MS)
 
     return seconds(work)
 
 
-def changed_view(page: Page) -> float:
+def changed_view(page: Page, axis: str) -> float:
     """From the choice of another axis to the redrawn figure: only the figures' fragment runs again."""
     page.get_by_role("tab", name="Along training").click()
-    page.wait_for_function(f"() => ({AXIS_TITLE})() !== null", timeout=TIMEOUT_MS)
-    before = page.evaluate(AXIS_TITLE)
-    other = page.get_by_role("radio", name="by step" if "time" in before else "by time")
+    page.wait_for_function(f"() => ({LAST_STEPS})() !== null", timeout=TIMEOUT_MS)
+    before = page.evaluate(LAST_STEPS)
+    other = page.get_by_role("radio", name=axis)
 
     def work() -> None:
         other.click()
-        page.wait_for_function(f"before => ({AXIS_TITLE})() !== before", arg=before, timeout=TIMEOUT_MS)
+        page.wait_for_function(f"before => ({LAST_STEPS})() !== before", arg=before, timeout=TIMEOUT_MS)
 
     return seconds(work)
 
@@ -205,7 +205,7 @@ def measure(settings: Settings) -> dict[str, Any]:
                 time.sleep(WARM_UP_S)
                 figures += [first_figure(page) for _ in range(REPEATS)]
                 page.wait_for_selector(READY, timeout=TIMEOUT_MS)
-                views = [changed_view(page) for _ in range(REPEATS)]
+                views = [changed_view(page, ("by time", "by step")[turn % 2]) for turn in range(REPEATS)]
                 answers = []
                 for turn in range(REPEATS):
                     first_figure(page)

@@ -101,6 +101,17 @@ def attacker(data: Data) -> list[str]:
     ]
 
 
+def poll(data: Data) -> list[str]:
+    """A drill of a class in a poll."""
+    return [
+        f"{data['num_phones']} phones and {data['num_questions']} questions in {seconds(data['took_s'])}.",
+        f"All at once, a phone joins in {_spread(data['joined'])}. It is told that its answer is in after "
+        f"{_spread(data['answered'])}, and shows the answer or the next question {_spread(data['reached'])} after the "
+        f"teacher has asked for it. The server's process kept {data['server_busy']:.0%} of a core busy and had "
+        f"{data['server_mib']} MiB.",
+    ]
+
+
 def section(title: str, command: str, words: Callable[[Data], list[str]], environment: str = "") -> Section:
     """The section of the drill that ``python -m benchmarks.drills.<command>`` runs."""
 
@@ -125,6 +136,7 @@ DRILLS: dict[str, Section] = {
         sessions,
         "LINEARITY_LAB_PROFILE=hosted LINEARITY_LAB_MAX_JOBS_PER_ADDRESS=30 ",
     ),
+    "drill_poll": section("a class in a poll", "poll", poll),
     "drill_kills": section("processes killed", "kills", kills),
     "drill_stops": section("Stop", "stops", stops),
     "drill_sweeps": section("a hundred sweeps", "sweeps", sweeps),

@@ -1,4 +1,4 @@
-"""The source lecture in twelve steps: a claim, a formula, a figure, a question to predict first."""
+"""The source lecture in seventeen steps: a claim, a formula, a figure, a question to predict first."""
 
 from dashboard.views.navigation import open_page
 

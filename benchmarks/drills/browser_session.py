@@ -56,6 +56,7 @@ class BrowserSession:
         self._runs = False
         self._file_urls: asyncio.Queue[FileURLs] = asyncio.Queue()
         self._ids: dict[str, str] = {}
+        self._fragments: dict[str, str] = {}  # of a widget, by its key: the part of the page that it belongs to
         self._values: dict[str, Any] = {}
         self._refreshing: dict[str, asyncio.Task[None]] = {}
         self._finished = asyncio.Event()
@@ -96,6 +97,12 @@ class BrowserSession:
         await self._socket.send(self._rerun(clicked).SerializeToString())
         await asyncio.wait_for(self._finished.wait(), patience_s)
         return time.perf_counter() - began
+
+    async def press(self, key: str) -> None:
+        """Click a button and wait for nothing; where a part of the page has it, that part alone is run."""
+        message = self._rerun({key}, self._fragments.get(key, ""))
+        message.rerun_script.is_auto_rerun = False
+        await self._socket.send(message.SerializeToString())
 
     async def visit(self, page: str, query: str = "") -> float:
         """Go to another page by its link; seconds until it has been run to its end."""
@@ -165,9 +172,9 @@ class BrowserSession:
         elif kind == "script_finished" and message.script_finished == FINISHED:
             self._finished.set()
         elif kind == "delta" and message.delta.WhichOneof("type") == "new_element":
-            self._take_element(message.delta.new_element)
+            self._take_element(message.delta.new_element, message.delta.fragment_id)
 
-    def _take_element(self, element: Any) -> None:
+    def _take_element(self, element: Any, fragment_id: str) -> None:
         name = element.WhichOneof("type")
         shown = getattr(element, name)
         if name == "exception":
@@ -177,6 +184,7 @@ class BrowserSession:
         elif "$$ID-" in getattr(shown, "id", ""):
             key = shown.id.removeprefix("$$ID-").split("-", 1)[1]
             self._ids[key] = shown.id
+            self._fragments[key] = fragment_id
             if name == "selectbox":
                 self.options[key] = tuple(shown.options)
 

@@ -55,12 +55,13 @@ def tall_ticks(values: Sequence[float]) -> dict[str, Any]:
 
 
 def spaced(values: Sequence[float], most: int = 9, first: Sequence[float] = ()) -> list[float]:
-    """The values, ``first`` and others, thinned where their labels would overlap on a logarithmic axis."""
+    """The values, both ends, ``first`` and others, thinned where their labels would overlap on a logarithmic axis."""
     if not values:
         return []
     gap = math.log(values[-1] / values[0]) / most
     kept: list[float] = []
-    for value in (*first, *values):
+    ends = first or values
+    for value in (ends[0], ends[-1], *first, *values):
         if value not in kept and all(abs(math.log(value / each)) >= gap for each in kept):
             kept.append(value)
     return sorted(kept)

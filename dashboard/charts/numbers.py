@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ntk_core.fits import PowerLaw, condition, remarks
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 DIGITS = 5  # of the numbers in tables, as many as people compare
 PLAIN_EXPONENTS = range(-4, 6)  # of numbers that are written without a power of ten
 
@@ -60,6 +61,11 @@ def given_runs(laws: Iterable[PowerLaw | None]) -> str:
     return f"given the runs that count ({span} per exponent)"
 
 
+def seed_words(seeds: Sequence[object]) -> str:
+    """``seed 0``, ``seeds 0, 3``."""
+    return f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
+
+
 def power_of_ten(exponent: int) -> str:
     """``10⁴`` for 4."""
     return "10" + str(exponent).translate(_SUPERSCRIPTS)
@@ -95,7 +101,8 @@ def readable(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
 
 
 def plain_symbols(text: str) -> str:
-    """The title of an axis without its tags: λ_min, m^−1/2."""
+    """The title of an axis without its tags: λ_min, w₀, m^−1/2."""
+    text = re.sub(r"<sub>(\d+)</sub>", lambda found: found[1].translate(_SUBSCRIPTS), text)
     text = text.replace("<sub>", "_").replace("<sup>", "^")
     return re.sub(r"<[^>]*>", "", text)
 

@@ -11,7 +11,16 @@ from dashboard.charts.axes import GUIDE_LINE, drawn_values, finish, swept_ticks,
 from dashboard.charts.chart import Chart
 from dashboard.charts.labels import ENDS_TOGETHER, MOST_CURVES, End, add_end_labels, hide, power, rows_of
 from dashboard.charts.lines import Axis, Line
-from dashboard.charts.numbers import beginning, exponent_words, given_runs, number, plain_symbols, signed, width_label
+from dashboard.charts.numbers import (
+    beginning,
+    exponent_words,
+    given_runs,
+    number,
+    plain_symbols,
+    seed_words,
+    signed,
+    width_label,
+)
 from dashboard.charts.style import GUIDE_COLOR, SEED_OPACITY, Style
 from dashboard.charts.vector import Stroke, thumbnail
 from ntk_core.fits import LEAST_SEEDS, LEAST_WIDTHS, condition
@@ -110,7 +119,7 @@ def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:
     for line in lines:
         for why in dict.fromkeys(dot.why for dot in line.dots if dot.why):
             seeds = {at: [str(dot.seed) for dot in dots if dot.why == why] for at, dots in line.by_value.items()}
-            listed = [f"{width_label(at)} (seed {', '.join(found)})" for at, found in seeds.items() if found]
+            listed = [f"{width_label(at)} ({seed_words(found)})" for at, found in seeds.items() if found]
             where = f"{axis.letter} = {', '.join(listed)}"
             count = sum(map(len, seeds.values()))
             runs = f"{count} of {len(line.dots)} run{'s' * (len(line.dots) != 1)}"

@@ -70,6 +70,9 @@ def shown_charts(specs: Iterable[Spec] = (), figures: Figures | None = None) -> 
         _SCOPES.reset(tokens[1])
 
 
+OPENED_TAB = "opened_tab"  # page.OPENED_TAB: the figure that a link leads to
+
+
 @dataclass(frozen=True)
 class Panel:
     """One of the figures of a page, with the choices that belong to it alone.
@@ -92,13 +95,20 @@ def panels(charts: Sequence[Chart], titles: Mapping[str, str] | None = None) -> 
     return [Panel((titles or {}).get(chart.name, chart.heading), partial(_itself, chart)) for chart in charts]
 
 
+def open_tab(page: str, title: str) -> None:
+    """Let the page open with this one of its figures in sight; with the first one where there is none of this title."""
+    st.session_state[f"{page}.{OPENED_TAB}"] = title
+
+
 def show_panels(page: str, shown: Sequence[Panel], claim: Callable[[], None]) -> None:
     """The first figure large with its explanation beside it, the others in tabs below."""
     first, *others = shown
     _show_panel(page, first, claim)
     if others:
         titles = [each.title for each in others]
-        for tab, panel in zip(st.tabs(titles, key=f"{page}.tabs"), others, strict=True):
+        wanted = st.session_state.get(f"{page}.{OPENED_TAB}")
+        tabs = st.tabs(titles, key=f"{page}.tabs", default=wanted if wanted in titles else None)
+        for tab, panel in zip(tabs, others, strict=True):
             with tab:
                 _show_panel(page, panel)
 
@@ -120,18 +130,20 @@ def _show_panel(page: str, panel: Panel, claim: Callable[[], None] | None = None
             claim()
         if alone is not None:
             what_to_see(f"{page}.{alone.name}")
-        if claim is not None:
-            things_to_try(page)
-        if alone is not None:
-            about(f"{page}.{alone.name}", alone, page if claim else "")
+        with st.container(gap="xxsmall"):
+            if claim is not None:
+                things_to_try(page)
+            if alone is not None:
+                about(f"{page}.{alone.name}", alone, page if claim else "")
     if alone is None:
         show_in_pairs(page, charts)
 
 
 def show_in_pairs(page: str, charts: Sequence[Chart]) -> None:
-    """Two charts per row, so that a phone shows them in their order."""
+    """Two charts per row, so that a phone shows them in their order; a last one has the row for itself."""
     for first in range(0, len(charts), 2):
-        for column, each in zip(st.columns(2, gap="medium"), charts[first : first + 2], strict=False):
+        pair = charts[first : first + 2]
+        for column, each in zip(st.columns(len(pair), gap="medium"), pair, strict=True):
             with column:
                 show_chart(page, each)
 
@@ -163,8 +175,8 @@ def _show_figure(page: str, chart: Chart, on_select: Callable[[], None] | None =
         on_select=on_select or "ignore",
         selection_mode="points",
     )
-    for sentence in (*chart.caption, *interval_words(chart)):
-        st.caption(typeset(sentence))
+    if said := (*chart.caption, *interval_words(chart)):
+        st.caption("  \n".join(map(typeset, said)))  # a line each
 
 
 def _itself(chart: Chart) -> Chart:
@@ -198,6 +210,11 @@ class Choice:
     axis: str = ""
     at: Callable[[Any], Any] = lambda option: option
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether there is but one option, and no cursor to follow it."""
+        return len(self.options) == 1 and not self.axis
+
 
 def width_choice(points: Sequence[Any]) -> Choice:
     """One of the widths that are finished, the largest at first; a click on a width in a figure chooses it too."""
@@ -227,19 +244,29 @@ def output_choice(outputs: Sequence[str], pixels: int = 190) -> Choice:
 
 
 def choose(page: str, *parts: str | Choice, more: Sequence[Choice] = ()) -> tuple[Any, ...]:
-    """What is chosen, in a row of choices with words between them; those that few need behind "View"."""
+    """What is chosen, in a row of choices with words between them; those that few need behind "View".
+
+    A choice of one option is a part of the words.
+    """
+    shown: list[str | Choice] = []
+    for part in parts:
+        words = part if isinstance(part, str) else part.words(part.options[0]) if part.is_settled else None
+        if words is not None and shown and isinstance(shown[-1], str):
+            shown[-1] += f" {words}"
+        else:
+            shown.append(part if words is None else words)
     with st.container(horizontal=True, vertical_alignment="center"):
-        for part in parts:
-            if isinstance(part, str):
-                st.subheader(part, anchor=False, width="content")
+        for each in shown:
+            if isinstance(each, str):
+                st.subheader(plain(each), anchor=False, width="content")
             else:
-                _chooser(page, part)
-        if more:
+                _chooser(page, each)
+        if rarer := [choice for choice in more if not choice.is_settled]:
             with st.popover("View", icon=":material/visibility:", type="tertiary"):
-                for choice in more:
+                for choice in rarer:
                     _chooser(page, choice, label="visible")
     chosen = [part for part in (*parts, *more) if isinstance(part, Choice)]
-    return tuple(st.session_state[f"{page}.{part.name}"] for part in chosen)
+    return tuple(part.options[0] if part.is_settled else st.session_state[f"{page}.{part.name}"] for part in chosen)
 
 
 def _chooser(page: str, choice: Choice, label: LabelVisibility = "collapsed") -> None:
@@ -304,7 +331,8 @@ def linked_charts(page: str) -> Iterator[None]:
             for _, option in (each for each in (free if options is None else options) if each[0] == value):
                 st.session_state[cursors[axis].key] = option
 
-    linked(f"{page}.linked", {axis: cursor.at for axis, cursor in cursors.items()}, follow)
+    land = st.session_state.get(f"{page}.{OPENED_TAB}", "")
+    linked(f"{page}.linked", {axis: cursor.at for axis, cursor in cursors.items()}, follow, land)
 
 
 def cursor_at(page: str, axis: str) -> float | None:

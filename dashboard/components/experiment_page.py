@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard.components import session
-from dashboard.components.chart import Panel, show_panels, shown_charts
+from dashboard.components.chart import Panel, open_tab, show_panels, shown_charts
 from dashboard.components.forms import Group, SpecForm
 from dashboard.components.run_panel import Shown, attach, figures_panel, run_bar
 from dashboard.components.settings_row import Control, all_settings, chips, settings_row
@@ -38,6 +38,8 @@ def experiment_page(
         between: draws what stands between Run and the figures.
     """
     address = session.new_address(page)
+    if address is not None:
+        open_tab(page, address.pop("tab", ""))
     experiment = EXPERIMENTS[page]
     names = presets or [each.name for each in experiment.presets]
     form: SpecForm[Any] = SpecForm(page, names, address, attach(page, address, experiment.spec))

@@ -36,10 +36,13 @@ function save(key, format) {
   const { width, height } = figure._fullLayout;
   // The file cannot bring the page's font along: letters are measured in the one that it will be seen in.
   const font = { ...figure.layout.font, family: "sans-serif" };
+  // Nor its style sheet, which darkens the gray of Streamlit's words.
+  const words = getComputedStyle(document.querySelector('[data-testid="stApp"]')).color;
+  const written = JSON.stringify(figure.layout.template).replaceAll(figure._fullLayout.font.color, words);
   const options = { ...figure._context.toImageButtonOptions, format };
   camera.click({
     data: figure.data,
-    layout: { ...figure.layout, font, width, height },
+    layout: { ...figure.layout, template: JSON.parse(written), font, width, height },
     _context: { ...figure._context, toImageButtonOptions: options },
   });
   return true;

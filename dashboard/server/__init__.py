@@ -1,7 +1,18 @@
-"""What stands around the pages: headers, allowed hosts, readiness, logs, start and end of the workers."""
+"""What stands around the pages: headers, allowed hosts, readiness, logs, polls, start and end of the workers."""
 
 from dashboard.server._app import lifespan, middleware, routes
 from dashboard.server._connections import bound_connections
 from dashboard.server._lines import address_of_line
+from dashboard.server._polls import Poll, Polls, TooManyPolls, shared_polls
 
-__all__ = ["address_of_line", "bound_connections", "lifespan", "middleware", "routes"]
+__all__ = [
+    "Poll",
+    "Polls",
+    "TooManyPolls",
+    "address_of_line",
+    "bound_connections",
+    "lifespan",
+    "middleware",
+    "routes",
+    "shared_polls",
+]

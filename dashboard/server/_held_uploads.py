@@ -96,7 +96,8 @@ class HeldUploads:
         for each in of_session[: max(0, len(of_session) - MAX_FILES + 1)]:
             self._let_go(each)
         self._shrink(coming.num_bytes, 2 * limits.max_upload_bytes, lambda each: each.session == coming.session)
-        share = int(limits.address_share * limits.max_held_bytes)
+        # More than one session may hold, so that another one of the address keeps something.
+        share = max(int(limits.address_share * limits.max_held_bytes), 3 * limits.max_upload_bytes)
         self._shrink(coming.num_bytes, share, lambda each: each.line == coming.line)
         while self._held and sum(each.num_bytes for each in self._held) + coming.num_bytes > limits.max_held_bytes:
             lines: collections.Counter[str] = collections.Counter()

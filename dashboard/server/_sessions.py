@@ -54,15 +54,15 @@ class Allowance:
         return wait_s
 
 
-class _ByLine:
+class AllowanceByLine:
     """An allowance for each network address, of those that have asked last."""
 
-    def __init__(self, at_once: float, per_s: float):
-        self._at_once, self._per_s = at_once, per_s
+    def __init__(self, at_once: float, per_s: float, clock: Callable[[], float] = time.monotonic):
+        self._at_once, self._per_s, self._clock = at_once, per_s, clock
         self._known: collections.OrderedDict[str, Allowance] = collections.OrderedDict()
 
     def of(self, line: str) -> Allowance:
-        found = self._known.setdefault(line, Allowance(self._at_once, self._per_s))
+        found = self._known.setdefault(line, Allowance(self._at_once, self._per_s, self._clock))
         self._known.move_to_end(line)
         if len(self._known) > MAX_LINES:
             self._known.popitem(last=False)
@@ -81,9 +81,9 @@ class BoundedSessions:
     def __init__(self, app: ASGIApp, chosen: Callable[[], Profile]):
         self._app, self._chosen = app, chosen
         self._open: collections.Counter[str] = collections.Counter()
-        self._opened = _ByLine(OPENED_AT_ONCE, OPENED_PER_S)
-        self._runs = _ByLine(RUNS_OF_LINE_AT_ONCE, RUNS_OF_LINE_PER_S)
-        self._requests = _ByLine(REQUESTS_AT_ONCE, REQUESTS_PER_S)
+        self._opened = AllowanceByLine(OPENED_AT_ONCE, OPENED_PER_S)
+        self._runs = AllowanceByLine(RUNS_OF_LINE_AT_ONCE, RUNS_OF_LINE_PER_S)
+        self._requests = AllowanceByLine(REQUESTS_AT_ONCE, REQUESTS_PER_S)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         line, limits = line_of(scope), self._chosen()

@@ -25,6 +25,15 @@ OVER_THE_TOOLS = """() => [...document.querySelectorAll('.js-plotly-plot')].filt
                            && tool.top < word.bottom && word.top < tool.bottom);
   });
 }).map(chart => chart.querySelector('.legend').textContent)"""
+ON_EACH_OTHER = """() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(chart => {
+  const words = [...chart.querySelectorAll(
+    '.textpoint text, .annotation text, .shape-label text, .xtick text, .ytick text, .legendtext, .xtitle, .ytitle'
+  )].map(each => [each.textContent, each.getBoundingClientRect()]).filter(([text, box]) => text.trim() && box.width);
+  return words.flatMap(([text, one], index) => words.slice(index + 1).filter(([, other]) =>
+    Math.min(one.right, other.right) - Math.max(one.left, other.left) > 2 &&
+    Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top) > 3
+  ).map(([other]) => `${text} and ${other}`));
+})"""
 # Words on cells and buttons have colors of their own; the labels of a slider are not to be seen.
 PALE_WORDS = """() => [...document.querySelectorAll('.js-plotly-plot .main-svg text')].filter(word =>
   !word.closest('.heatmap-label, .menulayer, .slider-label-group, .hoverlayer') &&
@@ -33,9 +42,14 @@ PALE_WORDS = """() => [...document.querySelectorAll('.js-plotly-plot .main-svg t
 
 
 def faults(page: Page) -> list[str]:
-    """Elements wider than the page, legends over their chart's tools, words of charts paler than the page's."""
+    """Elements wider than the page; words of charts over its tools or each other, or paler than the page's."""
     return [
         f"{what}: {found}"
-        for what, script in (("too wide", STICKING_OUT), ("covered", OVER_THE_TOOLS), ("pale", PALE_WORDS))
+        for what, script in (
+            ("too wide", STICKING_OUT),
+            ("covered", OVER_THE_TOOLS),
+            ("on each other", ON_EACH_OTHER),
+            ("pale", PALE_WORDS),
+        )
         for found in page.evaluate(script)
     ]

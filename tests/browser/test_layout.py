@@ -41,3 +41,17 @@ def test_what_to_try_and_about_this_figure_open_by_a_click(open_page):
     expect(page.get_by_text("A narrow layer inside a wide network keeps the kernel moving")).to_be_visible(
         timeout=TIMEOUT_MS
     )
+
+
+def test_a_word_of_the_glossary_opens_in_place_and_stands_in_the_url(open_page):
+    page = open_page("/glossary?term=kappa")
+    lines = page.get_by_test_id("stExpander")
+    expect(lines.locator("details[open]")).to_have_count(1)
+    expect(lines.first).to_contain_text("See it")
+    page.get_by_role("textbox", name="Search").fill("kernel")
+    page.get_by_role("textbox", name="Search").press("Enter")
+    wait_until(page, "location.search.includes('search=kernel')")
+    word = lines.filter(has_text="kernel change")
+    word.locator("summary").click()
+    expect(word).to_contain_text("See it: Kernel", timeout=TIMEOUT_MS)
+    wait_until(page, "location.search.includes('term=kernel-change')")

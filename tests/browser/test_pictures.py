@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
+from benchmarks.contrast import contrast
 from tests.browser.conftest import wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -43,6 +45,9 @@ def test_the_first_click_saves_the_format_that_is_pressed(open_page):
                 assert struct.unpack(">I", content[16:20])[0] == int(2 * width)
             else:
                 assert ET.fromstring(content).tag == "{http://www.w3.org/2000/svg}svg"
+                fills = re.findall(rb"<text[^>]*fill: rgb\((\d+), (\d+), (\d+)\)", content)
+                words = {f"#{int(red):02X}{int(green):02X}{int(blue):02X}" for red, green, blue in fills}
+                assert min(contrast(color, "#FFFFFF") for color in words) >= 4.5
 
 
 def test_every_figure_has_its_buttons_and_the_camera_keeps_its_format(open_page):

@@ -313,6 +313,7 @@ def test_points_of_all_networks_are_drawn_with_kernels_and_spectra(page, points)
     app = opened(job=page.add(MADE, points=of_a_run(points), status="completed"))
     # two drawings, two sweeps, two networks' heatmaps, one figure of spectra
     assert len(app.get("plotly_chart")) == 7
+    assert "Against width, with the linear output" in {each.value for each in app.subheader}, "one output is no choice"
     assert "What this page shows." in words(app)
     assert "What finite width changes." in words(app)
     checked(app.number_input(key=KEY + "seed").set_value(9).run())

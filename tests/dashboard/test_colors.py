@@ -35,7 +35,7 @@ SHOWN.remove(("kernel_change", "kernel-convergence"))  # on no page
 
 @pytest.fixture(scope="module")
 def pages(opening_through_the_menu) -> dict[str, tuple[list, list[str]]]:
-    """Preset → its charts as the page draws them, and the captions of the page."""
+    """Preset → its charts as the page draws them, and the captions of the page, line by line."""
     found = {}
     apps: dict[str, AppTest] = {}
     for page, preset in SHOWN:
@@ -54,9 +54,8 @@ def pages(opening_through_the_menu) -> dict[str, tuple[list, list[str]]]:
 
 
 def _shown(app: AppTest) -> tuple[list, list[str]]:
-    return [element.proto for element in app.get("plotly_chart")], [
-        caption.value.replace("\\", "") for caption in app.caption
-    ]
+    said = [line for caption in app.caption for line in caption.value.replace("\\", "").split("  \n")]
+    return [element.proto for element in app.get("plotly_chart")], said
 
 
 @pytest.fixture(scope="module")

@@ -93,7 +93,7 @@ def test_every_method_has_its_distance_and_its_kernel_change():
 def test_one_method_shows_its_layers_instead_of_other_methods():
     (point,) = make_dynamics_points(widths=(30,), seeds=1)
     names = [trace.name for trace in ball([point], point, "linear", "time").figure.data]
-    assert names == ["gradient descent"] * 2 + ["part of hidden1", "part of output"]
+    assert names == ["gradient descent"] * 2 + ["part of hidden layer 1", "part of output"]
     assert leaving_caption(point, "linear") == []
 
 

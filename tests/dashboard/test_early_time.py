@@ -142,7 +142,7 @@ def test_the_page_shows_kernels_without_training(gallery):
     gallery("hu-fig5", make_early_result(PRESETS["hu-fig5"].spec, trained=False))
     app = open_page("early_time", preset="hu-fig5")
     assert len(app.get("plotly_chart")) == 1
-    assert "erf, spectral norm: from 1 at d = " in words(app)
+    assert "erf, spectral norm of K − ψψᵀ: " in words(app)
 
 
 def test_the_page_draws_a_point_that_grows(jobs):

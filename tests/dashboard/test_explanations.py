@@ -9,6 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from dashboard.components.explain import ABOUT
+from dashboard.views.glossary.page import FEW
 from dashboard.views.navigation import PAGES
 from dashboard.words.glossary import glossary, search
 from dashboard.words.markdown import read
@@ -202,19 +203,25 @@ def test_an_empty_search_finds_all_and_nonsense_nothing():
 
 def titles(app) -> list[str]:
     """Titles of the entries in order."""
-    shown = [text.value.replace("\\", "") for text in app.markdown]
-    return [text[2:].partition("**")[0] for text in shown if text.startswith("**")]
+    return [line.label.replace("\\", "")[2:].partition("**")[0] for line in app.expander]
 
 
-def test_a_word_has_a_link_of_its_own_and_stands_first():
+def opened(app) -> list[str]:
+    """Names of the entries whose sentence is shown, in order."""
+    shown = [text.value for text in app.markdown]
+    return [name for name, each in glossary().items() if any(text.startswith(each.sentence) for text in shown)]
+
+
+def test_a_word_has_a_link_of_its_own_and_stands_first_the_only_one_that_is_open():
     app = open_page("glossary", term="pl-condition")
     assert titles(app)[0] == "PL* condition"
     assert len(titles(app)) == len(glossary())
     assert f"{len(glossary()) - 1} other words" in words(app)
-    app.button(key="glossary.link.kappa").click()
+    assert opened(app) == ["pl-condition"]
+    app.session_state["glossary.open.kappa"] = True
     app.run()
-    assert titles(app)[0] == "κ"
-    assert app.query_params["term"] in ("kappa", ["kappa"])
+    assert titles(app)[0] == "PL* condition"
+    assert set(opened(app)) == {"pl-condition", "kappa"}
 
 
 def test_words_stand_in_their_order_also_where_a_phone_shows_one_column_below_the_other():
@@ -224,9 +231,11 @@ def test_words_stand_in_their_order_also_where_a_phone_shows_one_column_below_th
 def test_a_search_is_kept_in_the_address_and_narrows_the_list():
     app = open_page("glossary", search="norm")
     assert "Frobenius norm" in titles(app)
-    assert len(titles(app)) < 15
+    assert FEW < len(titles(app)) < 15
+    assert opened(app) == []
     app.text_input(key="glossary.search").set_value("in-degree").run()
     assert titles(app)[0] == "in-degree"
+    assert "in-degree" in opened(app)
     assert app.query_params["search"] in ("in-degree", ["in-degree"])
 
 

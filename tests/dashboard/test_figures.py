@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from benchmarks.contrast import contrast
-from dashboard.charts.axes import log_ticks
+from dashboard.charts.axes import log_ticks, swept_ticks
 from dashboard.charts.labels import power
-from dashboard.charts.numbers import width_label
+from dashboard.charts.numbers import plain_symbols, width_label
 from dashboard.charts.style import network_style
 from dashboard.views.kernel_change import figures as figures
 from ntk_core.experiments.kernel_change.result import KernelAtStart, KernelChangePoint
@@ -208,6 +208,19 @@ def test_ticks_of_many_widths_keep_their_distance():
     ticks = against_width(make_points((100, 123)), widths=widths).layout.xaxis.tickvals
     assert 5 <= len(ticks) <= 10
     assert set(ticks) <= set(widths)
+
+
+def test_the_ends_of_a_swept_axis_keep_their_labels():
+    """10,000 is as near to 6,400 as the others are not."""
+    widths = [100, 200, 400, 800, 1600, 3200, 6400, 10_000]
+    for first in ((), widths):
+        ticks = swept_ticks(widths, first)["tickvals"]
+        assert (ticks[0], ticks[-1]) == (100, 10_000)
+        assert 6400 not in ticks
+
+
+def test_the_title_of_an_axis_in_words_keeps_its_subscripts():
+    assert plain_symbols("‖K(w<sub>0</sub>) − K<sub>∞</sub>‖ / m<sup>1/2</sup>") == "‖K(w₀) − K_∞‖ / m^1/2"
 
 
 @pytest.mark.parametrize("points", [(), make_points((30,), seeds=1)])

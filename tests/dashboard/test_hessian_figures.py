@@ -49,7 +49,7 @@ def test_unconverged_norms_are_open_markers_in_no_mean_and_named():
     sentence, exponent, _ = drawn.caption
     assert exponent == "Linear output: exponent −0.50 given the 6 runs that count."
     assert sentence.startswith("Open markers, in no mean: linear output has norms that are not known")
-    assert "at m = 1,000 (seed 0, 1, 2)" in sentence
+    assert "at m = 1,000 (seeds 0, 1, 2)" in sentence
     assert not figures.against_width(make_hessian_points(widths=(30, 100, 300, 1000))).caption
 
 
@@ -61,7 +61,7 @@ def test_kernel_change_shows_the_trained_seeds_alone_and_names_those_that_did_no
     sentence, _, lacking = drawn.caption
     assert lacking == "An interval needs 3 seeds and 4 widths."
     assert "linear output did not reach the loss threshold" in sentence
-    assert "m = 1,000 (seed 0, 1)" in sentence
+    assert "m = 1,000 (seeds 0, 1)" in sentence
 
 
 def test_table_has_the_measured_exponents_and_a_verdict_from_them():

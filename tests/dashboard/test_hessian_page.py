@@ -112,7 +112,7 @@ def test_unconverged_norms_are_named_below_the_figure(jobs):
     spec = HessianSpec(networks=templates("fully-connected"), widths=(100, 1000))
     app = open_page("hessian", job=jobs.add(spec, status="completed", points=points))
     assert (
-        "linear output has norms that are not known to their tolerance and may be larger at m = 1,000 (seed 0, 1, 2)"
+        "linear output has norms that are not known to their tolerance and may be larger at m = 1,000 (seeds 0, 1, 2)"
         in words(app)
     )
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
 
 from dashboard.charts.chart import VEILED, drawn_rows, enlarged
 from dashboard.components.gallery import gallery_result
+from dashboard.components.speaker import _KEY
 from dashboard.views.hessian.figures import of_line
 from dashboard.views.lecture import exact_figures as lecture_exact
-from dashboard.views.lecture.page import ARROWS, CLICKER, PRESENT_KEY
-from dashboard.views.lecture.steps import STEPS, named_option, option_name, step_index
+from dashboard.views.lecture import poll
+from dashboard.views.lecture.page import ANSWER_KEY, ARROWS, CLICKER, PRESENT_KEY
+from dashboard.views.lecture.steps import PARTS, STEPS, named_option, option_name, part_of, step_index
+from dashboard.views.lecture.visit import Visit
 from dashboard.views.navigation import PAGES
-from dashboard.words.pages import VEILED_KEY, figure_words
+from dashboard.words.markdown import read
+from dashboard.words.pages import VEILED_KEY, VIEWS, figure_words
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import fit_power_law
 from ntk_core.runs import PRESETS, mean
@@ -41,6 +46,12 @@ def query(app) -> dict[str, str]:
     return {name: texts if isinstance(texts, str) else texts[-1] for name, texts in app.query_params.items()}
 
 
+def places(app) -> list[str]:
+    """The choices from the first to the last, as their keys name them."""
+    keys = {app.button(key=f"lecture.choice{index}").proto.shortcut: index for index in range(3)}
+    return [STEPS[0].question.choices[keys[key]] for key in sorted(keys)]
+
+
 def press(app, key):
     app.button(key=f"lecture.{key}").click()
     return checked(app.run())
@@ -48,13 +59,14 @@ def press(app, key):
 
 def test_there_are_seventeen_steps_with_names_titles_and_pages_of_their_own():
     assert len(STEPS) == len({step.name for step in STEPS}) == len({step.title for step in STEPS}) == 17
+    assert len({step.asks for step in STEPS}) == 17
     pages = {entry.name for entry in PAGES}
     for step in STEPS:
         assert step.page in pages
         assert step.preset in PRESETS
         assert step.control.start in step.control.options
         assert 0 <= step.question.answer < len(step.question.choices) == 3
-        assert len(step.title) <= 65, "one line on a projector"
+        assert max(len(step.title), len(step.asks)) <= 65, "one line on a projector"
     assert all(4 <= sum(step.question.answer == place for step in STEPS) <= 6 for place in range(3)), (
         "no place alone is right"
     )
@@ -74,7 +86,7 @@ def test_other_texts_name_no_step(text):
 @pytest.mark.parametrize("step", STEPS, ids=NAMES)
 def test_every_step_opens_by_its_link_and_shows_its_answer_only_when_asked(step):
     app = open_page("lecture", step=step.name)
-    assert at(app) == step.title
+    assert at(app) == step.asks
     assert query(app) == ({} if step is STEPS[0] else {"step": step.name})
     assert [piece.value.strip("$\n ") for piece in app.get("latex")] == list(step.formula)
     assert "Predict first" in words(app)
@@ -85,6 +97,7 @@ def test_every_step_opens_by_its_link_and_shows_its_answer_only_when_asked(step)
     press(app, f"choice{step.question.answer}")
     assert any(f"Right: **{step.question.choices[step.question.answer]}" in each.value for each in app.success)
     assert why in words(app)
+    assert at(app) == step.title, "the claim comes with the answer"
     assert not app.get("button_group")[0].proto.disabled
     assert len(app.get("plotly_chart")) == 1
     assert figure_words(f"lecture.{step.name}").finite_width.replace("\\", "") in words(app)
@@ -101,7 +114,7 @@ def test_the_lecture_is_walked_by_buttons_and_counts_what_was_predicted():
     app = open_page("lecture")
     assert app.button(key="lecture.back.top").disabled
     for index, step in enumerate(STEPS):
-        assert at(app) == step.title
+        assert at(app) == step.asks
         assert app.get("progress")[0].proto.text == f"Step {index + 1} of 17"
         press(app, f"choice{step.question.answer if index % 2 == 0 else (step.question.answer + 1) % 3}")
         if step is not STEPS[-1]:
@@ -119,7 +132,87 @@ def test_arrows_and_the_keys_of_a_clicker_turn_the_pages():
     assert (ARROWS, CLICKER) == (("left", "right"), ("pageup", "pagedown"))
     assert app.button(key="lecture.present").proto.shortcut == PRESENT_KEY
     answers = [app.button(key=f"lecture.{each}").proto.shortcut for each in ("choice0", "choice1", "choice2", "show")]
-    assert answers == ["1", "2", "3", "a"]
+    assert sorted(answers) == ["1", "2", "3", "a"]
+    assert answers[3] == "a"
+
+
+def test_the_story_has_three_parts_and_tells_every_step_once():
+    assert len(PARTS) == 3
+    assert [name for names in PARTS.values() for name in names] == NAMES
+    assert [part_of(step)[0] for step in STEPS] == sorted(part_of(step)[0] for step in STEPS)
+    app = open_page("lecture")
+    assert "When does a wide network become a linear model of its weights" in words(app)
+    app = press(open_page("lecture", step=NAMES[-1]), "show")
+    assert "The story in four sentences" in words(app)
+
+
+def test_choices_stand_in_an_order_of_the_visit_that_prefers_no_place():
+    app = open_page("lecture")
+    first = places(app)
+    assert sorted(first) == sorted(STEPS[0].question.choices)
+    press(app, "next.top")
+    assert places(press(app, "back.top")) == first, "it stays"
+    for step in STEPS:
+        visits = [Visit(seed=seed).order(step) for seed in range(600)]
+        found = Counter(order.index(step.question.answer) for order in visits)
+        # 200 expected of 600, with a standard deviation of 11.5; 17 steps × 3 places stay within four of them.
+        assert all(abs(found[place] - 200) < 46 for place in range(3)), step.name
+        assert Visit(seed=1).order(step) == Visit(seed=1).order(step)
+    assert Visit().seed != Visit().seed
+
+
+def test_a_poll_asks_on_the_projector_and_on_a_phone():
+    """In this harness every session has one name, so that the teacher is the phone, too."""
+    app = press(open_page("lecture", step="2"), "poll")
+    assert not [button.key for button in app.button if (button.key or "").startswith("lecture.choice")]
+    (code,) = [each.value.partition("?room=")[2] for each in app.get("code") if "?room=" in each.value]
+    assert "0 of 0 have answered" in words(app)
+    phone = open_page("lecture", room=code)
+    question = STEPS[1].question
+    assert question.text in words(phone)
+    assert STEPS[1].title not in words(phone) + at(phone)
+    assert STEPS[1].title not in words(app) + at(app)
+    checked(phone.button(key=f"lecture.vote.{NAMES[1]}.{question.answer}").click().run())
+    assert "Your answer is in" in words(phone)
+    press(app, "bars")
+    assert "1 of 1 have answered" in words(app)
+    assert any(f"{question.choices[question.answer]} — **1**" in bar.proto.text for bar in app.get("progress"))
+    press(app, "show")
+    assert f"The answer: **{question.choices[question.answer]}.**" in checked(phone.run()).success[0].value
+    press(app, "poll")
+    assert "This poll has ended" in words(checked(phone.run()))
+    assert "There is no poll under this link" in words(open_page("lecture", room="guess"))
+
+
+def test_every_key_of_the_lecture_is_in_its_list():
+    keys = read(VIEWS / "lecture" / "words.md").sections["Keys"]
+    listed = " ".join(names for names, _ in _KEY.findall(keys.text))
+    for key in ("1", "2", "3", "A", "P", "N", "B", "?", "→", "←", "Page down", "Page up"):
+        assert key in listed
+    assert {PRESENT_KEY.upper(), ANSWER_KEY.upper(), poll.BARS_KEY.upper()} <= set(listed.split())
+
+
+def test_every_step_has_notes_and_the_second_window_shows_those_of_the_step_it_follows():
+    app = open_page("lecture", notes="1")
+    assert "follows the lecture in the window that opened it" in words(app)
+    app.session_state["lecture.followed.at"] = "attention"
+    step = STEPS[NAMES.index("attention")]
+    assert at(checked(app.run())) == step.title
+    assert step.notes.splitlines()[0] in words(app)
+    assert step.question.choices[step.question.answer] in words(app)
+    app.session_state["lecture.followed.at"] = "<b>"
+    assert "follows the lecture" in words(checked(app.run()))
+
+
+@pytest.mark.slow
+def test_every_figure_that_a_step_leads_to_is_a_tab_of_its_page():
+    led = [step for step in STEPS if step.tab]
+    assert len(led) == 6
+    for step in led:
+        app = open_page(step.page, opened=False, preset=step.preset, tab=step.tab)
+        assert step.tab in [tab.label for tab in app.tabs], step.name
+        assert not app.warning, "the name of a tab is no wrong setting"
+        assert "tab" not in query(app)
 
 
 def test_a_presenter_shows_the_answer_with_the_key_that_goes_on():
@@ -128,7 +221,7 @@ def test_a_presenter_shows_the_answer_with_the_key_that_goes_on():
     press(app, "next.bottom")
     assert at(app) == STEPS[1].title
     assert STEPS[1].question.choices[1] in app.success[0].value
-    assert at(press(app, "next.bottom")) == STEPS[2].title
+    assert at(press(app, "next.bottom")) == STEPS[2].asks
     assert query(app) == {"step": NAMES[2], "present": "1"}
     press(app, "present")
     assert query(app) == {"step": NAMES[2]}
@@ -186,7 +279,7 @@ def test_a_bad_address_is_told_in_one_sentence_and_opens_the_first_step(name, te
     app = open_page("lecture", **{name: text})
     (told,) = app.warning
     assert sentence in told.value.replace("\\", "").replace("\u2060", "")  # a link has a joiner in it, and is none
-    assert at(app) == STEPS[0].title
+    assert at(app) == STEPS[0].asks
     assert query(app) == {}
     assert not press(app, "next.top").warning
 

@@ -272,6 +272,7 @@ def open_questions():
     assert momentum.sup_change > 3 * plain.sup_change, "the distance alone does not decide"
     assert 1.7 < adam.sup_distance / plain.sup_distance < 2, "nearly twice as far"
     assert 0.5 < adam.sup_change / plain.sup_change < 2, "about as little"
+    assert max(momentum.sup_difference, adam.sup_difference) < 0.05, "both stay close to linear models of their own"
     assert beyond.sup_distance > OUTSIDE * ball_radius(point, "linear")
     assert beyond.sup_change > 20 * plain.sup_change
     assert beyond.linearized.outcome == "diverged"

@@ -22,7 +22,7 @@ def browser(monkeypatch, jobs) -> dict[str, Any]:
     """What the component in the browser is told (``at``); what is put into ``clicked`` arrives with the next run."""
     there: dict[str, Any] = {"at": {}, "clicked": []}
 
-    def linked(key, at, clicked):
+    def linked(key, at, clicked, land):
         there["at"] = at
         for values in there.pop("clicked", []):
             clicked(values)

@@ -43,7 +43,7 @@ def _no_workers(jobs, through_the_menu):
 
 
 def test_the_overview_begins_with_a_network_in_training_at_widths_in_turn():
-    (component,) = open_page("overview").get("bidi_component")
+    _, component = open_page("overview").get("bidi_component")  # below the picture
     told = json.loads(component.proto.json)
     assert (told["form"], tuple(told["tour"]), told["settings"]["width"]) == ("small", TOUR, TOUR[0])
     assert told["words"]["verdicts"]["same"].startswith("At width {width} the kernel moved {change}")

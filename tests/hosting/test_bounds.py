@@ -247,7 +247,7 @@ def test_many_sessions_of_one_address_share_what_an_address_may_hold_and_the_hea
     uploads.put("visitor", "mine", MIB, "192.0.2.1")
     for index in range(40):
         uploads.put(f"s{index}", "f", 8 * MIB)
-    assert sum(uploads.held.values()) <= HOSTED.max_held_bytes // 4 + MIB
+    assert sum(uploads.held.values()) <= 3 * HOSTED.max_upload_bytes + MIB
     for index in range(200):
         uploads.put(f"z{index}", "f", 8 * MIB, f"198.51.100.{index}")
     assert sum(uploads.held.values()) <= HOSTED.max_held_bytes

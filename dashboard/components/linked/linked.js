@@ -23,7 +23,19 @@ class Linked {
     this.request ??= requestAnimationFrame(() => {
       this.request = undefined;
       document.querySelectorAll(".js-plotly-plot").forEach((plot) => this.show(plot));
+      this.land();
     });
+  }
+
+  // A link that is about another figure than the first one ends where that is.
+  land() {
+    if (!this.told.land || this.landed === this.told.land) return;
+    const tabs = [...document.querySelectorAll('[role="tab"]')];
+    const tab = tabs.find((each) => each.textContent.trim() === this.told.land);
+    if (!tab || !document.querySelector(".js-plotly-plot .main-svg")) return;
+    this.landed = this.told.land;
+    tab.style.scrollMarginTop = "5rem"; // below the menu
+    tab.scrollIntoView({ block: "start" });
   }
 
   show(plot) {

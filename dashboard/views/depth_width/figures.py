@@ -12,7 +12,7 @@ from dashboard.charts.axes import GUIDE_LINE, drawn_values, log_ticks
 from dashboard.charts.chart import Chart
 from dashboard.charts.labels import spread_out
 from dashboard.charts.lines import Axis, Dot, Line, trained_dot
-from dashboard.charts.numbers import number, width_label
+from dashboard.charts.numbers import beginning, number, width_label
 from dashboard.charts.style import Style, width_style
 from dashboard.charts.sweep import sweep
 from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, limit_moment
@@ -134,7 +134,7 @@ def trained(points: Sequence[DepthWidthPoint], measure: Measure) -> Chart:
         measure.title,
         measure.symbol,
         name=measure.name,
-        heading=measure.title,
+        heading=beginning(measure.title),
         caption=[f"Measured to depth {depth} at widths to {width:,}."],
         rows=_run_rows(shown),
     )

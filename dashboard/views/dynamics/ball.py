@@ -35,9 +35,9 @@ def ball(points: Sequence[DynamicsPoint], point: DynamicsPoint, output: str, axi
     first = point.of(output)[0]
     x = times(first.steps, first.learning_rate, axis)
     for index, (name, values) in enumerate(first.layer_change.items() if len(methods) == 1 else (), 1):
-        style = replace(nth_style(index, f"part of {name}", "layer"), symbol="")
+        style = replace(nth_style(index, f"part of {name.replace('hidden', 'hidden layer ')}", "layer"), symbol="")
         curves.append(Curve(style, x, values, "part of ΔK(t)", first.seed, 2, width=2, unit=axis))
-    rows = (Row("‖w − w<sub>0</sub>‖<sub>2</sub>"), Row("ΔK(t)"))
+    rows = (Row("‖w − w₀‖₂"), Row("ΔK(t)"))
     figure = along_training(curves, rows, AXIS_TITLES[axis])
     radius = ball_radius(point, output)
     if radius is not None:

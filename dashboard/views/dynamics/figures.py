@@ -9,7 +9,7 @@ from typing import Literal
 from dashboard.charts.axes import add_level
 from dashboard.charts.chart import Chart, occurring
 from dashboard.charts.labels import MOST_CURVES, spread_out
-from dashboard.charts.numbers import law_words, number, width_label
+from dashboard.charts.numbers import beginning, law_words, number, width_label
 from dashboard.charts.style import MODEL_TITLES, Style, network_style, nth_style, output_title
 from dashboard.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, dash_key, times
 from ntk_core.experiments.dynamics.result import DEPARTURE_LEVEL, DynamicsPoint, DynamicsRun, ModelPath
@@ -163,9 +163,8 @@ def _caption(points: Sequence[DynamicsPoint], method: str) -> list[str]:
     for output in occurring(points, "output"):
         law = difference_law(points, output, method)
         if law is not None:
-            sentences.append(
-                f"{output_title(output)}: largest relative difference to the linear model ∝ m^{law_words(law)}."
-            )
+            title = beginning(output_title(output))
+            sentences.append(f"{title}: largest relative difference to the linear model ∝ m^{law_words(law)}.")
     for model, outcome in itertools.product(("network", "linearized"), ("over-budget", "stuck", "dead")):
         found = Counter(
             f"m = {width_label(point.width)} ({output_title(run.output)})"

@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 
 from dashboard.charts.axes import GUIDE_LINE, finish
 from dashboard.charts.chart import Chart
+from dashboard.charts.labels import LEGEND_ROW
 from dashboard.charts.numbers import number
 from dashboard.charts.style import FIGURE_HEIGHT, FONT_SIZE, GUIDE_COLOR, model_style, nth_style
 from dashboard.charts.training import AXIS_TITLES, TimeAxis, times
@@ -117,9 +118,9 @@ def _animated(
     playing = {"fromcurrent": True, "frame": {"duration": FRAME_MS, "redraw": False}, "transition": {"duration": 0}}
     names = [each.name for each in figure.frames]
     finish(figure)
+    below = LEGEND_ROW * math.ceil(len(figure.data) / 2)  # of the legend, two entries a row on a phone
     return figure.update_layout(
-        height=FIGURE_HEIGHT + 60,
-        legend={"y": -0.42},
+        height=FIGURE_HEIGHT + 36 + below,
         sliders=[
             {
                 "active": index,
@@ -144,6 +145,7 @@ def _animated(
                 "showactive": False,
                 "x": 0,
                 "y": -0.22,
+                "pad": {"b": below},
                 "xanchor": "left",
                 "yanchor": "top",
                 "font": {"size": FONT_SIZE, "color": "#333333"},

@@ -43,7 +43,7 @@ def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: View) -> Char
         values = [y for curve in curves for y in curve.y[1:] if math.isfinite(y) and y > 0]
         # A factor of ten or more needs a logarithmic axis to be seen.
         scale: Literal["log", "linear"] = "log" if values and max(values) > 10 * min(values) else "linear"
-        rows = (Row({"relative error": "mean (f − f_lin)² / mean f_lin²"}.get(view, view), scale),)
+        rows = (Row({"relative error": "mean (f − f<sub>lin</sub>)² / mean f<sub>lin</sub>²"}.get(view, view), scale),)
     figure = along_training(curves, rows)
     if runs:
         _add_moments(figure, runs[0], at_top=view != "relative error")
@@ -116,7 +116,7 @@ def _takeaway(runs: Sequence[EarlyRun]) -> str:
     if not runs:
         return "No run yet."
     run = runs[0]
-    losses = f"test loss {number(run.network.test_loss[-1], 3)}, of the linear model "
+    losses = f"the test loss is {number(run.network.test_loss[-1], 3)}, that of the linear model "
     losses += number(run.linear.test_loss[-1], 3)
     if run.departure_step is None:
         return f"{_title(run.activation)}: the network does not depart in {run.steps[-1]:,} steps; at the end {losses}."

@@ -14,7 +14,7 @@ from ntk_core.runs import mean
 
 # Quantity → (title of its axis, its number of a run).
 QUANTITIES: dict[str, tuple[str, Callable[[EarlyRun], float]]] = {
-    "discrepancy": ("sup mean (f − f_lin)² / mean y²", lambda run: run.discrepancy),
+    "discrepancy": ("sup mean (f − f<sub>lin</sub>)² / mean y²", lambda run: run.discrepancy),
     "departure time": ("departure time η · step", lambda run: run.learning_rate * (run.departure_step or math.nan)),
 }
 AXES = {"width": Axis("width m", "m"), "input_dim": Axis("input dimension d", "d")}
@@ -45,7 +45,6 @@ def against_swept(points: Sequence[EarlyPoint], quantity: str) -> Chart:
         quantity,
         name="against",
         caption=without,
-        is_said=True,
         rows=_sweep_rows(points),
     )
 
@@ -72,7 +71,6 @@ def kernel_distance(points: Sequence[EarlyPoint]) -> Chart:
         name="kernels",
         heading="Kernel at initialization and linear kernel",
         caption=ends,
-        is_said=True,
         rows=_comparison_rows(points),
     )
 

@@ -29,8 +29,8 @@ class Measure:
 
 KAPPA = Measure("κ at w₀", "κ", lambda run: run.kappa, before_training=True)
 CHANGE = Measure("kernel change ΔK", "ΔK", lambda run: run.sup_change)
-DISTANCE = Measure("distance ‖w − w₀‖₂", "‖w − w<sub>0</sub>‖<sub>2</sub>", lambda run: run.distance)
-LARGEST = Measure("largest move ‖w − w₀‖_∞", "‖w − w<sub>0</sub>‖<sub>∞</sub>", lambda run: run.largest_distance)
+DISTANCE = Measure("distance ‖w − w₀‖₂", "‖w − w₀‖₂", lambda run: run.distance)
+LARGEST = Measure("largest move ‖w − w₀‖_∞", "‖w − w₀‖<sub>∞</sub>", lambda run: run.largest_distance)
 CURVATURE = Measure(
     "curvature ‖H‖ / ‖∇F‖² at w₀", "‖H‖ / ‖∇F‖<sup>2</sup>", lambda run: run.curvature, before_training=True
 )

@@ -43,25 +43,25 @@ def charts(shown: Shown, measure: str, output: str, start: str, richness: float 
 
 def draw(shown: Shown) -> list[Panel]:
     """The charts of all roads that are swept."""
-    chosen = choose(
-        PAGE,
-        Choice("measure", "Measure", figures.measured(shown.points), pixels=260),
-        more=[
-            output_choice(occurring(shown.points, "output")),
-            Choice("start", "Start", occurring(shown.points, "start"), figures.START_TITLES.__getitem__, 200),
-        ],
-    )
-    if shown.spec.richness:
-        dialed, key = [0.0, *shown.spec.richness], f"{PAGE}.dialed"  # not "richness": that key is the form's
-        if st.session_state.get(key) not in dialed:
-            st.session_state[key] = dialed[-1]
-        richness = st.select_slider(
-            "Richness ρ: lazy at 0, rich at 1/2", dialed, format_func="{:g}".format, key=key, width=320
+    richness = []
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if shown.spec.richness:
+            dialed, key = [0.0, *shown.spec.richness], f"{PAGE}.dialed"  # not "richness": that key is the form's
+            if st.session_state.get(key) not in dialed:
+                st.session_state[key] = dialed[-1]
+            title = "Richness ρ: lazy at 0, rich at 1/2"
+            richness = [st.select_slider(title, dialed, format_func="{:g}".format, key=key, width=320)]
+        chosen = choose(
+            PAGE,
+            Choice("measure", "Measure", figures.measured(shown.points), pixels=260),
+            more=[
+                output_choice(occurring(shown.points, "output")),
+                Choice("start", "Start", occurring(shown.points, "start"), figures.START_TITLES.__getitem__, 200),
+            ],
         )
-        chosen = (*chosen, richness)
     if shown.spec.almost_everywhere:
         st.caption(shown.spec.almost_everywhere)
-    return panels(drawn_once(PAGE, shown.identity, partial(charts, shown), *chosen))
+    return panels(drawn_once(PAGE, shown.identity, partial(charts, shown), *chosen, *richness))
 
 
 def show() -> None:

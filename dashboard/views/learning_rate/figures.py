@@ -183,7 +183,7 @@ def along_run(point: RatePoint, rate: float, *, ended: bool = True) -> Chart:
     parts = (
         Row("loss L", ceiling=highest),
         Row("ηλ/n", "from 0"),
-        Row("‖w − w<sub>0</sub>‖<sub>2</sub>", ceiling=3 * farthest),
+        Row("‖w − w₀‖₂", ceiling=3 * farthest),
         Row("ΔK", "from 0"),
     )
     figure = along_training(curves, parts, log_x=False).update_layout(height=ROW_HEIGHT * len(parts))
@@ -221,8 +221,9 @@ def one_sample(rates: Sequence[float]) -> Chart:
             text=[number(u, 3) for _, u in kept],
             hovertemplate="ηλ = %{x:.3f}<br>u = %{text}<extra></extra>",
         )
-        rise = number(max(u for _, u in kept) / _FIRST, 3)
-        ends.append(f"from ηλ = {start:g}, u rises {rise}-fold, ηλ ends at {kept[-1][0]:.2f}")
+        rise = max(u for _, u in kept) / _FIRST
+        rises = f"rises {number(rise, 3)}-fold" if rise > 1 else "only falls"
+        ends.append(f"from ηλ = {start:g}, u {rises}, ηλ ends at {kept[-1][0]:.2f}")
         rows += [{"from ηλ": start, "step": step, "ηλ": v, "u": u} for step, (v, u) in enumerate(kept)]
     figure.update_xaxes(title="curvature ηλ")
     figure.update_yaxes(title="squared residual u", **log_ticks(drawn_values(figure)))

@@ -1,8 +1,7 @@
 """The lecture as a page shows it: one step at a time, by buttons, keys or URL, also large for a projector."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,17 @@ from dashboard.components.chart import show_chart, shown_charts
 from dashboard.components.gallery import gallery_result
 from dashboard.components.live import live_small
 from dashboard.components.provenance import provenance_footer
-from dashboard.views.lecture.steps import STEPS, Step, named_option, option_name, step_index
-from dashboard.words.pages import VEILED_KEY
+from dashboard.components.speaker import speaker_buttons
+from dashboard.views.lecture import poll
+from dashboard.views.lecture.drawing import draw_line, line_words, room_to_draw, with_line
+from dashboard.views.lecture.speaker_notes import show_notes
+from dashboard.views.lecture.steps import PARTS, STEPS, Step, part_of
+from dashboard.views.lecture.visit import PAGE, Visit, control_key
+from dashboard.words.markdown import Section, read
+from dashboard.words.pages import VEILED_KEY, figure_words, prose
 from dashboard.words.sentences import plain
-from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS
 
-PAGE = "lecture"
-PRESENTING = {"1": True, "true": True, "0": False, "false": False}
 PRESENT_KEY = "p"
 ANSWER_KEY = "a"
 ARROWS, CLICKER = ("left", "right"), ("pageup", "pagedown")
@@ -31,222 +33,172 @@ PRESENTED_HEIGHT = 500
 FOLDER = Path(__file__).parent
 
 
-@dataclass
-class _State:
-    """What the lecture remembers in this session.
-
-    Attributes:
-        answers: name of a step → index of the predicted choice, or None where the answer was asked for.
-        shown: name of a step → option of its figure, which waits for the answer.
-        notes: what was wrong with the URL.
-    """
-
-    index: int = 0
-    presenting: bool = False
-    answers: dict[str, int | None] = field(default_factory=dict)
-    shown: dict[str, Any] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def step(self) -> Step:
-        return STEPS[self.index]
-
-    @property
-    def known(self) -> bool:
-        return self.step.name in self.answers
-
-    def query(self, index: int) -> dict[str, str]:
-        """The URL of a step, in letters as large as now, with the option of its figure."""
-        step = STEPS[index]
-        option = self.shown.get(step.name, step.control.start)
-        return {
-            **({"step": step.name} if index else {}),
-            **({"present": "1"} if self.presenting else {}),
-            **({"show": option_name(option)} if option != step.control.start else {}),
-        }
-
-
 def show() -> None:
-    """The step that the URL or this session is at."""
-    state: _State = st.session_state.setdefault(f"{PAGE}.state", _State())
+    """The step that the URL or this session is at; a phone in a poll, or the speaker's second window."""
+    if room := st.query_params.get("room"):
+        poll.show_phone(room)
+        return
+    if "notes" in st.query_params:
+        show_notes()
+        return
+    visit: Visit = st.session_state.setdefault(f"{PAGE}.state", Visit())
     address = session.new_address(PAGE)
     if address is not None:
-        _read(state, address)
+        visit.read(address)
     st.html(FOLDER / "formulas.css")
-    if state.presenting:
+    if visit.presenting:
         st.html(FOLDER / "presenting.css")
-    above = _bar(state)
-    for note in state.notes:
+    above = _bar(visit)
+    for note in visit.notes:
         st.warning(plain(note))
-    step = state.step
-    st.title(step.title, anchor=False)
-    with st.container(horizontal=True, gap="large"):
+    step = visit.step
+    st.title(visit.heading(step), anchor=False)
+    if not visit.presenting:
+        place, part = part_of(step)
+        question = "" if visit.index else f". {prose(PAGE, 'Story')}"
+        st.caption(f"Part {place} of {len(PARTS)}: **{part}**{question}")
+    # The figure first, as on every page: on a phone it is then on the first screen.
+    with st.container(key="figure-step"):
+        picture, words = st.columns([11, 9], gap="medium")
+    with picture, shown_charts(result.spec for result in (_results(step) or {}).values()) as figures:
+        _figure(visit)
+    with words:
         for piece in step.formula:
             st.latex(piece, width="content")
-    st.space("xsmall")
-    words, picture = st.columns([9, 11], gap="medium")
-    with words:
         st.markdown(step.words)
-        _question(state)
-    with picture, shown_charts(result.spec for result in (_results(step) or {}).values()) as figures:
-        _figure(state)
+        _question(visit)
     with above:
         _export(step, figures.charts)
-    _foot(state)
-    session.show_address(PAGE, state.query(state.index))
+    _foot(visit)
+    session.show_address(PAGE, visit.query(visit.index))
 
 
-def _read(state: _State, address: dict[str, str]) -> None:
-    """Take step, size and option over from a URL; what cannot be used is told in one sentence each."""
-    found, notes = session.read_address(address, {"step": step_index, "present": _is_large, "show": str})
-    state.index, state.presenting = found.get("step", 0), found.get("present", False)
-    if "step" in notes:
-        notes["step"] += " This is the first step."
-    step = state.step
-    state.shown.pop(step.name, None)
-    st.session_state.pop(_control_key(step), None)
-    if "show" in found and not notes:
-        shown, notes = session.read_address({"show": found["show"]}, {"show": partial(named_option, step)})
-        if shown:
-            state.shown[step.name] = shown["show"]
-    state.notes = list(notes.values())
-
-
-def _is_large(text: str) -> bool:
-    if text not in PRESENTING:
-        raise InvalidInput("present", text, "1 for large letters, or 0")
-    return PRESENTING[text]
-
-
-def _move(state: _State, by: int) -> None:
-    """One step on or back; while presenting, the way on leads over the answer."""
-    state.notes = []
-    if by > 0 and state.presenting and not state.known:
-        state.answers[state.step.name] = None
-    else:
-        state.index = min(max(state.index + by, 0), len(STEPS) - 1)
-
-
-def _present(state: _State) -> None:
-    state.presenting = not state.presenting
-
-
-def _answer(state: _State, choice: int | None) -> None:
-    state.answers[state.step.name] = choice
-
-
-def _bar(state: _State) -> DeltaGenerator:
+def _bar(visit: Visit) -> DeltaGenerator:
     """Back, next and all steps; what it returns is the place of the export."""
-    with st.container(horizontal=True, vertical_alignment="center"):
-        _turn(state, "top", ARROWS)
-        st.progress((state.index + 1) / len(STEPS), f"Step {state.index + 1} of {len(STEPS)}", width=200)
+    with st.container(horizontal=True, vertical_alignment="center", key="controls"):
+        _turn(visit, "top", ARROWS)
+        st.progress((visit.index + 1) / len(STEPS), f"Step {visit.index + 1} of {len(STEPS)}", width=200)
         st.space("stretch")
-        _contents(state)
+        _contents(visit)
+        poll.button(visit)
         # A button, not a switch: while a switch has the focus the browser gives it all keys, a clicker's too.
         st.button(
-            "Leave" if state.presenting else "Present",
+            "Leave" if visit.presenting else "Present",
             key=f"{PAGE}.present",
-            icon=":material/fullscreen_exit:" if state.presenting else ":material/slideshow:",
+            icon=":material/fullscreen_exit:" if visit.presenting else ":material/slideshow:",
             shortcut=PRESENT_KEY,
-            on_click=_present,
-            args=(state,),
+            on_click=visit.present,
             help="Large letters for a projector; a clicker's keys turn the pages.",
         )
+        speaker_buttons(f"{PAGE}.speaker", visit.step.name, _said("Keys"), _said("Speaker notes"))
         return st.container(width="content")
 
 
-def _foot(state: _State) -> None:
-    step = state.step
+def _said(heading: str) -> Section:
+    return read(FOLDER / "words.md").sections[heading]
+
+
+def _foot(visit: Visit) -> None:
+    step = visit.step
     with st.container(horizontal=True, vertical_alignment="center"):
-        _turn(state, "bottom", CLICKER)
+        _turn(visit, "bottom", CLICKER)
         st.caption(step.source, width="content")
         st.page_link(
             f"pages/{step.page}.py",
             label=step.invitation,
             icon=":material/play_arrow:",
-            query_params={"preset": step.preset},
+            query_params={"preset": step.preset, **({"tab": step.tab} if step.tab else {})},
         )
-    if not state.presenting:
+    if not visit.presenting:
         for result in (_results(step) or {}).values():
             provenance_footer(result)
 
 
-def _turn(state: _State, place: str, keys: tuple[str, str]) -> None:
+def _turn(visit: Visit, place: str, keys: tuple[str, str]) -> None:
     """Back and next with a key each; arrows above and a clicker's keys below, since a button has one key."""
-    last = state.index == len(STEPS) - 1
-    answers_first = state.presenting and not state.known
+    first = visit.next_shows
     st.button(
         "Back",
         key=f"{PAGE}.back.{place}",
         icon=":material/arrow_back:",
         shortcut=keys[0],
-        disabled=state.index == 0,
-        on_click=_move,
-        args=(state, -1),
+        disabled=visit.index == 0,
+        on_click=visit.move,
+        args=(-1,),
     )
     st.button(
-        "Answer" if answers_first else "Next",
+        {"": "Next", "bars": "Bars", "answer": "Answer"}[first],
         key=f"{PAGE}.next.{place}",
         type="primary",
         icon=":material/arrow_forward:",
         shortcut=keys[1],
-        disabled=last and not answers_first,
-        on_click=_move,
-        args=(state, 1),
+        disabled=visit.index == len(STEPS) - 1 and not first,
+        on_click=visit.move,
+        args=(1,),
     )
 
 
-def _contents(state: _State) -> None:
+def _contents(visit: Visit) -> None:
     with st.popover("All steps", icon=":material/list:"):
         for index, step in enumerate(STEPS):
+            _, part = part_of(step)
+            if PARTS[part][0] == step.name:
+                st.markdown(f"**{part}**")
             st.page_link(
                 f"pages/{PAGE}.py",
-                label=f"{index + 1}. {step.title}",
-                query_params={"step": step.name, **state.query(index)},
-                disabled=index == state.index,
+                label=f"{index + 1}. {visit.heading(step)}",
+                query_params={"step": step.name, **visit.query(index)},
+                disabled=index == visit.index,
             )
 
 
-def _question(state: _State) -> None:
+def _question(visit: Visit) -> None:
     """The question with its choices; once one is chosen, what the figure answers and why."""
-    question = state.step.question
-    st.markdown(f"**{'Predicted' if state.known else 'Predict first'}.** {question.text}")
-    if not state.known:
-        for index, choice in enumerate(question.choices):
-            st.button(choice, key=f"{PAGE}.choice{index}", on_click=_answer, args=(state, index), width="stretch",
-                      shortcut=str(index + 1))  # fmt: skip
-        st.button("Show the answer", key=f"{PAGE}.show", type="tertiary", on_click=_answer, args=(state, None),
+    step, question = visit.step, visit.step.question
+    st.markdown(f"**{'Predicted' if visit.known else 'Predict first'}.** {question.text}")
+    if visit.room:
+        poll.show_room(visit)
+    elif not visit.known:
+        for place, index in enumerate(visit.order(step), start=1):
+            st.button(question.choices[index], key=f"{PAGE}.choice{index}", on_click=visit.answer, args=(index,),
+                      width="stretch", shortcut=str(place))  # fmt: skip
+    if not visit.known:
+        st.button("Show the answer", key=f"{PAGE}.show", type="tertiary", on_click=visit.answer, args=(None,),
                   shortcut=ANSWER_KEY)  # fmt: skip
         return
-    chosen = state.answers[state.step.name]
+    chosen = visit.answers[step.name]
     right = question.choices[question.answer]
+    results = _results(step)
+    if step.measured and step.name in visit.drawn and results is not None:
+        st.info(line_words(step, visit.drawn[step.name], step.measured(results)))
     if chosen is None:
         st.success(f"**{right}.**")
     elif chosen == question.answer:
         st.success(f"Right: **{right}.**")
     else:
-        st.warning(f"You said “{question.choices[chosen]}”. It is: **{right}.**")
-    results = _results(state.step)
+        said = "" if step.name in visit.drawn else f"You said “{question.choices[chosen]}”. "
+        st.warning(f"{said}It is: **{right}.**")
     if results is not None:
         st.markdown(question.why(results))
-    if state.index == len(STEPS) - 1:
-        hits = sum(state.answers.get(step.name) == step.question.answer for step in STEPS)
+        st.markdown(figure_words(f"{PAGE}.{step.name}").see)
+    if visit.index == len(STEPS) - 1:
+        hits = sum(visit.answers.get(step.name) == step.question.answer for step in STEPS)
         st.caption(f"You predicted {hits} of {len(STEPS)} figures.")
+        st.markdown(prose(PAGE, "The end"))
 
 
-def _figure(state: _State) -> None:
+def _figure(visit: Visit) -> None:
     """The control and what it acts on; before the prediction the figure keeps the answer to itself."""
-    step, known = state.step, state.known
-    if step.live:
-        live_small(f"{PAGE}.{step.name}.live", veiled=not known)
+    step, known = visit.step, visit.known
     results = _results(step)
     if results is None:
         st.info("The results that this step shows are not here; `make gallery` computes them.")
         return
+    measured = step.measured(results) if step.measured else None
     control = step.control
-    key = _control_key(step) + ("" if known else VEILED_KEY)
+    key = control_key(step) + ("" if known else VEILED_KEY)
     if key not in st.session_state:
-        st.session_state[key] = state.shown.get(step.name, control.start) if known else control.start
+        st.session_state[key] = visit.shown.get(step.name, control.start) if known else control.start
     chosen = st.segmented_control(
         control.label,
         list(control.options),
@@ -257,21 +209,24 @@ def _figure(state: _State) -> None:
         label_visibility="collapsed",
         help=None if known else "Predict first.",
     )
+    if measured and not (known or visit.room):
+        draw_line(visit, *measured[:2])
     drawn = step.draw(results, control.start if chosen is None else chosen, known)
     if known:
-        state.shown[step.name] = chosen
+        visit.shown[step.name] = chosen
+        if measured and step.name in visit.drawn and chosen == control.start:
+            drawn = with_line(drawn, visit.drawn[step.name], measured)
     else:
-        alt = f"{drawn.takeaway} The rest of the figure appears with the answer of step {state.index + 1}."
+        alt = f"{drawn.takeaway} The rest of the figure appears with the answer of step {visit.index + 1}."
         drawn = Chart(drawn.figure, alt, drawn_rows(drawn.figure))
-    if state.presenting:
+        drawn = room_to_draw(drawn, measured[0]) if measured else drawn
+    if visit.presenting:
         drawn = replace(drawn, figure=enlarged(drawn.figure, LARGER, PRESENTED_HEIGHT))
     # Another key for another figure: a zoom belongs to one of them.
     name = step.name + ("" if known else VEILED_KEY)
     show_chart(PAGE, replace(drawn, name=name, heading=""))
-
-
-def _control_key(step: Step) -> str:
-    return f"{PAGE}.{step.name}.control"
+    if step.live:
+        live_small(f"{PAGE}.{step.name}.live", veiled=not known)
 
 
 def _export(step: Step, charts: Mapping[str, Chart]) -> None:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from dashboard.charts.chart import Chart, occurring
 from dashboard.charts.lines import Line, trained_dot, width_axis
-from dashboard.charts.numbers import number, rate_words
+from dashboard.charts.numbers import number, rate_words, seed_words
 from dashboard.charts.style import GUIDE_COLOR, Style, network_style, nth_style, output_title
 from dashboard.charts.sweep import sweep
 from dashboard.charts.training import Curve, Row, along_training
@@ -188,19 +188,19 @@ def _caption(point: OptimizationPoint, output: str) -> list[str]:
             steps = ", ".join(f"{run.last_finite_step:,} (seed {run.seed})" for run in diverged)
             stable, used = min(run.stable_rate for run in diverged), max(run.learning_rate for run in diverged)
             sentences.append(
-                f"{_rate_title(rate, runs)} diverged, last finite step {steps}. Stable: a rate below "
-                f"{number(stable, 3)}, the linear model's limit at w₀; {number(used, 3)} was used."
+                f"{_rate_title(rate, runs)} diverged, last finite step {steps}: the rate was {number(used, 3)}, "
+                f"and the linear model at w₀ is stable below {number(stable, 3)}."
             )
         for outcome in ("over-budget", "stuck", "dead"):
             missed = [run for run in runs if run.outcome == outcome]
             if missed:
                 ratio = max(run.pl_ratio[-1] / run.pl_ratio[0] if run.pl_ratio[0] > 0 else math.nan for run in missed)
                 left = f"; its PL* ratio is at most {number(ratio, 1)} of what it was" if outcome == "stuck" else ""
-                listed = ", ".join(str(run.seed) for run in missed)
-                sentences.append(f"{_rate_title(rate, runs)} {OUTCOME_WORDS[outcome]} (seed {listed}){left}.")
+                listed = seed_words([run.seed for run in missed])
+                sentences.append(f"{_rate_title(rate, runs)} {OUTCOME_WORDS[outcome]} ({listed}){left}.")
     rising = [run for run in point.of(output) if run.overshoot > 1.001 and run.loss[-1] < 0.1 * run.loss[0]]
     if rising:
-        listed = ", ".join(dict.fromkeys(f"{run.rate:g} η" for run in rising))
+        listed = " and ".join(dict.fromkeys(f"{run.rate:g} η" for run in rising))
         sentences.append(f"Catapult: at {listed} the loss rose above its start and then fell.")
     return sentences
 

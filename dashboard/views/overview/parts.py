@@ -3,7 +3,7 @@
 import streamlit as st
 
 from dashboard.views.navigation import PAGES
-from dashboard.views.overview.picture import ALT, tangent_kernel_picture
+from dashboard.views.overview.picture import tangent_kernel_picture
 from dashboard.views.overview.thumbnails import page_thumbnail
 from dashboard.words.pages import SHOWS, prose
 
@@ -14,7 +14,14 @@ PATH: dict[str, tuple[str, dict[str, str]]] = {
     "lecture": ("Understand why", {}),
     "kernel_change": ("Measure it", {"preset": "liu-fig1-left"}),
 }
-CARD_PIXELS = 130
+# In the letters and the color of the page, as an image could not be; they grow as it shrinks.
+_picture = st.components.v2.component(
+    "linearity_lab_tangent_kernel",
+    html=tangent_kernel_picture(),
+    css="svg { width: 100% } text { font: 17px var(--st-font); fill: var(--st-text-color) }"
+    "@media (max-width: 640px) { text { font-size: 26px } }",
+)
+CARD_PIXELS = 165  # two in a row on a phone, seven on a screen
 
 
 def meaning(page: str) -> None:
@@ -22,7 +29,8 @@ def meaning(page: str) -> None:
     st.title(TITLE, anchor=False)
     words, picture = st.columns([5, 7], gap="large", vertical_alignment="center")
     words.markdown(prose(page, SHOWS))
-    picture.image(tangent_kernel_picture(), width="stretch", alt=ALT)
+    with picture:
+        _picture(key=f"{page}.picture")
 
 
 def path(page: str) -> None:

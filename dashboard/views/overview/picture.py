@@ -4,7 +4,7 @@ import math
 
 from dashboard.charts.vector import INK
 
-WIDTH, HEIGHT = 640, 300
+WIDTH, HEIGHT = 670, 300
 NETWORK, STEP = "#1C86C7", "#D55E00"  # read on light and on dark
 _INPUT, _OUTPUT, _HIDDEN = (34, 150), (214, 150), [(124, 40 + 36.7 * number) for number in range(7)]
 _LEFT, _RIGHT, _AT, _OTHER = 290, 620, 395, 500
@@ -15,7 +15,7 @@ ALT = (
 
 
 def tangent_kernel_picture() -> str:
-    """The picture as SVG text."""
+    """The picture as SVG, for the page itself."""
     edges = "".join(
         f'<path d="M{a} {b} L{c} {d:.0f} L{e} {f}" stroke="{INK}" stroke-width="1.3" fill="none"/>'
         for (a, b), (c, d), (e, f) in ((_INPUT, hidden, _OUTPUT) for hidden in _HIDDEN)
@@ -23,17 +23,18 @@ def tangent_kernel_picture() -> str:
     neurons = "".join(
         f'<circle cx="{x}" cy="{y:.0f}" r="11" fill="{NETWORK}"/>' for x, y in (_INPUT, *_HIDDEN, _OUTPUT)
     )
-    letters = _text(_INPUT[0] - 6, _INPUT[1] + 34, "input") + _text(_OUTPUT[0] + 22, _OUTPUT[1] + 34, "output")
+    letters = _text(_INPUT[0] - 22, _INPUT[1] + 36, "input") + _text(_OUTPUT[0] + 28, _OUTPUT[1] + 36, "output")
     xs = range(_LEFT, _RIGHT + 1, 5)
     curves = _curve([(x, _before(x)) for x in xs], INK, "6 5") + _curve([(x, _after(x)) for x in xs], NETWORK, "")
     moves = _move(_AT, STEP, 4) + _move(_OTHER, STEP, 2.5)
     words = (
         _text(_AT + 40, _after(_AT) - 30, "a step for this point …")
-        + _text(_OTHER + 20, 258, "… moves this one too,")
-        + _text(_OTHER + 20, 282, "by their tangent kernel")
+        + _text(_RIGHT + 14, 256, "… moves this one too,", "end")
+        + _text(_RIGHT + 14, 284, "by their tangent kernel", "end")
     )
+    box = f"{_RIGHT + 16 - WIDTH} 0 {WIDTH} {HEIGHT}"
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" role="img" aria-label="{ALT}">'
         f"{edges}{neurons}{letters}{curves}{moves}{words}</svg>"
     )
 
@@ -61,8 +62,6 @@ def _move(x: float, color: str, width: float) -> str:
     )
 
 
-def _text(x: float, y: float, words: str) -> str:
-    return (
-        f'<text x="{x}" y="{y:.0f}" text-anchor="middle" font-size="19" font-family="sans-serif" '
-        f'fill="{INK}">{words}</text>'
-    )
+def _text(x: float, y: float, words: str, anchor: str = "middle") -> str:
+    """Without a look of its own."""
+    return f'<text x="{x}" y="{y:.0f}" text-anchor="{anchor}">{words}</text>'

@@ -71,39 +71,41 @@ class _File:
 
 def bring_data(page: str) -> None:
     """Upload, preview, choices, what the network sees, and the ways on from there."""
-    left, right = st.columns([2, 3], gap="large")
-    with left:
+    with st.container(key=f"{page}.places"):  # look.css puts the second one beside the others, where there is room
+        source, seen, choosing = (st.container() for _ in range(3))
+    with source:
         file, read = _chosen_file(page)
         candidate = file.candidate(read)
         if file.sentence is not None:
             say(file.sentence, file.sentence.field)
-        if candidate is None:
-            return
-        key = f"{page}.{file.version[:16]}"
-        # The sentence of a choice stands beside it, so the choices are read before they are tried, and again after.
-        before = file.wrong
+    if candidate is None:
+        return
+    key = f"{page}.{file.version[:16]}"
+    # The sentence of a choice stands beside it, so the choices are read before they are tried, and again after.
+    before = file.wrong
+    with choosing:
         few = st.container()
         is_asked = before is not None and (before.field == "classes" or "missing" in str(before))
         more = st.expander("More", expanded=is_asked)
-        with few:
-            choices = read_choices(key, candidate, upload_limits(), before, more)
+        st.subheader("The file", anchor=False, help=plain(file.name))
+        file_preview(candidate)
+    with few:
+        choices = read_choices(key, candidate, upload_limits(), before, more)
         cleaned = file.cleaned(choices, read)
         if str(before) != str(file.wrong):
             st.rerun()
         say(file.wrong, "file")
-        with few:
-            points = _training_points(key, cleaned, more)
-    with right:
+        num_samples, standardize, seed = _training_points(key, cleaned, more)
+    with seen:
         st.subheader("What the network will see", anchor=False)
         if cleaned is None:
             st.info("Nothing yet: a sentence beside a choice says what the data still need.")
-        else:
-            num_samples, standardize, seed = points
-            sizes(cleaned, num_samples)
+            return
+        above = st.container(horizontal=True)
+        with above:
             _ways_on(page, file.name, cleaned, num_samples, standardize, seed)
-            samples(page, cleaned, standardize)
-        st.subheader("The file", anchor=False, help=plain(file.name))
-        file_preview(candidate)
+        samples(page, cleaned, standardize, above)
+        sizes(cleaned, num_samples)
 
 
 def list_brought(page: str) -> None:
@@ -133,8 +135,9 @@ def _chosen_file(page: str) -> tuple[_File, Read]:
         "kept on this server by a digest that only you know.",
     )
     if upload is None:
-        st.caption("Until then, an example: three spirals.")
-        st.download_button("The example as CSV", example_file, "spirals.csv", "text/csv", on_click="ignore")
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.caption("Until then, an example: three spirals.", width="content")
+            st.download_button("The example as CSV", example_file, "spirals.csv", "text/csv", on_click="ignore")
     name, source = (upload.name, upload.file_id) if upload is not None else ("spirals.csv", "example")
     read = upload.getvalue if upload is not None else example_file
     known: _File | None = st.session_state.get(f"{page}.file")
@@ -161,11 +164,10 @@ def _training_points(key: str, data: Cleaned | None, more: DeltaGenerator) -> tu
 
 def _ways_on(page: str, name: str, data: Cleaned, num_samples: int, standardize: Standardize, seed: int) -> None:
     words = "Watch its kernel move" if data.class_names else "Train it beside its linear model"
-    with st.container(horizontal=True):
-        runs = st.button(words, key=f"{page}.run", type="primary", icon=":material/play_arrow:",
-                         help="Keeps the data and runs a shallow network on them at several widths.")  # fmt: skip
-        keeps = st.button("Use on other pages", key=f"{page}.keep", icon=":material/bookmark:",
-                          help="Keeps the data; Dataset then has them as “your data” in this session.")  # fmt: skip
+    runs = st.button(words, key=f"{page}.run", type="primary", icon=":material/play_arrow:",
+                     help="Keeps the data and runs a shallow network on them at several widths.")  # fmt: skip
+    keeps = st.button("Use on other pages", key=f"{page}.keep", icon=":material/bookmark:",
+                      help="Keeps the data; Dataset then has them as “your data” in this session.")  # fmt: skip
     if not (runs or keeps):
         return
     try:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.components.chart import show_chart, shown_charts
 from dashboard.components.export import export_menu
@@ -64,8 +65,11 @@ def sizes(data: Cleaned, num_samples: int) -> None:
         st.metric("Training points n", f"{num_samples:,}", help=f"Of {len(data.x):,} samples.", width="content")
 
 
-def samples(page: str, data: Cleaned, standardize: str) -> None:
-    """Thumbnails, the samples in the plane of largest variance, counts, and what is done to the inputs."""
+def samples(page: str, data: Cleaned, standardize: str, above: DeltaGenerator) -> None:
+    """Thumbnails, the samples in the plane of largest variance, counts, and what is done to the inputs.
+
+    What can be exported of them stands ``above``.
+    """
     counts = ", ".join(f"{name} {count:,}" for name, count in data.counts.items())
     sentences = [f"Samples per class: {counts}." if counts else "No classes: a number is learned."]
     sentences.append(STANDARDIZED[standardize])
@@ -73,7 +77,6 @@ def samples(page: str, data: Cleaned, standardize: str) -> None:
     if thumbnails:
         st.image([pixels for pixels, _ in thumbnails], [plain(name) for _, name in thumbnails], width=72,
                  alt=[f"an image of class {name}" for _, name in thumbnails])  # fmt: skip
-    above = st.container(horizontal=True, horizontal_alignment="right")
     with shown_charts() as shown:
         show_chart(page, figures.scatter(data, _short(sentences)))
     with above:

@@ -1,5 +1,6 @@
 """The source lecture and where its linearity ends, in seventeen steps, free of Streamlit."""
 
+from pathlib import Path
 from typing import Any
 
 from dashboard.views.lecture.steps._beyond import BEYOND
@@ -7,11 +8,23 @@ from dashboard.views.lecture.steps._edges import EDGES
 from dashboard.views.lecture.steps._limits import LIMITS
 from dashboard.views.lecture.steps._linear import LINEAR
 from dashboard.views.lecture.steps._step import Control, Question, Step
+from dashboard.words.markdown import read
 from ntk_core.errors import InvalidInput
 
-STEPS: tuple[Step, ...] = (*LINEAR, *LIMITS, *EDGES, *BEYOND)
+_WRITTEN = {step.name: step for step in (*LINEAR, *LIMITS, *EDGES, *BEYOND)}
+# Title of a part of the story → the names of its steps, in the order in which they are told.
+PARTS: dict[str, tuple[str, ...]] = {
+    title: part.listed("steps")
+    for title, part in read(Path(__file__).parents[1] / "words.md").sections["Story"].sections.items()
+}
+STEPS: tuple[Step, ...] = tuple(_WRITTEN[name] for names in PARTS.values() for name in names)
 
-__all__ = ["STEPS", "Control", "Question", "Step", "named_option", "option_name", "step_index"]
+__all__ = ["PARTS", "STEPS", "Control", "Question", "Step", "named_option", "option_name", "part_of", "step_index"]
+
+
+def part_of(step: Step) -> tuple[int, str]:
+    """(number from 1, title) of the part of the story that a step belongs to."""
+    return next((at, title) for at, (title, names) in enumerate(PARTS.items(), start=1) if step.name in names)
 
 
 def step_index(text: str) -> int:

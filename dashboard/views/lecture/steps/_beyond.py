@@ -1,4 +1,4 @@
-"""Steps 14 to 17: any graph, the first steps of training, what linearity costs, and what is open."""
+"""Any graph, the first steps of training, what linearity costs, and what is open."""
 
 import math
 from collections.abc import Sequence
@@ -139,7 +139,8 @@ def _why_methods(results: Results) -> dict[str, str]:
         f"{METHODS[method].title} {number(run.sup_distance)} and {number(run.sup_change)}"
         for method, run in runs.items()
     )
-    return {"width": width_label(point.width), "methods": said}
+    apart = {method: f"{number(100 * runs[method].sup_difference)}%" for method in ("momentum", "adam")}
+    return {"width": width_label(point.width), "methods": said, **apart}
 
 
 BEYOND = (

@@ -1,8 +1,9 @@
-"""Steps 10 to 13: where linearity ends, by the learning rate, the scale of the output, by depth, and in attention."""
+"""Where linearity ends, by the learning rate, the scale of the output, by depth, and in attention."""
 
 from typing import Any
 
 from dashboard.charts.chart import Chart
+from dashboard.charts.lines import Axis, Dot, Line, width_axis
 from dashboard.charts.numbers import number, width_label
 from dashboard.views.depth_width import figures as depth_width
 from dashboard.views.hessian import figures as hessian
@@ -116,9 +117,21 @@ def _why_attention(results: Results) -> dict[str, str]:
     }
 
 
+def _peak_line(results: Results) -> tuple[Line, Axis, str]:
+    """Of the network at the rate of the question; the linear model has no peak, it diverges."""
+    points = results["catapult-map"].points
+    dots = [Dot(point.width, run.peak, run.seed) for point in points for run in point.of("network", THROWN)]
+    return Line(learning_rate.style("network"), dots), width_axis(), "largest loss / loss at w₀"
+
+
+def _attention_line(results: Results) -> tuple[Line, Axis, str]:
+    points = results["attention-head-dim"].points
+    return hessian.norm_lines(points)[USUAL], hessian.axis_of(points), hessian.VIEWS["‖H‖"].title
+
+
 EDGES = (
-    step("learning-rate", _peaks, _why_peaks),
+    step("learning-rate", _peaks, _why_peaks, measured=_peak_line),
     step("lazy-to-rich", _dial, _why_dial),
     step("depth-against-width", _depth, _why_depth),
-    step("attention", _attention, _why_attention),
+    step("attention", _attention, _why_attention, measured=_attention_line),
 )

@@ -1,4 +1,4 @@
-"""Steps 6 to 9: what breaks linearity, what does not need it, and what does not explain it."""
+"""What breaks linearity, what does not need it, and what does not explain it."""
 
 from typing import Any
 

@@ -1,10 +1,11 @@
-"""Steps 1 to 5: what linearity is, and why wide networks with a linear output come to it."""
+"""What linearity is, and why wide networks with a linear output come to it."""
 
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from dashboard.charts.chart import Chart
+from dashboard.charts.lines import Axis, Line
 from dashboard.charts.numbers import number, width_label
 from dashboard.views.hessian import figures as hessian
 from dashboard.views.hessian import part_figures as hessian_parts
@@ -118,10 +119,15 @@ def _why_deep(results: Results) -> dict[str, str]:
     return {"norm": exponent(norm), "bound": exponent(bound), "least": f"{min(gaps):.0f}", "most": f"{max(gaps):.0f}"}
 
 
+def _deep_line(results: Results) -> tuple[Line, Axis, str]:
+    points = results["liu-theorem31"].points
+    return hessian.norm_lines(points)[LINEAR_OUTPUT], hessian.axis_of(points), hessian.VIEWS["‖H‖"].title
+
+
 LINEAR = (
     step("constancy-and-linearity", _curves, _why_constant, _curves_alone),
     step("hessian-and-ball", _ball, _why_ball),
     step("diagonal-hessian", _diagonal, _why_diagonal, lambda _, chart: chart),
     step("two-norms", _norms, _why_norms, alone(hessian_parts.QUANTITIES["b_max"].style.title)),
-    step("deep-networks", _deep, _why_deep),
+    step("deep-networks", _deep, _why_deep, measured=_deep_line),
 )

@@ -1,5 +1,6 @@
 """What a step of the lecture is: a claim, a formula, one figure with one control, and a question to predict first."""
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.charts.chart import Chart, veiled
+from dashboard.charts.lines import Axis, Line
 from dashboard.words.markdown import Section, WordsError, read
 from dashboard.words.pages import FINITE, SEE
 
@@ -15,7 +17,11 @@ Results = Mapping[str, Any]
 Numbers = Callable[[Results], Mapping[str, str]]
 Draw = Callable[[Results, Any], Chart]
 Veil = Callable[[Results, Chart], Chart]
-_FIELDS = ("title", "source", "gallery", "terms", "page", "preset", "invitation", "control", "before", "live")
+Measured = Callable[[Results], tuple[Line, Axis, str]]
+_FIELDS = (
+    "title", "asks", "source", "gallery", "terms", "page", "preset", "tab", "invitation", "control", "before", "live",
+    "exponents", "drawn",
+)  # fmt: skip
 _FORMULA = re.compile(r"^\$\$(.+)\$\$\n*", re.MULTILINE)
 _CHOICE = re.compile(r"^- \[([ x])\] (.+)$", re.MULTILINE)
 _OPTION = re.compile(r"^- \[([ x])\] (.+?): (.+)$", re.MULTILINE)
@@ -66,20 +72,27 @@ class Step:
 
     Attributes:
         name: in the URL, of its Markdown, and of its chart.
-        title: the claim.
+        title: the claim, once the answer is known.
+        asks: what stands above the step before that.
         formula: LaTeX, in pieces that stand beside each other where there is room.
         words: two or three sentences, Markdown.
         source: paper and section.
         gallery: presets whose results the figure is drawn from.
         page, preset, invitation: where a person can run it, with which preset, and the words of the link.
         before: what the veiled figure shows, for those who do not see it; empty where the figure says it.
-        live: whether a network and its linear model train above the figure.
+        live: whether a network and its linear model train below the figure.
+        notes: what a speaker says, asks and expects; Markdown.
+        tab: the figure of ``page`` that the invitation is about, where it is not the first one.
+        exponents: where the answer can be drawn: the power that each choice stands for, NaN for none.
+        drawn: what is drawn there, in words.
         whole: (results, chosen option) → the figure.
         veil: (results, figure) → what of it gives no answer away.
+        measured: results → the line that is drawn before it appears, what it is against, and what it is.
     """
 
     name: str
     title: str
+    asks: str
     formula: tuple[str, ...]
     words: str
     question: Question
@@ -91,8 +104,18 @@ class Step:
     invitation: str
     before: str
     live: bool
+    notes: str
+    tab: str
+    exponents: tuple[float, ...]
+    drawn: str
     whole: Draw
     veil: Veil
+    measured: Measured | None = None
+
+    def nearest(self, exponent: float) -> int:
+        """Index of the choice that a drawn power comes closest to."""
+        known = [index for index, each in enumerate(self.exponents) if math.isfinite(each)]
+        return min(known, key=lambda index: abs(self.exponents[index] - exponent))
 
     def draw(self, results: Results, option: Any, known: bool) -> Chart:
         """The figure; while the answer is not ``known``, without what would give it away."""
@@ -114,20 +137,22 @@ def alone(title: str) -> Veil:
     return lambda _, chart: replace(chart, figure=veiled(chart.figure, keep=(title,)))
 
 
-def step(name: str, whole: Draw, numbers: Numbers, veil: Veil = smallest_alone) -> Step:
+def step(
+    name: str, whole: Draw, numbers: Numbers, veil: Veil = smallest_alone, measured: Measured | None = None
+) -> Step:
     """The step whose words stand in ``NAME.md`` beside this file; those of its figure are read with the figure.
 
     Raises:
         WordsError: some are missing, or it is not one choice that is marked as right, or one option as the first.
     """
     found = read(Path(__file__).with_name(f"{name}.md"))
-    found.holds_only(_FIELDS, ("Control", "Question", "Answer", SEE, FINITE))
+    found.holds_only(_FIELDS, ("Control", "Question", "Answer", "Notes", SEE, FINITE))
     asked, text = found.prose("Question"), found.text
     choices = tuple(choice for _, choice in _CHOICE.findall(asked))
     options = [(_value(value), words) for _, value, words in _OPTION.findall(found.prose("Control"))]
     return Step(
         name=name,
-        **{field: found.field(field) for field in ("title", "source", "page", "preset", "invitation")},
+        **{field: found.field(field) for field in ("title", "asks", "source", "page", "preset", "invitation")},
         formula=tuple(_FORMULA.findall(text)),
         words=_FORMULA.sub("", text),
         question=Question(
@@ -137,6 +162,11 @@ def step(name: str, whole: Draw, numbers: Numbers, veil: Veil = smallest_alone) 
         gallery=found.listed("gallery"),
         before=found.fields.get("before", ""),
         live=found.fields.get("live", "no") == "yes",
+        notes=found.prose("Notes"),
+        tab=found.fields.get("tab", ""),
+        exponents=tuple(float(each) for each in found.listed("exponents")) if measured else (),
+        drawn=found.field("drawn") if measured else "",
+        measured=measured,
         whole=whole,
         veil=veil,
     )

@@ -1,0 +1,104 @@
+"""The answer as a drawn line: drawn on the veiled figure, then compared with what was measured."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import plotly.graph_objects as go
+
+from dashboard.charts.axes import log_ticks
+from dashboard.charts.chart import Chart
+from dashboard.charts.labels import power
+from dashboard.charts.lines import Axis, Line
+from dashboard.charts.numbers import exponent_words, number, signed, width_label
+from dashboard.charts.style import GUIDE_COLOR
+from dashboard.components.sketch import sketch
+from dashboard.views.lecture.steps import Step
+from dashboard.views.lecture.visit import PAGE, Visit
+from dashboard.words.markdown import read
+from dashboard.words.pages import VEILED_KEY, VIEWS
+
+STEEPEST = 1.2  # the power that fits into the figure, up and down; as the slider of the component
+Drawn = tuple[float, list[tuple[float, float]]]
+
+
+def room_to_draw(chart: Chart, line: Line) -> Chart:
+    """The figure with as much room above its first point as below, so that its axis gives nothing away."""
+    (first, start), *_, (last, _) = line.means
+    span = STEEPEST * math.log10(last / first)
+    middle = math.log10(start.value)
+    ends = [middle - span, middle + span]
+    figure = go.Figure(chart.figure)
+    figure.update_yaxes(**log_ticks([10**end for end in ends]), range=ends, autorange=False)
+    return replace(chart, figure=figure)
+
+
+def draw_line(visit: Visit, line: Line, axis: Axis) -> None:
+    """Above the veiled figure: what is drawn on it becomes the prediction."""
+    step = visit.step
+
+    def take(exponent: float, points: list[tuple[float, float]]) -> None:
+        visit.drawn[step.name] = exponent, points
+        visit.answer(step.nearest(exponent))
+
+    (first, start), *_, (last, _) = line.means
+    plot = f"{PAGE}.{step.name}{VEILED_KEY}".replace(".", "-")
+    words = _words()
+    told = {**words, "task": words["task"].format(drawn=step.drawn)}
+    sketch(f"{PAGE}.{step.name}.sketch", plot, (first, last), start.value, axis.letter, told, take)
+
+
+def with_line(chart: Chart, drawn: Drawn, measured: tuple[Line, Axis, str]) -> Chart:
+    """The figure with the line that was drawn, in the color of guides, and with room for it."""
+    exponent, points = drawn
+    _, axis, _ = measured
+    name = f"{_words()['yours']} ∝ {power(axis.letter, signed(exponent))}"
+    figure = go.Figure(chart.figure)
+    figure.add_scatter(
+        x=[x for x, _ in points],
+        y=[y for _, y in points],
+        mode="lines",
+        line={"color": GUIDE_COLOR, "dash": "solid", "width": 3},
+        name=name,
+        showlegend=True,
+        hoverinfo="skip",
+    )
+    low, high = figure.layout.yaxis.range
+    heights = [math.log10(y) for _, y in points]
+    figure.update_yaxes(range=[min(low, min(heights) - 0.05), max(high, max(heights) + 0.05)])
+    said = f" The line that was drawn goes like {axis.letter}^{signed(exponent)}."
+    return replace(chart, figure=figure, takeaway=chart.takeaway + said)
+
+
+def line_words(step: Step, drawn: Drawn, measured: tuple[Line, Axis, str]) -> str:
+    """What was drawn beside what was measured: both powers, whether the interval holds the first, the last value."""
+    exponent, points = drawn
+    line, axis, _ = measured
+    law, (last, end) = line.law, line.means[-1]
+    words = _words()
+    said = words["drawn"].format(
+        drawn=_power(axis, signed(exponent)), choice=step.question.choices[step.nearest(exponent)]
+    )
+    if law is None:
+        return said
+    apart = abs(exponent - law.exponent)
+    known = math.isfinite(law.interval)
+    verdict = ("inside" if apart <= law.interval else "outside") if known else "unknown interval"
+    ratio = points[-1][1] / end.value
+    return f"{said} " + words[verdict].format(
+        measured=_power(axis, exponent_words(law)),
+        by=f"{apart:.2f}",
+        letter=f"${axis.letter}$",
+        last=width_label(last),
+        factor=number(max(ratio, 1 / ratio)),
+        way="high" if ratio > 1 else "low",
+    )
+
+
+def _power(axis: Axis, exponent: str) -> str:
+    return f"${axis.letter}^{{{exponent.replace('−', '-').replace('±', chr(92) + 'pm')}}}$"
+
+
+def _words() -> Mapping[str, Any]:
+    return read(VIEWS / PAGE / "words.md").sections["Drawing"].fields

@@ -1,0 +1,161 @@
+"""A class: three browsers in one poll, a line drawn by mouse and by finger, the speaker's second window."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, FloatRect, Page, expect
+
+from dashboard.views.lecture.steps import STEPS
+from tests.browser.conftest import READY, wait_until
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+TIMEOUT_MS = 30_000
+POLLED = STEPS[1]
+
+
+def phone(browser: Browser, url: str, color_scheme: str = "light") -> Page:
+    page = browser.new_context(
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, color_scheme=color_scheme
+    ).new_page()
+    page.goto(url)
+    page.wait_for_selector(READY, timeout=TIMEOUT_MS)
+    return page
+
+
+def serious(page: Page) -> list[str]:
+    """Rules of axe that are broken in what is ours; on a phone the menu's groups are boxes in a list of Streamlit's."""
+    found = Axe().run(page, context={"include": [['[data-testid="stMain"]']]}).response["violations"]
+    return [
+        f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found if each["impact"] in ("serious", "critical")
+    ]
+
+
+def test_three_browsers_in_one_poll(browser, dashboard_url, open_page):
+    teacher = open_page(f"/lecture?step={POLLED.name}")
+    teacher.get_by_role("button", name="Poll").click()
+    expect(teacher.get_by_alt_text(re.compile("QR code"))).to_be_visible(timeout=TIMEOUT_MS)
+    link = teacher.locator("code").first.inner_text().strip()
+    assert link.startswith(f"{dashboard_url}/lecture?room=")
+    wrong, right = POLLED.question.choices[0], POLLED.question.choices[POLLED.question.answer]
+    phones = [phone(browser, link, scheme) for scheme in ("light", "dark")]
+    for each in phones:
+        expect(each.get_by_role("button", name=re.compile(re.escape(right)))).to_be_visible(timeout=TIMEOUT_MS)
+        assert POLLED.title not in each.inner_text("body")
+    assert serious(phones[1]) == []
+    phones[0].get_by_role("button", name=re.compile(re.escape(wrong))).click()
+    phones[1].get_by_role("button", name=re.compile(re.escape(wrong))).click()
+    expect(teacher.get_by_text("2 of 2 have answered")).to_be_visible(timeout=TIMEOUT_MS)
+    phones[1].get_by_role("button", name=re.compile(re.escape(right))).click()
+    expect(phones[1].get_by_text("Your answer is in")).to_be_visible(timeout=TIMEOUT_MS)
+    assert teacher.get_by_role("progressbar").count() == 1  # of the steps
+    teacher.keyboard.press("b")
+    expect(teacher.get_by_role("progressbar")).to_have_count(4, timeout=TIMEOUT_MS)
+    expect(teacher.get_by_text(re.compile(f"{re.escape(right)} — 1"))).to_be_visible(timeout=TIMEOUT_MS)
+    assert serious(teacher) == []
+    teacher.keyboard.press("a")
+    for each in phones:
+        expect(each.get_by_text(f"The answer: {right}.")).to_be_visible(timeout=TIMEOUT_MS)
+        assert each.get_by_role("button", name=re.compile(re.escape(wrong))).count() == 0
+    expect(phones[0].get_by_text(f"You answered: {wrong}.")).to_be_visible()
+    teacher.keyboard.press("ArrowRight")
+    for each in phones:
+        expect(each.get_by_role("heading", name="Step 3")).to_be_visible(timeout=TIMEOUT_MS)
+    teacher.get_by_role("button", name="End the poll").click()
+    for each in phones:
+        expect(each.get_by_text("This poll has ended")).to_be_visible(timeout=TIMEOUT_MS)
+        each.context.close()
+    late = phone(browser, link)
+    expect(late.get_by_text("There is no poll under this link")).to_be_visible(timeout=TIMEOUT_MS)
+    late.context.close()
+
+
+def box_of(page: Page, selector: str) -> FloatRect:
+    found = page.locator(selector).bounding_box()
+    assert found is not None
+    return found
+
+
+def drawn_slope(page: Page) -> float:
+    words = page.locator(".sketch output").inner_text()
+    return float(words.partition("^")[2].replace("−", "-"))
+
+
+def test_a_line_is_drawn_by_mouse_and_compared(open_page):
+    page = open_page("/lecture?step=deep-networks")
+    sheet = page.locator(".sketch-sheet")
+    expect(sheet).to_be_visible(timeout=TIMEOUT_MS)
+    compare = page.get_by_role("button", name="Compare")
+    expect(compare).to_be_disabled()
+    box = box_of(page, ".sketch-sheet")
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + 40, middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, middle, steps=8)
+    expect(page.get_by_role("status").filter(has_text="right edge")).to_be_visible()
+    expect(compare).to_be_disabled()
+    page.mouse.move(box["x"] + box["width"], middle, steps=8)
+    page.mouse.up()
+    assert abs(drawn_slope(page)) < 0.03, "the first point is in the middle of the axis"
+    compare.click()
+    expect(page.get_by_text(re.compile("lies outside the 95% interval"))).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.locator(".js-plotly-plot .legendtext").filter(has_text="your line")).to_be_visible(timeout=TIMEOUT_MS)
+    assert sheet.count() == 0
+
+
+def test_a_line_is_drawn_by_finger_and_by_keys(browser, dashboard_url):
+    page = phone(browser, f"{dashboard_url}/lecture?step=attention")
+    sheet = page.locator(".sketch-sheet")
+    expect(sheet).to_be_visible(timeout=TIMEOUT_MS)
+    assert box_of(page, ".js-plotly-plot")["y"] < 844, "the figure begins on the first screen"
+    sheet.scroll_into_view_if_needed()
+    box = box_of(page, ".sketch-sheet")
+    touch = page.context.new_cdp_session(page)
+    at = [(box["x"] + 20 + index * (box["width"] - 22) / 10, box["y"] + 80 + 12 * index) for index in range(11)]
+    for index, (x, y) in enumerate(at):
+        kind = "touchMove" if index else "touchStart"
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y}]})
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    wait_until(page, "!document.querySelector('.sketch-sheet polyline').getAttribute('points').includes('NaN')")
+    assert drawn_slope(page) < -0.1
+    assert serious(page) == []
+    page.get_by_role("button", name="Start over").click()
+    expect(page.locator(".sketch output")).to_have_text("not set")
+    slope = page.get_by_role("slider", name="Slope")
+    slope.focus()
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")
+    assert drawn_slope(page) == pytest.approx(0.1, abs=0.011)
+    assert page.url.endswith("step=attention"), "arrows belong to the slider while it has the focus"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("You drew")).to_be_visible(timeout=TIMEOUT_MS)
+    assert page.locator('[data-testid="stException"]').count() == 0
+    page.context.close()
+
+
+def test_notes_follow_in_a_second_window_and_keys_are_listed(open_page):
+    page = open_page("/lecture?step=hessian-and-ball")
+    expect(page.get_by_role("button", name="Keys of the lecture")).to_be_visible(timeout=TIMEOUT_MS)
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("speaker notes in a second window")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    with page.expect_popup() as opened:
+        page.keyboard.press("n")
+    notes = opened.value
+    expect(notes.get_by_role("heading", name=STEPS[1].title)).to_be_visible(timeout=TIMEOUT_MS)
+    page.keyboard.press("ArrowRight")
+    expect(notes.get_by_role("heading", name=STEPS[2].title)).to_be_visible(timeout=TIMEOUT_MS)
+    expect(notes.get_by_text("blackboard")).to_be_visible()
+
+
+def test_a_link_of_a_step_ends_where_its_figure_is(open_page):
+    page = open_page("/lecture?step=open-questions")
+    page.get_by_role("link", name="Try the methods yourself").click()
+    tab = page.get_by_role("tab", name="How far weights and kernel move")
+    expect(tab).to_have_attribute("aria-selected", "true", timeout=TIMEOUT_MS)
+    expect(tab).to_be_in_viewport(timeout=TIMEOUT_MS)

@@ -1,0 +1,107 @@
+"""A line drawn before the answer: what a browser may report, how it is compared, and that no axis gives it away."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dashboard.components.sketch import COLUMNS, from_browser
+from dashboard.views.lecture.drawing import line_words, room_to_draw, with_line
+from dashboard.views.lecture.page import _results
+from dashboard.views.lecture.steps import STEPS
+from tests.dashboard.open_pages import checked, open_page, words
+
+DRAWN = [step for step in STEPS if step.measured]
+
+
+@pytest.fixture(autouse=True)
+def _no_workers(jobs, through_the_menu):
+    return
+
+
+def straight(step, power: float):
+    """A line of this power from the first point, as a browser reports it, and as the page takes it."""
+    line, _, _ = step.measured(_results(step))
+    (first, start), *_, (last, _) = line.means
+    ends = math.log10(first), math.log10(last)
+    heights = [math.log10(start.value) + power * (x - ends[0]) for x in np.linspace(*ends, COLUMNS)]
+    found = from_browser(heights, ends)
+    assert found is not None
+    return found
+
+
+def test_three_steps_are_drawn_and_what_is_measured_is_nearest_to_the_right_answer():
+    assert [step.name for step in DRAWN] == ["deep-networks", "attention", "learning-rate"]
+    for step in DRAWN:
+        line, _, _ = step.measured(_results(step))
+        assert step.nearest(line.law.exponent) == step.question.answer, step.name
+        assert math.isfinite(line.law.interval)
+        why = step.question.why(_results(step))
+        assert f"^{{{line.law.exponent:.2f} \\pm {line.law.interval:.2f}}}" in why, "the answer names the same power"
+        assert step.control.start == next(iter(step.control.options)) or step.name == "learning-rate"
+
+
+@pytest.mark.parametrize(
+    "heights", [None, 3, "x", [], [0.0] * 5, [math.nan] * COLUMNS, [1e9] * COLUMNS, ["a"] * COLUMNS]
+)
+def test_what_nobody_could_have_drawn_is_no_line(heights):
+    assert from_browser(heights, (1.0, 3.0)) is None
+
+
+def test_the_power_of_a_line_is_that_of_least_squares():
+    wavy = [-0.5 * x + 0.05 * math.sin(9 * x) for x in np.linspace(2, 4, COLUMNS)]
+    power, points = from_browser(wavy, (2.0, 4.0))
+    x, y = (np.log(np.asarray(each)) for each in zip(*points, strict=True))
+    centered = x - x.mean()
+    assert power == pytest.approx(float(centered @ y / (centered @ centered)), abs=1e-12)
+    assert (points[0][0], points[-1][0]) == pytest.approx((100.0, 10_000.0))
+
+
+@pytest.mark.parametrize("step", DRAWN, ids=lambda step: step.name)
+def test_a_line_is_compared_with_the_interval_of_what_was_measured(step):
+    measured = step.measured(_results(step))
+    line, axis, _ = measured
+    law, (_, end) = line.law, line.means[-1]
+    for power, verdict in ((law.exponent, "inside the 95%"), (law.exponent + law.interval + 0.3, "outside the 95%")):
+        drawn = straight(step, power)
+        assert drawn[0] == pytest.approx(power, abs=1e-12)
+        said = line_words(step, drawn, measured)
+        assert verdict in said
+        assert f"{axis.letter}^{{{power:.2f}}}" in said.replace("-0.00", "0.00")
+        assert step.question.choices[step.nearest(power)] in said
+    ratio = drawn[1][-1][1] / end.value
+    assert "too high" in said
+    assert ratio > 1
+    assert f"by {law.interval + 0.3:.2f}" in said
+
+
+@pytest.mark.parametrize("step", DRAWN, ids=lambda step: step.name)
+def test_the_axis_of_a_figure_to_draw_in_reaches_as_far_up_as_down(step):
+    results = _results(step)
+    line, _, _ = step.measured(results)
+    veiled = room_to_draw(step.draw(results, step.control.start, False), line)
+    low, high = veiled.figure.layout.yaxis.range
+    assert (low + high) / 2 == pytest.approx(math.log10(line.means[0][1].value))
+    whole = step.draw(results, step.control.start, True)
+    steep = straight(step, -1.2)
+    shown = with_line(whole, steep, step.measured(results)).figure
+    assert shown.layout.yaxis.range[0] <= math.log10(steep[1][-1][1])
+    assert len(shown.data) == len(whole.figure.data) + 1
+    assert shown.data[-1].name.startswith("your line")
+
+
+def test_a_drawn_line_is_the_prediction_and_stays_in_the_figure():
+    app = open_page("lecture", step="attention")
+    assert "lecture.attention.sketch" in str(app.get("bidi_component"))
+    step = DRAWN[1]
+    drawn = straight(step, -0.8)
+    visit = app.session_state["lecture.state"]
+    visit.drawn[step.name] = drawn
+    visit.answer(step.nearest(drawn[0]))
+    checked(app.run())
+    assert "You drew $d^{-0.80}$" in "".join(each.value for each in app.info)
+    assert "It is: **Stays.**" in words(app)
+    assert "your line" in app.get("plotly_chart")[0].proto.spec
+    assert "lecture.attention.sketch" not in str(app.get("bidi_component")), "the answer is known"

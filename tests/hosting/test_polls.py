@@ -1,0 +1,182 @@
+"""Polls of classes: rooms that nobody guesses, bounded in every number, one vote each, gone when they end."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import threading
+
+import pytest
+
+from dashboard.server import _polls
+from dashboard.server._polls import Polls, TooManyPolls
+
+HOST, LINE = "host", "192.0.2.1"
+ORDER = (2, 0, 1)
+
+
+class Clock:
+    """Seconds that a test lets pass."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def polls(clock) -> Polls:
+    return Polls(clock)
+
+
+def opened(polls, members=("a", "b"), question="q") -> str:
+    code = polls.open(HOST, LINE)
+    polls.ask(code, HOST, question, ORDER, is_revealed=False)
+    for member in members:
+        assert polls.join(code, member, LINE) == "joined"
+    return code
+
+
+def test_a_code_has_96_bits_of_the_system_and_is_compared_in_constant_time(polls, monkeypatch):
+    codes = {polls.open(f"host {index}", f"line {index}") for index in range(30)}
+    assert len(codes) == 30
+    assert all(len(base64.urlsafe_b64decode(code)) * 8 == 96 for code in codes)
+    compared = []
+    same = hmac.compare_digest
+
+    def noted(a: bytes, b: bytes) -> bool:
+        compared.append((a, b))
+        return same(a, b)
+
+    monkeypatch.setattr(_polls.hmac, "compare_digest", noted)
+    assert polls.join(next(iter(codes)), "a", LINE) == "joined"
+    assert len(compared) == 30, "also after the right one was found"
+    for guess in ("", "x", "ä" * 4, next(iter(codes))[:-1], "\ud800"):
+        assert polls.join(guess, "b", LINE) == "unknown"
+
+
+def test_one_vote_each_that_may_change_until_the_answer(polls):
+    code = opened(polls)
+    assert polls.vote(code, "a", "q", 0)
+    assert polls.vote(code, "a", "q", 2)
+    assert polls.vote(code, "b", "q", 0)
+    seen = polls.look(code, "a")
+    assert (seen.counts, seen.own, seen.num_votes, seen.num_members) == ((1, 0, 1), 2, 2, 2)
+    assert polls.ask(code, HOST, "q", ORDER, is_revealed=True).is_revealed
+    assert not polls.vote(code, "a", "q", 1)
+    assert polls.look(code, "a").own == 2
+    assert polls.ask(code, HOST, "q", ORDER, is_revealed=False).is_revealed, "what was shown stays shown"
+
+
+@pytest.mark.parametrize(
+    ("session", "question", "choice"), [("x", "q", 0), ("a", "p", 0), ("a", "q", 3), ("a", "q", -1)]
+)
+def test_no_other_vote_counts(polls, session, question, choice):
+    code = opened(polls)
+    assert not polls.vote(code, session, question, choice)
+    assert polls.look(code, "a").num_votes == 0
+
+
+def test_votes_of_an_earlier_question_are_there_when_it_is_asked_again(polls):
+    code = opened(polls)
+    polls.vote(code, "a", "q", 1)
+    assert polls.ask(code, HOST, "p", ORDER, is_revealed=False).num_votes == 0
+    assert polls.ask(code, HOST, "q", ORDER, is_revealed=False).counts == (0, 1, 0)
+
+
+def test_only_the_host_asks_and_ends(polls):
+    code = opened(polls)
+    assert polls.ask(code, "a", "p", ORDER, is_revealed=True) is None
+    polls.close(code, "a")
+    assert polls.look(code, "a").question == "q"
+    polls.close(code, HOST)
+    assert polls.look(code, "a") is None
+    assert polls.join(code, "a", LINE) == "unknown"
+    assert polls._rooms == {}, "nothing is kept"
+
+
+def test_several_people_hold_rooms_of_their_own(polls):
+    codes = {host: polls.open(host, LINE) for host in ("one", "two", "three")}
+    for host, code in codes.items():
+        polls.ask(code, host, host, ORDER, is_revealed=False)
+        assert polls.join(code, "a", LINE) == "joined"
+        polls.vote(code, "a", host, 0)
+    assert [polls.look(code, "a").question for code in codes.values()] == list(codes)
+    again = polls.open("one", LINE)
+    assert polls.look(codes["one"], "a") is None, "a host has one room"
+    assert polls.ask(again, "one", "q", ORDER, is_revealed=False).num_votes == 0
+
+
+def test_the_numbers_of_rooms_questions_and_members_are_bounded(polls, clock):
+    for index in range(_polls.MAX_ROOMS_OF_LINE):
+        polls.open(f"host {index}", LINE)
+    with pytest.raises(TooManyPolls):
+        polls.open("one more", LINE)
+    clock.now += _polls.SILENT_S + 1
+    polls.open("one more", LINE)  # in place of one that nobody has heard of
+    assert "host 0" not in polls._rooms
+    for index in range(_polls.MAX_ROOMS_OF_LINE - 1):
+        polls.open(f"again {index}", LINE)
+    with pytest.raises(TooManyPolls):
+        polls.open("once too often", LINE)
+    for index in range(_polls.MAX_ROOMS - _polls.MAX_ROOMS_OF_LINE):
+        code = polls.open(f"other {index}", f"line {index}")
+    with pytest.raises(TooManyPolls):
+        polls.open("last", "another line")
+    host = f"other {index}"
+    polls.ask(code, host, "q", ORDER, is_revealed=False)
+    for member in range(_polls.MAX_MEMBERS):
+        assert polls.join(code, str(member), f"line {member}") == "joined"
+        polls.vote(code, str(member), "q", 0)
+    assert polls.join(code, "late", LINE) == "full"
+    clock.now += _polls.AWAY_S + 1
+    assert polls.join(code, "late", LINE) == "joined", "in place of one that is long away, with its vote"
+    assert polls.look(code, "late").num_votes == _polls.MAX_MEMBERS - 1
+    for question in range(100):
+        polls.ask(code, host, f"question {question}", ORDER, is_revealed=True)
+    (room,) = (room for room in polls._rooms.values() if room.code == code)
+    assert len(room.votes) == _polls.MAX_QUESTIONS
+    assert len(room.revealed) <= _polls.MAX_QUESTIONS
+
+
+def test_joins_of_a_network_address_are_limited_whatever_they_try(polls, clock):
+    code = opened(polls, members=())
+    found = [polls.join(code if index % 2 else "guess", f"phone {index}", "line") for index in range(100)]
+    assert found[:60] == ["unknown", "joined"] * 30
+    assert set(found[60:]) == {"full"}
+    assert polls.join(code, "elsewhere", "another line") == "joined"
+    clock.now += 10
+    assert polls.join(code, "later", "line") == "joined"
+
+
+@pytest.mark.parametrize("silent", [True, False])
+def test_a_room_ends_by_itself(polls, clock, silent):
+    code = opened(polls)
+    ends = _polls.IDLE_S if silent else _polls.LONGEST_S
+    while clock.now < 1000 + ends:
+        clock.now += 600
+        if not silent:
+            polls.ask(code, HOST, "q", ORDER, is_revealed=False)
+    clock.now += 601
+    assert polls.look(code, "a") is None
+    assert polls._rooms == {}
+
+
+def test_thirty_members_at_once_lose_no_vote(polls):
+    code = opened(polls, members=[str(index) for index in range(30)])
+
+    def vote(member: str) -> None:
+        for choice in (0, 1, 2):
+            assert polls.vote(code, member, "q", choice)
+
+    threads = [threading.Thread(target=vote, args=(str(index),)) for index in range(30)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert polls.ask(code, HOST, "q", ORDER, is_revealed=False).counts == (0, 0, 30)
