@@ -196,7 +196,7 @@ class Choice:
         name: ``page.name`` is its key in the session.
         words: an option as people read it.
         pixels: width of the list.
-        last: whether the last option is shown until a person chooses, else the first.
+        begins: which option is shown until a person chooses, counted as in a list; -1 is the last.
         axis: of the figures (``layout.meta.cursor``) on which a click chooses, or SEED; empty for none.
         at: where on that axis an option is.
     """
@@ -206,7 +206,7 @@ class Choice:
     options: Sequence[Any]
     words: Callable[[Any], str] = str
     pixels: int = 130
-    last: bool = False
+    begins: int = 0
     axis: str = ""
     at: Callable[[Any], Any] = lambda option: option
 
@@ -219,7 +219,7 @@ class Choice:
 def width_choice(points: Sequence[Any]) -> Choice:
     """One of the widths that are finished, the largest at first; a click on a width in a figure chooses it too."""
     widths = [point.width for point in points]
-    return Choice("width", "Width m", widths, lambda m: f"m = {width_label(m)}", last=True, axis=WIDTH)
+    return Choice("width", "Width m", widths, lambda m: f"m = {width_label(m)}", begins=-1, axis=WIDTH)
 
 
 def seed_choice(runs: Iterable[Any]) -> tuple[Choice, ...]:
@@ -274,7 +274,7 @@ def _chooser(page: str, choice: Choice, label: LabelVisibility = "collapsed") ->
     key, state = f"{page}.{choice.name}", st.session_state
     chosen = f"{key}.chosen"
     wanted = state.get(chosen, _NOTHING)
-    state[key] = wanted if wanted in choice.options else choice.options[-1 if choice.last else 0]
+    state[key] = wanted if wanted in choice.options else choice.options[choice.begins]
     if choice.axis and (cursors := _LINKED.get()) is not None:
         cursors[choice.axis] = _Cursor(
             chosen, choice.at(state[key]), [(choice.at(each), each) for each in choice.options]

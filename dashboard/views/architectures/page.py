@@ -78,7 +78,7 @@ def _kernels(
     if not kept:
         st.caption(f"Kernels are kept and drawn for up to {MAX_KEPT_SAMPLES} training points.")
         return []
-    widths = Choice("shown_width", "Width m", list(kept), width_label, 110, last=True, axis=WIDTH)
+    widths = Choice("shown_width", "Width m", list(kept), width_label, 110, begins=-1, axis=WIDTH)
     (width,) = choose(PAGE, "Kernels K at width", widths)
 
     def at(width: int) -> list[Chart]:

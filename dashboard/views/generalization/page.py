@@ -48,9 +48,9 @@ def draw(shown: Shown) -> list[Panel]:
     chosen: tuple[Any, ...] = choose(
         PAGE,
         Choice("dialed", "ρ", [ALL, *figures.richnesses(shown.points)], _richness_words),
-        Choice("width", "Width m", widths, lambda m: f"m = {width_label(m)}", last=True, axis=WIDTH),
+        Choice("width", "Width m", widths, lambda m: f"m = {width_label(m)}", begins=-1, axis=WIDTH),
         *(
-            [Choice("count", "Points n", counts, lambda n: f"n = {n:,}", last=True, axis="n")]
+            [Choice("count", "Points n", counts, lambda n: f"n = {n:,}", begins=-1, axis="n")]
             if len(counts) > 1
             else []
         ),

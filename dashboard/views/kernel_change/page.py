@@ -39,7 +39,7 @@ def draw(shown: Shown) -> list[Panel]:
         return figures.change_against_time(points[width], axis, spec.training.loss_threshold, kind, seed)
 
     def along_training() -> Chart:
-        widths = Choice("shown_width", "Width m", list(points), width_label, 92, last=True, axis=WIDTH)
+        widths = Choice("shown_width", "Width m", list(points), width_label, 92, begins=-1, axis=WIDTH)
         axes = Choice("axis", "Horizontal axis", list(AXIS_TITLES), "by {}".format, 102)
         seeds = seed_choice(run for point in shown.points for run in point.runs)
         chosen = choose(PAGE, "Training at width", widths, axes, *seeds)
