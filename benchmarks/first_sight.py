@@ -52,7 +52,8 @@ MEASURE = """guide => {
   const top = each => each ? Math.round(each.getBoundingClientRect().top) : null;
   const main = document.querySelector('[data-testid="stMain"]');
   const plots = [...document.querySelectorAll('.js-plotly-plot')].filter(each => each._fullData);
-  const figure = plots.find(seen);
+  const drawing = [...document.querySelectorAll('*')].map(each => each.shadowRoot?.querySelector('.graph .frame'));
+  const figure = drawing.find(Boolean) ?? plots.find(seen);
   const tabs = [...document.querySelectorAll('[data-testid="stTabs"]')].find(each => top(each) > top(figure));
   const isCurve = ({ type, visible, mode, fill, x, line }) => type === 'scatter' && visible === true &&
     mode.includes('lines') && !mode.includes('text') && fill !== 'toself' && x[0] !== null && line.color !== guide;

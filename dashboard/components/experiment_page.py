@@ -33,7 +33,7 @@ def experiment_page(
         draw: the figures of what is there of a result; the first one is shown large, beside the claim of the preset.
         controls: settings that stand above the figure, four or five.
         presets: those of the experiment that this page shows, all by default; the first one at first.
-        elsewhere: settings that have no widget among the groups.
+        elsewhere: settings that have no widget among the groups; ``between``, if given, says what is wrong with them.
         first: draws what stands above the groups in the panel of all settings.
         between: draws what stands between Run and the figures.
     """
@@ -52,7 +52,7 @@ def experiment_page(
     st.title(title, anchor=False)
     settings_row(form, controls)
     form.notes()
-    run_bar(page, form, beside)
+    run_bar(page, form, beside, elsewhere if between is not None else ())
     with shown_charts() as above:
         if between is not None:
             between(form)

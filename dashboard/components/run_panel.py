@@ -1,6 +1,6 @@
 """Start a job, follow it, stop it; a reload or a second browser follows it by the job id in the URL."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -89,8 +89,12 @@ def attach(page: str, address: Mapping[str, str] | None, kind: type[Part]) -> Pa
     return found
 
 
-def run_bar(page: str, form: SpecForm[Any], beside: Callable[[], None]) -> None:
-    """What stands beside it, Run and what the run will cost."""
+def run_bar(page: str, form: SpecForm[Any], beside: Callable[[], None], elsewhere: Sequence[str] = ()) -> None:
+    """What stands beside it, Run and what the run will cost.
+
+    Args:
+        elsewhere: settings of which the page itself says what is wrong: what is below must not move for it.
+    """
     snapshot = _snapshot_of(page)
     runs_already = (
         snapshot is not None and snapshot.active and snapshot.spec == form.spec and not session.is_detached(page)
@@ -107,10 +111,13 @@ def run_bar(page: str, form: SpecForm[Any], beside: Callable[[], None]) -> None:
             shortcut="ctrl+enter",
             help="Compute these settings; settings that were computed before are shown at once.",
         )
-        st.caption(_cost_words(form.spec, seconds, done) if form.spec else "", width="content")
+        said = [sentence for name, sentence in form.sentences.items() if name not in elsewhere]
+        waits = f"Fix the {' and the '.join(elsewhere)} below to run." if form.sentences and not said else ""
+        st.caption(_cost_words(form.spec, seconds, done) if form.spec else waits, width="content")
         beside()
     if form.spec is None:
-        st.error("Fix these settings to run: " + plain(" ".join(form.sentences.values())))
+        if said:
+            st.error("Fix these settings to run: " + plain(" ".join(said)))
     elif (_is_short_try(page, form.spec) or _is_wanted(page, form, form.spec, pressed)) and submit(page, form.spec):
         # A URL that was not yet taken as shown would be read anew, without the job.
         session.show_address(page, {**form.query(), **session.job_query(page)})

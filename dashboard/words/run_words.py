@@ -1,14 +1,16 @@
 """A stored run in a few words: of which figure it is a variation, and in what runs differ; free of Streamlit."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from ntk_core.networks.graphs import EXAMPLE_TITLES, Graph, example_graphs
 from ntk_core.runs import PRESETS, Spec
-from ntk_core.settings.fields import differences, settings, text_of, values_of
+from ntk_core.settings.fields import changed_values, differences, settings, text_of, values_of
 
 MAX_DIFFERENCES = 3
 MAX_TEXT = 24
 LETTERS = "ABCD"
+DEFAULT = "default settings"
 
 
 @functools.lru_cache(maxsize=4096)
@@ -26,17 +28,32 @@ def variation(spec: Spec) -> str:
     return f"{name} with {_joined(shown)}" if shown else name
 
 
+@functools.lru_cache(maxsize=4096)
+def name_of(spec: Spec) -> str:
+    """The preset that it is; else what differs from the default settings of its experiment, but for its points."""
+    same = [name for name, preset in PRESETS.items() if preset.spec == spec]
+    kind: Callable[[], Spec] = type(spec)
+    default, titles = kind(), _titles(spec)
+    shown = {name: _said(value) for name, value in changed_values(spec, default).items() if name != spec.swept_field}
+    return (
+        next(iter(same), "") or _joined([f"{titles[name]} {_short(text)}" for name, text in shown.items()]) or DEFAULT
+    )
+
+
 def labels(specs: Sequence[Spec]) -> list[str]:
     """A letter for each of several runs of one experiment, and the settings in which they differ."""
-    values = [values_of(spec) for spec in specs]
-    names = list(dict.fromkeys(name for each in values for name in each))
-    differing = [name for name in names if len({text_of(each.get(name)) for each in values}) > 1]
-    titles = _titles(specs[0])
     found = []
-    for letter, each in zip(LETTERS, values, strict=False):
-        parts = [f"{titles[name]} {_short(text_of(each[name]))}" for name in differing if name in each]
+    for number, letter in enumerate(LETTERS[: len(specs)]):
+        parts = [f"{title} {_short(texts[number])}" for title, texts in differing(specs).items() if texts[number]]
         found.append(f"{letter}: {_joined(parts)}" if parts else letter)
     return found
+
+
+def differing(specs: Sequence[Spec]) -> dict[str, list[str]]:
+    """Title of each setting in which several runs of one experiment differ → what each has; empty where it has none."""
+    values, titles = [values_of(spec) for spec in specs], _titles(specs[0])
+    texts = {name: [_said(each[name]) if name in each else "" for each in values] for each in values for name in each}
+    return {titles[name]: said for name, said in texts.items() if len(set(said)) > 1}
 
 
 def _titles(spec: Spec) -> dict[str, str]:
@@ -53,6 +70,13 @@ def _joined(parts: Sequence[str]) -> str:
     shown = list(parts[:MAX_DIFFERENCES])
     more = len(parts) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def _said(value: object) -> str:
+    """A value as text; a graph by its name in the gallery."""
+    if not isinstance(value, Graph):
+        return text_of(value)
+    return next((EXAMPLE_TITLES[name] for name, graph in example_graphs().items() if graph == value), str(value))
 
 
 def _short(text: str) -> str:

@@ -51,6 +51,9 @@ def test_three_browsers_in_one_poll(browser, dashboard_url, open_page):
     phones[1].get_by_role("button", name=re.compile(re.escape(right))).click()
     expect(phones[1].get_by_text("Your answer is in")).to_be_visible(timeout=TIMEOUT_MS)
     assert teacher.get_by_role("progressbar").count() == 1  # of the steps
+    phones[1].reload()
+    expect(phones[1].get_by_text("Your answer is in")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(teacher.get_by_text("2 of 2 have answered")).to_be_visible(timeout=TIMEOUT_MS)
     teacher.keyboard.press("b")
     expect(teacher.get_by_role("progressbar")).to_have_count(4, timeout=TIMEOUT_MS)
     expect(teacher.get_by_text(re.compile(f"{re.escape(right)} — 1"))).to_be_visible(timeout=TIMEOUT_MS)

@@ -1,61 +1,255 @@
-"""The editor of graphs as a person uses it: a cell typed into, a file brought along, a file that is none."""
+"""The canvas of graphs under the hand: mouse, touch and keys alone; files brought along; verdicts that keep up."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import TimeoutError, expect
+from playwright.sync_api import Locator, Page, expect
 
 from ntk_core.networks.graphs import bottleneck_layer_graph, graph_data
 from tests.browser.conftest import READY
+from tests.browser.faults import faults
+from tests.browser.test_accessibility import press_tab_until, violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 60_000
-NARROW = "All 1,024 neurons of group b have in-degree 4 (from a) at every width: not wide."
+FOLLOWS_S = 0.5  # of a verdict, on a quiet machine
+BUSY = 6  # times as slow a machine may be that runs other tests too
+SMALL = "num_hessians=0&widths=8&num_seeds=1&outputs=linear&training.max_steps=50&dataset.num_samples=8"
+# Name → [x, y] of the middle of its box in the window; and of its dot, from which an edge is drawn.
+PLACES = """root => { const { svg, view, found, model } = root.canvas, box = svg.getBoundingClientRect();
+  const seen = ({ x, y }) => [box.left + view.x + view.scale * x, box.top + view.y + view.scale * y];
+  return Object.fromEntries([...found].map(([id, at]) => [model.name(id), seen(at)])); }"""
+PORTS = """root => Object.fromEntries([...root.querySelectorAll('.port')].map(port => {
+  const { left, top, width, height } = port.getBoundingClientRect(), { group } = port.parentElement.dataset;
+  return [root.canvas.model.name(group), [left + width / 2, top + height / 2]]; }))"""
+DATA = "root => root.canvas.model.data()"
+# When each verdict came, and on which drawing, noted in the page itself.
+WATCH = """root => { const seen = root.seen = []; new MutationObserver(() =>
+  seen.push([performance.now(), root.dataset.outcome, JSON.stringify(root.canvas.model.data())]))
+  .observe(root, { attributes: true, attributeFilter: ['data-outcome'] }); }"""
 
 
-def upload(page, path) -> None:
-    """Open the menu, which closes when the page runs again, and hand the file over."""
+def canvas(page: Page) -> Locator:
+    found = page.locator(".graph")
+    found.wait_for(timeout=TIMEOUT_MS)
     page.wait_for_selector(READY, timeout=TIMEOUT_MS)
-    if page.locator('input[type="file"]').count() == 0:
-        page.get_by_role("button", name="JSON").click()
-    page.locator('input[type="file"]').set_input_files(path)
+    return found
 
 
-def type_neurons_of_first_group(page, text: str, until: str) -> None:
-    """Type into the canvas of the table, again where it was not yet listening."""
-    table = page.get_by_test_id("stDataFrame").first
-    for _ in range(4):
-        page.wait_for_selector(READY, timeout=TIMEOUT_MS)
-        table.click(position={"x": 215, "y": 52})
-        page.keyboard.type(text)
-        page.keyboard.press("Enter")
-        try:
-            page.get_by_text(until).wait_for(timeout=TIMEOUT_MS / 4)
-        except TimeoutError:
-            continue
-        return
-    pytest.fail("what was typed into the table did not change the graph")
+def drag(page: Page, start: tuple[float, float], end: tuple[float, float]) -> None:
+    page.mouse.move(*start)
+    page.mouse.down()
+    page.mouse.move(*((a + b) / 2 for a, b in zip(start, end, strict=True)), steps=3)
+    page.mouse.move(*end, steps=3)
+    page.mouse.up()
 
 
-def test_a_typed_cell_an_imported_file_and_a_wrong_file_change_the_drawing_or_say_why(open_page, tmp_path):
-    page = open_page("/dag?graph=" + json.dumps({
-        "groups": [{"name": "a"}, {"name": "b"}],
-        "edges": [{"source": s, "target": t} for s, t in (("input", "a"), ("a", "b"), ("b", "output"))],
-    }, separators=(",", ":")))  # fmt: skip
-    expect(page.get_by_text("Wide: becomes linear")).to_be_visible(timeout=TIMEOUT_MS)
+def link(page: Page, one: str, other: str) -> None:
+    graph = canvas(page)
+    drag(page, graph.evaluate(PORTS)[one], graph.evaluate(PLACES)[other])
 
-    type_neurons_of_first_group(page, "4", until=NARROW)
-    assert '"size":4' in page.url.replace("%22", '"').replace("%3A", ":")
+
+def press(page: Page, name: str) -> None:
+    page.locator(".graph .bar").get_by_role("button", name=name).click()
+
+
+def says(page: Page, words: str) -> None:
+    expect(page.locator(".graph .verdict")).to_have_text(words, timeout=TIMEOUT_MS)
+
+
+def edges(page: Page) -> list[tuple[str, str]]:
+    return [(each["source"], each["target"]) for each in canvas(page).evaluate(DATA)["edges"]]
+
+
+def test_from_an_empty_canvas_to_a_verdict_and_a_run(open_page):
+    page = open_page(f"/dag?{SMALL}")
+    graph = canvas(page)
+    says(page, "Wide: becomes linear")
+    press(page, "Clear")
+    says(page, "Not a graph yet")
+    expect(page.locator(".graph .reasons")).to_contain_text("groups: 0 groups cannot be used")
+    graph.evaluate(WATCH)
+    for _ in range(2):
+        press(page, "Add group")
+    for pair in (("input", "a"), ("a", "b"), ("b", "output")):
+        link(page, *pair)
+    says(page, "Wide: becomes linear")
+    assert edges(page) == [("input", "a"), ("a", "b"), ("b", "output")]
+    seen = graph.evaluate("root => root.seen")
+    judged = json.dumps(graph.evaluate(DATA), separators=(",", ":"))
+    assert {text for _, outcome, text in seen if outcome == "good"} == {judged}, "green over that drawing alone"
+    outcomes = [outcome for _, outcome, _ in seen]
+    last = max(at for at, outcome in enumerate(outcomes) if outcome == "invalid")  # then it waits, then it is good
+    assert outcomes[last + 1] == "waiting"
+    assert (seen[outcomes.index("good")][0] - seen[last + 1][0]) / 1000 < BUSY * FOLLOWS_S
+
+    x, y = graph.evaluate(PLACES)["b"]
+    page.mouse.click(x, y)
+    neurons = page.locator(".inspector").get_by_label("Neurons", exact=False)
+    neurons.fill("2")
+    neurons.press("Enter")
+    says(page, "Not wide: linearity is not guaranteed")
+    expect(page.locator(".graph .box.against .name")).to_have_text(["output"])
+    expect(page.locator(".graph .degree text")).to_have_text(["192", "8", "2"])
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+z")
+    says(page, "Wide: becomes linear")
+    page.keyboard.press("Control+Shift+z")
+    says(page, "Not wide: linearity is not guaranteed")
+    press(page, "Undo")
+
+    gallery = page.get_by_role("combobox", name="Gallery of graphs")
+    expect(gallery).to_have_value("")
+    page.get_by_role("button", name="Run", exact=False).first.click()
+    expect(page.locator(".js-plotly-plot").first).to_be_visible(timeout=TIMEOUT_MS)
+    page.get_by_text("1 width, computed already").wait_for(timeout=TIMEOUT_MS)
+    says(page, "Wide: becomes linear")
+    assert edges(page) == [("input", "a"), ("a", "b"), ("b", "output")]
+    assert violations(page) == []
+
+
+def test_graphs_of_the_gallery_and_of_files_are_drawn_named_and_undone(open_page, tmp_path):
+    page = open_page(f"/dag?{SMALL}")
+    graph, gallery = canvas(page), page.get_by_role("combobox", name="Gallery of graphs")
+    own = graph.evaluate(DATA)
+    places = graph.evaluate(PLACES)
+    drag(page, places["b"], (places["b"][0] + 20, places["b"][1] + 90))
+    moved = graph.evaluate(PLACES)["b"]
+    assert moved[1] == pytest.approx(places["b"][1] + 90, abs=2)
+    assert graph.evaluate("root => root.dataset.outcome") == "good", "where a group stands needs no new verdict"
 
     good, bad = tmp_path / "graph.json", tmp_path / "none.json"
     good.write_text(json.dumps(graph_data(bottleneck_layer_graph())))
     bad.write_text("{")
     upload(page, good)
-    expect(page.get_by_text("neurons of group c have in-degree 2 (from b)")).to_be_visible(timeout=TIMEOUT_MS)
+    says(page, "Not wide: linearity is not guaranteed")
+    expect(page.locator(".graph .reasons")).to_contain_text("neurons of group c have in-degree 2 (from b)")
+    expect(gallery).to_have_value("bottleneck layer")
     upload(page, bad)
     expect(page.get_by_text("graph: { cannot be used; use JSON text with groups and edges.")).to_be_visible(
         timeout=TIMEOUT_MS
     )
-    expect(page.get_by_text("neurons of group c have in-degree 2 (from b)")).to_have_count(1)
+    assert graph.evaluate(DATA) == graph_data(bottleneck_layer_graph())
+
+    press(page, "Undo")
+    says(page, "Wide: becomes linear")
+    assert graph.evaluate(DATA) == own
+    assert graph.evaluate(PLACES)["b"] == pytest.approx(moved, abs=2)
+    expect(gallery).to_have_value("DenseNet, half of the edges dropped")
+    page.keyboard.press("Escape")
+    gallery.click()
+    page.get_by_role("option", name="two bottleneck neurons").click()
+    says(page, "Wide but for a few neurons: becomes linear")
+    with page.expect_download() as saved:
+        press(page, "Save")
+    picture = Path(saved.value.path()).read_text(encoding="utf-8")
+    assert picture.count("<rect") > 5
+    assert ".graph .box" in picture, "with its looks"
+    before = graph.evaluate("root => root.canvas.view")
+    box = page.locator(".graph .frame").bounding_box()
+    drag(page, (box["x"] + 30, box["y"] + 30), (box["x"] + 90, box["y"] + 50))
+    press(page, "Zoom in")
+    after = graph.evaluate("root => root.canvas.view")
+    assert after["scale"] > before["scale"]
+    press(page, "Fit")
+    assert graph.evaluate("root => root.canvas.view") == pytest.approx(before)
+
+
+def upload(page: Page, path) -> None:
+    """Open the menu, which closes when the page runs again, and hand the file over."""
+    page.wait_for_selector(READY, timeout=TIMEOUT_MS)
+    if page.locator('input[type="file"]').count() == 0:
+        page.get_by_role("button", name="JSON").click()
+    page.locator('input[type="file"]').set_input_files(path)
+    page.wait_for_selector(READY, timeout=TIMEOUT_MS)
+
+
+def settled(page: Page) -> None:
+    """The canvas in the middle of the screen, once the page has answered and stands still."""
+    expect(page.locator(".graph:not([data-outcome=waiting])")).to_be_visible(timeout=TIMEOUT_MS)
+    page.wait_for_selector(READY, timeout=TIMEOUT_MS)
+    page.locator(".graph .frame").evaluate("each => each.scrollIntoView({ block: 'center' })")
+    page.wait_for_timeout(400)
+
+
+FOCUS = "(at.shadowRoot?.activeElement ?? at)"
+
+
+def test_a_finger_draws_moves_and_zooms_on_a_phone(browser, dashboard_url):
+    context = browser.new_context(
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, color_scheme="dark"
+    )
+    page = context.new_page()
+    page.goto(f"{dashboard_url}/dag?{SMALL}")
+    graph, hand = canvas(page), context.new_cdp_session(page)
+    says(page, "Wide: becomes linear")
+
+    def touch(*moves: list[tuple[float, float]]) -> None:
+        for kind, points in (("Start", moves[0]), *(("Move", each) for each in moves[1:])):
+            hand.send("Input.dispatchTouchEvent", {
+                "type": f"touch{kind}", "touchPoints": [{"x": x, "y": y, "id": at} for at, (x, y) in enumerate(points)]
+            })  # fmt: skip
+        hand.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+    def along(start: tuple[float, float], end: tuple[float, float]) -> list[list[tuple[float, float]]]:
+        (a, b), (c, d) = start, end
+        return [[(a + s * (c - a) / 4, b + s * (d - b) / 4)] for s in range(5)]
+
+    press(page, "Clear")
+    says(page, "Not a graph yet")
+    press(page, "Add group")
+    for one, other in (("input", "a"), ("a", "output")):
+        settled(page)
+        touch(*along(graph.evaluate(PORTS)[one], graph.evaluate(PLACES)[other]))
+    says(page, "Wide: becomes linear")
+    assert edges(page) == [("input", "a"), ("a", "output")]
+    settled(page)
+    scroll = page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop")
+    x, y = graph.evaluate(PLACES)["a"]
+    touch(*along((x, y), (x + 60, y + 40)))
+    assert graph.evaluate(PLACES)["a"] == pytest.approx([x + 60, y + 40], abs=3)
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop") == scroll
+    before = graph.evaluate("root => root.canvas.view.scale")
+    touch(*[[(x - 20 - 8 * s, y - 60), (x + 20 + 8 * s, y - 60)] for s in range(8)])
+    assert graph.evaluate("root => root.canvas.view.scale") > 1.5 * before
+    press(page, "Fit")
+    assert faults(page) == []
+    assert violations(page) == []
+    context.close()
+
+
+def test_the_keyboard_alone_draws_a_graph_in_its_tables_and_runs_it(open_page):
+    page = open_page(f"/dag?{SMALL}")
+    graph = canvas(page)
+    press_tab_until(page, f"{FOCUS}.ariaLabel === 'Clear'")
+    page.keyboard.press("Enter")
+    says(page, "Not a graph yet")
+    press_tab_until(page, f"{FOCUS}.tagName === 'SUMMARY' && {FOCUS}.closest('.graph')")
+    page.keyboard.press("Enter")
+    for _ in range(2):
+        press_tab_until(page, f"{FOCUS}.textContent === 'Add group' && {FOCUS}.closest('.tables')")
+        page.keyboard.press("Enter")
+    for _ in range(3):
+        press_tab_until(page, f"{FOCUS}.textContent === 'Add edge' && {FOCUS}.closest('.tables')")
+        page.keyboard.press("Enter")
+    assert edges(page) == [("input", "a"), ("input", "b"), ("input", "output")]
+    for label, key in (("From, input → b", "a"), ("From, input → output", "b")):
+        press_tab_until(page, f"{FOCUS}.ariaLabel === '{label}'")
+        page.keyboard.press(key)
+    says(page, "Wide: becomes linear")
+    assert edges(page) == [("input", "a"), ("a", "b"), ("b", "output")]
+    press_tab_until(page, f"{FOCUS}.ariaLabel === 'Neurons, b'")
+    page.keyboard.type("4")
+    page.keyboard.press("Tab")
+    says(page, "Not wide: linearity is not guaranteed")
+    assert graph.evaluate(DATA)["groups"] == [{"name": "a"}, {"name": "b", "size": 4}], "not the row above or below"
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Backspace")
+    page.keyboard.press("Enter")
+    says(page, "Wide: becomes linear")
+    assert graph.evaluate(DATA)["groups"] == [{"name": "a"}, {"name": "b"}]
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url("**job=**", timeout=TIMEOUT_MS)

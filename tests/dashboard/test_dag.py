@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import math
 
-import pandas as pd
 import pytest
 
 from dashboard.charts.labels import power
 from dashboard.components.gallery import gallery_result
 from dashboard.views.dag import figures
-from dashboard.views.dag.graph_drawing import edge_words, graph_drawing
-from dashboard.views.dag.graph_tables import graph_or_sentence, tables, text_of_tables
+from dashboard.views.dag.canvas import NAME
+from dashboard.views.dag.edits import drawable, from_browser
+from dashboard.views.dag.graph_verdict import judged
 from ntk_core import runs as experiments
+from ntk_core.errors import InvalidInput
+from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.fits import fit_power_law
-from ntk_core.networks.graphs import dense_graph, example_graphs, parse_graph, residual_graph, verdict
+from ntk_core.networks.graphs import dense_graph, example_graphs, graph_data, parse_graph, verdict
 from ntk_core.runs import PRESETS
 from ntk_core.settings.grammar import with_settings
 from tests.dashboard.open_pages import checked, open_page, words
@@ -125,42 +127,81 @@ def test_gradients_and_eigenvalues_stay_away_from_zero_and_the_ball_costs_less_a
     assert min(kept[-1]) > max(kept[0])
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_drawings_have_a_box_for_every_group_and_a_line_for_every_edge(name):
-    graph = EXAMPLES[name]
-    found = verdict(graph, 100, (8, 8, 3))
-    chart = graph_drawing(graph, 100, (8, 8, 3), 2, found)
-    figure = chart.figure
-    boxes = [shape for shape in figure.layout.shapes if shape.type == "rect"]
-    assert len(boxes) == len(graph.groups) + 2
-    assert len(figure.layout.annotations) == len(graph.edges)
-    assert found.outcome in chart.takeaway
-    assert [row["group"] for row in chart.rows] == list(graph.depths)
+def edit(**changes):
+    """What a canvas reports of a graph of two groups."""
+    graph = {
+        "groups": [{"name": "a"}, {"name": "b"}],
+        "edges": [{"source": s, "target": t} for s, t in (("input", "a"), ("a", "b"), ("b", "output"))],
+    }
+    return {"version": 0, "edit": 1, "places": {}, **graph, **changes}
 
 
-def test_drawings_mark_what_speaks_against_and_explain_their_lines():
-    graph = EXAMPLES["bottleneck-layer"]
-    figure = graph_drawing(graph, 100, (3,), 1, verdict(graph, 100, (3,))).figure
-    colors = [shape.line.color for shape in figure.layout.shapes if shape.type == "rect"]
-    assert len(set(colors)) == 3  # the input, the groups, the harmful one
-    assert edge_words(dense_graph(2, 0.5)) == "dotted: edges removed at random"
-    assert "fixed skip" in edge_words(residual_graph(2))
+def test_what_a_canvas_reports_is_the_graph_and_where_its_groups_stand():
+    for graph in EXAMPLES.values():
+        given = json.loads(json.dumps({**graph_data(graph), "version": 2, "edit": 7, "places": {"a": [1, -0.5]}}))
+        found = from_browser(given)
+        assert parse_graph(found.text) == graph
+        assert (found.version, found.number, found.places) == (2, 7, {"a": (1.0, -0.5)})
+        assert drawable(found.text) == graph_data(graph)
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_tables_say_the_graph_and_give_it_back(name):
-    assert parse_graph(text_of_tables(*tables(EXAMPLES[name]))) == EXAMPLES[name]
+def test_a_report_that_no_canvas_could_make_is_refused_in_one_sentence():
+    deep: list = []
+    for _ in range(50):
+        deep = [deep]
+    refused = [
+        None, [], "graph", 3, edit(version=-1), edit(edit=2**40), edit(version="0"), edit(groups=None), edit(edges={}),
+        edit(groups=["a"]), edit(groups=[{"name": "a" * 81}]), edit(groups=[{"name": "a", "size": float("nan")}]),
+        edit(groups=[{"name": "a", "size": 10**400}]), edit(groups=[{"name": deep}]), edit(groups=[{"x": 1}]),
+        edit(groups=[{"name": "a" * 80}] * 5000), edit(edges=[{"source": {}, "target": "b"}]),
+    ]  # fmt: skip
+    for each in refused:
+        with pytest.raises(InvalidInput) as told:
+            from_browser(each)
+        assert len(str(told.value)) < 400
+    wild = {"a": [1e9, 0], "b": [0], "c": "here", "d": [None, 1], "e" * 90: [0, 0], "f": [1, 2]}
+    assert from_browser(edit(places=wild)).places == {"f": (1.0, 2.0)}
+    assert from_browser(edit(places=[1])).places == {}
+    assert len(from_browser(edit(places={str(at): [0, 0] for at in range(5000)})).places) <= 66
+    assert drawable("{") == drawable("[]") == drawable('{"groups": 3}') == {"groups": [], "edges": []}
 
 
-def test_rows_that_are_not_filled_in_do_not_count_and_wrong_ones_are_kept_for_the_sentence():
-    groups, edges = tables(EXAMPLES["fully-connected"])
-    groups = pd.concat([groups, pd.DataFrame([{"name": None, "factor": 1.0}])])
-    edges = pd.concat([edges, pd.DataFrame([{"source": "a", "target": None}])])
-    assert parse_graph(text_of_tables(groups, edges)) == EXAMPLES["fully-connected"]
-    groups.iloc[0, groups.columns.get_loc("size")] = -3
-    graph, sentence = graph_or_sentence(text_of_tables(groups, edges))
-    assert graph is None
-    assert sentence == "groups.a.size: -3 cannot be used; use an integer from 1 to 10,000,000."
+@pytest.mark.parametrize(
+    ("change", "at"),
+    [
+        ({"edges": [*edit()["edges"], {"source": "b", "target": "a"}]}, {"a", "b", "a → b", "b → a"}),
+        ({"groups": [{"name": "a", "size": -3}, {"name": "b"}]}, {"a"}),
+        ({"groups": [{"name": "a"}, {"name": "b"}, {"name": "lonely"}]}, {"lonely"}),
+        ({"groups": [{"name": "a"}, {"name": "a"}]}, {"a"}),
+        ({"edges": edit()["edges"][:2]}, {"output"}),
+        ({"edges": [*edit()["edges"][:2], {"source": "b", "target": "output", "drop_probability": 2}]}, {"b → output"}),
+        ({"groups": []}, set()),
+    ],
+)
+def test_what_is_wrong_with_a_graph_is_one_sentence_and_its_place(change, at):
+    text = from_browser(edit(**change)).text
+    found = judged(text, DAGSpec(), "")
+    assert found["outcome"] == "invalid"
+    assert len(found["reasons"]) == 1
+    assert " cannot be used; use " in found["reasons"][0]
+    assert set(found["at"]) == at
+    assert "degrees" not in found
+
+
+def test_the_canvas_is_told_what_the_core_says_of_the_graph():
+    spec = DAGSpec()
+    for name, graph in EXAMPLES.items():
+        shape = (8, 8, 3) if graph.positioned else (10,)
+        assert shape
+        if graph.positioned:
+            continue
+        found, core = judged(str(graph), spec, ""), verdict(graph, spec.widths[-1], (192,), num_outputs=2)
+        assert found["outcome"] == ("good" if core.becomes_linear else "bad"), name
+        assert set(found["at"]) == {reason.group for reason in core.reasons if reason.against}
+        assert found["degrees"].keys() == graph.depths.keys()
+        for group, degree in found["degrees"].items():
+            assert sum(found["counts"][group].values()) == pytest.approx(degree)
+        assert core.outcome in found["summary"]
 
 
 def test_figures_take_the_in_degree_where_it_grows_and_the_width_where_it_does_not():
@@ -189,54 +230,76 @@ def page(jobs, through_the_menu):
     return open_page
 
 
+def told(app) -> dict:
+    """What the canvas of the page is told."""
+    (component,) = (each.proto for each in app.get("bidi_component") if each.proto.component_name.endswith(NAME))
+    return json.loads(component.json)
+
+
 def test_the_page_shows_the_graph_its_verdict_and_the_precomputed_figures(page):
     app = page("dag")
-    assert "Wide: becomes linear" in words(app)
+    found = told(app)
+    assert found["judged"]["title"] == "Wide: becomes linear"
+    assert found["graph"] == graph_data(dense_graph(3, 0.5))
     assert "Precomputed figure" in words(app)
-    assert "dotted: edges removed at random" in words(app)
-    assert len(app.get("plotly_chart")) == 3  # drawing, ΔK, ‖H‖
+    assert len(app.get("plotly_chart")) == 2  # ΔK, ‖H‖
 
 
 def test_a_graph_of_the_gallery_is_drawn_judged_kept_in_the_url_and_run(page, jobs):
     app = page("dag", num_hessians="0")
+    version = told(app)["version"]
     app.selectbox(key="dag.gallery").set_value("bottleneck-layer")
     checked(app.run())
     assert app.selectbox(key="dag.gallery").value == "bottleneck-layer"
-    assert "All 1,024 neurons of group c have in-degree 2 (from b) at every width: not wide." in words(app)
+    found = told(app)
+    assert found["version"] == version + 1
+    assert (
+        "All 1,024 neurons of group c have in-degree 2 (from b) at every width: not wide." in found["judged"]["reasons"]
+    )
     text = app.query_params["graph"]
     assert parse_graph(text if isinstance(text, str) else text[-1]) == EXAMPLES["bottleneck-layer"]
     app.button(key="dag.run").click()
     checked(app.run())
     assert jobs.submitted[0].graph == EXAMPLES["bottleneck-layer"]
     checked(app.run())
-    assert "not wide" in words(app)
+    assert told(app)["judged"]["at"] == ["c"]
     assert app.selectbox(key="dag.gallery").value == "bottleneck-layer"
     app.session_state["dag.graph"] = str(dense_graph(2))
     checked(app.run())
     assert app.selectbox(key="dag.gallery").value is None
 
 
-def test_a_graph_that_cannot_be_is_one_sentence_and_the_last_one_stays_drawn(page):
+def test_a_graph_that_cannot_be_is_one_sentence_drawn_as_it_is_and_without_a_verdict(page):
     app = page("dag")
     data = json.loads(str(dense_graph(2)))
     data["edges"].append({"source": "b", "target": "a"})
     app.session_state["dag.graph"] = json.dumps(data)
     checked(app.run())
-    assert "Graph: edges: a → b → a cannot be used; use a graph without cycles." in words(app)
-    assert "This is the last usable graph" in words(app)
-    assert "Wide: becomes linear" not in words(app)
+    found = told(app)
+    assert found["graph"] == data
+    assert found["judged"]["title"] == "Not a graph yet"
+    assert found["judged"]["reasons"] == ["edges: a → b → a cannot be used; use a graph without cycles."]
     assert app.button(key="dag.run").disabled
-    assert len(app.get("plotly_chart")) == 3
+    assert len(app.get("plotly_chart")) == 2
+
+
+def test_a_graph_that_the_other_settings_refuse_has_no_verdict(page):
+    app = page("dag", dataset__name="gaussian-mixture")
+    app.selectbox(key="dag.gallery").set_value("shared-weights")
+    checked(app.run())
+    assert told(app)["judged"]["outcome"] == "invalid"
+    assert "images only" in told(app)["judged"]["reasons"][0]
 
 
 def test_a_nonlinear_output_alone_is_a_verdict_and_beside_a_linear_one_a_remark(page):
-    assert "Nonlinear output: does not become linear" in words(page("dag", outputs="softmax"))
-    both = words(page("dag", outputs="linear,softmax"))
-    assert "Wide: becomes linear" in both
-    assert "With softmax outputs no graph becomes linear" in both
+    alone = told(page("dag", outputs="softmax"))["judged"]
+    assert (alone["title"], alone["at"]) == ("Nonlinear output: does not become linear", ["output"])
+    both = page("dag", outputs="linear,softmax")
+    assert told(both)["judged"]["title"] == "Wide: becomes linear"
+    assert "With softmax outputs no graph becomes linear" in words(both)
 
 
 def test_a_graph_in_the_url_that_cannot_be_is_said_and_replaced(page):
     app = page("dag", graph="{")
     assert "In the URL" in words(app)
-    assert "Wide: becomes linear" in words(app)
+    assert told(app)["judged"]["title"] == "Wide: becomes linear"

@@ -175,8 +175,11 @@ def test_a_poll_asks_on_the_projector_and_on_a_phone():
     assert STEPS[1].title not in words(app) + at(app)
     checked(phone.button(key=f"lecture.vote.{NAMES[1]}.{question.answer}").click().run())
     assert "Your answer is in" in words(phone)
+    member = phone.query_params["me"]
+    assert "Your answer is in" in words(open_page("lecture", room=code, me=member)), "loaded anew: the same member"
+    assert "Choose" in words(open_page("lecture", room=code, me="guess"))
     press(app, "bars")
-    assert "1 of 1 have answered" in words(app)
+    assert "1 of 2 have answered" in words(app)
     assert any(f"{question.choices[question.answer]} — **1**" in bar.proto.text for bar in app.get("progress"))
     press(app, "show")
     assert f"The answer: **{question.choices[question.answer]}.**" in checked(phone.run()).success[0].value

@@ -10,11 +10,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.jobs.profile import PROFILES
-from dashboard.views.results import run_list, stored_runs
+from dashboard.views.results import run_list, run_marks, stored_runs
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import PRESETS, ExperimentSpec, digest
-from ntk_core.runs.store import Store, read_runs
+from ntk_core.runs.store import Mark, Store, read_runs
 from tests.dashboard.made_results import make_points, make_result
 from tests.dashboard.open_pages import checked, open_page, words
 
@@ -60,9 +60,12 @@ def test_runs_are_listed_in_words_with_their_status(store):
     saved(store, num_seeds=4)
     store.save_spec(PRESETS["zhu-fig2"].spec)
     app = open_page("results")
-    assert "**Kernel** · 3 widths, 30 to 1000" in texts(app)
-    assert "liu-fig1-left with Widths m 30,100,1000, Seeds 4, Outputs φ linear,softmax · complete · " in texts(app)
-    assert "zhu-fig2 · not finished, 0 of" in texts(app)
+    assert "Kernel · 3 widths, 30 to 1000" in texts(app)
+    assert "**Seeds 4, Outputs φ linear,softmax**" in texts(app), "what differs from the default settings"
+    assert "**zhu-fig2**" in texts(app)
+    assert "not finished, 0 of" in texts(app)
+    pictures = [drawn.proto.imgs[0].url for drawn in app.get("image")]
+    assert len(set(pictures)) == 2, "points as the page draws them, and letters where there is none"
     assert [link.proto.query_string for link in app.get("page_link")] != []
 
 
@@ -104,6 +107,50 @@ def test_nonsense_in_the_url_does_no_harm(store, given):
     app = open_page("results", **given)
     assert len(app.checkbox) == (0 if "text" in given else 1)
     assert store.runs().total == 1
+
+
+def write(app: AppTest, run: str, part: str, text: str) -> AppTest:
+    app.session_state[f"results.edit.{run}"] = True
+    checked(app.run())
+    field = next(each for each in (*app.text_input, *app.text_area) if each.key == f"results.{part}.{run}")
+    field.set_value(text)
+    return checked(app.run())
+
+
+def test_a_name_a_note_and_a_star_stay_with_the_run_are_found_and_go_with_it(store):
+    run, other = saved(store, num_seeds=4), saved(store)
+    app = open_page("results")
+    write(app, run, "name", "the *bold* one")
+    write(app, run, "note", "for Monday: <b>compare</b>")
+    app.button(key=f"results.star.{run}").click()
+    checked(app.run())
+    again = open_page("results", text="monday")  # another browser
+    assert [box.key for box in again.checkbox] == [f"results.box.{run}"]
+    assert again.checkbox[0].label == r"**the \*bold\* one**"
+    assert any(r"\<b\>compare\</b\>" in each.value for each in again.markdown)
+    assert again.button(key=f"results.star.{run}").label == "★"
+    stars = open_page("results", favorites="1")
+    assert query(stars) == {"favorites": "1"}
+    assert len(stars.checkbox) == 1
+    both = "".join(each.proto.body for each in tick(open_page("results"), run, other).get("html"))
+    assert (
+        '<tr><th scope="row">Seeds</th><td data-label="A"><span>4</span></td><td data-label="B"><span>5</span>' in both
+    )
+    store.delete(run)
+    assert store.marks() == {}
+
+
+def test_too_long_a_name_is_refused_and_on_a_shared_server_names_are_of_one_session(store, monkeypatch):
+    with pytest.raises(InvalidInput, match="at most 80 printable letters"):
+        Mark(name="a" * 81)
+    with pytest.raises(InvalidInput, match="at most 500 printable letters"):
+        Mark(note="\ud800")
+    monkeypatch.setattr(run_marks, "profile", lambda: PROFILES["hosted"])
+    run = saved(store)
+    app = write(open_page("results"), run, "name", "mine")
+    assert app.checkbox[0].label == "**mine**"
+    assert store.marks() == {}
+    assert open_page("results").checkbox[0].label != "**mine**"
 
 
 def test_two_runs_are_compared_in_a_figure_that_says_in_what_they_differ(store):

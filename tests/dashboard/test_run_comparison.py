@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from dashboard.charts.comparison import comparison_of
+from dashboard.charts.style import network_style
 from dashboard.components.gallery import gallery_result
 from dashboard.views.results.run_comparison import lines_of, measures_of, overlay
-from dashboard.words.run_words import labels, variation
+from dashboard.words.run_words import DEFAULT, differing, labels, name_of, variation
 from ntk_core.runs import PRESETS
 from ntk_core.settings.grammar import with_settings
 from tests.dashboard.made_results import make_points, make_result, make_run
@@ -78,6 +79,24 @@ def test_runs_are_told_apart_without_color():
         assert len({looks(trace) for trace in lines}) == 4
 
 
+def test_different_networks_have_their_own_looks_and_two_of_one_kind_differ_in_dash_and_symbol():
+    result = make_result(make_points())
+    kinds = ("fully-connected", "resnet", "fully-connected")
+    runs = [
+        (letter, result.model_copy(update={"spec": with_kind(result.spec, kind)}))
+        for letter, kind in zip("ABC", kinds, strict=True)
+    ]
+    axis = comparison_of(result.spec).axes[0]
+    lines = [t for t in overlay(runs, axis, "sup_kernel_change", ("linear",)).figure.data if t.mode == "lines+markers"]
+    looks = [network_style(kind) for kind in kinds]
+    assert [line.line.color for line in lines] == [look.color for look in looks]
+    assert len({(line.line.dash, line.marker.symbol) for line in lines}) == 3
+
+
+def with_kind(spec, kind):
+    return with_settings(spec, {"architecture.kind": kind})
+
+
 def test_labels_name_what_differs_and_nothing_else():
     base: Any = PRESETS["liu-fig1-left"].spec
     specs = [base, with_settings(base, {"num_seeds": 9}), with_settings(base, {"widths": list(range(10, 30))})]
@@ -86,6 +105,17 @@ def test_labels_name_what_differs_and_nothing_else():
     assert wide.startswith("C: Widths m 10,11,12,")
     assert len(wide) < 80
     assert labels([base]) == ["A"]
+    assert differing(specs[:2]) == {"Seeds": [str(base.num_seeds), "9"]}
+    assert differing([base, base]) == {}
+
+
+def test_a_run_is_named_by_what_differs_from_the_default_settings():
+    for name, preset in PRESETS.items():
+        assert name_of(preset.spec) in PRESETS, name
+        default = type(preset.spec)()
+        changed = with_settings(default, {"seed": 12345})
+        assert name_of(changed) == "First seed 12345", name
+        assert name_of(default) == DEFAULT or name_of(default) in PRESETS
 
 
 @pytest.mark.parametrize("name", PRESETS)

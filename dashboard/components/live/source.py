@@ -2,13 +2,13 @@
 
 import html
 import json
-import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from dashboard.charts.style import model_style
+from dashboard.components.scripts import joined
 from dashboard.words.markdown import read
 from ntk_core.networks.choices import ACTIVATIONS
 
@@ -16,8 +16,6 @@ FOLDER = Path(__file__).parent
 # In the order of their imports; the worker's part has no page to draw on.
 MODEL = ("random", "functions", "products", "model", "training")
 PAGE = ("settings", "player", "plot", "panels", "verdict", "hand", "controls", "live")
-_IMPORTS = re.compile(r"^import [^;]*;\n", re.MULTILINE)
-_EXPORTS = re.compile(r"^export (?!default)", re.MULTILINE)
 _LINEAR = "linear"
 _BARE = """\
 :root { color-scheme: light dark; font-family: sans-serif }
@@ -39,17 +37,14 @@ live({ parentElement: document.querySelector("main"), data });
 @cache
 def model_module() -> str:
     """The network, its linear model and the generator of their weights, as an ES module without a page."""
-    return (
-        "\n".join(_part(name, _EXPORTS.sub) for name in MODEL)
-        + "\nexport { LargeMatrix, Training, erf, normals, precisionFor, threefry };\n"
-    )
+    return joined(FOLDER, MODEL) + "\nexport { LargeMatrix, Training, erf, normals, precisionFor, threefry };\n"
 
 
 @cache
 def module() -> str:
     """Everything as one ES module with a default export, as Streamlit loads it."""
-    worker = "\n".join(_part(name, _EXPORTS.sub) for name in (*MODEL, "worker"))
-    page = "\n".join(_part(name, _EXPORTS.sub) for name in PAGE)
+    worker = joined(FOLDER, (*MODEL, "worker"))
+    page = joined(FOLDER, PAGE)
     return f"const WORKER_SOURCE = {json.dumps(worker)};\n{page}"
 
 
@@ -108,7 +103,3 @@ def standalone_page(data: Mapping[str, Any], title: str) -> str:
         f"<style>\n{_BARE}{style()}</style>\n</head>\n<body>\n<main></main>\n"
         f'<script type="module">\n{script}</script>\n</body>\n</html>\n'
     )
-
-
-def _part(name: str, without: Any) -> str:
-    return str(without("", _IMPORTS.sub("", (FOLDER / f"{name}.js").read_text(encoding="utf-8"))))

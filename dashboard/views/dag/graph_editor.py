@@ -1,85 +1,102 @@
-"""A graph that is edited as two tables, chosen from the gallery, brought along and taken away as JSON."""
+"""A graph that is drawn on a canvas or written into its tables, or comes from the gallery or a JSON file."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
-from dashboard.views.dag.graph_tables import graph_or_sentence, tables, text_of_tables
+from dashboard.components.forms import SpecForm
+from dashboard.views.dag.canvas import graph_canvas
+from dashboard.views.dag.edits import Places, drawable, from_browser
+from dashboard.views.dag.graph_verdict import beside, judged, sizes
+from dashboard.words.pages import prose
 from dashboard.words.sentences import plain
-from ntk_core.networks.choices import ACTIVATIONS
-from ntk_core.networks.graphs import EDGE_KINDS, EXAMPLE_TITLES, INPUT, OUTPUT, Graph, example_graphs, graph_data
+from ntk_core.errors import InvalidInput
+from ntk_core.experiments.dag.spec import DAGSpec
+from ntk_core.networks.graphs import EXAMPLE_TITLES, Graph, example_graphs, graph_data, parse_graph
 
 
 @dataclass
-class _Editor:
-    """What the editor remembers: tables are laid out anew only when the graph comes from elsewhere.
+class _Drawn:
+    """What the session remembers of the canvas; the graph itself is the setting ``graph`` of the page's form.
 
     Attributes:
-        version: of the tables; a new one forgets what was typed into the old one.
-        text: the graph's JSON as the editor knows it.
-        laid_out: the graph that the tables began with; what was typed is kept apart by Streamlit.
-        usable: the last graph that could be used.
+        version: a graph that comes from elsewhere (a preset, the gallery, a file, a URL) is a new one.
+        text: the graph's JSON as the canvas has said it, or was told.
+        edit: the number of the last edit.
+        places: where groups were put: layout only, which no spec knows.
+        refusal: why what the browser reported last was not taken.
     """
 
     version: int
     text: str
-    laid_out: Graph
-    usable: Graph
-
-    def __post_init__(self) -> None:
-        self.seen = text_of_tables(*tables(self.laid_out))
+    edit: int = 0
+    places: Places = field(default_factory=dict)
+    refusal: str = ""
 
 
-def graph_editor(page: str) -> tuple[Graph, bool]:
-    """Both tables over the setting ``graph`` of the page's form: (the last usable graph, whether it is theirs)."""
-    editor, sentence = _editor(page)
-    _menus(page, editor.usable, not sentence)
-    if sentence:
-        st.error(plain(f"Graph: {sentence}"))
-    groups, edges = tables(editor.laid_out)
-    tabs = st.tabs(["Groups of neurons", "Edges"])
-    with tabs[0]:
-        edited_groups = _edited(f"{page}.groups.{editor.version}", groups, _group_columns())
-    with tabs[1]:
-        edited_edges = _edited(f"{page}.edges.{editor.version}", edges, _edge_columns(edited_groups))
-    text = text_of_tables(edited_groups, edited_edges)
-    if text != editor.text and text != editor.seen:
-        editor.text = editor.seen = st.session_state[_key(page)] = text
-        st.rerun()
-    return editor.usable, not sentence
+def graph_editor(page: str, form: SpecForm[DAGSpec]) -> None:
+    """The canvas over the setting ``graph`` of the page's form, with the verdict on it."""
+    text: str = st.session_state[_key(page)]
+    drawn: _Drawn | None = st.session_state.get(_memory(page))
+    if drawn is None or text != drawn.text:
+        drawn = st.session_state[_memory(page)] = _Drawn(drawn.version + 1 if drawn else 0, text)
+    graph = _graph(text)
+    _menus(page, graph)
+    if drawn.refusal:
+        st.error(plain(f"The last change was not taken. {drawn.refusal}."))
+    spec = form.spec or form.preset.spec
+    told = {
+        **sizes(spec),
+        "version": drawn.version,
+        "edit": drawn.edit,
+        "graph": drawable(text),
+        "places": drawn.places,
+        "judged": judged(text, spec, form.sentences.get("graph", "")),
+    }
+    graph_canvas(f"{page}.canvas", told, lambda reported: _take_edit(page, reported))
+    for sentence in beside(spec):
+        st.caption(plain(sentence))
+    st.caption(prose(page, "The canvas"))
 
 
 def _key(page: str) -> str:
     return f"{page}.graph"
 
 
-def _editor(page: str) -> tuple[_Editor, str]:
-    """The editor's memory, brought up to date with the form."""
-    text: str = st.session_state[_key(page)]
-    editor: _Editor | None = st.session_state.get(f"{page}.editor")
-    graph, sentence = graph_or_sentence(text)
-    if editor is None or text != editor.text:  # a preset, the gallery, a file or a URL
-        last = editor.usable if editor else next(iter(example_graphs().values()))
-        editor = _Editor(editor.version + 1 if editor else 0, text, graph or last, graph or last)
-        st.session_state[f"{page}.editor"] = editor
-    if graph is not None:
-        editor.usable = graph
-    return editor, sentence
+def _memory(page: str) -> str:
+    return f"{page}.drawn"
 
 
-def _menus(page: str, graph: Graph, is_present: bool) -> None:
-    names = [*(name for name, example in example_graphs().items() if is_present and example == graph), None]
-    st.session_state[f"{page}.gallery"] = names[0]  # an edited one has none
+def _graph(text: str) -> Graph | None:
+    try:
+        return parse_graph(text)
+    except InvalidInput:
+        return None
+
+
+def _take_edit(page: str, reported: Any) -> None:
+    drawn: _Drawn = st.session_state[_memory(page)]
+    try:
+        edit = from_browser(reported)
+    except InvalidInput as error:
+        drawn.refusal = str(error)
+        return
+    if edit.version == drawn.version:  # not of a graph that another one has replaced meanwhile
+        st.session_state[_memory(page)] = _Drawn(edit.version, edit.text, edit.number, edit.places)
+        st.session_state[_key(page)] = edit.text
+
+
+def _menus(page: str, graph: Graph | None) -> None:
+    name = next((name for name, example in example_graphs().items() if example == graph), None)
+    st.session_state[f"{page}.gallery"] = name  # a graph of one's own has none
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.selectbox(
             "Gallery of graphs",
             list(EXAMPLE_TITLES),
             format_func=EXAMPLE_TITLES.__getitem__,
-            index=None if names[0] is None else list(EXAMPLE_TITLES).index(names[0]),
+            index=None if name is None else list(EXAMPLE_TITLES).index(name),
             placeholder="Your own graph",
             key=f"{page}.gallery",
             on_change=_take_example,
@@ -87,8 +104,9 @@ def _menus(page: str, graph: Graph, is_present: bool) -> None:
             width=260,
         )
         with st.popover("JSON", icon=":material/data_object:"):
-            text = json.dumps(graph_data(graph), indent=1, ensure_ascii=False)
-            st.download_button("Export this graph", text, "graph.json", "application/json", on_click="ignore")
+            if graph is not None:
+                text = json.dumps(graph_data(graph), indent=1, ensure_ascii=False)
+                st.download_button("Export this graph", text, "graph.json", "application/json", on_click="ignore")
             st.file_uploader(
                 "Import a graph",
                 type="json",
@@ -113,40 +131,8 @@ def _take_file(page: str) -> None:
     upload = st.session_state.get(f"{page}.upload")
     sentence = ""
     if upload is not None:
-        graph, sentence = graph_or_sentence(upload.getvalue())
-        if graph is not None:
-            st.session_state[_key(page)] = str(graph)
+        try:
+            st.session_state[_key(page)] = str(parse_graph(upload.getvalue()))
+        except InvalidInput as error:
+            sentence = f"{error}."
     st.session_state[f"{page}.upload_sentence"] = sentence
-
-
-def _edited(key: str, table: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
-    return st.data_editor(table, key=key, num_rows="dynamic", hide_index=True, column_config=columns, placeholder="–")
-
-
-def _group_columns() -> dict[str, Any]:
-    columns = st.column_config
-    return {
-        "name": columns.TextColumn("Group", required=True, max_chars=40),
-        "size": columns.NumberColumn(
-            "Neurons", help="The same number at every width; empty: factor · m^power.", step=1
-        ),
-        "activation": columns.SelectboxColumn(
-            "σ", options=list(ACTIVATIONS), help="Empty: the activation of the whole network."
-        ),
-        "factor": columns.NumberColumn("Factor", help="Of the width m, where no number is given.", default=1.0),
-        "power": columns.NumberColumn("Power", help="Of the width m, where no number is given.", default=1.0),
-    }
-
-
-def _edge_columns(groups: pd.DataFrame) -> dict[str, Any]:
-    columns, names = st.column_config, [name for name in groups["name"] if isinstance(name, str)]
-    kinds = "; ".join(f"{term.title}: {term.formula}" for term in EDGE_KINDS.values())
-    return {
-        "source": columns.SelectboxColumn("From", options=[INPUT, *names], required=True),
-        "target": columns.SelectboxColumn("To", options=[*names, OUTPUT], required=True),
-        "kind": columns.SelectboxColumn("Kind", options=list(EDGE_KINDS), help=kinds, default="dense"),
-        "drop_probability": columns.NumberColumn(
-            "Dropped", help="Probability that an edge is removed, permanently.", step=0.05, default=0.0
-        ),
-        "kernel_size": columns.NumberColumn("Filter", help="Of shared weights, per side.", step=1, default=3),
-    }

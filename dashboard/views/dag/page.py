@@ -7,12 +7,10 @@ import streamlit as st
 from dashboard.components.chart import Choice, Panel, choose, panels
 from dashboard.components.drawn_once import drawn_once
 from dashboard.components.experiment_page import experiment_page
-from dashboard.components.forms import Group, SpecForm
+from dashboard.components.forms import Group
 from dashboard.components.run_panel import Shown
 from dashboard.views.dag import figures
 from dashboard.views.dag.graph_editor import graph_editor
-from dashboard.views.dag.graph_view import graph_view
-from ntk_core.experiments.dag.spec import DAGSpec
 
 PAGE = "dag"
 TITLE = "Does this graph become linear?"
@@ -44,15 +42,8 @@ def draw(shown: Shown) -> list[Panel]:
     return panels(drawn_once(PAGE, shown.identity, charts, *chosen), TABS)
 
 
-def editor(form: SpecForm[DAGSpec]) -> None:
-    """The graph as tables beside its drawing and its verdict."""
-    tables, picture = st.columns([6, 7], gap="medium")
-    with tables:
-        graph, is_present = graph_editor(PAGE)
-    with picture:
-        graph_view(PAGE, graph, form.spec or form.preset.spec, is_present)
-
-
 def show() -> None:
     """The page."""
-    experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS, elsewhere=("graph",), between=editor)
+    experiment_page(
+        PAGE, TITLE, GROUPS, draw, controls=CONTROLS, elsewhere=("graph",), between=partial(graph_editor, PAGE)
+    )

@@ -1,6 +1,7 @@
 """A poll of the class: what the projector shows of it, and what a phone does."""
 
 import ipaddress
+import secrets
 from urllib.parse import urlsplit
 
 import segno
@@ -15,7 +16,7 @@ from dashboard.words.pages import VIEWS
 
 HOST_S, PHONE_S = 1.0, 1.5  # between two looks
 BARS_KEY = "b"
-JOINED = f"{PAGE}.joined"
+JOINED, MEMBER = f"{PAGE}.joined", "me"
 
 
 def _word(name: str) -> str:
@@ -107,22 +108,24 @@ def _is_this_machine(host: str) -> bool:
 
 def show_phone(code: str) -> None:
     """On a phone: the question of the room, and after the answer what was right."""
-    viewer = session.viewer()
-    if st.session_state.get(JOINED) != code:
-        how = shared_polls().join(code, viewer, session.network_address())
+    joined = st.session_state.get(JOINED) == code
+    member = st.query_params.get(MEMBER, "")  # a page that is loaded anew is the same member, with its vote
+    if shared_polls().look(code, member) is None:
+        if joined:
+            st.info(_word("ended"))
+            return
+        member = secrets.token_urlsafe()
+        how = shared_polls().join(code, member, session.network_address())
         if how != "joined":
             st.warning(_word("crowded" if how == "full" else "unknown"))
             return
-        st.session_state[JOINED] = code
-    if shared_polls().look(code, viewer) is None:
-        st.info(_word("ended"))
-        return
-    st.fragment(_answer, run_every=PHONE_S)(code)
+        st.query_params[MEMBER] = member
+    st.session_state[JOINED] = code
+    st.fragment(_answer, run_every=PHONE_S)(code, member)
 
 
-def _answer(code: str) -> None:
-    viewer = session.viewer()
-    seen = shared_polls().look(code, viewer)
+def _answer(code: str, member: str) -> None:
+    seen = shared_polls().look(code, member)
     if seen is None:
         st.rerun()
     step = next((step for step in STEPS if step.name == seen.question), None)
@@ -140,7 +143,7 @@ def _answer(code: str) -> None:
         return
 
     def vote(choice: int) -> None:
-        shared_polls().vote(code, viewer, step.name, choice)
+        shared_polls().vote(code, member, step.name, choice)
 
     for place, index in enumerate(seen.order, start=1):
         st.button(f"{place}. {question.choices[index]}", key=f"{PAGE}.vote.{step.name}.{index}", width="stretch",

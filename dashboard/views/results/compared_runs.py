@@ -9,10 +9,11 @@ from dashboard.charts.chart import Chart
 from dashboard.charts.comparison import comparison_of
 from dashboard.components.chart import Choice, choose, show_chart, shown_charts
 from dashboard.components.export import Taken, export_menu
+from dashboard.components.words_table import words_table
+from dashboard.views.results.run_cards import title_of
 from dashboard.views.results.run_comparison import lines_of, measures_of, overlay
-from dashboard.views.results.run_list import title_of
 from dashboard.views.results.stored_runs import file_of_runs, shared_store
-from dashboard.words.run_words import LETTERS, labels
+from dashboard.words.run_words import LETTERS, differing, labels
 from dashboard.words.sentences import plain
 from ntk_core.runs import ResultValue
 
@@ -50,6 +51,7 @@ def export_chosen(digests: Sequence[str], charts: Mapping[str, Chart]) -> None:
 
 
 def _figure(page: str, results: Sequence[ResultValue]) -> None:
+    _differences(results)
     runs = list(zip(labels([result.spec for result in results]), results, strict=True))
     how = comparison_of(results[0].spec)
     axes = list(how.axes)
@@ -63,3 +65,13 @@ def _figure(page: str, results: Sequence[ResultValue]) -> None:
         )
     with shown_charts(result.spec for _, result in runs):
         show_chart(page, overlay(runs, others[0] if others else axes[0], measure, line))
+
+
+def _differences(results: Sequence[ResultValue]) -> None:
+    """The settings in which the runs differ, a column per run."""
+    found = differing([result.spec for result in results])
+    rows = [
+        {"Setting": title} | dict(zip(LETTERS, (each or "–" for each in texts), strict=False))
+        for title, texts in found.items()
+    ]
+    words_table(rows, "What differs between these runs")

@@ -6,7 +6,7 @@ from dashboard.components import session
 from dashboard.components.chart import shown_charts
 from dashboard.jobs.faults import told
 from dashboard.views.results.compared_runs import compared_runs, export_chosen
-from dashboard.views.results.run_list import actions, address, chosen_runs, filters, open_address, rows
+from dashboard.views.results.run_list import actions, address, cards, chosen_runs, filters, open_address
 from dashboard.words.sentences import plain
 from ntk_core.errors import InvalidInput
 
@@ -24,7 +24,7 @@ def show() -> None:
             compared_runs(PAGE, chosen_runs())
         with above:
             export_chosen(chosen_runs(), figures.charts)
-        rows(found)
+        cards(found)
         session.show_address(PAGE, address())
     except InvalidInput as error:  # the database has gone away
         st.error(plain(f"The results cannot be read: {told(error)}."))

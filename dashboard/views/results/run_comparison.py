@@ -8,7 +8,7 @@ from dashboard.charts.chart import Chart
 from dashboard.charts.comparison import Axis, Comparison, Values, comparison_of
 from dashboard.charts.lines import Axis as SweepAxis
 from dashboard.charts.lines import Dot, Line
-from dashboard.charts.style import nth_style
+from dashboard.charts.style import Style, network_style, nth_style
 from dashboard.charts.sweep import left_out, mean_rows, sweep, takeaway
 from dashboard.charts.training import Curve, Row, along_training
 from ntk_core.runs import ResultValue
@@ -36,10 +36,10 @@ def overlay(runs: Runs, axis: Axis, measure: str, line: tuple[Any, ...]) -> Char
     how = comparison_of(runs[0][1].spec)
     found = [
         (
-            nth_style(index, label, "run"),
+            style,
             [row for row in _rows_on(result, how, axis, line) if _is_number(row.get(measure))],
         )
-        for index, (label, result) in enumerate(runs)
+        for style, (_, result) in zip(_styles(runs, dict(zip(how.lines, line, strict=True))), runs, strict=True)
     ]
     title = how.measures[measure]
     values = [row[measure] for _, rows in found for row in rows]
@@ -65,6 +65,18 @@ def overlay(runs: Runs, axis: Axis, measure: str, line: tuple[Any, ...]) -> Char
     words = takeaway(lines, swept, title)
     rows = mean_rows(lines, swept, measure, "run")
     return Chart(figure, words, rows, [words, *left_out(lines, swept)], "compared")
+
+
+def _styles(runs: Runs, line: Values) -> list[Style]:
+    """Different networks have their own looks, as everywhere; runs of one network are told apart by those of runs."""
+    kinds = [getattr(getattr(result.spec, "architecture", None), "kind", "") for _, result in runs]
+    if len(set(kinds)) < 2:
+        return [nth_style(index, label, "run") for index, (label, _) in enumerate(runs)]
+    output = line.get("output", "linear")
+    return [
+        network_style(kind, output, label, kinds[:index].count(kind))
+        for index, (kind, (label, _)) in enumerate(zip(kinds, runs, strict=True))
+    ]
 
 
 def _rows_on(result: ResultValue, how: Comparison, axis: Axis, line: tuple[Any, ...]) -> list[Values]:

@@ -10,16 +10,18 @@ from dashboard.components import session
 from dashboard.jobs import shared_jobs
 from dashboard.jobs.profile import profile
 from dashboard.views.navigation import PAGES
-from dashboard.views.results.stored_runs import STATUS_WORDS, details, shared_store, take_file
+from dashboard.views.results.run_cards import CARD_PIXELS, run_card
+from dashboard.views.results.run_marks import marks
+from dashboard.views.results.stored_runs import STATUS_WORDS, shared_store, take_file
 from dashboard.words.sentences import plain
 from ntk_core.runs import EXPERIMENTS
-from ntk_core.runs.store import MIN_PREFIX, RunList, StoredRun
+from ntk_core.runs.store import MIN_PREFIX, Mark, RunList
 
 PAGE = "results"
 ROWS = 20
 MAX_CHOSEN = 200
 _ENTRIES = {entry.name: entry for entry in PAGES}
-_FILTERS = ("text", "experiment", "status", "sheet")
+_FILTERS = ("text", "experiment", "status", "favorites", "sheet")
 
 
 def open_address(address: Mapping[str, str] | None) -> None:
@@ -28,6 +30,7 @@ def open_address(address: Mapping[str, str] | None) -> None:
         return
     for name in _FILTERS:
         st.session_state[_key(name)] = address.get(name, "")
+    st.session_state[_key("favorites")] = address.get("favorites") == "1"
     for name, allowed in (("experiment", EXPERIMENTS), ("status", STATUS_WORDS)):
         if st.session_state[_key(name)] not in allowed:
             st.session_state[_key(name)] = ""
@@ -42,6 +45,7 @@ def open_address(address: Mapping[str, str] | None) -> None:
 def address() -> dict[str, str]:
     """The URL that shows the same list and the same choice."""
     texts = {name: str(st.session_state.get(_key(name)) or "") for name in _FILTERS}
+    texts["favorites"] = "1" if texts["favorites"] else ""
     texts["sheet"] = "" if texts["sheet"] == "1" else texts["sheet"]
     texts["runs"] = ",".join(run[:MIN_PREFIX] for run in chosen_runs())
     return {name: text for name, text in texts.items() if text}
@@ -57,17 +61,18 @@ def filters() -> RunList:
     for name in ("text", "experiment", "status"):
         st.session_state.setdefault(_key(name), "")
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.text_input("Search", key=_key("text"), placeholder="a setting, a value, a digest", on_change=_first_page)
+        st.text_input("Search", key=_key("text"), placeholder="a setting, a name, a note", on_change=_first_page)
         st.selectbox("Experiment", ["", *EXPERIMENTS], key=_key("experiment"), on_change=_first_page,
                      format_func=lambda name: _ENTRIES[name].title if name else "All", width=180)  # fmt: skip
         st.selectbox("Status", ["", *STATUS_WORDS], key=_key("status"), on_change=_first_page,
                      format_func=lambda name: STATUS_WORDS[name] if name else "All", width=180)  # fmt: skip
-    state, seen = st.session_state, session.seen_jobs()
+        st.toggle("Favorites", key=_key("favorites"), on_change=_first_page)
+    state, seen, marked = st.session_state, session.seen_jobs(), marks()
     page = max(1, int(state.get(_key("sheet")) or 1))
     while True:
         found = shared_store().runs(
             text=state[_key("text")], experiment=state[_key("experiment")], status=state[_key("status")],
-            visible=seen, limit=ROWS, offset=(page - 1) * ROWS,
+            visible=seen, marked=marked, only_favorites=state[_key("favorites")], limit=ROWS, offset=(page - 1) * ROWS,
         )  # fmt: skip
         if found.runs or page == 1:
             break
@@ -93,39 +98,31 @@ def actions() -> DeltaGenerator:
         return st.container(width="content")
 
 
-def rows(found: RunList) -> None:
-    """One row per run, and the way to the next page."""
+def cards(found: RunList) -> None:
+    """A card per run, and the way to the next page."""
     if not found.runs:
-        searched = any(st.session_state[_key(name)] for name in ("text", "experiment", "status"))
+        searched = any(st.session_state[_key(name)] for name in ("text", "experiment", "status", "favorites"))
         st.info("No matching runs." if searched else "Nothing has been computed yet. Press Run on any page.")
         if not searched:
             st.page_link("pages/kernel_change.py", label="Start with the kernel", icon=":material/play_arrow:")
         return
-    for run in found.runs:
-        _row(run)
+    # As many in a row as there is room for.
+    st.html(
+        f"<style>.st-key-{PAGE}-cards {{ display: grid !important; "
+        f"grid-template-columns: repeat(auto-fill, minmax({CARD_PIXELS}px, 1fr)) }} "
+        f".st-key-{PAGE}-cards > * {{ width: 100% !important; min-width: 0 }}</style>"
+    )
+    written = marks()
+    with st.container(horizontal=True, key=f"{PAGE}-cards", gap="small"):
+        for run in found.runs:
+            key = _key(f"box.{run.digest}")
+            st.session_state[key] = run.digest in chosen_runs()
+            run_card(run, written.get(run.digest, Mark()), {"key": key, "on_change": _tick, "args": (run.digest,)})
     page, last = st.session_state[_key("sheet")], math.ceil(found.total / ROWS)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Newer", key=_key("newer"), disabled=page == 1, on_click=_turn, args=(-1,))
         st.caption(f"{(page - 1) * ROWS + 1:,} to {(page - 1) * ROWS + len(found.runs):,} of {_count(found.total)}")
         st.button("Older", key=_key("older"), disabled=page >= last, on_click=_turn, args=(1,))
-
-
-def title_of(experiment: str) -> str:
-    """The page of an experiment, as the menu names it."""
-    return _ENTRIES[experiment].title if experiment in _ENTRIES else experiment
-
-
-def _row(run: StoredRun) -> None:
-    key = _key(f"box.{run.digest}")
-    st.session_state[key] = run.digest in chosen_runs()
-    with st.container(border=True, gap="xxsmall"):
-        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            title = f"**{plain(title_of(run.experiment))}** · {plain(run.swept)}"
-            st.checkbox(title, key=key, on_change=_tick, args=(run.digest,))
-            if run.spec is not None and run.experiment in _ENTRIES:
-                st.page_link(_ENTRIES[run.experiment].path, label="Open", icon=":material/open_in_new:",
-                             query_params={"job": run.digest[:MIN_PREFIX]})  # fmt: skip
-        st.caption(plain(details(run)))
 
 
 def _import() -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import IO
 
 from dashboard.jobs.faults import told
-from dashboard.words.run_words import variation
 from dashboard.words.sentences import duration
 from ntk_core.errors import InvalidInput
 from ntk_core.runs.store import Store, StoredRun, read_runs, write_runs
@@ -35,12 +34,11 @@ def shared_store() -> Store:
 
 
 def details(run: StoredRun) -> str:
-    """A line of the list in words: what it varies, how far it came, how old and large it is, its digest."""
+    """A run in words: how far it came, how old and large it is, its digest."""
     if run.spec is None:
         return f"{STATUS_WORDS[run.status]}; its settings cannot be read · {run.digest[:8]}"
     points = len(run.spec.point_keys())
     parts = [
-        variation(run.spec),
         STATUS_WORDS[run.status] + ("" if run.num_points >= points else f", {run.num_points} of {points} points"),
         f"{duration(max(0.0, time.time() - run.used))} ago",
         _size(run.num_bytes),

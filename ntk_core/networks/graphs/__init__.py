@@ -1,8 +1,8 @@
 """Directed acyclic graphs of groups of neurons: structure, JSON, verdict; free of JAX, so that pages can draw them."""
 
-from ntk_core.networks.graphs._graph import Graph
+from ntk_core.networks.graphs._graph import MAX_GROUPS, Graph
 from ntk_core.networks.graphs._in_degrees import InDegree, in_degrees
-from ntk_core.networks.graphs._json import graph_data, parse_graph
+from ntk_core.networks.graphs._json import MAX_BYTES, graph_data, parse_graph
 from ntk_core.networks.graphs._parts import EDGE_KINDS, INPUT, OUTPUT, Edge, Group, check_drop_probability
 from ntk_core.networks.graphs._shapes import (
     EXAMPLE_TITLES,

@@ -17,6 +17,7 @@ class InDegree:
         growth: exponent with which it grows with the width; 0 where it stays the same at every width.
         num_neurons: of the group, positions counted.
         sources: the groups that the edges come from.
+        counts: how many of ``value`` come from each of them.
     """
 
     name: str
@@ -24,6 +25,7 @@ class InDegree:
     growth: float
     num_neurons: int
     sources: tuple[str, ...]
+    counts: tuple[float, ...]
 
 
 def in_degrees(graph: Graph, width: int, input_shape: tuple[int, ...], num_outputs: int = 1) -> dict[str, InDegree]:
@@ -54,6 +56,7 @@ def in_degrees(graph: Graph, width: int, input_shape: tuple[int, ...], num_outpu
             max(growth(graph, edge.source) for edge in graph.parents[name]),
             num_neurons(name),
             tuple(edge.source for edge in graph.parents[name]),
+            tuple(count(edge) for edge in graph.parents[name]),
         )
         for name in graph.depths
     }

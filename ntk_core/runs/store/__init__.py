@@ -10,5 +10,6 @@ from ntk_core.runs.store._database import VARIABLE
 from ntk_core.runs.store._eviction import LIMIT_VARIABLE
 from ntk_core.runs.store._ledger import Ledger, UnfinishedJob
 from ntk_core.runs.store._listing import MIN_PREFIX, STATUSES, RunList, StoredRun
+from ntk_core.runs.store._marks import MAX_MARKS, MAX_NAME, MAX_NOTE, Mark
 from ntk_core.runs.store._run_file import Imported, read_runs, write_runs
 from ntk_core.runs.store._store import Store, StoredPoints

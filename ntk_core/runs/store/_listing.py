@@ -1,12 +1,13 @@
 """Runs in a list: what is kept, filtered and page by page, without reading what is large."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from ntk_core.runs._spec import SCHEMA_VERSION, Spec
 from ntk_core.runs.store._entries import intact_spec
+from ntk_core.runs.store._marks import Mark
 from ntk_core.runs.store._tables import RUNS
 
 MIN_PREFIX = 16
@@ -60,7 +61,13 @@ class RunList:
 
 
 def conditions(
-    experiment: str, status: str, text: str, visible: Collection[str] | None
+    experiment: str,
+    status: str,
+    text: str,
+    visible: Collection[str] | None,
+    marked: Mapping[str, Mark],
+    *,
+    only_favorites: bool,
 ) -> list[sa.ColumnElement[bool]]:
     """What rows must fulfill; empty texts ask for nothing, ``visible`` names the private runs that may be seen."""
     wanted: list[sa.ColumnElement[bool]] = []
@@ -73,7 +80,11 @@ def conditions(
     for word in text[:MAX_SEARCH].replace("\0", " ").split()[:MAX_WORDS]:
         columns = (RUNS.c.experiment, RUNS.c.swept, RUNS.c.spec)
         found = [column.icontains(word, autoescape=True) for column in columns]
+        said = [run for run, mark in marked.items() if word.lower() in f"{mark.name} {mark.note}".lower()]
+        found.append(RUNS.c.digest.in_(said))
         wanted.append(sa.or_(RUNS.c.digest.istartswith(word, autoescape=True), *found))
+    if only_favorites:
+        wanted.append(RUNS.c.digest.in_([run for run, mark in marked.items() if mark.favorite]))
     if visible is not None:
         known = [name[:MIN_PREFIX] for name in visible]
         wanted.append(~RUNS.c.private | sa.func.substr(RUNS.c.digest, 1, MIN_PREFIX).in_(known))

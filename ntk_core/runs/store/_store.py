@@ -35,7 +35,8 @@ from ntk_core.runs.store._entries import (
 from ntk_core.runs.store._eviction import LEASE_S, evict, limit_from_environment, total_bytes
 from ntk_core.runs.store._ledger import Ledger
 from ntk_core.runs.store._listing import LISTED, MIN_PREFIX, OLDER, RunList, StoredRun, conditions, stored_run
-from ntk_core.runs.store._tables import POINTS, RUNS, SET_ASIDE, insert_once
+from ntk_core.runs.store._marks import Mark, marks, write_mark
+from ntk_core.runs.store._tables import MARKS, POINTS, RUNS, SET_ASIDE, insert_once
 
 # A run that is looked at again and again is noted as used this often; more would make every look a write.
 TOUCH_S = 60.0
@@ -170,17 +171,20 @@ class Store:
         status: str = "",
         text: str = "",
         visible: Collection[str] | None = None,
+        marked: Mapping[str, Mark] | None = None,
+        only_favorites: bool = False,
         limit: int = 50,
         offset: int = 0,
     ) -> RunList:
         """The runs that are kept, those used last first.
 
         Args:
-            text: words that must all occur in the digest, the experiment, or the settings.
+            text: words that must all occur in the digest, the experiment, the settings, or what is written on the run.
+            marked: digest → what is written on it.
             visible: the first 16 digits, or more, of private runs that may be shown; all when None.
             limit, offset: which of them.
         """
-        wanted = conditions(experiment, status, text, visible)
+        wanted = conditions(experiment, status, text, visible, marked or {}, only_favorites=only_favorites)
         count = sa.select(sa.func.count()).select_from(RUNS).where(*wanted)
         query = sa.select(*LISTED).where(*wanted).order_by(RUNS.c.used.desc(), RUNS.c.digest)
         page = query.limit(limit).offset(offset)
@@ -193,11 +197,19 @@ class Store:
         row = self._database.do(lambda connection: connection.execute(query).one_or_none())
         return None if row is None else stored_run(row)
 
+    def marks(self) -> dict[str, Mark]:
+        """Digest → what people have written on that run."""
+        return self._database.do(marks)
+
+    def write_mark(self, run: str, mark: Mark) -> None:
+        """Write this on a run, in place of what was there."""
+        self._database.do(lambda connection: write_mark(connection, run, mark))
+
     def delete(self, run: str) -> None:
         """Forget the run with this digest and its points."""
 
         def delete(connection: sa.Connection) -> None:
-            for table in (RUNS, POINTS, SET_ASIDE):
+            for table in (RUNS, POINTS, SET_ASIDE, MARKS):
                 connection.execute(sa.delete(table).where(table.c.digest == run))
 
         self._database.do(delete)

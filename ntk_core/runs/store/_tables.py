@@ -65,6 +65,14 @@ CLOCKS = sa.Table(
     sa.Column("allowed", sa.Float),
     sa.Column("ending", sa.Boolean, nullable=False),
 )
+MARKS = sa.Table(
+    "lab_marks",
+    TABLES,
+    sa.Column("digest", sa.String(64), primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("note", sa.Text, nullable=False),
+    sa.Column("favorite", sa.Boolean, nullable=False),
+)
 _LOCK = 7_224_711_036  # any number that other programs are unlikely to lock in the same database
 
 

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import PRESETS, ExperimentSpec, digest
+from ntk_core.runs.store import Mark
 from ntk_core.runs.store._store import _insert_run
 from tests.runs.store.made_runs import SPEC, point, result, spec
 
@@ -74,3 +75,22 @@ def test_a_list_of_two_thousand_runs_comes_page_by_page_at_once(store):
     assert (
         len({run.digest for start in range(0, 2001, 500) for run in store.runs(limit=500, offset=start).runs}) == 2001
     )
+
+
+def test_what_is_written_on_a_run_is_found_and_goes_with_it(store):
+    for each in (SPEC, spec(77)):
+        store.save_result(result(spec=each))
+    run, mark = digest(spec(77)), Mark("odd one", "for Monday", favorite=True)
+    store.write_mark(digest(SPEC), Mark(note="x"))
+    store.write_mark(run, Mark("first"))
+    store.write_mark(run, mark)
+    assert store.marks() == {run: mark, digest(SPEC): Mark(note="x")}
+    assert seeds(store.runs(text="MONDAY odd", marked=store.marks())) == [77]
+    assert seeds(store.runs(marked=store.marks(), only_favorites=True)) == [77]
+    assert store.runs(only_favorites=True).total == 0
+    store.write_mark(digest(SPEC), Mark())
+    store.delete(run)
+    assert store.marks() == {}
+    store.write_mark("gone", mark)
+    store.write_mark(digest(SPEC), mark)
+    assert set(store.marks()) == {digest(SPEC)}

@@ -1,0 +1,160 @@
+// The graph as a person edits it: groups and edges by identities of their own, so that a name may change and nothing is
+// written to a neighbor; where groups stand; undo and redo.
+export const INPUT = "input", OUTPUT = "output";
+const MOST_STEPS = 200; // that can be undone
+const FREE = { size: null, activation: null, factor: 1, power: 1 };
+const EMPTY = 4; // columns from the input to the output, before there is a group
+const EDGE = { kind: "dense", drop_probability: 0, kernel_size: 3 };
+
+export class Model {
+  // changed: is called after every step.
+  constructor(changed) {
+    Object.assign(this, { changed, past: [], future: [], count: 0, now: { groups: [], edges: [], places: {} } });
+  }
+
+  // A graph from elsewhere, with names for identities; what was there before can be brought back.
+  adopt({ groups, edges }, places, isFirst) {
+    const ids = new Map([[INPUT, INPUT], [OUTPUT, OUTPUT]]);
+    const next = { groups: groups.map((each) => ({ ...FREE, ...each, id: this.id() })), edges: [], places: {} };
+    for (const { id, name } of next.groups) if (!ids.has(name)) ids.set(name, id);
+    for (const edge of edges) {
+      const [source, target] = [ids.get(edge.source), ids.get(edge.target)];
+      if (source && target) next.edges.push({ ...EDGE, ...edge, id: this.id(), source, target });
+    }
+    for (const [name, id] of ids) if (places[name]) next.places[id] = places[name];
+    if (isFirst) this.now = next;
+    else this.step(next);
+  }
+
+  id() {
+    this.count += 1;
+    return `part ${this.count}`;
+  }
+
+  // A step of a person; what stands somewhere stays there, however the layers change.
+  edit(change, stays = true) {
+    const next = structuredClone(this.now);
+    if (stays) next.places = Object.fromEntries(layout(this.now));
+    change(next);
+    this.step(next);
+    this.changed();
+  }
+
+  step(next) {
+    this.past.push(this.now);
+    if (this.past.length > MOST_STEPS) this.past.shift();
+    this.future = [];
+    this.now = next;
+  }
+
+  undo() {
+    this.turn(this.past, this.future);
+  }
+
+  redo() {
+    this.turn(this.future, this.past);
+  }
+
+  turn(from, to) {
+    if (!from.length) return;
+    to.push(this.now);
+    this.now = from.pop();
+    this.changed();
+  }
+
+  part(id) {
+    return this.now.groups.find((each) => each.id === id) ?? this.now.edges.find((each) => each.id === id);
+  }
+
+  name(id) {
+    return this.now.groups.find((each) => each.id === id)?.name ?? id;
+  }
+
+  // A group, and an edge to it where it was drawn from another one; its identity.
+  addGroup(place, source) {
+    const id = this.id(), names = new Set(this.now.groups.map((each) => each.name));
+    let name = "a";
+    for (let at = 0; names.has(name); at += 1) name = "abcdefghijklmnopqrstuvwxyz"[at] ?? `g${at}`;
+    this.edit((next) => {
+      next.groups.push({ ...FREE, id, name });
+      next.places[id] = place;
+      if (source) next.edges.push({ ...EDGE, id: this.id(), source, target: id });
+    });
+    return id;
+  }
+
+  // An edge; that which is there already, or null where there can be none. It shares weights where the others do.
+  link(source, target) {
+    if (source === target || source === OUTPUT || target === INPUT) return null;
+    const others = this.now.edges.filter((each) => each.target === target && each.kind !== "skip");
+    const there = others.find((each) => each.source === source);
+    if (there) return there.id;
+    const id = this.id(), kind = others[0]?.kind ?? EDGE.kind;
+    this.edit((next) => next.edges.push({ ...EDGE, id, kind, source, target, kernel_size: others[0]?.kernel_size ?? 3 }));
+    return id;
+  }
+
+  put(id, place) {
+    this.edit((next) => { next.places[id] = place; });
+  }
+
+  // Everything where its layer is.
+  arrange() {
+    this.edit((next) => { next.places = {}; }, false);
+  }
+
+  clear() {
+    this.edit((next) => Object.assign(next, { groups: [], edges: [], places: {} }), false);
+  }
+
+  remove(id) {
+    this.edit((next) => {
+      next.groups = next.groups.filter((each) => each.id !== id);
+      next.edges = next.edges.filter((each) => ![each.id, each.source, each.target].includes(id));
+      delete next.places[id];
+    });
+  }
+
+  // What a person has written into a field; an edge keeps no setting that its kind does not have.
+  write(id, field, value) {
+    this.edit((next) => {
+      const part = [...next.groups, ...next.edges].find((each) => each.id === id);
+      part[field] = value;
+      if (field === "kind" && value !== "dense") part.drop_probability = 0;
+    });
+  }
+
+  // As JSON has it: names, and settings that are not at their defaults.
+  data() {
+    const plain = (part, defaults) => Object.fromEntries(
+      Object.entries(part).filter(([name, value]) => name !== "id" && value !== defaults[name]),
+    );
+    return {
+      groups: this.now.groups.map((each) => plain(each, FREE)),
+      edges: this.now.edges.map((each) => plain(
+        { ...each, source: this.name(each.source), target: this.name(each.target) }, EDGE,
+      )),
+    };
+  }
+
+  // Name → where it was put.
+  named() {
+    return Object.fromEntries(Object.entries(this.now.places).map(([id, at]) => [this.name(id), at]));
+  }
+}
+
+// id → [column, row] of every group, the input and the output: where it was put, else in its layer.
+export function layout({ groups, edges, places }) {
+  const depth = new Map([[INPUT, 0], ...groups.map(({ id }) => [id, 1])]);
+  for (let round = 0; round < groups.length; round += 1) { // enough for the longest path; cycles end with it
+    for (const { source, target } of edges) {
+      if (depth.has(target)) depth.set(target, Math.min(Math.max(depth.get(target), depth.get(source) + 1), groups.length));
+    }
+  }
+  depth.set(OUTPUT, groups.length ? Math.max(...depth.values()) + 1 : EMPTY);
+  const layers = new Map();
+  for (const [id, at] of depth) layers.set(at, [...(layers.get(at) ?? []), id]);
+  const found = new Map();
+  for (const [at, ids] of layers) ids.forEach((id, row) => found.set(id, places[id] ?? [at, row - (ids.length - 1) / 2]));
+  return found;
+}

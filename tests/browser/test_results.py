@@ -1,0 +1,63 @@
+"""Fifty runs as cards: brought as a file, searched, starred, named, compared, and open to everybody."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from ntk_core.runs.store import Store, write_runs
+from tests.browser.conftest import READY
+from tests.browser.faults import faults
+from tests.browser.test_accessibility import violations
+from tests.dashboard.made_results import make_points, make_result
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+TIMEOUT_MS = 60_000
+
+
+def test_fifty_runs_are_cards_to_search_star_name_and_compare(open_page, tmp_path):
+    store, file = Store(tmp_path / "made.sqlite"), tmp_path / "runs.jsonl"
+    for seed in range(50):
+        store.save_result(make_result(make_points(), seed=seed + 1))
+    with file.open("wb") as out:
+        write_runs(store, [run.digest for run in store.runs(limit=50).runs], out)
+    store.close()
+    page = open_page("/results")
+    page.get_by_role("button", name="Import").click()
+    page.locator('input[type="file"]').set_input_files(file)
+    expect(page.get_by_text("50 runs imported.")).to_be_visible(timeout=TIMEOUT_MS)
+    page.keyboard.press("Escape")
+    cards = page.locator(".st-key-results-cards > *")
+    expect(cards).to_have_count(20)
+    expect(cards.locator("img")).to_have_count(20)
+    expect(page.get_by_text("1 to 20 of 50 runs")).to_be_visible()
+    assert faults(page) == []
+
+    page.get_by_label("Search").fill('"seed":17')
+    page.keyboard.press("Enter")
+    expect(cards).to_have_count(1, timeout=TIMEOUT_MS)
+    expect(cards).to_contain_text("First seed 17")
+    page.wait_for_selector(READY, timeout=TIMEOUT_MS)
+    cards.get_by_role("button", name="☆").click()
+    expect(cards.get_by_role("button", name="★")).to_be_visible(timeout=TIMEOUT_MS)
+    cards.get_by_role("button", name="Edit").click()
+    page.get_by_label("Name", exact=True).fill("the odd one")
+    page.keyboard.press("Enter")
+    expect(cards).to_contain_text("the odd one", timeout=TIMEOUT_MS)
+    page.keyboard.press("Escape")
+    page.get_by_label("Search").fill("odd")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**text=odd**", timeout=TIMEOUT_MS)
+    expect(cards).to_have_count(1)
+    cards.get_by_text("the odd one").click()
+    expect(page.get_by_text("1 chosen")).to_be_visible(timeout=TIMEOUT_MS)
+    page.get_by_label("Search").fill("")
+    page.keyboard.press("Enter")
+    expect(cards).to_have_count(20, timeout=TIMEOUT_MS)
+    cards.filter(has_not_text="the odd one").first.locator("[data-testid=stCheckbox] label").click()
+    expect(page.get_by_role("table", name="What differs between these runs")).to_contain_text(
+        "First seed", timeout=TIMEOUT_MS
+    )
+    expect(page.locator(".js-plotly-plot")).to_be_visible(timeout=TIMEOUT_MS)
+    page.wait_for_selector(READY)
+    assert violations(page) == []
