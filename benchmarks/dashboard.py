@@ -7,6 +7,7 @@ it tells ``PointFinished``, until the page shows it in its progress and its figu
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -39,6 +40,11 @@ REPEATS = 4
 # 10 Mbit/s both ways in bytes per second, and 40 ms.
 LINE = {"offline": False, "latency": 40, "downloadThroughput": 10e6 / 8, "uploadThroughput": 10e6 / 8}
 PRESET = "liu-fig1-left"
+# The folder of an earlier checkout, whose own benchmark is run right before this one.
+BEFORE = "LINEARITY_LAB_BEFORE"
+THERE = """import json
+from benchmarks import dashboard, measure
+print(json.dumps(dashboard.measure(measure.Settings())))"""
 # Finished widths in the progress line, and distinct widths in the figure; a point counts when both show it.
 WATCH = """() => {
   window.shownAt = {};
@@ -185,7 +191,15 @@ def reason_to_skip(settings: Settings) -> str | None:
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """A server of its own, one browser, every wait in turn."""
+    """A server of its own, one browser, every wait in turn; before it those of another checkout (``BEFORE``)."""
+    if folder := os.environ.get(BEFORE):
+        told = subprocess.run([sys.executable, "-c", THERE], cwd=folder, capture_output=True, text=True, check=True)
+        return {**measured(), "before": json.loads(told.stdout.splitlines()[-1])}
+    return measured()
+
+
+def measured() -> dict[str, Any]:
+    """The waits of this checkout."""
     with tempfile.TemporaryDirectory() as folder:
         location = Path(folder) / "store"
         server = subprocess.Popen(

@@ -232,7 +232,7 @@ class Uploads:
 
 def test_a_session_holds_a_few_files_and_loses_its_own_oldest_ones():
     uploads = Uploads()
-    uploads.put("other", "mine", MIB, "192.0.2.1")
+    uploads.put("other", "mine", MIB)
     for index in range(60):
         assert uploads.put("s", f"{index}", 8 * MIB) == 204
     assert uploads.of("s") == ["58", "59"]  # twice the largest file
