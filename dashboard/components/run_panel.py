@@ -23,7 +23,7 @@ from ntk_core.runs import Spec, digest, estimate
 from ntk_core.settings.fields import Part, differences, settings
 from ntk_core.settings.part import SpecPart
 
-REFRESH_S = 0.5
+REFRESH_S = 0.4
 # Looks of those who wait cost those who work; nothing but a place in the queue changes while a job waits.
 WAITING_REFRESH_S = 1.5
 # So many may look twice a second: a look takes some 40 ms of the one process that serves all pages.
