@@ -107,7 +107,7 @@ def test_every_heading_of_every_page_is_shown_by_its_page():
     for folder in FOLDERS:
         if folder.name == "lecture":
             continue
-        code = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
+        code = re.sub(r"\(\s+", "(", "".join(path.read_text(encoding="utf-8") for path in folder.rglob("*.py")))
         for heading in read(folder / "words.md").sections:
             asked = {SHOWS: ("SHOWS", *both), CHANGES: ("CHANGES", *both)}.get(heading, (f'"{heading}"',))
             assert heading.startswith(CHART) or any(each in code for each in asked), f"{folder.name}: {heading}"
