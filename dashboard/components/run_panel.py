@@ -231,7 +231,12 @@ def _panel(
         said.info("Computing the first point…" if live else "Press Run: the points appear here one by one.")
         return
     figures = Figures()
-    if not (live and of_job):
+    # One that was stopped stays above what was there before, so that Stop draws nothing anew.
+    halted = (
+        now is not None and now.status in ("cancelled", "stopped") and not live and not _changed(form.spec, shown.spec)
+    )
+    above_earlier = of_job is not None and (live or halted)
+    if not above_earlier:
         wanted: SpecPart | None = now.spec if live and now is not None else form.spec
         if changed := _changed(wanted, shown.spec):
             with said.container(key=f"{page}.earlier"):  # the style sheet pales the figures for it
@@ -244,7 +249,7 @@ def _panel(
         said.caption(f"Pale curves show earlier settings ({changed} changed).")
     with shown_charts([shown.spec], figures), linked_charts(page):
         draw(shown)
-    if not (live and of_job):
+    if not above_earlier or (halted and before is None):
         st.session_state[_BEFORE] = _Before(page, shown, {key: each.figure for key, each in figures.charts.items()})
     with above:
         name = page.replace("_", "-")
