@@ -30,7 +30,7 @@ test: $(DEV)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not gpu" $(PYTEST_ARGS)
 
 slow: $(DEV)
-	$(BIN)/python -m pytest -n 3 --dist loadfile -m "slow and not gpu" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "slow and not gpu" $(PYTEST_ARGS)
 
 # One after the other, so that the quick ones speak first.
 check: static
