@@ -64,11 +64,11 @@ def test_exponent_of_an_exact_power_law_is_found_and_two_sizes_are_too_few():
 def test_work_of_children_is_ours_and_work_of_strangers_is_not(monkeypatch):
     monkeypatch.setattr(measure, "_machine_seconds", lambda: 100.0 + 2 * measure._our_seconds())
     watch = Watch()
-    busy = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
+    busy = "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
     subprocess.run([sys.executable, "-c", busy], check=True)
     note = watch.note()
-    # The machine is said to have worked twice as much as we did: the other half, at least 0.3 s, is the strangers'.
-    assert note["busy_by_others"] * note["took_s"] >= 0.29
+    # The machine is said to have worked twice as much as we did: the other half, at least 0.5 s, is the strangers'.
+    assert note["busy_by_others"] * note["took_s"] >= 0.48  # two of the ticks that processor time is counted in
     assert note["high"] == (note["busy_by_others"] > measure.MOST_BY_OTHERS)
 
 
