@@ -1,4 +1,4 @@
-"""A figure of a paper as a spec."""
+"""A paper figure as a spec."""
 
 import tomllib
 from collections.abc import Mapping

@@ -30,7 +30,7 @@ class DAGRun(RecordedTraining):
         graph: ``"drawn"``, or the name of a graph of the gallery.
         output: the output nonlinearity φ.
         seed: of the initialization w₀, removed edges included.
-        min_in_degree: smallest number of edges into a neuron outside the first layer, as drawn (Zhu et al., Eq. 8).
+        min_in_degree: smallest number of edges into a neuron outside the first layer (Zhu et al., Eq. 8).
         max_in_degree: the largest one.
         learning_rate: η, as used; infinite where it is automatic and the network is dead.
         outcome: how it ended, see ``ntk_core.dynamics.outcomes.ended``.

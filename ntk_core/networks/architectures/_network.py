@@ -146,7 +146,7 @@ class Network(abc.ABC):
         )
 
     def in_degree_range(self, params: NetworkParams) -> tuple[int, int]:
-        """(smallest, largest) number of edges into a neuron outside the first layers (Zhu et al., Eq. 8), as drawn."""
+        """(smallest, largest) number of edges that were kept into a neuron outside the first layers (Zhu et al., Eq. 8)."""
         first = self.first_layers()
         names = [name for name in self.layers if name not in first] or list(self.layers)
         ranges = [self.layers[name].in_degree_range(params[name]) for name in names]
@@ -178,7 +178,7 @@ def merge(trained: NetworkParams, fixed: NetworkParams) -> NetworkParams:
 
 
 def layer_views(net: Network, params: NetworkParams, x: Shaped[Array, "n ..."]) -> LayerViews:
-    """Inputs and cotangents of every layer, by one forward pass and one backward pass a class.
+    """Inputs and cotangents of every layer, by one forward pass and one backward pass per class.
 
     Adding a zero tap to each pre-activation and differentiating with respect to the taps gives every δ = ∂f/∂z at once;
     no gradient with respect to a weight is formed. Layers that are read elementwise take part in no backward pass of
