@@ -79,9 +79,10 @@ def cells(values: Sequence[Sequence[float]]) -> str:
 
 
 def letters(text: str) -> str:
-    """A few large letters."""
+    """A few large letters, smaller where they are many."""
+    size = min(34.0, 1.6 * WIDTH / max(1, len(text)))
     return _picture(
-        f'<text x="{WIDTH / 2}" y="{HEIGHT / 2 + 12}" text-anchor="middle" font-size="34" font-style="italic" '
+        f'<text x="{WIDTH / 2}" y="{HEIGHT / 2 + 12}" text-anchor="middle" font-size="{size:.1f}" font-style="italic" '
         f'font-family="sans-serif" fill="{INK}">{html.escape(text)}</text>',
         axes=False,
     )

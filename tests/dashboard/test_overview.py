@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from dashboard.charts.vector import Scale, Stroke, cells, letters, thumbnail
+from dashboard.charts.vector import WIDTH, Scale, Stroke, cells, letters, thumbnail
 from dashboard.components.live import TOUR
 from dashboard.views.navigation import PAGES
 from dashboard.views.overview import thumbnails
@@ -115,3 +115,9 @@ def test_drawings_have_one_mark_a_point():
     assert len(list(root.iter("circle"))) == 3
     assert len(list(root.iter("path"))) == 2  # the axes and the line
     assert len(list(ET.fromstring(cells([[0, 1], [1, 0]])).iter("rect"))) == 4
+
+
+def test_letters_in_place_of_a_picture_fit_into_it():
+    for text in ("?", "4 … 4,096", "Architectures", "Generalization"):
+        (size,) = re.findall(r'font-size="([\d.]+)"', letters(text))
+        assert 0.6 * float(size) * len(text) <= WIDTH  # an oblique sans serif is some 0.6 em wide

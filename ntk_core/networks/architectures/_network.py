@@ -146,7 +146,7 @@ class Network(abc.ABC):
         )
 
     def in_degree_range(self, params: NetworkParams) -> tuple[int, int]:
-        """(smallest, largest) number of edges that were kept into a neuron outside the first layers (Zhu et al., Eq. 8)."""
+        """(smallest, largest) number of edges kept into a neuron outside the first layers (Zhu et al., Eq. 8)."""
         first = self.first_layers()
         names = [name for name in self.layers if name not in first] or list(self.layers)
         ranges = [self.layers[name].in_degree_range(params[name]) for name in names]
