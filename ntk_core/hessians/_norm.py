@@ -15,6 +15,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.hessians._lanczos import Extreme
 from ntk_core.hessians._operator import Apply, check_request, operator
 from ntk_core.hessians._restriction import lifted
+from ntk_core.markup import table
 from ntk_core.networks.architectures import Network, NetworkParams
 
 MAX_MATVECS = 128
@@ -41,6 +42,14 @@ class SpectralEstimate:
     converged: Any
     num_matvecs: Any
     tolerance: float
+
+    def _repr_html_(self) -> str:
+        parts = (self.value, self.residual, self.converged, self.num_matvecs)
+        rows = [
+            (f"{value:.6g}", f"{residual:.1e}", "yes" if converged else "no", count)
+            for value, residual, converged, count in zip(*map(np.ravel, parts), strict=True)
+        ]
+        return table(("‖H‖", "Residual", "Converged", "Products"), rows)
 
 
 @dataclass(frozen=True)
