@@ -21,7 +21,7 @@ def _():
 @app.cell
 def _(mo):
     output = mo.ui.dropdown(["linear", "softmax", "swish"], value="linear", label="Output φ")
-    widest = mo.ui.slider(steps=[100, 300, 1000], value=300, label="Largest width m", show_value=True)
+    widest = mo.ui.slider(steps=[100, 300, 1000], value=100, label="Largest width m", show_value=True)
     mo.vstack([mo.md("# Does the kernel stop moving?"), output, widest])
     return output, widest
 
@@ -29,7 +29,7 @@ def _(mo):
 @app.cell
 def _(ntk_core, output, widest):
     given = {
-        "widths": [10, 30, 100, widest.value],
+        "widths": [10, 30, widest.value],
         "num_seeds": 3,
         "outputs": [output.value],
         "dataset.num_samples": 12,

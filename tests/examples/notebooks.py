@@ -36,10 +36,9 @@ def as_if_installed(folder: Path) -> dict[str, str]:
     return {**os.environ, **paths, **places}
 
 
-def executed(path: Path, folder: Path) -> nbformat.NotebookNode:
+def executed(book: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:
     """The notebook with its outputs, computed by a kernel that begins in ``folder``."""
-    book = nbformat.read(path, as_version=4)
-    client = NotebookClient(book, timeout=240, record_timing=False, resources={"metadata": {"path": str(folder)}})
+    client = NotebookClient(book, timeout=900, record_timing=False, resources={"metadata": {"path": str(folder)}})
     client.execute(env=as_if_installed(folder))
     return book
 
@@ -53,7 +52,7 @@ def html_of(book: nbformat.NotebookNode) -> str:
 if __name__ == "__main__":
     for path in NOTEBOOKS:
         with tempfile.TemporaryDirectory() as folder:
-            book = executed(path, Path(folder))
+            book = executed(nbformat.read(path, as_version=4), Path(folder))
         book.metadata.pop("language_info", None)
         nbformat.write(book, path)
         print(path.name, path.stat().st_size)
