@@ -22,6 +22,7 @@ WIDTH = 720
 LEFT, BELOW, ABOVE = 74, 52, 24  # pixels for the labels and titles of axes
 KEY, ROW = 34, 22  # of an entry of the legend: its line, its height
 TICK = 5
+WIDER = 1.2  # letters of a notebook's font, at most, than those that margins are made for
 # Marks of radius 1 as paths; what is drawn as lines alone comes second.
 _FILLED = {
     "circle": "M-1 0A1 1 0 1 1 1 0A1 1 0 1 1-1 0Z",
@@ -96,7 +97,7 @@ def still(figure: go.Figure, words: str, width: int = WIDTH) -> str | None:
     keys = [trace for trace in seen if trace.showlegend is not False and trace.name]
     if figure.layout.showlegend is False or (len(keys) == 1 and len(seen) == 1):
         keys = []
-    room = width - LEFT - (figure.layout.margin.r or 8)
+    room = width - LEFT - (WIDER * (figure.layout.margin.r or 0) + 10)
     entries, rows = _legend(keys, width)
     height = figure.layout.height or FIGURE_HEIGHT
     tall = height - ABOVE - BELOW - rows * ROW
@@ -264,7 +265,7 @@ def _legend(keys: Sequence[go.Scatter], width: int) -> tuple[str, int]:
     parts, x, row = [], LEFT * 1.0, 0
     for trace in keys:
         text = (trace.name or "").replace("<br>", " ")
-        wide = KEY + LETTER * len(re.sub(r"<[^>]*>", "", text)) + 18
+        wide = KEY + WIDER * LETTER * len(re.sub(r"<[^>]*>", "", text)) + 18
         if x > LEFT and x + wide > width:
             x, row = LEFT, row + 1
         y = row * ROW + 8

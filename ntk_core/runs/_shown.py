@@ -44,9 +44,10 @@ def result_html(result: ResultValue) -> str:
     """How a run ended, its figure, its numbers as ``summary`` writes them, and its settings."""
     spec, title = result.spec, type(result).__name__
     origin = result.provenance
+    kind, _, name = origin.device.partition(": ")
     ended = (
         f"{_ENDS[result.status]}: {_counted(spec, len(result.points))} in {amount(result.runtime_s, 'seconds')} "
-        f"on {origin.device} in {origin.dtype}, {origin.started_at}."
+        f"on {kind if name == kind else origin.device} in {origin.dtype}, {origin.started_at}."
     )
     picture = _figure(result) if result.points else ""
     settings = folded("Settings that are not at their defaults", settings_html(spec))

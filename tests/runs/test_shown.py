@@ -48,7 +48,7 @@ def test_a_result_shows_its_outcome_its_numbers_and_how_to_get_its_figure(monkey
     monkeypatch.setattr(ENTRIES, lambda group: [])
     result = make_result(make_points())
     text = "".join(parsed(result._repr_html_()).itertext())
-    assert "Completed: 3 of 3 widths in 12 s on cpu: cpu in float32" in text
+    assert "Completed: 3 of 3 widths in 12 s on cpu in float32" in text
     assert ntk_core.summary(result.spec, result.points) in text
     assert _shown.HOW_TO_DRAW in text
     assert "cancelled" not in text
