@@ -10,7 +10,7 @@ from typing import Any
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
-from docutils.nodes import SkipNode  # noqa: E402
+from docutils.nodes import SkipNode, Text  # noqa: E402
 from latex2mathml.converter import convert  # noqa: E402
 from pydantic import BaseModel  # noqa: E402
 from sphinx.application import Sphinx  # noqa: E402
@@ -23,7 +23,7 @@ project, author, version = "Linearity Lab", "", ntk_core.__version__
 release, copyright = version, "MIT license"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["decisions/0000-template.md", "_build"]
-html_theme, html_title, html_logo = "furo", f"Linearity Lab {version}", "../dashboard/icon.svg"
+html_theme, html_title, html_favicon = "furo", f"Linearity Lab {version}", "../dashboard/icon.svg"
 html_copy_source = html_show_sphinx = False
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#1C78B5", "color-brand-content": "#1C78B5"},
@@ -80,6 +80,13 @@ def plain_words(_app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any
         lines[index] = "".join(parts)
 
 
+def short_types(_: Sphinx, page: Any) -> None:
+    """Arrays by the name under which everybody knows them."""
+    for text in list(page.findall(Text)):
+        if "jaxlib._jax." in text:
+            text.parent.replace(text, Text(text.replace("jaxlib._jax.", "")))
+
+
 def _inline(translator: Any, node: Any) -> None:
     translator.body.append(convert(node.astext()))
     raise SkipNode
@@ -96,4 +103,5 @@ def setup(app: Sphinx) -> None:
     app.connect("source-read", files_outside)
     app.connect("autodoc-process-signature", short_signature)
     app.connect("autodoc-process-docstring", plain_words)
+    app.connect("doctree-read", short_types)
     app.connect("env-check-consistency", every_name_has_a_page)
