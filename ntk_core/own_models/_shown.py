@@ -35,5 +35,7 @@ def _norm(run: Any) -> str:
 def _words(law: PowerLaw | None) -> str:
     if law is None:
         return "no exponent: three runs at two widths are needed."
-    interval = f" ± {law.interval:.2f}, {law.confidence:.0%} interval" if math.isfinite(law.interval) else ""
-    return f"∝ m^{law.exponent:.2f}{interval}, {law.num_values} runs, {law.num_excluded} left out."
+    interval = f" ± {law.interval:.2f}" if math.isfinite(law.interval) else ""
+    level = f", {law.confidence:.0%} interval" if interval else ""
+    exponent = f"{law.exponent:.2f}".replace("-", "−")
+    return f"∝ m^({exponent}{interval}){level}, {law.num_values} runs, {law.num_excluded} left out."

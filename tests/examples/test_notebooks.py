@@ -13,7 +13,7 @@ from tests.examples.notebooks import NOTEBOOKS, ROOT, executed, html_of
 PROMISED = {
     "first_figure": ("<svg", "KernelChangeSpec", "widths in", "of memory for the largest"),
     "held_against_the_paper": ("<svg", "HessianSpec", "points in"),
-    "own_model": ("Residual", "∝ m^", "FullyConnected", "parameters"),
+    "own_model": ("Residual", "∝ m^(", "FullyConnected", "parameters"),
 }
 
 
