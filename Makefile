@@ -102,6 +102,7 @@ sbom: $(DEV)
 docs: $(DEV)
 	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .venv-docs
 	$(BIN)/uv pip install --quiet --python .venv-docs -r requirements-docs.txt
+	.venv-docs/bin/python .ci/pages.py
 	.venv-docs/bin/python -m sphinx -W --keep-going -q -b html -d .docs/read docs .docs/html
 	@echo "The site is in .docs/html/index.html"
 

@@ -28,13 +28,13 @@ def _(mo):
 
 @app.cell
 def _(ntk_core, output, widest):
-    given = {
+    _given = {
         "widths": [10, 30, widest.value],
         "num_seeds": 3,
         "outputs": [output.value],
         "dataset.num_samples": 12,
     }
-    spec = ntk_core.with_settings(ntk_core.presets()["liu-fig1-left"], given)
+    spec = ntk_core.with_settings(ntk_core.presets()["liu-fig1-left"], _given)
     spec
     return (spec,)
 

@@ -35,7 +35,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def lines(text: str) -> str:
     """Text whose columns are made by spaces."""
-    style = "overflow-x:auto;white-space:pre;margin:.4em 0;color:inherit;background:none;font:.9em ui-monospace,Menlo,Consolas,DejaVu Sans Mono,monospace"
+    font = "font:.9em ui-monospace,Menlo,Consolas,DejaVu Sans Mono,monospace"
+    style = f"overflow-x:auto;white-space:pre;margin:.4em 0;color:inherit;background:none;{font}"
     return f'<pre style="{style}">{html.escape(text)}</pre>'
 
 

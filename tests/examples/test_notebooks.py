@@ -8,6 +8,7 @@ import runpy
 import nbformat
 import pytest
 
+import ntk_core
 from tests.examples.notebooks import NOTEBOOKS, ROOT, executed, html_of
 
 PROMISED = {
@@ -35,7 +36,7 @@ def test_their_outputs_are_there_small_and_without_errors():
 
 @pytest.mark.slow
 def test_they_run_and_show_what_they_promise(tmp_path, monkeypatch):
-    """At two small widths, one after the other in one kernel."""
+    """At two small widths with one output and one network, one after the other in one kernel."""
     monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # nothing there is about speed
     all_of_them = nbformat.v4.new_notebook()
     for path in NOTEBOOKS:
@@ -43,6 +44,7 @@ def test_they_run_and_show_what_they_promise(tmp_path, monkeypatch):
     for number, cell in enumerate(all_of_them.cells):
         cell.id = f"cell-{number}"
         cell.source = re.sub(r"\[\d+(, \d+)+\]", "[4, 8]", cell.source)
+        cell.source = cell.source.replace('"networks": 2', '"networks": 1').replace('"linear", "softmax"', '"linear"')
     shown = html_of(executed(all_of_them, tmp_path))
     assert [words for each in PROMISED.values() for words in each if words not in shown] == []
     assert "Completed: 2 of 2 widths" in shown
@@ -51,6 +53,11 @@ def test_they_run_and_show_what_they_promise(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_compilation")
 def test_the_marimo_notebook_runs_as_a_program():
-    _, names = runpy.run_path(str(ROOT / "examples" / "marimo_width.py"))["app"].run()
+    """With a smaller spec in place of the one that its widgets make, which is checked too."""
+    app = runpy.run_path(str(ROOT / "examples" / "marimo_width.py"))["app"]
+    small = {"widths": [4], "num_seeds": 1, "outputs": ["linear"], "dataset.num_samples": 6, "training.max_steps": 3}
+    spec = ntk_core.with_settings(ntk_core.presets()["liu-fig1-left"], small)
+    outputs, names = app.run(defs={"spec": spec})
     assert names["ended"].status == "completed"
-    assert "Completed: 3 of 3 widths" in names["ended"]._repr_html_()
+    assert any("Completed: 1 of 1 width" in getattr(each, "_repr_html_", str)() for each in outputs)
+    assert names["widest"].value == 100
