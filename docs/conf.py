@@ -47,7 +47,7 @@ def names_at_the_door() -> list[str]:
 
 def every_name_has_a_page(_: Sphinx, env: BuildEnvironment) -> None:
     """Warn of what the door offers and no page describes, or describes without words."""
-    shown = env.get_domain("py").objects  # type: ignore[attr-defined]
+    shown = env.get_domain("py").objects
     for name in names_at_the_door():
         if f"ntk_core.{name}" not in shown:
             _LOG.warning("ntk_core.%s is on no page of docs/api", name)

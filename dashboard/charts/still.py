@@ -280,12 +280,13 @@ def _legend(keys: Sequence[go.Scatter], width: int) -> tuple[str, int]:
 
 def _text(x: float, y: float, text: str, anchor: str, *, size: float = FONT_SIZE, turned: bool = False) -> str:
     """Letters with ``<sup>``, ``<sub>``, ``<br>`` and colors, as Plotly writes them."""
-    spans, tags, line, shift = [], [], 0, 0.0
+    spans: list[str] = []
+    tags: list[tuple[str, str]] = []
+    shift = 0.0
     for piece in re.split(r"(<[^>]*>)", text):
         if piece.startswith("<"):
             name = re.sub(r"[</>]", "", piece.partition(" ")[0])
             if name == "br":
-                line += 1
                 spans.append("")
             elif piece.startswith("</"):
                 tags.pop()
@@ -319,7 +320,7 @@ def _path(places: Iterable[tuple[float | None, float | None]]) -> str:
 
 
 def _stroke(path: str, color: str, width: float, dash: str | None = None) -> str:
-    dashes = f' stroke-dasharray="{DASHES[dash]}"' if DASHES.get(dash or "") else ""
+    dashes = f' stroke-dasharray="{DASHES[dash]}"' if dash and DASHES.get(dash) else ""
     return f'<path d="{path}" fill="none" stroke="{color}" stroke-width="{width:g}"{dashes}/>'
 
 

@@ -23,7 +23,8 @@ def card(result: Any) -> str:
 
 def first_chart(result: Any) -> Chart:
     """ΔK of every network against width, with the first output."""
-    spec, points = result.spec, {}
+    spec = result.spec
+    points: dict[str, list[Any]] = {}
     for point in result.points:
         points.setdefault(point.network, []).append(point)
     styles = compared_styles({letter: network.kind for letter, network in spec.networks.items()}, spec.outputs[0])
