@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import ntk_core
+from tests.compiler_flags import QUICK_ENVIRONMENT
 from tests.data.uploads.files import flowers
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,7 +38,7 @@ def named(path: Path) -> str:
 def run_in(folder: Path, command: list[str], environment: dict[str, str]) -> str:
     """What a command prints that leaves nothing outside the folder."""
     places = {"PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(folder / "data"), "XDG_CACHE_HOME": str(folder / "cache")}
-    environment = {**os.environ, **places, **environment}
+    environment = {**os.environ, **QUICK_ENVIRONMENT, **places, **environment}
     ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
@@ -80,8 +81,7 @@ def test_code_of_tutorials_runs(tmp_path: Path) -> None:
         (tmp_path / f"{path.stem}.py").write_text("\n".join(blocks(path, "python")), encoding="utf-8")
     names = [f"{path.stem}.py" for path in TOGETHER]
     program = f"import runpy\nfor name in {names}:\n    print(name)\n    runpy.run_path(name, run_name='__main__')"
-    command = [sys.executable, "-W", "error::DeprecationWarning", "-c", program]
-    said = run_in(tmp_path, command, {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"})  # nothing there is about speed
+    said = run_in(tmp_path, [sys.executable, "-W", "error::DeprecationWarning", "-c", program], {})
     assert [line for line in said.splitlines() if line in names] == names
 
 

@@ -9,6 +9,7 @@ import nbformat
 import pytest
 
 import ntk_core
+from tests.compiler_flags import QUICK_ENVIRONMENT
 from tests.examples.notebooks import NOTEBOOKS, ROOT, executed, html_of
 
 PROMISED = {
@@ -37,7 +38,8 @@ def test_their_outputs_are_there_small_and_without_errors():
 @pytest.mark.slow
 def test_they_run_and_show_what_they_promise(tmp_path, monkeypatch):
     """At two small widths with one output and one network, one after the other in one kernel."""
-    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # nothing there is about speed
+    for name, value in QUICK_ENVIRONMENT.items():  # nothing there is about speed
+        monkeypatch.setenv(name, value)
     all_of_them = nbformat.v4.new_notebook()
     for path in NOTEBOOKS:
         all_of_them.cells += nbformat.read(path, as_version=4).cells
