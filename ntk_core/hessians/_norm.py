@@ -146,6 +146,8 @@ def hessian_norms(
     Returns:
         Estimates of shape (n,), or (num_seeds, n) where ``params`` is a list. Inputs are mapped inside one compiled
         call, one after the other, so that the memory is that of one.
+
+    Source: Liu, Zhu & Belkin 2020, §2 and §3.
     """
     seeds: Sequence[Any] = params if isinstance(params, list) else [params]
     if not seeds or x.shape[0] == 0:
@@ -176,6 +178,8 @@ def hessian_eigenpairs(
 
     Arguments as for :func:`hessian_norm`. Eigenvectors stay in the small space, where a network of 2·10⁸ weights needs
     some 10⁵ numbers; ``num_directions`` of them are also written out at full size.
+
+    Source: Golub & Van Loan 2013, §10.1–10.3 (Lanczos); docs/math/hessian_in_a_small_space.md.
     """
     relative, key = checked_request(net, params, x, output_index, tolerance, max_matvecs, key, num_wanted)
     with jax.default_matmul_precision("highest"):
