@@ -30,9 +30,21 @@ from ntk_core.settings.grammar import InvalidSpec
 
 # One module per command, in the order of the help; a command returns its exit code, or None where all went well.
 _COMMANDS = (
-    _presets, _run, _resume, _list, _show, _export, _import, _delete, _jobs, _data, _own, _gallery, _truth,
+    _presets,
+    _run,
+    _resume,
+    _list,
+    _show,
+    _export,
+    _import,
+    _delete,
+    _jobs,
+    _data,
+    _own,
+    _gallery,
+    _truth,
     _app,
-)  # fmt: skip
+)
 
 
 def program() -> int:
