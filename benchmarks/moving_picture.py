@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from PIL import Image
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 from benchmarks.dashboard import FLAGS, chromium
 from dashboard.components.live import SHOWN, TOUR, given, source
@@ -55,7 +55,7 @@ def recorded(theme: Theme, passages: Iterable[tuple[int, int]] = PASSAGES) -> li
         file = Path(folder) / "live.html"
         file.write_text(source.standalone_page(given(SHOWN), "Live"), encoding="utf-8")
         browser = playwright.chromium.launch(executable_path=chromium(), headless=True, args=list(FLAGS))
-        size = {"width": SIZE[0], "height": SIZE[1]}
+        size: ViewportSize = {"width": SIZE[0], "height": SIZE[1]}
         page = browser.new_context(viewport=size, color_scheme=theme).new_page()
         page.goto(file.as_uri())
         component = page.locator(".live")

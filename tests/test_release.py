@@ -63,4 +63,4 @@ def test_the_readme_is_one_screen_with_a_small_picture_that_moves_in_both_themes
         assert f"docs/images/{path.name}" in readme
         assert path.stat().st_size <= 1_500_000
         with Image.open(path) as picture:
-            assert picture.n_frames > 50
+            assert getattr(picture, "n_frames", 1) > 50
