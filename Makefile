@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 APP := $(VENV)/.app-installed
 DEV := $(VENV)/.dev-installed
 
-.PHONY: help app test slow check static format gallery bench lowest newest locked locks audit licenses sbom docs notebooks clean
+.PHONY: help app test slow check static format gallery bench wheel lowest newest locked locks audit licenses sbom docs \
+  notebooks clean
 
 help:
 	@echo "make app      start the dashboard on http://localhost:$(PORT)  (PORT=8502 make app: elsewhere)"
@@ -17,6 +18,7 @@ help:
 	@echo "make format   rewrite the code in the house style"
 	@echo "make gallery  compute the figures that are shown before anything is run"
 	@echo "make bench    measure speed and memory against peers, in a quarter of an hour of a quiet machine"
+	@echo "make wheel    build the wheel and try it in empty folders: the library, the dashboard, uvx"
 	@echo "make lowest   a part of the tests with the lowest version of every requirement; make newest: the newest"
 	@echo "make locked   a part of the tests with the versions of the image, on Python 3.11 and on the newest"
 	@echo "make locks    write locks/ anew: the versions and hashes that an image is built from"
@@ -58,6 +60,10 @@ gallery: $(APP)
 bench: $(DEV)
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 	$(BIN)/python -m benchmarks.table
+
+# The wheel lies in dist/ afterwards.
+wheel: $(DEV)
+	$(BIN)/python .ci/wheel.py
 
 # What runs in a minute and meets every requirement; types are checked with the versions of make test alone.
 SAMPLE := tests/runs tests/data tests/dashboard/test_settings.py tests/dashboard/test_limits.py tests/hosting \
@@ -121,7 +127,7 @@ $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(APP): requirements.txt $(VENV)/.created
+$(APP): requirements.txt requirements-core.txt $(VENV)/.created
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 

@@ -3,8 +3,6 @@
 Streamlit finds ``app`` below, serves it, and executes this file again, as ``__main__``, for every view of a page.
 """
 
-from pathlib import Path
-
 import streamlit as st
 
 from dashboard.components import session
@@ -13,17 +11,14 @@ from dashboard.jobs.faults import told
 from dashboard.jobs.profile import profile
 from dashboard.server import bound_connections, lifespan, middleware, routes
 from dashboard.server.garbage import collect_garbage
-from dashboard.views.navigation import menu
+from dashboard.views.navigation import ICON, menu
 from dashboard.words.sentences import plain
 from ntk_core.errors import InvalidInput
 
-# A file of our own: Streamlit fetches a named icon from another host.
-ICON = Path(__file__).parent / "dashboard" / "icon.svg"
-LOOK = Path(__file__).parent / "dashboard" / "look.css"
-
 if __name__ == "__main__":
+    # A file of our own: Streamlit fetches a named icon from another host.
     st.set_page_config(page_title="Linearity Lab", page_icon=str(ICON), layout="wide")
-    st.html(LOOK)
+    st.html(ICON.with_name("look.css"))
     try:
         profile()
         jobs = shared_jobs()

@@ -49,10 +49,12 @@ def installed(names: Iterator[str]) -> dict[str, metadata.Distribution]:
 
 
 def stated(file: str) -> Iterator[str]:
-    """The requirements of a file of this project."""
+    """The requirements of a file of this project, and of the files that it includes."""
     for line in (ROOT / file).read_text(encoding="utf-8").splitlines():
         text = line.partition("#")[0].strip()
-        if text and not text.startswith("-"):
+        if text.startswith("-r "):
+            yield from stated(text.removeprefix("-r "))
+        elif text:
             yield text
 
 

@@ -97,8 +97,8 @@ def test_every_public_name_has_an_example() -> None:
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_readme_compute_and_show_a_result(tmp_path: Path) -> None:
-    (commands,) = [block for block in blocks(ROOT / "README.md", "sh") if block.startswith("python -m ntk_core ")]
+def test_the_commands_of_the_tour_compute_and_show_a_result(tmp_path: Path) -> None:
+    (commands,) = [block for block in blocks(ROOT / "docs/tour.md", "sh") if block.startswith("python -m ntk_core ")]
     own_python_first = {"PATH": os.pathsep.join((os.path.dirname(sys.executable), os.environ["PATH"]))}
     said = run_in(tmp_path, ["bash", "-ec", commands], own_python_first)
     assert "liu-fig1-left" in said

@@ -70,6 +70,7 @@ def unsafe_uses(module: ast.AST) -> Iterator[str]:
 
 
 def requirements(name: str) -> list[Requirement]:
+    """Those of a file, without those of the files that it includes."""
     lines = (line.partition("#")[0].strip() for line in (ROOT / name).read_text(encoding="utf-8").splitlines())
     return [Requirement(line) for line in lines if line and not line.startswith("-")]
 
@@ -132,7 +133,9 @@ def test_the_server_listens_before_anything_heavy_is_loaded() -> None:
     assert started.stdout.split() == []
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-cluster.txt", "requirements-dev.txt"])
+@pytest.mark.parametrize(
+    "name", ["requirements-core.txt", "requirements.txt", "requirements-cluster.txt", "requirements-dev.txt"]
+)
 def test_every_requirement_has_a_lower_bound_that_is_met_here(name: str) -> None:
     wanted = requirements(name)
     assert wanted
@@ -143,16 +146,21 @@ def test_every_requirement_has_a_lower_bound_that_is_met_here(name: str) -> None
         assert requirement.specifier.contains(importlib.metadata.version(requirement.name)), requirement
 
 
-def test_every_import_of_the_app_is_a_stated_requirement() -> None:
+def test_every_import_is_a_stated_requirement() -> None:
+    """Those of the core are in the list of the library alone; what only a cluster needs is optional."""
     own = {path.stem for path in ROOT.iterdir()}
-    wanted = [*requirements("requirements.txt"), *requirements("requirements-cluster.txt")]  # the second is optional
-    stated = {requirement.name.lower().replace("_", "-") for requirement in wanted}
     providers = importlib.metadata.packages_distributions()
-    for path in python_files("app.py", "pages", "dashboard", "ntk_core"):
-        tops = {name.partition(".")[0] for name in imported_modules(tree(path))} - own - sys.stdlib_module_names
-        for top in tops:
-            provided_by = {name.lower().replace("_", "-") for name in providers.get(top, [top])}
-            assert provided_by & stated, f"{named(path)} imports {top}, which requirements.txt does not state"
+    library = [*requirements("requirements-core.txt"), *requirements("requirements-cluster.txt")]
+    for wanted, places in (
+        (library, ["ntk_core"]),
+        (library + requirements("requirements.txt"), ["app.py", "pages", "dashboard"]),
+    ):
+        stated = {requirement.name.lower().replace("_", "-") for requirement in wanted}
+        for path in python_files(*places):
+            tops = {name.partition(".")[0] for name in imported_modules(tree(path))} - own - sys.stdlib_module_names
+            for top in tops:
+                provided_by = {name.lower().replace("_", "-") for name in providers.get(top, [top])}
+                assert provided_by & stated, f"{named(path)} imports {top}, which its requirements do not state"
 
 
 def test_every_link_to_a_file_leads_somewhere() -> None:
@@ -177,10 +185,14 @@ def test_every_make_command_in_the_documents_exists() -> None:
     assert violations(documents(), unknown) == []
 
 
-def test_readme_shows_the_commands_a_newcomer_needs() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for command in ("make app", "make test", "make check", "streamlit run app.py", "python -m ntk_core run"):
-        assert command in readme
+def test_readme_and_tour_show_the_commands_a_newcomer_needs() -> None:
+    shown = {
+        "README.md": ("make app", "make test"),
+        "docs/tour.md": ("make check", "streamlit run app.py", "linearity-lab app", "python -m ntk_core run"),
+    }
+    for name, commands in shown.items():
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert [command for command in commands if command not in text] == []
 
 
 def test_continuous_integration_runs_the_commands_of_the_readme() -> None:

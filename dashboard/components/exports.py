@@ -17,7 +17,7 @@ from ntk_core import __version__
 from ntk_core.runs import PRESETS, ResultValue, Spec, digest
 from ntk_core.settings.fields import changed_values, differences
 
-# What ntk_core imports, with the bounds of requirements.txt.
+# What ntk_core imports, with the bounds of requirements-core.txt.
 NEEDED = (
     "jax>=0.10",
     "jaxtyping>=0.3",

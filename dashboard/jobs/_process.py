@@ -48,7 +48,7 @@ class WorkerProcess:
     def __init__(self, store: str, on_change: Callable[[WorkerProcess], None] = lambda worker: None):
         # Not multiprocessing: its children would execute the dashboard's start script again.
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "dashboard.jobs.worker"],
+            [sys.executable, "-P", "-m", "dashboard.jobs.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -71,7 +71,7 @@ class Reader:
         if self._process is None or self._process.poll() is not None:
             paths = [str(_ROOT), os.environ.get("PYTHONPATH", "")]
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "dashboard.jobs.upload_reader"],
+                [sys.executable, "-P", "-m", "dashboard.jobs.upload_reader"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 # One thread: what is read here is small, and every thread takes address space.

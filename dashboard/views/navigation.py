@@ -9,12 +9,13 @@ from pathlib import Path
 import streamlit as st
 
 from dashboard.views.entry import GROUPS, Page
+from ntk_core.environment import TOP
 
 ICON = Path(__file__).parents[1] / "icon.svg"
 
 
 def _pages() -> Iterator[Page]:
-    for script in (Path(__file__).parents[2] / "pages").glob("*.py"):
+    for script in (TOP / "pages").glob("*.py"):
         stated: Page = importlib.import_module(f"dashboard.views.{script.stem}").PAGE
         yield replace(stated, name=script.stem)
 

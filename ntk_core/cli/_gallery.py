@@ -8,6 +8,7 @@ from ntk_core.cli._exit_codes import COMPLETED, FAILED
 from ntk_core.cli._following import add_json_option, conclude, follow, wants_json
 from ntk_core.cli._interruption import interruptible
 from ntk_core.cli._printing import complain
+from ntk_core.environment import IS_CHECKOUT
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS, preset
 from ntk_core.runs.gallery import GALLERY, rebuild
@@ -17,7 +18,8 @@ def add(commands: Any) -> None:
     """The command's options."""
     parser = commands.add_parser("gallery", help="compute the results that the dashboard shows at first")
     parser.add_argument("names", nargs="*", metavar="NAME", help="presets; all by default")
-    parser.add_argument("--out", metavar="DIR", default=str(GALLERY), help="where they are stored (default: gallery/)")
+    kept = {"default": str(GALLERY)} if IS_CHECKOUT else {"required": True}
+    parser.add_argument("--out", metavar="DIR", help="where they are stored (in a checkout: gallery/)", **kept)
     add_json_option(parser)
     parser.set_defaults(command=gallery)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from ntk_core.cli import (
+    _app,
     _data,
     _delete,
     _export,
@@ -28,7 +29,22 @@ from ntk_core.runs.compiled_code import keep_compiled_code
 from ntk_core.settings.grammar import InvalidSpec
 
 # One module per command, in the order of the help; a command returns its exit code, or None where all went well.
-_COMMANDS = (_presets, _run, _resume, _list, _show, _export, _import, _delete, _jobs, _data, _own, _gallery, _truth)
+_COMMANDS = (
+    _presets,
+    _run,
+    _resume,
+    _list,
+    _show,
+    _export,
+    _import,
+    _delete,
+    _jobs,
+    _data,
+    _own,
+    _gallery,
+    _truth,
+    _app,
+)
 
 
 def program() -> int:

@@ -108,7 +108,7 @@ def _site_for(spec: Spec, address: str | None) -> Site:
 
         return ThisProcess(spec)
     if importlib.util.find_spec("distributed") is None:
-        raise SiteFailure("Computing on a cluster needs dask.distributed: pip install -r requirements-cluster.txt")
+        raise SiteFailure("Computing on a cluster needs dask.distributed: pip install 'linearity-lab[cluster]'")
     from ntk_core.runs._cluster import Cluster  # the only way to it: dask starts for nobody else
 
     return Cluster(spec, address)

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from ntk_core.environment import TOP
 from ntk_core.runs._parse import digest
 from ntk_core.runs._run import run
 from ntk_core.runs._table import preset
 from ntk_core.runs.events import Ended, Event
 from ntk_core.runs.run_directory import RunDirectory, write_whole
 
-GALLERY = Path(__file__).resolve().parents[2] / "gallery"
+GALLERY = TOP / "gallery"
 
 
 def rebuild(name: str, should_stop: Callable[[], bool], folder: Path = GALLERY) -> Iterator[Event]:

@@ -18,11 +18,6 @@ LOCKS = sorted((ROOT / "locks").glob("*.txt"))
 PYTHON_3_11 = {"python_version": "3.11", "python_full_version": "3.11.9", "sys_platform": "linux"}
 
 
-def requirements(name: str) -> list[Requirement]:
-    lines = (line.partition("#")[0].strip() for line in (ROOT / name).read_text(encoding="utf-8").splitlines())
-    return [Requirement(line) for line in lines if line and not line.startswith("-")]
-
-
 def locked(path: Path) -> dict[str, tuple[Version, str]]:
     """Name → (version on the image's Python, its text with hashes)."""
     entries = re.split(r"\n(?=[a-z0-9])", path.read_text(encoding="utf-8"))
@@ -41,6 +36,10 @@ def script(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     return module
+
+
+def requirements(name: str) -> list[Requirement]:
+    return [Requirement(line) for line in script("licenses").stated(name)]
 
 
 def test_there_is_a_lock_for_each_accelerator():

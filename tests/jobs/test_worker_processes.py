@@ -178,7 +178,7 @@ def test_a_stray_print_does_not_reach_the_server():
 
 def test_a_worker_that_is_sent_a_broken_spec_says_so_and_goes_on(tmp_path, tiny):
     environment = {**os.environ, "LINEARITY_LAB_STORE": str(tmp_path / "s.sqlite"), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "dashboard.jobs.worker"]
+    command = [sys.executable, "-P", "-m", "dashboard.jobs.worker"]
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
         assert worker.stdin is not None
         assert worker.stdout is not None

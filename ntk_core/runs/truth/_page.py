@@ -5,11 +5,12 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from ntk_core.environment import TOP
 from ntk_core.runs._text_tables import num_runs
 from ntk_core.runs.truth._claim import Judged, claims, judged
 from ntk_core.runs.truth._readings import Measured
 
-TRUTH = Path(__file__).resolve().parents[3] / "docs" / "truth.md"
+TRUTH = TOP / "docs" / "truth.md"
 _PAPERS = ("Liu, Zhu & Belkin 2020", "Zhu, Liu & Belkin 2022", "Hu, Xiao, Adlam & Pennington 2020")
 _OTHERS = "Other sources"
 _HEAD = """\

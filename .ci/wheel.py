@@ -1,0 +1,240 @@
+"""The wheel as people install it: the library alone, the dashboard, and by uvx, each in an empty folder.
+
+python .ci/wheel.py [FOLDER]      builds into FOLDER, dist/ by default; one line per claim that was tried
+exit code 1: a claim does not hold, and which
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+UV = str(Path(sys.executable).with_name("uv"))
+PATIENCE_S = 120.0
+OF_THE_APP = {"streamlit", "plotly", "pandas", "segno"}
+# What only a cluster or a database needs is imported where one is asked for.
+IMPORT_ALL = """
+import importlib, pkgutil, ntk_core
+names = [each.name for each in pkgutil.walk_packages(ntk_core.__path__, "ntk_core.") if "__main__" not in each.name]
+missing = set()
+for name in names:
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        missing.add(error.name)
+print(len(names), ",".join(sorted(missing)))
+"""
+ESTIMATE = """
+import ntk_core
+spec = ntk_core.presets()["liu-fig1-left"]
+print(ntk_core.estimate(spec).seconds > 0, len(ntk_core.digest(spec)))
+"""
+PAGES = """
+from streamlit.testing.v1 import AppTest
+from ntk_core.environment import TOP
+app = AppTest.from_file(TOP / "app.py", default_timeout=90).run()
+for script in sorted((TOP / "pages").glob("*.py")):
+    app.switch_page(f"pages/{script.name}").run()
+    assert not app.exception, (script.name, app.exception)
+    print(script.stem, len(app.get("plotly_chart")))
+"""
+JOB = """
+import time, ntk_core
+from dashboard.jobs import shared_jobs
+settings = {"widths": [4, 8], "num_seeds": 1, "seed": 7, "training.max_steps": 20}
+jobs = shared_jobs()
+job = jobs.submit(ntk_core.with_settings(ntk_core.presets()["liu-fig1-left"], settings))
+while jobs.snapshot(job).active:
+    time.sleep(0.2)
+print(jobs.snapshot(job).status)
+jobs.shutdown()
+"""
+# Names of modules that somebody's folder may hold.
+IN_THE_WAY = ("numpy.py", "dashboard.py", "app.py")
+_BEGAN = time.monotonic()
+
+
+class Untrue(Exception):
+    """A claim that does not hold."""
+
+
+def claim(words: str, holds: object, seen: object = "") -> None:
+    """One line of the log."""
+    if not holds:
+        raise Untrue(f"{words}: {seen}")
+    print(f"{time.monotonic() - _BEGAN:6.1f} s  {words}", flush=True)
+
+
+def done(command: list[str], folder: Path, environment: dict[str, str], code: int = 0) -> str:
+    """What a command says; on stderr, where that is all."""
+    ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if ran.returncode != code:
+        raise Untrue(f"{' '.join(command)} ended with {ran.returncode}: {ran.stderr[-2000:]}")
+    return ran.stdout or ran.stderr
+
+
+def built(folder: Path) -> Path:
+    """The wheel, made from the source distribution, as an index would have both."""
+    for old in folder.glob("linearity_lab-*"):
+        old.unlink()
+    done([UV, "build", "--quiet", "--out-dir", str(folder)], ROOT, dict(os.environ))
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def belonging() -> set[str]:
+    """Every file of the checkout that people need, by its name in the wheel."""
+    found = {"linearity_lab/app.py", "linearity_lab/.streamlit/config.toml"}
+    for folder in ("ntk_core", "dashboard", "pages", "gallery"):
+        files = [path.relative_to(ROOT) for path in (ROOT / folder).rglob("*") if path.is_file()]
+        top = "linearity_lab/" if folder in ("pages", "gallery") else ""
+        kept = [path for path in files if not any(part[0] == "." or part == "__pycache__" for part in path.parts)]
+        found |= {f"{top}{path.as_posix()}" for path in kept}
+    return found
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def serving(command: list[str], folder: Path, environment: dict[str, str]) -> Iterator[str]:
+    """The address of a dashboard that answers, until the block ends."""
+    port = free_port()
+    flags = ["app", "--port", str(port), "--host", "127.0.0.1", "--", "--server.headless=true"]
+    with tempfile.TemporaryFile("w+") as log:
+        server = subprocess.Popen(
+            [*command, *flags], cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True
+        )
+        try:
+            deadline = time.monotonic() + PATIENCE_S
+            url = f"http://127.0.0.1:{port}"
+            while asked(f"{url}/_stcore/health") != "ok":
+                if server.poll() is not None or time.monotonic() > deadline:
+                    log.seek(0)
+                    raise Untrue(f"{' '.join(command)} app does not answer: {log.read()[-2000:]}")
+                time.sleep(0.2)
+            yield url
+        finally:
+            os.killpg(server.pid, signal.SIGTERM)
+            server.wait(timeout=60)
+
+
+def asked(url: str) -> str:
+    """What a browser is answered; empty where nothing is."""
+    request = urllib.request.Request(url, headers={"Accept": "text/html,*/*"})
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return str(answer.read().decode())
+    except (OSError, urllib.error.URLError):
+        return ""
+
+
+def try_the_library(wheel: Path, python: Path, empty: Path, environment: dict[str, str]) -> None:
+    """What works where nothing of the dashboard is installed."""
+    lab = str(python.with_name("linearity-lab"))
+    listed = json.loads(done([UV, "pip", "list", "--python", str(python), "--format=json"], ROOT, dict(os.environ)))
+    names = {package["name"].lower() for package in listed}
+    claim(f"the library brings {len(names) - 1} packages, none of them the dashboard's", not OF_THE_APP & names, names)
+    version = done([str(python), "-c", "import ntk_core; print(ntk_core.__version__)"], empty, environment).strip()
+    claim(f"import ntk_core works, version {version}", wheel.name.startswith(f"linearity_lab-{version}-"), wheel.name)
+    count, _, missing = done([str(python), "-W", "ignore", "-c", IMPORT_ALL], empty, environment).strip().partition(" ")
+    claim(
+        f"all {count} modules load, but for a cluster", set(missing.split(",")) <= {"", "dask", "distributed"}, missing
+    )
+    said = done([str(python), "-c", ESTIMATE], empty, environment)
+    claim("a run is estimated in Python", said.split() == ["True", "64"], said)
+    claim("linearity-lab presets lists the figures", "liu-fig1-left: " in done([lab, "presets"], empty, environment))
+    run = [
+        lab,
+        "run",
+        "liu-fig1-left",
+        "--set",
+        "widths=4,8",
+        "num_seeds=1",
+        "training.max_steps=20",
+        "--out",
+        "results",
+    ]
+    done(run, empty, environment)
+    claim("linearity-lab run computes two widths", len(list(empty.glob("results/**/*.json"))) > 2)
+    claim("show prints them", "width" in done([lab, "show", "results"], empty, environment))
+    done([lab, "export", "results", "--out", "numbers.csv"], empty, environment)
+    claim("export writes them", (empty / "numbers.csv").read_text(encoding="utf-8").startswith("width,"))
+    done([lab, "truth"], empty, environment, code=2)
+    done([lab, "truth", "--out", "truth.md"], empty, environment)
+    claim(
+        "truth judges the gallery, and asks where to write it",
+        "**holds**" in (empty / "truth.md").read_text(encoding="utf-8"),
+    )
+    said = done([lab, "app"], empty, environment, code=1)
+    claim("linearity-lab app says what is missing", re.fullmatch(r".*pip install 'linearity-lab\[app\]'\n", said), said)
+
+
+def try_the_dashboard(python: Path, folder: Path, environment: dict[str, str]) -> None:
+    """The dashboard from a folder that has nothing to do with it, but for names."""
+    for name in IN_THE_WAY:
+        (folder / name).write_text("raise SystemExit('taken from the folder')", encoding="utf-8")
+    with serving([str(python.with_name("linearity-lab"))], folder, environment) as url:
+        claim("linearity-lab app answers in a folder of its own", True)
+        claim("its first page has the lab's name", "Linearity Lab" in asked(url))
+        deadline = time.monotonic() + PATIENCE_S
+        while not (ready := asked(f"{url}/api/ready")) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        claim("its workers have started", '"ready":true' in ready, ready)
+    drawn = dict(line.split() for line in done([str(python), "-P", "-c", PAGES], folder, environment).splitlines())
+    claim(f"all {len(drawn)} pages open", len(drawn) == len(list((ROOT / "pages").glob("*.py"))), drawn)
+    claim("the page Kernel draws its figure from the gallery", int(drawn["kernel_change"]) > 0, drawn)
+    said = done([str(python), "-P", "-c", JOB], folder, environment).strip()
+    claim("a worker computes a run", said == "completed", said)
+    found = {path.name for path in folder.iterdir()}
+    claim("nothing was written to the folder, and nothing of it taken for a module", found == set(IN_THE_WAY), found)
+
+
+def main() -> int:
+    """Build, install, try."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "dist").resolve()
+    with tempfile.TemporaryDirectory() as scratch:
+        home, empty, python = (Path(scratch) / name for name in ("home", "empty", "venv/bin/python"))
+        environment = {"PATH": os.environ["PATH"], "HOME": str(home), "XDG_DATA_HOME": str(home)}
+        for each in (home, empty, empty / "library", empty / "dashboard"):
+            each.mkdir()
+        wheel = built(folder)
+        with zipfile.ZipFile(wheel) as archive:
+            inside = {name for name in archive.namelist() if ".dist-info/" not in name}
+        size = f"{wheel.stat().st_size / 1e6:.1f} MB"
+        claim(f"{wheel.name} ({size}) holds every file of code, words, styles, data and gallery", inside == belonging(),
+              sorted(inside ^ belonging())[:20])  # fmt: skip
+        install = [UV, "pip", "install", "--quiet", "--python", str(python)]
+        done([UV, "venv", "--quiet", "--python", sys.executable, str(python.parents[1])], ROOT, dict(os.environ))
+        done([*install, str(wheel)], empty, dict(os.environ))
+        try_the_library(wheel, python, empty / "library", environment)
+        done([*install, f"{wheel}[app]"], empty, dict(os.environ))
+        try_the_dashboard(python, empty / "dashboard", environment)
+        uvx = [UV, "tool", "run", "--python", sys.executable, "--from", f"{wheel}[app]", "linearity-lab"]
+        with serving(uvx, empty / "dashboard", {**os.environ, **environment, "HOME": os.environ["HOME"]}):
+            claim("uvx --from 'WHEEL[app]' linearity-lab app answers", True)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Untrue as error:
+        sys.exit(f"NOT SO: {error}")

@@ -1,0 +1,92 @@
+"""The moving picture of the README: *Live* at three widths, recorded frame by frame in Chromium.
+
+``python -m benchmarks.moving_picture`` writes docs/images/live_light.webp and live_dark.webp, and a still of each for
+those who want no motion. How fast it moves is chosen here, what it shows is computed while it is recorded.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from PIL import Image
+from playwright.sync_api import Page, ViewportSize, sync_playwright
+
+from benchmarks.dashboard import FLAGS, chromium
+from dashboard.components.live import SHOWN, TOUR, given, source
+
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+Theme = Literal["light", "dark"]
+THEMES: tuple[Theme, ...] = ("light", "dark")
+Frame = tuple[Image.Image, int]  # and for how many milliseconds it stands
+# From one width to the next, around in a circle.
+PASSAGES = tuple(itertools.pairwise((TOUR[-1], *TOUR)))
+SIZE, WIDTH = (1120, 682), 900  # of the page, and of the picture
+NO_NOTE = ".live .note { display: none }"
+FRAMES, LAST_STEP = 24, 6_000  # of one width; steps at equal distances of their logarithm
+SLID = 4  # frames in which the slider goes from one width to the next
+FRAME_MS, FIRST_MS, LAST_MS = 100, 600, 1800
+QUALITY, STILL_QUALITY = 60, 80
+# The page asks for no step by itself; each frame waits for the worker, and for what it found to be drawn.
+HOLD = "each => { each.live.train = () => {}; each.live.playing = true; }"
+CHOOSE = "(each, width) => each.live.choose({ width }, false)"
+DRAWN = """async (each, due) => {
+  const { live } = each;
+  for (;;) {
+    if (!live.player.busy && live.begun?.id === live.asked.id) {
+      if (live.now.time >= due || live.settled) break;
+      live.player.advance(due - live.now.time);
+    }
+    await new Promise((done) => setTimeout(done, 2));
+  }
+  live.stale = true;
+  for (let i = 0; i < 2; i++) await new Promise(requestAnimationFrame);
+}"""
+
+
+def recorded(theme: Theme, passages: Iterable[tuple[int, int]] = PASSAGES) -> list[Frame]:
+    """The frames of these passages, each from the slider's first move to the last step."""
+    frames: list[Frame] = []
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        file = Path(folder) / "live.html"
+        file.write_text(source.standalone_page(given(SHOWN), "Live"), encoding="utf-8")
+        browser = playwright.chromium.launch(executable_path=chromium(), headless=True, args=list(FLAGS))
+        size: ViewportSize = {"width": SIZE[0], "height": SIZE[1]}
+        page = browser.new_context(viewport=size, color_scheme=theme).new_page()
+        page.goto(file.as_uri())
+        component = page.locator(".live")
+        component.wait_for()
+        page.add_style_tag(content=NO_NOTE)
+        component.evaluate(HOLD)
+        for before, width in passages:
+            for share in range(1, SLID + 1):
+                component.evaluate(CHOOSE, round(before * (width / before) ** (share / SLID)))
+                component.evaluate(DRAWN, 0)
+                frames.append((_seen(page), FRAME_MS if share < SLID else FIRST_MS))
+            for due in sorted({round(LAST_STEP ** (frame / FRAMES)) for frame in range(1, FRAMES + 1)}):
+                component.evaluate(DRAWN, due)
+                frames.append((_seen(page), FRAME_MS if due < LAST_STEP else LAST_MS))
+        browser.close()
+    return frames
+
+
+def _seen(page: Page) -> Image.Image:
+    seen = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    return seen.resize((WIDTH, round(SIZE[1] * WIDTH / SIZE[0])), Image.Resampling.LANCZOS)
+
+
+def write(theme: Theme, frames: Sequence[Frame]) -> None:
+    """The moving picture of a theme, and its last frame."""
+    (first, *others), durations = zip(*frames, strict=True)
+    animation = {"save_all": True, "append_images": others, "duration": list(durations), "loop": 0}
+    first.save(IMAGES / f"live_{theme}.webp", quality=QUALITY, method=3, **animation)
+    others[-1].save(IMAGES / f"live_still_{theme}.webp", quality=STILL_QUALITY)
+
+
+if __name__ == "__main__":
+    for each in THEMES:
+        write(each, recorded(each))

@@ -1,0 +1,66 @@
+"""What others carry the project on with: workflows, citation, changelog, and the first screen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from PIL import Image
+
+from ntk_core import __version__
+from ntk_core.cli._main import _parser
+
+ROOT = Path(__file__).resolve().parent.parent
+WORKFLOWS = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in ROOT.glob(".github/workflows/*.yaml")}
+ACTION = re.compile(r"(actions)/[\w-]+@v\d+\.\d+\.\d+")
+
+
+def steps(workflow: dict[Any, Any]) -> Iterator[dict[str, Any]]:
+    for job in workflow["jobs"].values():
+        yield from job["steps"]
+
+
+def test_workflows_run_commands_that_exist_within_a_time_and_with_few_rights():
+    assert set(WORKFLOWS) == {"check", "wheel", "image", "site"}
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = {name for line in re.findall(r"^([a-z ]+):(?!=)", makefile, flags=re.MULTILINE) for name in line.split()}
+    (choices,) = (each.choices for each in _parser()._actions if each.choices)
+    for name, workflow in WORKFLOWS.items():
+        assert workflow["name"] == name
+        assert workflow["permissions"] == {"contents": "read"}
+        assert all(0 < job["timeout-minutes"] <= 90 for job in workflow["jobs"].values())
+        for step in steps(workflow):
+            if "uses" in step:
+                assert ACTION.fullmatch(step["uses"]), step
+            said = step.get("run", "")
+            assert set(re.findall(r"\bmake ([a-z-]+)", said)) <= targets, said
+            assert set(re.findall(r"(?:-m ntk_core|linearity-lab) ([a-z]+)\b", said)) <= set(choices), said
+            assert all((ROOT / script).exists() for script in re.findall(r"\.ci/\w+", said)), said
+    called = " ".join(step.get("run", "") for workflow in WORKFLOWS.values() for step in steps(workflow))
+    for command in (".ci/run", "make wheel", "docker build", "make docs", "-m ntk_core site --out"):
+        assert command in called
+
+
+def test_one_version_stands_in_the_citation_and_in_the_changelog():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert cited["version"] == __version__
+    assert {"cff-version", "message", "title", "authors", "license"} <= cited.keys()
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = re.findall(r"^## \[(.+?)\](?: - (.+))?$", changes, flags=re.MULTILINE)
+    assert versions[0] == ("Unreleased", "")
+    assert versions[1] == (__version__, cited["date-released"])
+
+
+def test_the_readme_is_one_screen_with_a_small_picture_that_moves_in_both_themes():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(readme.splitlines()) <= 45
+    for theme in ("light", "dark"):
+        assert f"docs/images/live_still_{theme}.webp" in readme
+        path = ROOT / "docs" / "images" / f"live_{theme}.webp"
+        assert f"docs/images/{path.name}" in readme
+        assert path.stat().st_size <= 1_500_000
+        with Image.open(path) as picture:
+            assert getattr(picture, "n_frames", 1) > 50
