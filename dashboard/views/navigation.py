@@ -54,9 +54,15 @@ def menu() -> st.Page:
     # Who opens the first page by its own name is led to the root; old links find their page.
     old = {PAGES[0].name: PAGES[0].name, **OLD_NAMES}
     groups[GROUPS[0]] += [leading_to(page, old[each.name]) for each, page in pages.items() if each.name in old]
+    groups[GROUPS[0]].append(st.Page(_show_embedded, title="Figure", url_path="embed", visibility="hidden"))
     opened = st.navigation(groups, position="top")
     _SHOWN.set()
     return opened
+
+
+def _show_embedded() -> None:
+    """One figure alone; like a page's, its module is loaded by whoever opens it."""
+    importlib.import_module("dashboard.views.embed").show()
 
 
 def open_page(name: str) -> None:

@@ -19,6 +19,7 @@ from ntk_core.cli import (
     _resume,
     _run,
     _show,
+    _site,
     _truth,
 )
 from ntk_core.cli._exit_codes import BAD_INPUT, COMPLETED, FAILED, INTERRUPTED
@@ -28,7 +29,22 @@ from ntk_core.runs.compiled_code import keep_compiled_code
 from ntk_core.settings.grammar import InvalidSpec
 
 # One module per command, in the order of the help; a command returns its exit code, or None where all went well.
-_COMMANDS = (_presets, _run, _resume, _list, _show, _export, _import, _delete, _jobs, _data, _own, _gallery, _truth)
+_COMMANDS = (
+    _presets,
+    _run,
+    _resume,
+    _list,
+    _show,
+    _export,
+    _import,
+    _delete,
+    _jobs,
+    _data,
+    _own,
+    _gallery,
+    _truth,
+    _site,
+)
 
 
 def program() -> int:
