@@ -2,6 +2,7 @@
 
 import html
 import importlib
+import re
 from collections.abc import Sequence
 from itertools import groupby
 
@@ -18,6 +19,7 @@ from ntk_core.runs import PRESETS
 from ntk_core.runs.citation import cite_run
 
 FRAME_HEIGHT = 620  # of the frame that a page proposes, in pixels
+_OF_THE_APP = re.compile(r"\s*A\s+click\s+on\s[^.]*\.")  # what a click on a mark does there
 _TRAIL = '<a href="../{}.html#{}">{}</a>'
 _SHARE = """\
 <details class="share"><summary>On a slide or another page</summary>
@@ -108,6 +110,6 @@ def _explained(words: FigureWords, heading: str, *, several: bool) -> str:
     above = f"<h2>{html_of(heading, inline=True)}</h2>" if several else ""
     measured = f'<p class="formula">{html_of(words.formula, inline=True)}</p>' if words.formula else ""
     return (
-        f"{above}{html_of(words.see)}{measured}{html_of(f'**{FINITE}** {words.finite_width}')}"
+        f"{above}{html_of(_OF_THE_APP.sub('', words.see))}{measured}{html_of(f'**{FINITE}** {words.finite_width}')}"
         f'<p class="terms">{terms}</p>'
     )

@@ -6,9 +6,10 @@ import json
 import re
 
 import pytest
+from plotly.offline import get_plotlyjs_version
 
 from dashboard.components.gallery import gallery_result
-from dashboard.site import gallery_figures
+from dashboard.site import PLOTLY, gallery_figures
 from dashboard.site._figures import lecture_figure
 from dashboard.site._markdown import html_of
 from dashboard.views.lecture.steps import STEPS
@@ -78,6 +79,12 @@ def test_a_step_keeps_its_answer_until_it_is_asked_and_then_shows_what_the_app_s
         assert step.name == "diagonal-hessian" or veiled < sum(
             len(trace.get("y") or ()) for trace in bare(data["options"][data["start"]]["charts"][0]["figure"])["data"]
         )
+
+
+def test_plotly_of_the_site_is_of_the_version_that_draws_the_app():
+    ours = re.search(r"plotly\.js \(cartesian - minified\) v(\d+)", PLOTLY.read_text(encoding="utf-8")[:200])
+    assert ours is not None
+    assert ours[1] == get_plotlyjs_version().partition(".")[0]
 
 
 def test_formulas_and_tables_become_html():
