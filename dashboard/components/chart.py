@@ -113,6 +113,13 @@ def show_panels(page: str, shown: Sequence[Panel], claim: Callable[[], None]) ->
                 _show_panel(page, panel)
 
 
+# The menu stands in the header, which Streamlit itself leaves to an embedded page.
+ALONE = """<style>
+[data-testid="stHeader"] { display: none }
+[data-testid="stMainBlockContainer"] { padding: 0.5rem 0.75rem }
+</style>"""
+
+
 def opened_panel(page: str, shown: Sequence[Panel]) -> Panel:
     """The panel that a link leads to (``open_tab``), else the first one."""
     wanted = st.session_state.get(f"{page}.{OPENED_TAB}")

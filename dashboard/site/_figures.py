@@ -16,7 +16,7 @@ from dashboard.charts.numbers import readable
 from dashboard.components.chart import drawn_charts, interval_words, shown_charts
 from dashboard.components.gallery import gallery_result
 from dashboard.site._markdown import html_of
-from dashboard.views.embed import gallery_panels, page_of
+from dashboard.views.embed.page import gallery_panels, page_of
 from dashboard.views.lecture.drawing import before_answer
 from dashboard.views.lecture.steps import Step
 from dashboard.words.sentences import typeset

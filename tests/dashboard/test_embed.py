@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.views.embed import gallery_panels
+from dashboard.views.embed.page import gallery_panels
 from tests.dashboard.open_pages import checked, form_sentences
 
 
@@ -15,7 +15,7 @@ def _no_workers(jobs):
 
 
 def embedded(**query: str) -> AppTest:
-    app = AppTest.from_string("from dashboard.views.embed import show\nshow()", default_timeout=30)
+    app = AppTest.from_string("from dashboard.views.embed.page import show\nshow()", default_timeout=30)
     app.query_params.update(query)
     return checked(app.run())
 

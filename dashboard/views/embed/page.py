@@ -10,7 +10,7 @@ import re
 import streamlit as st
 
 from dashboard.components import session
-from dashboard.components.chart import Panel, linked_charts, show_alone, shown_charts
+from dashboard.components.chart import ALONE, Panel, linked_charts, show_alone, shown_charts
 from dashboard.components.gallery import gallery_result
 from dashboard.components.run_panel import Shown
 from dashboard.words.sentences import plain
@@ -19,10 +19,6 @@ from ntk_core.runs import EXPERIMENTS, PRESETS
 
 FIGURE = "figure"
 FEW = 3  # names that are proposed in place of one that does not exist
-_ALONE = """<style>
-[data-testid="stHeader"] { display: none }
-[data-testid="stMainBlockContainer"] { padding: 0.5rem 0.75rem }
-</style>"""
 
 
 def page_of(preset: str) -> str:
@@ -51,7 +47,7 @@ def _in_url(title: str) -> str:
 
 def show() -> None:
     """The figure that the URL names, or one sentence about what can be named."""
-    st.html(_ALONE)
+    st.html(ALONE)
     address = {FIGURE: "", **st.query_params.to_dict()}
     found, notes = session.read_address(address, {FIGURE: _preset_in})
     if FIGURE in found:
