@@ -29,8 +29,13 @@ def site(options: argparse.Namespace) -> None:
     except ImportError as error:
         raise InvalidInput("site", error.name or "", "an installation with the dashboard: linearity-lab[app]") from None
 
+    written: set[Path] = set()
+
     def write(path: Path, text: str) -> None:
         write_whole(path, text, "--out")
+        written.add(path)
 
     for said in made.write_site(folder, write):
         complain(f"Written: {said}.")
+    for earlier in {*folder.glob("data/*.js"), *folder.glob("figures/*.html")} - written:
+        earlier.unlink()
