@@ -12,7 +12,7 @@ const TEMPLATE = {
     xaxis: AXIS, yaxis: AXIS, modebar: { bgcolor: "rgba(0,0,0,0)", activecolor: "#4a8fd0" }, hoverlabel: { font: { family: "system-ui, sans-serif" } },
   },
 };
-const FRAMED_WORDS = 84; // pixels of what stands around a figure in a frame
+const LEAST_FRAMED = 260; // pixels of a figure in a frame
 const NEAR = "600px"; // so far below the window a figure is drawn already
 const loaded = new Map(); // file → promise
 const taken = new Map(); // name → data
@@ -48,7 +48,7 @@ const lab = {
   // A figure with its caption; again in the same place where another one stood.
   async draw(place, chart) {
     const { data, layout, frames } = structuredClone(chart.figure);
-    if (lab.isFramed) layout.height = Math.max(260, innerHeight - FRAMED_WORDS);
+    if (lab.isFramed) layout.height = LEAST_FRAMED;
     if (!place.firstChild) {
       place.append(lab.element("div", { class: "plot", role: "group" }), lab.element("p", { class: "caption" }));
     }
@@ -134,7 +134,10 @@ async function showOne() {
   const places = [...document.querySelectorAll(".place[data-chart]")];
   const name = places[0].dataset.figure;
   const all = await lab.data(name);
-  const draw = (index) => Promise.all(places.map((place, at) => lab.draw(place, all.options[index].charts[at])));
+  const draw = async (index) => {
+    await Promise.all(places.map((place, at) => lab.draw(place, all.options[index].charts[at])));
+    if (lab.isFramed) fit(places);
+  };
   lab.options(document.querySelector(".options"), all, draw);
   for (const button of document.querySelectorAll("button.save")) button.addEventListener("click", () => {
     places.forEach((place, at) => lab.save(place, button.dataset.format, places.length > 1 ? `${name}-${at + 1}` : name));
@@ -151,9 +154,18 @@ async function showOne() {
     target.querySelector(".tables").replaceChildren(...places.map((place) => table(place.chart.table)));
   });
   await draw(all.start);
-  if (lab.isFramed) addEventListener("resize", () => {
-    for (const { firstChild } of places) Plotly.relayout(firstChild, { height: Math.max(260, innerHeight - FRAMED_WORDS) });
-  });
+  if (lab.isFramed) addEventListener("resize", () => fit(places));
+}
+
+// In a frame the figures have the height that their words leave.
+function fit(places) {
+  const plots = places.map((place) => place.firstChild);
+  const high = plots.reduce((sum, each) => sum + each.offsetHeight, 0);
+  const left = innerHeight - (document.querySelector("main").offsetHeight - high);
+  for (const each of plots) {
+    each.style.minHeight = "";
+    Plotly.relayout(each, { height: Math.max(LEAST_FRAMED, Math.floor(left / plots.length)) });
+  }
 }
 
 function table({ columns, rows }) {
