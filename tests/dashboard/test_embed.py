@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from dashboard.views.embed.page import gallery_panels
-from tests.dashboard.open_pages import checked, form_sentences
+from tests.dashboard.open_pages import checked, form_sentences, open_page
 
 
 @pytest.fixture(autouse=True)
@@ -57,3 +58,11 @@ def test_figures_have_names_that_fit_into_a_url():
     first, *others = panels
     assert first == "liu-ball"
     assert "liu-ball.in-a-ball" in others
+
+
+def test_a_link_to_a_page_shows_its_figure_alone_where_it_is_embedded(monkeypatch, through_the_menu):
+    monkeypatch.setattr(type(st.context), "is_embedded", property(lambda _: True))
+    app = open_page("kernel_change", opened=False, preset="liu-fig1-left", tab="Along training")
+    assert len(app.get("plotly_chart")) == 1
+    assert [each.key for each in app.selectbox] == ["kernel_change.shown_width", "kernel_change.one_seed"]
+    assert not [*app.title, *app.button, *app.get("download_button"), *app.get("popover")]
