@@ -3,6 +3,7 @@
 import json
 import logging
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,6 +22,8 @@ from dashboard.views.lecture.drawing import before_answer
 from dashboard.views.lecture.steps import Step
 from dashboard.words.sentences import typeset
 from ntk_core.runs import PRESETS, ResultValue
+
+_CLICKS = re.compile(r"\s*A\s+click\s+on\s[^.]*\.|; a click on [^.;]*")
 
 
 @dataclass(frozen=True)
@@ -79,12 +82,19 @@ def chart_data(chart: Chart) -> dict[str, Any]:
         "figure": figure,
         "heading": html_of(chart.heading, inline=True),
         "alt": chart.takeaway,
-        "caption": [html_of(typeset(each), inline=True) for each in (*chart.caption, *interval_words(chart))],
+        "caption": [
+            html_of(typeset(without_clicks(each)), inline=True) for each in (*chart.caption, *interval_words(chart))
+        ],
         "table": {
             "columns": list(rows[0]) if rows else [],
             "rows": [[_known(value) for value in row.values()] for row in rows],
         },
     }
+
+
+def without_clicks(text: str) -> str:
+    """What is said of a figure without what a click on it does in the app, where figures are linked."""
+    return _CLICKS.sub("", text)
 
 
 def _known(value: object) -> object:

@@ -2,13 +2,12 @@
 
 import html
 import importlib
-import re
 from collections.abc import Sequence
 from itertools import groupby
 
 from dashboard.components.exports import command_line
 from dashboard.components.provenance import provenance_sentence
-from dashboard.site._figures import Figure
+from dashboard.site._figures import Figure, without_clicks
 from dashboard.site._markdown import html_of
 from dashboard.site._page import page_html
 from dashboard.site._thumbnail import thumbnail_of
@@ -19,7 +18,6 @@ from ntk_core.runs import PRESETS
 from ntk_core.runs.citation import cite_run
 
 FRAME_HEIGHT = 620  # of the frame that a page proposes, in pixels
-_OF_THE_APP = re.compile(r"\s*A\s+click\s+on\s[^.]*\.")  # what a click on a mark does there
 _TRAIL = '<a href="../{}.html#{}">{}</a>'
 _SHARE = """\
 <details class="share"><summary>On a slide or another page</summary>
@@ -68,14 +66,9 @@ def figure_page(figure: Figure) -> str:
         f'<div class="place" data-figure="{figure.name}" data-chart="{index}"></div>'
         for index in range(len(figure.charts))
     )
-    explained = "".join(
-        _explained(
-            figure_words(f"{figure.page}.{chart.name}"),
-            chart.heading,
-            several=len(figure.charts) > 1,
-        )
-        for chart in figure.charts
-    )
+    several = len(figure.charts) > 1
+    told = {figure_words(f"{figure.page}.{each.name}"): each.heading for each in reversed(figure.charts)}
+    explained = "".join(_explained(words, heading, several=several) for words, heading in reversed(told.items()))
     origins = "".join(
         f"<p>{html_of(typeset(provenance_sentence(result)), inline=True)}</p>"
         f"<pre><code>{html.escape(command_line(result.spec))}</code></pre><p>{html.escape(cite_run(result))}</p>"
@@ -110,6 +103,6 @@ def _explained(words: FigureWords, heading: str, *, several: bool) -> str:
     above = f"<h2>{html_of(heading, inline=True)}</h2>" if several else ""
     measured = f'<p class="formula">{html_of(words.formula, inline=True)}</p>' if words.formula else ""
     return (
-        f"{above}{html_of(_OF_THE_APP.sub('', words.see))}{measured}{html_of(f'**{FINITE}** {words.finite_width}')}"
+        f"{above}{html_of(without_clicks(words.see))}{measured}{html_of(f'**{FINITE}** {words.finite_width}')}"
         f'<p class="terms">{terms}</p>'
     )
