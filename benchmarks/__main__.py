@@ -26,6 +26,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "dashboard": ("jax", "numpy", "streamlit", "plotly"),
     "pages": ("streamlit", "plotly", "pydantic"),
     "live": ("streamlit", "playwright"),
+    "site": ("streamlit", "plotly", "playwright"),
     "kernel": ("jax", "jaxlib", "numpy"),
     "transformer": ("jax", "jaxlib", "numpy"),
     "hessian": ("jax", "jaxlib", "numpy", "scipy"),

@@ -12,6 +12,7 @@ from benchmarks import (
     maps_section,
     pictures,
     sections,
+    site_section,
     transformer_section,
 )
 from benchmarks.drill_sections import DRILLS
@@ -31,6 +32,7 @@ SECTIONS = {
     "dashboard": sections.dashboard,
     "pages": sections.pages,
     "live": live_section.live,
+    "site": site_section.site,
     "growth": sections.growth,
     "ceilings": sections.ceilings,
     "gpu": sections.gpu,

@@ -116,6 +116,34 @@ def show_panels(page: str, shown: Sequence[Panel], claim: Callable[[], None]) ->
                 _show_panel(page, panel)
 
 
+# The menu stands in the header, which Streamlit itself leaves to an embedded page.
+ALONE = """<style>
+[data-testid="stHeader"] { display: none }
+[data-testid="stMainBlockContainer"] { padding: 0.5rem 0.75rem }
+</style>"""
+
+
+def opened_panel(page: str, shown: Sequence[Panel]) -> Panel:
+    """The panel that a link leads to (``open_tab``), else the first one."""
+    wanted = st.session_state.get(f"{page}.{OPENED_TAB}")
+    return next((each for each in shown if each.title == wanted), shown[0])
+
+
+def show_alone(page: str, panel: Panel) -> None:
+    """One panel with its choices, its figures and their captions, and nothing else."""
+    charts = drawn_charts(panel)
+    for chart in charts:
+        if len(charts) > 1:
+            st.subheader(chart.heading, anchor=False)
+        _show_figure(page, chart, panel.on_select if len(charts) == 1 else None)
+
+
+def drawn_charts(panel: Panel) -> list[Chart]:
+    """The charts of a panel, with its choices; none where it shows something of its own."""
+    drawn = panel.draw()
+    return [drawn] if isinstance(drawn, Chart) else list(drawn or ())
+
+
 @contextmanager
 def _in_sight(yes: bool) -> Iterator[None]:
     token = _IN_SIGHT.set(yes)
@@ -130,8 +158,7 @@ def _show_panel(page: str, panel: Panel, claim: Callable[[], None] | None = None
     with st.container(key=f"figure-{'first' if claim else panel.title}"):
         figure, margin = st.columns([7, 3], gap="medium")
     with figure:
-        drawn = panel.draw()
-        charts = [drawn] if isinstance(drawn, Chart) else list(drawn or ())
+        charts = drawn_charts(panel)
         alone = charts[0] if len(charts) == 1 else None
         if alone is not None:
             _show_figure(page, alone, panel.on_select)

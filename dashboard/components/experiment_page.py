@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard.components import session
-from dashboard.components.chart import Panel, open_tab, show_panels, shown_charts
+from dashboard.components.chart import ALONE, Panel, open_tab, opened_panel, show_alone, show_panels, shown_charts
 from dashboard.components.forms import Group, SpecForm
 from dashboard.components.run_panel import Shown, attach, figures_panel, run_bar
 from dashboard.components.settings_row import Control, all_settings, chips, settings_row
@@ -49,6 +49,11 @@ def experiment_page(
         form.paper_size()
         chips(form)
 
+    if st.context.is_embedded:  # ?embed=true, for other pages: the figure without what chooses settings and runs them
+        st.html(ALONE)
+        form.notes()
+        figures_panel(page, title, form, lambda shown: show_alone(page, opened_panel(page, draw(shown))), {})
+        return
     st.title(title, anchor=False)
     settings_row(form, controls)
     form.notes()

@@ -240,9 +240,9 @@ def _panel(
         wanted: SpecPart | None = now.spec if live and now is not None else form.spec
         if changed := _changed(wanted, shown.spec):
             with said.container(key=f"{page}.earlier"):  # the style sheet pales the figures for it
-                remedy = "" if live else " Run to update."
+                remedy = "" if live or st.context.is_embedded else " Run to update."
                 st.info(f"This figure shows earlier settings ({changed} changed).{remedy}")
-        if shown.origin == "precomputed" and not live:
+        if shown.origin == "precomputed" and not live and not st.context.is_embedded:
             above.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
     elif before is not None and (changed := _changed(shown.spec, before.shown.spec)):
         figures = Figures(ghosts=before.figures, laid_over=before.laid_over, growing=live)
@@ -251,6 +251,8 @@ def _panel(
         draw(shown)
     if not above_earlier or (halted and before is None):
         st.session_state[_BEFORE] = _Before(page, shown, {key: each.figure for key, each in figures.charts.items()})
+    if st.context.is_embedded:
+        return
     with above:
         name = page.replace("_", "-")
         export.export_menu(name, title, [export.Taken(name, shown.spec, shown.result)], {**drawings, **figures.charts})

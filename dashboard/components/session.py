@@ -53,8 +53,8 @@ def read_address(
     for name, text in address.items():
         try:
             if name not in readers:
-                *others, last = readers
-                raise InvalidInput(name, text, f"only {', '.join(others)} and {last}")
+                known = " and ".join(filter(None, [", ".join(list(readers)[:-1]), list(readers)[-1]]))
+                raise InvalidInput(name, text, f"only {known}")
             found[name] = readers[name](text)
         except InvalidInput as error:
             notes[name] = f"In the URL, {error}."

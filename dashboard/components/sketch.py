@@ -10,7 +10,9 @@ import streamlit as st
 
 COLUMNS = 33  # as in sketch.js
 MOST = 40.0  # |log10| of what can be drawn
-_CSS = """\
+HTML = '<div class="sketch"></div>'
+SCRIPT = Path(__file__).parent / "sketch.js"
+CSS = """\
 .sketch { font: 15px/1.4 var(--st-font, sans-serif); color: var(--st-text-color) }
 .sketch p { margin: 0 0 6px }
 .row { display: flex; flex-wrap: wrap; align-items: center; gap: 6px 12px }
@@ -26,38 +28,38 @@ button:disabled { opacity: 0.6; cursor: default }
 """
 _mount = st.components.v2.component(
     "linearity_lab_sketch",
-    html='<div class="sketch"></div>',
-    css=_CSS,
-    js=(Path(__file__).parent / "sketch.js").read_text(encoding="utf-8"),
+    html=HTML,
+    css=CSS,
+    js=SCRIPT.read_text(encoding="utf-8"),
 )
 
 
-def sketch(
-    key: str,
-    plot: str,
-    ends: tuple[float, float],
-    start: float,
-    letter: str,
-    words: Mapping[str, str],
-    drawn: Callable[[float, list[tuple[float, float]]], None],
-) -> None:
-    """Let a line be drawn from the first point of a figure to its right edge.
+def told(plot: str, ends: tuple[float, float], start: float, letter: str, words: Mapping[str, str]) -> dict[str, Any]:
+    """What the component is told.
 
     Args:
         plot: the class that Streamlit gives to the key of the figure, without ``st-key-``.
         ends: the first and the last value of what is swept.
         start: the value at the first one.
         letter: of what is swept.
-        drawn: is given the power of the line, by least squares, and its (x, y), before the page runs again.
     """
     low, high = (math.log10(end) for end in ends)
+    return {"plot": plot, "ends": (low, high), "start": math.log10(start), "letter": letter, "words": dict(words)}
+
+
+def sketch(key: str, data: Mapping[str, Any], drawn: Callable[[float, list[tuple[float, float]]], None]) -> None:
+    """Let a line be drawn from the first point of a figure to its right edge.
+
+    Args:
+        data: see :func:`told`.
+        drawn: is given the power of the line, by least squares, and its (x, y), before the page runs again.
+    """
 
     def take() -> None:
-        if (line := from_browser(st.session_state[key].drawn, (low, high))) is not None:
+        if (line := from_browser(st.session_state[key].drawn, data["ends"])) is not None:
             drawn(*line)
 
-    told = {"plot": plot, "ends": (low, high), "start": math.log10(start), "letter": letter, "words": dict(words)}
-    _mount(key=key, data=told, on_drawn_change=take)
+    _mount(key=key, data=data, on_drawn_change=take)
 
 
 def from_browser(heights: Any, ends: Sequence[float]) -> tuple[float, list[tuple[float, float]]] | None:

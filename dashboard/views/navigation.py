@@ -14,13 +14,18 @@ from ntk_core.environment import TOP
 ICON = Path(__file__).parents[1] / "icon.svg"
 
 
+EMBEDDED = "embed"  # a script that a fresh server must know by its URL, and no page of the menu
+
+
 def _pages() -> Iterator[Page]:
     for script in (TOP / "pages").glob("*.py"):
+        if script.stem == EMBEDDED:
+            continue
         stated: Page = importlib.import_module(f"dashboard.views.{script.stem}").PAGE
         yield replace(stated, name=script.stem)
 
 
-# Every script in pages/ is a page.
+# Every other script in pages/ is a page.
 PAGES = tuple(sorted(_pages(), key=lambda page: (GROUPS.index(page.group), page.place)))
 ROOT_NAME = "home"
 OLD_NAMES = {"kernel_change": "kernel_drift"}  # in links that people have kept
@@ -55,6 +60,7 @@ def menu() -> st.Page:
     # Who opens the first page by its own name is led to the root; old links find their page.
     old = {PAGES[0].name: PAGES[0].name, **OLD_NAMES}
     groups[GROUPS[0]] += [leading_to(page, old[each.name]) for each, page in pages.items() if each.name in old]
+    groups[GROUPS[0]].append(st.Page(f"pages/{EMBEDDED}.py", title="Figure", visibility="hidden"))
     opened = st.navigation(groups, position="top")
     _SHOWN.set()
     return opened

@@ -20,6 +20,7 @@ from ntk_core.cli import (
     _resume,
     _run,
     _show,
+    _site,
     _truth,
 )
 from ntk_core.cli._exit_codes import BAD_INPUT, COMPLETED, FAILED, INTERRUPTED
@@ -44,6 +45,7 @@ _COMMANDS = (
     _gallery,
     _truth,
     _app,
+    _site,
 )
 
 

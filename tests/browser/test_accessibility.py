@@ -69,10 +69,12 @@ def opened(browser, dashboard_url) -> Iterator[Callable[[str, str], tuple[Page, 
         page.context.close()
 
 
-def violations(page: Page, *rules: str) -> list[str]:
+def violations(page: Page, *rules: str, **options: object) -> list[str]:
     """Serious and critical ones, a line each, without those that Streamlit alone could mend; of these rules or all."""
     found = []
-    for rule in Axe().run(page, options={"runOnly": list(rules)} if rules else {}).response["violations"]:
+    for rule in (
+        Axe().run(page, options={**options, "runOnly": list(rules)} if rules else options).response["violations"]
+    ):
         if rule["impact"] not in ("serious", "critical"):
             continue
         for node in rule["nodes"]:

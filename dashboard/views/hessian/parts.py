@@ -71,4 +71,5 @@ def _radius(page: str, radii: tuple[float, ...]) -> float:
     key = f"{page}.radius"
     if st.session_state.get(key) not in radii:
         st.session_state[key] = radii[len(radii) // 2]
-    return st.select_slider("Radius R", radii, key=key, format_func=lambda value: f"R = {value:g}", width=260)
+    st.select_slider("Radius R", radii, key=key, format_func=lambda value: f"R = {value:g}", width=260)
+    return float(st.session_state[key])  # also where no browser is: the site has the figure as it is at first

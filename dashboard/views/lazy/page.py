@@ -50,7 +50,8 @@ def draw(shown: Shown) -> list[Panel]:
             if st.session_state.get(key) not in dialed:
                 st.session_state[key] = dialed[-1]
             title = "Richness ρ: lazy at 0, rich at 1/2"
-            richness = [st.select_slider(title, dialed, format_func="{:g}".format, key=key, width=320)]
+            st.select_slider(title, dialed, format_func="{:g}".format, key=key, width=320)
+            richness = [st.session_state[key]]  # also where no browser is: the site has the figure as it is at first
         chosen = choose(
             PAGE,
             Choice("measure", "Measure", figures.measured(shown.points), pixels=260),

@@ -8,19 +8,28 @@ from typing import Any
 import plotly.graph_objects as go
 
 from dashboard.charts.axes import log_ticks
-from dashboard.charts.chart import Chart
+from dashboard.charts.chart import Chart, drawn_rows
 from dashboard.charts.labels import power
 from dashboard.charts.lines import Axis, Line
 from dashboard.charts.numbers import exponent_words, number, signed, width_label
 from dashboard.charts.style import GUIDE_COLOR
-from dashboard.components.sketch import sketch
-from dashboard.views.lecture.steps import Step
+from dashboard.components.sketch import sketch, told
+from dashboard.views.lecture.steps import STEPS, Step
 from dashboard.views.lecture.visit import PAGE, Visit
 from dashboard.words.markdown import read
 from dashboard.words.pages import VEILED_KEY, VIEWS
 
 STEEPEST = 1.2  # the power that fits into the figure, up and down; as the slider of the component
 Drawn = tuple[float, list[tuple[float, float]]]
+
+
+def before_answer(step: Step, results: Mapping[str, Any], option: Any) -> Chart:
+    """The figure of a step while its answer is not known, with room for a line where one can be drawn."""
+    shown = step.draw(results, option, False)
+    number_of_step = 1 + [each.name for each in STEPS].index(step.name)
+    alt = f"{shown.takeaway} The rest of the figure appears with the answer of step {number_of_step}."
+    chart = Chart(shown.figure, alt, drawn_rows(shown.figure))
+    return room_to_draw(chart, step.measured(results)[0]) if step.measured else chart
 
 
 def room_to_draw(chart: Chart, line: Line) -> Chart:
@@ -34,6 +43,15 @@ def room_to_draw(chart: Chart, line: Line) -> Chart:
     return replace(chart, figure=figure)
 
 
+def to_draw(step: Step, line: Line, axis: Axis) -> dict[str, Any]:
+    """What the component that takes the line is told of a step."""
+    (first, start), *_, (last, _) = line.means
+    words = drawing_words()
+    plot = f"{PAGE}.{step.name}{VEILED_KEY}".replace(".", "-")
+    told_words = {**words, "task": words["task"].format(drawn=step.drawn)}
+    return told(plot, (first, last), start.value, axis.letter, told_words)
+
+
 def draw_line(visit: Visit, line: Line, axis: Axis) -> None:
     """Above the veiled figure: what is drawn on it becomes the prediction."""
     step = visit.step
@@ -42,18 +60,14 @@ def draw_line(visit: Visit, line: Line, axis: Axis) -> None:
         visit.drawn[step.name] = exponent, points
         visit.answer(step.nearest(exponent))
 
-    (first, start), *_, (last, _) = line.means
-    plot = f"{PAGE}.{step.name}{VEILED_KEY}".replace(".", "-")
-    words = _words()
-    told = {**words, "task": words["task"].format(drawn=step.drawn)}
-    sketch(f"{PAGE}.{step.name}.sketch", plot, (first, last), start.value, axis.letter, told, take)
+    sketch(f"{PAGE}.{step.name}.sketch", to_draw(step, line, axis), take)
 
 
 def with_line(chart: Chart, drawn: Drawn, measured: tuple[Line, Axis, str]) -> Chart:
     """The figure with the line that was drawn, in the color of guides, and with room for it."""
     exponent, points = drawn
     _, axis, _ = measured
-    name = f"{_words()['yours']} ∝ {power(axis.letter, signed(exponent))}"
+    name = f"{drawing_words()['yours']} ∝ {power(axis.letter, signed(exponent))}"
     figure = go.Figure(chart.figure)
     figure.add_scatter(
         x=[x for x, _ in points],
@@ -76,7 +90,7 @@ def line_words(step: Step, drawn: Drawn, measured: tuple[Line, Axis, str]) -> st
     exponent, points = drawn
     line, axis, _ = measured
     law, (last, end) = line.law, line.means[-1]
-    words = _words()
+    words = drawing_words()
     said = words["drawn"].format(
         drawn=_power(axis, signed(exponent)), choice=step.question.choices[step.nearest(exponent)]
     )
@@ -87,7 +101,7 @@ def line_words(step: Step, drawn: Drawn, measured: tuple[Line, Axis, str]) -> st
     verdict = ("inside" if apart <= law.interval else "outside") if known else "unknown interval"
     ratio = points[-1][1] / end.value
     return f"{said} " + words[verdict].format(
-        measured=_power(axis, exponent_words(law)),
+        measured=measured_words(measured),
         by=f"{apart:.2f}",
         letter=f"${axis.letter}$",
         last=width_label(last),
@@ -96,9 +110,16 @@ def line_words(step: Step, drawn: Drawn, measured: tuple[Line, Axis, str]) -> st
     )
 
 
+def measured_words(measured: tuple[Line, Axis, str]) -> str:
+    """The measured power with its interval, as a formula; empty where none was fitted."""
+    line, axis, _ = measured
+    return "" if line.law is None else _power(axis, exponent_words(line.law))
+
+
 def _power(axis: Axis, exponent: str) -> str:
     return f"${axis.letter}^{{{exponent.replace('−', '-').replace('±', chr(92) + 'pm')}}}$"
 
 
-def _words() -> Mapping[str, Any]:
+def drawing_words() -> Mapping[str, Any]:
+    """What is said about drawing, and about what was drawn."""
     return read(VIEWS / PAGE / "words.md").sections["Drawing"].fields

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard.charts.chart import Chart, drawn_rows, enlarged
+from dashboard.charts.chart import Chart, enlarged
 from dashboard.components import export, session
 from dashboard.components.chart import show_chart, shown_charts
 from dashboard.components.gallery import gallery_result
@@ -16,7 +16,7 @@ from dashboard.components.live import live_small
 from dashboard.components.provenance import provenance_footer
 from dashboard.components.speaker import speaker_buttons
 from dashboard.views.lecture import poll
-from dashboard.views.lecture.drawing import draw_line, line_words, room_to_draw, with_line
+from dashboard.views.lecture.drawing import before_answer, draw_line, line_words, with_line
 from dashboard.views.lecture.speaker_notes import show_notes
 from dashboard.views.lecture.steps import PARTS, STEPS, Step, part_of
 from dashboard.views.lecture.visit import PAGE, Visit, control_key
@@ -167,17 +167,11 @@ def _question(visit: Visit) -> None:
                   shortcut=ANSWER_KEY)  # fmt: skip
         return
     chosen = visit.answers[step.name]
-    right = question.choices[question.answer]
     results = _results(step)
     if step.measured and step.name in visit.drawn and results is not None:
         st.info(line_words(step, visit.drawn[step.name], step.measured(results)))
-    if chosen is None:
-        st.success(f"**{right}.**")
-    elif chosen == question.answer:
-        st.success(f"Right: **{right}.**")
-    else:
-        said = "" if step.name in visit.drawn else f"You said “{question.choices[chosen]}”. "
-        st.warning(f"{said}It is: **{right}.**")
+    say = st.success if chosen in (None, question.answer) else st.warning
+    say(question.verdict(chosen, step.name in visit.drawn))
     if results is not None:
         st.markdown(question.why(results))
         st.markdown(figure_words(f"{PAGE}.{step.name}").see)
@@ -211,15 +205,12 @@ def _figure(visit: Visit) -> None:
     )
     if measured and not (known or visit.room):
         draw_line(visit, *measured[:2])
-    drawn = step.draw(results, control.start if chosen is None else chosen, known)
+    option = control.start if chosen is None else chosen
+    drawn = step.draw(results, option, known) if known else before_answer(step, results, option)
     if known:
         visit.shown[step.name] = chosen
         if measured and step.name in visit.drawn and chosen == control.start:
             drawn = with_line(drawn, visit.drawn[step.name], measured)
-    else:
-        alt = f"{drawn.takeaway} The rest of the figure appears with the answer of step {visit.index + 1}."
-        drawn = Chart(drawn.figure, alt, drawn_rows(drawn.figure))
-        drawn = room_to_draw(drawn, measured[0]) if measured else drawn
     if visit.presenting:
         drawn = replace(drawn, figure=enlarged(drawn.figure, LARGER, PRESENTED_HEIGHT))
     # Another key for another figure: a zoom belongs to one of them.

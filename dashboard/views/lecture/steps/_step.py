@@ -51,6 +51,16 @@ class Question:
             raise WordsError(f"“{self.reason}” has other numbers than {', '.join(numbers)}.")
         return _NUMBER.sub(lambda found: numbers[found[1]], self.reason)
 
+    def verdict(self, chosen: int | None, was_drawn: bool = False) -> str:
+        """What is said to whoever chose so; None asked for the answer."""
+        right = self.choices[self.answer]
+        if chosen is None:
+            return f"**{right}.**"
+        if chosen == self.answer:
+            return f"Right: **{right}.**"
+        said = "" if was_drawn else f"You said “{self.choices[chosen]}”. "
+        return f"{said}It is: **{right}.**"
+
 
 @dataclass(frozen=True)
 class Control:

@@ -1,0 +1,1 @@
+"""One figure of the gallery alone, for slides and other pages; in no menu."""

@@ -1,0 +1,107 @@
+"""The site without a server: its figures are the app's, its words too, and nothing in it leads anywhere else."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from plotly.offline import get_plotlyjs_version
+
+from dashboard.components.gallery import gallery_result
+from dashboard.site import PLOTLY, gallery_figures
+from dashboard.site._figures import lecture_figure
+from dashboard.site._markdown import html_of
+from dashboard.views.lecture.steps import STEPS
+from ntk_core.cli import main
+from ntk_core.runs import EXPERIMENTS, PRESETS
+from tests.dashboard.open_pages import open_page
+
+
+@pytest.fixture(autouse=True)
+def _no_workers(jobs, through_the_menu):
+    return
+
+
+WITH_SLIDER = {"hessian": "liu-ball", "lazy": "richness-dial"}  # above their figures
+
+
+def read(script: str, name: str) -> dict:
+    """The data of a figure as its page takes it over."""
+    found = re.fullmatch(r"lab\.take\((\".*?\"), (.*)\);\n", script, re.DOTALL)
+    assert found is not None
+    assert json.loads(found[1]) == name
+    return json.loads(found[2])
+
+
+def bare(figure: dict) -> dict:
+    """What a figure draws, without the template that Plotly adds to any."""
+    layout = {name: value for name, value in figure["layout"].items() if name != "template"}
+    return {"data": figure["data"], "layout": layout, "frames": figure.get("frames", [])}
+
+
+def shown_in_the_app(page: str, **query: str) -> list[dict]:
+    """Every figure of a page as Streamlit sends it."""
+    return [bare(json.loads(each.proto.spec)) for each in open_page(page, opened=False, **query).get("plotly_chart")]
+
+
+def written(figure) -> list[dict]:
+    data = read(figure.script(), figure.name)
+    return [bare(chart["figure"]) for chart in data["options"][data["start"]]["charts"]]
+
+
+def test_a_figure_of_the_site_is_that_of_the_app():
+    of_site = [each for figure in gallery_figures(["liu-fig1-left"]) for each in written(figure)]
+    assert of_site == shown_in_the_app("kernel_change", preset="liu-fig1-left")
+
+
+@pytest.mark.slow
+def test_every_figure_of_the_site_is_what_the_app_draws_and_one_preset_of_each_page_is_what_it_shows():
+    shown: dict[str, list[dict]] = {}
+    for figure in gallery_figures():
+        of_site = written(figure)
+        assert of_site == [bare(json.loads(chart.figure.to_json())) for chart in figure.charts], figure.name
+        shown.setdefault(figure.name.partition(".")[0], []).extend(of_site)
+    assert set(shown) == {name for name in PRESETS if gallery_result(name) is not None}
+    for page, experiment in EXPERIMENTS.items():
+        preset = WITH_SLIDER.get(page) or next(each.name for each in experiment.presets if each.name in shown)
+        in_app = shown_in_the_app(page, preset=preset)
+        assert [each for each in shown[preset] if each not in in_app] == [], preset
+        assert len(in_app) - len(shown[preset]) in (0, 1, 2), f"{preset}: networks are drawn, too"
+
+
+def test_a_step_keeps_its_answer_until_it_is_asked_and_then_shows_what_the_app_shows():
+    for step in STEPS[1:3]:
+        results = {name: gallery_result(name) for name in step.gallery}
+        data = read(lecture_figure(step, "").script(), f"lecture.{step.name}")
+        drawn = [step.draw(results, option, True) for option in step.control.options]
+        assert [bare(each["charts"][0]["figure"]) for each in data["options"]] == [
+            bare(json.loads(each.figure.to_json())) for each in drawn
+        ]
+        veiled = sum(len(trace.get("y") or ()) for trace in data["veiled"]["figure"]["data"])
+        assert step.name == "diagonal-hessian" or veiled < sum(
+            len(trace.get("y") or ()) for trace in bare(data["options"][data["start"]]["charts"][0]["figure"])["data"]
+        )
+
+
+def test_plotly_of_the_site_is_of_the_version_that_draws_the_app():
+    ours = re.search(r"plotly\.js \(cartesian - minified\) v(\d+)", PLOTLY.read_text(encoding="utf-8")[:200])
+    assert ours is not None
+    assert ours[1] == get_plotlyjs_version().partition(".")[0]
+
+
+def test_formulas_and_tables_become_html():
+    said = html_of("At $m\\ge 10$ it **falls** like $$m^{-1/2}$$.")
+    assert said.startswith("<p>At <math")
+    assert said.count("<math") == 2
+    assert "$" not in said
+    assert "<strong>falls</strong>" in said
+    table = html_of("| Claim | Found |\n| --- | --- |\n| [one](../a.md) | <b> |", link=lambda _: None)
+    assert '<td data-label="Claim">one</td><td data-label="Found">&lt;b&gt;</td>' in table.replace("\n", "")
+
+
+def test_a_folder_of_something_else_is_refused_in_one_sentence(tmp_path, capsys):
+    (tmp_path / "mine.txt").write_text("mine")
+    assert main(["site", "--out", str(tmp_path)]) == 2
+    assert "a new or empty folder" in capsys.readouterr().err
+    assert [each.name for each in tmp_path.iterdir()] == ["mine.txt"]
