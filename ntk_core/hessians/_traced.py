@@ -130,7 +130,9 @@ def lifted(program: Program, small: TracedSpace, coordinates: Coordinates, leave
         if bases is None:
             weight = moved["weight"]
         else:
-            weight = bases.inputs @ moved["along_inputs"] + moved["along_cotangents"] @ jnp.swapaxes(bases.cotangents, 1, 2)
+            weight = bases.inputs @ moved["along_inputs"] + moved["along_cotangents"] @ jnp.swapaxes(
+                bases.cotangents, 1, 2
+            )
         view = layer.uses[0].view
         box = tuple(slice(low, high) for low, high in view.box)
         found[layer.leaf] = found[layer.leaf].at[box].set(_in_place(layer, weight))
@@ -253,7 +255,11 @@ def _products(program: Program, params: Any, x: Array) -> tuple[Array, ...]:
         return jax.grad(value)(moving)
 
     slopes, product = jax.jvp(slope, ([leaves[at] for at in places],), ([direction[at] for at in places],))
-    inside, plain, whole = parts.matvec(start), ravel_pytree(product)[0], ravel_pytree([direction[at] for at in places])[0]
+    inside, plain, whole = (
+        parts.matvec(start),
+        ravel_pytree(product)[0],
+        ravel_pytree([direction[at] for at in places])[0],
+    )
     length = jnp.linalg.norm(start)
     slack = length * jnp.linalg.norm(ravel_pytree(slopes)[0])
     return jnp.linalg.norm(inside), jnp.linalg.norm(plain), start @ inside / length, whole @ plain / length, slack

@@ -73,9 +73,9 @@ def empirical_ntk(
     Args:
         net: a network of this package (structured route: no gradient of the size of the weights), or any callable
             ``apply(params, x) -> (n, C)`` that treats each row of x for itself. Its program is read for what multiplies
-            (``layers_of`` says what was found, and a small instance is compared with plain derivatives first), and takes
-            the same route; parameters used otherwise go by their Jacobians, and so does a callable without any layer
-            (or by vector products, whichever needs fewer multiplications).
+            (``layers_of`` says what was found, and a small instance is compared with plain derivatives first), and
+            takes the same route; parameters used otherwise go by their Jacobians, and so does a callable without any
+            layer (or by vector products, whichever needs fewer multiplications).
         params: parameters; leaves that are not floating-point numbers are not differentiated.
         x1: inputs (n1, *input_shape).
         x2: inputs (n2, *input_shape); ``x1`` when left out.
@@ -85,8 +85,8 @@ def empirical_ntk(
             rows are taken in blocks, at least one at a time. Blocks inside a contraction need some 100 MiB on top.
 
     Raises:
-        InvalidInput: for ``per_layer`` with a callable without layers, a memory limit that is not above 0, or a callable
-            in which rows of x meet each other, with the operation in which they do.
+        InvalidInput: for ``per_layer`` with a callable without layers, a memory limit that is not above 0, or a
+            callable in which rows of x meet each other, with the operation in which they do.
         TracingDisagrees: where what was found in a callable's program is not what plain derivatives say.
 
     Source: Jacot, Gabriel & Hongler 2018; Liu, Zhu & Belkin 2020, §2.

@@ -84,8 +84,8 @@ def _compared(program: Program, params: Any, leaves: list[Any], rows: Array) -> 
     kernel = _difference(expected, found)
     if not kernel <= eps**0.5:
         raise TracingDisagrees(
-            f"The kernel from {len(program.layers)} traced layers differs from that of plain gradients by {kernel:.1e}; "
-            "ntk_core.kernels.generic_ntk computes it without them. Please report the model."
+            f"The kernel from {len(program.layers)} traced layers differs from that of plain gradients by "
+            f"{kernel:.1e}; ntk_core.kernels.generic_ntk computes it without them. Please report the model."
         )
     return Check(2, outputs, kernel, eps**0.5)
 

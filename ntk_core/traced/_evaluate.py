@@ -115,13 +115,25 @@ def evaluate(
 
 
 def _call(
-    eqn: JaxprEqn, inner: Plan, values: list[Any], touch: Touch, belongings: Mapping[str, Any], threaded: Any, level: int
+    eqn: JaxprEqn,
+    inner: Plan,
+    values: list[Any],
+    touch: Touch,
+    belongings: Mapping[str, Any],
+    threaded: Any,
+    level: int,
 ) -> tuple[list[Any], dict[str, Array]]:
     return evaluate(inner, values, touch, belongings, threaded, level)
 
 
 def _scan(
-    eqn: JaxprEqn, inner: Plan, values: list[Any], touch: Touch, belongings: Mapping[str, Any], threaded: Any, level: int
+    eqn: JaxprEqn,
+    inner: Plan,
+    values: list[Any],
+    touch: Touch,
+    belongings: Mapping[str, Any],
+    threaded: Any,
+    level: int,
 ) -> tuple[list[Any], dict[str, Array]]:
     num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
     consts, carry, xs = values[:num_consts], values[num_consts:][:num_carry], values[num_consts + num_carry :]
@@ -130,9 +142,7 @@ def _scan(
 
     def body(carry: tuple[Any, ...], both: Any) -> tuple[tuple[Any, ...], Any]:
         xs, own = both
-        outputs, seen = evaluate(
-            inner, [*consts, *carry, *xs], touch, {**belongings, **own}, threaded, level + 1
-        )
+        outputs, seen = evaluate(inner, [*consts, *carry, *xs], touch, {**belongings, **own}, threaded, level + 1)
         return tuple(outputs[:num_carry]), (outputs[num_carry:], seen)
 
     carried, (ys, seen) = lax.scan(

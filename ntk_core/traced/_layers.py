@@ -90,7 +90,9 @@ def _part(box: Sequence[tuple[int, int]]) -> str:
 
 
 def _overlap(one: Sequence[tuple[int, int]], two: Sequence[tuple[int, int]]) -> bool:
-    return all(low < other_high and other_low < high for (low, high), (other_low, other_high) in zip(one, two, strict=True))
+    return all(
+        low < other_high and other_low < high for (low, high), (other_low, other_high) in zip(one, two, strict=True)
+    )
 
 
 def _layer(name: str, uses: Sequence[Use]) -> TracedLayer | None:
@@ -137,7 +139,9 @@ def sides_of(
         cotangents: of each use, (C, n, *lengths, *z).
         indexed: False for whole rows of zeros and a one in place of indices.
     """
-    looked_up = indexed and all(use.kind == "look-up" or flip for use, flip in zip(layer.uses, layer.flipped, strict=True))
+    looked_up = indexed and all(
+        use.kind == "look-up" or flip for use, flip in zip(layer.uses, layer.flipped, strict=True)
+    )
     found: list[Side | None] = []
     for orientation in (False, True):
         uses = [use for use, flip in zip(layer.uses, layer.flipped, strict=True) if flip == orientation]

@@ -13,7 +13,7 @@ from jaxtyping import Float, Shaped
 
 from ntk_core.networks.architectures._contractions import gram
 from ntk_core.traced._evaluate import evaluate, plan
-from ntk_core.traced._layers import TracedLayer, layer_kernel, sides_of, sorted_into_layers
+from ntk_core.traced._layers import layer_kernel, sides_of, sorted_into_layers
 from ntk_core.traced._uses import Use, find_uses
 
 Apply = Callable[[Any, Array], Array]
@@ -37,7 +37,7 @@ class TracedViews(NamedTuple):
 
 
 class Program:
-    """``apply(params, x) -> (n, C)`` with its layers; static under ``jax.jit``, and callable as the function that it is.
+    """``apply(params, x) -> (n, C)`` with its layers; static under ``jax.jit``, and callable as the function it is.
 
     Attributes:
         layers: parts of parameters that only multiply.
@@ -56,7 +56,9 @@ class Program:
 
         self.closed = jax.make_jaxpr(one_row)(list(avals), row)
         paths = jax.tree_util.tree_flatten_with_path(jax.tree.unflatten(structure, list(range(len(avals)))))[0]
-        self.names = {at: jax.tree_util.keystr(path) or "params" for (path, at), moves in zip(paths, moving, strict=True) if moves}
+        self.names = {
+            at: jax.tree_util.keystr(path) or "params" for (path, at), moves in zip(paths, moving, strict=True) if moves
+        }
         found = find_uses(self.closed, list(self.names))
         layers, self.escapes = sorted_into_layers(found, self.names)
         self.layers = tuple(layers)
@@ -146,9 +148,7 @@ def traced(apply: Apply, params: Any, x: Array) -> Program | None:
         avals = tuple(jax.eval_shape(lambda *each: each, *leaves))
     except TypeError:
         return None
-    moving = tuple(
-        hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves
-    )
+    moving = tuple(hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves)
     row = jax.ShapeDtypeStruct(x.shape[1:], x.dtype)
     program = _traced(apply, structure, avals, moving, row, jnp.result_type(float).name)
     return program if program.num_outputs and not program.kept.get("refused") else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Shaped
 
@@ -87,8 +86,8 @@ class LayersFound:
 def layers_of(apply: Apply, params: Any, x: Shaped[Any, "n ..."]) -> LayersFound:
     """The layers that ``empirical_ntk`` and ``hessian_norm`` find in ``apply(params, x) -> (n, C)``, and their costs.
 
-    A parameter W that enters the program only by z_p = ⟨W, a_p⟩, reshaped, transposed, cast, cut or scanned over before,
-    is a layer: its gradient is Σ_p a_p ⊗ ∂f/∂z_p, and is not formed. All others go by their Jacobians, alone.
+    A parameter W that enters the program only by z_p = ⟨W, a_p⟩, reshaped, transposed, cast, cut or scanned over
+    before, is a layer: its gradient is Σ_p a_p ⊗ ∂f/∂z_p, and is not formed. All others go by their Jacobians, alone.
 
     >>> import jax.numpy as jnp
     >>> params = {"w": jnp.ones((3, 8)), "b": jnp.ones(8), "v": jnp.ones((8, 2))}
@@ -152,6 +151,4 @@ def _by_jacobian(program: Program, leaf: int, n: int) -> LayerFound:
     products, num_bytes = program.num_outputs**2 * n**2 * aval.size, n * program.num_outputs * aval.size
     num_bytes *= aval.dtype.itemsize
     shown = tuple(sorted(reasons))
-    return LayerFound(
-        program.names[leaf], kind, 0, 0, 1, aval.size, shown, products, products, num_bytes, num_bytes
-    )
+    return LayerFound(program.names[leaf], kind, 0, 0, 1, aval.size, shown, products, products, num_bytes, num_bytes)

@@ -188,7 +188,21 @@ def _use(eqn: JaxprEqn, operands: list[Any], site: Site, lengths: tuple[int, ...
     kind, blocks, rows, columns, groups = parts
     shapes = tuple(tuple(each.aval.shape) for each in (eqn.invars[1 - operand], eqn.invars[operand], eqn.outvars[0]))
     name = "use" + ".".join(map(str, site))
-    return Use(name, site, kind, view, operand, lengths, blocks, rows, columns, groups, dict(eqn.params), shapes, eqn.outvars[0].aval.dtype)
+    return Use(
+        name,
+        site,
+        kind,
+        view,
+        operand,
+        lengths,
+        blocks,
+        rows,
+        columns,
+        groups,
+        dict(eqn.params),
+        shapes,
+        eqn.outvars[0].aval.dtype,
+    )
 
 
 Parts = tuple[str, Axes, Axes, Axes, int]
@@ -224,5 +238,3 @@ _READERS: dict[str, Callable[[JaxprEqn, View, int], Parts | None]] = {
     "conv_general_dilated": _convolution,
     "gather": _look_up,
 }
-
-

@@ -99,7 +99,9 @@ def own_product(x, w):
     return x @ w
 
 
-own_product.defjvp(lambda primals, tangents: (primals[0] @ primals[1], tangents[0] @ primals[1] + primals[0] @ tangents[1]))
+own_product.defjvp(
+    lambda primals, tangents: (primals[0] @ primals[1], tangents[0] @ primals[1] + primals[0] @ tangents[1])
+)
 
 
 def own_derivative(p, x):
@@ -223,8 +225,15 @@ def batch_statistics(p, x):
 
 X, IMAGES, TOKENS, SERIES = draw(4, 3), draw(3, 4, 4, 2), RNG.integers(0, 7, (4, 5)), draw(4, 5, 4)
 WV = {"w": draw(3, 8), "v": draw(8, 2)}
-GATES = {name: draw(4, 5 if name[0] == "w" else 5) for name in ("wz", "wr", "wh")}
-BLOCKS = {"q": draw(2, 4, 4), "k": draw(2, 4, 4), "v": draw(2, 4, 4), "o": draw(2, 4, 4), "up": draw(2, 4, 6), "down": draw(2, 6, 4)}
+GATES = {name: draw(4, 5) for name in ("wz", "wr", "wh")}
+BLOCKS = {
+    "q": draw(2, 4, 4),
+    "k": draw(2, 4, 4),
+    "v": draw(2, 4, 4),
+    "o": draw(2, 4, 4),
+    "up": draw(2, 4, 6),
+    "down": draw(2, 6, 4),
+}
 
 CASES = [
     Case("mlp", mlp, {**WV, "b": draw(8)}, X, "app"),
@@ -240,22 +249,60 @@ CASES = [
     Case("low rank", low_rank, {"a": draw(3, 2), "b": draw(2, 8), "v": draw(8, 2)}, X, "ppp"),
     Case("checkpoint", rematerialized, WV, X, "pp"),
     Case("own derivative", own_derivative, WV, X, "pj"),
-    Case("scan over layers", layers_scanned, {"u": draw(3, 4), "blocks": {"w": draw(3, 4, 4), "b": draw(3, 4)}, "v": draw(4, 2)}, X, "appp"),
+    Case(
+        "scan over layers",
+        layers_scanned,
+        {"u": draw(3, 4), "blocks": {"w": draw(3, 4, 4), "b": draw(3, 4)}, "v": draw(4, 2)},
+        X,
+        "appp",
+    ),
     Case("cnn", cnn, {"w1": draw(3, 3, 2, 4), "w2": draw(2, 2, 4, 3), "v": draw(3, 2)}, IMAGES, "pcc"),
-    Case("resnet", resnet, {"w1": draw(3, 3, 2, 3), "w2": draw(3, 3, 3, 3), "g": draw(3), "b": draw(3), "v": draw(48, 2)}, IMAGES, "agpcc"),
+    Case(
+        "resnet",
+        resnet,
+        {"w1": draw(3, 3, 2, 3), "w2": draw(3, 3, 3, 3), "g": draw(3), "b": draw(3), "v": draw(48, 2)},
+        IMAGES,
+        "agpcc",
+    ),
     Case("depthwise", depthwise, {"w1": draw(3, 3, 1, 4), "w2": draw(1, 1, 4, 2)}, IMAGES, "cc"),
     Case("attention", attention, {**{name: draw(4, 4) for name in "qkv"}, "o": draw(2, 2, 3)}, SERIES, "pppp"),
-    Case("transformer", transformer, {"table": draw(7, 4), "places": draw(5, 4), "gain": draw(4), "blocks": BLOCKS}, TOKENS, "ppppppgaj"),
+    Case(
+        "transformer",
+        transformer,
+        {"table": draw(7, 4), "places": draw(5, 4), "gain": draw(4), "blocks": BLOCKS},
+        TOKENS,
+        "ppppppgaj",
+    ),
     Case("tied weights", tied, {"table": draw(7, 4), "w": draw(4, 4)}, TOKENS, "lp"),
-    Case("embedding", lambda p, x: jnp.tanh(p["table"][x] @ p["w"]).mean(1), {"table": draw(7, 4), "w": draw(4, 2)}, TOKENS, "lp"),
+    Case(
+        "embedding",
+        lambda p, x: jnp.tanh(p["table"][x] @ p["w"]).mean(1),
+        {"table": draw(7, 4), "w": draw(4, 2)},
+        TOKENS,
+        "lp",
+    ),
     Case("one-hot embedding", one_hot_embedding, {"table": draw(7, 4), "v": draw(4, 2)}, TOKENS, "pp"),
-    Case("gru", gru, {**GATES, "uz": draw(5, 5), "ur": draw(5, 5), "uh": draw(5, 5), "v": draw(5, 2)}, SERIES, "ppppppp"),
-    Case("backwards in time", backwards_in_time, {"w": draw(4, 4), "u": draw(4, 4), "b": draw(4), "v": draw(4, 2)}, SERIES, "appp"),
-    Case("layers in time", deep_in_time, {"layers": {"w": draw(2, 4, 4), "u": draw(2, 4, 4)}, "v": draw(4, 2)}, SERIES, "ppp"),
+    Case(
+        "gru", gru, {**GATES, "uz": draw(5, 5), "ur": draw(5, 5), "uh": draw(5, 5), "v": draw(5, 2)}, SERIES, "ppppppp"
+    ),
+    Case(
+        "backwards in time",
+        backwards_in_time,
+        {"w": draw(4, 4), "u": draw(4, 4), "b": draw(4), "v": draw(4, 2)},
+        SERIES,
+        "appp",
+    ),
+    Case(
+        "layers in time",
+        deep_in_time,
+        {"layers": {"w": draw(2, 4, 4), "u": draw(2, 4, 4)}, "v": draw(4, 2)},
+        SERIES,
+        "ppp",
+    ),
     Case("mixture", mixture, {"gate": draw(3, 2), "w": draw(2, 3, 4), "v": draw(2, 4, 2)}, X, "ppp"),
     Case("experts apart", experts_apart, {"w": draw(2, 3, 4), "v": draw(2, 4, 2)}, X, "pp"),
     Case("cond", chosen, WV, X, "pj"),
     Case("numbers", with_numbers, {**WV, "factor": np.array(0.5), "count": np.array(3)}, X, "gpp"),
     Case("vmap", vmapped, WV, X, "pp"),
     Case("gated", gated, {**WV, "u": draw(3, 8)}, X, "ppp"),
-]  # fmt: skip
+]

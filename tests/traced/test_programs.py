@@ -9,44 +9,106 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from ntk_core.errors import InvalidInput
-from ntk_core.hessians import hessian_norm
-from ntk_core.kernels import empirical_ntk, generic_ntk, split_inexact
-from ntk_core.traced import layers_of
-from tests.traced.programs import CASES, X, batch_statistics, draw
+from ntk_core.hessians import hessian_eigenpairs, hessian_norm
+from ntk_core.hessians._operator import operator
+from ntk_core.kernels import empirical_ntk, generic_ntk, kernel_derivative, split_inexact
+from ntk_core.traced import TracingDisagrees, _check, _program, layers_of, traced
+from tests.traced.programs import CASES, X, batch_statistics, draw, mlp
 
-QUICK = ("mlp", "cut in three", "cnn", "tied weights", "layers in time", "weight norm")
+QUICK = ("weight norm", "tied weights")
 
 
-def dense_norm(apply, params, x):
+@pytest.fixture(autouse=True, scope="module")
+def _quickly(quick_compilation: None) -> None:
+    """No test here is about speed."""
+
+
+def numbers(case):
+    return jax.tree.map(jnp.asarray, case.params), jnp.asarray(case.x)
+
+
+def dense_hessian(apply, params, x):
     moving, restore = split_inexact(params)
     flat, unravel = ravel_pytree(moving)
-    hessian = jax.jit(jax.hessian(lambda w: apply(restore(unravel(w)), x[None])[0, 0]))(flat)
-    return np.abs(np.linalg.eigvalsh(hessian)).max()
+    return jax.hessian(lambda w: apply(restore(unravel(w)), x[None])[0, 0])(flat)
+
+
+def largest(hessian):
+    return np.abs(np.linalg.eigvalsh((hessian + hessian.T) / 2)).max()
 
 
 def compare(case):
-    params, x = jax.tree.map(jnp.asarray, case.params), jnp.asarray(case.x)
-    found = layers_of(case.apply, params, x)
-    assert "".join(layer.kind[0] for layer in found.layers) == case.kinds, case.name
-    expected = generic_ntk(case.apply, params, x, x[1:])
-    scale = np.abs(expected).max()
-    both = empirical_ntk(case.apply, params, x), empirical_ntk(case.apply, params, x, x[1:])
-    np.testing.assert_allclose(both[0][:, 1:], expected, rtol=0, atol=1e-10 * scale, err_msg=case.name)
-    np.testing.assert_allclose(both[1], expected, rtol=0, atol=1e-10 * scale, err_msg=case.name)
-    norm = hessian_norm(case.apply, params, x[0], tolerance=1e-8, max_matvecs=400)
-    assert norm.value == pytest.approx(dense_norm(case.apply, params, x[0]), rel=1e-6), case.name
+    """In one compiled program: kernel against explicit Jacobians, restricted Hessian against the dense one."""
+    params, x = numbers(case)
+    program = traced(case.apply, params, x)
+
+    @jax.jit
+    def both(params, x):
+        views = program.views(program.leaves(params), x)
+        kernel = sum(program.kernels(views, views).values())
+        hessian = operator(program, params, x[0], 0)
+        products = jax.vmap(lambda v: hessian.matvec(hessian.project(v)))(jnp.eye(hessian.zero.size))
+        return kernel, generic_ntk(case.apply, params, x), products, dense_hessian(case.apply, params, x[0])
+
+    kernel, expected, small, dense = (np.asarray(each) for each in both(params, x))
+    np.testing.assert_allclose(kernel, expected, rtol=0, atol=1e-10 * np.abs(expected).max(), err_msg=case.name)
+    assert largest(small) == pytest.approx(largest(dense), rel=1e-6), case.name
+
+
+def test_uses_are_found_in_all_programs(x64):
+    for case in CASES:
+        params, x = numbers(case)
+        program = traced(case.apply, params, x)
+        program.kept["kernel"] = None  # what was found, without the comparison
+        kinds = "".join(layer.kind[0] for layer in layers_of(case.apply, params, x).layers)
+        assert kinds == case.kinds, (case.name, kinds)
+        del program.kept["kernel"]
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_some_programs(name, x64):
+def test_some_programs_have_the_kernel_and_the_hessian_of_plain_derivatives(name, x64):
     compare(next(case for case in CASES if case.name == name))
 
 
 @pytest.mark.slow
-def test_all_other_programs(x64):
+def test_all_other_programs_have_them(x64):
     for case in CASES:
         if case.name not in QUICK:
             compare(case)
+
+
+def test_a_function_takes_this_route_by_itself(x64):
+    case = CASES[0]
+    params, x = numbers(case)
+    found = layers_of(case.apply, params, x)
+    assert [layer.kind for layer in found.layers] == ["addition", "product", "product"]
+    assert found.check.kernel < 1e-12
+    assert found.multiplications < found.jacobian_multiplications
+    assert not found.fallbacks
+    expected = generic_ntk(case.apply, params, x, x[1:])
+    parts = empirical_ntk(case.apply, params, x, x[1:], per_layer=True)
+    assert set(parts) == {"['b']", "['v']", "['w']"}
+    np.testing.assert_allclose(sum(parts.values()), expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    in_blocks = empirical_ntk(case.apply, params, x, memory_limit=1)
+    np.testing.assert_allclose(in_blocks[:, 1:], expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    dense = np.asarray(dense_hessian(case.apply, params, x[0]))
+    assert hessian_norm(case.apply, params, x[0], tolerance=1e-8).value == pytest.approx(largest(dense), rel=1e-6)
+    pair = hessian_eigenpairs(case.apply, params, x[0], num_wanted=1, num_directions=1, tolerance=1e-8)
+    direction, _ = ravel_pytree(pair.directions[0])
+    np.testing.assert_allclose(dense @ direction, pair.eigenvalues[0] * direction, atol=1e-6)
+
+
+def test_the_kernel_moves_as_differences_say(x64):
+    case = CASES[0]
+    params, x = numbers(case)
+    direction = jax.tree.map(lambda leaf: jnp.cos(7 * leaf), params)
+    kernel, speed = kernel_derivative(case.apply, params, direction, x)
+
+    def moved(step):
+        return generic_ntk(case.apply, jax.tree.map(lambda w, u: w + step * u, params, direction), x)
+
+    np.testing.assert_allclose(kernel, moved(0.0), rtol=1e-10)
+    np.testing.assert_allclose(speed, (moved(1e-5) - moved(-1e-5)) / 2e-5, atol=1e-6 * np.abs(speed).max())
 
 
 def test_what_mixes_rows_is_refused_with_its_operation(x64):
@@ -54,3 +116,27 @@ def test_what_mixes_rows_is_refused_with_its_operation(x64):
     for compute in (empirical_ntk, layers_of):
         with pytest.raises(InvalidInput, match="reduce_sum mixes the rows"):
             compute(batch_statistics, params, jnp.asarray(X))
+
+
+def test_numbers_that_disagree_are_no_result(x64, monkeypatch):
+    kernels = _program.Program.kernels
+
+    def wrong(self, views1, views2):
+        return {name: 1.001 * part for name, part in kernels(self, views1, views2).items()}
+
+    monkeypatch.setattr(_program.Program, "kernels", wrong)
+    monkeypatch.setattr(_check, "whole_kernels", _program.whole_kernels)
+    params = {"w": jnp.asarray(draw(3, 8)), "b": jnp.zeros(8), "v": jnp.asarray(draw(8, 2))}
+    with pytest.raises(TracingDisagrees, match="2 traced layers"):
+        empirical_ntk(lambda p, x: mlp(p, x), params, jnp.asarray(X))
+
+
+def test_unchecked_programs_inside_a_trace_go_by_jacobians(x64):
+    case = CASES[0]
+    params, x = numbers(case)
+
+    def fresh(p, x):
+        return mlp(p, x)
+
+    inside = jax.jit(lambda p: empirical_ntk(fresh, p, x))(params)
+    np.testing.assert_allclose(inside, empirical_ntk(fresh, params, x), rtol=1e-10)
