@@ -12,6 +12,7 @@ from benchmarks import (
     maps_section,
     pictures,
     sections,
+    traced_section,
     transformer_section,
 )
 from benchmarks.drill_sections import DRILLS
@@ -23,6 +24,7 @@ IMAGES = PAGE.parent / "images"
 SECTIONS = {
     "kernel": sections.kernel,
     "transformer": transformer_section.transformer,
+    "traced": traced_section.traced,
     "hessian": sections.hessian,
     "trajectories": sections.trajectories,
     "training": sections.training,

@@ -27,8 +27,8 @@ def add(commands: Any) -> None:
         "own",
         help="sweep the width of a model in a Python file, which is run on this machine",
         description="FILE.py is run as Python code, with your rights, because you ask for it. NAME (model, where none "
-        "is given) is a function of (width, key) that returns (apply, params), with apply(params, x) of shape (n, C), or "
-        "a torch.nn.Module; or it is one model itself, and then there are no widths.",
+        "is given) is a function of (width, key) that returns (apply, params), with apply(params, x) of shape (n, C), "
+        "or a torch.nn.Module; or it is one model itself, and then there are no widths.",
     )
     parser.add_argument("model", metavar="FILE.py[:NAME]")
     parser.add_argument("--widths", default="1", metavar="64,128,256", help="widths, one model each")

@@ -93,7 +93,8 @@ def displaced(program: Program, leaves: list[Any], small: TracedSpace, coordinat
             flips[use.name] = flipped
 
     def touch(use: Any, a: Array, z: Array, own: Any) -> Array:
-        gain = _gain(features_at(use, a), *own, flipped=flips[use.name])
+        moved, bases = own
+        gain = _gain(features_at(use, a), moved, bases, flips[use.name])
         return z + z_of(use, gain).astype(z.dtype)
 
     outputs, _ = program.run(values, x, touch, belongings, lambda use, level: use.view.levels[level] is not None)

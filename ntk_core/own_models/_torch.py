@@ -78,7 +78,7 @@ class _Outputs:
 
     @staticmethod
     def around(torch: Any, module: Any) -> Any:
-        class Outputs(torch.nn.Module):  # type: ignore[misc, name-defined]
+        class Outputs(torch.nn.Module):
             def __init__(self) -> None:
                 super().__init__()
                 self.module = module

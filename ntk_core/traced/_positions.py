@@ -79,7 +79,7 @@ def z_of(use: Use, positions: Array) -> Array:
         return positions.reshape(shape)
     if use.kind == "convolution":
         spec = use.params["dimension_numbers"].out_spec
-        order = (spec[0], *spec[2:], spec[1])
+        order = [spec[0], *spec[2:], spec[1]]
         flat = positions.transpose(1, 0, 2).reshape([shape[at] for at in order])
         return flat.transpose(np.argsort(order))
     order, _ = _product_order(use)

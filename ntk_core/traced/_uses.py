@@ -71,7 +71,7 @@ class Found:
 def find_uses(closed: ClosedJaxpr, leaves: Sequence[int]) -> Found:
     """Uses of the inputs number ``leaves`` of a program."""
     found = Found()
-    known: list[Any] = [whole(at, var.aval.shape) if at in leaves else None for at, var in enumerate(closed.invars)]
+    known: list[Any] = [whole(at, _shape(var)) if at in leaves else None for at, var in enumerate(closed.invars)]
     outputs = _walk(closed.jaxpr, closed.consts, known, (), (), found)
     for each in outputs:
         _escape(found, each, "output")
@@ -99,7 +99,7 @@ def _walk(
         operands = [read(atom) for atom in eqn.invars]
         results = _equation(eqn, operands, (*place, index), lengths, found)
         for var, result in zip(eqn.outvars, results, strict=True):
-            known[var] = _fitting(result, var.aval.shape)
+            known[var] = _fitting(result, _shape(var))
     return [read(atom) for atom in jaxpr.outvars]
 
 
@@ -125,7 +125,7 @@ def _equation(eqn: JaxprEqn, operands: list[Any], site: Site, lengths: tuple[int
         return nothing
     if inner is not None:
         return _walk(*inner, operands, site, lengths, found)
-    moved = moved_on(name, eqn.params, operands, eqn.invars[0].aval.shape)
+    moved = moved_on(name, eqn.params, operands, _shape(eqn.invars[0]))
     if moved is not None:
         return moved
     use = _use(eqn, operands, site, lengths) if len(views) == 1 else None
@@ -135,6 +135,14 @@ def _equation(eqn: JaxprEqn, operands: list[Any], site: Site, lengths: tuple[int
         for view in views:
             _escape(found, view, name if len(views) == 1 else f"{name} of parameters")
     return nothing
+
+
+def _aval(atom: Any) -> Any:
+    return atom.aval
+
+
+def _shape(atom: Any) -> tuple[int, ...]:
+    return tuple(atom.aval.shape)
 
 
 def _escape(found: Found, view: Any, reason: str) -> None:
@@ -155,13 +163,13 @@ def _constant(eqn: JaxprEqn, operands: list[Any]) -> list[Any] | None:
         return None
     if eqn.primitive.name in ("broadcast_in_dim", "copy"):
         return operands[:1]
-    if any(math.prod(var.aval.shape) != 1 for var in eqn.outvars) or any(
+    if any(math.prod(_shape(var)) != 1 for var in eqn.outvars) or any(
         isinstance(each, ClosedJaxpr | Jaxpr) for each in eqn.params.values()
     ):
         return None
     step = Jaxpr((), [], eqn.outvars, [eqn])
     inputs = [atom for atom in eqn.invars if not isinstance(atom, Literal)]
-    values = [np.full(atom.aval.shape, each, atom.aval.dtype) for atom, each in zip(eqn.invars, operands, strict=True)]
+    values = [np.full(_shape(atom), each, _aval(atom).dtype) for atom, each in zip(eqn.invars, operands, strict=True)]
     values = [each for each, atom in zip(values, eqn.invars, strict=True) if not isinstance(atom, Literal)]
     with jax.ensure_compile_time_eval():
         results = jax.core.eval_jaxpr(step.replace(invars=inputs), (), *values)
@@ -186,7 +194,7 @@ def _use(eqn: JaxprEqn, operands: list[Any], site: Site, lengths: tuple[int, ...
     if parts is None:
         return None
     kind, blocks, rows, columns, groups = parts
-    shapes = tuple(tuple(each.aval.shape) for each in (eqn.invars[1 - operand], eqn.invars[operand], eqn.outvars[0]))
+    shapes = tuple(_shape(each) for each in (eqn.invars[1 - operand], eqn.invars[operand], eqn.outvars[0]))
     name = "use" + ".".join(map(str, site))
     return Use(
         name,
@@ -201,7 +209,7 @@ def _use(eqn: JaxprEqn, operands: list[Any], site: Site, lengths: tuple[int, ...
         groups,
         dict(eqn.params),
         shapes,
-        eqn.outvars[0].aval.dtype,
+        _aval(eqn.outvars[0]).dtype,
     )
 
 
@@ -210,7 +218,7 @@ Parts = tuple[str, Axes, Axes, Axes, int]
 
 def _product(eqn: JaxprEqn, view: View, operand: int) -> Parts | None:
     contracting, batch = (each[operand] for each in eqn.params["dimension_numbers"])
-    free = [at for at in range(len(eqn.invars[operand].aval.shape)) if at not in (*contracting, *batch)]
+    free = [at for at in range(len(_shape(eqn.invars[operand]))) if at not in (*contracting, *batch)]
     return "product", view.ordered(batch), view.ordered(contracting), view.ordered(free), 1
 
 
@@ -224,9 +232,9 @@ def _convolution(eqn: JaxprEqn, view: View, operand: int) -> Parts | None:
 
 def _look_up(eqn: JaxprEqn, view: View, operand: int) -> Parts | None:
     """Rows of a table: one index each, whole rows."""
-    numbers, shape, sizes = eqn.params["dimension_numbers"], eqn.invars[0].aval.shape, eqn.params["slice_sizes"]
+    numbers, shape, sizes = eqn.params["dimension_numbers"], _shape(eqn.invars[0]), eqn.params["slice_sizes"]
     rows_alone = numbers.collapsed_slice_dims == numbers.start_index_map == (0,) and not numbers.operand_batching_dims
-    rank = len(eqn.outvars[0].aval.shape)
+    rank = len(_shape(eqn.outvars[0]))
     last = tuple(range(rank - len(shape) + 1, rank))
     if operand or not rows_alone or tuple(sizes) != (1, *shape[1:]) or tuple(numbers.offset_dims) != last:
         return None

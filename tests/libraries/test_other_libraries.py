@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="make torch installs it")
+torch: Any = pytest.importorskip("torch", reason="make torch installs it")
 pytest.importorskip("torchax", reason="make torch installs it")
 
 from ntk_core.kernels import empirical_ntk, generic_ntk  # noqa: E402
 from ntk_core.own_models import from_torch  # noqa: E402
 from ntk_core.traced import layers_of  # noqa: E402
 
-nn = torch.nn
+nn: Any = torch.nn
 TOKENS = np.random.default_rng(0).integers(0, 11, (3, 6))
 pytestmark = pytest.mark.filterwarnings("default")  # theirs are not ours
 
@@ -94,3 +96,56 @@ def test_a_module_of_pytorch_has_the_kernel_of_its_jacobians(name):
     expected = np.asarray(jax.jit(lambda p: generic_ntk(apply, p, jnp.asarray(x)))(params))
     kernel = empirical_ntk(apply, params, x)
     np.testing.assert_allclose(kernel, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+
+
+def test_a_model_of_keras_has_the_kernel_of_its_jacobians(monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    keras = pytest.importorskip("keras", reason="make torch installs it")
+    keras.utils.set_random_seed(0)
+    layers = keras.layers
+    model = keras.Sequential([
+        keras.Input((6, 6, 2)), layers.Conv2D(4, 3, activation="relu"), layers.BatchNormalization(),
+        layers.GlobalAveragePooling2D(), layers.Dense(2),
+    ])  # fmt: skip
+    kept = [each.value for each in model.non_trainable_variables]
+
+    def apply(params, x):
+        return model.stateless_call(params, kept, x, training=False)[0]
+
+    params, x = [jnp.asarray(each.value) for each in model.trainable_variables], jnp.asarray(drawn(3, 6, 6, 2))
+    kinds = [layer.kind for layer in layers_of(apply, params, x).layers]
+    assert kinds.count("convolution") == kinds.count("product") == 1
+    expected = np.asarray(generic_ntk(apply, params, x))
+    np.testing.assert_allclose(empirical_ntk(apply, params, x), expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+
+
+def test_the_hessian_norm_of_a_module_is_that_of_the_dense_hessian():
+    torch.manual_seed(0)
+    apply, params = from_torch(nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2)), drawn(2, 3))
+    x = jnp.asarray(drawn(2, 3))
+    flat, unravel = ravel_pytree(params)
+    dense = jax.hessian(lambda w: apply(unravel(w), x[:1])[0, 0])(flat)
+    expected = np.abs(np.linalg.eigvalsh(np.asarray(dense, np.float64))).max()
+    assert hessian_norm(apply, params, x[0]).value == pytest.approx(expected, rel=1e-3)
+
+
+def test_what_is_no_module_or_gives_no_rows_is_refused():
+    with pytest.raises(InvalidInput, match="torch.nn.Module"):
+        from_torch(object(), drawn(2, 3))
+    with pytest.raises(InvalidInput, match="shape .n, C."):
+        from_torch(nn.Flatten(0), drawn(2, 3))
+
+
+def test_one_module_in_a_file_is_reported_by_the_command_line(tmp_path, capsys):
+    from ntk_core.cli import main
+
+    file = tmp_path / "model.py"
+    file.write_text("from torch import nn\nmodel = nn.Sequential(nn.Linear(10, 16), nn.Tanh(), nn.Linear(16, 3))\n")
+    assert (
+        main(["own", str(file), "--num-samples", "8", "--num-seeds", "1", "--max-steps", "20", "--num-inputs", "1"])
+        == 0
+    )
+    printed = capsys.readouterr().out
+    assert printed.count("structured") == 2
+    assert "checked on 2 inputs" in printed
+    assert "Verdict" in printed
