@@ -39,7 +39,8 @@ def traced(data: Data) -> str:
         rows = [[words, timed(residual[way]), size(residual[way]["added_bytes"])] for way, words in WAYS.items()]
         parts += [
             f"A residual network of PyTorch ({count(residual['traced']['num_params'])} parameters, group "
-            f"normalization, images of {sizes['size']} × {sizes['size']}, n = {sizes['num_samples']}, C = {sizes['num_outputs']}), "
+            f"normalization, images of {sizes['size']} × {sizes['size']}, n = {sizes['num_samples']}, "
+            f"C = {sizes['num_outputs']}), "
             "each way in a process of its own:",
             table(["", "time", "added memory"], rows),
             f"{residual['times_faster']:.1f} × faster; norms differ by {residual['relative_difference_of_norms']:.0e}.",

@@ -16,7 +16,7 @@ from ntk_core.hessians._lanczos import Extreme
 from ntk_core.hessians._operator import Apply, check_request, operator
 from ntk_core.hessians._restriction import lifted
 from ntk_core.hessians._traced import with_layers, written_out
-from ntk_core.networks.architectures import Network, NetworkParams
+from ntk_core.networks.architectures import Network
 from ntk_core.traced import Program
 
 MAX_MATVECS = 128
@@ -260,7 +260,7 @@ def _mapped(
 @partial(jax.jit, static_argnums=(0, 5))
 def _written_out(
     net: Network | Apply, params: Any, x: Array, output_index: int | Array, flat: Array, at_full_size: bool
-) -> tuple[Any, NetworkParams | None]:
+) -> tuple[Any, Any]:
     hessian = operator(net, params, x, output_index)
     small = hessian.unravel(flat)
     if not at_full_size:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal
 
@@ -154,7 +155,11 @@ def _number(value: Any) -> Any:
     """The number itself where there is one, known before the program runs."""
     if isinstance(value, jax.core.Tracer) or not hasattr(value, "size") or value.size != 1:
         return value if isinstance(value, bool | int | float) else None
-    return np.asarray(value).reshape(()) if np.issubdtype(value.dtype, np.number) or value.dtype == bool else None
+    return np.asarray(value).reshape(()) if _is_numeric(value.dtype) else None
+
+
+def _is_numeric(dtype: Any) -> bool:
+    return bool(jnp.issubdtype(dtype, jnp.number) or jnp.issubdtype(dtype, jnp.bool_))
 
 
 def _constant(eqn: JaxprEqn, operands: list[Any]) -> list[Any] | None:
@@ -163,16 +168,14 @@ def _constant(eqn: JaxprEqn, operands: list[Any]) -> list[Any] | None:
         return None
     if eqn.primitive.name in ("broadcast_in_dim", "copy"):
         return operands[:1]
-    if any(math.prod(_shape(var)) != 1 for var in eqn.outvars) or any(
-        isinstance(each, ClosedJaxpr | Jaxpr) for each in eqn.params.values()
-    ):
+    if any(math.prod(_shape(var)) != 1 or not _is_numeric(_aval(var).dtype) for var in eqn.outvars):
         return None
-    step = Jaxpr((), [], eqn.outvars, [eqn])
-    inputs = [atom for atom in eqn.invars if not isinstance(atom, Literal)]
+    if any(isinstance(each, ClosedJaxpr | Jaxpr) for each in eqn.params.values()):
+        return None
     values = [np.full(_shape(atom), each, _aval(atom).dtype) for atom, each in zip(eqn.invars, operands, strict=True)]
-    values = [each for each, atom in zip(values, eqn.invars, strict=True) if not isinstance(atom, Literal)]
     with jax.ensure_compile_time_eval():
-        results = jax.core.eval_jaxpr(step.replace(invars=inputs), (), *values)
+        results = eqn.primitive.bind(*values, **eqn.params)
+    results = results if eqn.primitive.multiple_results else [results]
     return [_number(each) for each in results]
 
 
