@@ -145,7 +145,8 @@ def test_every_requirement_has_a_lower_bound_that_is_met_here(name: str) -> None
 
 def test_every_import_of_the_app_is_a_stated_requirement() -> None:
     own = {path.stem for path in ROOT.iterdir()}
-    wanted = [*requirements("requirements.txt"), *requirements("requirements-cluster.txt")]  # the second is optional
+    files = ("requirements.txt", "requirements-cluster.txt", "requirements-torch.txt")  # all but the first are optional
+    wanted = [requirement for name in files for requirement in requirements(name)]
     stated = {requirement.name.lower().replace("_", "-") for requirement in wanted}
     providers = importlib.metadata.packages_distributions()
     for path in python_files("app.py", "pages", "dashboard", "ntk_core"):

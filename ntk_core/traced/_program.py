@@ -54,7 +54,8 @@ class Program:
         def one_row(leaves: list[Any], row: Array) -> Array:
             return function(jax.tree.unflatten(structure, leaves), row[None])[0]
 
-        self.closed = jax.make_jaxpr(one_row)(list(avals), row)
+        with jax.default_matmul_precision("highest"):  # which equations remember
+            self.closed = jax.make_jaxpr(one_row)(list(avals), row)
         paths = jax.tree_util.tree_flatten_with_path(jax.tree.unflatten(structure, list(range(len(avals)))))[0]
         self.names = {
             at: jax.tree_util.keystr(path) or "params" for (path, at), moves in zip(paths, moving, strict=True) if moves
@@ -150,7 +151,12 @@ def traced(apply: Apply, params: Any, x: Array) -> Program | None:
         return None
     moving = tuple(hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves)
     row = jax.ShapeDtypeStruct(x.shape[1:], x.dtype)
-    program = _traced(apply, structure, avals, moving, row, jnp.result_type(float).name)
+    make: Callable[..., Program] = _traced
+    try:
+        hash(apply)
+    except TypeError:
+        make = _traced.__wrapped__  # traced and checked at every call
+    program = make(apply, structure, avals, moving, row, jnp.result_type(float).name)
     return program if program.num_outputs and not program.kept.get("refused") else None
 
 

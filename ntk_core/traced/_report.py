@@ -108,10 +108,10 @@ def layers_of(apply: Apply, params: Any, x: Shaped[Any, "n ..."]) -> LayersFound
     Source: docs/math/traced-programs.md; Novak, Sohl-Dickstein & Schoenholz 2022, §4.
     """
     inputs = jnp.asarray(x)
-    checked(apply, params, inputs)
     program = traced(apply, params, inputs)
     if program is None:
         raise InvalidInput("net", getattr(apply, "__name__", type(apply).__name__), "outputs (n, C) of real parameters")
+    checked(program, params, inputs)
     n = len(inputs)
     layers = [_structured(program, layer, n) for layer in program.layers]
     layers += [_by_jacobian(program, leaf, n) for leaf in program.others]
