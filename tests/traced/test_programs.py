@@ -13,7 +13,7 @@ from ntk_core.hessians import hessian_eigenpairs, hessian_norm
 from ntk_core.hessians._operator import operator
 from ntk_core.kernels import empirical_ntk, generic_ntk, kernel_derivative, split_inexact
 from ntk_core.traced import TracingDisagrees, _check, _program, layers_of, traced
-from tests.traced.programs import CASES, X, batch_statistics, draw, mlp
+from tests.traced.programs import CASES, Case, X, batch_statistics, draw, mlp
 
 QUICK = ("weight norm", "tied weights")
 
@@ -143,3 +143,45 @@ def test_numbers_that_disagree_are_no_result(x64, monkeypatch):
     params = {"w": jnp.asarray(draw(3, 8)), "b": jnp.zeros(8), "v": jnp.asarray(draw(8, 2))}
     with pytest.raises(TracingDisagrees, match="2 traced layers"):
         empirical_ntk(lambda p, x: mlp(p, x), params, jnp.asarray(X))
+
+
+def of_flax():
+    nn = pytest.importorskip("flax.linen", reason="flax is not installed")
+
+    class Block(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            a = nn.Embed(7, 4)(x)
+            a = a + nn.MultiHeadDotProductAttention(2)(nn.LayerNorm()(a))
+            return nn.Dense(2)(nn.gelu(nn.Dense(6)(a)).mean(1))
+
+    x = jnp.arange(12).reshape(3, 4) % 7
+    params = Block().init(jax.random.key(0), x)
+    return Case("flax", Block().apply, jax.tree.map(lambda leaf: leaf.astype(float), params), x, "")
+
+
+def of_equinox():
+    eqx = pytest.importorskip("equinox", reason="equinox is not installed")
+    keys = jax.random.split(jax.random.key(0))
+    model = (eqx.nn.GRUCell(3, 4, key=keys[0]), eqx.nn.Linear(4, 2, key=keys[1]))
+    params, structure = eqx.partition(model, eqx.is_inexact_array)
+
+    def apply(params, x):
+        cell, last = eqx.combine(params, structure)
+
+        def row(series):
+            return last(jax.lax.scan(lambda h, a: (cell(a, h), None), jnp.zeros(4), series)[0])
+
+        return jax.vmap(row)(x)
+
+    return Case("equinox", apply, params, draw(3, 4, 3), "")
+
+
+@pytest.mark.slow
+def test_models_of_flax_and_equinox_have_them_without_a_fallback(x64):
+    for case in (of_flax(), of_equinox()):
+        params, x = numbers(case)
+        kinds = {layer.kind for layer in layers_of(case.apply, params, x).layers}
+        assert "product" in kinds
+        assert "jacobian" not in kinds, case.name
+        compare(case)
