@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -146,7 +148,7 @@ def test_numbers_that_disagree_are_no_result(x64, monkeypatch):
 
 
 def of_flax():
-    nn = pytest.importorskip("flax.linen", reason="flax is not installed")
+    nn: Any = pytest.importorskip("flax.linen", reason="flax is not installed")
 
     class Block(nn.Module):
         @nn.compact
@@ -161,7 +163,7 @@ def of_flax():
 
 
 def of_equinox():
-    eqx = pytest.importorskip("equinox", reason="equinox is not installed")
+    eqx: Any = pytest.importorskip("equinox", reason="equinox is not installed")
     keys = jax.random.split(jax.random.key(0))
     model = (eqx.nn.GRUCell(3, 4, key=keys[0]), eqx.nn.Linear(4, 2, key=keys[1]))
     params, structure = eqx.partition(model, eqx.is_inexact_array)
