@@ -7,6 +7,7 @@ from typing import Any
 
 import flax.linen as nn
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.kernel import SCRIPTS, compare, network
@@ -43,11 +44,14 @@ def flax_model(quick: bool) -> dict[str, Any]:
     few = x[:NUM_BY_JACOBIANS]
     kept: dict[str, jax.Array] = {}
 
+    def apply(params: Any, x: jax.Array) -> jax.Array:
+        return jnp.asarray(model.apply(params, x))
+
     def traced(rows: jax.Array) -> jax.Array:
-        kept["traced"] = empirical_ntk(model.apply, params, rows)
+        kept["traced"] = empirical_ntk(apply, params, rows)
         return kept["traced"]
 
-    contraction = jax.jit(lambda params, x: generic_ntk(model.apply, params, x))
+    contraction = jax.jit(lambda params, x: generic_ntk(apply, params, x))
 
     def contracted() -> jax.Array:
         kept["jacobians"] = contraction(params, few)

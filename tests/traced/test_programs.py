@@ -17,7 +17,7 @@ from ntk_core.kernels import empirical_ntk, generic_ntk, kernel_derivative, spli
 from ntk_core.traced import TracingDisagrees, _check, _program, layers_of, traced
 from tests.traced.programs import CASES, Case, X, batch_statistics, draw, mlp
 
-QUICK = ("weight norm", "tied weights")
+QUICK = ("tied weights",)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -134,6 +134,7 @@ def test_what_mixes_rows_is_refused_with_its_operation(x64):
             compute(batch_statistics, params, jnp.asarray(X))
 
 
+@pytest.mark.slow
 def test_numbers_that_disagree_are_no_result(x64, monkeypatch):
     kernels = _program.Program.kernels
 
