@@ -42,7 +42,7 @@ def from_torch(module: Any, example: Any) -> tuple[Callable[[dict[str, Array], A
         ) from None
     if not isinstance(module, torch.nn.Module):
         raise InvalidInput("model", type(module).__name__, "a torch.nn.Module")
-    rows = torch.as_tensor(np.asarray(example))
+    rows = torch.as_tensor(np.array(example))
     whole = _Outputs.around(torch, module).eval()
     with torch.no_grad():
         expected = whole(rows)
