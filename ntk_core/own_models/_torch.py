@@ -19,7 +19,7 @@ def from_torch(module: Any, example: Any) -> tuple[Callable[[dict[str, Array], A
     """(apply, params) of a ``torch.nn.Module`` in eval mode, with apply(params, x) of shape (n, C).
 
     Parameters that require gradients are in ``params`` under their names; buffers (kept averages) and frozen ones stay
-    as they are. Weights are shared with the module where both can read the same memory: do not train it afterwards.
+    as they are. Weights are copied once.
     Of what has ``logits`` (models of the library transformers), these are the outputs.
 
         apply, params = ntk_core.from_torch(module, example)
