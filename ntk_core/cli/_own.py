@@ -56,7 +56,8 @@ def own(options: argparse.Namespace) -> None:
 
     model, path = load_model(options.model)
     with their_errors(path):
-        print(*layer_lines(model, widths[0], options.seed, data), sep="\n")
+        if widths and min(widths) > 0:  # else the sweep says what is wrong
+            print(*layer_lines(model, widths[0], options.seed, data), sep="\n")
     print("\nwidth   seed  parameters      steps     loss        ΔK         ‖H‖    ‖K̇‖/‖K‖  outcome")
     with their_errors(path):
         found = sweep_widths(
