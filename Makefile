@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 APP := $(VENV)/.app-installed
 DEV := $(VENV)/.dev-installed
 
-.PHONY: help app test slow check static format gallery bench lowest newest torch locked locks audit licenses sbom clean
+.PHONY: help app test slow check static format gallery bench lowest newest torch locked locks audit licenses sbom docs notebooks clean
 
 help:
 	@echo "make app      start the dashboard on http://localhost:$(PORT)  (PORT=8502 make app: elsewhere)"
@@ -22,6 +22,7 @@ help:
 	@echo "make locked   a part of the tests with the versions of the image, on Python 3.11 and on the newest"
 	@echo "make locks    write locks/ anew: the versions and hashes that an image is built from"
 	@echo "make audit    ask for known vulnerabilities of what is locked; make licenses: list every license; make sbom: a bill of materials"
+	@echo "make docs     the documentation site, in .docs/html; make notebooks: compute the notebooks of examples/ anew"
 	@echo "make clean    remove the virtual environment and every cache"
 
 app: $(APP)
@@ -105,8 +106,19 @@ licenses: $(DEV)
 sbom: $(DEV)
 	$(BIN)/python .ci/sbom.py
 
+# Without a network once its packages are there; whatever Sphinx warns of is an error: links, names without words.
+docs: $(DEV)
+	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .venv-docs
+	$(BIN)/uv pip install --quiet --python .venv-docs -r requirements-docs.txt
+	.venv-docs/bin/python .ci/pages.py
+	.venv-docs/bin/python -m sphinx -W --keep-going -q -b html -d .docs/read docs .docs/html
+	@echo "The site is in .docs/html/index.html"
+
+notebooks: $(DEV)
+	$(BIN)/python -m tests.examples.notebooks
+
 clean:
-	rm -rf $(VENV) .venv-lowest .venv-newest .venv-torch .venv-locked-* .peers .bench .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) .venv-lowest .venv-newest .venv-torch .venv-locked-* .venv-docs .docs .peers .bench .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is touched only after pip succeeded, so an interrupted installation is resumed.

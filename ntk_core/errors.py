@@ -43,8 +43,8 @@ class TooLarge(InvalidInput):
         super().__init__(
             field,
             given,
-            f"at most {nearest} here, since it needs about {_amount(required, unit)} "
-            f"and {_amount(limit, unit)} are available",
+            f"at most {nearest} here, since it needs about {amount(required, unit)} "
+            f"and {amount(limit, unit)} are available",
             nearest,
         )
 
@@ -58,7 +58,7 @@ def _rebuild_too_large(
     return TooLarge(field, given, required=required, limit=limit, unit=unit, nearest=nearest)
 
 
-def _amount(value: float, unit: str) -> str:
+def amount(value: float, unit: str) -> str:
     if unit == "bytes":
         return f"{value / 2**30:.1f} GiB" if value >= 2**30 else f"{value / 2**20:.0f} MiB"
     return f"{value:.0f} s" if value < 600 else f"{value / 60:.0f} min"

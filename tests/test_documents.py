@@ -1,7 +1,7 @@
 """The Python that documents show runs: examples in docstrings, and blocks of code in Markdown.
 
 The ```python blocks of a document are one program from top to bottom. It starts in an empty folder that holds
-``flowers.csv`` and, as ``layers.json``, the document's own block of JSON.
+``flowers.csv`` and, as ``layers.json``, the document's own block of JSON. Short ones share a process.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import ntk_core
 from tests.compiler_flags import QUICK_ENVIRONMENT
 from tests.data.uploads.files import flowers
 
@@ -43,9 +44,15 @@ def run_in(folder: Path, command: list[str], environment: dict[str, str]) -> str
     return ended.stdout
 
 
-DOCUMENTS = [path for path in [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))] if blocks(path, "python")]
+SHOWN = [path for path in [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))] if blocks(path, "python")]
+DOCUMENTS = [path for path in SHOWN if path.parent.name != "api"]  # make docs runs those of the library
+TOGETHER = [path for path in DOCUMENTS if path.parent.name == "tutorials" or path.name == "notebooks.md"]
 # What a newcomer tries first is tried every time.
-IN_TIERS = [path if path.name == "README.md" else pytest.param(path, marks=pytest.mark.slow) for path in DOCUMENTS]
+IN_TIERS = [
+    path if path.name == "README.md" else pytest.param(path, marks=pytest.mark.slow)
+    for path in DOCUMENTS
+    if path not in TOGETHER
+]
 
 
 @pytest.mark.usefixtures("quick_compilation")
@@ -64,6 +71,29 @@ def test_code_in_documents_runs(path: Path, tmp_path: Path) -> None:
         (tmp_path / "layers.json").write_text(text, encoding="utf-8")
     program = "\n".join(blocks(path, "python"))
     run_in(tmp_path, [sys.executable, "-W", "error::DeprecationWarning", "-c", program], SETTINGS.get(named(path), {}))
+
+
+@pytest.mark.slow
+def test_code_of_tutorials_runs(tmp_path: Path) -> None:
+    """Each is a program of its own, with names of its own, in one process; the cluster's starts others that read it."""
+    assert len(TOGETHER) >= 5
+    for path in TOGETHER:
+        (tmp_path / f"{path.stem}.py").write_text("\n".join(blocks(path, "python")), encoding="utf-8")
+    names = [f"{path.stem}.py" for path in TOGETHER]
+    program = f"import runpy\nfor name in {names}:\n    print(name)\n    runpy.run_path(name, run_name='__main__')"
+    said = run_in(tmp_path, [sys.executable, "-W", "error::DeprecationWarning", "-c", program], {})
+    assert [line for line in said.splitlines() if line in names] == names
+
+
+def test_every_public_name_has_an_example() -> None:
+    """In its docstring, or in the code of the page that describes it."""
+    missing = []
+    for path in (ROOT / "docs" / "api").glob("*.md"):
+        text, code = path.read_text(encoding="utf-8"), "\n".join(blocks(path, "python"))
+        for name in re.findall(r"^\.\. auto\w+:: ntk_core\.(\w+)$", text, flags=re.MULTILINE):
+            found = ">>> " in (getattr(ntk_core, name).__doc__ or "") or re.search(rf"ntk_core\.{name}\b", code)
+            missing += [] if found else [name]
+    assert missing == []
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""An experiment is one folder in the core and one in the dashboard, with one line each: a toy in a copy of the tree.
+"""An experiment is one folder in the core and one in the dashboard, with one line each: that of the tutorial in a copy.
 
 From that alone it must be known to the command line, estimated, run, stored and resumed; it must have a page with a
 form, a job, a chart with its words and an export, a card on the overview and a place in comparisons.
@@ -15,207 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.tutorials import files_of
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
-CORE = {
-    "__init__.py": '''
-        """The output of a network before training, against width."""
-
-        from ntk_core.experiments.toy import costs
-        from ntk_core.experiments.toy.result import ToyPoint, ToyResult
-        from ntk_core.experiments.toy.spec import ToySpec
-        from ntk_core.experiments.toy.summary import toy_summary
-        from ntk_core.runs import Experiment
-
-        EXPERIMENT = Experiment(ToySpec, ToyPoint, ToyResult, costs, toy_summary)
-    ''',
-    "spec.py": '''
-        """What the toy asks for."""
-
-        from typing import Literal
-
-        from ntk_core.networks.spec import ArchitectureSpec
-        from ntk_core.runs import SweepSpec
-
-
-        class ToySpec(SweepSpec):
-            """Mean of f(w₀)² over the training points, against width."""
-
-            experiment: Literal["toy"] = "toy"
-            architecture: ArchitectureSpec = ArchitectureSpec()
-    ''',
-    "result.py": '''
-        """What the toy gives."""
-
-        from typing import Literal
-
-        from ntk_core.experiments.toy.spec import ToySpec
-        from ntk_core.runs import ResultValue, WidthPoint
-
-
-        class ToyPoint(WidthPoint):
-            """One width; squares: mean of f(w₀)² of each seed."""
-
-            kind: Literal["toy"] = "toy"
-            squares: tuple[float, ...]
-
-
-        class ToyResult(ResultValue):
-            """A whole sweep."""
-
-            spec: ToySpec
-            points: tuple[ToyPoint, ...]
-
-            def rows(self) -> list[dict[str, object]]:
-                return [
-                    {"width": point.width, "seed": seed, "mean_square": value}
-                    for point in self.points
-                    for seed, value in zip(self.spec.seeds, point.squares, strict=True)
-                ]
-    ''',
-    "costs.py": '''
-        """What the toy costs."""
-
-        from ntk_core.runs import Work
-
-
-        def work(spec, key: str, most: bool = False) -> Work:
-            return Work(programs=0.1 * spec.num_seeds)
-
-
-        def peak_bytes(spec, key: str) -> float:
-            return 4e4 * spec.value_of(key)
-    ''',
-    "compute.py": '''
-        """How the toy is computed."""
-
-        import jax
-
-        from ntk_core.experiments.toy.result import ToyPoint
-        from ntk_core.networks.build import build_network
-
-
-        def compute(spec, data, key):
-            width = spec.value_of(key)
-            net = build_network(spec.architecture, width, data.num_outputs, "linear")
-            squares = []
-            for index, seed in enumerate(spec.seeds):
-                yield index / spec.num_seeds, f"width {width}, seed {seed}"
-                outputs = net.apply(net.init(jax.random.key(seed), data.input_shape), data.x)
-                squares.append(float((outputs**2).mean()))
-            return ToyPoint(width=width, squares=tuple(squares))
-    ''',
-    "summary.py": '''
-        """The toy as text."""
-
-
-        def toy_summary(spec, points) -> str:
-            return "\\n".join(f"toy at width {point.width}: {point.squares[0]:.3g}" for point in points)
-    ''',
-    "presets.toml": """
-        [toy-first]
-        title = "Outputs before training"
-        claim = "The output of a network before training is of order one at every width."
-        source = "This test"
-        our_choice = "All of it."
-        [toy-first.spec]
-        widths = [4, 8]
-        num_seeds = 2
-        [toy-first.paper]
-        widths = [4, 8, 16]
-    """,
-}
-DASHBOARD = {
-    "__init__.py": '''
-        """The output of a network before training."""
-
-        from dashboard.views.entry import Page
-
-        PAGE = Page("Toy", ":material/toys:", "How large are outputs before training?", place=99)
-    ''',
-    "page.py": '''
-        """The output of a network before training."""
-
-        from dashboard.components.chart import Panel
-        from dashboard.components.experiment_page import experiment_page
-        from dashboard.components.forms import Group
-        from dashboard.components.drawn_once import drawn_once
-        from dashboard.views.toy import figures
-
-        PAGE = "toy"
-        GROUPS = (Group("Network", ("architecture.",)), Group("Widths", ("widths", "num_seeds", "seed")),
-                  Group("Data", ("dataset.",)))
-
-
-        def squares(shown):
-            return drawn_once(PAGE, shown.identity, lambda: figures.squares(shown.points, shown.spec))
-
-
-        def draw(shown):
-            return [Panel("Outputs", lambda: squares(shown))]
-
-
-        def show() -> None:
-            controls = ("widths", "num_seeds")
-            experiment_page(PAGE, "How large are outputs before training?", GROUPS, draw, controls=controls)
-    ''',
-    "figures.py": '''
-        """The chart of the toy."""
-
-        from dashboard.charts.style import nth_style
-        from dashboard.charts.lines import Dot, Line, width_axis
-        from dashboard.charts.sweep import sweep
-
-
-        def line(points) -> Line:
-            dots = [Dot(point.width, value, seed) for point in points for seed, value in enumerate(point.squares)]
-            return Line(nth_style(0, "mean of f²"), dots)
-
-
-        def squares(points, spec):
-            return sweep([line(points)], width_axis(spec.widths), "mean of f(w₀)²", "f²", name="squares")
-    ''',
-    "elsewhere.py": '''
-        """The toy elsewhere."""
-
-        from dashboard.charts.comparison import WIDTH, Comparison
-        from dashboard.charts.sweep import sketch
-        from dashboard.views.toy.figures import line
-
-        CARD = "toy-first"
-
-
-        def card(result) -> str:
-            return sketch([line(result.points)])
-
-
-        def compared(_):
-            return Comparison((WIDTH,), {"mean_square": "mean of f²"}, ())
-    ''',
-    "words.md": """
-        # What this page shows
-
-        Outputs before training are of order one.
-
-        # What finite width changes
-
-        They vary from seed to seed.
-
-        # Chart: squares
-
-        formula: mean of $f(w_0)^2$
-        terms: width, seed
-
-        ## What should I see?
-
-        A flat line.
-
-        ## Why is finite width different?
-
-        It is a mean over few neurons.
-    """,
-}
 COMPARE = """
 import json
 from dashboard.charts.comparison import comparison_of
@@ -255,22 +59,16 @@ print(json.dumps([len(first), dict(app.query_params), len(app.get("plotly_chart"
 """
 
 
-def dedented(text: str) -> str:
-    lines = text.strip("\n").splitlines()
-    return "\n".join(line[8:] for line in lines).rstrip() + "\n"
-
-
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the product with the toy: two folders, and one line in each of two tables."""
+    """A copy of the product with the toy: two folders, a line in a table and a script."""
     root = tmp_path_factory.mktemp("tree")
     for name in ("ntk_core", "dashboard", "pages", "gallery", ".streamlit"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", ".runs"))
     shutil.copy(ROOT / "app.py", root)
-    for folder, files in (("ntk_core/experiments/toy", CORE), ("dashboard/views/toy", DASHBOARD)):
-        (root / folder).mkdir()
-        for name, text in files.items():
-            (root / folder / name).write_text(dedented(text), encoding="utf-8")
+    for name, text in files_of("own-experiment.md").items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
     table = root / "ntk_core/experiments/__init__.py"
     table.write_text(table.read_text().replace('    "early_time",\n', '    "early_time",\n    "toy",\n'))
     script = (root / "pages/lazy.py").read_text()

@@ -10,7 +10,6 @@ from typing import Any
 import plotly.graph_objects as go
 
 from dashboard.charts.chart import Chart
-from dashboard.charts.comparison import comparison_of
 from dashboard.charts.style import CHART_CONFIG
 from dashboard.components.provenance import provenance_sentence
 from dashboard.words.run_words import nearest_preset, variation
@@ -61,28 +60,12 @@ settings = {settings}
 spec = ntk_core.with_settings(ntk_core.presets()["{preset}"], settings)
 assert ntk_core.digest(spec) == "{digest}"'''
 _RUN = """\
-for event in ntk_core.run(spec):
-    if event.kind in ("point_finished", "point_failed"):
-        print(event.key, getattr(event, "reason", ""))
-result = event.result"""
+*_, ended = ntk_core.run(spec)
+ended.result"""
 _TABLE = """\
 import pandas as pd
 
-table = pd.DataFrame(result.rows())
-table"""
-_FIGURE = """\
-import plotly.express as px
-
-titles = {titles}  # columns of the table, by what they are
-x = next((name for name in {axes} if table[name].nunique() > 1), "{axis}")
-y = next(name for name in {measures} if name in table and table[name].notna().any())
-shown = table.dropna(subset=[x, y])
-line = shown[{lines}].astype(str).agg(", ".join, axis=1).rename("{line}")
-is_log = bool((shown[y] > 0).all())
-figure = px.{kind}
-figure"""
-_SCATTER = 'scatter(shown, x=x, y=y, color=line, hover_data=["seed"], labels=titles, log_x=True, log_y=is_log)'
-_CURVES = 'line(shown, x=x, y=y, color=line, line_group="seed", labels=titles, log_y=is_log)'
+pd.DataFrame(ended.result.rows())"""
 _PAGE_STYLE = (
     "body{font-family:sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1B2430;background:#fff}"
     "pre{overflow-x:auto;background:#F3F5F8;padding:.6rem}"
@@ -112,20 +95,9 @@ def program(title: str, spec: Spec) -> str:
 
 
 def notebook(title: str, spec: Spec) -> str:
-    """A Jupyter notebook (nbformat 4.5) of ``spec``: what it is, settings, run, table, and its first measure drawn."""
-    how = comparison_of(spec)
-    axis = how.axes[0]
-    figure = _FIGURE.format(
-        titles={each.column: each.title for each in how.axes} | how.measures,
-        axes=[each.column for each in how.axes],
-        axis=axis.column,
-        measures=list(how.measures),
-        lines=list(how.lines),
-        line=", ".join(how.lines),
-        kind=_CURVES if axis.along_time else _SCATTER,
-    )
+    """A Jupyter notebook (nbformat 4.5) of ``spec``: settings and cost, run, result with its figure, table."""
     about = f"# {title}\n\nThe settings are those of `{variation(spec)}`. {_INSTALL.format(version=__version__)}"
-    code = [_settings(spec), _RUN, _TABLE, figure]
+    code = [f"{_settings(spec)}\nspec", _RUN, _TABLE]
     cells: list[dict[str, Any]] = [{"cell_type": "markdown", "source": about}]
     cells += [{"cell_type": "code", "source": each, "outputs": [], "execution_count": None} for each in code]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}

@@ -53,6 +53,8 @@ def activation_constants(name: str) -> ActivationConstants:
 
     Raises:
         InvalidInput: for an activation that is not in the vocabulary.
+
+    Source: Hu, Xiao, Adlam & Pennington 2020, §3.
     """
     sigma = activation_function(name)
     nodes, weights = _hermite() if ACTIVATIONS[name].smooth else _two_sides()

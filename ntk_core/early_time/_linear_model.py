@@ -18,6 +18,8 @@ class LinearModel:
     """f_lin(x) = ψ(x)·β on n training samples, everything in float64 and in the space of the k features.
 
     With G = ΨᵀΨ/n = U Λ Uᵀ and b = Ψᵀy/n the loss ½βᵀGβ − bᵀβ + const is quadratic, so descent needs no loop.
+
+    Source: Hu, Xiao, Adlam & Pennington 2020, §3.
     """
 
     def __init__(self, features: LinearFeatures, x: NDArray, y: NDArray):

@@ -126,7 +126,10 @@ def ball_sups(
     quantity: str = "hessian",
     **ascents: Unpack[Ascents],
 ) -> list[BallSup]:
-    """:func:`ball_sup` for rising radii, see :func:`ball_sups_in_turn`."""
+    """:func:`ball_sup` for rising radii, see :func:`ball_sups_in_turn`.
+
+    Source: Liu, Zhu & Belkin 2020, Theorem 3.2 and Proposition 2.3.
+    """
     return list(ball_sups_in_turn(net, params, x, radii, quantity, **ascents))
 
 
@@ -212,6 +215,8 @@ def path_sup(
     """A quantity at each point of a path of parameters, the first of which is w0; arguments as for :func:`ball_sup`.
 
     ``path`` may be a generator: only w0 and the present point are held.
+
+    Source: Liu, Zhu & Belkin 2020, §6 (sup over the steps of training).
     """
     points = iter(path)
     first = next(points, None)

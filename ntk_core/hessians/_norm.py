@@ -16,6 +16,7 @@ from ntk_core.hessians._lanczos import Extreme
 from ntk_core.hessians._operator import Apply, check_request, operator
 from ntk_core.hessians._restriction import lifted
 from ntk_core.hessians._traced import with_layers, written_out
+from ntk_core.markup import table
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import Program
 
@@ -43,6 +44,14 @@ class SpectralEstimate:
     converged: Any
     num_matvecs: Any
     tolerance: float
+
+    def _repr_html_(self) -> str:
+        parts = (self.value, self.residual, self.converged, self.num_matvecs)
+        rows = [
+            (f"{value:.6g}", f"{residual:.1e}", "yes" if converged else "no", count)
+            for value, residual, converged, count in zip(*map(np.ravel, parts), strict=True)
+        ]
+        return table(("‖H‖", "Residual", "Converged", "Products"), rows)
 
 
 @dataclass(frozen=True)
@@ -144,6 +153,8 @@ def hessian_norms(
     Returns:
         Estimates of shape (n,), or (num_seeds, n) where ``params`` is a list. Inputs are mapped inside one compiled
         call, one after the other, so that the memory is that of one.
+
+    Source: Liu, Zhu & Belkin 2020, §2 and §3.
     """
     seeds: Sequence[Any] = params if isinstance(params, list) else [params]
     if not seeds or x.shape[0] == 0:
@@ -175,6 +186,8 @@ def hessian_eigenpairs(
 
     Arguments as for :func:`hessian_norm`. Eigenvectors stay in the small space, where a network of 2·10⁸ weights needs
     some 10⁵ numbers; ``num_directions`` of them are also written out at full size.
+
+    Source: Golub & Van Loan 2013, §10.1–10.3 (Lanczos); docs/math/hessian_in_a_small_space.md.
     """
     net = with_layers(net, params, x)
     relative, key = checked_request(net, params, x, output_index, tolerance, max_matvecs, key, num_wanted)

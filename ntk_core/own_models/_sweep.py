@@ -28,6 +28,7 @@ from ntk_core.hessians import hessian_norms
 from ntk_core.kernels import empirical_ntk, kernel_change, split_inexact
 from ntk_core.networks.initial import initial_key
 from ntk_core.own_models._contract import Apply, OwnModel, checked_model
+from ntk_core.own_models._shown import sweep_html
 
 LossKind = Literal["square", "cross-entropy"]
 TOLERANCE, MAX_MATVECS = 1e-3, 128
@@ -82,6 +83,9 @@ class OwnSweep:
         """‖H(w₀)‖ ≈ a · m^b with its 95 % interval."""
         measured = [(run.width, run) for run in self.runs if run.hessian_norm is not None]
         return fit_runs(measured, lambda run: run.hessian_norm or 0.0, lambda run: run.hessian_converged)
+
+    def _repr_html_(self) -> str:
+        return sweep_html(self)
 
 
 def sweep_widths(

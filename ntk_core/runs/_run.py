@@ -9,6 +9,7 @@ from typing import Protocol
 
 from ntk_core.runs._clock import Clock
 from ntk_core.runs._estimate import check_size, estimate, seconds_of_points
+from ntk_core.runs._shown import with_bar
 from ntk_core.runs._sites import Advanced, Failed, Finished, Report, Site, SiteFailure, Started, scheduler_address
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import EXPERIMENTS
@@ -40,7 +41,7 @@ def run(
     Yields ``Estimated``, then for each point ``PointStarted``, ``PointProgress`` …, ``PointFinished`` or
     ``PointFailed``, and last ``Ended`` with the result. Numerical trouble is part of a point (a typed
     outcome), not an error. On a cluster several points are under way at once; they finish in any order, and the result
-    has them in the order of their keys.
+    has them in the order of their keys. In Jupyter and marimo a bar follows the run.
 
     Args:
         points: keeps finished points, so that an interrupted run resumes; nothing is kept by default.
@@ -55,7 +56,7 @@ def run(
     """
     address = scheduler_address(scheduler)
     check_size(spec, scheduler=address or "")
-    return _events(spec, points, should_stop or (lambda: False), address)
+    return with_bar(_events(spec, points, should_stop or (lambda: False), address), spec)
 
 
 def _events(

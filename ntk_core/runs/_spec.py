@@ -40,6 +40,11 @@ class ExperimentSpec(SpecPart):
         """The value that is swept, at the point of this key; also of a key that is not among :meth:`point_keys`."""
         return int(key.partition("=")[2])
 
+    def _repr_html_(self) -> str:
+        from ntk_core.runs._shown import spec_html  # which estimates specs
+
+        return spec_html(self)
+
 
 class SeededSpec(ExperimentSpec):
     """Runs with several seeds, which draw networks, or networks and data; a subclass states its ``dataset``."""

@@ -201,6 +201,11 @@ class ResultValue(Value):
         """:meth:`rows` as CSV text with a header line."""
         return csv_text(self.rows())
 
+    def _repr_html_(self) -> str:
+        from ntk_core.runs._shown import result_html  # which reads results
+
+        return result_html(self)
+
 
 def csv_text(rows: Sequence[dict[str, object]]) -> str:
     """CSV text with a header line from rows with equal columns; empty for no rows."""

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
+from ntk_core.markup import paragraph
 from ntk_core.runs._table import Point, Result
 from ntk_core.runs._values import EndStatus, Value
 
@@ -21,6 +22,11 @@ class Estimated(Value):
     num_points: int
     seconds: float
     peak_bytes: float
+
+    def _repr_html_(self) -> str:
+        from ntk_core.runs._shown import estimate_words  # which reads events
+
+        return paragraph(estimate_words(self))
 
 
 class PointStarted(Value):
@@ -80,6 +86,11 @@ class Ended(Value):
     status: EndStatus
     result: Result | None = None
     reason: str = ""
+
+    def _repr_html_(self) -> str:
+        from ntk_core.runs._shown import ended_html  # which reads events
+
+        return ended_html(self)
 
 
 Event = Annotated[

@@ -79,6 +79,11 @@ class SpecPart(BaseModel):
         """Whether this kind, or one of the kinds where several are chosen, uses the setting of that name."""
         return name not in self.relevant or chosen_among(getattr(self, self.selector), self.relevant[name])
 
+    def _repr_html_(self) -> str:
+        from ntk_core.settings.shown import settings_html  # which reads parts
+
+        return settings_html(self)
+
     def widest_layers(self, width: int) -> dict[str, int]:
         """Name of each setting that makes layers out of the swept ``width`` → the most neurons of one of them."""
         return {

@@ -10,28 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.tutorials import files_of
+
 ROOT = Path(__file__).parents[2]
-TOY = '''
-"""Two layers; the first is added to the second, times a factor."""
-
-from ntk_core.networks.compositions import Composition, ResidualBlock
-from ntk_core.networks.kinds._kind import Kind, dense
-
-
-class ScaledSkip(ResidualBlock):
-    factor: float = -0.5
-
-    def join(self, around, inner):
-        return self.factor * around + inner
-
-
-def write_out(settings, hidden):
-    first, second = (dense("m", settings.use_bias, settings.activation) for _ in range(2))
-    return Composition((*first, ScaledSkip.model_construct(layers=second)))
-
-
-KIND = Kind("toy", "scaled skip", "σ(z⁽²⁾) − α⁽¹⁾ / 2", write_out=write_out, settings=("activation", "use_bias"))
-'''
 PROGRAM = """
 import json, sys
 
@@ -96,7 +77,7 @@ def found(tmp_path_factory):
     for room in ("ntk_core", "dashboard"):
         shutil.copytree(ROOT / room, tree / room, ignore=shutil.ignore_patterns("__pycache__"))
     kinds = tree / "ntk_core" / "networks" / "kinds"
-    (kinds / "toy.py").write_text(TOY)
+    (kinds / "toy.py").write_text(files_of("own-architecture.md")["ntk_core/networks/kinds/toy.py"])
     table = (kinds / "__init__.py").read_text()
     (kinds / "__init__.py").write_text(table.replace('    "composed",\n', '    "composed",\n    "toy",\n'))
     (tree / "program.py").write_text(PROGRAM)

@@ -1,10 +1,11 @@
-"""What other pages show of this one: its card on the overview, and how its runs are compared."""
+"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
 
 from typing import Any
 
+from dashboard.charts.chart import Chart
 from dashboard.charts.comparison import CHANGE, WIDTH, Axis, Comparison
 from dashboard.charts.sweep import sketch
-from dashboard.views.dag.figures import change_lines
+from dashboard.views.dag.figures import axes_of, change_lines, charts
 from ntk_core.experiments.dag.spec import DAGSpec
 
 CARD = "zhu-bottleneck-neurons"
@@ -14,6 +15,11 @@ MEASURES = {**CHANGE, "hessian_norm": "Hessian norm ‖H‖", "smallest_eigenval
 def card(result: Any) -> str:
     """ΔK of the graphs against width."""
     return sketch(change_lines(result.points).values())
+
+
+def first_chart(result: Any) -> Chart:
+    """ΔK against the in-degree or the width."""
+    return charts(result.points, result.spec.widths, axes_of(result.points)[0])[0]
 
 
 def compared(_: DAGSpec) -> Comparison:

@@ -1,7 +1,8 @@
-"""What other pages show of this one: its card on the overview, and how its runs are compared."""
+"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
 
 from typing import Any
 
+from dashboard.charts.chart import Chart
 from dashboard.charts.comparison import Axis, Comparison
 from dashboard.charts.sweep import sketch
 from dashboard.views.depth_width import figures
@@ -13,6 +14,11 @@ CARD = "depth-width"
 def card(result: Any) -> str:
     """ln(E[K²] / E[K]²) against β: one curve."""
     return sketch(figures.lines(result.points, figures.BETA, lambda point: point.log_moment))
+
+
+def first_chart(result: Any) -> Chart:
+    """The scatter of K(x, x) against β."""
+    return figures.against_beta(result.points)
 
 
 def compared(_: DepthWidthSpec) -> Comparison:

@@ -1,10 +1,12 @@
-"""What other pages show of this one: its card on the overview, and how its runs are compared."""
+"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
 
 from typing import Any
 
+from dashboard.charts.chart import Chart
 from dashboard.charts.comparison import CHANGE, WIDTH, Comparison
 from dashboard.charts.style import model_style
 from dashboard.charts.vector import Stroke, thumbnail
+from dashboard.views.dynamics.figures import difference_against_time
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 
 CARD = "curves-in-one-dimension"
@@ -25,6 +27,12 @@ def card(result: Any) -> str:
             for name, model, dash in (("network", run.network, "solid"), ("linearized", run.linearized, "dash"))
         ]
     )
+
+
+def first_chart(result: Any) -> Chart:
+    """How far network and linear model drift apart, with the first method."""
+    method = result.points[0].runs[0].method
+    return difference_against_time(result.points, method, "step", result.spec.architecture.kind)
 
 
 def compared(_: DynamicsSpec) -> Comparison:

@@ -1,10 +1,13 @@
-"""What other pages show of this one: its card on the overview, and how its runs are compared."""
+"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
 
 from typing import Any
 
+from dashboard.charts.chart import Chart
 from dashboard.charts.comparison import Axis, Comparison
 from dashboard.charts.style import model_style
 from dashboard.charts.vector import Stroke, thumbnail
+from dashboard.views.early_time.figures import along_steps
+from dashboard.views.early_time.sweep_figures import kernel_distance
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 
 CARD = "hu-fig3"
@@ -33,6 +36,14 @@ def card(result: Any) -> str:
         ],
         log_x=True,
     )
+
+
+def first_chart(result: Any) -> Chart:
+    """The test loss of network and linear model; the distance of kernels where nothing was trained."""
+    trained = [point for point in result.points if point.runs]
+    if not trained:
+        return kernel_distance(result.points)
+    return along_steps(trained[-1], trained[-1].of(trained[-1].runs[0].activation), "test loss")
 
 
 def compared(spec: EarlyTimeSpec) -> Comparison:

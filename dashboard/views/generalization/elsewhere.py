@@ -1,11 +1,13 @@
-"""What other pages show of this one: its card on the overview, and how its runs are compared."""
+"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
 
 from typing import Any
 
+from dashboard.charts.chart import Chart
 from dashboard.charts.comparison import Axis, Comparison, Values
 from dashboard.charts.sweep import sketch
 from dashboard.views.generalization import figures
 from ntk_core.experiments.generalization.spec import GeneralizationSpec
+from ntk_core.experiments.generalization.summary import measured
 from ntk_core.runs import ResultValue
 
 CARD = "price-of-linearity"
@@ -25,6 +27,12 @@ MEASURES = {
 def card(result: Any) -> str:
     """The test loss of lazy and rich networks and of their kernel against width."""
     return sketch(figures.lines(result.points, lambda point: point.width, "loss")[:3])
+
+
+def first_chart(result: Any) -> Chart:
+    """Test error or loss against width, with the most training points."""
+    most = figures.at(result.points, samples=result.spec.counts[-1])
+    return figures.against(most, result.spec, measured(result.points))
 
 
 def _most_samples(row: Values, result: ResultValue) -> bool:

@@ -1,10 +1,11 @@
-"""What other pages show of this one: its card on the overview, and how its runs are compared."""
+"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
 
 from typing import Any
 
+from dashboard.charts.chart import Chart
 from dashboard.charts.comparison import CHANGE, Axis, Comparison
 from dashboard.charts.sweep import sketch
-from dashboard.views.hessian.figures import norm_lines
+from dashboard.views.hessian.figures import against_width, norm_lines
 from ntk_core.experiments.hessian.spec import HessianSpec
 
 CARD = "liu-table1"
@@ -14,6 +15,11 @@ def card(result: Any) -> str:
     """‖H‖ of three networks against width."""
     lines = norm_lines(result.points)
     return sketch(lines[name] for name in ("fully-connected", "fully-connected-swish", "bottleneck"))
+
+
+def first_chart(result: Any) -> Chart:
+    """‖H‖ against width."""
+    return against_width(result.points)
 
 
 def compared(spec: HessianSpec) -> Comparison:

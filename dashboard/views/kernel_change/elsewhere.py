@@ -1,10 +1,11 @@
-"""What other pages show of this one: its card on the overview, and how its runs are compared."""
+"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
 
 from typing import Any
 
+from dashboard.charts.chart import Chart
 from dashboard.charts.comparison import CHANGE, WIDTH, Comparison
 from dashboard.charts.sweep import sketch
-from dashboard.views.kernel_change.figures import change_lines
+from dashboard.views.kernel_change.figures import change_against_width, change_lines, start_against_width
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 
 CARD = "liu-fig1-left"
@@ -14,6 +15,14 @@ MEASURES = {**CHANGE, "kernel_velocity": "kernel velocity at w₀", "final_loss"
 def card(result: Any) -> str:
     """ΔK against width."""
     return sketch(change_lines(result.points).values())
+
+
+def first_chart(result: Any) -> Chart:
+    """ΔK against width, or the velocity of kernels that were not trained."""
+    spec, kind = result.spec, result.spec.architecture.kind
+    if spec.trains:
+        return change_against_width(result.points, spec.widths, spec.swept, kind)
+    return start_against_width(result.points, spec.widths, spec.swept, kind, spec.ball_radius)
 
 
 def compared(_: KernelChangeSpec) -> Comparison:

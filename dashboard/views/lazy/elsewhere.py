@@ -1,11 +1,12 @@
-"""What other pages show of this one: its card on the overview, and how its runs are compared."""
+"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
 
 from typing import Any
 
-from dashboard.charts.chart import occurring
+from dashboard.charts.chart import Chart, occurring
 from dashboard.charts.comparison import Axis, Comparison, Values
 from dashboard.charts.style import network_style
 from dashboard.charts.sweep import sketch
+from dashboard.views.lazy import dial
 from dashboard.views.lazy import figures as lazy
 from ntk_core.experiments.lazy.spec import LazySpec
 from ntk_core.runs import ResultValue
@@ -29,6 +30,14 @@ def card(result: Any) -> str:
         lazy.line(result.points, "width", output, start, measure, network_style("fully-connected", name))
         for name, measure in shown
     )
+
+
+def first_chart(result: Any) -> Chart:
+    """ΔK along the dial, the scale or the width, with the first nonlinear output."""
+    points, output, start = result.points, lazy.nonlinear(result.points), occurring(result.points, "start")[0]
+    if result.spec.richness:
+        return dial.against_width(points, output, start, lazy.CHANGE)
+    return lazy.against(points, "scale" if set(result.spec.scales) != {1.0} else "width", output, lazy.CHANGE)
 
 
 def _unscaled(row: Values, _: ResultValue) -> bool:

@@ -1,11 +1,12 @@
-"""What other pages show of this one: its card on the overview, and how its runs are compared."""
+"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
 
 from typing import Any
 
+from dashboard.charts.chart import Chart
 from dashboard.charts.comparison import WIDTH, Comparison
 from dashboard.charts.lines import Dot, Line
 from dashboard.charts.sweep import sketch
-from dashboard.views.learning_rate.figures import style
+from dashboard.views.learning_rate.figures import peaks, style
 from ntk_core.experiments.learning_rate.spec import LearningRateSpec
 
 CARD = "catapult-map"
@@ -19,6 +20,12 @@ def card(result: Any) -> str:
         Line(style(model), [Dot(p.width, run.peak, run.seed) for p in result.points for run in p.of(model, rate)])
         for model in ("quadratic", "network")
     )
+
+
+def first_chart(result: Any) -> Chart:
+    """How high the loss rises, at the rate nearest 3."""
+    spec = result.spec
+    return peaks(result.points, spec.widths, spec.models, min(spec.rates, key=lambda each: abs(each - 3)))
 
 
 def compared(_: LearningRateSpec) -> Comparison:

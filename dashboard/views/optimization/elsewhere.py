@@ -1,11 +1,12 @@
-"""What other pages show of this one: its card on the overview, and how its runs are compared."""
+"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
 
 from typing import Any
 
+from dashboard.charts.chart import Chart
 from dashboard.charts.comparison import CHANGE, WIDTH, Comparison
 from dashboard.charts.style import GUIDE_COLOR, network_style
 from dashboard.charts.vector import Stroke, thumbnail
-from dashboard.views.optimization.figures import slow_runs
+from dashboard.views.optimization.figures import loss_against_step, slow_runs
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 
 CARD = "liu-section5"
@@ -25,6 +26,12 @@ def card(result: Any) -> str:
     return thumbnail(
         [Stroke(list(zip(run.steps, values, strict=False)), color, dash) for values, color, dash in lines], log_y=True
     )
+
+
+def first_chart(result: Any) -> Chart:
+    """The loss at the largest width and its bound, with the first output."""
+    point = result.points[-1]
+    return loss_against_step(point, point.runs[0].output)
 
 
 def compared(_: OptimizationSpec) -> Comparison:

@@ -80,8 +80,8 @@ NTK_SCALING = Scaling()
 class Layer(abc.ABC):
     """A map z = layer(a) that is linear in its parameters.
 
-    Shapes: inputs ``a`` are (n, *input_shape), pre-activations z are (n, *output_shape), cotangents of the C outputs
-    are (C, n, *output_shape), or factors of them.
+    Shapes: inputs ``a`` are ``(n, *input_shape)``, pre-activations z are ``(n, *output_shape)``, cotangents of the C
+    outputs are ``(C, n, *output_shape)``, or factors of them.
 
     Nearly every layer is the same matrix product at each of its positions p (one for a dense layer, the output pixels
     of a convolution): ``positions_of(z)[i, p] = multiplier · features(a)[i, p] @ weight_matrix + bias_multiplier ·

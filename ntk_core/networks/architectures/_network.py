@@ -21,6 +21,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Shaped
 
 from ntk_core.errors import InvalidInput
+from ntk_core.markup import Markup
 from ntk_core.networks.architectures._activations import output_function
 from ntk_core.networks.architectures._contractions import Cotangents, FactoredCotangents
 from ntk_core.networks.architectures._layers import Layer, Params, Shape
@@ -151,6 +152,22 @@ class Network(abc.ABC):
         names = [name for name in self.layers if name not in first] or list(self.layers)
         ranges = [self.layers[name].in_degree_range(params[name]) for name in names]
         return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+    def html(self, input_shape: Shape | None = None) -> Markup:
+        """The layers with their shapes and parameters, as a notebook shows them.
+
+        Args:
+            input_shape: of one input; an example by default.
+
+        Raises:
+            InvalidInput: where ``input_shape`` does not suit the network.
+        """
+        from ntk_core.networks.architectures._shown import network_html  # only notebooks need it
+
+        return network_html(self, input_shape)
+
+    def _repr_html_(self) -> str:
+        return self.html()
 
     def with_output(self, output: str) -> Network:
         """The same network with another output function; it takes the same parameters."""

@@ -1,0 +1,107 @@
+"""The documentation site: these pages and the docstrings, by Sphinx. Whatever it warns of fails `make docs`."""
+
+import inspect
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS.parent))
+
+from docutils.nodes import SkipNode, Text  # noqa: E402
+from latex2mathml.converter import convert  # noqa: E402
+from pydantic import BaseModel  # noqa: E402
+from sphinx.application import Sphinx  # noqa: E402
+from sphinx.environment import BuildEnvironment  # noqa: E402
+from sphinx.util.logging import getLogger  # noqa: E402
+
+import ntk_core  # noqa: E402  (of this checkout)
+
+project, author, version = "Linearity Lab", "", ntk_core.__version__
+release, copyright = version, "MIT license"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["decisions/0000-template.md", "_build"]
+html_theme, html_title, html_favicon = "furo", f"Linearity Lab {version}", "../dashboard/icon.svg"
+html_copy_source = html_show_sphinx = False
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#1C78B5", "color-brand-content": "#1C78B5"},
+    "dark_css_variables": {"color-brand-primary": "#5FB0E5", "color-brand-content": "#5FB0E5"},
+}
+html_math_renderer = "mathml"  # which browsers draw themselves: no script, no fonts, no other host
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 4
+suppress_warnings = ["myst.header"]  # an outline may leave out a level
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+autodoc_default_options = {"members": True}
+napoleon_google_docstring, napoleon_numpy_docstring = True, False
+_LOG = getLogger(__name__)
+
+
+def names_at_the_door() -> list[str]:
+    """Every public name but the rooms themselves."""
+    return [name for name in ntk_core.__all__ if not isinstance(getattr(ntk_core, name), ModuleType)]
+
+
+def every_name_has_a_page(_: Sphinx, env: BuildEnvironment) -> None:
+    """Warn of what the door offers and no page describes, or describes without words."""
+    shown = env.get_domain("py").objects
+    for name in names_at_the_door():
+        if f"ntk_core.{name}" not in shown:
+            _LOG.warning("ntk_core.%s is on no page of docs/api", name)
+        elif not inspect.getdoc(getattr(ntk_core, name)):
+            _LOG.warning("ntk_core.%s has no docstring", name)
+
+
+def files_outside(_: Sphinx, document: str, source: list[str]) -> None:
+    """Let links to files outside of docs/ lead to copies of them."""
+    folder = (DOCS / document).parent
+
+    def copied(found: re.Match[str]) -> str:
+        target = (folder / found[1]).resolve()
+        leads_out = target.is_file() and not target.is_relative_to(DOCS)
+        return f"](<path:{found[1]}>)" if leads_out else found[0]
+
+    source[0] = re.sub(r"\]\((\.\./[^)\s#]+)(?:#[^)\s]*)?\)", copied, source[0])
+
+
+def short_signature(_app: Sphinx, _what: str, _name: str, thing: Any, *_: Any) -> tuple[str, str] | None:
+    """Settings are described one by one below: nobody reads thirty of them in one line."""
+    return ("(**settings)", "") if inspect.isclass(thing) and issubclass(thing, BaseModel) else None
+
+
+def plain_words(_app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
+    """Bars are norms and not substitutions of reStructuredText, ``*shape`` is no emphasis, a final _ no reference."""
+    for index, line in enumerate(lines):
+        parts = re.split(r"(``[^`]*``|`[^`]*`)", line)
+        parts[::2] = [re.sub(r"(\||(?<=\w)_(?!\w)|(?<!\w)\*(?=\w)(?!\w[^*]*\*))", r"\\\1", part) for part in parts[::2]]
+        lines[index] = "".join(parts)
+
+
+def short_types(_: Sphinx, page: Any) -> None:
+    """Arrays by the name under which everybody knows them."""
+    for text in list(page.findall(Text)):
+        if "jaxlib._jax." in text:
+            text.parent.replace(text, Text(text.replace("jaxlib._jax.", "")))
+
+
+def _inline(translator: Any, node: Any) -> None:
+    translator.body.append(convert(node.astext()))
+    raise SkipNode
+
+
+def _block(translator: Any, node: Any) -> None:
+    translator.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    raise SkipNode
+
+
+def setup(app: Sphinx) -> None:
+    """What Sphinx calls."""
+    app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
+    app.connect("source-read", files_outside)
+    app.connect("autodoc-process-signature", short_signature)
+    app.connect("autodoc-process-docstring", plain_words)
+    app.connect("doctree-read", short_types)
+    app.connect("env-check-consistency", every_name_has_a_page)

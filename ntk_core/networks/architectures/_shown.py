@@ -1,0 +1,65 @@
+"""A network as notebooks show it: its settings, and its layers with their shapes and parameters."""
+
+import math
+from dataclasses import MISSING, fields
+from typing import Any
+
+import jax
+
+from ntk_core.errors import InvalidInput
+from ntk_core.markup import Markup, paragraph, table
+from ntk_core.networks.architectures._layers import Layer, Shape
+
+# One input for the eye, where none is named: numbers, an image, a sequence.
+EXAMPLES: tuple[Shape, ...] = ((10,), (28, 28, 1), (16, 8))
+_LONGEST = 40
+
+
+def network_html(net: Any, input_shape: Shape | None) -> Markup:
+    """The layers for one input of this shape, or of the first of ``EXAMPLES`` that the network takes.
+
+    Raises:
+        InvalidInput: where ``input_shape`` does not suit the network.
+    """
+    chosen = [_short(f"{each.name}={_said(value)}") for each, value in _chosen(net)]
+    title = paragraph(", ".join(chosen), title=type(net).__name__)
+    for shape in EXAMPLES if input_shape is None else (tuple(input_shape),):
+        try:
+            shapes = net.layer_input_shapes(shape)
+            drawn = jax.eval_shape(lambda key, shape=shape: net.init(key, shape), jax.random.key(0))
+        except InvalidInput:
+            if input_shape is not None:
+                raise
+            continue
+        rows = [_row(name, net.layers[name], below, drawn[name]) for name, below in shapes.items()]
+        count = f"{net.num_params(shape):,} parameters"
+        trained = net.num_params(shape, only_trained=True)
+        moved = "" if trained == net.num_params(shape) else f", {trained:,} of them trained"
+        example = "" if input_shape else ", for example; net.html(input_shape) shows them for another"
+        words = f"{count}{moved}, for one input of shape {shape}{example}."
+        return Markup(title + table(("Layer", "Kind", "From", "To", "Parameters"), rows) + paragraph(words))
+    return Markup(title)
+
+
+def _chosen(net: Any) -> list[tuple[Any, Any]]:
+    """The fields that are not at their defaults."""
+    found = [(each, getattr(net, each.name)) for each in fields(net) if each.repr]
+    return [(each, value) for each, value in found if each.default is MISSING or value != each.default]
+
+
+def _said(value: Any) -> str:
+    return type(value).__name__ if hasattr(value, "layer_input_shapes") else repr(value)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _row(name: str, layer: Layer, below: Shape, params: dict[str, Any]) -> tuple[str, ...]:
+    count = sum(math.prod(each.shape) for array, each in params.items() if array in layer.trainable_names())
+    kind = type(layer).__name__ + ("" if layer.trainable else ", frozen")
+    return name, kind, _sizes(below), _sizes(layer.output_shape(below)), f"{count:,}"
+
+
+def _sizes(shape: Shape) -> str:
+    return " × ".join(f"{size:,}" for size in shape)

@@ -1,0 +1,41 @@
+"""The sweep of a model of one's own as notebooks show it."""
+
+import math
+from typing import Any
+
+from ntk_core.fits import PowerLaw
+from ntk_core.markup import paragraph, table
+
+
+def sweep_html(found: Any) -> str:
+    """One row per run, and the exponents with their intervals."""
+    measured = any(run.hessian_norm is not None for run in found.runs)
+    head = ("Width", "Seed", "ΔK", "Training", "Learning rate", *(("‖H‖",) if measured else ()))
+    rows = [
+        (
+            f"{run.width:,}",
+            run.seed,
+            f"{run.kernel_change:.3g}",
+            run.outcome,
+            f"{run.learning_rate:.3g}",
+            *((_norm(run),) if measured else ()),
+        )
+        for run in found.runs
+    ]
+    laws = {"ΔK": found.kernel_change_law, **({"‖H‖": found.hessian_law} if measured else {})}
+    return table(head, rows) + "".join(paragraph(_words(law), title=name) for name, law in laws.items())
+
+
+def _norm(run: Any) -> str:
+    if run.hessian_norm is None:
+        return "–"
+    return f"{run.hessian_norm:.3g}" + ("" if run.hessian_converged else " (not converged)")
+
+
+def _words(law: PowerLaw | None) -> str:
+    if law is None:
+        return "no exponent: three runs at two widths are needed."
+    interval = f" ± {law.interval:.2f}" if math.isfinite(law.interval) else ""
+    level = f", {law.confidence:.0%} interval" if interval else ""
+    exponent = f"{law.exponent:.2f}".replace("-", "−")
+    return f"∝ m^({exponent}{interval}){level}, {law.num_values} runs, {law.num_excluded} left out."

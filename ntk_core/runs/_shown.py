@@ -1,0 +1,130 @@
+"""What notebooks show of a run: its settings and cost before, a bar while it goes, its figure and numbers after."""
+
+import functools
+import importlib
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import closing
+from importlib.metadata import entry_points
+from typing import Any
+
+from ntk_core.errors import InvalidInput, amount
+from ntk_core.markup import folded, lines, paragraph
+from ntk_core.runs._estimate import estimate
+from ntk_core.runs._spec import Spec
+from ntk_core.runs._table import summary
+from ntk_core.runs._values import ResultValue
+from ntk_core.runs.events import Ended, Estimated, Event, PointFinished, PointProgress
+from ntk_core.settings.shown import settings_html
+
+FIGURES = "linearity_lab.figures"  # entry points: result → HTML of its figure, or None where it has none
+HOW_TO_DRAW = "Its figure is drawn here where the dashboard is installed too: pip install 'linearity-lab[app]'."
+_ENDS = {"completed": "Completed", "cancelled": "Stopped", "stopped": "Stopped by the server", "failed": "Failed"}
+_BETWEEN_S = 0.2  # from one look of the bar to the next
+
+
+def spec_html(spec: Spec) -> str:
+    """What is asked for: what is not at its default, and what it will cost here."""
+    try:
+        cost = estimate_words(estimate(spec))
+    except InvalidInput as error:  # data that are not kept here
+        cost = f"No estimate: {error}."
+    return paragraph(cost, title=type(spec).__name__) + settings_html(spec)
+
+
+def estimate_words(found: Estimated) -> str:
+    """``6 points, about 12 s on this machine, at most 0.4 GiB at a time.``"""
+    points = f"{found.num_points} point{'s' * (found.num_points != 1)}"
+    time_s = f"about {amount(found.seconds, 'seconds')}" if found.seconds >= 1 else "less than a second"
+    return f"{points}, {time_s} on this machine, about {amount(found.peak_bytes, 'bytes')} of memory for the largest."
+
+
+def result_html(result: ResultValue) -> str:
+    """How a run ended, its figure, its numbers as ``summary`` writes them, and its settings."""
+    spec, title = result.spec, type(result).__name__
+    origin = result.provenance
+    kind, _, name = origin.device.partition(": ")
+    ended = (
+        f"{_ENDS[result.status]}: {_counted(spec, len(result.points))} in {amount(result.runtime_s, 'seconds')} "
+        f"on {kind if name == kind else origin.device} in {origin.dtype}, {origin.started_at}."
+    )
+    picture = _figure(result) if result.points else ""
+    settings = folded("Settings that are not at their defaults", settings_html(spec))
+    return f"<div>{paragraph(ended, title=title)}{picture}{lines(summary(spec, result.points))}{settings}</div>"
+
+
+def ended_html(event: Ended) -> str:
+    """The result, and why there is none or not all of it."""
+    why = paragraph(event.reason, title=_ENDS[event.status]) if event.reason else ""
+    return why + (result_html(event.result) if event.result is not None else "")
+
+
+def _counted(spec: Spec, count: int) -> str:
+    asked = len(spec.point_keys())
+    return f"{count} of {asked} {spec.point_words[asked != 1]}"
+
+
+def _figure(result: ResultValue) -> str:
+    """What the dashboard draws of the result; the core itself knows no figure and no dashboard."""
+    for entry in entry_points(group=FIGURES):
+        try:
+            draw = entry.load()
+        except ImportError:  # installed without what it draws with
+            continue
+        return draw(result) or ""
+    return paragraph(HOW_TO_DRAW)
+
+
+def with_bar(events: Generator[Event, None, None], spec: Spec) -> Generator[Event, None, None]:
+    """The same events; where a notebook reads them, below a bar that follows them."""
+    show = _place()
+    return events if show is None else _followed(events, spec, show)
+
+
+def _followed(
+    events: Generator[Event, None, None], spec: Spec, show: Callable[[str], None]
+) -> Generator[Event, None, None]:
+    looked, finished, words = 0.0, 0, "Not finished."
+    with closing(events):
+        try:
+            for event in events:
+                if isinstance(event, PointFinished):
+                    finished += 1
+                if isinstance(event, Ended):
+                    words = f"{_ENDS[event.status]}: {_counted(spec, finished)}. {event.reason}".rstrip()
+                elif isinstance(event, Estimated):
+                    show(_bar(0.0, event.seconds, "starting"))
+                elif isinstance(event, PointProgress | PointFinished) and time.monotonic() - looked > _BETWEEN_S:
+                    looked = time.monotonic()
+                    said = event.message if isinstance(event, PointProgress) else f"{event.key} finished"
+                    show(_bar(event.fraction, event.remaining_s, said))
+                yield event
+        finally:
+            show(paragraph(words))
+
+
+def _bar(fraction: float, remaining_s: float | None, words: str) -> str:
+    left = "" if remaining_s is None else f", about {amount(remaining_s, 'seconds')} left"
+    share = min(1.0, max(0.0, fraction))
+    bar = f'<progress value="{share:.3f}" max="1" aria-label="share done" style="width:20em"></progress>'
+    return bar + paragraph(f"{share:.0%}{left}: {words}")
+
+
+def _place() -> Callable[[str], None] | None:
+    """What shows HTML in place of what it showed before, in the notebook that runs this; None outside of one."""
+    marimo = sys.modules.get("marimo")  # whoever runs in a notebook has loaded its program already
+    if marimo is not None and marimo.running_in_notebook():
+        return lambda text: marimo.output.replace(marimo.Html(text))
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if getattr(shell, "kernel", None) is None:
+        return None
+    return functools.partial(_update, importlib.import_module("IPython.display"), [])
+
+
+def _update(display: Any, handles: list[Any], text: str) -> None:
+    shown = display.HTML(text)
+    if handles:
+        handles[0].update(shown)
+    else:
+        handles.append(display.display(shown, display_id=True))

@@ -1,0 +1,58 @@
+"""The notebooks of examples/, executed; ``python -m tests.examples.notebooks`` writes their outputs into them.
+
+The lab need not be installed: a folder with its entry points, as an installation has one, lies on the kernel's path.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import tomllib
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+
+
+def stated_entry_points() -> dict[str, dict[str, str]]:
+    """Group → name → target, as an installation has them."""
+    stated = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    found: dict[str, dict[str, str]] = stated["project"]["entry-points"]
+    return found
+
+
+def as_if_installed(folder: Path) -> dict[str, str]:
+    """The environment of a program that finds the lab and its entry points."""
+    stated = stated_entry_points()
+    lines = [f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in each.items()) for group, each in stated.items()]
+    (folder / "linearity_lab-0.dist-info").mkdir(exist_ok=True)
+    (folder / "linearity_lab-0.dist-info" / "METADATA").write_text("Name: linearity-lab\nVersion: 0\n")
+    (folder / "linearity_lab-0.dist-info" / "entry_points.txt").write_text("".join(lines), encoding="utf-8")
+    paths = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(folder))), "JUPYTER_PLATFORM_DIRS": "1"}
+    places = {name: str(folder) for name in ("XDG_DATA_HOME", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR")}
+    return {**os.environ, **paths, **places}
+
+
+def executed(book: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:
+    """The notebook with its outputs, computed by a kernel that begins in ``folder``."""
+    client = NotebookClient(book, timeout=900, record_timing=False, resources={"metadata": {"path": str(folder)}})
+    client.execute(env=as_if_installed(folder))
+    return book
+
+
+def html_of(book: nbformat.NotebookNode) -> str:
+    """All outputs that a notebook shows as HTML."""
+    outputs = [output for cell in book.cells if cell.cell_type == "code" for output in cell.outputs]
+    return "\n".join(output.data["text/html"] for output in outputs if "text/html" in output.get("data", {}))
+
+
+if __name__ == "__main__":
+    for path in NOTEBOOKS:
+        with tempfile.TemporaryDirectory() as folder:
+            book = executed(nbformat.read(path, as_version=4), Path(folder))
+        book.metadata.pop("language_info", None)
+        nbformat.write(book, path)
+        print(path.name, path.stat().st_size)

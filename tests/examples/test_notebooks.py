@@ -1,0 +1,65 @@
+"""The notebooks of examples/ run, show what they promise, and come with outputs that are small and their own."""
+
+from __future__ import annotations
+
+import re
+import runpy
+
+import nbformat
+import pytest
+
+import ntk_core
+from tests.compiler_flags import QUICK_ENVIRONMENT
+from tests.examples.notebooks import NOTEBOOKS, ROOT, executed, html_of
+
+PROMISED = {
+    "first_figure": ("<svg", "KernelChangeSpec", "widths in", "of memory for the largest"),
+    "held_against_the_paper": ("<svg", "HessianSpec", "points in"),
+    "own_model": ("Residual", "∝ m^(", "FullyConnected", "parameters"),
+}
+
+
+def test_their_outputs_are_there_small_and_without_errors():
+    assert [path.stem for path in NOTEBOOKS] == sorted(PROMISED)
+    for path in NOTEBOOKS:
+        assert path.stat().st_size <= 200_000
+        book = nbformat.read(path, as_version=4)
+        nbformat.validate(book)
+        code = [cell for cell in book.cells if cell.cell_type == "code"]
+        assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+        outputs = [output for cell in code for output in cell.outputs]
+        assert [each for each in outputs if each.output_type == "error" or each.get("name") == "stderr"] == []
+        shown = html_of(book)
+        assert [words for words in PROMISED[path.stem] if words not in shown] == []
+        assert "<script" not in shown
+        assert str(ROOT) not in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_they_run_and_show_what_they_promise(tmp_path, monkeypatch):
+    """At two small widths with one output and one network, one after the other in one kernel."""
+    for name, value in QUICK_ENVIRONMENT.items():  # nothing there is about speed
+        monkeypatch.setenv(name, value)
+    all_of_them = nbformat.v4.new_notebook()
+    for path in NOTEBOOKS:
+        all_of_them.cells += nbformat.read(path, as_version=4).cells
+    for number, cell in enumerate(all_of_them.cells):
+        cell.id = f"cell-{number}"
+        cell.source = re.sub(r"\[\d+(, \d+)+\]", "[4, 8]", cell.source)
+        cell.source = cell.source.replace('"networks": 2', '"networks": 1').replace('"linear", "softmax"', '"linear"')
+    shown = html_of(executed(all_of_them, tmp_path))
+    assert [words for each in PROMISED.values() for words in each if words not in shown] == []
+    assert "Completed: 2 of 2 widths" in shown
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_compilation")
+def test_the_marimo_notebook_runs_as_a_program():
+    """With a smaller spec in place of the one that its widgets make, which is checked too."""
+    app = runpy.run_path(str(ROOT / "examples" / "marimo_width.py"))["app"]
+    small = {"widths": [4], "num_seeds": 1, "outputs": ["linear"], "dataset.num_samples": 6, "training.max_steps": 3}
+    spec = ntk_core.with_settings(ntk_core.presets()["liu-fig1-left"], small)
+    outputs, names = app.run(defs={"spec": spec})
+    assert names["ended"].status == "completed"
+    assert any("Completed: 1 of 1 width" in getattr(each, "_repr_html_", str)() for each in outputs)
+    assert names["widest"].value == 100
