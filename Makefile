@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 APP := $(VENV)/.app-installed
 DEV := $(VENV)/.dev-installed
 
-.PHONY: help app test slow check static format gallery bench wheel lowest newest locked locks audit licenses sbom docs \
+.PHONY: help app test slow check static format gallery bench wheel lowest newest torch locked locks audit licenses sbom docs \
   notebooks clean
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo "make bench    measure speed and memory against peers, in a quarter of an hour of a quiet machine"
 	@echo "make wheel    build the wheel and try it in empty folders: the library, the dashboard, uvx"
 	@echo "make lowest   a part of the tests with the lowest version of every requirement; make newest: the newest"
+	@echo "make torch    models of PyTorch, Hugging Face and Keras, in an environment of their own"
 	@echo "make locked   a part of the tests with the versions of the image, on Python 3.11 and on the newest"
 	@echo "make locks    write locks/ anew: the versions and hashes that an image is built from"
 	@echo "make audit    ask for known vulnerabilities of what is locked; make licenses: list every license; make sbom: a bill of materials"
@@ -76,6 +77,13 @@ lowest newest: $(DEV)
 	$(BIN)/uv pip install --quiet --python .venv-$@ --upgrade --resolution $(RESOLUTION) -r requirements-dev.txt
 	.venv-$@/bin/python -m pytest -q -n 2 -p no:cacheprovider -m "not slow and not gpu" -o addopts="-ra --import-mode=importlib" $(SAMPLE)
 
+# Large libraries whose models the lab takes; nothing is downloaded but packages.
+torch: $(DEV)
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-torch
+	$(BIN)/uv pip install --quiet --python .venv-torch -r requirements.txt -r requirements-torch.txt \
+	  beartype hypothesis keras pytest pytest-timeout transformers
+	.venv-torch/bin/python -m pytest -q -p no:cacheprovider -o addopts="-ra --import-mode=importlib" tests/libraries
+
 # The image has Python 3.11 or later: what it is built from is tried on both ends, with what a minute shows of it.
 LOCKED_PYTHONS := 3.11 3.13
 LOCKED_SAMPLE := tests/runs/test_specs.py tests/kernels/test_empirical.py tests/hosting/test_streamlit_cap.py \
@@ -116,7 +124,7 @@ notebooks: $(DEV)
 	$(BIN)/python -m tests.examples.notebooks
 
 clean:
-	rm -rf $(VENV) .venv-lowest .venv-newest .venv-locked-* .venv-docs .docs .peers .bench .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) .venv-lowest .venv-newest .venv-torch .venv-locked-* .venv-docs .docs .peers .bench .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is touched only after pip succeeded, so an interrupted installation is resumed.

@@ -9,6 +9,7 @@ EXTRAS = {
     "app": "requirements.txt",
     "cluster": "requirements-cluster.txt",
     "postgres": "requirements-postgres.txt",
+    "torch": "requirements-torch.txt",
 }
 
 

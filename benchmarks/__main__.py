@@ -29,6 +29,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "site": ("streamlit", "plotly", "playwright"),
     "kernel": ("jax", "jaxlib", "numpy"),
     "transformer": ("jax", "jaxlib", "numpy"),
+    "traced": ("jax", "jaxlib", "numpy", "flax"),
     "hessian": ("jax", "jaxlib", "numpy", "scipy"),
     "trajectories": ("jax", "jaxlib", "numpy"),
     "training": ("jax", "jaxlib", "numpy"),
@@ -49,8 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the parts that are asked for, each in a process of its own unless it is the only one."""
     asked = _parser().parse_args(arguments)
     interpreters = dict(asked.peer)
-    if not asked.quick and {"kernel", "hessian", "trajectories"} & set(asked.only):
+    if not asked.quick and {"kernel", "hessian", "trajectories", "traced"} & set(asked.only):
         for name in process.NAMES:
+            if name == "torchax" and "traced" not in asked.only:
+                continue
             if name not in interpreters and name not in asked.without:
                 print(f"making the environment of {name}", flush=True)
                 interpreters[name] = process.interpreter(name, asked.python)

@@ -56,9 +56,18 @@ def network(kind: str, depth: int, width: int) -> tuple[Network, Any, jax.Array]
 
 
 def compare(
-    peers: dict[str, Peer], kind: str, depth: int, width: int, asked: dict[str, list[str]], quick: bool
+    peers: dict[str, Peer],
+    kind: str,
+    depth: int,
+    width: int,
+    asked: dict[str, list[str]],
+    quick: bool,
+    traced: bool = False,
 ) -> dict[str, Any]:
-    """Times of ours and of each implementation, called in turn; how far the norms of the kernels differ."""
+    """Times of ours and of each implementation, called in turn; how far the norms of the kernels differ.
+
+    ``traced`` adds our network as a plain function, whose layers have to be found.
+    """
     net, params, x = network(kind, depth, width)
     kept: dict[str, Any] = {}
     answers: dict[str, dict[str, Any]] = {}
@@ -71,6 +80,8 @@ def compare(
         return own(call)
 
     competitors = {"ours": keeping("ours", lambda: empirical_ntk(net, params, x))}
+    if traced:
+        competitors["traced"] = keeping("traced", lambda: empirical_ntk(net.apply, params, x))
     if OWN_JAX in asked:
         contraction = jax.jit(lambda params, x: generic_ntk(net.apply, params, x))
         competitors["jax jacobian_contraction"] = keeping("jax", lambda: contraction(params, x))

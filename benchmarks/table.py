@@ -13,6 +13,7 @@ from benchmarks import (
     pictures,
     sections,
     site_section,
+    traced_section,
     transformer_section,
 )
 from benchmarks.drill_sections import DRILLS
@@ -24,6 +25,7 @@ IMAGES = PAGE.parent / "images"
 SECTIONS = {
     "kernel": sections.kernel,
     "transformer": transformer_section.transformer,
+    "traced": traced_section.traced,
     "hessian": sections.hessian,
     "trajectories": sections.trajectories,
     "training": sections.training,

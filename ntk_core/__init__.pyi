@@ -10,6 +10,7 @@ from . import networks as networks
 from . import own_models as own_models
 from . import runs as runs
 from . import settings as settings
+from . import traced as traced
 from .data import load_dataset as load_dataset
 from .data.spec import DatasetSpec as DatasetSpec
 from .dynamics import ClosedForm as ClosedForm
@@ -101,6 +102,7 @@ from .networks.graphs import graph_data as graph_data
 from .networks.graphs import parse_graph as parse_graph
 from .networks.graphs import verdict as verdict
 from .networks.spec import ArchitectureSpec as ArchitectureSpec
+from .own_models import from_torch as from_torch
 from .own_models import sweep_widths as sweep_widths
 from .runs import Preset as Preset
 from .runs import canonical_json as canonical_json
@@ -112,6 +114,8 @@ from .runs import run as run
 from .runs import summary as summary
 from .settings.grammar import InvalidSpec as InvalidSpec
 from .settings.grammar import with_settings as with_settings
+from .traced import TracingDisagrees as TracingDisagrees
+from .traced import layers_of as layers_of
 
 __version__: str
 __all__: list[str]

@@ -150,7 +150,8 @@ def test_every_import_is_a_stated_requirement() -> None:
     """Those of the core are in the list of the library alone; what only a cluster needs is optional."""
     own = {path.stem for path in ROOT.iterdir()}
     providers = importlib.metadata.packages_distributions()
-    library = [*requirements("requirements-core.txt"), *requirements("requirements-cluster.txt")]
+    optional = ("requirements-cluster.txt", "requirements-torch.txt")
+    library = [each for name in ("requirements-core.txt", *optional) for each in requirements(name)]
     for wanted, places in (
         (library, ["ntk_core"]),
         (library + requirements("requirements.txt"), ["app.py", "pages", "dashboard"]),

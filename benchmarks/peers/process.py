@@ -19,7 +19,7 @@ from benchmarks.measure import Competitor, Measured
 
 HERE = Path(__file__).parent
 ENVIRONMENTS = HERE.parents[1] / ".peers"
-NAMES = ("neural-tangents", "torch")
+NAMES = ("neural-tangents", "torch", "torchax")
 
 
 def interpreter(name: str, python: str = sys.executable) -> str:

@@ -13,6 +13,7 @@ from jaxtyping import Float, Key, Shaped
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._lanczos import lanczos_quadrature
 from ntk_core.hessians._operator import Apply, check_request, operator
+from ntk_core.hessians._traced import with_layers
 from ntk_core.networks.architectures import Network
 
 
@@ -71,6 +72,7 @@ def hessian_density(
     for field, given in (("num_probes", num_probes), ("num_steps", num_steps)):
         if given < 1:
             raise InvalidInput(field, given, "an integer of at least 1")
+    net = with_layers(net, params, x)
     check_request(net, params, x, output_index, num_steps)
     key = jax.random.key(0) if key is None else key
     with jax.default_matmul_precision("highest"):

@@ -15,8 +15,10 @@ from ntk_core.errors import InvalidInput
 from ntk_core.hessians._lanczos import Extreme
 from ntk_core.hessians._operator import Apply, check_request, operator
 from ntk_core.hessians._restriction import lifted
+from ntk_core.hessians._traced import with_layers, written_out
 from ntk_core.markup import table
-from ntk_core.networks.architectures import Network, NetworkParams
+from ntk_core.networks.architectures import Network
+from ntk_core.traced import Program
 
 MAX_MATVECS = 128
 
@@ -90,7 +92,9 @@ def hessian_norm(
     without the curvature within a layer, which sits in the kinks.
 
     A network of this package takes the exact restricted route, on a space of dimension Σ (fan_in + fan_out) in place of
-    Σ fan_in · fan_out; any callable ``apply(params, x) -> (n, C)`` takes Hessian-vector products over all parameters.
+    Σ fan_in · fan_out, and so does any callable ``apply(params, x) -> (n, C)`` in whose program parameters multiply
+    (``layers_of`` says which; one product is compared with a plain one before the first result). Others take
+    Hessian-vector products over all parameters.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net = FullyConnected(width=1, depth=1, activation="identity", use_bias=False)
@@ -110,10 +114,13 @@ def hessian_norm(
 
     Raises:
         InvalidInput: for a wrong shape of ``x``, an ``output_index`` or tolerance out of range.
+            Of a callable also where rows of a batch meet each other, with the operation in which they do.
         TooLarge: generic route only, where the Lanczos basis would not fit into memory.
+        TracingDisagrees: where what was found in a callable's program is not what plain derivatives say.
 
     Source: Liu, Zhu & Belkin 2020, §2 and §3.
     """
+    net = with_layers(net, params, x)
     relative, key = checked_request(net, params, x, output_index, tolerance, max_matvecs, key)
     with jax.default_matmul_precision("highest"):
         found = _leading(net, params, x, output_index, 1, relative, max_matvecs, key)
@@ -152,6 +159,7 @@ def hessian_norms(
     seeds: Sequence[Any] = params if isinstance(params, list) else [params]
     if not seeds or x.shape[0] == 0:
         raise InvalidInput("x" if seeds else "params", "nothing", "at least one")
+    net = with_layers(net, seeds[0], x[0])
     relative, key = checked_request(net, seeds[0], x[0], output_index, tolerance, max_matvecs, key)
     with jax.default_matmul_precision("highest"):
         each = [_mapped(net, one, x, output_index, relative, max_matvecs, key) for one in seeds]
@@ -181,6 +189,7 @@ def hessian_eigenpairs(
 
     Source: Golub & Van Loan 2013, §10.1–10.3 (Lanczos); docs/math/hessian_in_a_small_space.md.
     """
+    net = with_layers(net, params, x)
     relative, key = checked_request(net, params, x, output_index, tolerance, max_matvecs, key, num_wanted)
     with jax.default_matmul_precision("highest"):
         found = _leading(net, params, x, output_index, num_wanted, relative, max_matvecs, key)
@@ -264,9 +273,11 @@ def _mapped(
 @partial(jax.jit, static_argnums=(0, 5))
 def _written_out(
     net: Network | Apply, params: Any, x: Array, output_index: int | Array, flat: Array, at_full_size: bool
-) -> tuple[Any, NetworkParams | None]:
+) -> tuple[Any, Any]:
     hessian = operator(net, params, x, output_index)
     small = hessian.unravel(flat)
     if not at_full_size:
         return small, None
+    if isinstance(net, Program):
+        return small, written_out(net, params, x, output_index, small)
     return small, small if hessian.restriction is None else lifted(hessian.restriction, params, small)

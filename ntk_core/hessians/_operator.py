@@ -21,8 +21,10 @@ from ntk_core.hessians._restriction import (
     projected,
     restriction,
 )
+from ntk_core.hessians._traced import operator_parts
 from ntk_core.kernels import split_inexact
 from ntk_core.networks.architectures import Network, NetworkParams, output_function
+from ntk_core.traced import Program
 
 Apply = Callable[[Any, Array], Array]
 
@@ -105,7 +107,9 @@ def generic_operator(apply: Apply, params: Any, x: Shaped[Array, "..."], output_
 
 
 def operator(net: Network | Apply, params: Any, x: Array, output_index: int | Array) -> Operator:
-    """The restricted operator of a network, the generic one of any other callable ``apply(params, x) -> (n, C)``."""
+    """The restricted operator of a network or a traced program, the generic one of any other callable."""
+    if isinstance(net, Program):
+        return Operator(*operator_parts(net, params, x, output_index), None)
     if isinstance(net, Network):
         return restricted_operator(net, params, x, output_scalar(net, output_index))
     return generic_operator(net, params, x, output_index)
@@ -126,7 +130,7 @@ def check_request(net: Network | Apply, params: Any, x: Array, output_index: int
         raise InvalidInput("x", f"an array of shape {x.shape}", allowed) from error
     if not 0 <= output_index < outputs.shape[-1]:
         raise InvalidInput("output_index", output_index, f"an integer from 0 to {outputs.shape[-1] - 1}")
-    if not isinstance(net, Network):
+    if not isinstance(net, Network | Program):
         _check_memory(params, max_steps)
 
 

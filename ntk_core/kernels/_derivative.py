@@ -18,6 +18,7 @@ from ntk_core.kernels._callable import contract_jacobians, row_jacobian
 from ntk_core.kernels._empirical import DEFAULT_MEMORY, kernels_of_views, view_bytes
 from ntk_core.kernels._generic import Apply, split_inexact
 from ntk_core.networks.architectures import Network, layer_views, merge
+from ntk_core.traced import Program, checked
 
 Moving = tuple[Any, Any]  # a tree of arrays and its derivative
 KernelPair = tuple[Float[Array, "n n C C"], Float[Array, "n n C C"]]
@@ -55,6 +56,10 @@ def kernel_derivative(
         (trained, fixed), moves = net.partition(params), net.partition(direction)[0]
         row_bytes = 2 * 2 * view_bytes(net, rows.shape[1:], rows.dtype.itemsize)
         view, contract = partial(_views, net, trained, moves, fixed), partial(_contract, net, trained, moves, fixed)
+    elif program := checked(net, params, rows):
+        row_bytes = 2 * 4 * program.row_bytes()
+        view = partial(_traced_views, program, program.leaves(params), program.leaves(direction))
+        contract = partial(_contract_traced, program)
     else:
         leaves, moves = (split_inexact(tree)[0] for tree in (params, direction))
         outputs = jax.eval_shape(net, params, rows[:1]).shape[-1]
@@ -78,6 +83,26 @@ def _contract(net: Network, trained: Any, moves: Any, fixed: Any, left: Moving, 
 
     sides = (left,) if right is None else (left, right)
     return jax.jvp(kernel, (trained, *(side[0] for side in sides)), (moves, *(side[1] for side in sides)))
+
+
+@partial(jax.jit, static_argnums=0)
+def _traced_views(program: Program, leaves: list[Any], moves: list[Any], x: Array) -> Moving:
+    places = list(program.names)
+
+    def views(moving: list[Array]) -> Any:
+        values = dict(enumerate(leaves)) | dict(zip(places, moving, strict=True))
+        return program.views(list(values.values()), x)
+
+    return jax.jvp(views, ([leaves[at] for at in places],), ([moves[at] for at in places],))
+
+
+@partial(jax.jit, static_argnums=0)
+def _contract_traced(program: Program, left: Moving, right: Moving | None) -> Moving:
+    def kernel(views1: Any, views2: Any = None) -> Any:
+        return sum(program.kernels(views1, views1 if views2 is None else views2).values())
+
+    sides = (left,) if right is None else (left, right)
+    return jax.jvp(kernel, tuple(side[0] for side in sides), tuple(side[1] for side in sides))
 
 
 @partial(jax.jit, static_argnums=0)

@@ -20,6 +20,7 @@ from ntk_core.kernels._callable import callable_ntk
 from ntk_core.kernels._generic import Apply
 from ntk_core.networks.architectures import LayerViews, Network, NetworkParams, layer_views, output_jacobian
 from ntk_core.networks.architectures._contractions import in_stretches
+from ntk_core.traced import Program, checked, kernels_of, views_of, whole_kernels
 
 DEFAULT_MEMORY = 4 * 2**30  # by an estimate from above: about half of it is used
 Inputs1 = Shaped[ArrayLike, "n1 ..."]
@@ -71,17 +72,22 @@ def empirical_ntk(
 
     Args:
         net: a network of this package (structured route: no gradient of the size of the weights), or any callable
-            ``apply(params, x) -> (n, C)`` that treats each row of x for itself (contraction of Jacobians, or vector
-            products, whichever needs fewer multiplications).
+            ``apply(params, x) -> (n, C)`` that treats each row of x for itself. Its program is read for what multiplies
+            (``layers_of`` says what was found, and a small instance is compared with plain derivatives first), and
+            takes the same route; parameters used otherwise go by their Jacobians, and so does a callable without any
+            layer (or by vector products, whichever needs fewer multiplications).
         params: parameters; leaves that are not floating-point numbers are not differentiated.
         x1: inputs (n1, *input_shape).
         x2: inputs (n2, *input_shape); ``x1`` when left out.
-        per_layer: for a network, return the part of each trained layer by name; the parts sum to the kernel.
+        per_layer: return the part of each trained layer, or of each parameter of a callable, by name; the parts sum to
+            the kernel.
         memory_limit: bytes for everything between parameters and kernel, 4 GiB by default; where that does not suffice,
             rows are taken in blocks, at least one at a time. Blocks inside a contraction need some 100 MiB on top.
 
     Raises:
-        InvalidInput: for ``per_layer`` with a callable, or a memory limit that is not above 0.
+        InvalidInput: for ``per_layer`` with a callable without layers, a memory limit that is not above 0, or a
+            callable in which rows of x meet each other, with the operation in which they do.
+        TracingDisagrees: where what was found in a callable's program is not what plain derivatives say.
 
     Source: Jacot, Gabriel & Hongler 2018; Liu, Zhu & Belkin 2020, §2.
     """
@@ -90,8 +96,13 @@ def empirical_ntk(
     left = jnp.asarray(x1)
     right = None if x2 is None else jnp.asarray(x2)
     if not isinstance(net, Network):
+        right = None if right is None else right.astype(left.dtype)
+        program = checked(net, params, left)
+        if program is not None:
+            parts = _traced(program, params, left, right, memory_limit or DEFAULT_MEMORY)
+            return parts if per_layer else jnp.asarray(sum(parts.values()))
         if per_layer:
-            raise InvalidInput("per_layer", True, "False for a callable, whose layers are not known")
+            raise InvalidInput("per_layer", True, "False for a callable without layers")
         return callable_ntk(net, params, left, right, memory_limit)
     left = left.astype(jnp.result_type(left, float))  # a network multiplies: images of bytes become numbers
     right = None if right is None else right.astype(left.dtype)
@@ -99,6 +110,16 @@ def empirical_ntk(
     if memory_limit is None and size >= max(len(left), 0 if right is None else len(right)):
         return _structured(net, per_layer, params, left, right)
     return in_blocks(partial(_views, net, params), partial(_from_views, net, per_layer, params), left, right, size)
+
+
+def _traced(program: Program, params: Any, x1: Array, x2: Array | None, memory_limit: float) -> LayerKernels:
+    """The part of each parameter of a traced program, in blocks of rows where the limit asks for them."""
+    leaves = program.leaves(params)
+    size = rows_within(memory_limit, 4 * program.row_bytes())  # two views, and what makes them
+    if size >= max(len(x1), 0 if x2 is None else len(x2)):
+        return whole_kernels(program, leaves, x1, x2)
+    found: LayerKernels = in_blocks(partial(views_of, program, leaves), partial(kernels_of, program), x1, x2, size)
+    return found
 
 
 @partial(jax.jit, static_argnums=(0, 1))

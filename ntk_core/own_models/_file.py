@@ -28,13 +28,15 @@ class OwnModelError(InvalidInput):
 
 
 def load_model(target: str) -> tuple[OwnModel, Path]:
-    """(the function, the file) of ``FILE.py:NAME``.
+    """(the function, the file) of ``FILE.py:NAME``; ``model`` is the name where none is given.
 
+    The name may also be that of one model, (apply, params) or a ``torch.nn.Module``: it is the same at every width.
     The file is run as Python code, with all rights of whoever calls this: only the command line and notebooks do.
 
     Raises:
         InvalidInput: no such file or name, or an error while the file is read, with its message and line.
     """
+    target = f"{target}:model" if target.endswith(".py") else target
     file, separator, name = target.rpartition(":")
     if not separator or not file.endswith(".py") or not name.isidentifier():
         raise InvalidInput("FILE.py:NAME", target, "a Python file and a name in it, such as model.py:network")
@@ -47,6 +49,8 @@ def load_model(target: str) -> tuple[OwnModel, Path]:
     if found is None:
         names = [each for each, value in vars(module).items() if callable(value) and not each.startswith("_")]
         raise InvalidInput("FILE.py:NAME", name, "one of " + ", ".join(names) if names else f"a name in {path.name}")
+    if isinstance(found, tuple) or hasattr(found, "named_parameters"):
+        return (lambda width, key: found), path
     if not callable(found):
         raise InvalidInput("FILE.py:NAME", f"{name}, {type(found).__name__}", CONTRACT)
     return found, path

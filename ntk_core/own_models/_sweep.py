@@ -11,7 +11,16 @@ import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
 
-from ntk_core.dynamics import CallableModel, Descent, Loss, Optimizer, auto_learning_rate, record_steps, stretches
+from ntk_core.dynamics import (
+    CallableModel,
+    Descent,
+    Loss,
+    Optimizer,
+    auto_learning_rate,
+    kernel_velocity,
+    record_steps,
+    stretches,
+)
 from ntk_core.dynamics.outcomes import Outcome
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import PowerLaw, fit_runs
@@ -35,6 +44,7 @@ class OwnRun:
         hessian_norm: mean over inputs of the spectral norm of the Hessian of one output at w₀, for models with kinks
             (ReLU) the one almost everywhere; None when not asked for.
         hessian_converged: whether the largest residual is within the tolerance.
+        velocity: ‖K̇₀‖_F / ‖K(w₀)‖_F, as gradient flow begins.
     """
 
     width: int
@@ -47,6 +57,7 @@ class OwnRun:
     loss: tuple[float, ...]
     hessian_norm: float | None = None
     hessian_converged: bool = True
+    velocity: float | None = None
 
     @property
     def kernel_change(self) -> float:
@@ -192,7 +203,9 @@ class _Program:
             pass
         found = dict(zip(("steps", "change", "loss"), zip(*history, strict=True), strict=True))
         num_params = sum(leaf.size for leaf in descent.state.trained)
-        return {"num_params": num_params, "learning_rate": rate, "outcome": descent.outcomes()[0], **found}
+        velocity = float(kernel_velocity(self.apply, params, self.x, self.y, self.model.loss))
+        known = {"num_params": num_params, "learning_rate": rate, "velocity": velocity}
+        return {**known, "outcome": descent.outcomes()[0], **found}
 
 
 def _hessian_norm(apply: Apply, params: Any, x: Array, output_index: int) -> dict[str, Any]:

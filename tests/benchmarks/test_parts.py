@@ -16,6 +16,7 @@ from benchmarks.table import PICTURES, SECTIONS
 PARTS = (
     "kernel",
     "transformer",
+    "traced",
     "hessian",
     "training",
     "masked_layer",

@@ -94,3 +94,6 @@ def test_a_model_in_a_file_is_swept_over_its_width(model, capsys, tmp_path):
     assert printed.count("converged") == 4
     assert "ΔK  ∝ m^(−".replace("−", "-") in printed
     assert [run["width"] for run in json.loads(out.read_text())["runs"]] == [8, 8, 32, 32]
+    assert printed.count("structured") == 2  # both matrices
+    assert "checked on 2 inputs: relative difference" in printed
+    assert "Verdict: " in printed

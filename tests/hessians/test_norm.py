@@ -46,8 +46,8 @@ def test_any_callable_takes_the_generic_route_to_the_same_norm(x64):
 def test_generic_route_refuses_a_basis_that_does_not_fit_before_tracing(monkeypatch, x64):
     params, x = drawn(NET)
     monkeypatch.setattr(operator_module.os, "sysconf", lambda name: 100)
-    with pytest.raises(TooLarge) as refused:
-        hessian_norm(NET.apply, params, x)
+    with pytest.raises(TooLarge) as refused:  # no parameter multiplies as it is
+        hessian_norm(lambda params, x: NET.apply(jax.tree.map(jax.lax.sin, params), x), params, x)
     assert refused.value.field == "max_matvecs"
 
 

@@ -16,7 +16,8 @@ X = np.random.default_rng(0).standard_normal((5, 3))
 
 
 def apply(params, x):
-    return jnp.tanh(x @ params["a"]) @ params["b"] + params["step"]
+    """No parameter multiplies as it is, so that none is a layer."""
+    return jnp.tanh(x @ jnp.sin(params["a"])) @ jnp.sin(params["b"]) + params["step"]
 
 
 @pytest.mark.parametrize("x2", [None, X[:2] + 1], ids=["x1", "x2"])
@@ -82,6 +83,6 @@ def test_a_callable_is_compiled_once(x64, monkeypatch):
     assert len(traces) - first <= 2  # the output's shape and the count of operations; no new program
 
 
-def test_layers_of_a_callable_are_not_known():
+def test_a_callable_apply_has_no_parts():
     with pytest.raises(InvalidInput, match="per_layer"):
         empirical_ntk(apply, PARAMS, X, per_layer=True)

@@ -165,7 +165,7 @@ def test_a_function_of_a_file_is_a_model(file):
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        ("own.py", "a Python file and a name in it"),
+        ("own.py", "a file that exists"),
         ("own.txt:network", "a Python file and a name in it"),
         ("{folder}/none.py:network", "a file that exists"),
         ("{folder}/own.py:nothing", "one of network, broken, stops"),

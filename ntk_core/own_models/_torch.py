@@ -1,0 +1,90 @@
+"""A PyTorch module as a function of its parameters, by torchax; an extra (requirements-torch.txt), never in a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ntk_core.errors import InvalidInput
+
+AGREEMENT = 1e-3  # of float32 outputs, relative to the largest
+
+
+def from_torch(module: Any, example: Any) -> tuple[Callable[[dict[str, Array], Array], Array], dict[str, Array]]:
+    """(apply, params) of a ``torch.nn.Module`` in eval mode, with apply(params, x) of shape (n, C).
+
+    Parameters that require gradients are in ``params`` under their names; buffers (kept averages) and frozen ones stay
+    as they are. Weights are copied once.
+    Of what has ``logits`` (models of the library transformers), these are the outputs.
+
+        apply, params = ntk_core.from_torch(module, example)
+        ntk_core.empirical_ntk(apply, params, x)  # any library's arrays
+
+    Args:
+        module: any module whose operations torchax knows.
+        example: inputs (n, *input_shape), at least one row; the outputs of both are compared on it.
+
+    Raises:
+        InvalidInput: where torch or torchax are not installed, an operation is not known to torchax, outputs are not
+            (n, C), or differ between PyTorch and JAX.
+    """
+    try:
+        import torch
+        import torchax
+    except ImportError as error:
+        raise InvalidInput(
+            "model", f"a PyTorch module without {error.name}", "pip install -r requirements-torch.txt"
+        ) from None
+    if not isinstance(module, torch.nn.Module):
+        raise InvalidInput("model", type(module).__name__, "a torch.nn.Module")
+    rows = torch.as_tensor(np.array(example))
+    whole = _Outputs.around(torch, module).eval()
+    with torch.no_grad():
+        expected = whole(rows)
+    if not isinstance(expected, torch.Tensor) or expected.ndim != 2 or len(expected) != len(rows):
+        shape = getattr(expected, "shape", type(expected).__name__)
+        raise InvalidInput("model", f"outputs {tuple(shape)}", "outputs of shape (n, C), one row for each input")
+    states, function = torchax.extract_jax(whole)
+    moves = {name for name, each in whole.named_parameters() if each.requires_grad}
+    params = {name.removeprefix(_Outputs.PREFIX): each for name, each in states.items() if name in moves}
+    kept = {name: each for name, each in states.items() if name not in moves}
+
+    def apply(params: dict[str, Array], x: Array) -> Array:
+        named = {_Outputs.PREFIX + name: each for name, each in params.items()}
+        return jnp.asarray(function({**kept, **named}, (jnp.asarray(x),)))
+
+    try:
+        found = np.asarray(jax.jit(apply)(params, jnp.asarray(rows.numpy())))
+    except Exception as error:
+        first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise InvalidInput("model", first, "operations that torchax knows") from error
+    difference = np.abs(found - expected.numpy()).max() / max(float(np.abs(found).max()), 1e-30)
+    if not difference <= AGREEMENT:
+        raise InvalidInput(
+            "model", f"outputs that differ by {difference:.1e} between PyTorch and JAX", "another module"
+        )
+    return apply, params
+
+
+class _Outputs:
+    """A module around a module, which returns its tensor of outputs."""
+
+    PREFIX = "module."
+
+    @staticmethod
+    def around(torch: Any, module: Any) -> Any:
+        class Outputs(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.module = module
+
+            def forward(self, x: Any) -> Any:
+                found = self.module(x)
+                return getattr(found, "logits", found)
+
+        return Outputs()

@@ -1,0 +1,223 @@
+"""Layers of a traced program: all uses of one part of one parameter, and their share of the tangent kernel.
+
+A layer's gradient is a sum over positions, ∂f_c(x_i)/∂W = Σ_p a_ip ⊗ δ^c_ip; a parameter that is also used transposed
+(a table that words are looked up in and compared with) adds Σ_q δ^c_iq ⊗ a_iq. docs/math/traced-programs.md.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from ntk_core.networks.architectures._contractions import convolution_kernel, gram
+from ntk_core.traced._positions import features_at, indices, positions_of
+from ntk_core.traced._uses import Axes, Found, Use
+from ntk_core.traced._views import num_entries
+
+
+@dataclass(frozen=True)
+class TracedLayer:
+    """A part W of one parameter as matrices (blocks, fan_in, num_features) that do nothing but multiply.
+
+    Attributes:
+        name: of the parameter, and of the part where there are several.
+        uses: of this part.
+        flipped: of each use, whether it multiplies by Wᵀ.
+    """
+
+    name: str
+    uses: tuple[Use, ...]
+    flipped: tuple[bool, ...]
+
+    @property
+    def leaf(self) -> int:
+        return self.uses[0].view.leaf
+
+    @property
+    def axes(self) -> tuple[Axes, Axes, Axes]:
+        """Axes of the parameter that number the blocks, the inputs and the features."""
+        first = self.uses[self.flipped.index(False)]
+        return (*first.stacked, *first.blocks), first.rows, first.columns
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """(blocks, fan_in, num_features)."""
+        first = self.uses[0]
+        blocks, rows, columns = (num_entries(axes) for axes in self.axes)
+        return blocks * first.groups, rows, columns // first.groups
+
+    def positions(self) -> int:
+        """Positions of all uses in one block."""
+        return sum(num_positions(use) for use in self.uses)
+
+
+def num_positions(use: Use) -> int:
+    """Positions of one use in one block."""
+    over_time = math.prod(n for n, axis in zip(use.lengths, use.view.levels, strict=True) if axis is None)
+    z_entries = math.prod(use.shapes[2])
+    return over_time * z_entries // num_entries((*use.blocks, *use.columns))
+
+
+def sorted_into_layers(found: Found, names: Mapping[int, str]) -> tuple[list[TracedLayer], dict[int, set[str]]]:
+    """(layers, why other parameters are none): those whose uses all fit together, and that go nowhere else."""
+    escapes = {leaf: set(reasons) for leaf, reasons in found.escapes.items()}
+    layers: list[TracedLayer] = []
+    for leaf, name in names.items():
+        uses = [use for use in found.uses.values() if use.view.leaf == leaf]
+        if leaf in escapes or not uses:
+            continue
+        boxes = list(dict.fromkeys(use.view.box for use in uses))
+        made = [_layer(name, [use for use in uses if use.view.box == box]) for box in boxes]
+        apart = all(not _overlap(one, two) for at, one in enumerate(boxes) for two in boxes[:at])
+        if not apart or any(layer is None for layer in made):
+            escapes[leaf] = {"uses of forms that do not fit together"}
+            continue
+        for box, layer in zip(boxes, made, strict=True):
+            assert layer is not None
+            part = name if len(boxes) == 1 else name + _part(box)
+            layers.append(TracedLayer(part, layer.uses, layer.flipped))
+    return layers, escapes
+
+
+def _part(box: Sequence[tuple[int, int]]) -> str:
+    return "[" + ", ".join(f"{low}:{high}" for low, high in box) + "]"
+
+
+def _overlap(one: Sequence[tuple[int, int]], two: Sequence[tuple[int, int]]) -> bool:
+    return all(
+        low < other_high and other_low < high for (low, high), (other_low, other_high) in zip(one, two, strict=True)
+    )
+
+
+def _layer(name: str, uses: Sequence[Use]) -> TracedLayer | None:
+    first = next((use for use in uses if use.kind == "look-up"), uses[0])
+    flipped = []
+    for use in uses:
+        alike = (use.stacked, use.blocks, use.groups) == (first.stacked, first.blocks, first.groups)
+        straight = (use.rows, use.columns) == (first.rows, first.columns)
+        if not alike or not (straight or ((use.columns, use.rows) == (first.rows, first.columns) and use.groups == 1)):
+            return None
+        flipped.append(not straight)
+    return TracedLayer(name, tuple(uses), tuple(flipped))
+
+
+def arranged(use: Use, values: Array, local: Callable[[Use, Array], Array]) -> Array:
+    """``local`` at every step of the scans around, as (blocks, positions, features)."""
+    function = partial(local, use)
+    for _ in use.lengths:
+        function = jax.vmap(function)
+    found = function(values)  # (*lengths, blocks, positions, features)
+    depth = len(use.lengths)
+    stacked = [at for at, axis in enumerate(use.view.levels) if axis is not None]
+    over_time = [at for at in range(depth) if at not in stacked]
+    *_, num_blocks, positions, size = found.shape
+    found = found.transpose(*stacked, depth, *over_time, depth + 1, depth + 2)
+    num_blocks *= math.prod(use.lengths[at] for at in stacked)
+    return found.reshape(num_blocks, positions * math.prod(use.lengths[at] for at in over_time), size)
+
+
+class Side(NamedTuple):
+    """Positions of one orientation: inputs (blocks, n, P, k), and cotangents (blocks, C, n, P, F)."""
+
+    inputs: Array
+    cotangents: Array
+
+
+def sides_of(
+    layer: TracedLayer, inputs: Mapping[str, Array], cotangents: Mapping[str, Array], indexed: bool = True
+) -> tuple[tuple[Side | None, Side | None], bool]:
+    """((those that multiply by W, those that multiply by Wᵀ), whether inputs of the former are indices of rows).
+
+    Args:
+        inputs: of each use, (n, *lengths, *a).
+        cotangents: of each use, (C, n, *lengths, *z).
+        indexed: False for whole rows of zeros and a one in place of indices.
+    """
+    looked_up = indexed and all(
+        use.kind == "look-up" or flip for use, flip in zip(layer.uses, layer.flipped, strict=True)
+    )
+    found: list[Side | None] = []
+    for orientation in (False, True):
+        uses = [use for use, flip in zip(layer.uses, layer.flipped, strict=True) if flip == orientation]
+        local = indices if looked_up and not orientation else features_at
+        parts = [jax.vmap(partial(arranged, use, local=local))(inputs[use.name]) for use in uses]
+        deltas = [jax.vmap(jax.vmap(partial(arranged, use, local=positions_of)))(cotangents[use.name]) for use in uses]
+        if looked_up and not orientation:
+            deltas = [use.view.scale * each for use, each in zip(uses, deltas, strict=True)]
+        side = Side(
+            jnp.moveaxis(jnp.concatenate(parts, -2), 1, 0), jnp.moveaxis(jnp.concatenate(deltas, -2), 2, 0)
+        ) if uses else None  # fmt: skip
+        found.append(side)
+    return (found[0], found[1]), looked_up
+
+
+def layer_kernel(
+    layer: TracedLayer, left: tuple[Side | None, Side | None], right: tuple[Side | None, Side | None], looked_up: bool
+) -> Float[Array, "C n1 C n2"]:
+    """Σ over blocks of Σ_w (∂f_c(x_i)/∂w)(∂f_d(x_j)/∂w); one object twice for a batch with itself."""
+    same = right is left
+    num_rows = layer.sizes[1]
+    both = (left,) if same else (left, right)
+
+    def block(sides: tuple[tuple[Side | None, Side | None], ...]) -> Array:
+        one, two = sides[0], sides[-1]
+        total = jnp.zeros(())
+        for orientation in (False, True):
+            mine, other = one[orientation], two[orientation]
+            if mine is not None and other is not None:
+                table = num_rows if looked_up and not orientation else None
+                total = total + _own(mine, mine if same else other, table)
+        if one[0] is not None and one[1] is not None and two[0] is not None and two[1] is not None:
+            crossed = _crossed(one[0], two[1], looked_up)
+            back = crossed if same else _crossed(two[0], one[1], looked_up)
+            total = total + crossed + jnp.transpose(back, (2, 3, 0, 1))
+        return total
+
+    if layer.sizes[0] == 1:
+        return block(jax.tree.map(lambda each: each[0], both))
+    first = jax.eval_shape(block, jax.tree.map(lambda each: each[0], both))
+    return jax.lax.scan(lambda sum_, each: (sum_ + block(each), None), jnp.zeros(first.shape, first.dtype), both)[0]
+
+
+def _own(left: Side, right: Side, table: int | None) -> Array:
+    """Positions of one orientation with each other; ``table`` is the number of rows where inputs are indices."""
+    (a1, d1), (a2, d2) = left, right
+    same = right is left
+
+    def products(a1: Array, a2: Array) -> Array:
+        if table is not None:
+            return (a1[:, :, None] == a2[..., 0]).astype(d1.dtype)
+        return jnp.einsum("ipk,jqk->ipjq", a1, a2)
+
+    def features(a: Array) -> Array:
+        return a if table is None else jax.nn.one_hot(a[..., 0].astype(int), table, dtype=d1.dtype)
+
+    if d1.shape[2] == 1:
+        inputs = (a1, a2) if table is not None else (a1[:, 0], a2[:, 0])
+        factor = products(*inputs)[:, 0, :, 0] if table is not None else gram(inputs[0], inputs[0 if same else 1])
+        deltas = d1[:, :, 0]
+        return gram(deltas, deltas if same else d2[:, :, 0]) * factor[:, None, :]
+    pair = (a1, d1)
+    fan_in = table or a1.shape[-1]
+    return convolution_kernel(1.0, None, pair, pair if same else (a2, d2), features, products, fan_in)
+
+
+def _crossed(straight: Side, flipped: Side, looked_up: bool) -> Float[Array, "C n1 C n2"]:
+    """Σ_pq (a_ip · δ^d_jq)(δ^c_ip · a_jq) of uses W a_p and Wᵀ a_q, row by row of the former."""
+
+    def row(both: tuple[Array, Array]) -> Array:
+        a, d = both  # (P, k) or indices, and (C, P, F)
+        if looked_up:
+            met = jnp.take(flipped.cotangents, a[:, 0].astype(int), axis=-1)
+        else:
+            met = jnp.einsum("djqk,pk->djqp", flipped.cotangents, a)
+        return jnp.einsum("djqp,cpf,jqf->cdj", met, d, flipped.inputs)
+
+    rows = jax.lax.map(row, (straight.inputs, jnp.moveaxis(straight.cotangents, 1, 0)))
+    return jnp.transpose(rows, (1, 0, 2, 3))

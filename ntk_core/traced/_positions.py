@@ -1,0 +1,98 @@
+"""Every use as a matrix product at each of its positions: z_p = ⟨W, a_p⟩ in independent blocks."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array
+
+from ntk_core.traced._uses import Use
+
+
+def features_at(use: Use, a: Array) -> Array:
+    """What the parameter multiplies, (blocks, positions, fan_in), for one step of all scans around."""
+    return use.view.scale * _ARRANGED[use.kind](use, a)
+
+
+def _product_features(use: Use, a: Array) -> Array:
+    contracting, batch = (each[1 - use.operand] for each in use.params["dimension_numbers"])
+    free = [at for at in range(a.ndim) if at not in (*contracting, *batch)]
+    sizes = [math.prod(a.shape[at] for at in part) for part in (batch, free, contracting)]
+    return a.transpose(*batch, *free, *contracting).reshape(sizes)
+
+
+def _convolution_features(use: Use, a: Array) -> Array:
+    """Patches, by slices: on a CPU a convolution that cuts them out is an order of magnitude slower."""
+    params, numbers = use.params, use.params["dimension_numbers"]
+    inner = zip(params["padding"], params["lhs_dilation"], strict=True)
+    a = a.transpose(numbers.lhs_spec)  # (n, channels, *sizes)
+    zero = np.zeros((), a.dtype)
+    a = jax.lax.pad(a, zero, [(0, 0, 0)] * 2 + [(low, high, step - 1) for (low, high), step in inner])
+    kernel = [use.shapes[1][at] for at in numbers.rhs_spec[2:]]
+    out = [use.shapes[2][at] for at in numbers.out_spec[2:]]
+    patches = [a[:, :, *window] for window in _windows(kernel, out, params)]
+    n, channels = a.shape[:2]
+    stacked = jax.numpy.stack(patches, -1).reshape(n, use.groups, channels // use.groups, math.prod(out), len(patches))
+    return stacked.transpose(1, 0, 3, 2, 4).reshape(use.groups, n * math.prod(out), -1)
+
+
+def _windows(kernel: Sequence[int], out: Sequence[int], params: dict[str, Any]) -> Iterator[tuple[slice, ...]]:
+    for offset in np.ndindex(*kernel):
+        yield tuple(
+            slice(o * dilation, o * dilation + (size - 1) * stride + 1, stride)
+            for o, size, stride, dilation in zip(
+                offset, out, params["window_strides"], params["rhs_dilation"], strict=True
+            )
+        )
+
+
+def _look_up_features(use: Use, a: Array) -> Array:
+    return jax.nn.one_hot(indices(use, a)[..., 0].astype(int), use.shapes[1][0], dtype=a.dtype)
+
+
+def indices(use: Use, a: Array) -> Array:
+    """Rows that a look-up reads, (1, positions, 1); one outside the table is read as its nearest."""
+    return jax.numpy.clip(a.reshape(1, -1, 1), 0, use.shapes[1][0] - 1)
+
+
+_ARRANGED = {"product": _product_features, "convolution": _convolution_features, "look-up": _look_up_features}
+
+
+def positions_of(use: Use, z: Array) -> Array:
+    """z of one step of all scans around as (blocks, positions, features)."""
+    if use.kind == "look-up":
+        return z.reshape(1, math.prod(use.shapes[0]), -1)
+    if use.kind == "convolution":
+        spec = use.params["dimension_numbers"].out_spec
+        z = z.transpose(spec[0], *spec[2:], spec[1])
+        return z.reshape(-1, use.groups, z.shape[-1] // use.groups).transpose(1, 0, 2)
+    order, sizes = _product_order(use)
+    return z.transpose(order).reshape(sizes)
+
+
+def z_of(use: Use, positions: Array) -> Array:
+    """The inverse of :func:`positions_of`."""
+    shape = use.shapes[2]
+    if use.kind == "look-up":
+        return positions.reshape(shape)
+    if use.kind == "convolution":
+        spec = use.params["dimension_numbers"].out_spec
+        order = [spec[0], *spec[2:], spec[1]]
+        flat = positions.transpose(1, 0, 2).reshape([shape[at] for at in order])
+        return flat.transpose(np.argsort(order))
+    order, _ = _product_order(use)
+    return positions.reshape([shape[at] for at in order]).transpose(np.argsort(order))
+
+
+def _product_order(use: Use) -> tuple[list[int], list[int]]:
+    """Axes of z in the order (batch, those of a, those of the parameter), and their sizes as three."""
+    (_, batch), shape = use.params["dimension_numbers"], use.shapes[2]
+    num_batch = len(batch[0])
+    num_own = len(use.shapes[1]) - num_batch - len(use.params["dimension_numbers"][0][0])
+    rest = list(range(num_batch, len(shape)))
+    own = rest[:num_own] if use.operand == 0 else rest[len(rest) - num_own :]
+    others = [at for at in rest if at not in own]
+    parts = (list(range(num_batch)), others, own)
+    return [at for part in parts for at in part], [math.prod(shape[at] for at in part) for part in parts]

@@ -1,0 +1,185 @@
+"""A function of parameters and inputs, traced: its layers, their views, and its tangent kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float, Shaped
+
+from ntk_core.networks.architectures._contractions import gram
+from ntk_core.traced._evaluate import evaluate, plan
+from ntk_core.traced._layers import layer_kernel, sides_of, sorted_into_layers
+from ntk_core.traced._uses import Use, find_uses
+
+Apply = Callable[[Any, Array], Array]
+PROGRAMS_KEPT = 32
+
+
+class TracedViews(NamedTuple):
+    """What is seen of a batch of n rows.
+
+    Attributes:
+        outputs: f, (n, C).
+        inputs: a of each use of a layer, (n, *scans, *a).
+        cotangents: ∂f_c(x_i)/∂z of each use, (C, n, *scans, *z).
+        jacobians: ∂f_c(x_i)/∂w of each parameter that is no layer, (n, C, size).
+    """
+
+    outputs: Array
+    inputs: dict[str, Array]
+    cotangents: dict[str, Array]
+    jacobians: dict[str, Array]
+
+
+class Program:
+    """``apply(params, x) -> (n, C)`` with its layers; static under ``jax.jit``, and callable as the function it is.
+
+    Attributes:
+        layers: parts of parameters that only multiply.
+        others: moving parameters that are used otherwise, by number.
+        names: of all moving parameters, by number.
+        escapes: of each that is no layer, the operations that say so.
+        num_outputs: C.
+        kept: what checks found, by what they are about.
+    """
+
+    def __init__(self, function: Apply, structure: Any, avals: Sequence[Any], moving: Sequence[bool], row: Any):
+        self._function, self._structure, self._moving = function, structure, moving
+
+        def one_row(leaves: list[Any], row: Array) -> Array:
+            return function(jax.tree.unflatten(structure, leaves), row[None])[0]
+
+        with jax.default_matmul_precision("highest"):  # which equations remember
+            self.closed = jax.make_jaxpr(one_row)(list(avals), row)
+        paths = jax.tree_util.tree_flatten_with_path(jax.tree.unflatten(structure, list(range(len(avals)))))[0]
+        self.names = {
+            at: jax.tree_util.keystr(path) or "params" for (path, at), moves in zip(paths, moving, strict=True) if moves
+        }
+        found = find_uses(self.closed, list(self.names))
+        layers, self.escapes = sorted_into_layers(found, self.names)
+        self.layers = tuple(layers)
+        self.others = tuple(leaf for leaf in self.names if leaf in self.escapes)
+        self.uses: dict[str, Use] = {use.name: use for layer in layers for use in layer.uses}
+        self._plan = plan(self.closed.jaxpr, self.closed.consts, {use.site: use for use in self.uses.values()})
+        (output,) = self.closed.out_avals
+        self.num_outputs = output.shape[0] if len(output.shape) == 1 else 0
+        self.output_dtype = output.dtype
+        self.avals = tuple(avals)
+        self.kept: dict[str, Any] = {}
+
+    def __call__(self, params: Any, x: Array) -> Array:
+        return self._function(params, x)
+
+    def leaves(self, params: Any) -> list[Any]:
+        """All parameters in their order."""
+        leaves = self._structure.flatten_up_to(params)
+        return [jnp.asarray(leaf) if moves else leaf for leaf, moves in zip(leaves, self._moving, strict=True)]
+
+    def run(self, leaves: Sequence[Any], row: Array, touch: Any, belongings: Any, threaded: Any) -> tuple[Array, Any]:
+        """(outputs (C,) of one row, inputs of all uses), see :func:`ntk_core.traced._evaluate.evaluate`."""
+        (outputs,), seen = evaluate(self._plan, [*leaves, row], touch, belongings, threaded)
+        return outputs, seen
+
+    def row_views(self, leaves: Sequence[Any], row: Array, seeds: Array) -> tuple[Array, Any, Any, Any]:
+        """Outputs, inputs, cotangents and Jacobians of one row, for each seed (c, C) of a backward pass."""
+        taps = {name: jnp.zeros((*use.lengths, *use.shapes[2]), use.dtype) for name, use in self.uses.items()}
+        others = {at: leaves[at] for at in self.others}
+
+        def tapped(taps: Any, others: Any) -> tuple[Array, Any]:
+            values = [others.get(at, leaf) for at, leaf in enumerate(leaves)]
+            return self.run(values, row, lambda use, a, z, tap: z + tap, taps, lambda use, level: True)
+
+        outputs, pull, seen = jax.vjp(tapped, taps, others, has_aux=True)
+        cotangents, jacobians = jax.vmap(pull)(seeds.astype(outputs.dtype))
+        flat = {self.names[at]: each.reshape(len(seeds), -1) for at, each in jacobians.items()}
+        return outputs, seen, cotangents, flat
+
+    def views(self, leaves: Sequence[Any], x: Shaped[Array, "n ..."]) -> TracedViews:
+        """One forward pass, and one backward pass for each output."""
+        with jax.default_matmul_precision("highest"):
+            rows = jax.vmap(self.row_views, (None, 0, None), (0, 0, 1, 0))
+            return TracedViews(*rows(list(leaves), x, jnp.eye(self.num_outputs)))
+
+    def kernels(self, views1: TracedViews, views2: TracedViews) -> dict[str, Float[Array, "n1 n2 C C"]]:
+        """The part of each layer and of each other parameter; one object twice for a batch with itself."""
+        same = views2 is views1
+        parts: dict[str, Array] = {}
+        with jax.default_matmul_precision("highest"):
+            for layer in self.layers:
+                left, looked_up = sides_of(layer, views1.inputs, views1.cotangents)
+                right = left if same else sides_of(layer, views2.inputs, views2.cotangents)[0]
+                parts[layer.name] = jnp.transpose(layer_kernel(layer, left, right, looked_up), (1, 3, 0, 2))
+            for name, jacobian in views1.jacobians.items():
+                products = gram(jacobian, jacobian if same else views2.jacobians[name])  # (n1, C, n2, C)
+                parts[name] = jnp.transpose(products, (0, 2, 1, 3))
+        return parts
+
+    def row_bytes(self) -> int:
+        """Bytes of the views of one row, from shapes."""
+        total = 0
+        for use in self.uses.values():
+            steps = _product(use.lengths)
+            total += steps * (_product(use.shapes[0]) + self.num_outputs * _product(use.shapes[2])) * use.dtype.itemsize
+        total += sum(self.num_outputs * self.avals[at].size * self.avals[at].dtype.itemsize for at in self.others)
+        return total
+
+
+def _product(sizes: Sequence[int]) -> int:
+    found = 1
+    for size in sizes:
+        found *= size
+    return found
+
+
+def traced(apply: Apply, params: Any, x: Array) -> Program | None:
+    """The program of ``apply`` for parameters and rows of these shapes, traced once.
+
+    None where there is nothing to trace: outputs that are not (n, C), leaves that are no arrays, complex parameters, or
+    a function that is made inside another one's trace.
+    """
+    if isinstance(apply, Program):
+        return apply
+    leaves, structure = jax.tree.flatten(params)
+    try:
+        avals = tuple(jax.eval_shape(lambda *each: each, *leaves))
+    except TypeError:
+        return None
+    moving = tuple(hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves)
+    row = jax.ShapeDtypeStruct(x.shape[1:], x.dtype)
+    make: Callable[..., Program] = _traced
+    try:
+        hash(apply)
+    except TypeError:
+        make = _traced.__wrapped__  # traced and checked at every call
+    program = make(apply, structure, avals, moving, row, jnp.result_type(float).name)
+    return program if program.num_outputs and not program.kept.get("refused") else None
+
+
+@lru_cache(maxsize=PROGRAMS_KEPT)
+def _traced(apply: Apply, structure: Any, avals: Any, moving: Any, row: Any, floats: str) -> Program:
+    program = Program(apply, structure, avals, moving, row)
+    complex_ones = any(jnp.issubdtype(aval.dtype, jnp.complexfloating) for aval in avals)
+    inside = any(isinstance(const, jax.core.Tracer) for const in program.closed.consts)
+    program.kept["refused"] = complex_ones or inside
+    return program
+
+
+@partial(jax.jit, static_argnums=0)
+def views_of(program: Program, leaves: list[Any], x: Array) -> TracedViews:
+    return program.views(leaves, x)
+
+
+@partial(jax.jit, static_argnums=0)
+def kernels_of(program: Program, left: TracedViews, right: TracedViews | None) -> dict[str, Array]:
+    return program.kernels(left, left if right is None else right)
+
+
+@partial(jax.jit, static_argnums=0)
+def whole_kernels(program: Program, leaves: list[Any], x1: Array, x2: Array | None) -> dict[str, Array]:
+    left = program.views(leaves, x1)
+    return program.kernels(left, left if x2 is None else program.views(leaves, x2))

@@ -1,0 +1,154 @@
+"""What was found in a function: uses of each parameter, and what each route to the kernel costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Shaped
+
+from ntk_core.errors import InvalidInput
+from ntk_core.traced._check import Check, checked
+from ntk_core.traced._layers import TracedLayer, num_positions
+from ntk_core.traced._program import Apply, Program, traced
+from ntk_core.traced._uses import ADDED, MULTIPLIED
+
+
+@dataclass(frozen=True)
+class LayerFound:
+    """One parameter, or a part of it.
+
+    Attributes:
+        name: its path among the parameters.
+        kind: ``product``, ``convolution``, ``look-up`` (structured: no gradient of its size); ``addition`` and ``gain``
+            (biases, scales: their gradient is as small as they are); ``jacobian`` where it is used otherwise.
+        uses: equations that use it, 0 where they are not counted.
+        positions: places at which all uses multiply by it, for one input.
+        blocks: matrices that it consists of (layers of a scan, experts, groups of a convolution).
+        num_params: its numbers.
+        operations: what it goes into, where it is not structured.
+        multiplications: for its part of the kernel of ``x`` with itself, by the route that is taken.
+        jacobian_multiplications: by contraction of its Jacobian.
+        num_bytes: of what is kept of it for that, by the route that is taken.
+        jacobian_bytes: of its Jacobian.
+    """
+
+    name: str
+    kind: str
+    uses: int
+    positions: int
+    blocks: int
+    num_params: int
+    operations: tuple[str, ...]
+    multiplications: int
+    jacobian_multiplications: int
+    num_bytes: int
+    jacobian_bytes: int
+
+
+@dataclass(frozen=True)
+class LayersFound:
+    """All moving parameters of a function.
+
+    Attributes:
+        layers: in the order of the parameters.
+        check: how a small instance compared with plain derivatives; None where no part is structured.
+    """
+
+    layers: tuple[LayerFound, ...]
+    check: Check | None = field(default=None)
+
+    @property
+    def fallbacks(self) -> tuple[LayerFound, ...]:
+        """Parameters that are used otherwise, and take their Jacobians."""
+        return tuple(layer for layer in self.layers if layer.kind == "jacobian")
+
+    @property
+    def multiplications(self) -> int:
+        """Of the whole kernel, beside the passes that make the views."""
+        return sum(layer.multiplications for layer in self.layers)
+
+    @property
+    def jacobian_multiplications(self) -> int:
+        return sum(layer.jacobian_multiplications for layer in self.layers)
+
+    @property
+    def num_bytes(self) -> int:
+        """Of everything kept."""
+        return sum(layer.num_bytes for layer in self.layers)
+
+    @property
+    def jacobian_bytes(self) -> int:
+        return sum(layer.jacobian_bytes for layer in self.layers)
+
+
+def layers_of(apply: Apply, params: Any, x: Shaped[Any, "n ..."]) -> LayersFound:
+    """The layers that ``empirical_ntk`` and ``hessian_norm`` find in ``apply(params, x) -> (n, C)``, and their costs.
+
+    A parameter W that enters the program only by z_p = ⟨W, a_p⟩, reshaped, transposed, cast, cut or scanned over
+    before, is a layer: its gradient is Σ_p a_p ⊗ ∂f/∂z_p, and is not formed. All others go by their Jacobians, alone.
+
+    >>> import jax.numpy as jnp
+    >>> params = {"w": jnp.ones((3, 8)), "b": jnp.ones(8), "v": jnp.ones((8, 2))}
+    >>> found = layers_of(lambda p, x: jnp.tanh(x @ p["w"] + p["b"]) @ p["v"], params, jnp.ones((5, 3)))
+    >>> [(layer.name, layer.kind) for layer in found.layers]
+    [("['b']", 'addition'), ("['v']", 'product'), ("['w']", 'product')]
+
+    Args:
+        apply: any function that treats each row of x for itself.
+        params: any tree of arrays; leaves that are not floating-point numbers do not move.
+        x: inputs (n, *input_shape).
+
+    Raises:
+        InvalidInput: where rows of x meet each other, with the operation in which they do, or where the program cannot
+            be traced.
+        TracingDisagrees: where the kernel of the traced program is not that of plain derivatives.
+
+    Source: docs/math/traced-programs.md; Novak, Sohl-Dickstein & Schoenholz 2022, §4.
+    """
+    inputs = jnp.asarray(x)
+    program = traced(apply, params, inputs)
+    if program is None:
+        raise InvalidInput("net", getattr(apply, "__name__", type(apply).__name__), "outputs (n, C) of real parameters")
+    checked(program, params, inputs)
+    n = len(inputs)
+    layers = [_structured(program, layer, n) for layer in program.layers]
+    layers += [_by_jacobian(program, leaf, n) for leaf in program.others]
+    order = list(program.names.values())
+    layers.sort(key=lambda each: next(at for at, name in enumerate(order) if each.name.startswith(name)))
+    check = program.kept.get("kernel")
+    return LayersFound(tuple(layers), check if program.layers else None)
+
+
+def _structured(program: Program, layer: TracedLayer, n: int) -> LayerFound:
+    blocks, fan_in, features = layer.sizes
+    outputs, positions = program.num_outputs, layer.positions()
+    size = blocks * fan_in * features
+    itemsize = program.avals[layer.leaf].dtype.itemsize
+    dense = positions == 1
+    by_positions = n**2 * positions**2 * (fan_in + outputs**2 * (features + (0 if dense else 1)))
+    by_jacobian = fan_in * features * outputs * (n * positions + outputs * n**2)
+    kept = sum(blocks * num_positions(use) for use in layer.uses) * (fan_in + outputs * features)
+    return LayerFound(
+        layer.name,
+        layer.uses[0].kind,
+        len(layer.uses),
+        positions,
+        blocks,
+        size,
+        (),
+        blocks * (by_positions if dense else min(by_positions, by_jacobian)),
+        outputs**2 * n**2 * size,
+        n * kept * itemsize,
+        n * outputs * size * itemsize,
+    )
+
+
+def _by_jacobian(program: Program, leaf: int, n: int) -> LayerFound:
+    reasons, aval = program.escapes[leaf], program.avals[leaf]
+    kind = "addition" if reasons <= ADDED else "gain" if reasons <= MULTIPLIED else "jacobian"
+    products, num_bytes = program.num_outputs**2 * n**2 * aval.size, n * program.num_outputs * aval.size
+    num_bytes *= aval.dtype.itemsize
+    shown = tuple(sorted(reasons))
+    return LayerFound(program.names[leaf], kind, 0, 0, 1, aval.size, shown, products, products, num_bytes, num_bytes)

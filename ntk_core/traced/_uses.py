@@ -1,0 +1,251 @@
+"""Where a program uses its parameters: every product, convolution and look-up that is linear in one of them.
+
+The program is read once, equation by equation, through calls and scans, with a :class:`View` for each array that is
+made of one parameter alone.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal
+
+from ntk_core.traced._views import Axes, View, moved_on, num_entries, whole
+
+Site = tuple[int, ...]  # the place of an equation: its number, behind those of the calls and scans around it
+# Calls whose program is read in place; one with a derivative of its own is left whole, since that is what counts.
+INLINED = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "checkpoint": "jaxpr", "remat2": "jaxpr"}
+ADDED, MULTIPLIED = frozenset({"add", "sub", "add_any"}), frozenset({"mul", "div"})
+
+
+@dataclass(frozen=True)
+class Use:
+    """One equation that is linear in one parameter: z = ⟨W, a⟩, at many positions, in independent blocks.
+
+    Attributes:
+        name: unique within the program.
+        site: where the equation stands.
+        kind: ``product``, ``convolution`` or ``look-up``.
+        view: the parameter as the equation sees it.
+        operand: which operand of the equation that is.
+        lengths: of the scans around, from the outside.
+        blocks, rows, columns: axes of the parameter that number independent products, that meet the input a, and that
+            remain in z; those of one entry are left out.
+        groups: into how many blocks a convolution cuts its features.
+        params: of the equation.
+        shapes: of a, of the parameter as it is seen, and of z.
+        dtype: of z.
+    """
+
+    name: str
+    site: Site
+    kind: str
+    view: View
+    operand: int
+    lengths: tuple[int, ...]
+    blocks: Axes
+    rows: Axes
+    columns: Axes
+    groups: int
+    params: dict[str, Any] = field(hash=False, compare=False)
+    shapes: tuple[tuple[int, ...], ...]
+    dtype: Any
+
+    @property
+    def stacked(self) -> Axes:
+        """Axes of the parameter along which scans go."""
+        return tuple(axis for axis in self.view.levels if axis is not None)
+
+
+@dataclass
+class Found:
+    """All uses, and for each parameter why it cannot be taken by its uses alone."""
+
+    uses: dict[Site, Use] = field(default_factory=dict)
+    escapes: dict[int, set[str]] = field(default_factory=dict)
+
+
+def find_uses(closed: ClosedJaxpr, leaves: Sequence[int]) -> Found:
+    """Uses of the inputs number ``leaves`` of a program."""
+    found = Found()
+    known: list[Any] = [whole(at, _shape(var)) if at in leaves else None for at, var in enumerate(closed.invars)]
+    outputs = _walk(closed.jaxpr, closed.consts, known, (), (), found)
+    for each in outputs:
+        _escape(found, each, "output")
+    return found
+
+
+def inner_program(eqn: JaxprEqn) -> tuple[Jaxpr, Sequence[Any]] | None:
+    """(program, constants) of a call that is read in place or of a scan; None for all else."""
+    key = "jaxpr" if eqn.primitive.name == "scan" else INLINED.get(eqn.primitive.name)
+    inner = None if key is None else eqn.params[key]
+    return (inner.jaxpr, inner.consts) if isinstance(inner, ClosedJaxpr) else inner and (inner, ())
+
+
+def _walk(
+    jaxpr: Jaxpr, consts: Sequence[Any], inputs: Sequence[Any], place: Site, lengths: tuple[int, ...], found: Found
+) -> list[Any]:
+    """What is known of the outputs: a View, the number of a constant, or None."""
+    known: dict[Any, Any] = dict(zip(jaxpr.invars, inputs, strict=True))
+    known.update((var, _number(const)) for var, const in zip(jaxpr.constvars, consts, strict=True))
+
+    def read(atom: Any) -> Any:
+        return _number(atom.val) if isinstance(atom, Literal) else known.get(atom)
+
+    for index, eqn in enumerate(jaxpr.eqns):
+        operands = [read(atom) for atom in eqn.invars]
+        results = _equation(eqn, operands, (*place, index), lengths, found)
+        for var, result in zip(eqn.outvars, results, strict=True):
+            known[var] = _fitting(result, _shape(var))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def _equation(eqn: JaxprEqn, operands: list[Any], site: Site, lengths: tuple[int, ...], found: Found) -> Sequence[Any]:
+    nothing = [None] * len(eqn.outvars)
+    views = [each for each in operands if isinstance(each, View)]
+    if all(isinstance(var, DropVar) for var in eqn.outvars):
+        return nothing
+    if not views:
+        return _constant(eqn, operands) or nothing
+    name, inner = eqn.primitive.name, inner_program(eqn)
+    if name == "scan" and inner is not None:
+        num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
+        for each in operands[num_consts : num_consts + num_carry]:
+            _escape(found, each, "carry of scan")
+        seen = [
+            each.inside_scan(at >= num_consts + num_carry) if isinstance(each, View) else None
+            for at, each in enumerate(operands)
+        ]
+        seen[num_consts : num_consts + num_carry] = [None] * num_carry
+        for each in _walk(*inner, seen, site, (*lengths, eqn.params["length"]), found):
+            _escape(found, each, "output of scan")
+        return nothing
+    if inner is not None:
+        return _walk(*inner, operands, site, lengths, found)
+    moved = moved_on(name, eqn.params, operands, _shape(eqn.invars[0]))
+    if moved is not None:
+        return moved
+    use = _use(eqn, operands, site, lengths) if len(views) == 1 else None
+    if use is not None:
+        found.uses[site] = use
+    else:
+        for view in views:
+            _escape(found, view, name if len(views) == 1 else f"{name} of parameters")
+    return nothing
+
+
+def _aval(atom: Any) -> Any:
+    return atom.aval
+
+
+def _shape(atom: Any) -> tuple[int, ...]:
+    return tuple(atom.aval.shape)
+
+
+def _escape(found: Found, view: Any, reason: str) -> None:
+    if isinstance(view, View):
+        found.escapes.setdefault(view.leaf, set()).add(reason)
+
+
+def _number(value: Any) -> Any:
+    """The number itself where there is one, known before the program runs."""
+    if isinstance(value, jax.core.Tracer) or not hasattr(value, "size") or value.size != 1:
+        return value if isinstance(value, bool | int | float) else None
+    return np.asarray(value).reshape(()) if _is_numeric(value.dtype) else None
+
+
+def _is_numeric(dtype: Any) -> bool:
+    return bool(jnp.issubdtype(dtype, jnp.number) or jnp.issubdtype(dtype, jnp.bool_))
+
+
+def _constant(eqn: JaxprEqn, operands: list[Any]) -> list[Any] | None:
+    """Numbers that follow from numbers, such as the square root of a width."""
+    if not operands or any(each is None for each in operands) or inner_program(eqn) or eqn.effects:
+        return None
+    if eqn.primitive.name in ("broadcast_in_dim", "copy"):
+        return operands[:1]
+    if any(math.prod(_shape(var)) != 1 or not _is_numeric(_aval(var).dtype) for var in eqn.outvars):
+        return None
+    if any(isinstance(each, ClosedJaxpr | Jaxpr) for each in eqn.params.values()):
+        return None
+    values = [np.full(_shape(atom), each, _aval(atom).dtype) for atom, each in zip(eqn.invars, operands, strict=True)]
+    with jax.ensure_compile_time_eval():
+        results = eqn.primitive.bind(*values, **eqn.params)
+    results = results if eqn.primitive.multiple_results else [results]
+    return [_number(each) for each in results]
+
+
+def _fitting(result: Any, shape: tuple[int, ...]) -> Any:
+    if isinstance(result, View) and result.axes is not None:
+        sizes = tuple(num_entries(axes) for axes in result.axes)
+        return result if sizes == tuple(shape) else result.loose()
+    return result
+
+
+def _use(eqn: JaxprEqn, operands: list[Any], site: Site, lengths: tuple[int, ...]) -> Use | None:
+    """The equation as a use of the one parameter among its operands."""
+    operand = next(at for at, each in enumerate(operands) if isinstance(each, View))
+    view: View = operands[operand]
+    read = _READERS.get(eqn.primitive.name)
+    if view.axes is None or read is None or len(eqn.invars) != 2:
+        return None
+    parts = read(eqn, view, operand)
+    if parts is None:
+        return None
+    kind, blocks, rows, columns, groups = parts
+    shapes = tuple(_shape(each) for each in (eqn.invars[1 - operand], eqn.invars[operand], eqn.outvars[0]))
+    name = "use" + ".".join(map(str, site))
+    return Use(
+        name,
+        site,
+        kind,
+        view,
+        operand,
+        lengths,
+        blocks,
+        rows,
+        columns,
+        groups,
+        dict(eqn.params),
+        shapes,
+        _aval(eqn.outvars[0]).dtype,
+    )
+
+
+Parts = tuple[str, Axes, Axes, Axes, int]
+
+
+def _product(eqn: JaxprEqn, view: View, operand: int) -> Parts | None:
+    contracting, batch = (each[operand] for each in eqn.params["dimension_numbers"])
+    free = [at for at in range(len(_shape(eqn.invars[operand]))) if at not in (*contracting, *batch)]
+    return "product", view.ordered(batch), view.ordered(contracting), view.ordered(free), 1
+
+
+def _convolution(eqn: JaxprEqn, view: View, operand: int) -> Parts | None:
+    if operand != 1 or eqn.params["batch_group_count"] != 1:
+        return None
+    out_features, in_features, *sizes = eqn.params["dimension_numbers"].rhs_spec
+    groups = eqn.params["feature_group_count"]
+    return "convolution", (), view.ordered((in_features, *sizes)), view.ordered((out_features,)), groups
+
+
+def _look_up(eqn: JaxprEqn, view: View, operand: int) -> Parts | None:
+    """Rows of a table: one index each, whole rows."""
+    numbers, shape, sizes = eqn.params["dimension_numbers"], _shape(eqn.invars[0]), eqn.params["slice_sizes"]
+    rows_alone = numbers.collapsed_slice_dims == numbers.start_index_map == (0,) and not numbers.operand_batching_dims
+    rank = len(_shape(eqn.outvars[0]))
+    last = tuple(range(rank - len(shape) + 1, rank))
+    if operand or not rows_alone or tuple(sizes) != (1, *shape[1:]) or tuple(numbers.offset_dims) != last:
+        return None
+    return "look-up", (), view.ordered((0,)), view.ordered(range(1, len(shape))), 1
+
+
+_READERS: dict[str, Callable[[JaxprEqn, View, int], Parts | None]] = {
+    "dot_general": _product,
+    "conv_general_dilated": _convolution,
+    "gather": _look_up,
+}

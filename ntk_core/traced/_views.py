@@ -1,0 +1,200 @@
+"""What becomes of one parameter on its way to where it is used: a part of it, rearranged, times a constant.
+
+Every rule here is linear and keeps each number of the part once, so that inner products of gradients are the same in
+either order. What is none of these leaves a *loose* view: it says whose number it is, and no more.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax.numpy as jnp
+
+Atom = tuple[int, int, int]  # (axis of the parameter, stride, size): a part of that axis
+Axes = tuple[Atom, ...]
+
+
+@dataclass(frozen=True)
+class View:
+    """An array made of one parameter.
+
+    Attributes:
+        leaf: which parameter, by its place among all.
+        box: (start, stop) along each axis of the parameter.
+        axes: for each axis of the array, the axes of the parameter (or parts of them, where one is cut in two) that it
+            runs over, the slowest first; those of one entry are left out. None for a loose view.
+        scale: the constant in front.
+        levels: for each scan around, from the outside, the axis of the parameter along which it goes; None for one that
+            reads the same numbers at every step.
+    """
+
+    leaf: int
+    box: tuple[tuple[int, int], ...]
+    axes: tuple[Axes, ...] | None
+    scale: float = 1.0
+    levels: tuple[Atom | None, ...] = ()
+
+    def loose(self) -> "View":
+        return replace(self, axes=None)
+
+    def ordered(self, positions: Sequence[int]) -> Axes:
+        """The parameter's axes along these axes of the array, in their order; parts that belong together as one."""
+        assert self.axes is not None
+        found: list[Atom] = []
+        for axis, stride, size in (atom for position in positions for atom in self.axes[position]):
+            if found and found[-1][:2] == (axis, stride * size):
+                found[-1] = (axis, stride, size * found[-1][2])
+            else:
+                found.append((axis, stride, size))
+        return tuple(found)
+
+    def inside_scan(self, stacked: bool) -> "View":
+        """What one step of a scan sees: all of it, or one entry along its first axis."""
+        if not stacked:
+            return replace(self, levels=(*self.levels, None))
+        if self.axes is None or len(self.axes[0]) > 1:
+            return replace(self.loose(), levels=(*self.levels, None))
+        first = next(iter(self.axes[0]), None)
+        return replace(self, axes=self.axes[1:], levels=(*self.levels, first))
+
+
+def num_entries(axes: Axes) -> int:
+    """Entries along some axes of a parameter."""
+    return math.prod(size for _, _, size in axes)
+
+
+def whole(leaf: int, shape: Sequence[int]) -> View:
+    """A parameter as it is."""
+    axes = tuple(((axis, 1, size),) if size != 1 else () for axis, size in enumerate(shape))
+    return View(leaf, tuple((0, size) for size in shape), axes)
+
+
+def _rearranged(view: View, axes: Sequence[Axes] | None) -> list[View]:
+    return [view.loose() if axes is None else replace(view, axes=tuple(axes))]
+
+
+def _reshape(view: View, params: dict[str, Any]) -> list[View]:
+    if view.axes is None or params.get("dimensions") is not None:
+        return [view.loose()]
+    rest, axes = list(view.ordered(range(len(view.axes)))), []
+    for size in params["new_sizes"]:
+        taken: list[Atom] = []
+        while num_entries(tuple(taken)) < size and rest:
+            left = size // num_entries(tuple(taken))
+            axis, stride, length = rest.pop(0)
+            if length > left and length % left == 0:  # the axis is cut in two
+                rest.insert(0, (axis, stride, length // left))
+                stride, length = stride * (length // left), left
+            taken.append((axis, stride, length))
+        if num_entries(tuple(taken)) != size:
+            return [view.loose()]
+        axes.append(tuple(taken))
+    return _rearranged(view, axes)
+
+
+def _transpose(view: View, params: dict[str, Any]) -> list[View]:
+    return _rearranged(view, view.axes and [view.axes[old] for old in params["permutation"]])
+
+
+def _squeeze(view: View, params: dict[str, Any]) -> list[View]:
+    gone = params["dimensions"]
+    return _rearranged(view, view.axes and [each for at, each in enumerate(view.axes) if at not in gone])
+
+
+def _broadcast(view: View, params: dict[str, Any]) -> list[View]:
+    if view.axes is None:
+        return [view]
+    axes: list[Axes] = [()] * len(params["shape"])
+    for old, new in enumerate(params["broadcast_dimensions"]):
+        axes[new] = view.axes[old]
+    repeats = any(num_entries(each) != size for each, size in zip(axes, params["shape"], strict=True))
+    return _rearranged(view, None if repeats else axes)
+
+
+def _cut(view: View, starts: Sequence[int], stops: Sequence[int], shape: Sequence[int]) -> View:
+    """Entries ``starts`` to ``stops`` of an array of this shape."""
+    if view.axes is None:
+        return view
+    box, axes = list(view.box), list(view.axes)
+    for at, (start, stop, size) in enumerate(zip(starts, stops, shape, strict=True)):
+        if (start, stop) == (0, size):
+            continue
+        ((axis, stride, length), *more) = axes[at]
+        low, high = box[axis]
+        if more or (stride, length) != (1, high - low):
+            return view.loose()
+        box[axis] = (low + start, low + stop)
+        axes[at] = () if stop - start == 1 else ((axis, 1, stop - start),)
+    return replace(view, box=tuple(box), axes=tuple(axes))
+
+
+def _slice(view: View, params: dict[str, Any], shape: Sequence[int]) -> list[View]:
+    strides = params["strides"]
+    if strides is not None and any(stride != 1 for stride in strides):
+        return [view.loose()]
+    return [_cut(view, params["start_indices"], params["limit_indices"], shape)]
+
+
+def _split(view: View, params: dict[str, Any], shape: Sequence[int]) -> list[View]:
+    axis, found, start = params["axis"], [], 0
+    for size in params["sizes"]:
+        starts, stops = [0] * len(shape), list(shape)
+        starts[axis], stops[axis] = start, start + size
+        found.append(_cut(view, starts, stops, shape))
+        start += size
+    return found
+
+
+def _convert(view: View, params: dict[str, Any]) -> list[View]:
+    return [view if jnp.issubdtype(params["new_dtype"], jnp.floating) else view.loose()]
+
+
+_WITHOUT_SHAPE: dict[str, Callable[[View, dict[str, Any]], list[View]]] = {
+    "reshape": _reshape,
+    "transpose": _transpose,
+    "squeeze": _squeeze,
+    "broadcast_in_dim": _broadcast,
+    "convert_element_type": _convert,
+    "copy": lambda view, params: [view],
+    "copy_p": lambda view, params: [view],
+    "sharding_constraint": lambda view, params: [view],
+    "neg": lambda view, params: [replace(view, scale=-view.scale)],
+}
+_WITH_SHAPE: dict[str, Callable[[View, dict[str, Any], Sequence[int]], list[View]]] = {
+    "slice": _slice,
+    "split": _split,
+}
+
+
+def moved_on(name: str, params: dict[str, Any], inputs: Sequence[Any], shape: Sequence[int]) -> list[View] | None:
+    """Views after the primitive ``name``, or None where it is no rule of ours.
+
+    Args:
+        inputs: what is known of each operand: a View, the number itself of a constant, or None.
+        shape: of the first operand.
+    """
+    first, others = inputs[0], inputs[1:]
+    known = [float(each) for each in others if each is not None and not isinstance(each, View)]
+    if isinstance(first, View) and not others and name in _WITHOUT_SHAPE:
+        return _WITHOUT_SHAPE[name](first, params)
+    if isinstance(first, View) and not others and name in _WITH_SHAPE:
+        return _WITH_SHAPE[name](first, params, shape)
+    if name == "dynamic_slice" and isinstance(first, View):
+        if len(known) < len(others):
+            return [first.loose()]
+        sizes = params["slice_sizes"]
+        starts = [
+            min(max(int(start), 0), size - length) for start, size, length in zip(known, shape, sizes, strict=True)
+        ]
+        return [_cut(first, starts, [a + b for a, b in zip(starts, sizes, strict=True)], shape)]
+    if name in ("mul", "div") and isinstance(first, View) and len(known) == 1 and known[0]:
+        factor = known[0] if name == "mul" else 1 / known[0]
+        return [replace(first, scale=first.scale * factor)]
+    if name == "mul" and len(inputs) == 2 and isinstance(inputs[1], View) and _is_number(first):
+        return [replace(inputs[1], scale=inputs[1].scale * float(first))]
+    return None
+
+
+def _is_number(known: Any) -> bool:
+    return known is not None and not isinstance(known, View)

@@ -1,0 +1,154 @@
+"""Models of PyTorch, Hugging Face and Keras: kernels and Hessian norms of plain derivatives (make torch)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+torch: Any = pytest.importorskip("torch", reason="make torch installs it")
+pytest.importorskip("torchax", reason="make torch installs it")
+
+from ntk_core.errors import InvalidInput  # noqa: E402
+from ntk_core.hessians import hessian_norm  # noqa: E402
+from ntk_core.kernels import empirical_ntk, generic_ntk  # noqa: E402
+from ntk_core.own_models import from_torch  # noqa: E402
+from ntk_core.traced import layers_of  # noqa: E402
+
+nn: Any = torch.nn
+TOKENS = np.random.default_rng(0).integers(0, 11, (3, 6))
+pytestmark = pytest.mark.filterwarnings("default")  # theirs are not ours
+
+
+def drawn(*shape):
+    return np.random.default_rng(1).normal(size=shape).astype(np.float32)
+
+
+class Residual(nn.Module):
+    """A block of a residual network with group normalization, after a strided convolution."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(3, 4, 3, stride=2, padding=1, bias=False)
+        self.norm, self.second = nn.GroupNorm(2, 4), nn.Conv2d(4, 4, 3, padding=1)
+        self.last = nn.Linear(4, 2)
+
+    def forward(self, x):
+        a = self.first(x)
+        a = a + self.second(nn.functional.gelu(self.norm(a)))
+        return self.last(a.mean((2, 3)))
+
+
+class Sequence(nn.Module):
+    """Embedded words through a layer that reads sequences, and the mean over positions."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.table, self.layer, self.last = nn.Embedding(11, 4), layer, nn.Linear(4, 2)
+
+    def forward(self, x):
+        a = self.layer(self.table(x))
+        return self.last((a[0] if isinstance(a, tuple) else a).mean(1))
+
+
+def hugging_face(name):
+    transformers = pytest.importorskip("transformers", reason="make torch installs it")
+    small = {"vocab_size": 11, "num_labels": 2, "pad_token_id": 0}
+    if name == "bert":
+        config = transformers.BertConfig(
+            hidden_size=8,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=8,
+            max_position_embeddings=8,
+            **small,
+        )
+        return transformers.BertForSequenceClassification(config)
+    config = transformers.GPT2Config(n_embd=8, n_layer=1, n_head=2, n_positions=8, **small)
+    return transformers.GPT2ForSequenceClassification(config)
+
+
+MODULES = {
+    "mlp": (lambda: nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2)), drawn(4, 3), "apap"),
+    "batch normalization": (
+        lambda: nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2)), drawn(4, 3), None,
+    ),
+    "residual": (Residual, drawn(3, 3, 6, 6), None),
+    "transformer": (lambda: Sequence(nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)), TOKENS, None),
+    "gru": (lambda: Sequence(nn.GRU(4, 4, batch_first=True)), TOKENS, None),
+    "bert": (lambda: hugging_face("bert"), np.maximum(TOKENS, 1), None),
+    "gpt-2": (lambda: hugging_face("gpt-2"), np.maximum(TOKENS, 1), None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_of_pytorch_has_the_kernel_of_its_jacobians(name):
+    make, x, kinds = MODULES[name]
+    torch.manual_seed(0)
+    apply, params = from_torch(make(), x)
+    found = layers_of(apply, params, x)
+    assert {layer.name for layer in found.layers} == {f"['{name}']" for name in params}
+    if kinds:
+        assert "".join(layer.kind[0] for layer in found.layers) == kinds
+    shares = {kind: sum(layer.num_params for layer in found.layers if layer.kind == kind) for kind in ("jacobian",)}
+    assert shares["jacobian"] <= 0.5 * sum(leaf.size for leaf in params.values()), found.fallbacks
+    expected = np.asarray(jax.jit(lambda p: generic_ntk(apply, p, jnp.asarray(x)))(params))
+    kernel = empirical_ntk(apply, params, x)
+    np.testing.assert_allclose(kernel, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+
+
+def test_a_model_of_keras_has_the_kernel_of_its_jacobians(monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    keras = pytest.importorskip("keras", reason="make torch installs it")
+    keras.utils.set_random_seed(0)
+    layers = keras.layers
+    model = keras.Sequential([
+        keras.Input((6, 6, 2)), layers.Conv2D(4, 3, activation="relu"), layers.BatchNormalization(),
+        layers.GlobalAveragePooling2D(), layers.Dense(2),
+    ])  # fmt: skip
+    kept = [each.value for each in model.non_trainable_variables]
+
+    def apply(params, x):
+        return model.stateless_call(params, kept, x, training=False)[0]
+
+    params, x = [jnp.asarray(each.value) for each in model.trainable_variables], jnp.asarray(drawn(3, 6, 6, 2))
+    kinds = [layer.kind for layer in layers_of(apply, params, x).layers]
+    assert kinds.count("convolution") == kinds.count("product") == 1
+    expected = np.asarray(generic_ntk(apply, params, x))
+    np.testing.assert_allclose(empirical_ntk(apply, params, x), expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+
+
+def test_the_hessian_norm_of_a_module_is_that_of_the_dense_hessian():
+    torch.manual_seed(0)
+    apply, params = from_torch(nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2)), drawn(2, 3))
+    x = jnp.asarray(drawn(2, 3))
+    flat, unravel = ravel_pytree(params)
+    dense = jax.hessian(lambda w: apply(unravel(w), x[:1])[0, 0])(flat)
+    expected = np.abs(np.linalg.eigvalsh(np.asarray(dense, np.float64))).max()
+    assert hessian_norm(apply, params, x[0]).value == pytest.approx(expected, rel=1e-3)
+
+
+def test_what_is_no_module_or_gives_no_rows_is_refused():
+    with pytest.raises(InvalidInput, match="Module"):
+        from_torch(object(), drawn(2, 3))
+    with pytest.raises(InvalidInput, match="outputs of shape"):
+        from_torch(nn.Flatten(0), drawn(2, 3))
+
+
+def test_one_module_in_a_file_is_reported_by_the_command_line(tmp_path, capsys):
+    from ntk_core.cli import main
+
+    file = tmp_path / "model.py"
+    file.write_text("from torch import nn\nmodel = nn.Sequential(nn.Linear(10, 16), nn.Tanh(), nn.Linear(16, 3))\n")
+    assert (
+        main(["own", str(file), "--num-samples", "8", "--num-seeds", "1", "--max-steps", "20", "--num-inputs", "1"])
+        == 0
+    )
+    printed = capsys.readouterr().out
+    assert printed.count("structured") == 2
+    assert "checked on 2 inputs" in printed
+    assert "Verdict" in printed

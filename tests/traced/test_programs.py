@@ -1,0 +1,190 @@
+"""Every traced program has the kernel of explicit Jacobians and the Hessian norm of the dense Hessian."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+from ntk_core.errors import InvalidInput
+from ntk_core.hessians import hessian_eigenpairs, hessian_norm
+from ntk_core.hessians._operator import operator
+from ntk_core.kernels import empirical_ntk, generic_ntk, kernel_derivative, split_inexact
+from ntk_core.traced import TracingDisagrees, _check, _program, layers_of, traced
+from tests.traced.programs import CASES, Case, X, batch_statistics, draw, mlp
+
+QUICK = ("tied weights",)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _quickly(quick_compilation: None) -> None:
+    """No test here is about speed."""
+
+
+def numbers(case):
+    return jax.tree.map(jnp.asarray, case.params), jnp.asarray(case.x)
+
+
+def dense_hessian(apply, params, x):
+    moving, restore = split_inexact(params)
+    flat, unravel = ravel_pytree(moving)
+    return jax.hessian(lambda w: apply(restore(unravel(w)), x[None])[0, 0])(flat)
+
+
+def largest(hessian):
+    return np.abs(np.linalg.eigvalsh((hessian + hessian.T) / 2)).max()
+
+
+def compare(case):
+    """In one compiled program: kernel against explicit Jacobians, restricted Hessian against the dense one."""
+    params, x = numbers(case)
+    program = traced(case.apply, params, x)
+
+    @jax.jit
+    def both(params, x):
+        views = program.views(program.leaves(params), x)
+        kernel = sum(program.kernels(views, views).values())
+        hessian = operator(program, params, x[0], 0)
+        products = jax.vmap(lambda v: hessian.matvec(hessian.project(v)))(jnp.eye(hessian.zero.size))
+        return kernel, generic_ntk(case.apply, params, x), products, dense_hessian(case.apply, params, x[0])
+
+    kernel, expected, small, dense = (np.asarray(each) for each in both(params, x))
+    np.testing.assert_allclose(kernel, expected, rtol=0, atol=1e-10 * np.abs(expected).max(), err_msg=case.name)
+    assert largest(small) == pytest.approx(largest(dense), rel=1e-6), case.name
+
+
+def test_uses_are_found_in_all_programs(x64):
+    for case in CASES:
+        params, x = numbers(case)
+        program = traced(case.apply, params, x)
+        program.kept["kernel"] = None  # what was found, without the comparison
+        kinds = "".join(layer.kind[0] for layer in layers_of(case.apply, params, x).layers)
+        assert kinds == case.kinds, (case.name, kinds)
+        del program.kept["kernel"]
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_some_programs_have_the_kernel_and_the_hessian_of_plain_derivatives(name, x64):
+    compare(next(case for case in CASES if case.name == name))
+
+
+@pytest.mark.slow
+def test_all_other_programs_have_them(x64):
+    for case in CASES:
+        if case.name not in QUICK:
+            compare(case)
+
+
+def test_a_function_takes_this_route_by_itself(x64):
+    case = CASES[0]
+    params, x = numbers(case)
+    found = layers_of(case.apply, params, x)
+    assert [layer.kind for layer in found.layers] == ["addition", "product", "product"]
+    assert found.check.kernel < 1e-12
+    assert found.multiplications < found.jacobian_multiplications
+    assert not found.fallbacks
+    expected = generic_ntk(case.apply, params, x, x[1:])
+    parts = empirical_ntk(case.apply, params, x, x[1:], per_layer=True)
+    assert set(parts) == {"['b']", "['v']", "['w']"}
+    np.testing.assert_allclose(sum(parts.values()), expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    dense = np.asarray(dense_hessian(case.apply, params, x[0]))
+    assert hessian_norm(case.apply, params, x[0], tolerance=1e-8).value == pytest.approx(largest(dense), rel=1e-6)
+
+
+@pytest.mark.slow
+def test_blocks_of_rows_eigenvectors_and_traces_take_it_too(x64):
+    case = CASES[0]
+    params, x = numbers(case)
+    expected = np.asarray(generic_ntk(case.apply, params, x))
+    in_blocks = empirical_ntk(case.apply, params, x, memory_limit=1)
+    np.testing.assert_allclose(in_blocks, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    dense = np.asarray(dense_hessian(case.apply, params, x[0]))
+    pair = hessian_eigenpairs(case.apply, params, x[0], num_wanted=1, num_directions=1, tolerance=1e-8)
+    direction, _ = ravel_pytree(pair.directions[0])
+    np.testing.assert_allclose(dense @ direction, pair.eigenvalues[0] * direction, atol=1e-6)
+
+    def fresh(p, x):  # nothing was checked before the trace
+        return mlp(p, x)
+
+    np.testing.assert_allclose(jax.jit(lambda p: empirical_ntk(fresh, p, x))(params), expected, rtol=1e-10)
+
+
+@pytest.mark.slow
+def test_the_kernel_moves_as_differences_say(x64):
+    case = CASES[0]
+    params, x = numbers(case)
+    direction = jax.tree.map(lambda leaf: jnp.cos(7 * leaf), params)
+    kernel, speed = kernel_derivative(case.apply, params, direction, x)
+
+    def moved(step):
+        return generic_ntk(case.apply, jax.tree.map(lambda w, u: w + step * u, params, direction), x)
+
+    np.testing.assert_allclose(kernel, moved(0.0), rtol=1e-10)
+    np.testing.assert_allclose(speed, (moved(1e-5) - moved(-1e-5)) / 2e-5, atol=1e-6 * np.abs(speed).max())
+
+
+def test_what_mixes_rows_is_refused_with_its_operation(x64):
+    params = {"w": jnp.asarray(draw(3, 8)), "v": jnp.asarray(draw(8, 2))}
+    for compute in (empirical_ntk, layers_of):
+        with pytest.raises(InvalidInput, match="reduce_sum mixes the rows"):
+            compute(batch_statistics, params, jnp.asarray(X))
+
+
+@pytest.mark.slow
+def test_numbers_that_disagree_are_no_result(x64, monkeypatch):
+    kernels = _program.Program.kernels
+
+    def wrong(self, views1, views2):
+        return {name: 1.001 * part for name, part in kernels(self, views1, views2).items()}
+
+    monkeypatch.setattr(_program.Program, "kernels", wrong)
+    monkeypatch.setattr(_check, "whole_kernels", _program.whole_kernels)
+    params = {"w": jnp.asarray(draw(3, 8)), "b": jnp.zeros(8), "v": jnp.asarray(draw(8, 2))}
+    with pytest.raises(TracingDisagrees, match="2 traced layers"):
+        empirical_ntk(lambda p, x: mlp(p, x), params, jnp.asarray(X))
+
+
+def of_flax():
+    nn: Any = pytest.importorskip("flax.linen", reason="flax is not installed")
+
+    class Block(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            a = nn.Embed(7, 4)(x)
+            a = a + nn.MultiHeadDotProductAttention(2)(nn.LayerNorm()(a))
+            return nn.Dense(2)(nn.gelu(nn.Dense(6)(a)).mean(1))
+
+    x = jnp.arange(12).reshape(3, 4) % 7
+    params = Block().init(jax.random.key(0), x)
+    return Case("flax", Block().apply, jax.tree.map(lambda leaf: leaf.astype(float), params), x, "")
+
+
+def of_equinox():
+    eqx: Any = pytest.importorskip("equinox", reason="equinox is not installed")
+    keys = jax.random.split(jax.random.key(0))
+    model = (eqx.nn.GRUCell(3, 4, key=keys[0]), eqx.nn.Linear(4, 2, key=keys[1]))
+    params, structure = eqx.partition(model, eqx.is_inexact_array)
+
+    def apply(params, x):
+        cell, last = eqx.combine(params, structure)
+
+        def row(series):
+            return last(jax.lax.scan(lambda h, a: (cell(a, h), None), jnp.zeros(4), series)[0])
+
+        return jax.vmap(row)(x)
+
+    return Case("equinox", apply, params, draw(3, 4, 3), "")
+
+
+@pytest.mark.slow
+def test_models_of_flax_and_equinox_have_them_without_a_fallback(x64):
+    for case in (of_flax(), of_equinox()):
+        params, x = numbers(case)
+        kinds = {layer.kind for layer in layers_of(case.apply, params, x).layers}
+        assert "product" in kinds
+        assert "jacobian" not in kinds, case.name
+        compare(case)
