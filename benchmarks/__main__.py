@@ -28,6 +28,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "live": ("streamlit", "playwright"),
     "kernel": ("jax", "jaxlib", "numpy"),
     "transformer": ("jax", "jaxlib", "numpy"),
+    "large_n": ("jax", "jaxlib", "numpy", "scipy"),
     "hessian": ("jax", "jaxlib", "numpy", "scipy"),
     "trajectories": ("jax", "jaxlib", "numpy"),
     "training": ("jax", "jaxlib", "numpy"),
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the parts that are asked for, each in a process of its own unless it is the only one."""
     asked = _parser().parse_args(arguments)
     interpreters = dict(asked.peer)
-    if not asked.quick and {"kernel", "hessian", "trajectories"} & set(asked.only):
+    if not asked.quick and {"kernel", "large_n", "hessian", "trajectories"} & set(asked.only):
         for name in process.NAMES:
             if name not in interpreters and name not in asked.without:
                 print(f"making the environment of {name}", flush=True)

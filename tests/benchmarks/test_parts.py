@@ -16,6 +16,7 @@ from benchmarks.table import PICTURES, SECTIONS
 PARTS = (
     "kernel",
     "transformer",
+    "large_n",
     "hessian",
     "training",
     "masked_layer",
