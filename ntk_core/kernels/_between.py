@@ -1,7 +1,7 @@
 """Two kernels of one network compared without holding either: exactly, pair of blocks by pair, or by random vectors.
 
-With D = K₁ − K₀ everything follows from ‖K₀‖², ⟨D, K₀⟩, ‖D‖², yᵀK₀y and yᵀDy: sums over pairs of blocks, or expectations
-over random signs v, E ⟨D v, K₀ v⟩ = ⟨D, K₀⟩ (docs/math/kernel_without_jacobians.md).
+With D = K₁ − K₀ everything follows from ‖K₀‖², ⟨D, K₀⟩, ‖D‖², yᵀK₀y and yᵀDy: sums over pairs of blocks, or
+expectations over random signs v, E ⟨D v, K₀ v⟩ = ⟨D, K₀⟩ (docs/math/kernel_without_jacobians.md).
 """
 
 import hashlib
