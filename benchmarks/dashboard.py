@@ -29,7 +29,7 @@ from ntk_core.runs import Spec
 from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import with_settings
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path.cwd()  # of the checkout that is measured, this one or BEFORE
 PORT = 8597
 URL = f"http://127.0.0.1:{PORT}"
 READY = '[data-testid="stApp"][data-test-script-state="notRunning"][data-test-connection-state="CONNECTED"]'
@@ -40,11 +40,9 @@ REPEATS = 4
 # 10 Mbit/s both ways in bytes per second, and 40 ms.
 LINE = {"offline": False, "latency": 40, "downloadThroughput": 10e6 / 8, "uploadThroughput": 10e6 / 8}
 PRESET = "liu-fig1-left"
-# The folder of an earlier checkout, whose own benchmark is run right before this one.
+# The folder of an earlier checkout, which is measured right after this one, by the same clocks.
 BEFORE = "LINEARITY_LAB_BEFORE"
-THERE = """import json
-from benchmarks import dashboard, measure
-print(json.dumps(dashboard.measure(measure.Settings())))"""
+THERE = f"import json, runpy; print(json.dumps(runpy.run_path({str(Path(__file__).resolve())!r})['measured']()))"
 # Finished widths in the progress line, and distinct widths in the figure; a point counts when both show it.
 WATCH = """() => {
   window.shownAt = {};
@@ -97,14 +95,21 @@ def changed_setting(page: Page, widths: str) -> float:
 
 def changed_view(page: Page, axis: str) -> float:
     """From the choice of another axis to the redrawn figure: only the figures' fragment runs again."""
-    page.get_by_role("tab", name="Along training").click()
+    tab = page.get_by_role("tab", name="Along training")
+    if tab.count():
+        tab.click()
     page.wait_for_function(f"() => ({LAST_STEPS})() !== null", timeout=TIMEOUT_MS)
     before = page.evaluate(LAST_STEPS)
     other = page.get_by_role("radio", name=axis)
+    if not other.count():  # as it was before the pages had chips
+        page.get_by_role("combobox", name="Horizontal axis").click()
+        other = page.get_by_role("option", name=axis.removeprefix("by "), exact=True)
+        other.wait_for()
+    redrawn = f"before => ![null, before].includes(({LAST_STEPS})())"  # null while there is no figure
 
     def work() -> None:
         other.click()
-        page.wait_for_function(f"before => ({LAST_STEPS})() !== before", arg=before, timeout=TIMEOUT_MS)
+        page.wait_for_function(redrawn, arg=before, timeout=TIMEOUT_MS)
 
     return seconds(work)
 
@@ -191,10 +196,11 @@ def reason_to_skip(settings: Settings) -> str | None:
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """A server of its own, one browser, every wait in turn; before it those of another checkout (``BEFORE``)."""
+    """A server of its own, one browser, every wait in turn; then those of another checkout (``BEFORE``)."""
     if folder := os.environ.get(BEFORE):
+        here = measured()
         told = subprocess.run([sys.executable, "-c", THERE], cwd=folder, capture_output=True, text=True, check=True)
-        return {**measured(), "before": json.loads(told.stdout.splitlines()[-1])}
+        return {**here, "before": json.loads(told.stdout.splitlines()[-1])}
     return measured()
 
 

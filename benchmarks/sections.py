@@ -265,8 +265,7 @@ def dashboard(data: Data) -> str:
         "a point's end to its sight": "point_to_shown",
         "Stop to stopped": "stop",
     }
-    # The earlier clock of the axis stopped as soon as the old figure was gone.
-    before = {name: found for name, found in data.get("before", {}).items() if name != "view_to_redrawn"}
+    before = data.get("before", {})
     rows = [
         [words, *(timed(each[name]) if name in each else "" for each in (data, before)), seconds(data[name]["max_s"])]
         for words, name in waits.items()

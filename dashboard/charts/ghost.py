@@ -4,7 +4,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-GHOST_OPACITY = 0.16  # paler than seeds and bands, so that nothing of it is taken for a new point
+GHOST_OPACITY = 0.16  # so pale that nothing of it is taken for a new point
 _GHOST = {"ghost": True}
 
 
@@ -13,9 +13,7 @@ def above(figure: go.Figure, before: go.Figure) -> go.Figure:
 
     Where the axes measure something else, or nothing is a curve, ``figure`` itself.
     """
-    ghosts = [
-        _pale(trace) for trace in before.data if isinstance(trace, go.Scatter) and "text" not in (trace.mode or "")
-    ]
+    ghosts = [_pale(trace) for trace in before.data if _is_curve(trace)]
     if _axes(figure) != _axes(before) or not ghosts or figure.frames:
         return figure
     both = go.Figure([*figure.data, *ghosts], figure.layout)
@@ -26,6 +24,19 @@ def above(figure: go.Figure, before: go.Figure) -> go.Figure:
             ticks = _ticks(before.layout[name]) | own
             both.layout[name].update(tickvals=list(ticks), ticktext=list(ticks.values()))
     return both
+
+
+def _is_curve(trace: Any) -> bool:
+    """Neither words nor bands nor single seeds, which would be too pale to see and only cost time."""
+    is_seeds = isinstance(trace.meta, dict) and "seeds" in trace.meta
+    stands_out = trace.opacity is None or trace.opacity == 1
+    return (
+        isinstance(trace, go.Scatter)
+        and "text" not in (trace.mode or "")
+        and not trace.fill
+        and stands_out
+        and not is_seeds
+    )
 
 
 def _pale(trace: go.Scatter) -> go.Scatter:

@@ -34,11 +34,13 @@ class Figures:
         charts: key → chart, in order: what an export holds.
         ghosts: key → figure of an earlier run that stays in sight below the one of this key.
         laid_over: key → (figure, the same above its ghost), from one drawing to the next.
+        growing: whether points are still to come: then only what is in sight is sent to the browser.
     """
 
     charts: dict[str, Chart] = field(default_factory=dict)
     ghosts: Mapping[str, go.Figure] = field(default_factory=dict)
     laid_over: dict[str, tuple[go.Figure, go.Figure]] = field(default_factory=dict)
+    growing: bool = False
 
     def take(self, key: str, chart: Chart) -> go.Figure:
         """Note a chart; its figure, above its ghost if there is one."""
@@ -52,6 +54,7 @@ class Figures:
 
 _SCOPES: ContextVar[tuple[str, ...]] = ContextVar("scopes", default=())
 _SHOWN: ContextVar[Figures | None] = ContextVar("shown", default=None)
+_IN_SIGHT: ContextVar[bool] = ContextVar("in_sight", default=True)
 
 
 @contextmanager
@@ -107,10 +110,19 @@ def show_panels(page: str, shown: Sequence[Panel], claim: Callable[[], None]) ->
     if others:
         titles = [each.title for each in others]
         wanted = st.session_state.get(f"{page}.{OPENED_TAB}")
-        tabs = st.tabs(titles, key=f"{page}.tabs", default=wanted if wanted in titles else None)
+        tabs = st.tabs(titles, key=f"{page}.tabs", default=wanted if wanted in titles else None, on_change="rerun")
         for tab, panel in zip(tabs, others, strict=True):
-            with tab:
+            with tab, _in_sight(bool(tab.open)):
                 _show_panel(page, panel)
+
+
+@contextmanager
+def _in_sight(yes: bool) -> Iterator[None]:
+    token = _IN_SIGHT.set(yes)
+    try:
+        yield
+    finally:
+        _IN_SIGHT.reset(token)
 
 
 def _show_panel(page: str, panel: Panel, claim: Callable[[], None] | None = None) -> None:
@@ -164,6 +176,9 @@ def _show_figure(page: str, chart: Chart, on_select: Callable[[], None] | None =
     """The figure and its caption; its key is that of the points that a person clicked on too, for ``on_select``."""
     key = f"{page}.{chart.name}"
     shown = _SHOWN.get()
+    if shown is not None and shown.growing and not _IN_SIGHT.get():
+        shown.charts[key] = chart
+        return  # drawing it would keep the browser from the figure that is looked at; the tab that opens runs this anew
     figure = chart.figure if shown is None else shown.take(key, chart)
     image = {"format": "svg", "scale": 2, "filename": key.replace(".", "-")}
     config = {**CHART_CONFIG, "toImageButtonOptions": image}

@@ -23,10 +23,10 @@ from ntk_core.runs import Spec, digest, estimate
 from ntk_core.settings.fields import Part, differences, settings
 from ntk_core.settings.part import SpecPart
 
-REFRESH_S = 0.4
+REFRESH_S = 0.3
 # Looks of those who wait cost those who work; nothing but a place in the queue changes while a job waits.
 WAITING_REFRESH_S = 1.5
-# So many may look twice a second: a look takes some 40 ms of the one process that serves all pages.
+# So many may look so often: a look takes some 20 ms of the one process that serves all pages.
 CROWD = 8
 # A job ends within this time after Stop, so that the page that comes back shows it stopped.
 STOP_S = 0.3
@@ -230,7 +230,7 @@ def _panel(
     if shown is None:
         said.info("Computing the first point…" if live else "Press Run: the points appear here one by one.")
         return
-    figures = Figures()
+    figures = Figures(growing=live)
     # One that was stopped stays above what was there before, so that Stop draws nothing anew.
     halted = (
         now is not None and now.status in ("cancelled", "stopped") and not live and not _changed(form.spec, shown.spec)
@@ -245,7 +245,7 @@ def _panel(
         if shown.origin == "precomputed" and not live:
             above.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
     elif before is not None and (changed := _changed(shown.spec, before.shown.spec)):
-        figures = Figures(ghosts=before.figures, laid_over=before.laid_over)
+        figures = Figures(ghosts=before.figures, laid_over=before.laid_over, growing=live)
         said.caption(f"Pale curves show earlier settings ({changed} changed).")
     with shown_charts([shown.spec], figures), linked_charts(page):
         draw(shown)

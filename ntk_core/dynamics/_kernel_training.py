@@ -18,9 +18,15 @@ from ntk_core.dynamics._models import NetworkModel
 from ntk_core.dynamics._optimizers import Optimizer
 from ntk_core.dynamics._rates import auto_learning_rate
 from ntk_core.kernels import kernel_change, pre_output_ntk, through_output
-from ntk_core.networks.architectures import Network, NetworkParams, merge
+from ntk_core.networks.architectures import Network, NetworkParams, merge, output_function
 
 Kernels = dict[str, Array]
+MOST_FOLLOWED = 4
+
+
+def followed_rows(num_points: int) -> slice:
+    """Rows of the training points whose outputs are recorded: at most four, evenly spread."""
+    return slice(0, num_points, -(-num_points // MOST_FOLLOWED))
 
 
 class KernelTraining:
@@ -71,7 +77,7 @@ class KernelTraining:
             NetworkModel(net, loss), Optimizer(), trained, fixed, self._x, self._y, rates,
             threshold=loss_threshold, together=True, dead=[not kernel.any() for kernel in np.asarray(self.kernel)],
         )  # fmt: skip
-        self._rows: list[list[tuple[int, list[float], float]]] = [[] for _ in self._rates]
+        self._rows: list[list[_Row]] = [[] for _ in self._rates]
         self._note(first)
 
     def stretches(self) -> Iterator[int]:
@@ -84,7 +90,7 @@ class KernelTraining:
         ``learning_rate`` (infinite where it is automatic and the kernel 0), ``outcome``, ``steps``, ``change`` (ΔK) and
         ``loss`` there, by these names.
         """
-        steps, changes, losses = zip(*self._rows[seed], strict=True)
+        steps, changes, losses, _ = zip(*self._rows[seed], strict=True)
         return {
             "learning_rate": self._rates[seed],
             "outcome": self._descent.outcomes()[seed],
@@ -92,6 +98,12 @@ class KernelTraining:
             "change": tuple(change[self.observed.index(output)] for change in changes),
             "loss": losses,
         }
+
+    def followed_outputs(self, seed: int, output: str) -> tuple[tuple[float, ...], ...]:
+        """φ(f(x_i)) of the followed training points at the recorded steps, (R, F); of the point's own class."""
+        at = self.observed.index(output)
+        # All digits that its type has, and no more: the shortest numbers that read back as the same.
+        return tuple(tuple(float(str(value)) for value in row.followed[at]) for row in self._rows[seed])
 
     def _record(self) -> None:
         params = merge(self._descent.state.trained, self._descent.fixed)
@@ -103,20 +115,36 @@ class KernelTraining:
         return found
 
     def _note(self, found: _Measured) -> None:
-        steps, changes, losses = self._descent.steps, np.asarray(found.changes, float), np.asarray(found.loss, float)
-        for rows, step, change, loss in zip(self._rows, steps, changes, losses, strict=True):
-            if not rows or rows[-1][0] < step:
-                rows.append((int(step), change.tolist(), float(loss)))
+        columns = [
+            *(np.asarray(each, float).tolist() for each in (found.changes, found.loss)),
+            np.asarray(found.followed),
+        ]
+        for rows, step, *measured in zip(self._rows, self._descent.steps, *columns, strict=True):
+            if not rows or rows[-1].step < step:
+                rows.append(_Row(int(step), *measured))
         self._descent.note(found.loss)
 
 
+class _Row(NamedTuple):
+    """What is recorded of one seed at one step."""
+
+    step: int
+    changes: list[float]
+    loss: float
+    followed: np.ndarray
+
+
 class _Measured(NamedTuple):
-    """The kernel of the pre-outputs at w₀, its images under each observed output, their changes, the loss."""
+    """The kernel of the pre-outputs at w₀, its images under each observed output, their changes, the loss.
+
+    ``followed`` are the observed outputs at the followed points, (outputs, F).
+    """
 
     kernel: Array | None
     kernels: Kernels
     changes: Array
     loss: Array
+    followed: Array
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
@@ -132,9 +160,14 @@ def _measure(
     def one(params: NetworkParams, first: Kernels | None) -> _Measured:
         kernel, f, _ = pre_output_ntk(net, params, x)
         kernels = {output: through_output(output, kernel, f, f) for output in observed}
+        rows = followed_rows(len(y))
+        own = jnp.argmax(y[rows], axis=-1)[:, None]
+        followed = jnp.stack(
+            [jnp.take_along_axis(output_function(output)(f[rows]), own, axis=-1)[:, 0] for output in observed]
+        )
         if first is None:
-            return _Measured(kernel, kernels, jnp.zeros(len(observed), kernel.dtype), loss(f, y))
+            return _Measured(kernel, kernels, jnp.zeros(len(observed), kernel.dtype), loss(f, y), followed)
         changes = jnp.stack([kernel_change(kernels[output], first[output]) for output in observed])
-        return _Measured(None, kernels, changes, loss(f, y))
+        return _Measured(None, kernels, changes, loss(f, y), followed)
 
     return over_seeds(one, params, first)

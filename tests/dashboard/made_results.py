@@ -19,6 +19,7 @@ def make_run(
         steps=(0, 1, 10, 100),
         change=(0.0, change / 4, change / 2, change),
         loss=(1.0, 0.5, 0.1, 0.01),
+        followed=((0.0, 0.2), (0.1, -0.1), (0.6, -0.5), (1.0, -0.9)),
     )
 
 

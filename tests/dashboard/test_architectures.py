@@ -328,7 +328,7 @@ def test_a_changed_setting_of_one_network_names_it(page, points):
 
 def test_page_shows_one_network_while_the_other_is_computed(page, points):
     app = opened(job=page.add(MADE, points=of_a_run({"A": points["A"][:1]}), message="network B, width 30: linear"))
-    assert len(app.get("plotly_chart")) == 6
+    assert len(app.get("plotly_chart")) == 4, "the drawings, the first figure, and what the open tab holds"
     (bar,) = app.get("progress")
     assert "1 of 8 points" in bar.proto.text
     assert "network B, width 30" in bar.proto.text

@@ -11,6 +11,7 @@ from dashboard.charts.ghost import above
 from dashboard.views.kernel_change.figures import change_against_width
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import PRESETS
+from tests.dashboard.made_dynamics import make_dynamics_result
 from tests.dashboard.made_results import make_points, make_result
 from tests.dashboard.open_pages import checked, open_page, words
 
@@ -43,6 +44,23 @@ def test_the_old_figure_stays_below_the_new_points_until_the_last_one(jobs):
     checked(app.run())
     assert ghosts(app) == [0, 0]
     assert "earlier settings" not in words(app)
+
+
+def test_while_points_arrive_only_the_tab_in_sight_is_drawn(jobs):
+    result = make_dynamics_result()
+
+    def drawn(**changes) -> set[str]:
+        app.query_params["job"] = jobs.add(result.spec, points=result.points, **changes)
+        return {each.proto.id.rsplit("-", 1)[-1] for each in checked(app.run()).get("plotly_chart")}
+
+    app = open_page("dynamics")
+    first = drawn()
+    app.session_state["dynamics.tabs"] = app.tabs[1].label
+    second = drawn(version=2)
+    assert first & second
+    assert first - second
+    assert second - first
+    assert first | second < drawn(version=3, result=result, status="completed")
 
 
 def test_a_run_that_goes_on_has_no_ghost_of_itself(jobs):

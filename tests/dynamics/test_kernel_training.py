@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ntk_core.dynamics import KernelTraining, Loss
+from ntk_core.dynamics._kernel_training import followed_rows
 from ntk_core.kernels import empirical_ntk, kernel_change
 from tests.dynamics.problems import NET, problem
 
@@ -51,6 +52,25 @@ def test_training_stops_one_step_after_the_loss_has_crossed_and_records_the_kern
     first, last = (empirical_ntk(NET, w, x) for w in (params, path[24][0]))
     assert found["change"][-1] == pytest.approx(float(kernel_change(last, first)), rel=1e-8)
     np.testing.assert_allclose(found["loss"], [path[step][1] for step in found["steps"]], rtol=1e-9)
+
+
+@pytest.mark.usefixtures("x64")
+def test_outputs_at_followed_points_are_those_of_the_network_seen_through_each_output():
+    params, x, y, _, _ = problem()
+    training = KernelTraining(
+        NET, jax.tree.map(lambda leaf: leaf[None], params), x, y, LOSS, ("linear", "swish"), learning_rate=RATE,
+        loss_threshold=0.0, max_steps=5, num_records=2,
+    )  # fmt: skip
+    list(training.stretches())
+    path, rows = plain(params, x, y, RATE, 5), followed_rows(len(y))
+    assert 1 <= len(y[rows]) <= 4
+    for output, image in (("linear", lambda f: f), ("swish", jax.nn.swish)):
+        found = training.followed_outputs(0, output)
+        expected = [
+            [image(NET.pre_outputs(path[step][0], x))[row, int(np.argmax(y[row]))] for row in range(len(y))[rows]]
+            for step in training.recorded(0, output)["steps"]
+        ]
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 @pytest.mark.usefixtures("x64")

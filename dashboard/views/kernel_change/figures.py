@@ -111,9 +111,12 @@ def change_against_time(
 ) -> Chart:
     """ΔK(t) of every run of one width, above its training loss; ends are filled where the run converged.
 
-    With ``seed`` the runs of other seeds are faint.
+    The runs of other seeds than ``seed``, by default the first, are faint; below are the outputs of this one at a few
+    training points.
     """
     curves, known = [], {run.seed for run in point.runs}
+    strong_seed = seed if seed in known else min(known, default=0)
+    followed = [run for run in point.runs if run.seed == strong_seed and run.followed]
     strong: set[str] = set()  # outputs whose first seed is drawn
     for run in point.runs:
         style, is_first = network_style(kind, run.output), run.output not in strong
@@ -135,8 +138,17 @@ def change_against_time(
                     is_first=run.seed == seed if seed in known else is_first,
                 )
             )
-    rows = (Row("kernel change ΔK(t)", "from 0", 0.62), Row("loss", share=0.38))
+    for run in followed:
+        style, x = network_style(kind, run.output), times(run.steps, run.learning_rate, axis)
+        for number_of, values in enumerate(zip(*run.followed, strict=True), start=1):
+            what = f"output at training point {number_of}"
+            curves.append(Curve(style, x, values, what, run.seed, 3, 1.5, unit=axis, in_legend=False))
+    rows = [Row("kernel change ΔK(t)", "from 0", 0.62), Row("loss", share=0.38)]
+    if followed:
+        rows = [Row("kernel change ΔK(t)", "from 0", 0.44), Row("loss", share=0.26), Row("outputs", "linear", 0.3)]
     figure = along_training(curves, rows, AXIS_TITLES[axis])
+    if followed:
+        figure.update_layout(height=figure.layout.height * 1.3)
     if loss_threshold is not None:
         add_level(figure, loss_threshold, "threshold", row=2)
     ends = [
@@ -148,7 +160,11 @@ def change_against_time(
         f"Kernel change and loss along training at width {point.width:,}. "
         f"Mean kernel change at the end: {', '.join(ends)}."
     )
-    caption = [*_rates([point]), *left_out(list(change_lines([point], kind).values()), width_axis())]
+    caption = [
+        *([f"Outputs of seed {strong_seed} at a few training points, of the point's own class."] if followed else []),
+        *_rates([point]),
+        *left_out(list(change_lines([point], kind).values()), width_axis()),
+    ]
     return Chart(figure, words, time_rows(point), caption, "against_time")
 
 
@@ -162,9 +178,12 @@ def time_rows(point: KernelChangePoint) -> list[dict[str, object]]:
             "time": run.learning_rate * step,
             "ΔK(t)": change,
             "loss": loss,
+            **{f"output at training point {number_of}": f for number_of, f in enumerate(outputs, start=1)},
         }
         for run in point.runs
-        for step, change, loss in zip(run.steps, run.change, run.loss, strict=True)
+        for step, change, loss, outputs in zip(
+            run.steps, run.change, run.loss, run.followed or [()] * len(run.steps), strict=True
+        )
     ]
 
 

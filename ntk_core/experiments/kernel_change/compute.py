@@ -90,6 +90,7 @@ def _trained(
             output=output,
             seed=seed,
             infinite_distance=_distance(training, index, infinite) if output == "linear" else None,
+            followed=training.followed_outputs(index, output),
             **training.recorded(index, output),
         )
         for output in group.observed

@@ -19,6 +19,8 @@ class KernelChangeRun(RecordedTraining):
         loss: the mean training loss at those steps.
         infinite_distance: ‖K(w₀) − K_∞‖_F / ‖K_∞‖_F with the kernel K_∞ of infinite width; only for the linear
             output, and where the spec asks for it.
+        followed: φ(f(x_i)) of a few training points, (records, points); of the point's own class where there are
+            several. Empty in results of older versions.
     """
 
     output: str
@@ -27,6 +29,7 @@ class KernelChangeRun(RecordedTraining):
     outcome: Outcome
     loss: tuple[float, ...]
     infinite_distance: float | None = None
+    followed: tuple[tuple[float, ...], ...] = ()
 
 
 class KernelAtStart(Value):
