@@ -26,7 +26,16 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "scale.md"
 # One student asks for something every ten minutes, and every third time nobody has computed it yet; our assumption.
 SECONDS_BETWEEN_NEW_RUNS = 3 * 600.0
-CASES = ((30, 2), (30, 4), (100, 8), (100, 10), (100, 16), (1_000, 64), (1_000, 80), (1_000, 96))  # students at work, workers
+CASES = (
+    (30, 2),
+    (30, 4),
+    (100, 8),
+    (100, 10),
+    (100, 16),
+    (1_000, 64),
+    (1_000, 80),
+    (1_000, 96),
+)  # students at work, workers
 TURN_S, LOOK_S = 60.0, 5.0  # what a run has before it gives way, and how often it then looks whether anybody waits
 NUM_JOBS, SEEDS, WARM_UP = 8_000, (0, 1, 2, 3, 4), 0.1
 

@@ -141,12 +141,12 @@ class KernelOperator:
         """
         steps = min(max_products, self.shape[0])
         basis = np.empty((steps, self.shape[0]), self._dtype)
-        w = np.random.default_rng(seed).standard_normal(self.shape[0])
+        w = np.random.default_rng(seed).standard_normal(self.shape[0]).astype(self._dtype)
         beta, diagonal, joins = float(np.linalg.norm(w)), [], []
         while True:
             step = len(diagonal)
             basis[step] = w / beta
-            w = self.flat_product(basis[step])
+            w = self.flat_product(basis[step]).astype(self._dtype)  # as the basis: nothing of its size is copied
             diagonal.append(float(basis[step] @ w))
             for _ in range(2):  # twice is enough
                 w = w - (basis[: step + 1] @ w) @ basis[: step + 1]

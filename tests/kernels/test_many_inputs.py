@@ -198,6 +198,17 @@ def test_what_cannot_be_asked_for_is_named(wrong):
 
 
 @pytest.mark.slow
+def test_a_dask_client_divides_the_pairs(x64):
+    from distributed import Client
+
+    w0, w1, x, y = problem(NET)
+    whole = kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=LIMIT)
+    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None) as client:
+        divided = kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=LIMIT, mapped=client.map)
+    assert divided == whole
+
+
+@pytest.mark.slow
 def test_memory_is_a_part_of_one_kernel():
     """In a process of its own, 64-fold blocks below the limit: n = 2,000 and C = 10 would take 1.5 GiB a kernel."""
     found = peak_of("benchmarks.large_n", "exact", "2000", "100")

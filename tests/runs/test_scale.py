@@ -38,13 +38,13 @@ OWN_KEPT = {
     "depth_width": {"depths": (2,), "trained_width": 10_000_000, "hessian_depth": 0},
     "early_time": {"values": (4,), "network.depth": 2, "dataset.num_test": 10},
     "generalization": {"samples": (4,), "num_test": 1, "dataset.name": "gaussian-mixture"},
-    "hessian": {"dataset.name": "gaussian-mixture"},
     "learning_rate": {"max_steps": 2},
 }
 OWN_GROWING = {
     "depth_width": {"L": ("depths", (8,))},
     "early_time": {"m": ("values", (500_000,)), "L": ("network.depth", 4), "T": ("training.max_steps", 500_000)},
-    "generalization": {"n": ("samples", (2_500,))},
+    "generalization": {"n": ("samples", (800,))},
+    "hessian": {"n": ("dataset.num_samples", 900)},
     "learning_rate": {"n": ("dataset.num_samples", 200), "T": ("max_steps", 50_000)},
     "optimization": {"n": ("dataset.num_samples", 150)},
 }
@@ -93,7 +93,8 @@ def test_exponents_are_those_of_the_costs(name):
         twice = tuple(2 * each for each in largest) if isinstance(largest, tuple) else 2 * largest
         pairs = zip(*(counted(with_settings(kept, {**at, setting: value})) for value in (largest, twice)), strict=True)
         operations, memory = (math.log2(after / before) for before, after in pairs)
-        assert operations == pytest.approx(float(cells[size]), abs=0.15), f"{name}: operations in {size}"
+        allowed = 0.25 if size == "L" else 0.15  # of L layers L − 1 lie between others
+        assert operations == pytest.approx(float(cells[size]), abs=allowed), f"{name}: operations in {size}"
         if f"memory: {size}" in cells:
             assert memory == pytest.approx(float(cells[f"memory: {size}"]), abs=0.15), f"{name}: memory in {size}"
 
