@@ -152,4 +152,5 @@ def written(text: str, tables: Sequence[tuple[str, str]]) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text(), [("waits", queue_table()), ("speedups", speedup_table())]))
+    tables = [("waits", queue_table()), ("speedups", speedup_table())]
+    PAGE.write_text(written(PAGE.read_text(), tables))

@@ -43,7 +43,7 @@ OWN_KEPT = {
 OWN_GROWING = {
     "depth_width": {"L": ("depths", (8,))},
     "early_time": {"m": ("values", (500_000,)), "L": ("network.depth", 4), "T": ("training.max_steps", 500_000)},
-    "generalization": {"n": ("samples", (800,))},
+    "generalization": {"n": ("samples", (200,))},
     "hessian": {"n": ("dataset.num_samples", 900)},
     "learning_rate": {"n": ("dataset.num_samples", 200), "T": ("max_steps", 50_000)},
     "optimization": {"n": ("dataset.num_samples", 150)},
@@ -95,7 +95,7 @@ def test_exponents_are_those_of_the_costs(name):
         operations, memory = (math.log2(after / before) for before, after in pairs)
         allowed = 0.25 if size == "L" else 0.15  # of L layers L − 1 lie between others
         assert operations == pytest.approx(float(cells[size]), abs=allowed), f"{name}: operations in {size}"
-        if f"memory: {size}" in cells:
+        if cells.get(f"memory: {size}", "–") != "–":
             assert memory == pytest.approx(float(cells[f"memory: {size}"]), abs=0.15), f"{name}: memory in {size}"
 
 
