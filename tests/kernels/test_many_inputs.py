@@ -203,7 +203,7 @@ def test_a_dask_client_divides_the_pairs(x64):
 
     w0, w1, x, y = problem(NET)
     whole = kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=LIMIT)
-    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None) as client:
+    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0") as client:
         divided = kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=LIMIT, mapped=client.map)
     assert divided == whole
 
