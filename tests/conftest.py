@@ -22,7 +22,8 @@ settings.load_profile("house")
 
 # What is compared there with an oracle or with itself, in this process; nothing there is about speed.
 QUICK_ROOMS = frozenset({
-    "data", "dynamics", "early_time", "experiments", "hessians", "kernels", "networks", "own_models",
+    "cli", "dashboard", "data", "dynamics", "early_time", "experiments", "hessians", "kernels", "networks",
+    "own_models", "runs",
 })  # fmt: skip
 TESTS = Path(__file__).resolve().parent
 _ENDED = itertools.count(1)  # tests

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.compiler_flags import QUICK_ENVIRONMENT
 from tests.data.uploads.files import flowers
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,7 +37,7 @@ def named(path: Path) -> str:
 def run_in(folder: Path, command: list[str], environment: dict[str, str]) -> str:
     """What a command prints that leaves nothing outside the folder."""
     places = {"PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(folder / "data"), "XDG_CACHE_HOME": str(folder / "cache")}
-    environment = {**os.environ, **places, **environment}
+    environment = {**os.environ, **QUICK_ENVIRONMENT, **places, **environment}
     ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout

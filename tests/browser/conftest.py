@@ -117,3 +117,22 @@ def wait_until(page, expression: str, timeout: float = 60_000) -> None:
     while not page.evaluate(expression):
         assert time.monotonic() < deadline, f"never true: {expression}"
         page.wait_for_timeout(200)
+
+
+def run_button(page):
+    """The one that runs the page's settings, Run or Resume."""
+    return page.locator('[class*="st-key-"][class$="-run"] button, [class*="-run "] button').first
+
+
+def press_run(page) -> None:
+    """Run, again where the page was not yet listening, and also where it asks whether so long a run is meant."""
+    before = page.url
+    for _ in range(4):
+        run_button(page).click()
+        for _ in range(75):
+            page.wait_for_timeout(200)
+            if "job=" in page.url and page.url != before:
+                return
+            if (meant := page.get_by_role("button", name="Run all of it")).count():
+                meant.click()
+    pytest.fail("Run did not start a run")

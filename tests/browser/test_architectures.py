@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import wait_until
+from tests.browser.conftest import press_run, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 QUICK = "/architectures?widths=2,4&num_seeds=2&dataset.num_samples=6&training.max_steps=20"
@@ -20,7 +20,7 @@ SHOWN = """(() => {
 
 def test_points_of_both_networks_arrive_and_their_kernels_are_drawn(open_page):
     page = open_page(QUICK)
-    page.get_by_role("button", name="Run", exact=False).click()
+    press_run(page)
     wait_until(page, f"(s => s.a === 2 && s.b === 2)({SHOWN})", timeout=TIMEOUT_MS)
     wait_until(page, f"{SHOWN}.heatmaps === 5", timeout=TIMEOUT_MS)  # A has one of infinite width
     expect(page.get_by_test_id("stProgress")).to_have_count(0, timeout=TIMEOUT_MS)

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from ntk_core.networks.graphs import bottleneck_layer_graph, graph_data
-from tests.browser.conftest import READY
+from tests.browser.conftest import READY, press_run
 from tests.browser.faults import faults
 from tests.browser.test_accessibility import press_tab_until, violations
 
@@ -103,7 +103,7 @@ def test_from_an_empty_canvas_to_a_verdict_and_a_run(open_page):
 
     gallery = page.get_by_role("combobox", name="Gallery of graphs")
     expect(gallery).to_have_value("")
-    page.get_by_role("button", name="Run", exact=False).first.click()
+    press_run(page)
     expect(page.locator(".js-plotly-plot").first).to_be_visible(timeout=TIMEOUT_MS)
     page.get_by_text("1 width, computed already").wait_for(timeout=TIMEOUT_MS)
     says(page, "Wide: becomes linear")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import wait_until
+from tests.browser.conftest import press_run, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 # One point that takes long enough to be watched.
@@ -19,7 +19,7 @@ STEPS_SHOWN = """Math.max(0, ...(document.querySelector('.js-plotly-plot')?.data
 
 def test_curves_grow_before_the_point_is_finished_and_stop_ends_the_run(open_page):
     page = open_page(SLOW)
-    page.get_by_role("button", name="Run", exact=False).click()
+    press_run(page)
     expect(page.get_by_test_id("stProgress")).to_contain_text("0 of 1 point", timeout=TIMEOUT_MS)
     wait_until(page, f"{STEPS_SHOWN} > 0 && {STEPS_SHOWN} < 250", timeout=TIMEOUT_MS)
     first = page.evaluate(STEPS_SHOWN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import wait_until
+from tests.browser.conftest import press_run, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 QUICK = (
@@ -22,7 +22,7 @@ WIDTHS = """(() => {
 
 def test_points_arrive_and_the_run_is_found_again_after_a_reload(open_page):
     page = open_page(QUICK)
-    page.get_by_role("button", name="Run", exact=False).click()
+    press_run(page)
     expect(page.get_by_test_id("stProgress")).to_be_visible(timeout=TIMEOUT_MS)
     wait_until(page, f"(w => w.length === 2 && w.every(n => n === 2))({WIDTHS})", timeout=TIMEOUT_MS)
     expect(page.get_by_test_id("stProgress")).to_have_count(0, timeout=TIMEOUT_MS)

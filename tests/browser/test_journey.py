@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import READY, wait_until
+from tests.browser.conftest import READY, press_run, wait_until
 
 pytestmark = pytest.mark.browser
 SMALL = {"widths": "2,4", "num_seeds": "2", "dataset.num_samples": "6", "training.max_steps": "20", "outputs": "linear"}
@@ -30,7 +30,7 @@ def test_from_the_overview_to_a_figure_of_ones_own_and_its_export(open_page, das
 
     page.goto(f"{dashboard_url}/kernel_change?" + "&".join(f"{name}={value}" for name, value in SMALL.items()))
     page.wait_for_selector(READY, timeout=TIMEOUT_MS)
-    page.get_by_role("button", name="Run", exact=False).click()
+    press_run(page)
     wait_until(page, f"{WIDTHS_SHOWN} === '2,4'", timeout=TIMEOUT_MS)
     expect(page.get_by_test_id("stProgress")).to_have_count(0, timeout=TIMEOUT_MS)
 

@@ -6,11 +6,11 @@ import re
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import TimeoutError, expect
+from playwright.sync_api import expect
 
 from dashboard.views.entry import GROUPS
 from dashboard.views.navigation import PAGES
-from tests.browser.conftest import READY, wait_until
+from tests.browser.conftest import READY, press_run, run_button, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 # Three quick widths, then one that takes long enough to be stopped: no run reaches the threshold.
@@ -44,7 +44,7 @@ def test_page_opened_first_by_its_own_url_has_the_menu_of_the_app(open_page):
 
 def test_points_arrive_one_by_one_and_a_stopped_job_is_found_after_a_reload_and_by_another_person(open_page):
     page = open_page(SWEEP)
-    page.get_by_role("button", name="Run", exact=False).click()
+    press_run(page)
     expect(page.get_by_test_id("stProgress")).to_be_visible(timeout=TIMEOUT_MS)
     seen = []
     for count in (1, 2, 3):
@@ -68,18 +68,6 @@ def test_points_arrive_one_by_one_and_a_stopped_job_is_found_after_a_reload_and_
     expect(page.get_by_text("Stopped: 3 of 4 widths are done.")).to_be_visible(timeout=TIMEOUT_MS)
     assert job_of(page) == job
     wait_until(page, WIDTHS_SHOWN + " === 3", timeout=TIMEOUT_MS)
-
-
-def press_run(page) -> None:
-    """Press Run, again where the page was not yet listening."""
-    for _ in range(4):
-        page.get_by_role("button", name="Run", exact=False).click()
-        try:
-            page.get_by_test_id("stProgress").wait_for(timeout=TIMEOUT_MS / 4)
-        except TimeoutError:
-            continue
-        break
-    expect(page.get_by_test_id("stProgress")).to_be_visible()
 
 
 def test_stop_by_one_of_two_persons_only_detaches_that_one(open_page):
@@ -116,4 +104,4 @@ def test_value_out_of_range_is_explained_beside_its_field_and_run_waits(open_pag
     page.get_by_role("textbox", name="Widths m").press("Enter")
     sentence = "Widths m: 0 cannot be used"
     expect(page.get_by_test_id("stMain").get_by_text(sentence).first).to_be_visible(timeout=TIMEOUT_MS)
-    expect(page.get_by_role("button", name="Run", exact=False)).to_be_disabled()
+    expect(run_button(page)).to_be_disabled()

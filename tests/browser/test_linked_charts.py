@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import wait_until
+from tests.browser.conftest import press_run, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 300_000  # one worker compiles before the first point, on a machine that may be busy
@@ -84,7 +84,7 @@ def test_the_old_figure_is_below_the_new_points_and_a_stopped_run_is_resumed(ope
     pale = f"getComputedStyle({SWEPT}.querySelector('.overplot')).opacity"
     wait_until(page, f"{pale} === '0.3'")
     page.evaluate(f"{SWEPT}.kept = true")
-    page.get_by_role("button", name="Run", exact=False).click()
+    press_run(page)
     expect(page.get_by_test_id("stProgress")).to_be_visible(timeout=TIMEOUT_MS)
     assert page.evaluate(f"{SWEPT}.kept || {GHOSTS} > 0"), "the figure was never gone"
     wait_until(page, f"{GHOSTS} > 0 && {pale} === '1'", timeout=TIMEOUT_MS)

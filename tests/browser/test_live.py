@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from dashboard.components.live import given, source
 from dashboard.components.live.settings import CHOICES, LiveSettings
-from tests.browser.conftest import READY
+from tests.browser.conftest import READY, run_button
 from tests.browser.test_accessibility import press_tab_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -210,7 +210,7 @@ def test_error_bars_are_computed_on_the_kernel_page(open_page):
     expect(page.get_by_role("textbox", name="Widths m")).to_have_value("10,40,160,640", timeout=TIMEOUT_MS)
     handed = re.compile(r"dataset\.xs=-1\.0%2C0\.25%2C1\.0.*dataset\.ys=0\.5%2C-0\.5%2C0\.75")
     expect(page).to_have_url(handed, timeout=TIMEOUT_MS)
-    expect(page.get_by_role("button", name="Run", exact=False)).to_be_enabled()
+    expect(run_button(page)).to_be_enabled()
 
 
 def test_where_motion_is_not_wanted_it_waits(browser, dashboard_url):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import press_run
+
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 90_000
 QUICK = {
@@ -17,7 +19,7 @@ QUICK = {
 def test_a_run_replaces_the_precomputed_figure_and_is_found_again(open_page, path, count):
     page = open_page(path + "&training.max_steps=30")
     expect(page.get_by_text(count + ", about")).to_be_visible(timeout=TIMEOUT_MS)
-    page.get_by_role("button", name="Run", exact=False).click()
+    press_run(page)
     page.wait_for_url("**job=*", timeout=TIMEOUT_MS)
     expect(page.get_by_text("Precomputed figure")).to_have_count(0, timeout=TIMEOUT_MS)
     expect(page.locator(".js-plotly-plot")).to_have_count(4, timeout=TIMEOUT_MS)

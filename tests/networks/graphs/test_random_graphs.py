@@ -22,7 +22,7 @@ from tests.cases import Case, inputs, random_params
 NUM_GRAPHS, NUM_COMPILED, NUM_INPUTS = 500, 4, 3
 FEW = slice(0, None, 25)
 ALL = [pytest.param(slice(share, None, 4), marks=pytest.mark.slow, id=f"quarter {share}") for share in range(4)]
-SIXTH = pytest.param(slice(1, None, 6), marks=pytest.mark.slow, id="sixth")
+TENTH = pytest.param(slice(1, None, 10), marks=pytest.mark.slow, id="tenth")
 ENDS = ("input", "output")
 
 
@@ -108,7 +108,7 @@ def test_random_graphs_are_refused_exactly_where_they_are_impossible_and_by_a_na
     assert 100 < refused < 400
 
 
-@pytest.mark.parametrize("chosen", [pytest.param(slice(0, None, 12), id="some"), *ALL])
+@pytest.mark.parametrize("chosen", [pytest.param(slice(0, None, 25), id="some"), *ALL])
 def test_random_graphs_have_the_outputs_and_kernels_of_their_neurons(graphs, chosen, x64):
     checked = 0
     with jax.disable_jit():  # compiling five hundred different programs would take half an hour
@@ -129,7 +129,7 @@ def test_random_graphs_have_the_outputs_and_kernels_of_their_neurons(graphs, cho
     assert checked >= 10
 
 
-@pytest.mark.parametrize("chosen", [pytest.param(FEW, id="few"), SIXTH])
+@pytest.mark.parametrize("chosen", [pytest.param(FEW, id="few"), TENTH])
 def test_random_graphs_have_the_hessians_of_their_neurons(graphs, chosen, x64):
     """Every eigenvalue: those of the small space, and zeros, are those of all weights; a program for each graph."""
     for index, net in list(accepted(graphs))[chosen]:
