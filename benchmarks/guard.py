@@ -50,15 +50,15 @@ class Watched:
         return float(times[self.plain]["min_s"] / times[self.ours]["min_s"])
 
 
-def _of_kernel(case: tuple[Any, ...]) -> Watched:
-    kind, depth, width, _ = case
+def _of_kernel(case: tuple[str, int, int, dict[str, list[str]]]) -> Watched:
+    kind, depth, width, asked = case
 
     def committed(data: Any) -> Times:
         at = {(row["kind"], row["hidden_layers"], row["width"]): row["times"] for row in data["cases"]}
         return at[kind, depth, width]
 
     def measure() -> Times:
-        return kernel.compare({}, *case, False)["times"]
+        return kernel.compare({}, kind, depth, width, asked, False)["times"]
 
     plain = f"{kernel.OWN_JAX} jacobian_contraction"
     return Watched(f"kernel, {kind} {width:,} × {depth}", "kernel", plain, "ours", committed, measure)

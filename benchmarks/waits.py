@@ -109,7 +109,10 @@ def queue_table() -> str:
             of_seeds = waits_of(rate, services, workers, turn_s)
             late = [float(np.quantile(each, 0.95)) for each in of_seeds]
             error = statistics.stdev(late) / math.sqrt(len(late))
-            cells += [_seconds(float(np.median(np.concatenate(of_seeds)))), f"{_seconds(np.mean(late))} ± {error:.0f}"]
+            cells += [
+                _seconds(float(np.median(np.concatenate(of_seeds)))),
+                f"{_seconds(statistics.fmean(late))} ± {error:.0f}",
+            ]
         rows.append(cells)
     head = [
         "students at work",
@@ -144,8 +147,8 @@ def _seconds(value: float) -> str:
 def written(text: str, tables: Sequence[tuple[str, str]]) -> str:
     """The page with each table between its two marks."""
     for name, rows in tables:
-        marks = f"(<!-- {name} -->\n).*?(<!-- end -->)"
-        text, count = re.subn(marks, lambda found, rows=rows: f"{found[1]}{rows}\n{found[2]}", text, flags=re.DOTALL)
+        marks = f"(?<=<!-- {name} -->\n).*?(?=<!-- end -->)"
+        text, count = re.subn(marks, f"{rows}\n".replace("\\", r"\\"), text, flags=re.DOTALL)
         if count != 1:
             raise ValueError(f"docs/scale.md has no place for the table {name!r}")
     return text

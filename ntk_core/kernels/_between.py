@@ -314,5 +314,5 @@ def _digest(net: Network | Apply, of: Any) -> str:
     for leaf in jax.tree.leaves(of):
         array = np.ascontiguousarray(leaf)  # the very numbers, not a copy: they may be most of the memory
         digest.update(f"{array.dtype} {array.shape}".encode())
-        digest.update(array.reshape(-1).view(np.uint8))
+        digest.update(array.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()

@@ -6,8 +6,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
 from jaxtyping import Shaped
 
 View = Any  # what is kept of a block of rows, a tree of arrays
@@ -54,7 +54,7 @@ def even_size(n: int, size: int) -> tuple[int, int]:
     return size, math.ceil(n / size)
 
 
-def block_of(x: Shaped[ArrayLike, "n ..."], index: int, size: int) -> Shaped[Array, "rows ..."]:
+def block_of(x: Shaped[Array | np.ndarray, "n ..."], index: int, size: int) -> Shaped[Array, "rows ..."]:
     """Rows of one of the blocks of equal size; the last one repeats its final row as often as needed."""
     rows = jnp.asarray(x[index * size : (index + 1) * size])
     missing = size - len(rows)

@@ -142,7 +142,7 @@ class KernelOperator:
         steps = min(max_products, self.shape[0])
         basis = np.empty((steps, self.shape[0]), self._dtype)
         w = np.random.default_rng(seed).standard_normal(self.shape[0]).astype(self._dtype)
-        beta, diagonal, joins = float(np.linalg.norm(w)), [], []
+        beta, diagonal, joins = float(np.linalg.norm(w)), list[float](), list[float]()
         while True:
             step = len(diagonal)
             basis[step] = w / beta
@@ -156,8 +156,8 @@ class KernelOperator:
             spent = beta <= 10 * np.finfo(self._dtype).eps * abs(values[-1])  # what remains is rounding
             done = all(residuals[end] <= tolerance * abs(values[end]) for end in (0, -1))
             if done or spent or step + 1 == steps:
-                ends = (float(each[end]) for end in (-1, 0) for each in (values, residuals))
-                return KernelExtremes(*ends, num_products=step + 1)
+                largest, smallest = ((float(values[end]), float(residuals[end])) for end in (-1, 0))
+                return KernelExtremes(*largest, *smallest, step + 1)
             joins.append(beta)
 
     def solve(

@@ -111,7 +111,7 @@ def test_pairs_are_stopped_kept_resumed_and_divided(x64, tmp_path):
     with pytest.raises(InvalidInput, match="very same kernels"):
         kernel_change_between(NET, w1, w0, x, targets=y, kept=kept)
     with ThreadPoolExecutor(2) as pool:
-        futures = []
+        futures: list = []
 
         def submitted(function, pairs):  # as a dask client does
             futures.extend(pool.submit(function, pair) for pair in pairs)

@@ -19,13 +19,13 @@ from ntk_core.settings.grammar import with_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 # What grows, up to a size that dominates all others, and what the others are meanwhile.
-GROWING = {
+GROWING: dict[str, tuple[str, object]] = {
     "n": ("dataset.num_samples", 50_000),
     "m": ("widths", (4_000_000,)),
     "L": ("architecture.depth", 8),
     "T": ("training.max_steps", 4_000_000),
 }
-KEPT = {
+KEPT: dict[str, object] = {
     "dataset.num_samples": 4,
     "widths": (4,),
     "architecture.depth": 2,
@@ -34,13 +34,13 @@ KEPT = {
     "num_seeds": 1,
 }
 # Experiments with other names for these, or with bounds of their own.
-OWN_KEPT = {
+OWN_KEPT: dict[str, dict[str, object]] = {
     "depth_width": {"depths": (2,), "trained_width": 10_000_000, "hessian_depth": 0},
     "early_time": {"values": (4,), "network.depth": 2, "dataset.num_test": 10},
     "generalization": {"samples": (4,), "num_test": 1, "dataset.name": "gaussian-mixture"},
     "learning_rate": {"max_steps": 2},
 }
-OWN_GROWING = {
+OWN_GROWING: dict[str, dict[str, tuple[str, object]]] = {
     "depth_width": {"L": ("depths", (8,))},
     "early_time": {"m": ("values", (500_000,)), "L": ("network.depth", 4), "T": ("training.max_steps", 500_000)},
     "generalization": {"n": ("samples", (200,))},
