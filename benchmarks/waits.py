@@ -2,7 +2,7 @@
 
 Runs arrive at random (Poisson), each takes as long as one of the stored runs of the gallery took, and workers take them
 in order; on a shared server a run that has had a minute gives way to whoever waits, and goes on later. Two tables in
-docs/scale.md. Checked against the formula of Erlang (M/M/c), where that applies, by its test.
+docs/scale.md. Its test holds it against Erlang's formula (M/M/c), where that applies.
 """
 
 from __future__ import annotations
@@ -71,18 +71,6 @@ def simulated(arrivals: np.ndarray, services: np.ndarray, workers: int, turn_s: 
             stretch = min(turn_s, left[job])
             heapq.heappush(running, (now + stretch, job, stretch))
     return begun - arrivals
-
-
-def erlang_wait(rate: float, service_s: float, workers: int) -> float:
-    """Mean seconds that a run waits where services are exponential (M/M/c, first come, first served).
-
-    Source: Erlang 1917; Kleinrock, Queueing Systems I, §3.5.
-    """
-    load, blocked = rate * service_s, 1.0
-    for count in range(1, workers + 1):  # the recursion of Erlang's B formula
-        blocked = load * blocked / (count + load * blocked)
-    waits = blocked / (1 - load / workers * (1 - blocked))
-    return waits / (workers / service_s - rate)
 
 
 def waits_of(rate: float, services: np.ndarray, workers: int, turn_s: float) -> list[np.ndarray]:
