@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 APP := $(VENV)/.app-installed
 DEV := $(VENV)/.dev-installed
 
-.PHONY: help app test slow check static format gallery bench wheel lowest newest torch locked locks audit licenses sbom docs \
+.PHONY: help app test slow check static format gallery bench bench-quick wheel lowest newest torch locked locks audit licenses sbom docs \
   notebooks clean
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo "make gallery  compute the figures that are shown before anything is run"
 	@echo "make bench    measure speed and memory against peers, in a quarter of an hour of a quiet machine"
 	@echo "make wheel    build the wheel and try it in empty folders: the library, the dashboard, uvx"
+	@echo "make bench-quick  which ratio to a plain route has fallen by more than a fifth, in three minutes"
 	@echo "make lowest   a part of the tests with the lowest version of every requirement; make newest: the newest"
 	@echo "make torch    models of PyTorch, Hugging Face and Keras, in an environment of their own"
 	@echo "make locked   a part of the tests with the versions of the image, on Python 3.11 and on the newest"
@@ -65,6 +66,10 @@ bench: $(DEV)
 # The wheel lies in dist/ afterwards.
 wheel: $(DEV)
 	$(BIN)/python .ci/wheel.py
+
+# Exit code 1 where a ratio has fallen, 3 where the machine was too busy to tell.
+bench-quick: $(DEV)
+	$(BIN)/python -m benchmarks.guard
 
 # What runs in a minute and meets every requirement; types are checked with the versions of make test alone.
 SAMPLE := tests/runs tests/data tests/dashboard/test_settings.py tests/dashboard/test_limits.py tests/hosting \

@@ -30,6 +30,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "kernel": ("jax", "jaxlib", "numpy"),
     "transformer": ("jax", "jaxlib", "numpy"),
     "traced": ("jax", "jaxlib", "numpy", "flax"),
+    "large_n": ("jax", "jaxlib", "numpy", "scipy"),
     "hessian": ("jax", "jaxlib", "numpy", "scipy"),
     "trajectories": ("jax", "jaxlib", "numpy"),
     "training": ("jax", "jaxlib", "numpy"),
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the parts that are asked for, each in a process of its own unless it is the only one."""
     asked = _parser().parse_args(arguments)
     interpreters = dict(asked.peer)
-    if not asked.quick and {"kernel", "hessian", "trajectories", "traced"} & set(asked.only):
+    if not asked.quick and {"kernel", "large_n", "hessian", "trajectories", "traced"} & set(asked.only):
         for name in process.NAMES:
             if name == "torchax" and "traced" not in asked.only:
                 continue

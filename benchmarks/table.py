@@ -8,6 +8,7 @@ from pathlib import Path
 from benchmarks import (
     coverage_section,
     generalization_section,
+    large_n_section,
     live_section,
     maps_section,
     pictures,
@@ -26,6 +27,7 @@ SECTIONS = {
     "kernel": sections.kernel,
     "transformer": transformer_section.transformer,
     "traced": traced_section.traced,
+    "large_n": large_n_section.large_n,
     "hessian": sections.hessian,
     "trajectories": sections.trajectories,
     "training": sections.training,

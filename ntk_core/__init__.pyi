@@ -66,11 +66,13 @@ from .hessians import path_sup as path_sup
 from .hessians import shallow_hessian_blocks as shallow_hessian_blocks
 from .hessians import smallest_eigenvalue_in_ball as smallest_eigenvalue_in_ball
 from .hessians import vector_hessian_norm as vector_hessian_norm
+from .kernels import KernelOperator as KernelOperator
 from .kernels import alignment as alignment
 from .kernels import empirical_ntk as empirical_ntk
 from .kernels import gradient_norm_bound as gradient_norm_bound
 from .kernels import infinite_width_ntk as infinite_width_ntk
 from .kernels import kernel_change as kernel_change
+from .kernels import kernel_change_between as kernel_change_between
 from .kernels import kernel_distance as kernel_distance
 from .kernels import kernel_regression as kernel_regression
 from .kernels import least_distance as least_distance

@@ -62,6 +62,30 @@ def kernels(request):
     return {name: (call(IMPLEMENTATIONS[name]), norm) for name in request["implementations"]}
 
 
+def changes(request):
+    """How far the kernel moves between two weights, from kernels in blocks of so many rows (nt.batch), both held."""
+    with np.load(request["file"], allow_pickle=False) as arrays:
+        x = np.asarray(arrays["x"])
+        depth = (len(arrays.files) - 1) // 2 - 1
+        before, after = ([jnp.asarray(arrays[f"{letter}{k}"]) for k in range(depth + 1)] for letter in "ab")
+    kernel = nt.empirical_ntk_fn(
+        dense(depth), trace_axes=(), vmap_axes=0, implementation=nt.NtkImplementation.STRUCTURED_DERIVATIVES
+    )
+
+    def call(rows):
+        batched = nt.batch(kernel, batch_size=rows, store_on_device=False)
+
+        def change():
+            first, second = (np.asarray(batched(x, None, params)) for params in (before, after))
+            return np.linalg.norm((second - first).ravel()) / np.linalg.norm(first.ravel())
+
+        return change
+
+    return {
+        f"blocks of {rows:,} rows": (call(rows), lambda found: {"change": float(found)}) for rows in request["rows"]
+    }
+
+
 def trajectories(request):
     """Gradient flow at all times at once, the eigendecomposition included; the outputs go into a file."""
     with np.load(request["file"], allow_pickle=False) as arrays:
@@ -80,6 +104,6 @@ def trajectories(request):
 
 
 serve(
-    lambda request: {"kernels": kernels, "trajectories": trajectories}[request["what"]](request),
+    lambda request: {"kernels": kernels, "changes": changes, "trajectories": trajectories}[request["what"]](request),
     ("neural-tangents", "jax", "jaxlib", "numpy"),
 )

@@ -92,7 +92,8 @@ class NetworkModel(Model):
                 return layers[name].apply(fixed[name], a)
             return layers[name].apply_packed({**fixed[name], **packed[name]}, a)
 
-        return self.loss.model(self.net.body(call, x))
+        with jax.default_matmul_precision("highest"):
+            return self.loss.model(self.net.body(call, x))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +107,8 @@ class CallableModel(Model):
         return self.loss.model(self.pre_outputs(trained, fixed, x))
 
     def pre_outputs(self, trained: list[Array], fixed: Any, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
-        return self.function(trained, x)
+        with jax.default_matmul_precision("highest"):
+            return self.function(trained, x)
 
 
 class Origin(NamedTuple):

@@ -1,5 +1,6 @@
 """Tangent kernels and how they change."""
 
+from ntk_core.kernels._between import KernelComparison, kernel_change_between
 from ntk_core.kernels._change import kernel_change
 from ntk_core.kernels._derivative import kernel_derivative
 from ntk_core.kernels._distance_bound import LeastDistance, least_distance
@@ -15,4 +16,5 @@ from ntk_core.kernels._generic import generic_ntk, split_inexact
 from ntk_core.kernels._gradient_bound import gradient_norm_bound
 from ntk_core.kernels._infinite_heads import SampledKernel, infinite_heads_ntk
 from ntk_core.kernels._infinite_width import infinite_width_ntk
+from ntk_core.kernels._products import KernelExtremes, KernelOperator, KernelSolution
 from ntk_core.kernels._regression import JITTER, KernelRegression, kernel_regression

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Shaped
 
@@ -47,11 +48,19 @@ def in_blocks(
     return jax.tree.map(lambda *parts: jnp.concatenate(parts, axis=0)[:n1, :n2], *rows_of)
 
 
+def even_size(n: int, size: int) -> tuple[int, int]:
+    """(rows of a block, number of blocks) for n rows in blocks of equal size, at most ``size`` rows each."""
+    size = math.ceil(n / math.ceil(n / size))
+    return size, math.ceil(n / size)
+
+
+def block_of(x: Shaped[Array | np.ndarray, "n ..."], index: int, size: int) -> Shaped[Array, "rows ..."]:
+    """Rows of one of the blocks of equal size; the last one repeats its final row as often as needed."""
+    rows = jnp.asarray(x[index * size : (index + 1) * size])
+    missing = size - len(rows)
+    return jnp.pad(rows, [(0, missing)] + [(0, 0)] * (rows.ndim - 1), mode="edge") if missing else rows
+
+
 def _blocks(x: Shaped[Array, "n ..."], size: int) -> list[Shaped[Array, "rows ..."]]:
-    """Blocks of equal size; the last one repeats its final row as often as needed."""
-    num_blocks = math.ceil(x.shape[0] / size)
-    size = math.ceil(x.shape[0] / num_blocks)
-    num_blocks = math.ceil(x.shape[0] / size)
-    missing = num_blocks * size - x.shape[0]
-    filled = jnp.pad(x, [(0, missing)] + [(0, 0)] * (x.ndim - 1), mode="edge") if missing else x
-    return [filled[start : start + size] for start in range(0, num_blocks * size, size)]
+    size, num_blocks = even_size(x.shape[0], size)
+    return [block_of(x, index, size) for index in range(num_blocks)]

@@ -17,6 +17,7 @@ PARTS = (
     "kernel",
     "transformer",
     "traced",
+    "large_n",
     "hessian",
     "training",
     "masked_layer",

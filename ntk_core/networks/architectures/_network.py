@@ -89,7 +89,8 @@ class Network(abc.ABC):
     def pre_outputs(self, params: NetworkParams, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         """f(w; x) before the output function, shape (n, C)."""
         layers = self.layers
-        return self.body(lambda name, a: layers[name].apply(params[name], a), x)
+        with jax.default_matmul_precision("highest"):  # what a network and its linear model differ by drowns in TF32
+            return self.body(lambda name, a: layers[name].apply(params[name], a), x)
 
     def layer_input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
         """Shape of one input of each layer, in the order in which the layers are called; nothing is computed."""

@@ -59,7 +59,11 @@ def everything():
     memory = program.memory_analysis()
     state = program(*arguments)
     last = ntk_core.empirical_ntk(NET, merge(state.trained, fixed), x)
-    numbers = {"params": params, "kernel": kernel, "norm": norm, "trained": state.trained, "last kernel": last}
+    between = ntk_core.kernel_change_between(NET, params, merge(state.trained, fixed), x, memory_limit=2**16)
+    assert between.num_pairs > 1
+    product = ntk_core.KernelOperator(NET, params, x).product(y)
+    more = {"change": np.asarray(between.change), "product": product}
+    numbers = {"params": params, "kernel": kernel, "norm": norm, "trained": state.trained, "last kernel": last} | more
     arrays = {"params": params, "inputs": seen.inputs, "cotangents": seen.cotangents, "trained": state.trained}
     return jax.tree.map(np.asarray, numbers), arrays, memory.argument_size_in_bytes + memory.temp_size_in_bytes
 

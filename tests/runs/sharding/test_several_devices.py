@@ -17,7 +17,7 @@ from ntk_core.runs._estimate import memory_limit
 
 ROOT = Path(__file__).resolve().parents[3]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # one process compiles for all of them
-NAMES = ("params", "kernel", "norm", "trained", "last kernel", "convolution", "masks", "odd width")
+NAMES = ("params", "kernel", "norm", "trained", "last kernel", "change", "product", "convolution", "masks", "odd width")
 
 
 @pytest.fixture(scope="module")

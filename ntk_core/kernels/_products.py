@@ -1,0 +1,265 @@
+"""A tangent kernel as what it does to vectors, for so many inputs that nobody can hold it."""
+
+import math
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float, Shaped
+from scipy.linalg import eigh_tridiagonal
+from scipy.sparse.linalg import LinearOperator, cg
+
+from ntk_core.errors import InvalidInput
+from ntk_core.kernels._blocks import even_size, rows_within
+from ntk_core.kernels._callable import _hashable
+from ntk_core.kernels._empirical import empirical_ntk, view_bytes
+from ntk_core.kernels._generic import Apply, split_inexact
+from ntk_core.kernels._regression import JITTER
+from ntk_core.networks.architectures import Network, merge
+
+LARGE_MEMORY = 2**30  # bytes for everything between parameters and products, by default
+CALLABLE_ROWS = 128  # of a callable, whose activations nobody knows; our choice
+Flat = Float[np.ndarray, " rows"]
+
+
+class KernelExtremes(NamedTuple):
+    """The ends of a kernel's spectrum, from below and above: smallest ≥ λ_min ≥ 0, and largest ≤ λ_max.
+
+    Attributes:
+        largest, smallest: Ritz values θ, both inside [λ_min, λ_max] but for rounding.
+        largest_residual, smallest_residual: ‖K y − θ y‖ of the unit vectors y found: some eigenvalue is that near to θ.
+        num_products: products with K.
+    """
+
+    largest: float
+    largest_residual: float
+    smallest: float
+    smallest_residual: float
+    num_products: int
+
+
+class KernelSolution(NamedTuple):
+    """What :meth:`KernelOperator.solve` found.
+
+    Attributes:
+        coefficients: α, (n, C).
+        residual: ‖y − (K + s) α‖ / ‖y‖ of the very α, by a product of its own. As K has no eigenvalue below 0, K α is
+            no further than residual · ‖y‖ from what the exact α gives at the n points, and α no further than that
+            divided by s.
+        num_products: products with K.
+        converged: whether ``residual`` is at most twice the tolerance.
+    """
+
+    coefficients: Float[np.ndarray, "n C"]
+    residual: float
+    num_products: int
+    converged: bool
+
+
+class KernelOperator:
+    """v ↦ K v = J (Jᵀ v), J[(i, a), w] = ∂φ_a(f(w; x_i))/∂w: one backward and one forward derivative, no kernel.
+
+    A product takes some six forward passes of all inputs, and memory for a block of them and two copies of the weights.
+
+    >>> from ntk_core.networks.architectures import FullyConnected
+    >>> net, x = FullyConnected(width=8, depth=1, num_outputs=2), jnp.ones((3, 5))
+    >>> kernel = KernelOperator(net, net.init(jax.random.key(0), (5,)), x)
+    >>> kernel.shape, kernel.product(np.ones((3, 2))).shape
+    ((6, 6), (3, 2))
+
+    Args:
+        net: a network of this package, or any callable ``apply(params, x) -> (n, C)`` that treats each row for itself.
+        params: parameters; leaves that are not floating-point numbers are not differentiated.
+        x: inputs (n, *input_shape).
+        memory_limit: bytes for what lies between parameters and products, 1 GiB by default.
+
+    Attributes:
+        shape: (n C, n C).
+
+    Raises:
+        InvalidInput: for a memory limit that is not above 0.
+
+    Source: Novak, Sohl-Dickstein & Schoenholz 2022, §3; Pearlmutter 1994.
+    """
+
+    def __init__(
+        self, net: Network | Apply, params: Any, x: Shaped[ArrayLike, "n ..."], *, memory_limit: float | None = None
+    ):
+        checked_limit(memory_limit)
+        x = jnp.asarray(x)
+        self._net = net if isinstance(net, Network) else _hashable(net)
+        self._params, self._num_samples = params, len(x)
+        size = CALLABLE_ROWS
+        if isinstance(net, Network):
+            x = x.astype(jnp.result_type(x, float))
+            size = rows_within(memory_limit or LARGE_MEMORY, view_bytes(net, x.shape[1:], x.dtype.itemsize))
+        self._size = size
+        self._rows = _in_equal_blocks(x, size)
+        outputs = jax.eval_shape(partial(_outputs, self._net), params, x[:1])
+        self._dtype, self.num_outputs = outputs.dtype, outputs.shape[-1]
+        self.shape = (len(x) * self.num_outputs,) * 2
+
+    def product(self, v: Float[ArrayLike, "n C"], others: Shaped[ArrayLike, "m ..."] | None = None) -> Array:
+        """K(x, x) v, (n, C); K(others, x) v, (m, C), at other inputs."""
+        v = jnp.asarray(v, self._dtype)
+        rows, count = self._rows, self._num_samples
+        if others is not None:
+            more = jnp.asarray(others).astype(self._rows.dtype)
+            rows, count = _in_equal_blocks(more, self._size), len(more)
+        padded = jnp.pad(v, [(0, self._rows.shape[0] * self._rows.shape[1] - len(v)), (0, 0)])
+        found = _product(self._net, self._params, self._rows, rows, padded.reshape(*self._rows.shape[:2], -1))
+        return found.reshape(-1, self.num_outputs)[:count]
+
+    def flat_product(self, v: Flat) -> Flat:
+        """K v of a vector over all (i, a), i before a, in double precision outside of the product itself."""
+        return np.asarray(self.product(v.reshape(-1, self.num_outputs)), np.float64).ravel()
+
+    @cached_property
+    def mean_diagonal(self) -> float:
+        """k̄ = tr K / (n C) = Σ_ia ‖∂φ_a(f(w; x_i))/∂w‖² / (n C), exact: one row of inputs at a time."""
+        traces = _row_traces(self._net, self._params, self._rows).reshape(-1)[: self._num_samples]
+        return float(np.asarray(traces, np.float64).sum() / self.shape[0])
+
+    def extremes(self, *, max_products: int = 100, tolerance: float = 1e-3, seed: int = 0) -> KernelExtremes:
+        """λ_max, and a bound on λ_min, by Lanczos iteration with full reorthogonalization.
+
+        λ_max converges in some ten products. λ_min hides among many small eigenvalues: what is found is an upper bound,
+        with its residual, that falls with every product and is λ_min only after up to n C of them. Where n C exceeds
+        the number of weights, λ_min is 0. In single precision nothing below some 1e-6 λ_max is told from 0.
+
+        Args:
+            max_products: at most so many, and so many vectors of length n C.
+            tolerance: stop where both residuals are at most this share of their Ritz values.
+            seed: of the random start.
+
+        Source: Golub & Van Loan, Matrix Computations (4th ed.), §10.1–10.3.
+        """
+        steps = min(max_products, self.shape[0])
+        basis = np.empty((steps, self.shape[0]), self._dtype)
+        w = np.random.default_rng(seed).standard_normal(self.shape[0]).astype(self._dtype)
+        beta, diagonal, joins = float(np.linalg.norm(w)), list[float](), list[float]()
+        while True:
+            step = len(diagonal)
+            basis[step] = w / beta
+            w = self.flat_product(basis[step]).astype(self._dtype)  # as the basis: nothing of its size is copied
+            diagonal.append(float(basis[step] @ w))
+            for _ in range(2):  # twice is enough
+                w = w - (basis[: step + 1] @ w) @ basis[: step + 1]
+            beta = float(np.linalg.norm(w))
+            values, vectors = eigh_tridiagonal(diagonal, joins)
+            residuals = beta * np.abs(vectors[-1])
+            spent = beta <= 10 * np.finfo(self._dtype).eps * abs(values[-1])  # what remains is rounding
+            done = all(residuals[end] <= tolerance * abs(values[end]) for end in (0, -1))
+            if done or spent or step + 1 == steps:
+                largest, smallest = ((float(values[end]), float(residuals[end])) for end in (-1, 0))
+                return KernelExtremes(*largest, *smallest, step + 1)
+            joins.append(beta)
+
+    def solve(
+        self,
+        targets: Float[ArrayLike, "n C"],
+        *,
+        ridge: float = 0.0,
+        tolerance: float = 1e-4,
+        max_products: int = 1000,
+    ) -> KernelSolution:
+        """α of (K + s) α = y by conjugate gradients, s = (λ + 1e-6) k̄ as in :func:`kernel_regression`, λ = ``ridge``.
+
+        ``product(α, others)`` is then what the regression predicts at other inputs. Without a ridge the number of
+        products grows with the root of λ_max / s.
+
+        Raises:
+            InvalidInput: for a ridge below 0.
+
+        Source: Hestenes & Stiefel 1952; Jacot, Gabriel & Hongler 2018, §5.
+        """
+        if not ridge >= 0:
+            raise InvalidInput("ridge", ridge, "a number from 0 on")
+        y = np.asarray(targets, np.float64).ravel()
+        shift, count = (ridge + JITTER) * self.mean_diagonal, 0
+
+        def shifted(v: Flat) -> Flat:
+            nonlocal count
+            count += 1
+            return self.flat_product(v) + shift * v.ravel()
+
+        found, _ = cg(LinearOperator(self.shape, shifted, dtype=np.float64), y, rtol=tolerance, maxiter=max_products)
+        size = float(np.linalg.norm(y))
+        residual = float(np.linalg.norm(y - shifted(found))) / size if size else 0.0
+        return KernelSolution(found.reshape(-1, self.num_outputs), residual, count, residual <= 2 * tolerance)
+
+
+def checked_limit(memory_limit: float | None) -> None:
+    """Refuse a limit of memory that is none."""
+    if memory_limit is not None and not memory_limit > 0:
+        raise InvalidInput("memory_limit", memory_limit, "a number of bytes above 0, or None")
+
+
+def _in_equal_blocks(x: Shaped[Array, "n ..."], size: int) -> Shaped[Array, "blocks rows ..."]:
+    """The last block is filled up with copies of the last row."""
+    size, num_blocks = even_size(len(x), size)
+    missing = num_blocks * size - len(x)
+    filled = jnp.pad(x, [(0, missing)] + [(0, 0)] * (x.ndim - 1), mode="edge") if missing else x
+    return filled.reshape(num_blocks, size, *x.shape[1:])
+
+
+def _outputs(net: Network | Apply, params: Any, rows: Array) -> Array:
+    return net.apply(params, rows) if isinstance(net, Network) else net(params, rows)
+
+
+def _moving(net: Network | Apply, params: Any) -> tuple[Any, Callable[[Any, Array], Array]]:
+    """What is differentiated, and the outputs as a function of it."""
+    if isinstance(net, Network):
+        trained, fixed = net.partition(params)
+        return trained, lambda w, rows: net.apply(merge(w, fixed), rows)
+    leaves, restore = split_inexact(params)
+    return leaves, lambda w, rows: net(restore(w), rows)
+
+
+@partial(jax.jit, static_argnums=0)
+def _product(
+    net: Network | Apply,
+    params: Any,
+    rows: Shaped[Array, "blocks rows ..."],
+    others: Shaped[Array, "other_blocks other_rows ..."],
+    v: Float[Array, "blocks rows C"],
+) -> Float[Array, "other_blocks other_rows C"]:
+    moving, outputs = _moving(net, params)
+
+    def add(total: Any, block: tuple[Array, Array]) -> tuple[Any, None]:
+        _, pull = jax.vjp(lambda w: outputs(w, block[0]), moving)
+        return jax.tree.map(jnp.add, total, pull(block[1])[0]), None
+
+    with jax.default_matmul_precision("highest"):
+        direction, _ = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, moving), (rows, v))
+        return jax.lax.map(lambda x: jax.jvp(lambda w: outputs(w, x), (moving,), (direction,))[1], others)
+
+
+@partial(jax.jit, static_argnums=0)
+def _row_traces(
+    net: Network | Apply, params: Any, rows: Shaped[Array, "blocks rows ..."]
+) -> Float[Array, "blocks rows"]:
+    """Σ_a K[i, i, a, a] of each row."""
+    moving, outputs = _moving(net, params)
+
+    def structured(row: Array) -> Array:
+        return jnp.trace(empirical_ntk(net, params, row[None])[0, 0])
+
+    def by_jacobian(row: Array) -> Array:
+        leaves = jax.tree.leaves(jax.jacrev(lambda w: outputs(w, row[None])[0])(moving))
+        return jnp.asarray(sum(jnp.sum(leaf**2) for leaf in leaves))
+
+    with jax.default_matmul_precision("highest"):
+        if isinstance(net, Network):
+            return jax.lax.map(jax.vmap(structured), rows)
+        return jax.lax.map(lambda block: jax.lax.map(by_jacobian, block), rows)
+
+
+def num_moving(net: Network | Apply, params: Any) -> int:
+    """How many numbers are differentiated."""
+    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(_moving(net, params)[0]))

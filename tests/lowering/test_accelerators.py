@@ -1,0 +1,148 @@
+"""Every hot path, lowered for accelerators on a machine without one: what the program must hold, and what it must not.
+
+It shows what is asked of XLA: types, precisions, calls out of the program, reused buffers. What XLA makes of it there,
+and how fast that is, only such a machine shows (``benchmarks/gpu.py``, tests marked ``gpu``).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from ntk_core.dynamics import Loss, NetworkModel, Optimizer, advance, start
+from ntk_core.dynamics._kernel_training import _measure
+from ntk_core.dynamics._models import KernelAndStart, KernelModel, Origin, QuadraticModel, TangentModel
+from ntk_core.dynamics._runs import _look_at_weights
+from ntk_core.early_time._training import _outputs
+from ntk_core.experiments.kernel_change.compute import _velocities
+from ntk_core.experiments.learning_rate.compute import _kernel_matrices
+from ntk_core.hessians._ball import _kernel_ascent
+from ntk_core.hessians._norm import _leading
+from ntk_core.kernels._between import _row_sums
+from ntk_core.kernels._empirical import _from_views, _structured, _views
+from ntk_core.kernels._products import _product, _row_traces
+from ntk_core.networks.architectures import ConvNet, DenseNet, FullyConnected, Transformer
+
+PLATFORMS = ("cuda", "tpu")
+# Sizes that no other test has: what was traced for a CPU is not met again here, nor the other way round.
+N, C, D, WIDTH = 11, 3, 7, 23
+CALLS_OUT = ("callback", "infeed", "outfeed", "stablehlo.send", "stablehlo.recv")
+
+
+def shapes_of(net, input_shape=(D,), seeds=()):
+    """Parameters that are all 0: only their shapes matter."""
+    drawn = jax.eval_shape(lambda key: net.init(key, input_shape), jax.random.key(0))
+    return jax.tree.map(lambda leaf: jnp.zeros((*seeds, *leaf.shape), leaf.dtype), drawn)
+
+
+def floats(*shape):
+    return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+
+def programs():
+    """Name → the traced program of a hot path."""
+    net = FullyConnected(width=WIDTH, depth=2, num_outputs=C, activation="tanh", use_bias=True)
+    params, x, y, kernel = shapes_of(net), floats(N, D), floats(N, C), floats(N, N, C, C)
+    trained, fixed = net.partition(params)
+    model, loss = NetworkModel(net, Loss("softmax")), Loss("softmax")
+
+    def state_of(model, trained):
+        return jax.eval_shape(lambda w: start(model, Optimizer(), w, N), trained)
+
+    def training(model, trained, fixed):
+        return partial(advance.trace, model, Optimizer(), state_of(model, trained), fixed, x, y, floats(), 9)
+
+    def structured(net, input_shape):
+        return _structured.trace(net, False, shapes_of(net, input_shape), floats(N, *input_shape), None)
+
+    views = jax.eval_shape(partial(_views, net), params, x)
+    origin, one = Origin(trained, fixed), shapes_of(net, seeds=(1,))
+    with jax.default_matmul_precision("highest"):  # as all that calls them does
+        ball = _kernel_ascent.trace(net, trained, fixed, x, kernel, True)
+        hessian_norm = _leading.trace(net, params, floats(D), 0, 1, 0.1, 9, jax.random.key(0))
+    others = {
+        "kernel of a convolution": (ConvNet(width=5, depth=1, num_outputs=C, activation="tanh"), (4, 4, 3)),
+        "kernel of masked layers": (DenseNet(WIDTH, 2, C, drop_probability=0.5), (D,)),
+        "kernel of a transformer": (Transformer(2, 5, C, num_blocks=1), (4, D)),
+    }
+    return {
+        "kernel": _structured.trace(net, False, params, x, None),
+        **{name: structured(*each) for name, each in others.items()},
+        "views of a block": _views.trace(net, params, x),
+        "kernel of two blocks": _from_views.trace(net, False, params, views, views),
+        "sums of a pair of blocks": _row_sums.trace(kernel, kernel, floats(N), (y, y)),
+        "kernel change at a record": _measure.trace(
+            net, ("linear", "softmax"), loss, one, x, y, {o: floats(1, *kernel.shape) for o in ("linear", "softmax")}
+        ),
+        "kernel change at a rate": _kernel_matrices.trace(model, *net.partition(one), x),
+        "kernel change in a ball": ball,
+        "kernel velocity": _velocities.trace(net, loss, one, x, y),
+        "kernel times vectors": _product.trace(net, params, floats(2, N, D), floats(2, N, D), floats(2, N, C)),
+        "traces of a kernel": _row_traces.trace(net, params, floats(2, N, D)),
+        "Hessian norm": hessian_norm,
+        "step of training": training(model, trained, fixed)(),
+        "step of training, seeds together": advance.trace(
+            model, Optimizer(), *jax.tree.map(lambda leaf: floats(2, *leaf.shape), (state_of(model, trained), fixed)),
+            x, y, floats(2), 9, floats(2), together=True,
+        ),
+        "step of the linear model": training(TangentModel(model), trained, origin)(),
+        "step of the quadratic model": training(QuadraticModel(model), trained, origin)(),
+        "step through the kernel": training(KernelModel(loss), floats(N, C), KernelAndStart(kernel, y))(),
+        "look at a network": _look_at_weights.trace(model, trained, fixed, origin, x, y, x),
+        "early in training": _outputs.trace(net, params, x),
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def lowered():
+    """(name, platform) → text, traced as an accelerator is: what a CPU does in stretches is done at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jax, "default_backend", lambda: "gpu")
+        return {
+            (name, platform): traced.lower(lowering_platforms=(platform,)).as_text()
+            for name, traced in programs().items()
+            for platform in PLATFORMS
+        }
+
+
+def products(text):
+    """The lines of matrix products and convolutions."""
+    return [line for line in text.splitlines() if re.search(r"stablehlo\.(dot|convolution)", line)]
+
+
+def test_programs_are_those_of_an_accelerator_and_lower_for_each(lowered):
+    assert len(lowered) >= 2 * 18
+    assert all("stablehlo" in text for text in lowered.values())
+    kernel = lowered["kernel", "cuda"]
+    assert "stablehlo.while" not in kernel  # on a CPU long rows are taken a stretch at a time
+
+
+def test_nothing_is_in_double_precision_by_accident(lowered):
+    assert [name for name, text in lowered.items() if re.search(r"\bf64\b|xf64", text)] == []
+
+
+def test_every_product_asks_for_full_single_precision(lowered):
+    """No TF32 on a GPU, no bfloat16 on a TPU: a kernel change of 1e-3 would be rounding."""
+    assert sum(len(products(text)) for text in lowered.values()) > 200
+    lower = [
+        (*of, line.strip()) for of, text in lowered.items() for line in products(text) if line.count("HIGHEST") != 2
+    ]
+    assert lower == []
+
+
+def test_no_program_calls_the_host(lowered):
+    assert [(name, call) for name, text in lowered.items() for call in CALLS_OUT if call in text] == []
+
+
+def test_training_reuses_the_buffers_that_it_is_given(lowered):
+    steps = [(name, text) for name, text in lowered.items() if name[0].startswith("step")]
+    assert len(steps) == 2 * 5
+    for name, text in steps:
+        (main,) = re.findall(r"func\.func public @main\((.*?)\) ->", text, re.DOTALL)
+        reused = re.findall(r"tensor<([^>]*)>\s*\{[^}]*(?:tf\.aliasing_output|jax\.buffer_donor)", main)
+        # Weights and biases of both hidden layers and the weights above, or the coefficients alone.
+        assert len([shape for shape in reused if "x" in shape]) >= (1 if "kernel" in name[0] else 5), name
