@@ -1,9 +1,15 @@
-"""The door of the core: light to import, and everything behind it resolves; describing work does not start JAX."""
+"""The door of the core: light to import, all behind it resolves and says where it is from; describing starts no JAX."""
 
 from __future__ import annotations
 
+import ast
+import builtins
+import functools
+import importlib.util
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import ntk_core
@@ -67,3 +73,65 @@ def test_every_name_of_the_door_resolves_and_no_other() -> None:
     assert len(names) > 50
     assert [name for name in names if not hasattr(ntk_core, name)] == []
     assert not hasattr(ntk_core, "nothing")
+
+
+@functools.cache
+def statements(module: str) -> list[ast.stmt]:
+    """Those of a module of ours, of a room by its stub where it has one; none of modules of others."""
+    place = ROOT / module.replace(".", "/")
+    paths = (place / "__init__.pyi", place / "__init__.py", place.with_suffix(".py"))
+    return next((ast.parse(path.read_text(encoding="utf-8")).body for path in paths if path.is_file()), [])
+
+
+def imported_names(module: str) -> Iterator[tuple[str, str, str]]:
+    """(name here, module, name there) of what a module imports from modules; not the modules of ``from . import``."""
+    package = module if (ROOT / module.replace(".", "/")).is_dir() else module.rpartition(".")[0]
+    for node in statements(module):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            origin = importlib.util.resolve_name("." * node.level + node.module, package)
+            yield from ((alias.asname or alias.name, origin, alias.name) for alias in node.names)
+
+
+def definition(module: str, name: str) -> tuple[str, ast.ClassDef | ast.FunctionDef] | None:
+    """The class or function of that name, followed to where it stands; of overloads the last. Nothing is imported."""
+    nodes = [node for node in statements(module) if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
+    if found := [node for node in nodes if node.name == name]:
+        return module, found[-1]
+    return next((definition(origin, there) for here, origin, there in imported_names(module) if here == name), None)
+
+
+def is_error(module: str, name: str) -> bool:
+    """Whether the bases of a class lead to an exception."""
+    if isinstance(builtin := getattr(builtins, name, None), type):
+        return issubclass(builtin, BaseException)
+    found = definition(module, name)
+    if found is None or not isinstance(found[1], ast.ClassDef):
+        return False
+    return any(is_error(found[0], base.id) for base in found[1].bases if isinstance(base, ast.Name))
+
+
+def lacking(docstring: str) -> list[str]:
+    """What a public docstring leaves unsaid; examples and code are no formulas."""
+    words = re.sub(r"^>>> .*?(\n\n|\Z)|``.*?``", "", docstring, flags=re.DOTALL | re.MULTILINE)
+    formula = re.search("[=‖Σ→↦←∂≤∝⊗]", words) is not None
+    source = re.search(r"^Source: \S", docstring, flags=re.MULTILINE) is not None
+    pages = [page for page in re.findall(r"docs/[\w/.-]+\.md", docstring) if not (ROOT / page).is_file()]
+    return ["formula or mapping"] * (not formula) + ["source"] * (not source) + pages
+
+
+def test_every_public_docstring_has_a_formula_and_a_source() -> None:
+    """Or says what it maps to what; rooms and errors compute nothing."""
+    missing = {}
+    names = [name for name, _, _ in imported_names("ntk_core") if not is_error("ntk_core", name)]
+    assert len(names) > 80
+    for name in names:
+        found = definition("ntk_core", name)
+        assert found, name
+        missing[name] = lacking(ast.get_docstring(found[1]) or "")
+    assert {name: what for name, what in missing.items() if what} == {}
+
+
+def test_a_docstring_without_formula_and_source_is_recognized() -> None:
+    example = "All.\n\n>>> f(a=1)\n1\n\nSee ``a → b`` and docs/math/nothing.md for its Source: none."
+    assert lacking(example) == ["formula or mapping", "source", "docs/math/nothing.md"]
+    assert lacking("x → y\n\nSource: docs/math/dag.md.") == []

@@ -259,6 +259,8 @@ def load_dataset(name: str, **options: Any) -> Dataset:
         MissingUpload: data of this digest are not, or no longer, kept here.
         TooLarge: synthetic data beyond 512 MiB.
 
+    Source: docs/math/generalization.md, docs/math/sequences.md; ``dataset_info(name)`` has the law or origin of each.
+
     Example:
         >>> data = load_dataset("gaussian-mixture", num_samples=60, num_classes=3, input_dim=10)
         >>> data.x.shape, data.y.shape

@@ -30,7 +30,12 @@ Coordinate = Annotated[float, Field(ge=OPTIONS["xs"].minimum, le=OPTIONS["xs"].m
 
 
 class DatasetSpec(SpecPart):
-    """The data, see ``ntk_core.load_dataset``."""
+    """The data: name, options → (x, y), see ``ntk_core.load_dataset``.
+
+    By default the label c is uniform on C classes, and x given c is N(μ_c, s²I) with |μ_c| = 2.
+
+    Source: our choice, docs/decisions/0004-data-and-rates-of-the-first-figure.md; other laws: ``load_dataset``.
+    """
 
     selector: ClassVar[str] = "name"
     later: ClassVar[tuple[str, ...]] = ("patch_size",)

@@ -29,6 +29,8 @@ class Loss:
 
     Raises:
         InvalidInput: for a kind that is not in ``ntk_core.dynamics.choices.LOSSES``.
+
+    Source: Liu, Zhu & Belkin 2020, App. B, Eqs. 46 and 47; the logistic loss is our choice.
     """
 
     output: str

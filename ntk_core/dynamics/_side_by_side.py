@@ -224,7 +224,8 @@ def train(
 ) -> TrainingHistory:
     """Train ``net`` and its linear model from w₀ = ``params`` by the same steps; settings are those of Training.
 
-    ``should_stop`` is asked several times a second; what was recorded until then is returned.
+    Steps are w ← w − η ∇L(w), for f and for f_lin, or those of another optimizer. ``should_stop`` is asked several
+    times a second; what was recorded until then is returned.
 
     >>> history = train(lambda w, x: x @ w, jnp.zeros((1, 1)), jnp.ones((1, 1)), jnp.ones((1, 1)), learning_rate=0.5,
     ...                 max_steps=2, num_records=2)

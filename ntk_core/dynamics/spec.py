@@ -8,7 +8,10 @@ from ntk_core.settings.part import SpecPart
 
 
 class TrainingSpec(SpecPart):
-    """Gradient descent to a loss threshold."""
+    """Gradient descent w ← w − η ∇L(w) to a loss threshold, L(w) ≤ ``loss_threshold``, or to ``max_steps``.
+
+    Source: Liu, Zhu & Belkin 2020, §6 and App. B; rate and threshold are our choice, docs/jobs-and-results.md.
+    """
 
     learning_rate: Literal["auto"] | Annotated[float, Field(gt=0, le=1e6)] = Field("auto", title="Learning rate η")
     """Step size η; auto: from the largest eigenvalue of the kernel at w₀, shown with the result."""

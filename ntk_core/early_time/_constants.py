@@ -44,6 +44,7 @@ class ActivationConstants:
 def activation_constants(name: str) -> ActivationConstants:
     """ζ, ϑ₀, ϑ₁, ϑ₂ of the activation of that name, in float64.
 
+    ζ = E[φ'(g)], ϑ₀ = E[φ(g)], ϑ₁ = E[g φ'(g)], ϑ₂ = E[(g³/2 − g) φ'(g)] with g ~ N(0, 1).
     Smooth activations by Gauss–Hermite quadrature; those with a kink at 0 by Gauss–Legendre quadrature on each side of
     it, where they are smooth again.
 
@@ -54,7 +55,7 @@ def activation_constants(name: str) -> ActivationConstants:
     Raises:
         InvalidInput: for an activation that is not in the vocabulary.
 
-    Source: Hu, Xiao, Adlam & Pennington 2020, §3.
+    Source: Hu, Xiao, Adlam & Pennington 2020, Eqs. 5 and 9.
     """
     sigma = activation_function(name)
     nodes, weights = _hermite() if ACTIVATIONS[name].smooth else _two_sides()

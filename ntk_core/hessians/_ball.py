@@ -126,7 +126,7 @@ def ball_sups(
     quantity: str = "hessian",
     **ascents: Unpack[Ascents],
 ) -> list[BallSup]:
-    """:func:`ball_sup` for rising radii, see :func:`ball_sups_in_turn`.
+    """sup { Q(w) : ‖w − w0‖ <= R } from below for rising radii R: :func:`ball_sup`, see :func:`ball_sups_in_turn`.
 
     Source: Liu, Zhu & Belkin 2020, Theorem 3.2 and Proposition 2.3.
     """
@@ -212,9 +212,9 @@ def path_sup(
     tolerance: float = 1e-3,
     max_matvecs: int = MAX_MATVECS,
 ) -> PathSup:
-    """A quantity at each point of a path of parameters, the first of which is w0; arguments as for :func:`ball_sup`.
+    """sup_t Q(w_t) and all Q(w_t) along a path w0, w1, … of parameters; Q and arguments as for :func:`ball_sup`.
 
-    ``path`` may be a generator: only w0 and the present point are held.
+    Q is ‖H‖, or ‖K(w_t) − K(w0)‖_F / ‖K(w0)‖_F. ``path`` may be a generator: only w0 and the present point are held.
 
     Source: Liu, Zhu & Belkin 2020, §6 (sup over the steps of training).
     """

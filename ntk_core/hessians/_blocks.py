@@ -48,10 +48,12 @@ def hessian_block_norms(
     """‖H_{l,l'}‖ for every pair of trained layers of a network, for one input; arguments as for ``hessian_norm``.
 
     An off-diagonal block B is the upper right of the symmetric [[0, B], [Bᵀ, 0]], whose eigenvalues are plus and minus
-    the singular values of B. Liu, Zhu & Belkin 2020, Lemma E.1: ‖H‖ is at most the sum of all entries.
+    the singular values of B. ‖H‖ <= Σ_{l,l'} ‖H_{l,l'}‖ (Lemma E.1).
 
     Raises:
         InvalidInput: as ``hessian_norm``, and for a callable that is not a network (its layers are not known).
+
+    Source: Liu, Zhu & Belkin 2020, Lemma E.1.
     """
     if not isinstance(net, Network):
         raise InvalidInput("net", type(net).__name__, "a network of this package, whose layers are known")

@@ -59,10 +59,11 @@ def hessian_density(
     num_steps: int = 32,
     key: Key[Array, ""] | None = None,
 ) -> SpectralDensity:
-    """Spectral density of the Hessian of one model output for one input; arguments as for ``hessian_norm``.
+    """Spectral density (1/D) Σ_i δ(λ − λ_i) of the Hessian of one model output for one input, in its small space.
 
     Each of ``num_probes`` random unit vectors v of the small space gives, by ``num_steps`` products, nodes and weights
-    that reproduce vᵀ H^k v exactly for k < 2 · num_steps; their mean over v is the mean of λ^k.
+    that reproduce vᵀ H^k v exactly for k < 2 · num_steps; their mean over v is the mean of λ^k. Arguments as for
+    ``hessian_norm``.
 
     Raises:
         InvalidInput, TooLarge: as ``hessian_norm``; also where a number is below 1.

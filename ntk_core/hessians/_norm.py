@@ -36,6 +36,8 @@ class SpectralEstimate:
         tolerance: the relative residual that was asked for.
 
     For several inputs or seeds (``hessian_norms``) all but ``tolerance`` are arrays of one shape.
+
+    Source: Golub & Van Loan 2013, §10.1–10.3 (Lanczos); docs/math/hessian_in_a_small_space.md.
     """
 
     value: Any
@@ -144,7 +146,7 @@ def hessian_norms(
     max_matvecs: int = MAX_MATVECS,
     key: Key[Array, ""] | None = None,
 ) -> SpectralEstimate:
-    """:func:`hessian_norm` for each of n inputs, and for each seed.
+    """‖∂²φ_a(f(w; x_i))/∂w²‖: :func:`hessian_norm` for each of n inputs, and for each seed.
 
     Args:
         params: parameters, or a list of them (one per seed).
@@ -182,7 +184,7 @@ def hessian_eigenpairs(
     max_matvecs: int = MAX_MATVECS,
     key: Key[Array, ""] | None = None,
 ) -> LeadingEigenpairs:
-    """The ``num_wanted`` eigenpairs of largest |λ| of the Hessian of one model output for one input.
+    """The ``num_wanted`` eigenpairs H y = λ y of largest |λ| of the Hessian of one model output for one input.
 
     Arguments as for :func:`hessian_norm`. Eigenvectors stay in the small space, where a network of 2·10⁸ weights needs
     some 10⁵ numbers; ``num_directions`` of them are also written out at full size.

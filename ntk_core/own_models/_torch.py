@@ -16,7 +16,7 @@ AGREEMENT = 1e-3  # of float32 outputs, relative to the largest
 
 
 def from_torch(module: Any, example: Any) -> tuple[Callable[[dict[str, Array], Array], Array], dict[str, Array]]:
-    """(apply, params) of a ``torch.nn.Module`` in eval mode, with apply(params, x) of shape (n, C).
+    """(apply, params) of a ``torch.nn.Module`` in eval mode, with apply(params, x) = module(x) of shape (n, C).
 
     Parameters that require gradients are in ``params`` under their names; buffers (kept averages) and frozen ones stay
     as they are. Weights are copied once.
@@ -32,6 +32,8 @@ def from_torch(module: Any, example: Any) -> tuple[Callable[[dict[str, Array], A
     Raises:
         InvalidInput: where torch or torchax are not installed, an operation is not known to torchax, outputs are not
             (n, C), or differ between PyTorch and JAX.
+
+    Source: our choice, docs/decisions/0039-programs-read-and-pytorch-by-torchax.md.
     """
     try:
         import torch

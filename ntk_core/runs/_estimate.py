@@ -28,11 +28,15 @@ _TIME_SETTINGS = ("num_seeds", _STEPS, "dataset.num_samples")
 
 
 def estimate(spec: Spec, finished: Container[str] = (), *, most: bool = False) -> Estimated:
-    """Points, wall time on this machine (see :func:`learn`) and peak memory of the largest point.
+    """Spec → points, wall time on this machine (see :func:`learn`) and peak memory of the largest point.
+
+    Wall time is Σ over points and counts (operations, bytes, calls, programs) of count × time of one on this machine.
 
     Args:
         finished: keys of points that take no time any more.
         most: with all steps and products that the settings allow, not as many as are typical.
+
+    Source: our choice, docs/decisions/0024-every-job-ends.md.
     """
     seconds = seconds_of_points(spec, most)
     return Estimated(

@@ -13,10 +13,12 @@ MAX_JSON_BYTES = 1_000_000
 
 
 def parse_spec(data: Any) -> Spec:
-    """A spec from JSON text or from a mapping as JSON gives it.
+    """JSON text, or a mapping as JSON gives it → spec.
 
     Raises:
         InvalidSpec: with one sentence per setting: its dotted name, what was given, what is allowed.
+
+    Source: our choice, docs/decisions/0001-core-and-page-meet-in-specs-and-events.md.
     """
     if isinstance(data, str | bytes):
         if len(data) > MAX_JSON_BYTES:
@@ -36,12 +38,18 @@ def parse_spec(data: Any) -> Spec:
 
 
 def canonical_json(spec: Spec) -> str:
-    """The one JSON text of a spec: sorted names, no spaces, nothing that its kind does not use."""
+    """Spec → its one JSON text: sorted names, no spaces, nothing that its kind does not use.
+
+    Source: our choice, docs/decisions/0001-core-and-page-meet-in-specs-and-events.md.
+    """
     return json.dumps(spec.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
 
 
 def digest(spec: Spec) -> str:
-    """SHA-256 of the canonical JSON, as 64 hexadecimal digits: the identity of a job and of its result."""
+    """Spec → SHA-256 of its canonical JSON, as 64 hexadecimal digits: the identity of a job and of its result.
+
+    Source: our choice, docs/jobs-and-results.md.
+    """
     return hashlib.sha256(canonical_json(spec).encode()).hexdigest()
 
 

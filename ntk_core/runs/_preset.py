@@ -15,7 +15,7 @@ Part = TypeVar("Part", bound=SpecPart)
 
 @dataclass(frozen=True)
 class Preset(Generic[Part_co]):
-    """A named spec with its claim.
+    """Figure of a paper → a named spec with its claim.
 
     Attributes:
         title: a few words for a menu.
@@ -24,6 +24,8 @@ class Preset(Generic[Part_co]):
         our_choice: the settings that the source does not state.
         spec: sized for two cores.
         paper_spec: the paper's sizes, for a GPU or a patient CPU.
+
+    Source: our choice; each names that of its figure, and docs/truth.md holds claims against what was measured.
     """
 
     name: str

@@ -36,7 +36,7 @@ def run(
     should_stop: Callable[[], bool] | None = None,
     scheduler: str | None = None,
 ) -> Iterator[Event]:
-    """Compute what ``spec`` asks for, point by point, in order of cost.
+    """Spec → events: compute what it asks for, point by point, in order of cost.
 
     Yields ``Estimated``, then for each point ``PointStarted``, ``PointProgress`` …, ``PointFinished`` or
     ``PointFailed``, and last ``Ended`` with the result. Numerical trouble is part of a point (a typed
@@ -53,6 +53,8 @@ def run(
         TooLarge: before anything is traced, when the largest point does not fit into memory; workers of a cluster
             look for themselves, and fail the points that do not fit.
         InvalidInput: when ``scheduler`` is not an address.
+
+    Source: our choice, docs/decisions/0001-core-and-page-meet-in-specs-and-events.md and docs/jobs-and-results.md.
     """
     address = scheduler_address(scheduler)
     check_size(spec, scheduler=address or "")

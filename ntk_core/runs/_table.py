@@ -121,7 +121,10 @@ PRESETS: Mapping[str, Preset[Spec]] = _Presets()
 
 
 def presets() -> dict[str, Spec]:
-    """Specs of the papers' figures by name, sized for two cores: ``{"liu-fig1-left": spec, …}``."""
+    """Name → spec of the papers' figures, sized for two cores: ``{"liu-fig1-left": spec, …}``.
+
+    Source: our choice; each :class:`Preset` names that of its figure.
+    """
     return {name: found.spec for name, found in PRESETS.items()}
 
 
@@ -148,7 +151,10 @@ def costs_of(spec: Spec) -> Costs:
 
 
 def summary(spec: Spec, points: Sequence[PointValue]) -> str:
-    """What the finished points of a spec show, as lines of text."""
+    """Spec, its finished points → what they show, as lines of text.
+
+    Source: our choice; exponents and intervals: docs/math/exponents.md.
+    """
     if not points:
         return "No point is finished."
     said = experiment_of(spec).summary(spec, points)

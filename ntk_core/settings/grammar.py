@@ -19,7 +19,7 @@ class InvalidSpec(ValueError):
 
 
 def with_settings(spec: Part, given: dict[str, Any]) -> Part:
-    """``spec`` with some settings replaced, given by dotted names: ``{"training.learning_rate": 0.5}``.
+    """Spec → spec with some settings replaced, by dotted names: ``{"training.learning_rate": 0.5}``.
 
     A list of groups is given as a whole or by its number, ``{"architectures": 3, "architectures.2.kind": "resnet"}``;
     further ones have default settings. Settings that a changed kind (dataset, architecture, what is swept) does not
@@ -27,6 +27,8 @@ def with_settings(spec: Part, given: dict[str, Any]) -> Part:
 
     Raises:
         InvalidSpec: for an unknown setting or a value that is not allowed.
+
+    Source: our choice, docs/decisions/0001-core-and-page-meet-in-specs-and-events.md.
     """
     model, data = type(spec), spec.model_dump(mode="json")
     known = {setting.name: setting for setting in settings(model)}

@@ -23,7 +23,12 @@ class ArchitecturesPoint(KernelChanges):
 
 
 class ArchitecturesResult(ResultValue):
-    """Everything an ``architectures`` run gave; ``points`` are in the order of the spec's keys, some may be missing."""
+    """Everything an ``architectures`` run gave; ``points`` are in the order of the spec's keys, some may be missing.
+
+    ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F of every network, width, output and seed.
+
+    Source: Liu, Zhu & Belkin 2020, §6; the comparison is our choice.
+    """
 
     spec: ArchitecturesSpec
     points: tuple[ArchitecturesPoint, ...]

@@ -21,7 +21,10 @@ MAX_KEPT_SAMPLES = 200
 class ArchitecturesSpec(SweepSpec):
     """Kernel change of up to four networks that differ in nothing but the architecture.
 
-    Each is computed as a :class:`KernelChangeSpec` of its own; a point is one network of one width.
+    ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F against width. Each is computed as a :class:`KernelChangeSpec` of its own;
+    a point is one network of one width.
+
+    Source: Liu, Zhu & Belkin 2020, §4, §6 and App. G; the comparison is our choice.
     """
 
     point_words: ClassVar[tuple[str, str]] = ("point", "points")

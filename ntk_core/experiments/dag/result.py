@@ -80,7 +80,12 @@ class DAGPoint(WidthPoint):
 
 
 class DAGResult(ResultValue):
-    """Everything a ``dag`` run gave; ``points`` are in the order of the widths, some may be missing."""
+    """Everything a ``dag`` run gave; ``points`` are in the order of the widths, some may be missing.
+
+    ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F, ‖∂²f_a/∂w²‖ at w₀ and λ_min(K(w_t)) of every graph, output and seed.
+
+    Source: Zhu, Liu & Belkin 2022, Fig. 2, Theorems 3.6 and 3.8, §4.
+    """
 
     spec: DAGSpec
     points: tuple[DAGPoint, ...]

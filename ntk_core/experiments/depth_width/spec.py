@@ -17,9 +17,13 @@ GAIN = math.sqrt(2)  # of the hidden layers: with it E K(x, x) grows with the de
 class DepthWidthSpec(SweepSpec):
     """The scatter of K(x, x) over random networks, ‖H‖ / K(x, x) and ΔK, for every pair of a depth and a width.
 
+    Scatter is CV² = Var K / (E K)², and E[K²] / (E K)² = 1 + CV² grows with β = Σ_l 1/m_l = L/m.
+
     Fully connected ReLU networks without biases, of L hidden layers of width m, gain √2 and a linear output. At one
     input the law of K(x, x) / |x|² depends on (L, m) alone, and it is measured for every pair; ‖H‖ and ΔK need the
-    data and training, and are measured up to depths and a width of their own (Hanin & Nica 2020).
+    data and training, and are measured up to depths and a width of their own.
+
+    Source: Hanin & Nica 2020, Theorem 1; docs/math/depth-and-width.md.
     """
 
     point_words: ClassVar[tuple[str, str]] = ("pair of depth and width", "pairs of depth and width")

@@ -23,10 +23,12 @@ else:
 
 
 class DynamicsSpec(SweepSpec):
-    """Training of a network and of its linear model by the same steps (Liu, Zhu & Belkin 2020, §2; Lee et al. 2019).
+    """Training of a network F and of its linear model by the same steps: Σ_i ‖F − F_lin‖² / Σ_i ‖F_lin‖².
 
-    One run per width, output, method and seed. What is linearized is the network with its output φ; under cross-entropy
-    with a softmax output it is f, since that loss takes the softmax itself.
+    F_lin(w) = F(w₀) + ⟨∇F(w₀), w − w₀⟩. One run per width, output, method and seed. What is linearized is the network
+    with its output φ; under cross-entropy with a softmax output it is f, since that loss takes the softmax itself.
+
+    Source: Liu, Zhu & Belkin 2020, §2; Lee et al. 2019, §2.2; docs/math/linearized-training.md.
     """
 
     experiment: Literal["dynamics"] = "dynamics"

@@ -194,7 +194,10 @@ class EarlyPoint(PointValue):
 
 
 class EarlyResult(ResultValue):
-    """Everything an ``early_time`` run gave."""
+    """Everything an ``early_time`` run gave: losses, mean (f − f_lin)² and ‖K − ψψᵀ‖, with f_lin(x) = ψ(x)·β.
+
+    Source: Hu, Xiao, Adlam & Pennington 2020, §3.4 and §4.2; docs/math/early-time.md.
+    """
 
     spec: EarlyTimeSpec
     points: tuple[EarlyPoint, ...]

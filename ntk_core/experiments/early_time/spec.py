@@ -159,7 +159,12 @@ class EarlyTrainingSpec(SpecPart):
 
 
 class EarlyTimeSpec(SeededSpec):
-    """How far a network follows its linear model (Hu, Xiao, Adlam & Pennington 2020), against width or dimension."""
+    """How far a network follows its linear model f_lin(x) = ψ(x)·β, against width or dimension.
+
+    Σ (f − f_lin)² / Σ f_lin² on test inputs along training, and ‖K − ψψᵀ‖ of the kernel at w₀.
+
+    Source: Hu, Xiao, Adlam & Pennington 2020, §3.4, §4.2 and Prop. 3.4; docs/math/early-time.md.
+    """
 
     swept_field: ClassVar[str] = "values"
     point_words: ClassVar[tuple[str, str]] = ("point", "points")

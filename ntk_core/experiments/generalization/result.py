@@ -96,7 +96,10 @@ class GeneralizationPoint(PointValue):
 
 
 class GeneralizationResult(ResultValue):
-    """Everything a ``generalization`` run gave."""
+    """Everything a ``generalization`` run gave: test errors, (1/2n') Σ ‖F − y‖², yᵀKy / (‖K‖_F ‖y‖²) along training.
+
+    Source: docs/math/generalization.md, which names those of each quantity.
+    """
 
     spec: GeneralizationSpec
     points: tuple[GeneralizationPoint, ...]

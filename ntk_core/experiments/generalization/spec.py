@@ -19,7 +19,9 @@ class GeneralizationSpec(SweepSpec):
     """Test error of F = m^(−ρ) f, of its linear model, and of regression with K₀, with K_s along training, with K_∞.
 
     Training by gradient descent on the square loss, at a rate that grows like m^(2ρ), so that F learns as fast at every
-    width (Yang & Hu 2021). A point is (m, ρ, n).
+    width. Kernels predict K(x, X) (K(X, X) + (λ + ε) k̄ 1)⁻¹ y, see :func:`kernel_regression`. A point is (m, ρ, n).
+
+    Source: Yang & Hu 2021, §3; Ghorbani, Mei, Misiakiewicz & Montanari 2020; Long 2021; docs/math/generalization.md.
     """
 
     one_output: ClassVar[bool] = True

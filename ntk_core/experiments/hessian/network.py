@@ -20,7 +20,12 @@ CONVOLUTIONAL = tuple(name for name, kind in ARCHITECTURES.items() if "kernel_si
 
 
 class ComparedNetwork(ArchitectureSpec):
-    """A network whose width follows m: its layers, its output φ, and what it sees."""
+    """A network φ(f(w; x)) whose width follows m: its layers, its output φ, and what it sees.
+
+    Wide layers have r m neurons or channels, rounded, with r = ``relative_width``.
+
+    Source: Liu, Zhu & Belkin 2020, §3, §4 and App. G; relative widths are our choice.
+    """
 
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {**ArchitectureSpec.relevant, "narrow_width": CONVOLUTIONAL}
 

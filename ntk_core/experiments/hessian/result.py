@@ -178,7 +178,12 @@ class HessianPoint(WidthPoint):
 
 
 class HessianResult(ResultValue):
-    """Everything a ``hessian`` run gave; ``points`` are in the order of the spec's keys, some may be missing."""
+    """Everything a ``hessian`` run gave; ``points`` are in the order of the spec's keys, some may be missing.
+
+    ‖∂²f_a/∂w²‖ of every network, width and seed, and what the spec asks for beside it.
+
+    Source: Liu, Zhu & Belkin 2020, Table 1; docs/math/hessian_against_width.md.
+    """
 
     spec: HessianSpec
     points: tuple[HessianPoint, ...]

@@ -124,7 +124,12 @@ class KernelChangePoint(KernelChanges):
 
 
 class KernelChangeResult(ResultValue):
-    """Everything a ``kernel_change`` run gave; ``points`` are in the order of the widths, some may be missing."""
+    """Everything a ``kernel_change`` run gave; ``points`` are in the order of the widths, some may be missing.
+
+    ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F of every width, output and seed.
+
+    Source: Liu, Zhu & Belkin 2020, §6 and Fig. 1.
+    """
 
     spec: KernelChangeSpec
     points: tuple[KernelChangePoint, ...]

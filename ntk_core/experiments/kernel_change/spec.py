@@ -13,10 +13,14 @@ from ntk_core.settings.part import Once, Width
 
 
 class KernelChangeSpec(SweepSpec):
-    """Kernel change ΔK in training, against width, for several output nonlinearities (Liu, Zhu & Belkin 2020, Fig. 1).
+    """Kernel change ΔK in training, against width, for several output nonlinearities.
+
+    ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F over the recorded steps t.
 
     Outputs ``linear`` and ``softmax`` share one set of parameters, trained by cross-entropy on softmax(f); every other
     output φ is a network of its own, trained with ½‖φ(f) − y‖², and so is ``linear`` where the data have no classes.
+
+    Source: Liu, Zhu & Belkin 2020, §6, Figs. 1 and 2, App. B; kernel velocity: docs/math/kernel-velocity.md.
     """
 
     selector: ClassVar[str] = "swept"

@@ -91,7 +91,10 @@ class LazyPoint(PointValue):
 
 
 class LazyResult(ResultValue):
-    """Everything a ``lazy`` run gave."""
+    """Everything a ``lazy`` run gave: κ = |F − y| ‖H‖ / ‖∇F‖² at w₀, ‖w − w₀‖ and ΔK of every width, α and ρ.
+
+    Source: Chizat, Oyallon & Bach 2019, §1; Yang & Hu 2021, §3; docs/math/richness.md.
+    """
 
     spec: LazySpec
     points: tuple[LazyPoint, ...]

@@ -18,8 +18,10 @@ StartName = Literal["random", "subtracted", "symmetric"]
 class LazySpec(SweepSpec):
     """κ = |F(w₀) − y| ‖H(w₀)‖ / ‖∇F(w₀)‖² of F = φ(α m^(−ρ) f), and how far training moves weights, features, kernel.
 
-    Every width at α = 1, ρ = 0, the smallest width at every scale α (Chizat, Oyallon & Bach 2019, §1; Liu, Zhu &
-    Belkin 2020, §1.1), and every width at every richness ρ (Yang & Hu 2021: r = ½ − ρ): a point is (m, α, ρ).
+    Every width at α = 1, ρ = 0, the smallest width at every scale α, and every width at every richness ρ (r = ½ − ρ
+    of Yang & Hu): a point is (m, α, ρ).
+
+    Source: Chizat, Oyallon & Bach 2019, §1; Liu, Zhu & Belkin 2020, §1.1; Yang & Hu 2021, §3.
     """
 
     later: ClassVar[tuple[str, ...]] = (*SweepSpec.later, "richness")

@@ -103,7 +103,10 @@ class RatePoint(WidthPoint):
 
 
 class RateResult(ResultValue):
-    """Everything a ``learning_rate`` run gave."""
+    """Everything a ``learning_rate`` run gave: how models ended at c = η β λ_max(K(w₀)) / n, and max L / L₀.
+
+    Source: Lewkowycz, Bahri, Dyer, Sohl-Dickstein & Gur-Ari 2020, §2; docs/math/learning-rate.md.
+    """
 
     spec: LearningRateSpec
     points: tuple[RatePoint, ...]

@@ -18,7 +18,9 @@ class LearningRateSpec(SweepSpec):
     """Gradient descent at η = c n / (β λ_max(K(w₀))) of f_lin, f_quad and f from the same w₀, by the same steps.
 
     f_lin diverges above c = 2 at every width; up to about 4, f_quad and f rise to a peak and come down at a smaller
-    curvature (Lewkowycz et al. 2020; Zhu, Liu, Radhakrishnan & Belkin 2022).
+    curvature.
+
+    Source: Lewkowycz, Bahri, Dyer, Sohl-Dickstein & Gur-Ari 2020, §2; Zhu, Liu, Radhakrishnan & Belkin 2022.
     """
 
     one_output: ClassVar[bool] = True

@@ -18,7 +18,9 @@ class OptimizationSpec(SweepSpec):
     """Gradient descent on the square loss of φ(f), with all eigenvalues of the kernel along the path.
 
     With |φ'| ≥ ρ > 0 the loss stays below (1 − ημρ²/n)^t L₀ at small rates, μ = min over t of λ_min(K(w_t)), although
-    the kernel of φ(f) does not stay constant (Liu, Zhu & Belkin 2020, §5, Theorem 5.1).
+    the kernel of φ(f) does not stay constant.
+
+    Source: Liu, Zhu & Belkin 2020, §5, Theorem 5.1; docs/math/optimization-without-linearity.md.
     """
 
     experiment: Literal["optimization"] = "optimization"

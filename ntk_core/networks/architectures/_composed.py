@@ -29,6 +29,8 @@ class Composed(Layered):
 
     Raises:
         InvalidInput: for a setting outside its range; by ``init`` where the layers do not fit the inputs.
+
+    Source: our choice, docs/own-data-and-models.md.
     """
 
     composition: Composition

@@ -78,7 +78,9 @@ class Mirrored(Paired):
     Exactly 0 operation by operation; a compiler that fuses the copies differently leaves rounding (10⁻⁸ in float32).
     The kernel is the mean of the two kernels, so at initialization it is that of ``net``, for any depth and
     architecture; the copies drift apart as soon as they are trained. With one hidden layer this is the symmetric
-    initialization of Hu, Xiao, Adlam & Pennington 2020, §3, with 2 · width neurons.
+    initialization of the paper, with 2 · width neurons.
+
+    Source: Hu, Xiao, Adlam & Pennington 2020, §3, Eq. 3; any depth: docs/math/early-time.md.
 
     >>> import jax, jax.numpy as jnp
     >>> from ntk_core.networks.architectures import FullyConnected
@@ -100,7 +102,9 @@ class Mirrored(Paired):
 class Subtracted(Paired):
     """f(w; x) − f(w₀; x), with a frozen copy at w₀: 0 at initialization up to rounding, same kernel, same Hessian.
 
-    An output function acts on the difference. Costs a second forward pass and keeps w₀.
+    An output function acts on the difference: φ(f − f₀) with f₀ = f(w₀; x). Costs a second forward pass and keeps w₀.
+
+    Source: Hu, Xiao, Adlam & Pennington 2020, §3; Chizat, Oyallon & Bach 2019.
 
     >>> import jax, jax.numpy as jnp
     >>> from ntk_core.networks.architectures import FullyConnected
@@ -122,6 +126,8 @@ def subtract_initial_output(net: Network, params: NetworkParams) -> Callable[[Ne
     """``apply(w, x)`` = net(w; x) − net(w₀; x), (n, C), with w₀ = ``params``: 0 at the start, same kernel.
 
     Keeps w₀ and costs a second forward pass, but changes nothing in the network.
+
+    Source: Hu, Xiao, Adlam & Pennington 2020, §3; Chizat, Oyallon & Bach 2019.
     """
 
     def apply(current: NetworkParams, x: Array) -> Array:

@@ -90,6 +90,8 @@ class Layer(abc.ABC):
     Attributes:
         is_matrix: False where it is no such product, and its features, matrix and positions have no meaning.
         trainable: a layer that is not trained has no part in the tangent kernel, the Hessian or the training.
+
+    Source: our choice, docs/decisions/0002-taps-instead-of-jacobians.md; docs/math/kernel_without_jacobians.md.
     """
 
     is_matrix: ClassVar[bool] = True

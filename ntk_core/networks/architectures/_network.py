@@ -48,9 +48,11 @@ class LayerViews(NamedTuple):
 
 @dataclass(frozen=True)
 class Network(abc.ABC):
-    """A network f(w; x) with C outputs, an output function φ, and layers that are linear in their weights.
+    """A network (w, x) ↦ φ(f(w; x)) with C outputs, an output function φ, and layers that are linear in their weights.
 
     Subclasses are frozen (hashable, hence static under ``jax.jit``) and state ``layers`` and ``body``.
+
+    Source: our choice, docs/decisions/0002-taps-instead-of-jacobians.md.
     """
 
     @property

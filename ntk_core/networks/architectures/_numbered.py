@@ -20,7 +20,9 @@ READOUTS = ("flatten", "global-average")
 class FullyConnected(Chain):
     """f = W^(L+1) α^(L) / √m with α^(l) = σ(W^(l) α^(l-1) / √fan_in + b^(l)), α^(0) = the flattened input.
 
-    Liu, Zhu & Belkin 2020, Eq. 7; with one hidden layer and biases, Eq. 43. Settings: :class:`Stack`, :class:`Chain`.
+    Settings: :class:`Stack`, :class:`Chain`.
+
+    Source: Liu, Zhu & Belkin 2020, Eq. 7; with one hidden layer and biases, Eq. 43.
 
     >>> import jax, jax.numpy as jnp
     >>> net = FullyConnected(width=4, depth=1, num_outputs=1, activation="identity", use_bias=False)
@@ -36,7 +38,7 @@ class FullyConnected(Chain):
 class Bottleneck(Chain):
     """A fully connected network one of whose hidden layers is narrow: not linear, however wide the others are.
 
-    Liu, Zhu & Belkin 2020, §4. Their Eq. 31, f = m^(-1/2) vᵀσ(w₃ · m^(-1/2) w₂ᵀσ(w₁x)) with σ(z) = z²/2, is
+    Eq. 31, f = m^(-1/2) vᵀσ(w₃ · m^(-1/2) w₂ᵀσ(w₁x)) with σ(z) = z²/2, is
 
     >>> net = Bottleneck(width=100, activation="quadratic", bottleneck_width=1, bottleneck_activation="identity")
     >>> net.widths
@@ -46,6 +48,8 @@ class Bottleneck(Chain):
         bottleneck_width: neurons of the narrow layer.
         bottleneck_layer: which hidden layer is narrow, counted from 1.
         bottleneck_activation: of the narrow layer; None takes ``activation``.
+
+    Source: Liu, Zhu & Belkin 2020, §4.
     """
 
     kind: ClassVar[Kind] = ARCHITECTURES["bottleneck"]
@@ -68,8 +72,9 @@ class Bottleneck(Chain):
 class ResNet(Stack):
     """α^(1) = σ(z^(1)), α^(l) = σ(z^(l)) + α^(l-1) for l ≥ 2, then a linear output layer.
 
-    Liu, Zhu & Belkin 2020, App. G.2, Eq. 97, and with ``skip_every=2`` the remark after it: after the first layer,
-    every ``skip_every`` layers the activation of as many layers below is added.
+    After the first layer, every ``skip_every`` layers the activation of as many layers below is added.
+
+    Source: Liu, Zhu & Belkin 2020, App. G.2, Eq. 97, and with ``skip_every=2`` the remark after it.
 
     Attributes:
         width: of all hidden layers, one number, since a skip adds what it skips.
@@ -152,7 +157,9 @@ class Convolutional(Chain):
 class ConvNet(Convolutional):
     """α^(l) = σ(conv(α^(l-1))) for l = 1…depth, then flatten or global average, then a linear output layer.
 
-    Liu, Zhu & Belkin 2020, App. G.1; Hu, Xiao, Adlam & Pennington 2020, §4. Settings: :class:`Convolutional`.
+    Settings: :class:`Convolutional`.
+
+    Source: Liu, Zhu & Belkin 2020, App. G.1; Hu, Xiao, Adlam & Pennington 2020, §4.
 
     >>> net = ConvNet(width=8, depth=2, readout="global-average")
     >>> net.num_params((4, 4, 3))
@@ -164,10 +171,12 @@ class ConvNet(Convolutional):
 
 @dataclass(frozen=True)
 class MixedNet(Convolutional):
-    """Convolutions first, dense hidden layers after them (Liu, Zhu & Belkin 2020, App. G.3).
+    """Convolutions first, dense hidden layers after them: σ(conv(α)), then α ↦ σ(W α / √fan_in + b).
 
     Attributes:
         num_conv: how many of the ``depth`` hidden layers are convolutions.
+
+    Source: Liu, Zhu & Belkin 2020, App. G.3.
     """
 
     kind: ClassVar[Kind] = ARCHITECTURES["mixed"]

@@ -14,10 +14,12 @@ from ntk_core.networks.architectures._network import Call, Network
 
 @dataclass(frozen=True)
 class PreActivations(Network):
-    """z_v(w; x) of some neurons v of one layer, as outputs; w are the weights of that layer and of those below.
+    """(w, x) ↦ z_v(w; x) of some neurons v of one layer; w are the weights of that layer and of those below.
 
     Kernels and Hessian norms of pre-activations are those of this network. Every pre-activation becomes linear in w as
-    the width grows (Zhu, Liu & Belkin 2022, Theorem 3.8); those of the first layer are linear at any width.
+    the width grows; those of the first layer are linear at any width.
+
+    Source: Zhu, Liu & Belkin 2022, Theorem 3.8 and Remark 3.9.
 
     >>> import jax, jax.numpy as jnp
     >>> from ntk_core.networks.architectures import FullyConnected

@@ -13,7 +13,9 @@ from ntk_core.networks.architectures._network import Call, Network, NetworkParam
 
 @dataclass(frozen=True)
 class Scaled(Network):
-    """φ(α f) with the parameters of ``net``: kernel α² K, Hessian α H (Chizat, Oyallon & Bach 2019, §1).
+    """F = φ(α f) with the parameters of ``net``: of α f the kernel is α² K and the Hessian α H.
+
+    Source: Chizat, Oyallon & Bach 2019, §1.
 
     >>> import jax, jax.numpy as jnp
     >>> from ntk_core.networks.architectures import FullyConnected

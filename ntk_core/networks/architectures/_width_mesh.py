@@ -16,7 +16,7 @@ AXIS = "width"
 
 
 def width_mesh(num_devices: int | None = None) -> Mesh:
-    """A mesh of the first ``num_devices`` devices, all by default, over which widths are divided.
+    """A mesh of the first ``num_devices`` devices, all by default, over which widths are divided: m → m / num_devices.
 
     >>> import ntk_core
     >>> net = ntk_core.FullyConnected(width=64)
@@ -25,6 +25,8 @@ def width_mesh(num_devices: int | None = None) -> Mesh:
 
     Raises:
         InvalidInput: for more devices than there are.
+
+    Source: our choice, docs/decisions/0008-width-over-devices.md.
     """
     devices = jax.devices()
     count = len(devices) if num_devices is None else num_devices

@@ -73,10 +73,12 @@ def composition_data(composition: Composition) -> dict[str, Any]:
 
 
 def parse_composition(data: Any) -> Composition:
-    """A composition from JSON text, or from a mapping as JSON gives it.
+    """JSON text, or a mapping as JSON gives it → composition.
 
     Raises:
         InvalidInput: one sentence with the place (``layers.2.width``), what was given and what is allowed.
+
+    Source: our choice, docs/own-data-and-models.md.
     """
     if isinstance(data, Composition):
         return data

@@ -22,7 +22,10 @@ def _dense(width: Any = "m", function: str = "tanh", bias: bool = False) -> list
 
 @cache
 def composition_examples() -> dict[str, Composition]:
-    """Name → composition, as :data:`EXAMPLE_TITLES` names them."""
+    """Name → composition, as :data:`EXAMPLE_TITLES` names them.
+
+    Source: our choice, docs/own-data-and-models.md.
+    """
     convolution = [{"kind": "convolution", "width": "m"}, {"kind": "activation", "function": "tanh"}]
     found: dict[str, list[dict[str, Any]]] = {
         "fully-connected": [*_dense(), *_dense()],

@@ -12,7 +12,7 @@ MAX_GROUPS, MAX_EDGES = 64, 1000
 
 @dataclass(frozen=True)
 class Graph:
-    """Hidden groups of neurons and the edges between ``"input"``, the groups and ``"output"``.
+    """Hidden groups of neurons and the edges u → v between ``"input"``, the groups and ``"output"``, without cycles.
 
     >>> graph = Graph((Group("a"), Group("b")), (Edge("input", "a"), Edge("a", "b"), Edge("b", "output")))
     >>> graph.depths

@@ -14,11 +14,13 @@ _TEXT = ("name", "source", "target", "kind", "activation")
 
 
 def graph_data(graph: Graph) -> dict[str, Any]:
-    """The graph as JSON gives it; settings at their defaults are left out.
+    """Graph → mapping as JSON gives it; settings at their defaults are left out.
 
     >>> from ntk_core.networks.graphs import Edge, Group
     >>> graph_data(Graph((Group("a"),), (Edge("input", "a", 0.5), Edge("a", "output"))))["edges"][0]
     {'source': 'input', 'target': 'a', 'drop_probability': 0.5}
+
+    Source: our choice, docs/math/dag.md.
     """
     return {
         "groups": [_part_data(group) for group in graph.groups],
@@ -27,10 +29,12 @@ def graph_data(graph: Graph) -> dict[str, Any]:
 
 
 def parse_graph(data: Any) -> Graph:
-    """A graph from JSON text, or from a mapping as JSON gives it.
+    """JSON text, or a mapping as JSON gives it → graph.
 
     Raises:
         InvalidInput: one sentence with the field (``groups.a.size``), what was given and what is allowed.
+
+    Source: our choice, docs/math/dag.md.
     """
     if isinstance(data, Graph):
         return data

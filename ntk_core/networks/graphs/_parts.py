@@ -23,7 +23,7 @@ EDGE_KINDS = {
 
 @dataclass(frozen=True)
 class Group:
-    """Neurons with the same parents and the same activation.
+    """Neurons with the same parents and the same activation: factor · m^power → their number at width m.
 
     Attributes:
         name: of the group; ``"input"`` and ``"output"`` are taken.
@@ -31,7 +31,9 @@ class Group:
             edges: the number of channels at each position.
         activation: one of ``ntk_core.networks.choices.ACTIVATIONS``; None for that of the network.
         factor: of the width m.
-        power: of the width m; other than 1, in-degrees grow at different rates (Zhu et al., Assumption 3.5).
+        power: of the width m; other than 1, in-degrees grow at different rates.
+
+    Source: Zhu, Liu & Belkin 2022, Assumption 3.5; groups are our choice, docs/math/dag.md.
     """
 
     name: str
@@ -68,15 +70,17 @@ class Group:
 
 @dataclass(frozen=True)
 class Edge:
-    """All edges from the neurons of one group to those of another.
+    """All edges u → v from the neurons of one group to those of another: in(v)^(-1/2) Σ_{u→v} w_uv α_u.
 
     Attributes:
         source: the group, or ``"input"``, where they start.
         target: the group, or ``"output"``, where they end.
         drop_probability: with which each dense edge is removed, permanently.
-        kind: ``"dense"``; ``"shared"``, weights shared by all positions of the input (a convolution, App. E of Zhu et
-            al.); or ``"skip"``, fixed weights of 1 that add the source after the activation (App. D).
+        kind: ``"dense"``; ``"shared"``, weights shared by all positions of the input (a convolution, App. E); or
+            ``"skip"``, fixed weights of 1 that add the source after the activation (App. D).
         kernel_size: of shared weights, along each axis of positions.
+
+    Source: Zhu, Liu & Belkin 2022, Eq. 2, App. A, D and E.
     """
 
     source: str

@@ -106,5 +106,8 @@ EXAMPLE_TITLES = {name: title for name, (title, _) in _EXAMPLES.items()}
 
 
 def example_graphs() -> dict[str, Graph]:
-    """The gallery of graphs, by name; ``EXAMPLE_TITLES`` has their titles."""
+    """Name → graph of the gallery; ``EXAMPLE_TITLES`` has their titles.
+
+    Source: Zhu, Liu & Belkin 2022, App. A and D to F; their sizes are our choice.
+    """
     return {name: graph for name, (_, graph) in _EXAMPLES.items()}

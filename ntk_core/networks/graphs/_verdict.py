@@ -51,7 +51,7 @@ class Verdict:
 def verdict(
     graph: Graph, width: int, input_shape: tuple[int, ...], *, output: str = "linear", num_outputs: int = 1
 ) -> Verdict:
-    """What Zhu, Liu & Belkin 2022 say of the graph as the width m grows, with the in-degrees at ``width``.
+    """Whether ‖H‖ = O(m^(-1/2)) up to logarithms is promised as the width m grows, with the in-degrees at ``width``.
 
     A neuron is narrow if its in-degree does not grow with m. Narrow neurons do no harm where they are a vanishing share
     of what every wide neuron sees (App. F); a fixed skip hands them on.
@@ -59,6 +59,8 @@ def verdict(
     >>> from ntk_core.networks.graphs import bottleneck_layer_graph
     >>> verdict(bottleneck_layer_graph(), 100, (3,)).reasons[0].words
     'All 100 neurons of group c have in-degree 2 (from b) at every width: not wide.'
+
+    Source: Zhu, Liu & Belkin 2022, §3, Theorem 3.6, and App. F; docs/math/dag.md.
     """
     found = in_degrees(graph, width, input_shape, num_outputs)
     judged = {name: found[name] for name in graph.judged}
