@@ -15,7 +15,7 @@ from ntk_core.runs import PRESETS, canonical_json, parse_spec
 from ntk_core.settings.grammar import InvalidSpec
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_every_fuzzed_spec_is_let_pass_or_refused_in_sentences(seed):
     findings = fuzz(500, seed)
     assert findings.failures == []
