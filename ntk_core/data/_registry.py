@@ -233,9 +233,9 @@ def dataset_shapes(name: str, **options: Any) -> DatasetShapes:
 
 
 def load_dataset(name: str, **options: Any) -> Dataset:
-    """The data set ``name``: "gaussian-mixture", "sine", "points", "copy", "majority", "modular-addition", "induction",
-    "random-sequences", "parity", "staircase", "single-index", "multi-index", "teacher", "mnist", "fashion-mnist",
-    "cifar2", "digits", or "upload".
+    """Name, options → (x, y): "gaussian-mixture", "sine", "points", "copy", "majority", "modular-addition",
+    "induction", "random-sequences", "parity", "staircase", "single-index", "multi-index", "teacher", "mnist",
+    "fashion-mnist", "cifar2", "digits", or "upload".
 
     Every option with its bounds and default is in ``dataset_info(name).options``. For all sets: ``num_samples``,
     ``num_test`` and ``seed``; for "sine" (one input, one output, no classes) also ``noise``. "points" have ``xs`` and
