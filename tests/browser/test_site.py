@@ -122,6 +122,7 @@ def test_no_page_shuts_anybody_out_or_is_wider_than_its_window_and_something_is_
     for page, names in zip(pages, (PAGES, ("index.html", "truth.html", "glossary.html", PAGES[-1])), strict=True):
         for name in names:
             opened(page, site, name)
+            page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
             painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
             assert painted < PAINTED_MS, name
             assert page.evaluate(TOO_WIDE) <= 0, name

@@ -28,6 +28,7 @@ def has_a_point(snapshot):
     return len(snapshot.points) > 0 and snapshot.status == "running"
 
 
+@pytest.mark.slow
 def test_a_job_gives_what_run_gives(jobs, tiny, wait_for):
     spec = tiny(seed=1)
     job_id = jobs.submit(spec)

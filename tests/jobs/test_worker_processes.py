@@ -135,6 +135,7 @@ def test_workers_die_with_a_killed_server(tmp_path):
     assert psutil.wait_procs(workers, timeout=20)[1] == []
 
 
+@pytest.mark.slow
 def test_an_idle_worker_and_its_server_use_no_processor_time(jobs, tiny, wait_for):
     wait_for(jobs, jobs.submit(tiny(seed=25)), ended)
     processes = [psutil.Process(), psutil.Process(jobs.worker_pids()[0])]
