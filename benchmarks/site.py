@@ -74,6 +74,7 @@ def _page(browser: Browser, folder: Path, title: str, settings: Settings) -> dic
         page.goto((folder / PAGES[title]).as_uri())
         page.wait_for_function(DRAWN)
         drawn.append(page.evaluate("performance.now()") / 1000)
+        page.wait_for_function(PAINTED)
         painted.append(page.evaluate(PAINTED) / 1000)
         context.close()
     return {"page": title, "painted": spread(painted), "drawn": spread(drawn)}

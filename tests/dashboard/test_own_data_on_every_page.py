@@ -24,6 +24,7 @@ PAGES = [
     for name, each in EXPERIMENTS.items()
     if getattr(each.spec.model_fields.get("dataset"), "annotation", None) is DatasetSpec
 ]
+LONG = ("dag", "hessian", "lazy", "optimization")
 
 
 def numbers() -> str:
@@ -60,8 +61,9 @@ def _own_directory(jobs, gallery, through_the_menu, quick_compilation, monkeypat
 @pytest.mark.parametrize(
     ("page", "kind"),
     [
-        # Numbers need every page's square loss; the kinds with classes go one way, so the grid is tried at leisure.
-        pytest.param(page, kind, marks=[] if kind == "numbers" else pytest.mark.slow)
+        # Numbers need every page's square loss; the kinds with classes go one way, so the grid is tried at leisure, and
+        # of the pages those whose runs take seconds.
+        pytest.param(page, kind, marks=[] if kind == "numbers" and page not in LONG else pytest.mark.slow)
         for page in PAGES
         for kind in KINDS
         if kind != "two numbers" or page in ("kernel_change", "dynamics")

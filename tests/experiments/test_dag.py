@@ -116,6 +116,7 @@ def test_relu_graphs_have_their_hessian_almost_everywhere():
     assert "With ReLU, ‖H‖ is that of the almost-everywhere Hessian" in summary(spec, points)
 
 
+@pytest.mark.slow
 def test_compared_graphs_and_outputs_are_runs_of_their_own():
     spec = with_settings(
         SMALL, {"compared": ["bottleneck-layer"], "outputs": ["linear", "tanh"], "num_hessians": 0, "widths": [8]}

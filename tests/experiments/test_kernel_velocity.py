@@ -44,6 +44,7 @@ def test_specs_from_before_keep_their_text_and_digest():
     assert parse_spec(canonical_json(VELOCITY)) == VELOCITY
 
 
+@pytest.mark.slow
 def test_velocities_without_training_are_those_of_the_networks_that_would_be_trained():
     result, data = result_of(VELOCITY), load_data(VELOCITY)
     groups = {"linear": ("linear", "softmax"), "softmax": ("linear", "softmax"), "swish": ("swish", "swish")}

@@ -90,6 +90,7 @@ def test_the_kernel_of_a_linear_model_has_its_smallest_eigenvalue_everywhere(x64
     assert found.value == pytest.approx(found.at_center, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_wide_networks_keep_their_smallest_eigenvalue_and_narrow_ones_do_not(x64):
     """PL* extends from w₀ to the ball as the width grows (Zhu, Liu & Belkin 2022, §4)."""
     lost = []

@@ -117,6 +117,7 @@ def test_the_almost_everywhere_hessian_misses_what_the_kinks_do_to_the_gradient(
     assert abs(kernels[1] - kernels[0]) > 0.1 * kernels[0]
 
 
+@pytest.mark.slow
 def test_two_hidden_layers_of_relu_bend_less_than_tanh_and_less_the_wider_they_are():
     """Means over eight draws; the ratio to tanh is .6 to .8, and both fall by about half from width 100 to 400."""
     norms = {}
