@@ -185,6 +185,8 @@ def try_the_library(wheel: Path, python: Path, empty: Path, environment: dict[st
     )
     said = done([lab, "app"], empty, environment, code=1)
     claim("linearity-lab app says what is missing", re.fullmatch(r".*pip install 'linearity-lab\[app\]'\n", said), said)
+    said = done([lab, "site", "--out", "pages"], empty, environment, code=2)
+    claim("and so does linearity-lab site", "linearity-lab[app]" in said, said)
 
 
 def try_the_dashboard(python: Path, folder: Path, environment: dict[str, str]) -> None:
@@ -203,6 +205,10 @@ def try_the_dashboard(python: Path, folder: Path, environment: dict[str, str]) -
     claim("the page Kernel draws its figure from the gallery", int(drawn["kernel_change"]) > 0, drawn)
     said = done([str(python), "-P", "-c", JOB], folder, environment).strip()
     claim("a worker computes a run", said == "completed", said)
+    site = Path(environment["HOME"]) / "site"
+    done([str(python.with_name("linearity-lab")), "site", "--out", str(site)], folder, environment)
+    claim("linearity-lab site writes the lecture and the figures", len(list(site.glob("figures/*.html"))) > 100
+          and (site / "index.html").is_file())  # fmt: skip
     found = {path.name for path in folder.iterdir()}
     claim("nothing was written to the folder, and nothing of it taken for a module", found == set(IN_THE_WAY), found)
 

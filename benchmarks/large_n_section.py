@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.words import Data, seconds, size, stamp, table, timed, times_faster, versions
 
-DECISION = "0036-large-kernels-in-pairs-and-products.md"
+DECISION = "0040-large-kernels-in-pairs-and-products.md"
 WORDS = {
     "exact": "ΔK, exact, pair of blocks by pair",
     "estimated": "ΔK, estimated",

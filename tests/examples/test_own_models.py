@@ -17,6 +17,7 @@ def _example(name):
     return module
 
 
+@pytest.mark.slow
 def test_the_kernel_of_a_wider_equinox_model_moves_less():
     pytest.importorskip("equinox", reason="equinox is not installed")
     example = _example("own_model_equinox")
@@ -24,6 +25,7 @@ def test_the_kernel_of_a_wider_equinox_model_moves_less():
     assert 0 < changes[1] < 0.5 * changes[0]
 
 
+@pytest.mark.slow
 def test_kernel_of_a_flax_model_is_positive_semidefinite():
     pytest.importorskip("flax", reason="flax is not installed")
     example = _example("own_model_flax")

@@ -32,6 +32,7 @@ def first_losses(spec, of_run):
     return {(point.width, each.seed): of_run(each) for point in ended.result.points for each in point.runs}
 
 
+@pytest.mark.slow
 def test_a_seed_and_a_width_are_the_same_network_in_every_experiment():
     shared = {"kind": "fully-connected", "depth": 1, "activation": "tanh", "use_bias": False}
     settings = SMALL | {f"architecture.{name}": value for name, value in shared.items()}

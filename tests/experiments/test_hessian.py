@@ -305,6 +305,7 @@ def test_what_cannot_be_measured_is_refused_in_one_sentence(field, change, words
     assert words in problem.allowed
 
 
+@pytest.mark.slow
 def test_the_length_of_sequences_is_swept_on_data_of_every_length_and_shares_add_up_to_one():
     changed = {
         "dataset.name": "random-sequences", "dataset.num_tokens": 7, "dataset.input_dim": 3,

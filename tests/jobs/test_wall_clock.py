@@ -154,6 +154,7 @@ def test_a_job_that_may_run_for_any_time_gives_way_to_nobody(unattended, tiny):
     job.worker = None
 
 
+@pytest.mark.slow
 def test_an_operator_ends_a_job_of_another_process(jobs, shared_store_file, long, wait_for):
     job_id = jobs.submit(long(seed=73))
     wait_for(jobs, job_id, lambda s: s.status == "running" and s.points)

@@ -11,6 +11,7 @@ from tests.cases import FAST_COMPILE, SEQUENCES, inputs, random_params
 QUICK = ("attention", "transformer", "transformer-layers")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_kernels_of_attention_summed_over_layers_are_those_of_explicit_jacobians(quick, x64):
     cases = [case for case in SEQUENCES if (case.name in QUICK) == quick]

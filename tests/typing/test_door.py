@@ -11,6 +11,7 @@ import pytest
 
 import ntk_core
 
+pytestmark = pytest.mark.slow  # mypy reads all that the door leads to
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = [name for name in dir(ntk_core) if not name.startswith("_")]
 

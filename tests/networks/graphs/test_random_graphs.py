@@ -20,7 +20,7 @@ from tests import neuron_oracle
 from tests.cases import Case, inputs, random_params
 
 NUM_GRAPHS, NUM_COMPILED, NUM_INPUTS = 500, 4, 3
-FEW = slice(0, None, 25)
+FEW = slice(0, None, 60)
 ALL = [pytest.param(slice(share, None, 4), marks=pytest.mark.slow, id=f"quarter {share}") for share in range(4)]
 TENTH = pytest.param(slice(1, None, 10), marks=pytest.mark.slow, id="tenth")
 ENDS = ("input", "output")
