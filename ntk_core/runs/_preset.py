@@ -15,7 +15,7 @@ Part = TypeVar("Part", bound=SpecPart)
 
 @dataclass(frozen=True)
 class Preset(Generic[Part_co]):
-    """Figure of a paper → a named spec with its claim.
+    """Paper figure → a named spec with its claim.
 
     Attributes:
         title: a few words for a menu.

@@ -98,8 +98,10 @@ def evaluate(
         if step.inner is not None:
             assert step.eqn is not None
             made, values = step.eqn.outvars, [read(atom) for atom in step.eqn.invars]
-            run = _scan if step.eqn.primitive.name == "scan" else _call
-            results, inside = run(step.eqn, step.inner, values, touch, belongings, threaded, level)
+            if step.eqn.primitive.name == "scan":
+                results, inside = _scan(step.eqn, step.inner, values, touch, belongings, threaded, level)
+            else:
+                results, inside = evaluate(step.inner, values, touch, belongings, threaded, level)
             seen.update(inside)
         else:
             results = jax.core.eval_jaxpr(step.jaxpr, (), *(env[var] for var in step.jaxpr.invars))
@@ -112,18 +114,6 @@ def evaluate(
                 results = [touch(step.use, a, results[0], belongings[step.use.name])]
         env.update(zip(made, results, strict=True))
     return [read(atom) for atom in plan.jaxpr.outvars], seen
-
-
-def _call(
-    eqn: JaxprEqn,
-    inner: Plan,
-    values: list[Any],
-    touch: Touch,
-    belongings: Mapping[str, Any],
-    threaded: Any,
-    level: int,
-) -> tuple[list[Any], dict[str, Array]]:
-    return evaluate(inner, values, touch, belongings, threaded, level)
 
 
 def _scan(

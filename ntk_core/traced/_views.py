@@ -1,4 +1,4 @@
-"""What becomes of one parameter on its way to where it is used: a part of it, rearranged, times a constant.
+"""What becomes of one parameter before it is used: a part of it, rearranged, times a constant.
 
 Every rule here is linear and keeps each number of the part once, so that inner products of gradients are the same in
 either order. What is none of these leaves a *loose* view: it says whose number it is, and no more.

@@ -24,7 +24,7 @@ class Choices:
         target: column, or array, that is to be learned; nothing for images, whose folders are their classes.
         task: ``"classes"`` (one-hot targets) or ``"regression"``.
         classes: those that are kept; all when empty.
-        drop_missing: leave out rows with missing values instead of refusing them.
+        drop_missing: drop rows with missing values instead of refusing them.
         scale_targets: give regression targets mean 0 and variance 1.
         side: pixels along each side that images are scaled to; 0: as they are.
         gray: one channel instead of three.
