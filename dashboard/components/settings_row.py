@@ -119,11 +119,15 @@ def _slider(form: SpecForm[AnySpec], setting: Setting, given: Sequence[float]) -
     options = sorted(known)
     if len(options) < 2:
         return
-    key = f"{form.page}.{setting.name}.range"
-    st.session_state[key] = (given[0], given[-1])
+    ends = (given[0], given[-1])
+    name = f"{form.page}.{setting.name}.range"
+    key = _range_key(name, ends)
+    st.session_state[key] = ends
 
     def write() -> None:
-        low, high = st.session_state[key]
+        if st.session_state[f"{name}.key"] != key:  # a slider that is no longer drawn
+            return
+        low, high = st.session_state[f"{name}.ends"] = st.session_state[key]
         between = [each for each in options if low < each < high]
         kept = [each for each in between if each in given or not given[0] < each < given[-1]]
         form.put({setting.name: sorted({low, *kept, high})})
@@ -137,6 +141,17 @@ def _slider(form: SpecForm[AnySpec], setting: Setting, given: Sequence[float]) -
         on_change=write,
         help=setting.info.description,
     )
+
+
+def _range_key(name: str, ends: tuple[float, float]) -> str:
+    """The key of a slider, a new one once its values were written elsewhere.
+
+    A browser that has not yet drawn them would send the earlier ends with the next click, as if they were moved.
+    """
+    count = st.session_state.get(f"{name}.count", 0) + (st.session_state.get(f"{name}.ends", ends) != ends)
+    key = f"{name}.{count}" if count else name
+    st.session_state.update({f"{name}.count": count, f"{name}.ends": ends, f"{name}.key": key})
+    return key
 
 
 def _words(setting: Setting) -> str:
