@@ -5,23 +5,29 @@ from typing import Any
 
 from dashboard.charts.chart import Chart
 from dashboard.charts.comparison import WIDTH, Comparison
-from dashboard.charts.sweep import sketch
+from dashboard.charts.lines import Line, width_axis
+from dashboard.charts.sweep import sketch, sweep
 from dashboard.views.kernel_change.elsewhere import MEASURES
-from dashboard.views.kernel_change.figures import change_against_width, change_lines
+from dashboard.views.kernel_change.figures import change_lines
 from ntk_core.experiments.own_model.spec import OwnModelSpec
 
 
 def card(result: Any) -> str:
     """ΔK against width."""
-    return sketch(change_lines(result.points).values())
+    return sketch([_line(result)])
 
 
 def first_chart(result: Any) -> Chart:
     """ΔK of the runs against width, log–log."""
-    chart = change_against_width(result.points, result.spec.widths, with_rates=False)
-    return replace(chart, name="own_model", heading="")
+    axis = width_axis(result.spec.widths)
+    return sweep([_line(result)], axis, "kernel change ΔK", "ΔK", slopes=(-0.5, -1.0), of="model", name="own_model")
 
 
 def compared(_: OwnModelSpec) -> Comparison:
     """Columns of the rows, by what they show."""
     return Comparison((WIDTH,), MEASURES, ("output",))
+
+
+def _line(result: Any) -> Line:
+    (line,) = change_lines(result.points).values()
+    return replace(line, style=replace(line.style, title=result.spec.function))
