@@ -92,8 +92,6 @@ def test_a_function_takes_this_route_by_itself(x64):
     parts = empirical_ntk(case.apply, params, x, x[1:], per_layer=True)
     assert set(parts) == {"['b']", "['v']", "['w']"}
     np.testing.assert_allclose(sum(parts.values()), expected, rtol=0, atol=1e-12 * np.abs(expected).max())
-    dense = np.asarray(dense_hessian(case.apply, params, x[0]))
-    assert hessian_norm(case.apply, params, x[0], tolerance=1e-8).value == pytest.approx(largest(dense), rel=1e-6)
 
 
 @pytest.mark.slow
@@ -104,6 +102,7 @@ def test_blocks_of_rows_eigenvectors_and_traces_take_it_too(x64):
     in_blocks = empirical_ntk(case.apply, params, x, memory_limit=1)
     np.testing.assert_allclose(in_blocks, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
     dense = np.asarray(dense_hessian(case.apply, params, x[0]))
+    assert hessian_norm(case.apply, params, x[0], tolerance=1e-8).value == pytest.approx(largest(dense), rel=1e-6)
     pair = hessian_eigenpairs(case.apply, params, x[0], num_wanted=1, num_directions=1, tolerance=1e-8)
     direction, _ = ravel_pytree(pair.directions[0])
     np.testing.assert_allclose(dense @ direction, pair.eigenvalues[0] * direction, atol=1e-6)
@@ -194,7 +193,7 @@ def of_flax():
         def __call__(self, x):
             a = nn.Embed(7, 4)(x)
             a = a + nn.MultiHeadDotProductAttention(2)(nn.LayerNorm()(a))
-            return nn.Dense(2)(nn.gelu(nn.Dense(6)(a)).mean(1))
+            return nn.Dense(2)(a.mean(1))
 
     x = jnp.arange(12).reshape(3, 4) % 7
     params = Block().init(jax.random.key(0), x)
