@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dashboard.charts.axes import add_level
 from dashboard.charts.chart import Chart, occurring
@@ -21,7 +22,10 @@ def change_lines(points: Sequence[KernelChangePoint], kind: str = "fully-connect
         output: Line(
             network_style(kind, output),
             [
-                trained_dot(point.width, run.sup_change, run, f"η = {rate_words([run.learning_rate])}")
+                replace(
+                    trained_dot(point.width, run.sup_change, run, f"η = {rate_words([run.learning_rate])}"),
+                    error=run.sup_error,
+                )
                 for point in points
                 for run in point.of(output)
             ],
@@ -58,7 +62,7 @@ def change_against_width(
         of="output",
         name="against_width",
         heading="Against width",
-        caption=_rates(points) if with_rates else (),
+        caption=[*(_rates(points) if with_rates else ()), *_estimated(points)],
     )
 
 
@@ -163,6 +167,7 @@ def change_against_time(
     caption = [
         *([f"Outputs of seed {strong_seed} at a few training points, of the point's own class."] if followed else []),
         *_rates([point]),
+        *_estimated([point]),
         *left_out(list(change_lines([point], kind).values()), width_axis()),
     ]
     return Chart(figure, words, time_rows(point), caption, "against_time")
@@ -185,6 +190,12 @@ def time_rows(point: KernelChangePoint) -> list[dict[str, object]]:
             run.steps, run.change, run.loss, run.followed or [()] * len(run.steps), strict=True
         )
     ]
+
+
+def _estimated(points: Sequence[KernelChangePoint]) -> list[str]:
+    """That ΔK is no exact number, where it is not."""
+    estimated = any(any(run.error) for point in points for run in point.runs)
+    return ["ΔK is estimated from random vectors; the bar at a mark is the standard error of that."] if estimated else []
 
 
 def _rates(points: Sequence[KernelChangePoint]) -> list[str]:
