@@ -17,9 +17,9 @@ from dashboard.jobs.faults import told
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS, Spec, parse_spec, run
 from ntk_core.runs.compiled_code import keep_compiled_code
-from ntk_core.runs.unfinished import keep_unfinished
 from ntk_core.runs.events import Ended, event_json
 from ntk_core.runs.store import Store
+from ntk_core.runs.unfinished import keep_unfinished
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 READY = '{"kind": "ready"}'

@@ -92,7 +92,7 @@ def kernel_change_between(
         probes: how many random vectors, from 4 on: 7 products with each kernel for every 4 of them take the place of
             (n C)² entries. None for the exact sums. The interval is meant for 32 or more.
         seed: of the random vectors.
-        mapped: what goes over the pairs, ``map`` by default: the ``map`` of a pool of threads, or of a dask client, whose
+        mapped: what goes over the pairs, ``map`` by default: the ``map`` of a pool of threads, or of a dask client; its
             workers are sent weights and inputs once.
         kept: a file for the sums of finished pairs, or a directory, where it stays until all are done. The same call
             goes on from there.
@@ -133,7 +133,8 @@ def changes_from_first(
     """How the kernels at all later weights differ from that at the first, as :func:`kernel_change_between` says of two.
 
     Gives a list for each of the later weights, with one entry for each of ``outputs``, of a network; without them for
-    the output that ``net`` has. A pair of blocks is taken through all weights at once, so the first kernel is made once.
+    the output that ``net`` has. A pair of blocks goes through all weights at once, so the first kernel is made once.
+    Yields how many pairs of blocks, or products, are done, and of how many.
 
     Source: as :func:`kernel_change_between`.
     """
@@ -187,7 +188,7 @@ def _comparison(sums: Sums, size_of_targets: float, error: float, interval: floa
 
 
 class _Problem(NamedTuple):
-    """What the pairs are taken from; ``params`` are w₀ and all that is compared with it, ``size`` the rows of a block."""
+    """What the pairs are taken from; ``params`` are w₀ and all that is compared with it, ``size`` rows of a block."""
 
     net: Network | Apply
     params: tuple[Any, ...]
@@ -298,7 +299,7 @@ def _row_sums(
 class _Finished:
     """The sums of finished pairs, in memory and, where there is a path, as lines of JSON below what they are of.
 
-    In a directory they have a file named by what they are of; trouble with it costs nothing but what it would have kept.
+    In a directory they have a file named by what they are of; trouble with it costs only what it would have kept.
 
     Attributes:
         size: rows of a block: those of the file, where it has finished pairs.

@@ -1,4 +1,4 @@
-"""Kernel change without a kernel in memory, as a run: the dense numbers, stopped and resumed, estimated, and its bounds."""
+"""Kernel change without a kernel in memory, as a run: the dense numbers, resumed inside a point, estimated, bounded."""
 
 from __future__ import annotations
 

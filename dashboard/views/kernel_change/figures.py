@@ -195,7 +195,9 @@ def time_rows(point: KernelChangePoint) -> list[dict[str, object]]:
 def _estimated(points: Sequence[KernelChangePoint]) -> list[str]:
     """That ΔK is no exact number, where it is not."""
     estimated = any(any(run.error) for point in points for run in point.runs)
-    return ["ΔK is estimated from random vectors; the bar at a mark is the standard error of that."] if estimated else []
+    return (
+        ["ΔK is estimated from random vectors; the bar at a mark is the standard error of that."] if estimated else []
+    )
 
 
 def _rates(points: Sequence[KernelChangePoint]) -> list[str]:
