@@ -31,7 +31,7 @@ def training_share(spec: KernelChangeSpec, key: str) -> float:
     if not streams(spec):
         return 1.0
     counted = _counted(spec, key)
-    steps, kernels = (min(spec.training.max_steps, TYPICAL_STEPS) * counted.step, _streamed(spec, counted))
+    steps, kernels = min(spec.training.max_steps, TYPICAL_STEPS) * counted.step, _streamed(spec, counted)
     return steps.operations / (steps.operations + kernels.operations)
 
 
@@ -66,7 +66,8 @@ def peak_bytes(spec: KernelChangeSpec, key: str) -> float:
     if streams(spec):
         copies = 6 + spec.training.num_records
         numbers = copies * counted.num_weights + counted.num_seen
-        return BYTES * float(numbers) + 8 * (2 * spec.probes + 50) * counted.kernel_rows + STREAMED_BYTES + BESIDE_BYTES
+        blocks = max(STREAMED_BYTES, BYTES * 2 * counted.num_views / counted.num_samples) + BESIDE_BYTES
+        return BYTES * float(numbers) + 8 * (2 * spec.probes + 50) * counted.kernel_rows + blocks
     # A derivative stands beside every view; a search holds its center, its best place, and a place with its slope.
     copies, views = (6, 3) if spec.ball_radius else (4, 2) if spec.takes_velocity else (3, 1)
     return BYTES * float(copies * counted.num_weights + views * counted.num_views) + _held(spec, counted)
