@@ -62,7 +62,7 @@ def change_against_width(
         of="output",
         name="against_width",
         heading="Against width",
-        caption=[*(_rates(points) if with_rates else ()), *_estimated(points)],
+        caption=[*(_rates(points) if with_rates else ()), *_estimated(points, ", the bar at a mark")],
     )
 
 
@@ -182,22 +182,23 @@ def time_rows(point: KernelChangePoint) -> list[dict[str, object]]:
             "step": step,
             "time": run.learning_rate * step,
             "ΔK(t)": change,
+            **({"standard error of ΔK(t)": run.error[index]} if run.error else {}),
             "loss": loss,
             **{f"output at training point {number_of}": f for number_of, f in enumerate(outputs, start=1)},
         }
         for run in point.runs
-        for step, change, loss, outputs in zip(
-            run.steps, run.change, run.loss, run.followed or [()] * len(run.steps), strict=True
+        for index, (step, change, loss, outputs) in enumerate(
+            zip(run.steps, run.change, run.loss, run.followed or [()] * len(run.steps), strict=True)
         )
     ]
 
 
-def _estimated(points: Sequence[KernelChangePoint]) -> list[str]:
-    """That ΔK is no exact number, where it is not."""
-    estimated = any(any(run.error) for point in points for run in point.runs)
-    return (
-        ["ΔK is estimated from random vectors; the bar at a mark is the standard error of that."] if estimated else []
-    )
+def _estimated(points: Sequence[KernelChangePoint], shown: str = "") -> list[str]:
+    """How far random vectors may have moved ΔK, where it is estimated."""
+    runs = [run for point in points for run in point.runs if run.sup_error]
+    worst = max((run.sup_error / run.sup_change for run in runs), default=0.0)
+    words = f"ΔK is estimated by random vectors, with a standard error of at most {number(100 * worst)}% of it{shown}."
+    return [words] if runs else []
 
 
 def _rates(points: Sequence[KernelChangePoint]) -> list[str]:

@@ -35,7 +35,9 @@ def _estimate_notes(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> 
     if not runs:
         return []
     worst = max(run.sup_error / run.sup_change for run in runs)
-    return [f"ΔK is estimated by {spec.probes} random vectors: standard error of a run at most {worst:.2g} of ΔK"]
+    return [
+        f"ΔK is estimated by {spec.probes} random vectors, with a standard error of at most {100 * worst:.2g}% of it"
+    ]
 
 
 def exponent(output: str, points: Sequence[KernelChanges]) -> str:
