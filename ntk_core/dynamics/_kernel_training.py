@@ -68,7 +68,7 @@ class KernelTraining:
     ):
         self._streamed_bytes, self._weights = streamed_bytes, list[NetworkParams]()
         self.loss, self.observed, self._net, self._watch = loss, observed, net, watch
-        self._x, self._y = jnp.asarray(x), jnp.asarray(y)
+        self._x, self._y = jnp.asarray(x, jnp.result_type(float)), jnp.asarray(y)
         self._records = record_steps(max_steps, num_records)
         first = self._measured(params, None)
         self.kernel: Any = first.kernel

@@ -11,7 +11,7 @@ from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import SweepSpec
 from ntk_core.settings.part import Once, Width
 
-LEAST_PROBES = 4  # as in ntk_core.kernels, which starts JAX
+LEAST_PROBES = 16  # with fewer the error itself is uncertain (docs/math/kernel_without_jacobians.md)
 
 
 class KernelChangeSpec(SweepSpec):
