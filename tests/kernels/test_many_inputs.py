@@ -214,13 +214,13 @@ def test_a_dask_client_divides_the_pairs(x64):
     sent = []
 
     class Watched(Client):
-        def map(self, function, pairs, **named):
-            sent.append(len(pickle.dumps((function, pairs))))
-            return super().map(function, pairs, **named)
+        def map(self, *given, **named):
+            sent.append(len(pickle.dumps(given)))
+            return super().map(*given, **named)
 
-        def scatter(self, data, **named):
+        def scatter(self, *given, **named):
             sent.append(named["broadcast"])
-            return super().scatter(data, **named)
+            return super().scatter(*given, **named)
 
     with (
         LocalCluster(processes=False, n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
