@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
+from numpy.typing import NDArray
 
 from ntk_core.dynamics._descent import Descent, over_seeds, record_steps, stretches
 from ntk_core.dynamics._losses import Loss
@@ -64,9 +65,8 @@ class KernelTraining:
         self.loss, self.observed, self._net, self._watch = loss, observed, net, watch
         self._x, self._y = jnp.asarray(x), jnp.asarray(y)
         self._records = record_steps(max_steps, num_records)
-        first = self._measured(params, None)
-        assert first.kernel is not None
-        self.kernel, self._first = first.kernel, first.kernels
+        self.kernel, first = self._measured(params)
+        self._first = first.kernels
         self._rates = [
             auto_learning_rate(kernel, loss) if learning_rate == "auto" else float(learning_rate)
             for kernel in np.asarray(self.kernel)
@@ -78,7 +78,7 @@ class KernelTraining:
             threshold=loss_threshold, together=True, dead=[not kernel.any() for kernel in np.asarray(self.kernel)],
         )  # fmt: skip
         self._rows: list[list[_Row]] = [[] for _ in self._rates]
-        self._note(first)
+        self._note(first, np.zeros((len(self._rates), len(observed))))
 
     def stretches(self) -> Iterator[int]:
         """Train until every seed is done; yields the step reached, several times a second."""
@@ -107,18 +107,19 @@ class KernelTraining:
 
     def _record(self) -> None:
         params = merge(self._descent.state.trained, self._descent.fixed)
-        self._note(self._measured(params, self._first))
+        _, found = self._measured(params)
+        changes = [_change(found.kernels[output], self._first[output]) for output in self.observed]
+        self._note(found, np.transpose(np.asarray(changes, float)))
 
-    def _measured(self, params: NetworkParams, first: Kernels | None) -> _Measured:
-        found = _measure(self._net, self.observed, self.loss, params, self._x, self._y, first)
+    def _measured(self, params: NetworkParams) -> tuple[Array, _Measured]:
+        """The kernel of the pre-outputs, and what is seen through the outputs."""
+        f, kernel = _pre_outputs_and_kernel(self._net, params, self._x)
+        found = _seen(self.observed, self.loss, f, kernel, self._y)
         self._watch(params, found.kernels)
-        return found
+        return kernel, found
 
-    def _note(self, found: _Measured) -> None:
-        columns = [
-            *(np.asarray(each, float).tolist() for each in (found.changes, found.loss)),
-            np.asarray(found.followed),
-        ]
+    def _note(self, found: _Measured, changes: NDArray[np.float64]) -> None:
+        columns = [changes.tolist(), np.asarray(found.loss, float).tolist(), np.asarray(found.followed)]
         for rows, step, *measured in zip(self._rows, self._descent.steps, *columns, strict=True):
             if not rows or rows[-1].step < step:
                 rows.append(_Row(int(step), *measured))
@@ -135,39 +136,37 @@ class _Row(NamedTuple):
 
 
 class _Measured(NamedTuple):
-    """The kernel of the pre-outputs at w₀, its images under each observed output, their changes, the loss.
+    """The kernel under each observed output, the loss, and the outputs at the followed points, (outputs, F)."""
 
-    ``followed`` are the observed outputs at the followed points, (outputs, F).
-    """
-
-    kernel: Array | None
     kernels: Kernels
-    changes: Array
     loss: Array
     followed: Array
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def _measure(
-    net: Network,
-    observed: tuple[str, ...],
-    loss: Loss,
-    params: NetworkParams,
-    x: Array,
-    y: Array,
-    first: Kernels | None,
-) -> _Measured:
-    def one(params: NetworkParams, first: Kernels | None) -> _Measured:
+@partial(jax.jit, static_argnums=0)
+def _pre_outputs_and_kernel(net: Network, params: NetworkParams, x: Array) -> tuple[Array, Array]:
+    def one(params: NetworkParams) -> tuple[Array, Array]:
         kernel, f, _ = pre_output_ntk(net, params, x)
+        return f, kernel
+
+    return over_seeds(one, params)
+
+
+# What is seen through outputs has no width, so these two programs serve the networks of all widths.
+@partial(jax.jit, static_argnums=(0, 1))
+def _seen(observed: tuple[str, ...], loss: Loss, f: Array, kernel: Array, y: Array) -> _Measured:
+    def one(f: Array, kernel: Array) -> _Measured:
         kernels = {output: through_output(output, kernel, f, f) for output in observed}
         rows = followed_rows(len(y))
         own = jnp.argmax(y[rows], axis=-1)[:, None]
         followed = jnp.stack(
             [jnp.take_along_axis(output_function(output)(f[rows]), own, axis=-1)[:, 0] for output in observed]
         )
-        if first is None:
-            return _Measured(kernel, kernels, jnp.zeros(len(observed), kernel.dtype), loss(f, y), followed)
-        changes = jnp.stack([kernel_change(kernels[output], first[output]) for output in observed])
-        return _Measured(None, kernels, changes, loss(f, y), followed)
+        return _Measured(kernels, loss(f, y), followed)
 
-    return over_seeds(one, params, first)
+    return over_seeds(one, f, kernel)
+
+
+@jax.jit
+def _change(now: Array, first: Array) -> Array:
+    return over_seeds(kernel_change, now, first)

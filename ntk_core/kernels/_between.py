@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Shaped
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._blocks import block_of, even_size
@@ -266,7 +266,7 @@ def estimated_sums(
         apart = np.array([row[2] - ratio * row[0] for row in rows])
         error = float(np.std(apart, ddof=1) / math.sqrt(probes) / square / (2 * math.sqrt(ratio)))
     sums = [float(square), float(cross), float(moved), *seen]
-    return Estimated(sums, error, float(student.ppf(0.975, probes - 1)) * error)
+    return Estimated(sums, error, float(stdtrit(probes - 1, 0.975)) * error)
 
 
 class _Finished:
