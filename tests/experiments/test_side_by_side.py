@@ -29,10 +29,13 @@ def exhausted(work):
 
 
 def test_a_further_width_compiles_one_kernel_and_one_training_for_each_loss_and_its_shapes(monkeypatch):
-    compiled = []
-    jax.monitoring.register_event_duration_secs_listener(
-        lambda name, _, fun_name="", **__: name.endswith("backend_compile_duration") and compiled.append(fun_name)
-    )
+    compiled: list[str] = []
+
+    def listen(name: str, _: float, **told: object) -> None:
+        if name.endswith("backend_compile_duration"):
+            compiled.append(str(told.get("fun_name")))
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
     data = load_data(SPEC)
     monkeypatch.setattr(kernel_change, "trainings_at_once", lambda *_: 2)
     exhausted(kernel_change.compute(SPEC, data, "width=37"))
@@ -77,9 +80,10 @@ def counted(number, begun=None, alone=None):
 
 def test_works_tell_of_themselves_and_give_what_they_find_in_their_order():
     # Neither goes on before both have begun: they are under way at once.
-    begun, alone = threading.Barrier(2, timeout=60), []
+    begun = threading.Barrier(2, timeout=60)
+    alone: list[int] = []
+    found: list[int] = []
     works = side_by_side([counted(number, begun, alone) for number in range(4)], 2, alone=1)
-    found = []
 
     def listening():
         found.extend((yield from works))
