@@ -297,7 +297,11 @@ def pages(data: Data) -> str:
     rows = [[row["preset"], f"{row['cold_ms']:.0f} ms", f"{row['warm_ms']:.0f} ms"] for row in slowest]
     told = f"The slowest of {len(data['rows'])} presets; the aim is at most {data['most_ms']} ms. {stamp(data)}"
     shown = table(["", "first visitor", "later ones"], rows)
-    return "\n\n".join(["## From a click on a preset to its figures, on the server's side", told, shown])
+    parts = ["## From a click on a preset to its figures, on the server's side", told, shown]
+    reruns = sorted(data.get("reruns", ()), key=lambda row: -row["median_ms"])  # not yet, in an older result
+    longest = [[row["page"], f"{row['median_ms']:.0f} ms", f"{row['max_ms']:.0f} ms"] for row in reruns]
+    after = f"Every later click runs a page's script again; the aim is at most {data.get('most_rerun_ms')} ms."
+    return "\n\n".join([*parts, *([after, table(["", "median", "longest"], longest)] if reruns else [])])
 
 
 WORKS = {"kernel": "kernel", "hessian_product": "product with the Hessian", "training_step": "step of training"}

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
+from numpy.typing import NDArray
 
 from ntk_core.dynamics._descent import Descent, over_seeds, record_steps, stretches
 from ntk_core.dynamics._losses import Loss
@@ -70,9 +71,9 @@ class KernelTraining:
         self.loss, self.observed, self._net, self._watch = loss, observed, net, watch
         self._x, self._y = jnp.asarray(x, jnp.result_type(float)), jnp.asarray(y)
         self._records = record_steps(max_steps, num_records)
-        first = self._measured(params, None)
-        self.kernel: Any = first.kernel
-        self._first = first.kernels or None
+        self.kernel: Any
+        self.kernel, first = self._measured(params)
+        self._first = first.kernels
         self._rates, dead = map(list, zip(*self._at_start(params, learning_rate), strict=True))
         rates = jnp.asarray(self._rates, jnp.result_type(float))
         trained, fixed = net.partition(params)
@@ -81,7 +82,7 @@ class KernelTraining:
             threshold=loss_threshold, together=True, dead=dead,
         )  # fmt: skip
         self._rows: list[list[_Row]] = [[] for _ in self._rates]
-        self._note(first, params)
+        self._note(first, np.zeros((len(self._rates), len(observed))), params)
 
     def _at_start(self, params: NetworkParams, rate: float | Literal["auto"]) -> list[tuple[float, bool]]:
         """(η, whether the kernel is 0) of each seed."""
@@ -147,19 +148,20 @@ class KernelTraining:
 
     def _record(self) -> None:
         params = merge(self._descent.state.trained, self._descent.fixed)
-        self._note(self._measured(params, self._first), params)
+        _, found = self._measured(params)
+        changes = [_change(found.kernels[output], self._first[output]) for output in found.kernels]
+        unknown = np.zeros((len(self._rates), len(self.observed)))  # where they are streamed, they come later
+        self._note(found, np.transpose(np.asarray(changes, float)) if changes else unknown, params)
 
-    def _measured(self, params: NetworkParams, first: Kernels | None) -> _Measured:
-        held = self._streamed_bytes is None
-        found = _measure(self._net, self.observed, self.loss, held, params, self._x, self._y, first)
+    def _measured(self, params: NetworkParams) -> tuple[Array | None, _Measured]:
+        """The kernel of the pre-outputs, and what is seen through the outputs."""
+        f, kernel = _pre_outputs_and_kernel(self._net, self._streamed_bytes is None, params, self._x)
+        found = _seen(self.observed, self.loss, f, kernel, self._y)
         self._watch(params, found.kernels)
-        return found
+        return kernel, found
 
-    def _note(self, found: _Measured, params: NetworkParams) -> None:
-        columns = [
-            *(np.asarray(each, float).tolist() for each in (found.changes, found.loss)),
-            np.asarray(found.followed),
-        ]
+    def _note(self, found: _Measured, changes: NDArray[np.float64], params: NetworkParams) -> None:
+        columns = [changes.tolist(), np.asarray(found.loss, float).tolist(), np.asarray(found.followed)]
         for rows, step, *measured in zip(self._rows, self._descent.steps, *columns, strict=True):
             if not rows or rows[-1].step < step:
                 rows.append(_Row(int(step), *measured))
@@ -179,14 +181,9 @@ class _Row(NamedTuple):
 
 
 class _Measured(NamedTuple):
-    """The kernel of the pre-outputs at w₀, its images under each observed output, their changes, the loss.
+    """The kernel under each observed output, the loss, and the outputs at the followed points, (outputs, F)."""
 
-    ``followed`` are the observed outputs at the followed points, (outputs, F).
-    """
-
-    kernel: Array | None
     kernels: Kernels
-    changes: Array
     loss: Array
     followed: Array
 
@@ -197,32 +194,32 @@ def _each_seed(params: NetworkParams) -> list[NetworkParams]:
     return [jax.tree.map(lambda leaf, index=index: jnp.copy(leaf[index]), params) for index in range(num_seeds)]
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2, 3))
-def _measure(
-    net: Network,
-    observed: tuple[str, ...],
-    loss: Loss,
-    held: bool,
-    params: NetworkParams,
-    x: Array,
-    y: Array,
-    first: Kernels | None,
-) -> _Measured:
-    def one(params: NetworkParams, first: Kernels | None) -> _Measured:
-        kernel, kernels = None, Kernels()
-        if held:
-            kernel, f, _ = pre_output_ntk(net, params, x)
-            kernels = {output: through_output(output, kernel, f, f) for output in observed}
-        else:
-            f = net.pre_outputs(params, x)
+@partial(jax.jit, static_argnums=(0, 1))
+def _pre_outputs_and_kernel(net: Network, held: bool, params: NetworkParams, x: Array) -> tuple[Array, Array | None]:
+    def one(params: NetworkParams) -> tuple[Array, Array | None]:
+        if not held:
+            return net.pre_outputs(params, x), None
+        kernel, f, _ = pre_output_ntk(net, params, x)
+        return f, kernel
+
+    return over_seeds(one, params)
+
+
+# What is seen through outputs has no width, so these two programs serve the networks of all widths.
+@partial(jax.jit, static_argnums=(0, 1))
+def _seen(observed: tuple[str, ...], loss: Loss, f: Array, kernel: Array | None, y: Array) -> _Measured:
+    def one(f: Array, kernel: Array | None) -> _Measured:
+        kernels = {} if kernel is None else {each: through_output(each, kernel, f, f) for each in observed}
         rows = followed_rows(len(y))
         own = jnp.argmax(y[rows], axis=-1)[:, None]
         followed = jnp.stack(
             [jnp.take_along_axis(output_function(output)(f[rows]), own, axis=-1)[:, 0] for output in observed]
         )
-        if not (held and first):
-            return _Measured(kernel, kernels, jnp.zeros(len(observed), f.dtype), loss(f, y), followed)
-        changes = jnp.stack([kernel_change(kernels[output], first[output]) for output in observed])
-        return _Measured(None, kernels, changes, loss(f, y), followed)
+        return _Measured(kernels, loss(f, y), followed)
 
-    return over_seeds(one, params, first)
+    return over_seeds(one, f, kernel)
+
+
+@jax.jit
+def _change(now: Array, first: Array) -> Array:
+    return over_seeds(kernel_change, now, first)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from ntk_core.kernels._products import Flat
 
@@ -80,4 +80,4 @@ def estimated_sums(
         apart = np.array([row[2] - ratio * row[0] for row in rows])
         error = float(np.std(apart, ddof=1) / math.sqrt(probes) / square / (2 * math.sqrt(ratio)))
     sums = [float(square), float(cross), float(moved), *seen]
-    return Estimated(sums, error, float(student.ppf(0.975, probes - 1)) * error)
+    return Estimated(sums, error, float(stdtrit(probes - 1, 0.975)) * error)

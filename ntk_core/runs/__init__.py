@@ -25,7 +25,7 @@ from ntk_core.runs._estimate import (
 from ntk_core.runs._machine import learn, machine
 from ntk_core.runs._parse import MAX_JSON_BYTES, canonical_json, digest, parse_spec
 from ntk_core.runs._preset import Preset, presets_beside
-from ntk_core.runs._progress import by_steps, in_turn
+from ntk_core.runs._progress import by_steps, in_turn, side_by_side
 from ntk_core.runs._run import Points, run
 from ntk_core.runs._spec import SCHEMA_VERSION, UPLOAD, ExperimentSpec, SeededSpec, Spec, SweepSpec
 from ntk_core.runs._table import (

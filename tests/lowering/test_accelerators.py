@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import pytest
 
 from ntk_core.dynamics import Loss, NetworkModel, Optimizer, advance, start
-from ntk_core.dynamics._kernel_training import _measure
+from ntk_core.dynamics._kernel_training import _change, _pre_outputs_and_kernel, _seen
 from ntk_core.dynamics._models import KernelAndStart, KernelModel, Origin, QuadraticModel, TangentModel
 from ntk_core.dynamics._runs import _look_at_weights
 from ntk_core.early_time._training import _outputs
@@ -75,9 +75,11 @@ def programs():
         "views of a block": _views.trace(net, params, x),
         "kernel of two blocks": _from_views.trace(net, False, params, views, views),
         "sums of a pair of blocks": _row_sums.trace(kernel, kernel, floats(N), (y, y)),
-        "kernel change at a record": _measure.trace(
-            net, ("linear", "softmax"), loss, one, x, y, {o: floats(1, *kernel.shape) for o in ("linear", "softmax")}
+        "kernel at a record": _pre_outputs_and_kernel.trace(net, one, x),
+        "kernel seen through outputs": _seen.trace(
+            ("linear", "softmax"), loss, floats(1, N, C), floats(1, *kernel.shape), y
         ),
+        "kernel change at a record": _change.trace(floats(1, *kernel.shape), floats(1, *kernel.shape)),
         "kernel change at a rate": _kernel_matrices.trace(model, *net.partition(one), x),
         "kernel change in a ball": ball,
         "kernel velocity": _velocities.trace(net, loss, one, x, y),

@@ -1,5 +1,6 @@
 """Kernel change along training, one width at a time (Liu, Zhu & Belkin 2020, Fig. 1 and 2)."""
 
+import os
 from collections.abc import Generator
 from functools import partial
 from typing import NamedTuple
@@ -20,8 +21,11 @@ from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import Network, NetworkParams, num_parts
 from ntk_core.networks.build import build_network
 from ntk_core.networks.initial import initial_key
-from ntk_core.runs import Progress, accelerator_bytes, by_steps, in_turn, memory_limit
+from ntk_core.runs import Progress, accelerator_bytes, by_steps, memory_limit, side_by_side
 from ntk_core.runs.unfinished import unfinished_directory
+
+PREPARED = 2  # messages of a training whose kernel at w₀ is taken
+MOST_BESIDE_BYTES = 50e6  # of a training beside others: the products of larger ones use all cores
 
 
 def compute(
@@ -34,14 +38,13 @@ def compute(
     """
     together = seeds_together or seeds_at_once(spec, key)
     batches = [spec.seeds[first : first + together] for first in range(0, spec.num_seeds, together)]
-    groups = spec.groups
-    trained = yield from in_turn(
-        [_trained(spec, data, key, group, batch, name) for group in groups for batch in batches]
-    )
+    architecture, hidden_width = spec.network_at(spec.value_of(key))
+    # Training and kernels are those of the pre-outputs: one network, and its programs, for all outputs.
+    net = build_network(architecture, hidden_width, data.num_outputs, "linear")
+    works = [_trained(spec, data, key, net, group, batch, name) for batch in batches for group in spec.groups]
+    trained = yield from side_by_side(works, trainings_at_once(spec, key), PREPARED)
     runs = [run for each in trained for run in each.runs]
     starts = [start for each in trained for start in each.starts]
-    architecture, hidden_width = spec.network_at(spec.value_of(key))
-    net = build_network(architecture, hidden_width, data.num_outputs, groups[0].trained_output)
     return KernelChangePoint(
         width=spec.value_of(key),
         num_params=net.num_params(data.input_shape, only_trained=True),
@@ -58,13 +61,11 @@ class _Trained(NamedTuple):
 
 
 def _trained(
-    spec: KernelChangeSpec, data: Dataset, key: str, group: TrainingGroup, seeds: range, name: str
+    spec: KernelChangeSpec, data: Dataset, key: str, net: Network, group: TrainingGroup, seeds: range, name: str
 ) -> Generator[Progress, None, _Trained]:
     """The outputs of one group, for one batch of seeds."""
     words = f"{name}width {spec.value_of(key):,}: {group.trained_output} output"
     yield 0.0, f"{words}, first kernel"
-    architecture, hidden_width = spec.network_at(spec.value_of(key))
-    net = build_network(architecture, hidden_width, data.num_outputs, group.trained_output)
     width = spec.value_of(key)
     params = jax.vmap(lambda seed: net.init(initial_key(seed, width), data.input_shape))(jnp.asarray(seeds))
     loss = Loss(group.loss_output)
@@ -88,6 +89,7 @@ def _trained(
         **spec.training.model_dump(),
     )  # fmt: skip
     del params
+    yield 0.0, f"{words}, step 0"
     first = costs.training_share(spec, key)
     for share, message in by_steps(training.stretches(), spec.training.max_steps, words):
         yield first * share, message
@@ -194,3 +196,9 @@ def seeds_at_once(spec: KernelChangeSpec, key: str) -> int:
     usable = accelerator_bytes()
     limit = num_parts() * usable[0] if usable else memory_limit()
     return int(min(spec.num_seeds, max(1, 0.8 * limit // peak_bytes(spec, key))))
+
+
+def trainings_at_once(spec: KernelChangeSpec, key: str) -> int:
+    """On how many threads a CPU trains small networks, whose products use a single core each: at most four; else 1."""
+    small = peak_bytes(spec, key) <= MOST_BESIDE_BYTES
+    return min(4, os.cpu_count() or 1) if small and jax.default_backend() == "cpu" and num_parts() == 1 else 1

@@ -140,7 +140,7 @@ class Network(abc.ABC):
 
     def num_params(self, input_shape: Shape, only_trained: bool = False) -> int:
         """Number of weights and biases p, by shapes; edges that a mask may remove are counted, masks are not."""
-        drawn = jax.eval_shape(lambda key: self.init(key, input_shape), jax.random.key(0))
+        drawn = jax.eval_shape(lambda: self.init(jax.random.key(0), input_shape))
         return sum(
             math.prod(array.shape)
             for name, layer in self.layers.items()

@@ -1,0 +1,111 @@
+"""Trainings of one point side by side: what they compile, that no number changes, and how they stop."""
+
+from __future__ import annotations
+
+import threading
+
+import jax
+import numpy as np
+import pytest
+
+from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.experiments.kernel_change import compute as kernel_change
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.networks.architectures._layers import DRAWN_AT_ONCE, normal
+from ntk_core.runs import side_by_side
+from ntk_core.runs._table import load_data
+
+SPEC = KernelChangeSpec(
+    widths=(37, 38), num_seeds=2, seed=5, training=TrainingSpec(learning_rate=0.1, max_steps=20, num_records=4)
+)
+
+
+def exhausted(work):
+    while True:
+        try:
+            next(work)
+        except StopIteration as stop:
+            return stop.value
+
+
+def test_a_further_width_compiles_one_kernel_and_one_training_for_each_loss_and_its_shapes(monkeypatch):
+    compiled: list[str] = []
+
+    def listen(name: str, _: float, **told: object) -> None:
+        if name.endswith("backend_compile_duration"):
+            compiled.append(str(told.get("fun_name")))
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    data = load_data(SPEC)
+    monkeypatch.setattr(kernel_change, "trainings_at_once", lambda *_: 2)
+    exhausted(kernel_change.compute(SPEC, data, "width=37"))
+    compiled.clear()
+    together = exhausted(kernel_change.compute(SPEC, data, "width=38"))
+    names = sorted(name.removeprefix("jit(").removesuffix(")") for name in compiled)
+    assert names == ["_pre_outputs_and_kernel", *3 * ["_shaped"], *2 * ["advance"]]
+
+    monkeypatch.setattr(kernel_change, "trainings_at_once", lambda *_: 1)
+    compiled.clear()
+    assert exhausted(kernel_change.compute(SPEC, data, "width=38")) == together
+    assert compiled == []
+
+
+def test_small_networks_train_side_by_side_and_large_ones_in_turn():
+    assert kernel_change.trainings_at_once(SPEC, "width=10000") >= 1
+    assert kernel_change.trainings_at_once(SPEC, "width=100000000") == 1
+
+
+@pytest.mark.parametrize("shape", [(1,), (10, 30), (DRAWN_AT_ONCE[0],), (DRAWN_AT_ONCE[0] + 1,), (3, 3, 5, 7)])
+def test_draws_are_those_of_their_own_shape_to_the_bit(shape):
+    key = jax.random.key(3)
+    expected = np.float32(0.3) * np.asarray(jax.random.normal(key, shape))
+    np.testing.assert_array_equal(normal(key, shape, 0.3), expected)
+    np.testing.assert_array_equal(jax.jit(lambda key: normal(key, shape, 1.0))(key), jax.random.normal(key, shape))
+
+
+def counted(number, begun=None, alone=None):
+    """A work of a beginning and three messages; ``alone`` are the works at their beginning."""
+    if alone is not None:
+        alone.append(number)
+        assert alone == [number]
+    yield 0.0, f"{number} begins"
+    if alone is not None:
+        alone.remove(number)
+    if begun is not None:
+        begun.wait(60)
+    for step in range(1, 4):
+        yield step / 3, f"{number}: {step}"
+    return number
+
+
+def test_works_tell_of_themselves_and_give_what_they_find_in_their_order():
+    # Neither goes on before both have begun: they are under way at once.
+    begun = threading.Barrier(2, timeout=60)
+    alone: list[int] = []
+    found: list[int] = []
+    works = side_by_side([counted(number, begun, alone) for number in range(4)], 2, alone=1)
+
+    def listening():
+        found.extend((yield from works))
+
+    told = list(listening())
+    assert found == [0, 1, 2, 3]
+    assert [share for share, _ in told] == sorted(share for share, _ in told)
+    assert {message for _, message in told} > {f"{number}: 1" for number in range(4)}
+
+
+def test_who_leaves_stops_all_works_and_the_error_of_one_ends_the_others():
+    def endless():
+        while True:
+            yield 0.5, "on"
+
+    def failing():
+        yield 0.0, "begins"
+        raise ValueError("a reason")
+
+    works = side_by_side([endless(), endless(), endless()], 2)
+    assert next(works) == (pytest.approx(1 / 6), "on")
+    works.close()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("side-by-side")]
+    with pytest.raises(ValueError, match="a reason"):
+        exhausted(side_by_side([endless(), failing()], 2))
