@@ -103,9 +103,8 @@ def served(root: Path) -> Iterator[str]:
             server.wait(timeout=20)
 
 
-def looked_at(page: Page, url: str, name: str) -> dict[str, Any]:
-    """What :data:`MEASURE` finds on a page once it stands still."""
-    page.goto(f"{url}/{name}")
+def looked_at(page: Page, name: str) -> dict[str, Any]:
+    """What :data:`MEASURE` finds on the page of this name, which was asked for, once it stands still."""
     page.wait_for_selector(READY, timeout=TIMEOUT_MS)
     page.wait_for_selector('[data-testid="stSkeleton"]', state="detached", timeout=TIMEOUT_MS)
     if name in PAGES:
@@ -151,7 +150,8 @@ def measured(browser: Browser, url: str) -> dict[str, dict[str, dict[str, Any]]]
         )  # fmt: skip
         page = context.new_page()
         for name, screens in found.items():
-            looks = looked_at(page, url, name)
+            page.goto(f"{url}/{name}")
+            looks = looked_at(page, name)
             if not is_phone:
                 before = screens.get(screen, {}).get("least", (float("inf"),) * 2)
                 looks["least"] = tuple(map(min, before, least_contrast(page, looks)))

@@ -99,7 +99,7 @@ def residual_network(interpreter: str, quick: bool) -> dict[str, Any]:
             peer.ask({**sizes, "way": way})
             answers: dict[str, dict[str, Any]] = {}
             rows = alternate({way: peer.competitor(way, answers)}, repeats=1 if quick else 3)
-            found[way] = {**rows[way], **answers[way]}
+            found[way] = {**answers[way], **rows[way]}
     found["times_faster"] = found["jacobian_contraction"]["median_s"] / found["traced"]["median_s"]
     found["relative_difference_of_norms"] = abs(found["jacobian_contraction"]["norm"] / found["traced"]["norm"] - 1)
     return found

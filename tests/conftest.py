@@ -60,8 +60,11 @@ def quick_compilation() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _own_compiled_code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Programs that tests start keep what they compile for each other, and not for whoever runs the tests."""
+    own = tmp_path_factory.getbasetemp()  # of this process; the one above is that of all processes that test
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LINEARITY_LAB_CACHE", str(tmp_path_factory.mktemp("compiled")))
+        patch.setenv(
+            "LINEARITY_LAB_CACHE", str((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "compiled")
+        )
         yield
 
 

@@ -20,9 +20,9 @@ ACTIVATIONS = ("tanh", "erf", "relu", "gelu", "swish")
 LAYERS = {"one": (1, 0), "two": (2, 0), "one and bottleneck": (1, 3), "bottleneck between two": (2, 3)}
 POINTS = [[-1.7, 0.3], [-0.9, -0.8], [-0.2, 0.1], [0.4, 0.9], [1.1, 0.2], [1.9, -0.6]]
 GRID = [-2.5, -1.0, 0.0, 0.7, 2.2]
-# At the largest width other products are taken, of which activations know nothing: each network has one of them there.
-SETTINGS = [(width, layers, activation) for width in (8, 128) for layers in LAYERS for activation in ACTIVATIONS]
-SETTINGS += [(2048, layers, activation) for layers, activation in zip(LAYERS, ACTIVATIONS, strict=False)]
+# At larger widths other products are taken, of which activations know nothing: each network has one of them there.
+SETTINGS = [(8, layers, activation) for layers in LAYERS for activation in ACTIVATIONS]
+SETTINGS += [(width, *pair) for width in (128, 2048) for pair in zip(LAYERS, ACTIVATIONS, strict=False)]
 STEPS, SEED, RATE = 7, 5, 1.0
 ABOUT = 1e-4  # relative, of the whole array
 RUN = """async ([start, steps]) => {
