@@ -162,7 +162,8 @@ def hessian_norms(
     found = [np.array([[one[field] for one in row] for row in each]) for field in range(len(Leading._fields))]
     if not isinstance(params, list):
         found = [part[0] for part in found]
-    return SpectralEstimate(np.abs(found[0]), *found, relative)
+    eigenvalue, residual, converged, num_matvecs = found
+    return SpectralEstimate(np.abs(eigenvalue), eigenvalue, residual, converged, num_matvecs, relative)
 
 
 def hessian_eigenpairs(
