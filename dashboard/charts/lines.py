@@ -22,6 +22,7 @@ class Dot:
         note: what its hover says below the number; the reason where it is empty.
         outcome: of its training, where that is the reason: it has a mark of its own.
         x: where it is drawn, if not at ``at``.
+        error: standard error of an estimate, drawn as a bar; 0 where the value is exact.
     """
 
     at: float
@@ -31,6 +32,7 @@ class Dot:
     note: str = ""
     x: float | None = None
     outcome: str = ""
+    error: float = 0.0
 
     @property
     def place(self) -> float:

@@ -154,9 +154,13 @@ def add_line(figure: go.Figure, line: Line, axis: Axis, symbol: str, *, is_log: 
         )
     dots = [dot for dot in line.dots if math.isfinite(dot.value) and (dot.value > 0 or not is_log)]
     if dots:
+        errors = [dot.error for dot in dots]
+        below = [min(dot.error, 0.99 * dot.value) if is_log else dot.error for dot in dots]
+        bars = {"array": errors, "arrayminus": below, "color": style.color, "thickness": 1.5, "width": 4}
         figure.add_scatter(
             x=[dot.place for dot in dots],
             y=[dot.value for dot in dots],
+            error_y=bars if any(errors) else None,
             mode="markers",
             marker={
                 "color": style.color,

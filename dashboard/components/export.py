@@ -67,8 +67,9 @@ def _entries(title: str, run: Taken) -> None:
         _download("Numbers, CSV", result.csv, f"{name}.csv", "text/csv")
         _download("Result, JSON", result.model_dump_json, f"{name}-result.json", "application/json")
     _download("Settings, JSON", lambda: spec.model_dump_json(indent=1), f"{name}-spec.json", "application/json")
-    _download("Program, Python", lambda: program(title, spec), f"{name}.py", "text/x-python")
-    _download("Notebook, Jupyter", lambda: notebook(title, spec), f"{name}.ipynb", "application/x-ipynb+json")
+    if not spec.command():  # a model of one's own is in a file that is not kept
+        _download("Program, Python", lambda: program(title, spec), f"{name}.py", "text/x-python")
+        _download("Notebook, Jupyter", lambda: notebook(title, spec), f"{name}.ipynb", "application/x-ipynb+json")
     st.caption("The same from a terminal:")
     # Without colors: those of the highlighting are too pale to be read by everybody.
     st.code(command_line(spec), language=None, wrap_lines=True)

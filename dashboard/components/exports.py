@@ -73,7 +73,9 @@ _PAGE_STYLE = (
 
 
 def command_line(spec: Spec) -> str:
-    """The shell command that computes ``spec``: the nearest preset, and what differs from it as ``--set``."""
+    """The shell command that computes ``spec``: the nearest preset and what differs from it; or its own."""
+    if own := spec.command():
+        return shlex.join(["python", "-m", "ntk_core", *own])
     name = nearest_preset(spec)
     parts = ["python", "-m", "ntk_core", "run", name]
     for setting, text in differences(spec, PRESETS[name].spec).items():

@@ -5,7 +5,7 @@ from collections.abc import Callable, Container
 
 from dashboard.jobs._job import Job
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import Spec, digest, estimate, learn, work_of_points
+from ntk_core.runs import EXPERIMENTS, Spec, digest, estimate, learn, work_of_points
 from ntk_core.runs.store import MIN_PREFIX, Store, UnfinishedJob
 
 INTERRUPTED = "stopped before it was finished; run it again to continue from its finished points"
@@ -48,7 +48,8 @@ def learn_from(store: Store) -> None:
     """Let estimates know how long the runs took that were finished here last."""
     try:
         for run in store.runs(status="completed", limit=NUM_LEARNED).runs:
-            if run.spec is not None and not run.imported and run.num_bytes < MAX_LEARNED_BYTES:
+            has_work = run.experiment in EXPERIMENTS  # a model of one's own has none that is known
+            if run.spec is not None and has_work and not run.imported and run.num_bytes < MAX_LEARNED_BYTES:
                 work = work_of_points(run.spec)
                 learn((work[key], seconds) for key, seconds in store.runtimes(run.digest).items() if key in work)
     except InvalidInput as error:

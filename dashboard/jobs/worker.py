@@ -19,6 +19,7 @@ from ntk_core.runs import PRESETS, Spec, parse_spec, run
 from ntk_core.runs.compiled_code import keep_compiled_code
 from ntk_core.runs.events import Ended, event_json
 from ntk_core.runs.store import Store
+from ntk_core.runs.unfinished import keep_unfinished
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 READY = '{"kind": "ready"}'
@@ -32,6 +33,7 @@ def main() -> None:
     _lower_priority()
     out = _reserve_stdout()
     keep_compiled_code()
+    keep_unfinished()
     specs: queue.SimpleQueue[Spec | InvalidSpec] = queue.SimpleQueue()
     stop = threading.Event()
     threading.Thread(target=_listen, args=(specs, stop), daemon=True).start()

@@ -30,7 +30,9 @@ def variation(spec: Spec) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def name_of(spec: Spec) -> str:
-    """The preset that it is; else what differs from the default settings of its experiment, but for its points."""
+    """The preset that it is, or the file; else what differs from its experiment's defaults, but for its points."""
+    if own := spec.command():
+        return own[1]
     same = [name for name, preset in PRESETS.items() if preset.spec == spec]
     kind: Callable[[], Spec] = type(spec)
     default, titles = kind(), _titles(spec)

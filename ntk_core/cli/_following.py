@@ -8,7 +8,7 @@ from ntk_core.cli._exit_codes import COMPLETED, FAILED
 from ntk_core.cli._interruption import Interruption, interruptible
 from ntk_core.cli._printing import complain, printable
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import Points, Spec, digest, run, summary
+from ntk_core.runs import Computation, Points, Spec, check_size, digest, run, summary
 from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, event_json
 from ntk_core.runs.run_directory import RunDirectory
 from ntk_core.runs.store import Store
@@ -29,9 +29,11 @@ def wants_json(options: argparse.Namespace) -> bool:
     return bool(options.json) if options.json is not None else not sys.stdout.isatty()
 
 
-def compute(spec: Spec, directory: RunDirectory | None, as_json: bool) -> int:
+def compute(spec: Spec, directory: RunDirectory | None, as_json: bool, computation: Computation | None = None) -> int:
     """Run ``spec``, keep its points in the directory, or else in the store, and tell how it goes; the exit code."""
     points: Points
+    if computation is None:
+        check_size(spec)  # what is refused leaves nothing behind
     if directory is not None:
         points, save, kept = directory.begin(spec), directory.finish, f"its finished points are in {directory.path}"
         again = "the same command resumes the run"
@@ -39,8 +41,10 @@ def compute(spec: Spec, directory: RunDirectory | None, as_json: bool) -> int:
         store = Store()
         points, save, kept = store.points(spec), store.save_result, "its finished points are kept"
         again = f"`python -m ntk_core resume {digest(spec)[:_PREFIX]}` resumes the run"
+    if computation is not None:  # nothing but the file itself can go on
+        again = "the same command resumes the run"
     with interruptible(f"Stopped; {kept}. {again[0].upper()}{again[1:]}.") as interruption:
-        events = run(spec, points=points, should_stop=interruption)
+        events = run(spec, points=points, should_stop=interruption, computation=computation)
         try:
             ended = follow(events, as_json)
             if ended.result is not None:

@@ -7,14 +7,14 @@ from typing import Any
 
 from ntk_core.cli._printing import printable
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import EXPERIMENTS
+from ntk_core.runs import KINDS
 from ntk_core.runs.store import STATUSES, Store, StoredRun
 
 
 def add(commands: Any) -> None:
     """The command's options."""
     parser = commands.add_parser("list", help="list the runs in the store, most recently used first")
-    parser.add_argument("--experiment", choices=tuple(EXPERIMENTS), default="")
+    parser.add_argument("--experiment", choices=tuple(KINDS), default="")
     parser.add_argument("--status", choices=STATUSES, default="")
     parser.add_argument("--search", metavar="WORDS", default="", help="words that occur in settings or digest")
     parser.add_argument("--limit", metavar="N", default="50", help="at most this many (default 50)")

@@ -27,6 +27,7 @@ from ntk_core.cli._exit_codes import BAD_INPUT, COMPLETED, FAILED, INTERRUPTED
 from ntk_core.cli._printing import complain, printable
 from ntk_core.errors import InvalidInput
 from ntk_core.runs.compiled_code import keep_compiled_code
+from ntk_core.runs.unfinished import keep_unfinished
 from ntk_core.settings.grammar import InvalidSpec
 
 # One module per command, in the order of the help; a command returns its exit code, or None where all went well.
@@ -52,6 +53,7 @@ _COMMANDS = (
 def program() -> int:
     """The process of the command line: its settings, then one command; the exit code."""
     keep_compiled_code()
+    keep_unfinished()
     return main()
 
 

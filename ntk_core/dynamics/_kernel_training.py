@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -16,8 +18,8 @@ from ntk_core.dynamics._descent import Descent, over_seeds, record_steps, stretc
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._models import NetworkModel
 from ntk_core.dynamics._optimizers import Optimizer
-from ntk_core.dynamics._rates import auto_learning_rate
-from ntk_core.kernels import kernel_change, pre_output_ntk, through_output
+from ntk_core.dynamics._rates import auto_learning_rate, streamed_rate
+from ntk_core.kernels import KernelOperator, changes_from_first, kernel_change, pre_output_ntk, through_output
 from ntk_core.networks.architectures import Network, NetworkParams, merge, output_function
 
 Kernels = dict[str, Array]
@@ -41,9 +43,11 @@ class KernelTraining:
         observed: output nonlinearities φ whose kernels are followed.
         learning_rate, loss_threshold, max_steps, num_records: as in ``ntk_core.dynamics.spec.TrainingSpec``.
         watch: called at w₀ and at every record with w_t and the kernels of the observed outputs, of all seeds.
+        streamed_bytes: hold no kernel, but the weights of every record, of one seed, from which :meth:`streamed` makes
+            ΔK within so many bytes; None to hold the kernels.
 
     Attributes:
-        kernel: of the pre-outputs at w₀, (S, n, n, C, C).
+        kernel: of the pre-outputs at w₀, (S, n, n, C, C); None where none is held.
     """
 
     def __init__(
@@ -60,29 +64,65 @@ class KernelTraining:
         max_steps: int,
         num_records: int,
         watch: Callable[[NetworkParams, Kernels], None] = lambda params, kernels: None,
+        streamed_bytes: float | None = None,
     ):
+        self._streamed_bytes, self._weights = streamed_bytes, list[NetworkParams]()
         self.loss, self.observed, self._net, self._watch = loss, observed, net, watch
-        self._x, self._y = jnp.asarray(x), jnp.asarray(y)
+        self._x, self._y = jnp.asarray(x, jnp.result_type(float)), jnp.asarray(y)
         self._records = record_steps(max_steps, num_records)
         first = self._measured(params, None)
-        assert first.kernel is not None
-        self.kernel, self._first = first.kernel, first.kernels
-        self._rates = [
-            auto_learning_rate(kernel, loss) if learning_rate == "auto" else float(learning_rate)
-            for kernel in np.asarray(self.kernel)
-        ]
+        self.kernel: Any = first.kernel
+        self._first = first.kernels or None
+        self._rates, dead = map(list, zip(*self._at_start(params, learning_rate), strict=True))
         rates = jnp.asarray(self._rates, jnp.result_type(float))
         trained, fixed = net.partition(params)
         self._descent = Descent(
             NetworkModel(net, loss), Optimizer(), trained, fixed, self._x, self._y, rates,
-            threshold=loss_threshold, together=True, dead=[not kernel.any() for kernel in np.asarray(self.kernel)],
+            threshold=loss_threshold, together=True, dead=dead,
         )  # fmt: skip
         self._rows: list[list[_Row]] = [[] for _ in self._rates]
-        self._note(first)
+        self._note(first, params)
+
+    def _at_start(self, params: NetworkParams, rate: float | Literal["auto"]) -> list[tuple[float, bool]]:
+        """(η, whether the kernel is 0) of each seed."""
+        if self._streamed_bytes is None:
+            held = np.asarray(self.kernel)
+            return [(auto_learning_rate(k, self.loss) if rate == "auto" else float(rate), not k.any()) for k in held]
+        net, limit = self._net.with_output("linear"), self._streamed_bytes
+        kernels = [KernelOperator(net, one, self._x, memory_limit=limit) for one in _each_seed(params)]
+        return [
+            (streamed_rate(k, self.loss) if rate == "auto" else float(rate), not k.row_traces.any()) for k in kernels
+        ]
 
     def stretches(self) -> Iterator[int]:
         """Train until every seed is done; yields the step reached, several times a second."""
         return stretches([self._descent], lambda step: self._record(), self._records)
+
+    def streamed(
+        self, probes: int | None, seed: int, kept: Path | None = None
+    ) -> Generator[tuple[int, int], None, None]:
+        """ΔK at the recorded steps without kernels, exact or by random vectors, see :func:`changes_from_first`.
+
+        Yields how many pairs of blocks, or products, are done, and of how many. ``kept``: a directory for pairs.
+        """
+        (rows,) = self._rows
+        finite = [index for index, row in enumerate(rows) if index and math.isfinite(row.loss)]
+        path = [self._weights[index] for index in (0, *finite)]
+        rows[1:] = [row._replace(changes=[math.nan] * len(self.observed)) for row in rows[1:]]
+        if not finite:
+            return
+        limit = self._streamed_bytes
+        found = yield from changes_from_first(
+            self._net, path, self._x, outputs=self.observed, memory_limit=limit, probes=probes, seed=seed,
+            kept=None if probes else kept,
+        )  # fmt: skip
+        for index, at in zip(finite, found, strict=True):
+            rows[index] = rows[index]._replace(changes=[c.change for c in at], errors=[c.error for c in at])
+
+    def errors(self, seed: int, output: str) -> tuple[float, ...]:
+        """Standard errors of ΔK at the recorded steps, where it is estimated: they are all 0 where it is exact."""
+        at = self.observed.index(output)
+        return tuple(row.errors[at] if row.errors else 0.0 for row in self._rows[seed])
 
     def recorded(self, seed: int, output: str) -> dict[str, Any]:
         """What was recorded of one seed (its place in the batch) through one of the observed outputs.
@@ -90,7 +130,7 @@ class KernelTraining:
         ``learning_rate`` (infinite where it is automatic and the kernel 0), ``outcome``, ``steps``, ``change`` (ΔK) and
         ``loss`` there, by these names.
         """
-        steps, changes, losses, _ = zip(*self._rows[seed], strict=True)
+        steps, changes, losses, *_ = zip(*self._rows[seed], strict=True)
         return {
             "learning_rate": self._rates[seed],
             "outcome": self._descent.outcomes()[seed],
@@ -107,14 +147,15 @@ class KernelTraining:
 
     def _record(self) -> None:
         params = merge(self._descent.state.trained, self._descent.fixed)
-        self._note(self._measured(params, self._first))
+        self._note(self._measured(params, self._first), params)
 
     def _measured(self, params: NetworkParams, first: Kernels | None) -> _Measured:
-        found = _measure(self._net, self.observed, self.loss, params, self._x, self._y, first)
+        held = self._streamed_bytes is None
+        found = _measure(self._net, self.observed, self.loss, held, params, self._x, self._y, first)
         self._watch(params, found.kernels)
         return found
 
-    def _note(self, found: _Measured) -> None:
+    def _note(self, found: _Measured, params: NetworkParams) -> None:
         columns = [
             *(np.asarray(each, float).tolist() for each in (found.changes, found.loss)),
             np.asarray(found.followed),
@@ -122,6 +163,8 @@ class KernelTraining:
         for rows, step, *measured in zip(self._rows, self._descent.steps, *columns, strict=True):
             if not rows or rows[-1].step < step:
                 rows.append(_Row(int(step), *measured))
+                if self._streamed_bytes is not None:
+                    self._weights += _each_seed(params)
         self._descent.note(found.loss)
 
 
@@ -132,6 +175,7 @@ class _Row(NamedTuple):
     changes: list[float]
     loss: float
     followed: np.ndarray
+    errors: Sequence[float] = ()
 
 
 class _Measured(NamedTuple):
@@ -147,26 +191,37 @@ class _Measured(NamedTuple):
     followed: Array
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
+def _each_seed(params: NetworkParams) -> list[NetworkParams]:
+    """The weights of every seed, in arrays of their own: training overwrites those that it was given."""
+    num_seeds = len(jax.tree.leaves(params)[0])
+    return [jax.tree.map(lambda leaf, index=index: jnp.copy(leaf[index]), params) for index in range(num_seeds)]
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2, 3))
 def _measure(
     net: Network,
     observed: tuple[str, ...],
     loss: Loss,
+    held: bool,
     params: NetworkParams,
     x: Array,
     y: Array,
     first: Kernels | None,
 ) -> _Measured:
     def one(params: NetworkParams, first: Kernels | None) -> _Measured:
-        kernel, f, _ = pre_output_ntk(net, params, x)
-        kernels = {output: through_output(output, kernel, f, f) for output in observed}
+        kernel, kernels = None, Kernels()
+        if held:
+            kernel, f, _ = pre_output_ntk(net, params, x)
+            kernels = {output: through_output(output, kernel, f, f) for output in observed}
+        else:
+            f = net.pre_outputs(params, x)
         rows = followed_rows(len(y))
         own = jnp.argmax(y[rows], axis=-1)[:, None]
         followed = jnp.stack(
             [jnp.take_along_axis(output_function(output)(f[rows]), own, axis=-1)[:, 0] for output in observed]
         )
-        if first is None:
-            return _Measured(kernel, kernels, jnp.zeros(len(observed), kernel.dtype), loss(f, y), followed)
+        if not (held and first):
+            return _Measured(kernel, kernels, jnp.zeros(len(observed), f.dtype), loss(f, y), followed)
         changes = jnp.stack([kernel_change(kernels[output], first[output]) for output in observed])
         return _Measured(None, kernels, changes, loss(f, y), followed)
 

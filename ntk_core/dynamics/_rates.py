@@ -7,10 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float
-from scipy.sparse.linalg import ArpackError, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._models import Model, Origin
+from ntk_core.kernels import KernelOperator
 
 AUTO_RATE_SHARE = 0.25
 LIVE_SHARE = 0.5
@@ -58,10 +59,30 @@ def auto_learning_rate(kernel: Float[Array | np.ndarray, "n n C C"], loss: Loss)
     the n inputs have a gradient (K(x, x) above the relative precision of the kernel), n is replaced by twice their
     number. η is then that of a network alive at half of the inputs, with entries as large as those that are there.
     """
-    scale = loss.curvature * largest_eigenvalue(kernel)
+    return _rate(largest_eigenvalue(kernel), np.einsum("iiaa->i", np.asarray(kernel)), loss)
+
+
+def streamed_rate(kernel: KernelOperator, loss: Loss) -> float:
+    """The same η of a kernel that is known by its products alone, with λ_max to the precision of their type."""
+    sizes, size = kernel.row_traces, kernel.shape[0]
+    if not (np.isfinite(sizes).all() and sizes.any()):
+        return math.nan if sizes.any() else math.inf
+    if size < 3:
+        matrix = np.stack([kernel.flat_product(row) for row in np.eye(size)])
+        return _rate(float(np.linalg.eigvalsh(matrix)[-1]), sizes, loss)
+    product = LinearOperator(kernel.shape, lambda v: kernel.flat_product(v.ravel()), dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(size)
+    # An eigenvalue is as near as the square of its residual.
+    tolerance = math.sqrt(np.finfo(sizes.dtype).eps)
+    found = eigsh(product, k=1, which="LA", v0=start, tol=tolerance, return_eigenvectors=False)
+    return _rate(float(found[0]), sizes, loss)
+
+
+def _rate(largest: float, sizes: Float[np.ndarray, " n"], loss: Loss) -> float:
+    """η from λ_max and the traces of K(x_i, x_i)."""
+    scale = loss.curvature * largest
     if not scale:
         return math.inf
-    sizes = np.einsum("iiaa->i", np.asarray(kernel))
     live = int(np.sum(sizes > np.finfo(sizes.dtype).eps * sizes.max(initial=0)))
     return AUTO_RATE_SHARE * 2 * min(len(sizes), live / LIVE_SHARE) / scale if live else math.nan
 

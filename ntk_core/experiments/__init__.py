@@ -14,3 +14,4 @@ EXPERIMENTS = (
     "learning_rate",
     "generalization",
 )
+KEPT = ("own_model",)  # kept, shown and exported like them; computed from the command line alone

@@ -19,7 +19,7 @@ from jax.flatten_util import ravel_pytree
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import Network
 from ntk_core.networks.sizes import small_space_pays
-from ntk_core.traced import Program, TracedLayer, TracingDisagrees, checked, features_at, sides_of, z_of
+from ntk_core.traced import Program, TracedLayer, TracingDisagrees, checked, compared_once, features_at, sides_of, z_of
 
 Coordinates = dict[str, dict[str, Array]]
 
@@ -211,22 +211,19 @@ def with_layers(net: Any, params: Any, x: Array) -> Any:
         raise
     except (TypeError, ValueError):  # parameters and x do not fit, which is said elsewhere
         return net
-    if program is None or "hessian" in program.kept:
-        return program or net
-    if any(isinstance(each, jax.core.Tracer) for each in (*jax.tree.leaves(params), x)):
+    if program is None or not compared_once(program, "hessian", _compared, params, jnp.asarray(x)[None]):
         return net
-    program.kept["hessian"] = _compared(program, params, jnp.asarray(x))
     return program
 
 
-def _compared(program: Program, params: Any, x: Array) -> float:
+def _compared(program: Program, params: Any, rows: Array) -> float:
     """How far ‖H d‖ and ⟨d, H d⟩ are from plain ones, for one random direction d of the space.
 
     What of H d lay outside of the space would be missing from its length.
     """
     eps = max(float(jnp.finfo(program.avals[at].dtype).eps) for at in program.names)
     with jax.default_matmul_precision("highest"):
-        inside, outside, along, beside, slack = (float(each) for each in _products(program, params, x))
+        inside, outside, along, beside, slack = (float(each) for each in _products(program, params, rows[0]))
     largest = max(inside, outside)
     difference = max(abs(inside - outside), abs(along - beside))
     if not difference <= 10 * eps**0.5 * largest + 10 * eps * slack and np.isfinite(outside):

@@ -4,10 +4,11 @@ With D = K₁ − K₀ everything follows from ‖K₀‖², ⟨D, K₀⟩, ‖D
 expectations over random signs v, E ⟨D v, K₀ v⟩ = ⟨D, K₀⟩ (docs/math/kernel_without_jacobians.md).
 """
 
+import contextlib
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,21 +19,18 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Shaped
-from scipy.stats import t as student
 
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._blocks import block_of, even_size
-from ntk_core.kernels._empirical import empirical_ntk, view_bytes
+from ntk_core.kernels._empirical import empirical_ntk, through_output, view_bytes
+from ntk_core.kernels._estimated import MIN_PROBES, Share, Sums, estimated_sums
 from ntk_core.kernels._generic import Apply
-from ntk_core.kernels._products import LARGE_MEMORY, Flat, KernelOperator, checked_limit, num_moving
+from ntk_core.kernels._products import LARGE_MEMORY, KernelOperator, checked_limit, num_moving
 from ntk_core.networks.architectures import Network
 
 PAIR_COPIES = 6  # of a block of the kernel that are held while two are made and compared; measured
-SKETCHED = 4  # one vector of the sketch for so many probes; our choice
-MIN_PROBES = 4
 Pair = tuple[int, int]
-Sums = list[float]  # ‖K₀‖², ⟨D, K₀⟩, ‖D‖², yᵀK₀y, yᵀDy
-Mapped = Callable[[Callable[[Pair], Sums], Iterable[Pair]], Iterable[Any]]
+Mapped = Callable[..., Iterable[Any]]
 
 
 class KernelComparison(NamedTuple):
@@ -94,8 +92,10 @@ def kernel_change_between(
         probes: how many random vectors, from 4 on: 7 products with each kernel for every 4 of them take the place of
             (n C)² entries. None for the exact sums. The interval is meant for 32 or more.
         seed: of the random vectors.
-        mapped: what goes over the pairs, ``map`` by default: the ``map`` of a pool of threads, or of a dask client.
-        kept: a file for the sums of finished pairs. The same call goes on from there.
+        mapped: what goes over the pairs, ``map`` by default: the ``map`` of a pool of threads, or of a dask client; its
+            workers are sent weights and inputs once.
+        kept: a file for the sums of finished pairs, or a directory, where it stays until all are done. The same call
+            goes on from there.
         progress: called with the share that is done, after every pair or product. What it raises stops the work.
 
     Raises:
@@ -104,21 +104,65 @@ def kernel_change_between(
 
     Source: Liu, Zhu & Belkin 2020, §6; Hutchinson 1989; Meyer, Musco, Musco & Woodruff 2021.
     """
+    work = changes_from_first(
+        net, (params0, params1), x, targets=targets, memory_limit=memory_limit, probes=probes, seed=seed, mapped=mapped,
+        kept=kept,
+    )  # fmt: skip
+    while True:
+        try:
+            done, of_all = next(work)
+        except StopIteration as stop:
+            found: list[list[KernelComparison]] = stop.value
+            return found[0][0]
+        progress(done / of_all)
+
+
+def changes_from_first(
+    net: Network | Apply,
+    params: Sequence[Any],
+    x: Shaped[ArrayLike, "n ..."],
+    *,
+    outputs: tuple[str, ...] = (),
+    targets: Float[ArrayLike, "n C"] | None = None,
+    memory_limit: float | None = None,
+    probes: int | None = None,
+    seed: int = 0,
+    mapped: Mapped = map,
+    kept: Path | None = None,
+) -> Generator[Share, None, list[list[KernelComparison]]]:
+    """How the kernels at all later weights differ from that at the first, as :func:`kernel_change_between` says of two.
+
+    Gives a list for each of the later weights, with one entry for each of ``outputs``, of a network; without them for
+    the output that ``net`` has. A pair of blocks goes through all weights at once, so the first kernel is made once.
+    Yields how many pairs of blocks, or products, are done, and of how many.
+
+    Source: as :func:`kernel_change_between`.
+    """
     checked_limit(memory_limit)
     x = x if hasattr(x, "shape") else np.asarray(x)
     y = None if targets is None else np.asarray(targets, np.float64)
     size_of_targets = math.nan if y is None else float(np.sum(y**2))
+    each = max(1, len(outputs))
     if probes is None:
-        sums, num_pairs = _summed(net, (params0, params1), x, y, memory_limit, mapped, kept, progress)
-        return _comparison(sums, size_of_targets, 0.0, 0.0, num_pairs)
+        limit = memory_limit or LARGE_MEMORY
+        sums, num_pairs = yield from _summed(_Problem(net, tuple(params), x, y, outputs), limit, mapped, kept)
+        exact = [_comparison(row.tolist(), size_of_targets, 0.0, 0.0, num_pairs) for row in sums.reshape(-1, 5)]
+        return [exact[first : first + each] for first in range(0, len(exact), each)]
     if not probes >= MIN_PROBES:
         raise InvalidInput("probes", probes, f"an integer of at least {MIN_PROBES}, or None")
     if kept is not None:
         raise InvalidInput("kept", str(kept), "None with probes: an estimate is made in one go")
-    kernels = [KernelOperator(net, params, x, memory_limit=memory_limit) for params in (params0, params1)]
-    products = (kernels[0].flat_product, kernels[1].flat_product)
-    found = estimated_sums(*products, kernels[0].shape[0], y, probes, seed, progress)
-    return _comparison(found.sums, size_of_targets, found.error, found.interval, 0)
+    seen = [net.with_output(output) for output in outputs] if isinstance(net, Network) and outputs else [net]
+    estimates: list[list[KernelComparison]] = []
+    for index, later in enumerate(params[1:]):
+        estimates.append([])
+        for place, model in enumerate(seen):
+            kernels = [KernelOperator(model, at, x, memory_limit=memory_limit) for at in (params[0], later)]
+            products = (kernels[0].flat_product, kernels[1].flat_product)
+            turn = (index * each + place, (len(params) - 1) * each)
+            found = yield from estimated_sums(*products, kernels[0].shape[0], y, probes, seed, turn)
+            estimates[-1].append(_comparison(found.sums, size_of_targets, found.error, found.interval, 0))
+    return estimates
 
 
 def _comparison(sums: Sums, size_of_targets: float, error: float, interval: float, num_pairs: int) -> KernelComparison:
@@ -143,58 +187,96 @@ def _comparison(sums: Sums, size_of_targets: float, error: float, interval: floa
     )
 
 
+class _Problem(NamedTuple):
+    """What the pairs are taken from; ``params`` are w₀ and all that is compared with it, ``size`` rows of a block."""
+
+    net: Network | Apply
+    params: tuple[Any, ...]
+    x: Any
+    targets: np.ndarray | None
+    outputs: tuple[str, ...]
+    size: int = 0
+
+
 def _summed(
-    net: Network | Apply,
-    params: tuple[Any, Any],
-    x: Any,
-    y: np.ndarray | None,
-    memory_limit: float | None,
-    mapped: Mapped,
-    kept: Path | None,
-    progress: Callable[[float], object],
-) -> tuple[Sums, int]:
-    """The sums over all pairs of blocks, and how many pairs those were."""
-    finished = _Finished(kept, net, (params, x, y), _rows_of_a_pair(net, params[0], x, memory_limit or LARGE_MEMORY))
-    size, num_blocks = even_size(len(x), finished.size)
+    problem: _Problem, memory_limit: float, mapped: Mapped, kept: Path | None
+) -> Generator[Share, None, tuple[np.ndarray, int]]:
+    """The sums over all pairs of blocks, one after the other, and how many pairs those were."""
+    finished = _Finished(kept, problem, _rows_of_a_pair(problem, memory_limit))
+    size, num_blocks = even_size(len(problem.x), finished.size)
     pairs = [(i, j) for i in range(num_blocks) for j in range(i, num_blocks)]
     missing = [pair for pair in pairs if pair not in finished.sums]
-    found = mapped(partial(sums_of_pair, net, params, x, y, size), missing)
+    problem = problem._replace(size=size)
+    scatter = getattr(getattr(mapped, "__self__", None), "scatter", None)
+    if scatter is None:
+        found = mapped(partial(sums_of_pair, problem), missing)
+    else:  # a dask client: what all pairs need goes to each worker once, and not with every pair
+        (everywhere,) = scatter([problem], broadcast=True, hash=False)
+        found = mapped(_sums_of_pair_there, missing, problem=everywhere)
     try:
         for pair, sums in zip(missing, found, strict=True):
             finished.save(pair, sums.result() if hasattr(sums, "result") else sums)
-            progress(len(finished.sums) / len(pairs))
+            yield len(finished.sums), len(pairs)
     except BaseException:
         for each in found if isinstance(found, list) else []:
             each.cancel()  # futures of a cluster, which would go on for nobody
         raise
-    return np.sum([finished.sums[pair] for pair in pairs], axis=0).tolist(), len(pairs)
+    finished.end()
+    return np.sum([finished.sums[pair] for pair in pairs], axis=0), len(pairs)
 
 
-def _rows_of_a_pair(net: Network | Apply, params: Any, x: Any, memory_limit: float) -> int:
+def _rows_of_a_pair(problem: _Problem, memory_limit: float) -> int:
     """The most rows on each side with which b rows + a rows² bytes stay below the limit."""
+    net, x = problem.net, problem.x
     row = jax.ShapeDtypeStruct((1, *np.shape(x)[1:]), jnp.result_type(x, float))
-    outputs = jax.eval_shape(net.apply if isinstance(net, Network) else net, params, row)
+    outputs = jax.eval_shape(net.apply if isinstance(net, Network) else net, problem.params[0], row)
     num_outputs, itemsize = outputs.shape[-1], outputs.dtype.itemsize
-    a = PAIR_COPIES * itemsize * num_outputs**2
+    a = (PAIR_COPIES + 2 * len(problem.outputs)) * itemsize * num_outputs**2
     if isinstance(net, Network):
         b = 2 * view_bytes(net, row.shape[1:], itemsize)
     else:
-        b = 2 * itemsize * num_outputs * num_moving(net, params)
+        b = 2 * itemsize * num_outputs * num_moving(net, problem.params[0])
     return max(1, int((math.sqrt(b**2 + 4 * a * memory_limit) - b) / (2 * a)))
 
 
-def sums_of_pair(
-    net: Network | Apply, params: tuple[Any, Any], x: Any, y: np.ndarray | None, size: int, pair: Pair
-) -> Sums:
+def sums_of_pair(problem: _Problem, pair: Pair) -> Sums:
     """The part of one pair of blocks in each of the sums; twice, off the diagonal."""
-    left, right = pair
+    (left, right), size, x = pair, problem.size, problem.x
     rows, others = block_of(x, left, size), None if left == right else block_of(x, right, size)
-    # One after the other: what makes the first is gone before the second is begun.
-    k0, k1 = (jax.block_until_ready(empirical_ntk(net, each, rows, others)) for each in params)
     counts = [(np.arange(index * size, (index + 1) * size) < len(x)).astype(float) for index in pair]
-    seen = None if y is None else tuple(block_of(y, index, size).astype(k0.dtype) for index in pair)
-    by_row = np.asarray(_row_sums(k0, k1, jnp.asarray(counts[1], k0.dtype), seen), np.float64)
-    return ((1.0 if left == right else 2.0) * (by_row @ counts[0])).tolist()
+    first, *later = problem.params
+    befores = jax.block_until_ready(_kernels(problem.net, first, rows, others, problem.outputs))
+    dtype, y = befores[0].dtype, problem.targets
+    seen = None if y is None else tuple(block_of(y, index, size).astype(dtype) for index in pair)
+    found = []
+    for params in later:
+        # One after the other: what makes the first is gone before the second is begun.
+        afters = jax.block_until_ready(_kernels(problem.net, params, rows, others, problem.outputs))
+        for before, after in zip(befores, afters, strict=True):
+            by_row = np.asarray(_row_sums(before, after, jnp.asarray(counts[1], dtype), seen), np.float64)
+            found.append((1.0 if left == right else 2.0) * (by_row @ counts[0]))
+    return np.ravel(found).tolist()
+
+
+def _sums_of_pair_there(pair: Pair, problem: _Problem) -> Sums:
+    return sums_of_pair(problem, pair)
+
+
+def _kernels(
+    net: Network | Apply, params: Any, rows: Array, others: Array | None, outputs: tuple[str, ...]
+) -> tuple[Float[Array, "n1 n2 C C"], ...]:
+    """The kernel, or that of the pre-outputs seen through each output."""
+    if not (outputs and isinstance(net, Network)):
+        return (empirical_ntk(net, params, rows, others),)
+    kernel = empirical_ntk(net.with_output("linear"), params, rows, others)
+    left = _pre_outputs(net, params, rows)
+    right = left if others is None else _pre_outputs(net, params, others)
+    return tuple(through_output(output, kernel, left, right) for output in outputs)
+
+
+@partial(jax.jit, static_argnums=0)
+def _pre_outputs(net: Network, params: Any, rows: Array) -> Float[Array, "n C"]:
+    return net.pre_outputs(params, rows)
 
 
 @jax.jit
@@ -214,80 +296,37 @@ def _row_sums(
         return jnp.stack([*inner, *(jnp.einsum("ia,ijab,jb->i", y1, k, y2) for k in (k0, moved))])
 
 
-class Estimated(NamedTuple):
-    """Estimates of the sums, and standard error and half-width of the 95 % interval of √(‖D‖² / ‖K₀‖²)."""
-
-    sums: Sums
-    error: float
-    interval: float
-
-
-def estimated_sums(
-    product0: Callable[[Flat], Flat],
-    product1: Callable[[Flat], Flat],
-    size: int,
-    y: np.ndarray | None,
-    probes: int,
-    seed: int,
-    progress: Callable[[float], object],
-) -> Estimated:
-    """‖A‖² = ‖A Q‖² + E ‖A (1 − QQᵀ) v‖² for K₀ and D, Q an orthonormal basis of K₀ g and D g for a few random g."""
-    rng = np.random.default_rng(seed)
-    num_sketched = probes // SKETCHED
-    done, steps = 0, 3 * num_sketched + probes + (y is not None)
-
-    def both(v: Flat) -> tuple[Flat, Flat]:
-        nonlocal done
-        first = product0(v)
-        moved = product1(v) - first
-        done += 1
-        progress(done / steps)
-        return first, moved
-
-    def inner(v: Flat) -> Float[np.ndarray, "3"]:
-        first, moved = both(v)
-        return np.array([first @ first, moved @ first, moved @ moved])
-
-    def signs() -> Flat:
-        return rng.choice((-1.0, 1.0), size)
-
-    sketch = [each for _ in range(num_sketched) for each in both(signs())]
-    basis = np.linalg.qr(np.stack(sketch, axis=1))[0]
-    of_basis = np.sum([inner(q) for q in basis.T], axis=0)
-    rows = []
-    for _ in range(probes):
-        v = signs()
-        rows.append(inner(v - basis @ (basis.T @ v)))
-    square, cross, moved = of_basis + np.mean(rows, axis=0)
-    seen = (math.nan, math.nan) if y is None else tuple(float(y.ravel() @ each) for each in both(y.ravel()))
-    error = 0.0
-    if moved > 0 and square > 0:
-        ratio = moved / square
-        apart = np.array([row[2] - ratio * row[0] for row in rows])
-        error = float(np.std(apart, ddof=1) / math.sqrt(probes) / square / (2 * math.sqrt(ratio)))
-    sums = [float(square), float(cross), float(moved), *seen]
-    return Estimated(sums, error, float(student.ppf(0.975, probes - 1)) * error)
-
-
 class _Finished:
     """The sums of finished pairs, in memory and, where there is a path, as lines of JSON below what they are of.
+
+    In a directory they have a file named by what they are of; trouble with it costs only what it would have kept.
 
     Attributes:
         size: rows of a block: those of the file, where it has finished pairs.
         sums: by pair.
     """
 
-    def __init__(self, path: Path | None, net: Network | Apply, of: Any, size: int):
-        self._path, self.size, self.sums = path, size, dict[Pair, Sums]()
+    def __init__(self, path: Path | None, problem: _Problem, size: int):
+        self.size, self.sums = size, dict[Pair, Sums]()
+        self._path, self._trouble = path, tuple[type[OSError], ...]()
         if path is None:
             return
-        header = {"kernels": _digest(net, of), "rows": size}
+        digest = _digest(problem.net, problem[1:-1])
+        if path.is_dir():
+            path, self._trouble = path / f"{digest}.jsonl", (OSError,)
+        self._path = path
+        with contextlib.suppress(*self._trouble):
+            self._begin(path, {"kernels": digest, "rows": size})
+
+    def _begin(self, path: Path, header: dict[str, Any]) -> None:
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        if lines:
-            found = _parsed(lines[0])
-            if not isinstance(found, dict) or found.get("kernels") != header["kernels"]:
-                raise InvalidInput("kept", str(path), "a file that is not there yet, or one of the very same kernels")
+        found = _parsed(lines[0]) if lines else None
+        if isinstance(found, dict) and found.get("kernels") == header["kernels"]:
             header, self.size = found, int(found["rows"])
+        elif lines and not self._trouble:
+            raise InvalidInput("kept", str(path), "a file that is not there yet, or one of the very same kernels")
+        else:
+            lines = []
         known = [each for each in map(_parsed, lines[1:]) if each]  # a line that was cut off is computed again
         self.sums = {(left, right): sums for left, right, sums in known}
         part = path.with_name(f"{path.name}.part")
@@ -297,8 +336,14 @@ class _Finished:
     def save(self, pair: Pair, sums: Sums) -> None:
         self.sums[pair] = sums
         if self._path is not None:
-            with self._path.open("a", encoding="utf-8") as file:
+            with contextlib.suppress(*self._trouble), self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps([*pair, sums]) + "\n")
+
+    def end(self) -> None:
+        """All pairs are done: a file in a directory is of no use any more."""
+        if self._path is not None and self._trouble:
+            with contextlib.suppress(OSError):
+                self._path.unlink(missing_ok=True)
 
 
 def _parsed(line: str) -> Any:

@@ -120,10 +120,14 @@ class KernelOperator:
         return np.asarray(self.product(v.reshape(-1, self.num_outputs)), np.float64).ravel()
 
     @cached_property
+    def row_traces(self) -> Float[np.ndarray, " n"]:
+        """Σ_a K[i, i, a, a] = Σ_a ‖∂φ_a(f(w; x_i))/∂w‖² of every input, exact: one row at a time."""
+        return np.asarray(_row_traces(self._net, self._params, self._rows)).reshape(-1)[: self._num_samples]
+
+    @cached_property
     def mean_diagonal(self) -> float:
-        """k̄ = tr K / (n C) = Σ_ia ‖∂φ_a(f(w; x_i))/∂w‖² / (n C), exact: one row of inputs at a time."""
-        traces = _row_traces(self._net, self._params, self._rows).reshape(-1)[: self._num_samples]
-        return float(np.asarray(traces, np.float64).sum() / self.shape[0])
+        """k̄ = tr K / (n C)."""
+        return float(np.asarray(self.row_traces, np.float64).sum() / self.shape[0])
 
     def extremes(self, *, max_products: int = 100, tolerance: float = 1e-3, seed: int = 0) -> KernelExtremes:
         """λ_max, and a bound on λ_min, by Lanczos iteration with full reorthogonalization.

@@ -27,8 +27,8 @@ class OwnModelError(InvalidInput):
         return (type(self), self.args)
 
 
-def load_model(target: str) -> tuple[OwnModel, Path]:
-    """(the function, the file) of ``FILE.py:NAME``; ``model`` is the name where none is given.
+def load_model(target: str) -> tuple[OwnModel, Path, str]:
+    """(the function, the file, the name) of ``FILE.py:NAME``; ``model`` is the name where none is given.
 
     The name may also be that of one model, (apply, params) or a ``torch.nn.Module``: it is the same at every width.
     The file is run as Python code, with all rights of whoever calls this: only the command line and notebooks do.
@@ -50,10 +50,10 @@ def load_model(target: str) -> tuple[OwnModel, Path]:
         names = [each for each, value in vars(module).items() if callable(value) and not each.startswith("_")]
         raise InvalidInput("FILE.py:NAME", name, "one of " + ", ".join(names) if names else f"a name in {path.name}")
     if isinstance(found, tuple) or hasattr(found, "named_parameters"):
-        return (lambda width, key: found), path
+        return (lambda width, key: found), path, name
     if not callable(found):
         raise InvalidInput("FILE.py:NAME", f"{name}, {type(found).__name__}", CONTRACT)
-    return found, path
+    return found, path, name
 
 
 @contextmanager

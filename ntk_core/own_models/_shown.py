@@ -9,21 +9,14 @@ from ntk_core.markup import paragraph, table
 
 def sweep_html(found: Any) -> str:
     """One row per run, and the exponents with their intervals."""
-    measured = any(run.hessian_norm is not None for run in found.runs)
-    head = ("Width", "Seed", "ΔK", "Training", "Learning rate", *(("‖H‖",) if measured else ()))
     rows = [
-        (
-            f"{run.width:,}",
-            run.seed,
-            f"{run.kernel_change:.3g}",
-            run.outcome,
-            f"{run.learning_rate:.3g}",
-            *((_norm(run),) if measured else ()),
-        )
+        (f"{run.width:,}", run.seed, f"{run.kernel_change:.3g}", run.outcome, f"{run.learning_rate:.3g}", _norm(run))
         for run in found.runs
     ]
-    laws = {"ΔK": found.kernel_change_law, **({"‖H‖": found.hessian_law} if measured else {})}
-    return table(head, rows) + "".join(paragraph(_words(law), title=name) for name, law in laws.items())
+    laws = {"ΔK": found.kernel_change_law, "‖H‖": found.hessian_law}
+    measured = [(name, law) for name, law in laws.items() if law is not None or name == "ΔK"]
+    head = ("Width", "Seed", "ΔK", "Training", "Learning rate", "‖H‖")
+    return table(head, rows) + "".join(paragraph(_words(law), title=name) for name, law in measured)
 
 
 def _norm(run: Any) -> str:

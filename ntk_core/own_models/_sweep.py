@@ -1,7 +1,7 @@
 """Kernel change and Hessian norm of any model against its width: the figures of the papers for models of one's own."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -144,21 +144,32 @@ def sweep_widths(
         raise InvalidInput("output_index", output_index, f"0 to {targets.shape[1] - 1}, one of the outputs")
     if learning_rate != "auto" and not (isinstance(learning_rate, int | float) and 0 < learning_rate < math.inf):
         raise InvalidInput("learning_rate", learning_rate, "auto, or a number above 0")
-    chosen_loss, records = Loss("linear", loss), record_steps(max_steps, num_records)
     runs = []
     for width in chosen:
-        program: _Program | None = None
-        for number in range(seed, seed + num_seeds):
-            apply, params = checked_model(model, width, initial_key(number, width), inputs, targets.shape[1])
-            if program is None or not program.serves(apply, params, inputs):
-                program = _Program(apply, params, chosen_loss, inputs, targets)
-            norm = _hessian_norm(program.apply, params, inputs[:num_inputs], output_index)
-            trained = program.train(params, learning_rate, loss_threshold, records)
-            run = OwnRun(width=width, seed=number, **norm, **trained)
+        for run in runs_at(
+            model, width, inputs, targets, range(seed, seed + num_seeds), loss, num_inputs, output_index,
+            learning_rate=learning_rate, loss_threshold=loss_threshold, max_steps=max_steps, num_records=num_records,
+        ):  # fmt: skip
             runs.append(run)
             if report is not None:
                 report(run)
     return OwnSweep(chosen, tuple(runs))
+
+
+def runs_at(
+    model: OwnModel, width: int, x: ArrayLike, y: ArrayLike, seeds: Iterable[int], loss: LossKind,
+    num_inputs: int, output_index: int = 0, *, max_steps: int, num_records: int, **training: Any,
+) -> Iterator[OwnRun]:  # fmt: skip
+    """The runs of one width, one after the other; arguments as those of :func:`sweep_widths`."""
+    inputs, targets = _checked_data(x, y, loss)
+    program: _Program | None = None
+    for seed in seeds:
+        apply, params = checked_model(model, width, initial_key(seed, width), inputs, targets.shape[1])
+        if program is None or not program.serves(apply, params, inputs):
+            program = _Program(apply, params, Loss("linear", loss), inputs, targets)
+        norm = _hessian_norm(program.apply, params, inputs[:num_inputs], output_index)
+        trained = program.train(params, records=record_steps(max_steps, num_records), **training)
+        yield OwnRun(width=width, seed=seed, **norm, **trained)
 
 
 class _Program:

@@ -19,7 +19,8 @@ def from_torch(module: Any, example: Any) -> tuple[Callable[[dict[str, Array], A
     """(apply, params) of a ``torch.nn.Module`` in eval mode, with apply(params, x) = module(x) of shape (n, C).
 
     Parameters that require gradients are in ``params`` under their names; buffers (kept averages) and frozen ones stay
-    as they are. Weights are copied once.
+    as they are. Weights stay in the module's memory where JAX can read them there (on a CPU, begun at a multiple of 64
+    bytes, as PyTorch does), and are copied otherwise: train no module in place afterwards.
     Of what has ``logits`` (models of the library transformers), these are the outputs.
 
         apply, params = ntk_core.from_torch(module, example)
@@ -52,6 +53,8 @@ def from_torch(module: Any, example: Any) -> tuple[Callable[[dict[str, Array], A
         shape = getattr(expected, "shape", type(expected).__name__)
         raise InvalidInput("model", f"outputs {tuple(shape)}", "outputs of shape (n, C), one row for each input")
     states, function = torchax.extract_jax(whole)
+    tensors = {**dict(whole.named_parameters()), **dict(whole.named_buffers())}
+    states = {name: _in_place(tensors[name], each) for name, each in states.items()}
     moves = {name for name, each in whole.named_parameters() if each.requires_grad}
     params = {name.removeprefix(_Outputs.PREFIX): each for name, each in states.items() if name in moves}
     kept = {name: each for name, each in states.items() if name not in moves}
@@ -71,6 +74,15 @@ def from_torch(module: Any, example: Any) -> tuple[Callable[[dict[str, Array], A
             "model", f"outputs that differ by {difference:.1e} between PyTorch and JAX", "another module"
         )
     return apply, params
+
+
+def _in_place(tensor: Any, copied: Array) -> Array:
+    """The tensor's own memory as an array, where JAX can read it there; else the copy."""
+    try:
+        found = jax.dlpack.from_dlpack(tensor.detach())
+    except Exception:  # of a type or on a device that DLPack or JAX has not
+        return copied
+    return found if (found.shape, found.dtype) == (copied.shape, copied.dtype) else copied
 
 
 class _Outputs:

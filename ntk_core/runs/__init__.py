@@ -30,6 +30,7 @@ from ntk_core.runs._run import Points, run
 from ntk_core.runs._spec import SCHEMA_VERSION, UPLOAD, ExperimentSpec, SeededSpec, Spec, SweepSpec
 from ntk_core.runs._table import (
     EXPERIMENTS,
+    KINDS,
     PRESETS,
     Computation,
     Costs,

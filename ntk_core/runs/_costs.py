@@ -100,6 +100,12 @@ class Counted:
         return Work(6 * self.num_samples * self.multiplications, BYTES * numbers, 1)
 
     @property
+    def num_seen(self) -> int:
+        """Inputs, pre-activations, activations and their gradients of every layer for every sample, in a step."""
+        inputs = sum(layer.positions * layer.fan_in for layer in self.layers)
+        return self.num_samples * (inputs + 4 * num_features(self.layers))
+
+    @property
     def program(self) -> Work:
         """One program that goes through the whole network, to be compiled."""
         convolutions = sum(layer.convolution for layer in self.layers)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ntk_core.errors import InvalidInput
 from ntk_core.runs._spec import Spec
-from ntk_core.runs._table import EXPERIMENTS
+from ntk_core.runs._table import EXPERIMENTS, KINDS
 from ntk_core.settings.grammar import InvalidSpec, validated
 
 MAX_JSON_BYTES = 1_000_000
@@ -32,9 +32,9 @@ def parse_spec(data: Any) -> Spec:
     if not isinstance(data, dict):
         raise InvalidSpec((InvalidInput("spec", data, "a JSON object with the settings of an experiment"),))
     experiment = data.get("experiment", "kernel_change")
-    if not (isinstance(experiment, str) and experiment in EXPERIMENTS):
+    if not (isinstance(experiment, str) and experiment in KINDS):
         raise InvalidSpec((InvalidInput("experiment", experiment, "one of " + ", ".join(EXPERIMENTS)),))
-    return validated(EXPERIMENTS[experiment].spec, data)
+    return validated(KINDS[experiment].spec, data)
 
 
 def canonical_json(spec: Spec) -> str:

@@ -12,7 +12,7 @@ from ntk_core.runs._estimate import check_size, estimate, seconds_of_points
 from ntk_core.runs._shown import with_bar
 from ntk_core.runs._sites import Advanced, Failed, Finished, Report, Site, SiteFailure, Started, scheduler_address
 from ntk_core.runs._spec import Spec
-from ntk_core.runs._table import EXPERIMENTS
+from ntk_core.runs._table import Computation, experiment_of
 from ntk_core.runs._values import EndStatus, PointValue, Provenance
 from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, PointStarted
 
@@ -35,6 +35,7 @@ def run(
     points: Points | None = None,
     should_stop: Callable[[], bool] | None = None,
     scheduler: str | None = None,
+    computation: Computation | None = None,
 ) -> Iterator[Event]:
     """Spec → events: compute what it asks for, point by point, in order of cost.
 
@@ -48,33 +49,43 @@ def run(
         should_stop: asked between chunks of work; when it returns True the run ends as cancelled and keeps its points.
         scheduler: address of a dask scheduler, to whose workers the points are sent (docs/cluster.md); by default that
             of ``LINEARITY_LAB_SCHEDULER``, and ``""`` to compute in this process whatever the environment says.
+        computation: what computes the points, in this process, where a spec alone cannot: a model of one's own, as the
+            command ``own`` has loaded it. Its cost is not known: there is no ``Estimated``, and no size is refused.
 
     Raises:
         TooLarge: before anything is traced, when the largest point does not fit into memory; workers of a cluster
             look for themselves, and fail the points that do not fit.
-        InvalidInput: when ``scheduler`` is not an address.
+        InvalidInput: when ``scheduler`` is not an address, or the spec is of a model of one's own without its
+            ``computation``.
 
     Source: our choice, docs/decisions/0001-core-and-page-meet-in-specs-and-events.md and docs/jobs-and-results.md.
     """
-    address = scheduler_address(scheduler)
-    check_size(spec, scheduler=address or "")
-    return with_bar(_events(spec, points, should_stop or (lambda: False), address), spec)
+    address = scheduler_address(scheduler) if computation is None else None
+    if computation is None:
+        check_size(spec, scheduler=address or "")
+    return with_bar(_events(spec, points, should_stop or (lambda: False), address, computation), spec)
 
 
 def _events(
-    spec: Spec, points: Points | None, should_stop: Callable[[], bool], address: str | None
+    spec: Spec,
+    points: Points | None,
+    should_stop: Callable[[], bool],
+    address: str | None,
+    computation: Computation | None,
 ) -> Generator[Event, None, None]:
     began = time.monotonic()
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
-    yield estimate(spec)
     keys = spec.point_keys()
-    progress = _Progress(spec, points, started_at)
+    if computation is None:
+        yield estimate(spec)
+    seconds = seconds_of_points(spec) if computation is None else dict.fromkeys(keys, 1.0)
+    progress = _Progress(spec, points, started_at, seconds)
     yield from progress.recall()
     missing = [key for key in keys if key not in progress.done]
     site: Site | None = None
     status: EndStatus = "completed"
     try:
-        site = _site_for(spec, address if missing else None)  # starts JAX or dask, so only now
+        site = _site_for(spec, address if missing else None, computation)  # starts JAX or dask, so only now
         with closing(site.reports(missing)) as reports:
             for report in reports:
                 if isinstance(report, Started | None) and should_stop():
@@ -89,7 +100,7 @@ def _events(
     if progress.reason and status == "completed":
         status = "failed"
     provenance = progress.origin or _latest(progress.done.values()) or _known(site, started_at)
-    result = provenance and EXPERIMENTS[spec.experiment].result(
+    result = provenance and experiment_of(spec).result(
         spec=spec,
         points=tuple(progress.done[key] for key in keys if key in progress.done),
         provenance=provenance,
@@ -99,7 +110,7 @@ def _events(
     yield Ended(status=status, result=result, reason=progress.reason)
 
 
-def _site_for(spec: Spec, address: str | None) -> Site:
+def _site_for(spec: Spec, address: str | None, computation: Computation | None) -> Site:
     """This process, or the cluster of the scheduler at ``address``.
 
     Raises:
@@ -108,7 +119,7 @@ def _site_for(spec: Spec, address: str | None) -> Site:
     if address is None:
         from ntk_core.runs._this_process import ThisProcess
 
-        return ThisProcess(spec)
+        return ThisProcess(spec, computation)
     if importlib.util.find_spec("distributed") is None:
         raise SiteFailure("Computing on a cluster needs dask.distributed: pip install 'linearity-lab[cluster]'")
     from ntk_core.runs._cluster import Cluster  # the only way to it: dask starts for nobody else
@@ -126,9 +137,9 @@ class _Progress:
         reason: why the run fails, in one sentence; empty while it does not.
     """
 
-    def __init__(self, spec: Spec, points: Points | None, started_at: str):
+    def __init__(self, spec: Spec, points: Points | None, started_at: str, expected: Mapping[PointKey, float]):
         self._spec, self._points, self._started_at = spec, points, started_at
-        self._clock = Clock(seconds_of_points(spec))
+        self._clock = Clock(expected)
         self.done: dict[PointKey, PointValue] = {}
         self.taken_over_s = 0.0
         self.origin: Provenance | None = None

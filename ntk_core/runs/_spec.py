@@ -40,6 +40,10 @@ class ExperimentSpec(SpecPart):
         """The value that is swept, at the point of this key; also of a key that is not among :meth:`point_keys`."""
         return int(key.partition("=")[2])
 
+    def command(self) -> tuple[str, ...]:
+        """The command that computes it, where it is no ``run``: of a model of one's own; else nothing."""
+        return ()
+
     def _repr_html_(self) -> str:
         from ntk_core.runs._shown import spec_html  # which estimates specs
 

@@ -3,6 +3,7 @@
 import functools
 import importlib
 import inspect
+from collections import ChainMap
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol, cast
@@ -16,7 +17,7 @@ from ntk_core.runs._data_seeds import OwnDataCosts
 from ntk_core.runs._preset import Preset, presets_beside
 from ntk_core.runs._spec import SeededSpec, Spec
 from ntk_core.runs._values import PointValue, ResultValue
-from ntk_core.table import MODULES
+from ntk_core.table import KEPT, MODULES
 
 Progress = tuple[float, str]  # fraction, message
 Growth = tuple[float, str, PointValue]  # the same with the point as far as it is, to draw its curves while they grow
@@ -88,14 +89,17 @@ def load_data(spec: Any) -> Dataset:
 class _Experiments(Mapping[str, Experiment]):
     """Name → experiment, imported when it is asked for."""
 
+    def __init__(self, modules: Mapping[str, str]):
+        self._modules = modules
+
     def __getitem__(self, name: str) -> Experiment:
-        return cast(Experiment, importlib.import_module(MODULES[name]).EXPERIMENT)
+        return cast(Experiment, importlib.import_module(self._modules[name]).EXPERIMENT)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(MODULES)
+        return iter(self._modules)
 
     def __len__(self) -> int:
-        return len(MODULES)
+        return len(self._modules)
 
 
 class _Presets(Mapping[str, Preset[Spec]]):
@@ -116,7 +120,8 @@ def _presets() -> dict[str, Preset[Spec]]:
     return {preset.name: preset for each in EXPERIMENTS.values() for preset in each.presets}
 
 
-EXPERIMENTS: Mapping[str, Experiment] = _Experiments()
+EXPERIMENTS: Mapping[str, Experiment] = _Experiments(MODULES)
+KINDS: Mapping[str, Experiment] = _Experiments(ChainMap(KEPT, MODULES))  # with those that are kept and shown alone
 PRESETS: Mapping[str, Preset[Spec]] = _Presets()
 
 
@@ -141,7 +146,7 @@ def preset(name: str, field: str = "preset") -> Preset[Spec]:
 
 def experiment_of(spec: Spec) -> Experiment:
     """The experiment that a spec asks for."""
-    return EXPERIMENTS[spec.experiment]
+    return KINDS[spec.experiment]
 
 
 def costs_of(spec: Spec) -> Costs:
@@ -164,14 +169,14 @@ def summary(spec: Spec, points: Sequence[PointValue]) -> str:
 def _point(data: Any) -> Any:
     """A point from its JSON, by its ``kind``; anything else as it is."""
     kind = data.get("kind") if isinstance(data, dict) else None
-    return EXPERIMENTS[kind].point.model_validate(data) if isinstance(kind, str) and kind in EXPERIMENTS else data
+    return KINDS[kind].point.model_validate(data) if isinstance(kind, str) and kind in KINDS else data
 
 
 def _result(data: Any) -> Any:
     """A result from its JSON, by the experiment of its spec; anything else as it is."""
     spec = data.get("spec") if isinstance(data, dict) else None
     name = spec.get("experiment") if isinstance(spec, dict) else None
-    return EXPERIMENTS[name].result.model_validate(data) if isinstance(name, str) and name in EXPERIMENTS else data
+    return KINDS[name].result.model_validate(data) if isinstance(name, str) and name in KINDS else data
 
 
 Point = Annotated[SerializeAsAny[PointValue], BeforeValidator(_point)]

@@ -17,16 +17,16 @@ from ntk_core.runs._devices import accelerator_bytes, devices_for
 from ntk_core.runs._estimate import check_size
 from ntk_core.runs._sites import Advanced, Failed, Finished, Report, SiteFailure, Started
 from ntk_core.runs._spec import Spec
-from ntk_core.runs._table import experiment_of
+from ntk_core.runs._table import Computation, experiment_of
 from ntk_core.runs._values import PointValue, Provenance
 
 
 class ThisProcess:
     """This process; JAX starts and the data are loaded when they are first needed."""
 
-    def __init__(self, spec: Spec):
-        self._spec = spec
-        computation = experiment_of(spec).computation()
+    def __init__(self, spec: Spec, computation: Computation | None = None):
+        self._spec, self._is_given = spec, computation is not None
+        computation = computation or experiment_of(spec).computation()
         self._computation = on_own_data(computation) if getattr(spec, "draws_data", False) else computation
 
     @cached_property
@@ -40,9 +40,9 @@ class ThisProcess:
         """As :meth:`ntk_core.runs._sites.Site.reports`."""
         data = self._data  # without them no point is begun
         try:
-            if accelerator_bytes():
+            if accelerator_bytes() and not self._is_given:
                 check_size(self._spec, scheduler="")  # before JAX had started, nobody knew of them
-            parts = {key: devices_for(self._spec, key) for key in keys}
+            parts = {key: 1 if self._is_given else devices_for(self._spec, key) for key in keys}
         except InvalidInput as error:
             raise SiteFailure(str(error)) from None
         for key in keys:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -41,22 +41,52 @@ class Check:
 def checked(apply: Apply, params: Any, x: Array) -> Program | None:
     """The program of ``apply`` where it has layers, compared with plain derivatives before its first use.
 
-    None where Jacobians of the function are the way: it cannot be traced, none of its parameters is a layer, or it has
-    not been checked and there are no numbers to do it with (inside ``jax.jit`` or ``jax.vmap``).
+    None where Jacobians of the function are the way: it cannot be traced, none of its parameters is a layer, or there
+    are no numbers to check it with.
 
     Raises:
         InvalidInput: where rows of ``x`` meet each other, with the operation in which they do.
         TracingDisagrees: where the kernel is not that of plain derivatives.
     """
     program = traced(apply, params, x)
-    if program is None:
+    if program is None or not len(x) or not compared_once(program, "kernel", _compared, params, x):
         return None
-    if "kernel" not in program.kept:
-        leaves = program.leaves(params)
-        if any(isinstance(each, jax.core.Tracer) for each in (*leaves, x)) or not len(x):
-            return None
-        program.kept["kernel"] = _compared(program, params, leaves, two_rows(x))
     return program if program.layers else None
+
+
+def compared_once(
+    program: Program, name: str, compare: Callable[[Program, Any, Array], Any], params: Any, x: Any
+) -> bool:
+    """Whether ``compare(program, params, x)`` has been made, and kept by its name; it raises where numbers disagree.
+
+    Inside ``jax.jit`` and ``jax.vmap`` numbers are drawn in place of those that are not known, for the equations
+    depend on shapes alone; they say nothing where outputs are not finite. Numbers that are known are compared anyway.
+    """
+    leaves = (*jax.tree.leaves(params), x)
+    unknown = [each for each in leaves if isinstance(each, jax.core.Tracer)]
+    kept_as = f"{name}, drawn" if unknown else name
+    if {name, kept_as} & program.kept.keys():
+        return True
+    if any(jnp.issubdtype(each.dtype, jax.dtypes.extended) for each in unknown):
+        return False
+    with jax.ensure_compile_time_eval():
+        if unknown:
+            draw = partial(_drawn, np.random.default_rng(0))
+            params, x = jax.tree.map(draw, params), draw(x, (2, *x.shape[1:]))
+            if not np.isfinite(program(params, x)).all():
+                return False
+        program.kept[kept_as] = compare(program, params, x)
+    return True
+
+
+def _drawn(rng: np.random.Generator, leaf: Any, shape: tuple[int, ...] | None = None) -> Any:
+    """Small random numbers in place of what is not known; what is known as it is."""
+    if not isinstance(leaf, jax.core.Tracer):
+        return leaf
+    shape = leaf.shape if shape is None else shape
+    if not jnp.issubdtype(leaf.dtype, jnp.inexact):
+        return jnp.asarray(rng.integers(0, 2, shape), leaf.dtype)
+    return jnp.asarray(rng.standard_normal(shape, np.float32) / max(1, *shape[:1]) ** 0.5, leaf.dtype)
 
 
 def two_rows(x: Array) -> Array:
@@ -64,7 +94,8 @@ def two_rows(x: Array) -> Array:
     return x[:2] if len(x) > 1 else jnp.stack([x[0], jnp.flip(x[0].ravel()).reshape(x[0].shape)])
 
 
-def _compared(program: Program, params: Any, leaves: list[Any], rows: Array) -> Check:
+def _compared(program: Program, params: Any, x: Array) -> Check:
+    rows = two_rows(x)
     eps = max(float(jnp.finfo(dtype).eps) for dtype in _floats(program))
     apart = jnp.concatenate([program(params, rows[at : at + 1]) for at in range(2)])
     together = program(params, rows)
@@ -79,7 +110,7 @@ def _compared(program: Program, params: Any, leaves: list[Any], rows: Array) -> 
         return Check(2, outputs, 0.0, eps**0.5)
     seeds = jax.random.normal(jax.random.key(0), apart.shape, apart.dtype)
     expected = _gram_of_gradients(program, params, rows, seeds)
-    parts = whole_kernels(program, leaves, rows, None)
+    parts = whole_kernels(program, program.leaves(params), rows, None)
     found = jnp.einsum("ijab,ia,jb->ij", sum(parts.values()), seeds, seeds)
     kernel = _difference(expected, found)
     if not kernel <= eps**0.5:
@@ -139,10 +170,8 @@ def mixing_operation(program: Program, params: Any, x: Array) -> str:
 def _pairs(one: Jaxpr, two: Jaxpr) -> Iterator[tuple[Any, Any]]:
     """Equations of the same program for two sizes of batches, the inner ones before those that hold them."""
     for first, second in zip(one.eqns, two.eqns, strict=False):
-        for name, inner in first.params.items():
-            other = second.params.get(name)
-            if isinstance(inner, ClosedJaxpr) and isinstance(other, ClosedJaxpr):
-                yield from _pairs(inner.jaxpr, other.jaxpr)
-            elif isinstance(inner, Jaxpr) and isinstance(other, Jaxpr):
+        for name, each in first.params.items():
+            inner, other = (getattr(it, "jaxpr", it) for it in (each, second.params.get(name)))
+            if isinstance(inner, Jaxpr) and isinstance(other, Jaxpr):
                 yield from _pairs(inner, other)
         yield first, second

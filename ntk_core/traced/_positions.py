@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -68,31 +69,18 @@ def positions_of(use: Use, z: Array) -> Array:
         spec = use.params["dimension_numbers"].out_spec
         z = z.transpose(spec[0], *spec[2:], spec[1])
         return z.reshape(-1, use.groups, z.shape[-1] // use.groups).transpose(1, 0, 2)
-    order, sizes = _product_order(use)
-    return z.transpose(order).reshape(sizes)
-
-
-def z_of(use: Use, positions: Array) -> Array:
-    """The inverse of :func:`positions_of`."""
-    shape = use.shapes[2]
-    if use.kind == "look-up":
-        return positions.reshape(shape)
-    if use.kind == "convolution":
-        spec = use.params["dimension_numbers"].out_spec
-        order = [spec[0], *spec[2:], spec[1]]
-        flat = positions.transpose(1, 0, 2).reshape([shape[at] for at in order])
-        return flat.transpose(np.argsort(order))
-    order, _ = _product_order(use)
-    return positions.reshape([shape[at] for at in order]).transpose(np.argsort(order))
-
-
-def _product_order(use: Use) -> tuple[list[int], list[int]]:
-    """Axes of z in the order (batch, those of a, those of the parameter), and their sizes as three."""
     (_, batch), shape = use.params["dimension_numbers"], use.shapes[2]
     num_batch = len(batch[0])
     num_own = len(use.shapes[1]) - num_batch - len(use.params["dimension_numbers"][0][0])
     rest = list(range(num_batch, len(shape)))
     own = rest[:num_own] if use.operand == 0 else rest[len(rest) - num_own :]
-    others = [at for at in rest if at not in own]
-    parts = (list(range(num_batch)), others, own)
-    return [at for part in parts for at in part], [math.prod(shape[at] for at in part) for part in parts]
+    parts = (list(range(num_batch)), [at for at in rest if at not in own], own)
+    sizes = [math.prod(shape[at] for at in part) for part in parts]
+    return z.transpose([at for part in parts for at in part]).reshape(sizes)
+
+
+def z_of(use: Use, positions: Array) -> Array:
+    """The inverse of :func:`positions_of`, which only moves numbers: its transpose."""
+    z = jax.ShapeDtypeStruct(use.shapes[2], positions.dtype)
+    (found,) = jax.linear_transpose(partial(positions_of, use), z)(positions)
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from jax import Array
 from jaxtyping import Float, Shaped
 
 from ntk_core.networks.architectures._contractions import gram
-from ntk_core.traced._evaluate import evaluate, plan
+from ntk_core.traced._evaluate import Changes, evaluate
 from ntk_core.traced._layers import layer_kernel, sides_of, sorted_into_layers
 from ntk_core.traced._uses import Use, find_uses
 
@@ -65,7 +66,6 @@ class Program:
         self.layers = tuple(layers)
         self.others = tuple(leaf for leaf in self.names if leaf in self.escapes)
         self.uses: dict[str, Use] = {use.name: use for layer in layers for use in layer.uses}
-        self._plan = plan(self.closed.jaxpr, self.closed.consts, {use.site: use for use in self.uses.values()})
         (output,) = self.closed.out_avals
         self.num_outputs = output.shape[0] if len(output.shape) == 1 else 0
         self.output_dtype = output.dtype
@@ -82,7 +82,8 @@ class Program:
 
     def run(self, leaves: Sequence[Any], row: Array, touch: Any, belongings: Any, threaded: Any) -> tuple[Array, Any]:
         """(outputs (C,) of one row, inputs of all uses), see :func:`ntk_core.traced._evaluate.evaluate`."""
-        (outputs,), seen = evaluate(self._plan, [*leaves, row], touch, belongings, threaded)
+        changes = Changes({use.site: use for use in self.uses.values()}, touch, belongings, threaded)
+        (outputs,), seen = evaluate(self.closed.jaxpr, self.closed.consts, [*leaves, row], changes)
         return outputs, seen
 
     def row_views(self, leaves: Sequence[Any], row: Array, seeds: Array) -> tuple[Array, Any, Any, Any]:
@@ -121,19 +122,11 @@ class Program:
 
     def row_bytes(self) -> int:
         """Bytes of the views of one row, from shapes."""
-        total = 0
+        total: int = sum(self.num_outputs * self.avals[at].size * self.avals[at].dtype.itemsize for at in self.others)
         for use in self.uses.values():
-            steps = _product(use.lengths)
-            total += steps * (_product(use.shapes[0]) + self.num_outputs * _product(use.shapes[2])) * use.dtype.itemsize
-        total += sum(self.num_outputs * self.avals[at].size * self.avals[at].dtype.itemsize for at in self.others)
+            a, _, z = map(math.prod, use.shapes)
+            total += math.prod(use.lengths) * (a + self.num_outputs * z) * use.dtype.itemsize
         return total
-
-
-def _product(sizes: Sequence[int]) -> int:
-    found = 1
-    for size in sizes:
-        found *= size
-    return found
 
 
 def traced(apply: Apply, params: Any, x: Array) -> Program | None:

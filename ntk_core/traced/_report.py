@@ -130,19 +130,9 @@ def _structured(program: Program, layer: TracedLayer, n: int) -> LayerFound:
     by_positions = n**2 * positions**2 * (fan_in + outputs**2 * (features + (0 if dense else 1)))
     by_jacobian = fan_in * features * outputs * (n * positions + outputs * n**2)
     kept = sum(blocks * num_positions(use) for use in layer.uses) * (fan_in + outputs * features)
-    return LayerFound(
-        layer.name,
-        layer.uses[0].kind,
-        len(layer.uses),
-        positions,
-        blocks,
-        size,
-        (),
-        blocks * (by_positions if dense else min(by_positions, by_jacobian)),
-        outputs**2 * n**2 * size,
-        n * kept * itemsize,
-        n * outputs * size * itemsize,
-    )
+    taken = blocks * (by_positions if dense else min(by_positions, by_jacobian))
+    costs = taken, outputs**2 * n**2 * size, n * kept * itemsize, n * outputs * size * itemsize
+    return LayerFound(layer.name, layer.uses[0].kind, len(layer.uses), positions, blocks, size, (), *costs)
 
 
 def _by_jacobian(program: Program, leaf: int, n: int) -> LayerFound:

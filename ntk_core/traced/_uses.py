@@ -29,10 +29,10 @@ class Use:
     Attributes:
         name: unique within the program.
         site: where the equation stands.
-        kind: ``product``, ``convolution`` or ``look-up``.
         view: the parameter as the equation sees it.
         operand: which operand of the equation that is.
         lengths: of the scans around, from the outside.
+        kind: ``product``, ``convolution`` or ``look-up``.
         blocks, rows, columns: axes of the parameter that number independent products, that meet the input a, and that
             remain in z; those of one entry are left out.
         groups: into how many blocks a convolution cuts its features.
@@ -43,10 +43,10 @@ class Use:
 
     name: str
     site: Site
-    kind: str
     view: View
     operand: int
     lengths: tuple[int, ...]
+    kind: str
     blocks: Axes
     rows: Axes
     columns: Axes
@@ -196,24 +196,9 @@ def _use(eqn: JaxprEqn, operands: list[Any], site: Site, lengths: tuple[int, ...
     parts = read(eqn, view, operand)
     if parts is None:
         return None
-    kind, blocks, rows, columns, groups = parts
     shapes = tuple(_shape(each) for each in (eqn.invars[1 - operand], eqn.invars[operand], eqn.outvars[0]))
     name = "use" + ".".join(map(str, site))
-    return Use(
-        name,
-        site,
-        kind,
-        view,
-        operand,
-        lengths,
-        blocks,
-        rows,
-        columns,
-        groups,
-        dict(eqn.params),
-        shapes,
-        _aval(eqn.outvars[0]).dtype,
-    )
+    return Use(name, site, view, operand, lengths, *parts, dict(eqn.params), shapes, _aval(eqn.outvars[0]).dtype)
 
 
 Parts = tuple[str, Axes, Axes, Axes, int]

@@ -13,6 +13,8 @@ import jax.numpy as jnp
 
 Atom = tuple[int, int, int]  # (axis of the parameter, stride, size): a part of that axis
 Axes = tuple[Atom, ...]
+Params = dict[str, Any]
+Shape = Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def _rearranged(view: View, axes: Sequence[Axes] | None) -> list[View]:
     return [view.loose() if axes is None else replace(view, axes=tuple(axes))]
 
 
-def _reshape(view: View, params: dict[str, Any]) -> list[View]:
+def _reshape(view: View, params: Params, shape: Shape) -> list[View]:
     if view.axes is None or params.get("dimensions") is not None:
         return [view.loose()]
     rest, axes = list(view.ordered(range(len(view.axes)))), []
@@ -93,16 +95,16 @@ def _reshape(view: View, params: dict[str, Any]) -> list[View]:
     return _rearranged(view, axes)
 
 
-def _transpose(view: View, params: dict[str, Any]) -> list[View]:
+def _transpose(view: View, params: Params, shape: Shape) -> list[View]:
     return _rearranged(view, view.axes and [view.axes[old] for old in params["permutation"]])
 
 
-def _squeeze(view: View, params: dict[str, Any]) -> list[View]:
+def _squeeze(view: View, params: Params, shape: Shape) -> list[View]:
     gone = params["dimensions"]
     return _rearranged(view, view.axes and [each for at, each in enumerate(view.axes) if at not in gone])
 
 
-def _broadcast(view: View, params: dict[str, Any]) -> list[View]:
+def _broadcast(view: View, params: Params, shape: Shape) -> list[View]:
     if view.axes is None:
         return [view]
     axes: list[Axes] = [()] * len(params["shape"])
@@ -129,14 +131,14 @@ def _cut(view: View, starts: Sequence[int], stops: Sequence[int], shape: Sequenc
     return replace(view, box=tuple(box), axes=tuple(axes))
 
 
-def _slice(view: View, params: dict[str, Any], shape: Sequence[int]) -> list[View]:
+def _slice(view: View, params: Params, shape: Shape) -> list[View]:
     strides = params["strides"]
     if strides is not None and any(stride != 1 for stride in strides):
         return [view.loose()]
     return [_cut(view, params["start_indices"], params["limit_indices"], shape)]
 
 
-def _split(view: View, params: dict[str, Any], shape: Sequence[int]) -> list[View]:
+def _split(view: View, params: Params, shape: Shape) -> list[View]:
     axis, found, start = params["axis"], [], 0
     for size in params["sizes"]:
         starts, stops = [0] * len(shape), list(shape)
@@ -146,55 +148,44 @@ def _split(view: View, params: dict[str, Any], shape: Sequence[int]) -> list[Vie
     return found
 
 
-def _convert(view: View, params: dict[str, Any]) -> list[View]:
+def _convert(view: View, params: Params, shape: Shape) -> list[View]:
     return [view if jnp.issubdtype(params["new_dtype"], jnp.floating) else view.loose()]
 
 
-_WITHOUT_SHAPE: dict[str, Callable[[View, dict[str, Any]], list[View]]] = {
+def _dynamic_slice(view: View, starts: Sequence[float], sizes: Shape, shape: Shape) -> list[View]:
+    low = [min(max(int(start), 0), size - length) for start, size, length in zip(starts, shape, sizes, strict=True)]
+    return [_cut(view, low, [a + b for a, b in zip(low, sizes, strict=True)], shape)]
+
+
+_RULES: dict[str, Callable[[View, Params, Shape], list[View]]] = {
     "reshape": _reshape,
     "transpose": _transpose,
     "squeeze": _squeeze,
     "broadcast_in_dim": _broadcast,
     "convert_element_type": _convert,
-    "copy": lambda view, params: [view],
-    "copy_p": lambda view, params: [view],
-    "sharding_constraint": lambda view, params: [view],
-    "neg": lambda view, params: [replace(view, scale=-view.scale)],
-}
-_WITH_SHAPE: dict[str, Callable[[View, dict[str, Any], Sequence[int]], list[View]]] = {
     "slice": _slice,
     "split": _split,
+    "neg": lambda view, params, shape: [replace(view, scale=-view.scale)],
+    **dict.fromkeys(("copy", "copy_p", "sharding_constraint"), lambda view, params, shape: [view]),
 }
 
 
-def moved_on(name: str, params: dict[str, Any], inputs: Sequence[Any], shape: Sequence[int]) -> list[View] | None:
+def moved_on(name: str, params: Params, inputs: Sequence[Any], shape: Shape) -> list[View] | None:
     """Views after the primitive ``name``, or None where it is no rule of ours.
 
     Args:
         inputs: what is known of each operand: a View, the number itself of a constant, or None.
         shape: of the first operand.
     """
-    first, others = inputs[0], inputs[1:]
+    first, *others = inputs[::-1] if name == "mul" and isinstance(inputs[-1], View) else inputs
     known = [float(each) for each in others if each is not None and not isinstance(each, View)]
-    if isinstance(first, View) and not others and name in _WITHOUT_SHAPE:
-        return _WITHOUT_SHAPE[name](first, params)
-    if isinstance(first, View) and not others and name in _WITH_SHAPE:
-        return _WITH_SHAPE[name](first, params, shape)
-    if name == "dynamic_slice" and isinstance(first, View):
-        if len(known) < len(others):
-            return [first.loose()]
-        sizes = params["slice_sizes"]
-        starts = [
-            min(max(int(start), 0), size - length) for start, size, length in zip(known, shape, sizes, strict=True)
-        ]
-        return [_cut(first, starts, [a + b for a, b in zip(starts, sizes, strict=True)], shape)]
-    if name in ("mul", "div") and isinstance(first, View) and len(known) == 1 and known[0]:
-        factor = known[0] if name == "mul" else 1 / known[0]
-        return [replace(first, scale=first.scale * factor)]
-    if name == "mul" and len(inputs) == 2 and isinstance(inputs[1], View) and _is_number(first):
-        return [replace(inputs[1], scale=inputs[1].scale * float(first))]
+    if not isinstance(first, View):
+        return None
+    if not others and name in _RULES:
+        return _RULES[name](first, params, shape)
+    if name == "dynamic_slice":
+        is_known = len(known) == len(others)
+        return _dynamic_slice(first, known, params["slice_sizes"], shape) if is_known else [first.loose()]
+    if name in ("mul", "div") and len(known) == 1 and known[0]:
+        return [replace(first, scale=first.scale * (known[0] if name == "mul" else 1 / known[0]))]
     return None
-
-
-def _is_number(known: Any) -> bool:
-    return known is not None and not isinstance(known, View)

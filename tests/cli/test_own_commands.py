@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
 import pytest
 
 from ntk_core.cli import main
-from ntk_core.data import load_dataset
+from ntk_core.data import data_fingerprint, load_dataset
+from ntk_core.runs import canonical_json, load_data
+from ntk_core.runs.store import Store, read_runs
 from tests.data.uploads.files import blobs, flowers, pets
 
 MODEL = """
@@ -72,9 +75,9 @@ def test_choices_are_options_of_the_command(tmp_path, capsys, data, options, sha
         (["data", "{folder}/model.py"], "file: "),
         (["own", "{folder}/model.py:nothing", "--widths", "4"], "FILE.py:NAME: nothing cannot be used"),
         (["own", "{folder}/none.py:network", "--widths", "4"], "FILE.py:NAME: "),
-        (["own", "{folder}/model.py:network", "--widths", "four"], "--widths: four cannot be used"),
+        (["own", "{folder}/model.py:network", "--widths", "four"], "widths: four cannot be used"),
         (["own", "{folder}/model.py:network", "--widths", "0"], "widths: 0 cannot be used"),
-        (["own", "{folder}/model.py:network", "--widths", "4", "--dataset", "imagenet"], "name: imagenet"),
+        (["own", "{folder}/model.py:network", "--widths", "4", "--dataset", "imagenet"], "dataset.name: imagenet"),
         (["own", "{folder}/model.py:network", "--widths", "4", "--digest", "0" * 64], "digest: 0000"),
         (["own", "{folder}/model.py:wrong_shape", "--widths", "4"], "model: outputs of shape (40, 2) cannot be used"),
         (["own", "{folder}/model.py:broken", "--widths", "4"], "model.py, line 9: TypeError: "),
@@ -86,14 +89,53 @@ def test_bad_input_is_one_line_and_exit_code_2(model, capsys, arguments, sentenc
     assert line.startswith(sentence)
 
 
-def test_a_model_in_a_file_is_swept_over_its_width(model, capsys, tmp_path):
-    out = tmp_path / "own.json"
-    options = ["--widths", "8,32", "--num-seeds", "2", "--num-samples", "6", "--max-steps", "200", "--num-inputs", "0"]
-    assert main(["own", f"{model}:network", *options, "--loss-threshold", "0.05", "--out", str(out)]) == 0
+OPTIONS = ["--widths", "8,32", "--num-seeds", "2", "--num-samples", "6", "--max-steps", "200", "--num-inputs", "1"]
+
+
+@pytest.mark.slow
+def test_a_model_in_a_file_is_swept_over_its_width_and_its_run_kept_but_never_started(model, capsys, tmp_path):
+    loaded = tmp_path / "loaded"
+    model.write_text(f"from pathlib import Path\nPath({str(loaded)!r}).touch()\n{MODEL}")
+    command = ["own", f"{model}:network", *OPTIONS, "--loss-threshold", "0.05"]
+    assert main(command) == 0
     printed = capsys.readouterr().out
     assert printed.count("converged") == 4
-    assert "ΔK  ∝ m^(−".replace("−", "-") in printed
-    assert [run["width"] for run in json.loads(out.read_text())["runs"]] == [8, 8, 32, 32]
+    assert "ΔK  ∝ m^(-" in printed
     assert printed.count("structured") == 2  # both matrices
     assert "checked on 2 inputs: relative difference" in printed
     assert "Verdict: " in printed
+
+    store = Store()
+    (listed,) = store.runs(experiment="own_model").runs
+    spec, result = store.spec(listed.digest), store.result(listed.digest)
+    assert (listed.status, listed.num_points, listed.swept) == ("completed", 2, "2 widths, 8 to 32")
+    assert (spec.file, spec.function, spec.widths) == ("model.py", "network", (8, 32))
+    assert spec.sha256 == hashlib.sha256(model.read_bytes()).hexdigest()
+    assert len(result.rows()) == 4
+    assert all(row["hessian_norm"] > 0 for row in result.rows())
+    assert result.provenance.data_sha256 == data_fingerprint(load_data(spec))
+    assert "jnp" not in result.model_dump_json(), "no code is kept"
+    assert sorted(spec.command()) == sorted(["own", "model.py:network", *OPTIONS, "--loss-threshold", "0.05"])
+    assert main(["show", listed.digest[:8]]) == 0
+    assert capsys.readouterr().out.startswith(printed.rstrip())
+
+    loaded.unlink()
+    file = tmp_path / "spec.json"
+    file.write_text(canonical_json(spec))
+    for started in (["run", str(file)], ["run", str(file), "--out", str(tmp_path / "out")], ["resume", listed.digest]):
+        assert main(started) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("experiment: own_model cannot be used; use `python -m ntk_core own model.py`")
+    runs = tmp_path / "runs.jsonl"
+    assert main(["export", listed.digest, "--out", str(runs)]) == 0
+    elsewhere = Store(tmp_path / "elsewhere.sqlite")
+    with runs.open("rb") as exported:
+        assert read_runs(elsewhere, exported).digests == (listed.digest,)
+    assert elsewhere.result(listed.digest) == result
+    assert not loaded.exists(), "the file was not run again"
+    assert not (tmp_path / "out").exists()
+    capsys.readouterr()
+    assert main([*command, "--json"]) == 0  # the same file again: both points are taken from the store
+    assert loaded.exists()
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [event.get("resumed") for event in events] == [True, True, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,8 +22,8 @@ from ntk_core.kernels import (
     kernel_distance,
     kernel_regression,
 )
-from ntk_core.kernels._between import estimated_sums
 from ntk_core.kernels._empirical import view_bytes
+from ntk_core.kernels._estimated import Estimated, estimated_sums
 from ntk_core.networks.architectures import FullyConnected
 from tests.cases import Case, inputs, random_params
 
@@ -47,6 +48,16 @@ def problem(net):
     rng = np.random.default_rng(0)
     weights = [{"a": rng.standard_normal((3, 4)), "b": rng.standard_normal((4, C)), "step": 2} for _ in range(2)]
     return *weights, x, y
+
+
+def estimated(*given) -> Estimated:
+    """What is found when all products are made."""
+    work = estimated_sums(*given)
+    while True:
+        try:
+            next(work)
+        except StopIteration as stop:
+            return stop.value
 
 
 def dense(net, params, x, x2=None):
@@ -163,10 +174,7 @@ def test_intervals_of_estimates_hold_the_truth_as_often_as_they_say(power):
     k1 = k0 + 0.1 * (left * spectrum @ left.T @ right * spectrum @ right.T + right * spectrum**2 @ right.T)
     k1 = (k1 + k1.T) / 2
     truth = np.linalg.norm(k1 - k0) / np.linalg.norm(k0)
-    found = [
-        estimated_sums(lambda v: k0 @ v, lambda v: k1 @ v, size, None, 32, seed, lambda share: None)
-        for seed in range(draws)
-    ]
+    found = [estimated(lambda v: k0 @ v, lambda v: k1 @ v, size, None, 32, seed) for seed in range(draws)]
     changes = np.array([np.sqrt(each.sums[2] / each.sums[0]) for each in found])
     errors, halves = (np.array([getattr(each, name) for each in found]) for name in ("error", "interval"))
     covered = np.mean(np.abs(changes - truth) <= halves)
@@ -199,13 +207,29 @@ def test_what_cannot_be_asked_for_is_named(wrong):
 
 @pytest.mark.slow
 def test_a_dask_client_divides_the_pairs(x64):
-    from distributed import Client
+    from distributed import Client, LocalCluster
 
     w0, w1, x, y = problem(NET)
     whole = kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=LIMIT)
-    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0") as client:
+    sent = []
+
+    class Watched(Client):
+        def map(self, *given, **named):
+            sent.append(len(pickle.dumps(given)))
+            return super().map(*given, **named)
+
+        def scatter(self, *given, **named):
+            sent.append(named["broadcast"])
+            return super().scatter(*given, **named)
+
+    with (
+        LocalCluster(processes=False, n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+        Watched(cluster) as client,
+    ):
         divided = kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=LIMIT, mapped=client.map)
     assert divided == whole
+    assert sent[0] is True  # weights and inputs, to every worker, once
+    assert sent[1] < 500 < sum(leaf.nbytes for leaf in jax.tree.leaves((w0, w1, x)))
 
 
 @pytest.mark.slow

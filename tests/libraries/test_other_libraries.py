@@ -101,6 +101,18 @@ def test_a_module_of_pytorch_has_the_kernel_of_its_jacobians(name):
     np.testing.assert_allclose(kernel, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
 
 
+def test_weights_stay_where_pytorch_has_them():
+    """No copies: the same address, of a transposed matrix too; what begins at an odd place is copied."""
+    module = nn.Sequential(nn.Linear(64, 64), nn.BatchNorm1d(64), nn.Linear(64, 2))
+    module[0].weight = nn.Parameter(torch.randn(64 * 64 + 1)[1:].reshape(64, 64))
+    module[2].weight = nn.Parameter(torch.randn(64, 2).T)
+    _, params = from_torch(module, drawn(4, 64))
+    for name, tensor in module.named_parameters():
+        np.testing.assert_array_equal(np.asarray(params[name]), tensor.detach().numpy())
+        in_place = params[name].unsafe_buffer_pointer() == tensor.data_ptr()
+        assert in_place == (name != "0.weight"), name
+
+
 def test_a_model_of_keras_has_the_kernel_of_its_jacobians(monkeypatch):
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     keras = pytest.importorskip("keras", reason="make torch installs it")

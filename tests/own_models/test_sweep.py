@@ -157,8 +157,8 @@ def file(tmp_path):
 
 
 def test_a_function_of_a_file_is_a_model(file):
-    own, path = load_model(f"{file}:network")
-    assert path == file
+    own, path, name = load_model(f"{file}:network")
+    assert (path, name) == (file, "network")
     assert callable(own)
 
 
@@ -198,7 +198,7 @@ def test_an_error_while_a_file_is_read_is_one_sentence_with_its_line(tmp_path, t
     ("name", "sentence"), [("broken", "own.py, line 6: KeyError: 'weights"), ("stops", "own.py, line 8: SystemExit: 3")]
 )
 def test_an_error_inside_the_model_is_one_sentence_with_its_line(file, name, sentence):
-    own, path = load_model(f"{file}:{name}")
+    own, path, _ = load_model(f"{file}:{name}")
     with pytest.raises(OwnModelError) as error, their_errors(path):
         sweep_widths(own, [4], X, Y)
     assert str(error.value).startswith(sentence)

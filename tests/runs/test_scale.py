@@ -73,6 +73,7 @@ def test_formulas_are_what_is_counted():
         assert counted.multiplications == counted.num_weights == F
         assert counted.kernel.operations == 2 * (n * C) ** 2 * (L * m + C) + 2 * n**2 * (d + L * m)
         assert counted.step.operations == 6 * n * F
+        assert counted.num_seen == n * (d + 5 * L * m + 4 * C)
         assert counted.num_views == n * (d + L * m + (2 * C + 1) * (L * m + C))
 
 

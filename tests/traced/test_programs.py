@@ -13,7 +13,8 @@ from jax.flatten_util import ravel_pytree
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_eigenpairs, hessian_norm
 from ntk_core.hessians._operator import operator
-from ntk_core.kernels import empirical_ntk, generic_ntk, kernel_derivative, split_inexact
+from ntk_core.hessians._traced import with_layers
+from ntk_core.kernels import _empirical, empirical_ntk, generic_ntk, kernel_derivative, split_inexact
 from ntk_core.traced import TracingDisagrees, _check, _program, layers_of, traced
 from tests.traced.programs import CASES, Case, X, batch_statistics, draw, mlp
 
@@ -91,8 +92,6 @@ def test_a_function_takes_this_route_by_itself(x64):
     parts = empirical_ntk(case.apply, params, x, x[1:], per_layer=True)
     assert set(parts) == {"['b']", "['v']", "['w']"}
     np.testing.assert_allclose(sum(parts.values()), expected, rtol=0, atol=1e-12 * np.abs(expected).max())
-    dense = np.asarray(dense_hessian(case.apply, params, x[0]))
-    assert hessian_norm(case.apply, params, x[0], tolerance=1e-8).value == pytest.approx(largest(dense), rel=1e-6)
 
 
 @pytest.mark.slow
@@ -103,14 +102,52 @@ def test_blocks_of_rows_eigenvectors_and_traces_take_it_too(x64):
     in_blocks = empirical_ntk(case.apply, params, x, memory_limit=1)
     np.testing.assert_allclose(in_blocks, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
     dense = np.asarray(dense_hessian(case.apply, params, x[0]))
+    assert hessian_norm(case.apply, params, x[0], tolerance=1e-8).value == pytest.approx(largest(dense), rel=1e-6)
     pair = hessian_eigenpairs(case.apply, params, x[0], num_wanted=1, num_directions=1, tolerance=1e-8)
     direction, _ = ravel_pytree(pair.directions[0])
     np.testing.assert_allclose(dense @ direction, pair.eigenvalues[0] * direction, atol=1e-6)
 
-    def fresh(p, x):  # nothing was checked before the trace
+
+@pytest.mark.slow
+def test_inside_jit_and_vmap_the_check_is_made_with_drawn_numbers(x64, monkeypatch):
+    """A program that was not checked before takes the structured route there: nothing goes by whole Jacobians."""
+    monkeypatch.setattr(_empirical, "callable_ntk", None)
+    params, x = numbers(CASES[0])
+    expected = np.asarray(generic_ntk(mlp, params, x))
+
+    def fresh(p, x):
         return mlp(p, x)
 
-    np.testing.assert_allclose(jax.jit(lambda p: empirical_ntk(fresh, p, x))(params), expected, rtol=1e-10)
+    found = jax.jit(lambda p, x: empirical_ntk(fresh, p, x))(params, x)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    program = traced(fresh, params, x)
+    assert program.kept["kernel, drawn"].kernel < 1e-12
+    assert "kernel" not in program.kept, "known numbers are compared again"
+    assert layers_of(fresh, params, x).check.kernel < 1e-12
+
+    def another(p, x):
+        return mlp(p, x)
+
+    several = jax.tree.map(lambda leaf: jnp.stack([leaf, 2 * leaf]), params)
+    both = jax.vmap(lambda p: empirical_ntk(another, p, x))(several)
+    np.testing.assert_allclose(both[0], expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    seen = []
+    jax.jit(lambda p: seen.append(with_layers(another, p, x[0])))(params)
+    assert seen[0] is traced(another, params, x)
+    assert "hessian, drawn" in seen[0].kept
+
+
+def test_inside_jit_rows_that_meet_are_refused_and_numbers_that_are_none_say_nothing(x64):
+    params = {"w": jnp.asarray(draw(3, 8)), "v": jnp.asarray(draw(8, 2))}
+    x = jnp.asarray(X)
+    with pytest.raises(InvalidInput, match="reduce_sum mixes the rows"):
+        jax.jit(lambda p: empirical_ntk(lambda q, x: batch_statistics(q, x), p, x))(params)
+
+    def of_positive(p, x):
+        return jnp.tanh(x @ jnp.log(p["w"])) @ p["v"]
+
+    jax.jit(lambda p: empirical_ntk(of_positive, p, x))(jax.tree.map(jnp.abs, params))
+    assert not traced(of_positive, params, x).kept.get("kernel, drawn")
 
 
 @pytest.mark.slow
@@ -156,7 +193,7 @@ def of_flax():
         def __call__(self, x):
             a = nn.Embed(7, 4)(x)
             a = a + nn.MultiHeadDotProductAttention(2)(nn.LayerNorm()(a))
-            return nn.Dense(2)(nn.gelu(nn.Dense(6)(a)).mean(1))
+            return nn.Dense(2)(a.mean(1))
 
     x = jnp.arange(12).reshape(3, 4) % 7
     params = Block().init(jax.random.key(0), x)

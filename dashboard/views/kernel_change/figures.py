@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dashboard.charts.axes import add_level
 from dashboard.charts.chart import Chart, occurring
@@ -21,7 +22,10 @@ def change_lines(points: Sequence[KernelChangePoint], kind: str = "fully-connect
         output: Line(
             network_style(kind, output),
             [
-                trained_dot(point.width, run.sup_change, run, f"η = {rate_words([run.learning_rate])}")
+                replace(
+                    trained_dot(point.width, run.sup_change, run, f"η = {rate_words([run.learning_rate])}"),
+                    error=run.sup_error,
+                )
                 for point in points
                 for run in point.of(output)
             ],
@@ -58,7 +62,7 @@ def change_against_width(
         of="output",
         name="against_width",
         heading="Against width",
-        caption=_rates(points) if with_rates else (),
+        caption=[*(_rates(points) if with_rates else ()), *_estimated(points, ", the bar at a mark")],
     )
 
 
@@ -163,6 +167,7 @@ def change_against_time(
     caption = [
         *([f"Outputs of seed {strong_seed} at a few training points, of the point's own class."] if followed else []),
         *_rates([point]),
+        *_estimated([point]),
         *left_out(list(change_lines([point], kind).values()), width_axis()),
     ]
     return Chart(figure, words, time_rows(point), caption, "against_time")
@@ -177,14 +182,23 @@ def time_rows(point: KernelChangePoint) -> list[dict[str, object]]:
             "step": step,
             "time": run.learning_rate * step,
             "ΔK(t)": change,
+            **({"standard error of ΔK(t)": run.error[index]} if run.error else {}),
             "loss": loss,
             **{f"output at training point {number_of}": f for number_of, f in enumerate(outputs, start=1)},
         }
         for run in point.runs
-        for step, change, loss, outputs in zip(
-            run.steps, run.change, run.loss, run.followed or [()] * len(run.steps), strict=True
+        for index, (step, change, loss, outputs) in enumerate(
+            zip(run.steps, run.change, run.loss, run.followed or [()] * len(run.steps), strict=True)
         )
     ]
+
+
+def _estimated(points: Sequence[KernelChangePoint], shown: str = "") -> list[str]:
+    """How far random vectors may have moved ΔK, where it is estimated."""
+    runs = [run for point in points for run in point.runs if run.sup_error]
+    worst = max((run.sup_error / run.sup_change for run in runs), default=0.0)
+    words = f"ΔK is estimated by random vectors, with a standard error of at most {number(100 * worst)}% of it{shown}."
+    return [words] if runs else []
 
 
 def _rates(points: Sequence[KernelChangePoint]) -> list[str]:

@@ -22,7 +22,7 @@ CONTROLS = ("widths", "architecture.depth", "architecture.activation", "outputs"
 GROUPS = (
     Group("Network", ("architecture.", "outputs")),
     Group("Widths and seeds", ("swept", "hidden_width", "widths", "num_seeds", "seed", "draws")),
-    Group("Training", ("measured", "ball_radius", "training.")),
+    Group("Training", ("measured", "ball_radius", "probes", "training.")),
     Group("Data", ("dataset.",)),
 )
 

@@ -10,6 +10,7 @@ from dashboard.charts.comparison import comparison_of
 from dashboard.components.chart import Choice, choose, show_chart, shown_charts
 from dashboard.components.export import Taken, export_menu
 from dashboard.components.words_table import words_table
+from dashboard.views.results.own_run import own_run
 from dashboard.views.results.run_cards import title_of
 from dashboard.views.results.run_comparison import lines_of, measures_of, overlay
 from dashboard.views.results.stored_runs import file_of_runs, shared_store
@@ -19,7 +20,9 @@ from ntk_core.runs import ResultValue
 
 
 def compared_runs(page: str, digests: Sequence[str]) -> None:
-    """The figure of these runs, or why there is none."""
+    """The figure of these runs, or why there is none; a single one where no page shows it."""
+    if len(digests) == 1:
+        own_run(page, digests[0])
     if not 2 <= len(digests) <= len(LETTERS):
         if len(digests) > len(LETTERS):
             st.caption("Up to four runs of one experiment are compared in a figure.")

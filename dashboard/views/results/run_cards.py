@@ -24,7 +24,7 @@ _ENTRIES = {entry.name: entry for entry in PAGES}
 
 def title_of(experiment: str) -> str:
     """The page of an experiment, as the menu names it."""
-    return _ENTRIES[experiment].title if experiment in _ENTRIES else experiment
+    return _ENTRIES[experiment].title if experiment in _ENTRIES else experiment.replace("_", " ").capitalize()
 
 
 def picture(run: StoredRun) -> str:
@@ -52,6 +52,10 @@ def run_card(run: StoredRun, mark: Mark, box: dict[str, Any]) -> None:
                 st.page_link(
                     _ENTRIES[run.experiment].path, label="Open", icon=":material/open_in_new:", query_params=query
                 )
+            elif run.spec is not None:  # shown on this page
+                st.button(
+                    "Open", key=f"results.open.{run.digest}", type="tertiary", on_click=_choose, args=(run.digest,)
+                )
             star: dict[str, Any] = {"key": f"results.star.{run.digest}", "type": "tertiary", "help": "Favorite"}
             changed = (run.digest, mark.name, mark.note, not mark.favorite)
             st.button("★" if mark.favorite else "☆", on_click=_write, args=changed, **star)
@@ -70,6 +74,10 @@ def _fields(run: str, mark: Mark, shown: str) -> None:
     st.text_input("Name", mark.name, key=keys["name"], max_chars=MAX_NAME, placeholder=shown, on_change=take)
     st.text_area("Note", mark.note, key=keys["note"], max_chars=MAX_NOTE, on_change=take)
     st.caption(where_kept())
+
+
+def _choose(run: str) -> None:
+    st.session_state["results.chosen"] = [run]
 
 
 def _write(run: str, name: str, note: str, favorite: bool) -> None:
@@ -93,4 +101,5 @@ def _drawn(run: str, num_points: int, _created: float, num_bytes: int) -> str:
             return str(elsewhere.card(SimpleNamespace(spec=spec, points=points)))
         except (ValueError, LookupError, ArithmeticError):  # too few points, or none that converged
             pass
-    return letters(_ENTRIES[spec.experiment].letters or title_of(spec.experiment))
+    entry = _ENTRIES.get(spec.experiment)
+    return letters((entry and entry.letters) or title_of(spec.experiment))

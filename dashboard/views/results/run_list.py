@@ -9,18 +9,16 @@ from streamlit.delta_generator import DeltaGenerator
 from dashboard.components import session
 from dashboard.jobs import shared_jobs
 from dashboard.jobs.profile import profile
-from dashboard.views.navigation import PAGES
-from dashboard.views.results.run_cards import CARD_PIXELS, run_card
+from dashboard.views.results.run_cards import CARD_PIXELS, run_card, title_of
 from dashboard.views.results.run_marks import marks
 from dashboard.views.results.stored_runs import STATUS_WORDS, shared_store, take_file
 from dashboard.words.sentences import plain
-from ntk_core.runs import EXPERIMENTS
+from ntk_core.runs import KINDS
 from ntk_core.runs.store import MIN_PREFIX, Mark, RunList
 
 PAGE = "results"
 ROWS = 20
 MAX_CHOSEN = 200
-_ENTRIES = {entry.name: entry for entry in PAGES}
 _FILTERS = ("text", "experiment", "status", "favorites", "sheet")
 
 
@@ -31,7 +29,7 @@ def open_address(address: Mapping[str, str] | None) -> None:
     for name in _FILTERS:
         st.session_state[_key(name)] = address.get(name, "")
     st.session_state[_key("favorites")] = address.get("favorites") == "1"
-    for name, allowed in (("experiment", EXPERIMENTS), ("status", STATUS_WORDS)):
+    for name, allowed in (("experiment", KINDS), ("status", STATUS_WORDS)):
         if st.session_state[_key(name)] not in allowed:
             st.session_state[_key(name)] = ""
     number = address.get("sheet", "1")
@@ -62,8 +60,8 @@ def filters() -> RunList:
         st.session_state.setdefault(_key(name), "")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input("Search", key=_key("text"), placeholder="a setting, a name, a note", on_change=_first_page)
-        st.selectbox("Experiment", ["", *EXPERIMENTS], key=_key("experiment"), on_change=_first_page,
-                     format_func=lambda name: _ENTRIES[name].title if name else "All", width=180)  # fmt: skip
+        st.selectbox("Experiment", ["", *KINDS], key=_key("experiment"), on_change=_first_page,
+                     format_func=lambda name: title_of(name) if name else "All", width=180)  # fmt: skip
         st.selectbox("Status", ["", *STATUS_WORDS], key=_key("status"), on_change=_first_page,
                      format_func=lambda name: STATUS_WORDS[name] if name else "All", width=180)  # fmt: skip
         st.toggle("Favorites", key=_key("favorites"), on_change=_first_page)

@@ -11,6 +11,7 @@ from jax import Array
 
 from ntk_core.data import Dataset
 from ntk_core.dynamics import KernelTraining, Loss, eigenvalues, kernel_velocity, over_seeds
+from ntk_core.experiments.kernel_change import costs
 from ntk_core.experiments.kernel_change.costs import BALL_STARTS, BALL_STEPS, peak_bytes
 from ntk_core.experiments.kernel_change.result import KernelAtStart, KernelChangePoint, KernelChangeRun, KernelSnapshot
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, TrainingGroup
@@ -20,6 +21,7 @@ from ntk_core.networks.architectures import Network, NetworkParams, num_parts
 from ntk_core.networks.build import build_network
 from ntk_core.networks.initial import initial_key
 from ntk_core.runs import Progress, accelerator_bytes, by_steps, in_turn, memory_limit
+from ntk_core.runs.unfinished import unfinished_directory
 
 
 def compute(
@@ -80,16 +82,25 @@ def _trained(
         if spec.keep_kernels and spec.seed in seeds:
             kept[1:] = [{output: np.asarray(kernel[0]) for output, kernel in kernels.items()}]
 
+    streamed = costs.STREAMED_BYTES if costs.streams(spec) else None
     training = KernelTraining(
-        net, params, data.x, data.y, loss, group.observed, watch=watch, **spec.training.model_dump()
-    )
+        net, params, data.x, data.y, loss, group.observed, watch=watch, streamed_bytes=streamed,
+        **spec.training.model_dump(),
+    )  # fmt: skip
     del params
-    yield from by_steps(training.stretches(), spec.training.max_steps, words)
+    first = costs.training_share(spec, key)
+    for share, message in by_steps(training.stretches(), spec.training.max_steps, words):
+        yield first * share, message
+    if streamed:
+        what = "product" if spec.probes else "pair of blocks"
+        for done, of_all in training.streamed(spec.probes or None, seeds[0], unfinished_directory()):
+            yield first + (1 - first) * done / of_all, f"{words}, kernels: {what} {done:,} of {of_all:,}"
     runs = [
         KernelChangeRun(
             output=output,
             seed=seed,
             infinite_distance=_distance(training, index, infinite) if output == "linear" else None,
+            error=training.errors(index, output) if spec.probes else (),
             followed=training.followed_outputs(index, output),
             **training.recorded(index, output),
         )
@@ -178,7 +189,7 @@ def seeds_at_once(spec: KernelChangeSpec, key: str) -> int:
     On a CPU a batched product is slower than the same products one after another, and a batch takes as many steps as
     its slowest seed (docs/decisions/0003-seeds-together.md).
     """
-    if jax.default_backend() == "cpu":
+    if jax.default_backend() == "cpu" or costs.streams(spec):
         return 1
     usable = accelerator_bytes()
     limit = num_parts() * usable[0] if usable else memory_limit()

@@ -19,6 +19,7 @@ class KernelChangeRun(RecordedTraining):
         loss: the mean training loss at those steps.
         infinite_distance: ‖K(w₀) − K_∞‖_F / ‖K_∞‖_F with the kernel K_∞ of infinite width; only for the linear
             output, and where the spec asks for it.
+        error: standard errors of ``change`` at those steps over random vectors, where it is estimated; else empty.
         followed: φ(f(x_i)) of a few training points, (records, points); of the point's own class where there are
             several. Empty in results of older versions.
     """
@@ -30,6 +31,13 @@ class KernelChangeRun(RecordedTraining):
     loss: tuple[float, ...]
     infinite_distance: float | None = None
     followed: tuple[tuple[float, ...], ...] = ()
+    error: tuple[float, ...] = ()
+
+    @property
+    def sup_error(self) -> float:
+        """Standard error of ΔK where it is largest; 0 where it is exact."""
+        at = [error for change, error in zip(self.change, self.error, strict=False) if change == self.sup_change]
+        return max(at, default=0.0)
 
 
 class KernelAtStart(Value):
@@ -100,6 +108,7 @@ class KernelChanges(WidthPoint):
                 "output": run.output,
                 "seed": run.seed,
                 "sup_kernel_change": run.sup_change,
+                **({"kernel_change_error": run.sup_error} if run.error else {}),
                 "final_kernel_change": run.change[-1],
                 "final_loss": run.loss[-1],
                 "steps": run.num_steps,

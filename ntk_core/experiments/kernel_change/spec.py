@@ -11,6 +11,8 @@ from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import SweepSpec
 from ntk_core.settings.part import Once, Width
 
+LEAST_PROBES = 16  # with fewer the error itself is uncertain (docs/math/kernel_without_jacobians.md)
+
 
 class KernelChangeSpec(SweepSpec):
     """Kernel change ΔK in training, against width, for several output nonlinearities.
@@ -25,7 +27,7 @@ class KernelChangeSpec(SweepSpec):
 
     selector: ClassVar[str] = "swept"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {"hidden_width": ("bottleneck_width",)}
-    later: ClassVar[tuple[str, ...]] = (*SweepSpec.later, "measured", "ball_radius")
+    later: ClassVar[tuple[str, ...]] = (*SweepSpec.later, "measured", "ball_radius", "probes")
 
     experiment: Literal["kernel_change"] = "kernel_change"
     architecture: ArchitectureSpec = ArchitectureSpec()
@@ -42,12 +44,14 @@ class KernelChangeSpec(SweepSpec):
     ball_radius: float = Field(0.0, ge=0, le=1000, title="Radius R of the ball")
     """Look for the largest ΔK within distance R of w₀; 0 to leave it out."""
     training: TrainingSpec = TrainingSpec()
+    probes: int = Field(0, ge=0, le=1000, title="Random vectors")
+    """Estimate ΔK by so many random vectors, with a standard error, for thousands of points; 0: exact."""
 
     keep_kernels: bool = Field(False, title="Keep kernels")
-    """Keep the kernel of the first seed before and after training, to draw it."""
+    """Keep the kernel of the first seed before and after training, to draw it; it must fit into memory."""
 
     infinite_width: bool = Field(False, title="Infinite-width kernel")
-    """Measure the distance of K(w₀) to the kernel K_∞ of infinite width (linear output)."""
+    """Measure the distance of K(w₀) to the kernel K_∞ of infinite width (linear output); both must fit into memory."""
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
@@ -59,6 +63,10 @@ class KernelChangeSpec(SweepSpec):
         for name in ("keep_kernels", "infinite_width"):
             if getattr(self, name) and not self.trains:
                 raise InvalidInput(name, True, "off where only the kernel velocity is measured")
+        if 0 < self.probes < LEAST_PROBES:
+            raise InvalidInput("probes", self.probes, f"0, or an integer from {LEAST_PROBES} on", 0)
+        if self.probes and self.needs_kernel:
+            raise InvalidInput("probes", self.probes, "0 for what needs the whole kernel: velocity, ball, K_∞", 0)
         if self.swept == "bottleneck_width" and not self.architecture.uses("bottleneck_width"):
             raise InvalidInput("swept", self.swept, "width, unless architecture.kind is bottleneck")
         return self
@@ -73,6 +81,11 @@ class KernelChangeSpec(SweepSpec):
     def trains(self) -> bool:
         """Whether networks are trained."""
         return self.measured != "velocity"
+
+    @property
+    def needs_kernel(self) -> bool:
+        """Whether something is asked for that needs a whole kernel in memory."""
+        return self.keep_kernels or self.infinite_width or self.takes_velocity or self.ball_radius > 0
 
     @property
     def takes_velocity(self) -> bool:

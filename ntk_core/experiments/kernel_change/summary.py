@@ -24,8 +24,20 @@ def kernel_change_summary(spec: KernelChangeSpec, points: Sequence[KernelChanges
         + [_row(p, o) for p in points for o in outputs]
     )
     notes = outcome_notes(points, then="; not in the mean")
+    notes += _estimate_notes(spec, points)
     lines += ["", *notes] if notes else []
     return "\n".join([*lines, "", *(exponent(output, points) for output in outputs), *([""] if start else []), *start])
+
+
+def _estimate_notes(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> list[str]:
+    """How far the random vectors alone may have moved ΔK of one run."""
+    runs = [run for point in points for run in point.runs if run.error and run.sup_change > 0]
+    if not runs:
+        return []
+    worst = max(run.sup_error / run.sup_change for run in runs)
+    return [
+        f"ΔK is estimated by {spec.probes} random vectors, with a standard error of at most {100 * worst:.2g}% of it"
+    ]
 
 
 def exponent(output: str, points: Sequence[KernelChanges]) -> str:

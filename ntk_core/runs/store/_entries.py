@@ -8,7 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ntk_core.runs._parse import InvalidSpec, digest, parse_spec
 from ntk_core.runs._spec import Spec
-from ntk_core.runs._table import EXPERIMENTS, Point, Result
+from ntk_core.runs._table import Point, Result, experiment_of
 from ntk_core.runs._values import EndStatus, PointValue, Provenance, Value
 
 _LOG = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ def result_of(spec: Spec, ending: Ending, points: dict[str, PointValue]) -> Resu
     if not all(key in points for key in ending.keys):
         return None
     try:
-        return EXPERIMENTS[spec.experiment].result(
+        return experiment_of(spec).result(
             spec=spec,
             points=tuple(points[key] for key in ending.keys),
             provenance=ending.provenance,

@@ -1,0 +1,62 @@
+"""The runs of a model that somebody has loaded from a file of one's own; importing this starts JAX."""
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from ntk_core.data import Dataset, data_fingerprint
+from ntk_core.errors import InvalidInput
+from ntk_core.experiments.own_model.result import OwnLayer, OwnModelPoint, OwnModelRun
+from ntk_core.experiments.own_model.spec import OwnModelSpec
+from ntk_core.networks.initial import initial_key
+from ntk_core.own_models import Apply, OwnModel, checked_model, runs_at, their_errors
+from ntk_core.runs import Computation, Progress, load_data
+from ntk_core.traced import LayersFound, layers_of
+
+
+def computed_by(model: OwnModel, path: Path) -> Computation:
+    """What computes the points of an :class:`OwnModelSpec`: only who holds the loaded model has it."""
+
+    def compute(spec: OwnModelSpec, data: Dataset, key: str) -> Generator[Progress, None, OwnModelPoint]:
+        width, runs = spec.value_of(key), []
+        yield 0.0, f"width {width:,}: layers"
+        with their_errors(path):
+            found = _found(*made_at(model, spec, data, width))
+            training = {"loss": spec.loss, "num_inputs": spec.num_inputs, **spec.training.model_dump()}
+            for run in runs_at(model, width, data.x, data.y, seeds=spec.seeds, **training):
+                runs.append(run)
+                change = f"ΔK {run.kernel_change:.3g}, {run.outcome}"
+                yield len(runs) / spec.num_seeds, f"width {width:,}, seed {run.seed}: {change}"
+        return OwnModelPoint.read_off(
+            found,
+            width=width,
+            num_params=runs[0].num_params,
+            layers=tuple(OwnLayer.read_off(layer) for layer in found.layers) if found else (),
+            difference=found.check.kernel if found and found.check else None,
+            runs=tuple(OwnModelRun.read_off(run) for run in runs),
+        )
+
+    return Computation(compute, load_data, data_fingerprint)
+
+
+def made_at(model: OwnModel, spec: OwnModelSpec, data: Dataset, width: int) -> tuple[Apply, Any, Array]:
+    """(apply, params, inputs) of the first seed; nothing is computed of apply but shapes.
+
+    Raises:
+        InvalidInput: where it is no model, see ``ntk_core.own_models.CONTRACT``.
+    """
+    x = jnp.asarray(data.x)
+    return *checked_model(model, width, initial_key(spec.seed, width), x, data.num_outputs), x
+
+
+def _found(apply: Apply, params: Any, x: Array) -> LayersFound | None:
+    """Its layers; None where it cannot be traced."""
+    try:
+        return layers_of(apply, params, x)
+    except InvalidInput as error:
+        if "mixes" in str(error):
+            raise
+        return None

@@ -1,0 +1,83 @@
+"""Frobenius norms of two kernels and of their difference from products with random vectors.
+
+What a sketch of both spans is summed exactly, the rest estimated (docs/math/kernel_without_jacobians.md).
+"""
+
+import math
+from collections.abc import Callable, Generator
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from scipy.stats import t as student
+
+from ntk_core.kernels._products import Flat
+
+SKETCHED = 4  # one vector of the sketch for so many probes; our choice
+MIN_PROBES = 4
+Sums = list[float]  # ‖K₀‖², ⟨D, K₀⟩, ‖D‖², yᵀK₀y, yᵀDy
+Share = tuple[int, int]  # pairs or products that are done, and all of them
+
+
+class Estimated(NamedTuple):
+    """Estimates of the sums, and standard error and half-width of the 95 % interval of √(‖D‖² / ‖K₀‖²)."""
+
+    sums: Sums
+    error: float
+    interval: float
+
+
+def estimated_sums(
+    product0: Callable[[Flat], Flat],
+    product1: Callable[[Flat], Flat],
+    size: int,
+    y: np.ndarray | None,
+    probes: int,
+    seed: int,
+    turn: tuple[int, int] = (0, 1),
+) -> Generator[Share, None, Estimated]:
+    """‖A‖² = ‖A Q‖² + E ‖A (1 − QQᵀ) v‖² for K₀ and D, Q an orthonormal basis of K₀ g and D g for a few random g.
+
+    ``turn``: how many such estimates are done already, and of how many.
+    """
+    rng = np.random.default_rng(seed)
+    num_sketched = probes // SKETCHED
+    done, steps = 0, 3 * num_sketched + probes + (y is not None)
+
+    def both(v: Flat) -> Generator[Share, None, tuple[Flat, Flat]]:
+        nonlocal done
+        first = product0(v)
+        moved = product1(v) - first
+        done += 1
+        yield turn[0] * steps + done, turn[1] * steps
+        return first, moved
+
+    def inner(v: Flat) -> Generator[Share, None, Float[np.ndarray, "3"]]:
+        first, moved = yield from both(v)
+        return np.array([first @ first, moved @ first, moved @ moved])
+
+    def signs() -> Flat:
+        return rng.choice((-1.0, 1.0), size)
+
+    sketch: list[Flat] = []
+    for _ in range(num_sketched):
+        sketch += yield from both(signs())
+    basis = np.linalg.qr(np.stack(sketch, axis=1))[0]
+    of_basis, rows = np.zeros(3), []
+    for q in basis.T:
+        of_basis += yield from inner(q)
+    for _ in range(probes):
+        v = signs()
+        rows.append((yield from inner(v - basis @ (basis.T @ v))))
+    square, cross, moved = of_basis + np.mean(rows, axis=0)
+    seen = (math.nan, math.nan)
+    if y is not None:
+        first, change = yield from both(y.ravel())
+        seen = float(y.ravel() @ first), float(y.ravel() @ change)
+    error = 0.0
+    if moved > 0 and square > 0:
+        ratio = moved / square
+        apart = np.array([row[2] - ratio * row[0] for row in rows])
+        error = float(np.std(apart, ddof=1) / math.sqrt(probes) / square / (2 * math.sqrt(ratio)))
+    sums = [float(square), float(cross), float(moved), *seen]
+    return Estimated(sums, error, float(student.ppf(0.975, probes - 1)) * error)

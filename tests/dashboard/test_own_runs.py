@@ -1,0 +1,125 @@
+"""Runs of models of one's own: shown on Results, exported, compared, and started by nothing that a browser reaches."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+
+import pytest
+
+from dashboard.components.exports import command_line
+from dashboard.jobs import Jobs, worker
+from dashboard.jobs.limits import check_limits
+from dashboard.views.results import stored_runs
+from dashboard.words.run_words import name_of
+from ntk_core.errors import InvalidInput
+from ntk_core.experiments.own_model.result import OwnLayer, OwnModelPoint, OwnModelResult, OwnModelRun
+from ntk_core.experiments.own_model.spec import OwnModelSpec
+from ntk_core.runs import EXPERIMENTS, Provenance, digest, estimate, parse_spec, run
+from ntk_core.runs.store import Store
+from ntk_core.settings.grammar import InvalidSpec
+from tests.dashboard.open_pages import checked, open_page, words
+
+LAYER = OwnLayer(name="['w']", kind="product", uses=1, positions=1, num_params=12, operations=())
+GAIN = LAYER.model_copy(update={"name": "['g']", "kind": "jacobian", "uses": 0, "operations": ("exp",)})
+ORIGIN = Provenance(
+    versions={"linearity-lab": "1"}, platform="Python", device="cpu: cpu", dtype="float32", started_at="2026-01-01"
+)
+
+
+def made(*widths: int, **settings) -> OwnModelResult:
+    points = [
+        OwnModelPoint(
+            width=width,
+            num_params=12,
+            layers=(LAYER, GAIN),
+            difference=1e-7,
+            runs=tuple(
+                OwnModelRun(
+                    seed=seed, learning_rate=1, outcome="converged", steps=(0, 9), change=(0, (1 + seed / 99) / width),
+                    loss=(1, 0.01), hessian_norm=0.5, velocity=0.25,
+                )
+                for seed in range(3)
+            ),
+        )
+        for width in widths
+    ]  # fmt: skip
+    spec = OwnModelSpec(file="mlp.py", function="network", widths=widths, **settings)
+    return OwnModelResult(spec=spec, points=tuple(points), provenance=ORIGIN, status="completed", runtime_s=1)
+
+
+@pytest.fixture
+def store(own_store) -> Store:
+    return stored_runs.shared_store()
+
+
+@pytest.fixture
+def opened(jobs, gallery, through_the_menu):
+    return open_page
+
+
+def test_a_run_is_listed_opened_compared_and_exported(store, opened):
+    result, other = made(8, 16, 32, 64), made(8, 16, 32, 64, seed=3)
+    for each in (result, other):
+        store.save_result(each)
+    app = opened("results", experiment="own_model")
+    assert "**mlp.py:network**" in "\n".join(box.label.replace("\\", "") for box in app.checkbox)
+    assert "Own model · 4 widths, 8 to 64" in words(app)
+    assert len(app.get("image")) == 2
+    (button,) = [each for each in app.button if each.key == f"results.open.{digest(result.spec)}"]
+    checked(button.click().run())
+    assert "The kernel change falls with the width: a transition to linearity." in words(app)
+    assert "checked on 2 inputs" in words(app)
+    assert result.spec.sha256 in words(app)
+    assert [chart.proto.id for chart in app.get("plotly_chart")] != []
+    tables = "".join(each.proto.body for each in app.get("html"))
+    assert "Jacobian (exp)" in tables
+    assert [each.label for each in app.button if each.label in ("Run", "Resume")] == []
+    codes = [each.value for each in app.code]
+    assert any("own mlp.py:network --widths 8,16,32,64" in each for each in codes)
+    app.checkbox(key=f"results.box.{digest(other.spec)}").check()
+    checked(app.run())
+    assert "Kernel change ΔK against width" in words(app)
+    assert len(app.get("plotly_chart")) == 1
+
+
+def test_nothing_that_a_browser_reaches_starts_one(store, opened, monkeypatch):
+    spec = made(8, 16).spec
+    for start in (run, estimate, check_limits, Jobs(store).submit):
+        monkeypatch.setattr(Jobs, "warm_up", lambda self: None)
+        with pytest.raises(InvalidInput, match="nothing else runs a file of one's own"):
+            start(spec)
+    told = io.StringIO()
+    worker._compute(spec, store, threading.Event(), told)
+    (line,) = told.getvalue().splitlines()
+    assert json.loads(line)["status"] == "failed"
+    store.save_result(made(8, 16))
+    for page in ("kernel_change", "lazy"):  # a link with its job, and with its experiment
+        app = opened(page, job=digest(spec)[:16], experiment="own_model")
+        assert "mlp.py" not in words(app)
+        assert "job" not in app.query_params
+    assert "own_model" not in EXPERIMENTS
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"code": "import os"},
+        {"file": "../../model.py"},
+        {"file": "/etc/model.py"},
+        {"file": "model.sh"},
+        {"function": "__import__('os')"},
+        {"sha256": "print(1)"},
+    ],
+)
+def test_a_spec_holds_a_name_and_a_hash_and_no_code(changes):
+    with pytest.raises(InvalidSpec):
+        parse_spec({"experiment": "own_model", **changes})
+
+
+def test_it_is_named_by_its_file_and_told_how_it_was_computed():
+    spec = made(8, 16, num_seeds=4).spec
+    assert parse_spec(spec.model_dump_json()) == spec
+    assert name_of(spec) == "mlp.py:network"
+    assert command_line(spec) == "python -m ntk_core own mlp.py:network --widths 8,16 --num-seeds 4"

@@ -1,0 +1,177 @@
+"""Kernel change without a kernel in memory, as a run: the dense numbers, resumed inside a point, estimated, bounded."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from dashboard.jobs.limits import check_limits, largest_fit
+from dashboard.jobs.profile import PROFILES
+from dashboard.views.kernel_change.figures import change_against_width
+from ntk_core.errors import TooLarge
+from ntk_core.experiments.kernel_change import costs
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.kernels import _between
+from ntk_core.runs import estimate, run, summary, unfinished
+from ntk_core.runs.events import Ended, PointProgress
+from ntk_core.settings.grammar import InvalidSpec, with_settings
+
+TRAINING = {"training.max_steps": 30, "training.num_records": 4}
+SMALL = with_settings(
+    KernelChangeSpec(), {"widths": [6], "num_seeds": 1, "dataset.num_samples": 8, "dataset.input_dim": 3, **TRAINING}
+)
+ONE_GROUP = with_settings(SMALL, {"outputs": ["linear", "softmax"]})
+LARGE = with_settings(
+    KernelChangeSpec(),
+    {"widths": [1000], "dataset.num_samples": 10_000, "dataset.num_classes": 10, "outputs": ["linear"], "num_seeds": 1},
+)
+
+
+def finished(spec, should_stop=lambda: False) -> tuple[list[str], Ended]:
+    """What a run says on its way, and its end."""
+    *events, last = run(spec, should_stop=should_stop)
+    assert isinstance(last, Ended)
+    return [event.message for event in events if isinstance(event, PointProgress)], last
+
+
+def runs_of(spec):
+    _, last = finished(spec)
+    return last.result.points[0].runs
+
+
+@pytest.fixture
+def streaming(monkeypatch):
+    """No kernel is small enough to be held; a few points at a time."""
+
+    def begin(itemsize):
+        monkeypatch.setattr(costs, "HELD_BYTES", 0)
+        monkeypatch.setattr(costs, "STREAMED_BYTES", 2**11 * itemsize)
+
+    return begin
+
+
+def assert_streamed_as_held(specs, streaming):
+    held = [runs_of(spec) for spec in specs]
+    streaming(8)
+    for spec, expected in zip(specs, held, strict=True):
+        messages, last = finished(spec)
+        assert any("pair of blocks 2 of " in message for message in messages)
+        for a, b in zip(last.result.points[0].runs, expected, strict=True):
+            assert (a.output, a.seed, a.outcome, a.steps) == (b.output, b.seed, b.outcome, b.steps)
+            assert a.error == ()
+            for name in ("learning_rate", "change", "loss", "followed"):
+                np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-10, atol=1e-14)
+    return held
+
+
+def test_a_streamed_run_is_the_run_with_its_kernels_in_memory(x64, streaming):
+    (runs,) = assert_streamed_as_held([ONE_GROUP], streaming)
+    assert all(each.sup_change > 0.01 for each in runs)
+
+
+@pytest.mark.slow
+def test_streamed_runs_that_diverge_or_are_dead_end_as_those_in_memory(x64, streaming):
+    lively = {"training.learning_rate": 1e5, "outputs": ["linear", "quadratic"], "architecture.activation": "tanh"}
+    dead = {"widths": [1], "num_seeds": 8, "architecture.activation": "relu", "outputs": ["linear"]}
+    held = assert_streamed_as_held([with_settings(SMALL, settings) for settings in (lively, dead)], streaming)
+    assert {each.outcome for each in held[0]} == {"diverged"}
+    assert "dead" in {each.outcome for each in held[1]} != {"dead"}
+
+
+def test_a_stopped_run_goes_on_inside_a_point(streaming, monkeypatch, tmp_path):
+    streaming(4)
+    whole = runs_of(ONE_GROUP)
+    monkeypatch.setattr(unfinished, "_is_kept", True)
+    monkeypatch.setattr(unfinished, "data_directory", lambda: tmp_path)
+    left = tmp_path / "unfinished" / "of-a-run-that-nobody-resumed.jsonl"
+    left.parent.mkdir()
+    left.touch()
+    os.utime(left, (0, 0))
+    pairs = []
+
+    def counted(problem, pair, plain=_between.sums_of_pair):
+        pairs.append(pair)
+        return plain(problem, pair)
+
+    monkeypatch.setattr(_between, "sums_of_pair", counted)
+    heard, last = finished(ONE_GROUP, lambda: len(pairs) == 2)
+    assert last.status == "cancelled"
+    assert "pair of blocks 2 of 3" in heard[-1]
+    (kept,) = left.parent.iterdir()
+    assert len(kept.read_text().splitlines()) == 1 + 2
+    assert runs_of(ONE_GROUP) == whole
+    assert len(pairs) == 3  # each once
+    assert not list(left.parent.iterdir())
+
+
+def test_an_estimated_run_is_near_the_exact_one_by_its_own_error_and_says_so():
+    spec = with_settings(ONE_GROUP, {"dataset.num_samples": 40, "probes": 16})
+    messages, last = finished(spec)
+    assert any("product 2 of " in message for message in messages)
+    exact = runs_of(with_settings(spec, {"probes": 0}))
+    for a, b in zip(last.result.points[0].runs, exact, strict=True):
+        assert len(a.error) == len(a.change)
+        assert a.error[0] == 0 < a.sup_error < 0.5 * a.sup_change
+        assert np.all(np.abs(np.subtract(a.change, b.change)) <= 5 * np.array(a.error))
+        assert b.error == ()
+    assert "estimated by 16 random vectors" in summary(spec, last.result.points)
+    (row, *_) = last.result.rows()
+    assert row["kernel_change_error"] == last.result.points[0].runs[0].sup_error
+    chart = change_against_width(last.result.points)
+    bars = [trace.error_y.array for trace in chart.figure.data if trace.error_y.array is not None]
+    assert len(bars) == len(spec.outputs)
+    assert any("estimated" in sentence for sentence in chart.caption)
+    assert not any("estimated" in sentence for sentence in change_against_width(()).caption)
+
+
+def test_large_kernels_are_counted_before_any_work():
+    assert costs.streams(LARGE)
+    assert not costs.streams(SMALL)
+    assert estimate(LARGE).peak_bytes < 2 * 2**30
+    few = with_settings(LARGE, {"probes": 32, "training.num_records": 4})
+    assert estimate(few).seconds < estimate(LARGE).seconds / 10
+    for whole in ("keep_kernels", "infinite_width"):  # these need all of it, as before
+        assert estimate(with_settings(LARGE, {whole: True})).peak_bytes > 2e11
+        with pytest.raises(InvalidSpec, match="whole kernel"):
+            with_settings(few, {whole: True})
+    with pytest.raises(InvalidSpec, match="from 16 on"):
+        with_settings(few, {"probes": 15})
+
+
+def test_a_guest_on_a_small_host_gets_one_sentence_and_a_smaller_run():
+    with pytest.raises(TooLarge) as caught:
+        check_limits(LARGE, PROFILES["hosted"])
+    assert "\n" not in str(caught.value)
+    smaller = largest_fit(LARGE, PROFILES["hosted"])
+    assert smaller is not None
+    check_limits(smaller, PROFILES["hosted"])
+
+
+@pytest.mark.slow
+def test_memory_of_a_streamed_run_is_what_was_counted():
+    """In a process of its own, at n = 1,500 and C = 10: two kernels would take 1.8 GB."""
+    script = """
+import json
+from benchmarks.peers.side import forget_peak, resident_bytes
+from ntk_core.experiments.kernel_change.compute import compute
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import estimate, run
+from ntk_core.settings.grammar import with_settings
+settings = {"widths": [100], "dataset.num_samples": 1500, "dataset.num_classes": 10, "outputs": ["linear", "softmax"]}
+more = {"num_seeds": 1, "training.max_steps": 3, "training.num_records": 2}
+spec = with_settings(KernelChangeSpec(), {**settings, **more})
+before = forget_peak()
+*_, last = run(spec)
+found = [max(each.change) for each in last.result.points[0].runs]
+print(json.dumps([resident_bytes("VmHWM") - before, estimate(spec).peak_bytes, *found]))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    added, counted, *changes = json.loads(done.stdout)
+    assert all(0 < change < math.inf for change in changes)
+    assert 0.4 * counted < added < counted < 2**30
