@@ -31,7 +31,7 @@ from benchmarks.peers.side import forget_peak, resident_bytes
 from ntk_core import FullyConnected, hessian_norm
 
 INPUT_DIM, DEPTH, TOLERANCE = 10, 3, 1e-2
-WIDTHS, MEMORY_WIDTHS = (100, 300, 1_000, 3_000), (3_000, 10_000)
+WIDTHS, MEMORY_WIDTHS = (100, 300, 1_000, 3_000), (3_000, 10_000, 22_361)  # up to 10⁹ parameters
 QUICK_WIDTHS = (6,)
 PLAIN = "jax hvp + arpack"
 PUBLIC = ("curvlinops", "hessian-eigenthings")

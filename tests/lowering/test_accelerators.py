@@ -21,7 +21,7 @@ from ntk_core.early_time._training import _outputs
 from ntk_core.experiments.kernel_change.compute import _velocities
 from ntk_core.experiments.learning_rate.compute import _kernel_matrices
 from ntk_core.hessians._ball import _kernel_ascent
-from ntk_core.hessians._norm import _leading
+from ntk_core.hessians._norm import _compiled, _leading
 from ntk_core.kernels._between import _row_sums
 from ntk_core.kernels._empirical import _from_views, _structured, _views
 from ntk_core.kernels._products import _product, _row_traces
@@ -63,7 +63,10 @@ def programs():
     origin, one = Origin(trained, fixed), shapes_of(net, seeds=(1,))
     with jax.default_matmul_precision("highest"):  # as all that calls them does
         ball = _kernel_ascent.trace(net, trained, fixed, x, kernel, True)
-        hessian_norm = _leading.trace(net, params, floats(D), 0, 1, 0.1, 9, jax.random.key(0))
+        eigenpairs = _leading.trace(net, params, floats(D), 0, 1, 0.1, 9, jax.random.key(0))
+        linearized, image = _compiled("gpu")
+        product, zero = jax.eval_shape(linearized, net, params, floats(D), 0)
+        hessian, hessian_product = linearized.trace(net, params, floats(D), 0), image.trace(product, params, zero)
     others = {
         "kernel of a convolution": (ConvNet(width=5, depth=1, num_outputs=C, activation="tanh"), (4, 4, 3)),
         "kernel of masked layers": (DenseNet(WIDTH, 2, C, drop_probability=0.5), (D,)),
@@ -85,7 +88,9 @@ def programs():
         "kernel velocity": _velocities.trace(net, loss, one, x, y),
         "kernel times vectors": _product.trace(net, params, floats(2, N, D), floats(2, N, D), floats(2, N, C)),
         "traces of a kernel": _row_traces.trace(net, params, floats(2, N, D)),
-        "Hessian norm": hessian_norm,
+        "eigenpairs of a Hessian": eigenpairs,
+        "Hessian at the weights": hessian,
+        "product with a Hessian": hessian_product,
         "step of training": training(model, trained, fixed)(),
         "step of training, seeds together": advance.trace(
             model, Optimizer(), *jax.tree.map(lambda leaf: floats(2, *leaf.shape), (state_of(model, trained), fixed)),

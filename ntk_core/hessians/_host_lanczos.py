@@ -1,0 +1,68 @@
+"""Lanczos with full reorthogonalization in NumPy, around a compiled product.
+
+As :mod:`_lanczos`, for one eigenvalue of one matrix: only the product is compiled, not the iteration, which would take
+longer to compile than to run. On an orthonormal basis Q, A is compressed to T = Qᵀ A Q; with β the norm of what A q_j
+has outside of Q and s the last entry of an eigenvector of T, |β s| is the norm of the residual A y − θ y.
+
+Source: Golub & Van Loan, Matrix Computations (4th ed.), §10.1–10.3; Parlett, The Symmetric Eigenvalue Problem, ch. 13.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from scipy.linalg import norm
+
+Vector = Float[np.ndarray, " d"]
+
+
+class Leading(NamedTuple):
+    """The eigenvalue of largest |λ| with its residual, whether that is small enough, and products with the matrix."""
+
+    value: float
+    residual: float
+    converged: bool
+    num_matvecs: int
+
+
+def leading(
+    product: Callable[[Vector], tuple[Vector, Vector]], start: Vector, max_matvecs: int, tolerance: float
+) -> Leading:
+    """The eigenvalue of largest |λ| of P A P, of either sign.
+
+    Args:
+        product: v ↦ (P v, A P v) for a symmetric A of size d that maps the range of the projection P into itself.
+        start: a random vector, (d,).
+        max_matvecs: at most so many products.
+        tolerance: of the residual, relative to |θ|.
+    """
+    limits = np.finfo(start.dtype)
+    inside, image = product(start)
+    length = norm(inside)
+    if length == 0:
+        return Leading(0.0, 0.0, True, 1)
+    following, image = inside / length, image / length
+    basis = np.empty((max_matvecs, start.size), start.dtype)  # memory is taken where rows are written
+    compressed = np.zeros((max_matvecs, max_matvecs))
+    for count in range(1, max_matvecs + 1):
+        if count > 1:
+            image = product(following)[1]
+        basis[count - 1] = following
+        rows = basis[:count]
+        along = rows @ image
+        compressed[:count, count - 1] = compressed[count - 1, :count] = along
+        rest = image - along @ rows
+        rest -= (rows @ rest) @ rows  # twice is enough (Parlett, §6.9)
+        values, vectors = np.linalg.eigh(compressed[:count, :count])
+        at = np.argmax(np.abs(values))
+        size = abs(float(values[at]))
+        beta = float(norm(rest))
+        exhausted = beta <= 100 * limits.eps * size  # what remains is rounding
+        residual = 0.0 if exhausted else beta * abs(float(vectors[-1, at]))
+        # What is not 0 and too small for the format may be anything: no residual speaks for it.
+        converged = residual <= tolerance * size and not 0 < size * limits.eps < limits.tiny
+        if converged or exhausted:
+            break
+        following = rest / rest.dtype.type(beta)
+    return Leading(float(values[at]), residual, bool(converged), count)
