@@ -58,7 +58,7 @@ def side_by_side(
     with ThreadPoolExecutor(threads, "side-by-side") as pool:
         found = [pool.submit(exhaust, index) for index in range(len(works))]
         try:
-            while not all(each.done() for each in found):
+            while not all(each.done() for each in found) or not told.empty():
                 try:
                     index, (shares[index], message) = told.get(timeout=LOOK_S)
                 except Empty:

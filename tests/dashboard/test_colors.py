@@ -89,7 +89,13 @@ def test_every_figure_says_what_to_see_and_why_finite_width_differs_and_no_words
     shown |= explained(open_page("architectures", architectures="4"))
     # Figures of uploads and of stored runs are opened by the tests of their pages; no result of the gallery has a third
     # and a fourth network.
-    others = {"own_data.scatter", "results.compared", "architectures.kernel_c", "architectures.kernel_d"}
+    others = {
+        "own_data.scatter",
+        "results.compared",
+        "results.own_model",
+        "architectures.kernel_c",
+        "architectures.kernel_d",
+    }
     folders = {path.parent for path in VIEWS.glob("*/words.md")} | {VIEWS / "lecture"}
     assert shown | others == {f"{folder.name}.{name}" for folder in folders for name in charts_in(folder)}
 

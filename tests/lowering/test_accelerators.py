@@ -78,7 +78,7 @@ def programs():
         "views of a block": _views.trace(net, params, x),
         "kernel of two blocks": _from_views.trace(net, False, params, views, views),
         "sums of a pair of blocks": _row_sums.trace(kernel, kernel, floats(N), (y, y)),
-        "kernel at a record": _pre_outputs_and_kernel.trace(net, one, x),
+        "kernel at a record": _pre_outputs_and_kernel.trace(net, True, one, x),
         "kernel seen through outputs": _seen.trace(
             ("linear", "softmax"), loss, floats(1, N, C), floats(1, *kernel.shape), y
         ),
