@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.linalg import norm
 
+MUCH_CANCELLED = 0.25  # what is left of an image below which its rounding errors are no longer small beside it
 Vector = Float[np.ndarray, " d"]
 
 
@@ -53,11 +54,13 @@ def leading(
         along = _along(rows, image)
         compressed[:count, count - 1] = compressed[count - 1, :count] = along
         rest = image - _sum(along, rows)
-        rest -= _sum(_along(rows, rest), rows)  # twice is enough (Parlett, §6.9)
+        beta = float(norm(rest))
+        if beta < MUCH_CANCELLED * float(norm(image)):
+            rest -= _sum(_along(rows, rest), rows)  # twice is enough (Parlett, §6.9)
+            beta = float(norm(rest))
         values, vectors = np.linalg.eigh(compressed[:count, :count])
         at = np.argmax(np.abs(values))
         size = abs(float(values[at]))
-        beta = float(norm(rest))
         exhausted = beta <= 100 * limits.eps * size  # what remains is rounding
         residual = 0.0 if exhausted else beta * abs(float(vectors[-1, at]))
         # What is not 0 and too small for the format may be anything: no residual speaks for it.

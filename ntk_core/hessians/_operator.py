@@ -14,12 +14,12 @@ from jaxtyping import Float, Key, Shaped
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.hessians._lanczos import Extreme, lanczos_extreme
 from ntk_core.hessians._restriction import (
+    Coordinates,
     Restriction,
     Scalar,
     dimension,
-    displaced_pre_outputs,
     projected,
-    restriction,
+    restricted_hessian,
 )
 from ntk_core.hessians._traced import operator_parts
 from ntk_core.kernels import split_inexact
@@ -74,21 +74,17 @@ def output_scalar(net: Network, output_index: int | Array) -> Scalar:
 def restricted_operator(net: Network, params: NetworkParams, x: Shaped[Array, "..."], scalar: Scalar) -> Operator:
     """Hessian of scalar(f(w; x)) at ``params`` on its small space, for one input ``x`` without batch axis.
 
-    The gradient is linearized once: a product then reads each weight matrix twice (tangents forward and backward), and
-    the passes at w0 itself are not repeated.
+    A product reads each weight matrix twice (tangents forward and backward); the passes at w0 are not repeated.
     """
-    inputs = x[None]
-    small = restriction(net, params, inputs, scalar)
+    small, product = restricted_hessian(net, params, x[None], scalar)
     zero, unravel = ravel_pytree(small.zero)
 
-    def value(flat: Array) -> Array:
-        return scalar(displaced_pre_outputs(net, params, small, unravel(flat), inputs)[0])
+    def project(coordinates: Coordinates) -> Array:
+        return ravel_pytree(projected(small, params, coordinates))[0]
 
-    def project(flat: Array) -> Array:
-        return ravel_pytree(projected(small, params, unravel(flat)))[0]
-
-    _, tangent = jax.linearize(jax.grad(value), zero)
-    return Operator(lambda v: project(tangent(v)), project, unravel, zero, dimension(small), small)
+    return Operator(
+        lambda v: project(product(unravel(v))), lambda v: project(unravel(v)), unravel, zero, dimension(small), small
+    )
 
 
 def generic_operator(apply: Apply, params: Any, x: Shaped[Array, "..."], output_index: int | Array) -> Operator:

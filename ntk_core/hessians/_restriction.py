@@ -9,15 +9,15 @@ and (U, V) ↦ A U + V Dᵀ is an isometry. The Hessian restricted to S has exac
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Shaped
 
-from ntk_core.networks.architectures import Layer, LayerViews, Network, NetworkParams, layer_views, whole
-from ntk_core.networks.architectures._layers import Params
+from ntk_core.networks.architectures import Layer, Network, NetworkParams
+from ntk_core.networks.architectures._layers import Params, Shape
 from ntk_core.networks.sizes import small_space_pays
 
 Coordinates = dict[str, dict[str, Array]]
@@ -29,6 +29,16 @@ class Bases(NamedTuple):
 
     inputs: Array
     cotangents: Array
+
+
+class Taps(NamedTuple):
+    """Of a layer: what is added to its pre-activations z, (1, *output_shape); weights of its inputs, (P, fan_in)."""
+
+    outputs: Array
+    inputs: Array
+
+
+Moved = Taps | dict[str, Array]
 
 
 class Restriction(NamedTuple):
@@ -44,32 +54,81 @@ class Restriction(NamedTuple):
     zero: Coordinates
 
 
-def restriction(net: Network, params: NetworkParams, x: Array, scalar: Scalar) -> Restriction:
-    """The space S around ``params`` for g = scalar(f(w; x)), with pre-outputs f, (C,), and ``x`` of shape (1, ...)."""
-    views = layer_views(net, params, x)
-    toward = jax.grad(scalar)(views.outputs[0])
-    bases: dict[str, Bases] = {}
-    zero: Coordinates = {}
-    for name, layer in net.layers.items():
-        if not layer.trainable:
-            continue
-        found = _layer_bases(layer, params[name], views, name, toward)
-        if found is not None:
-            bases[name] = found
-        zero[name] = _zero_coordinates(layer, params[name], found)
-    return Restriction(bases, zero)
+def restricted_hessian(
+    net: Network, params: NetworkParams, x: Array, scalar: Scalar
+) -> tuple[Restriction, Callable[[Coordinates], Coordinates]]:
+    """The space S around ``params`` for g = scalar(f(w; x)), f (C,), x (1, ...); and the Hessian of g as a map on it.
+
+    To g belongs one number τ_p more in each pre-activation z_p and one σ_p for each input a_p, g(τ) + Σ_p σ_p·a_p(τ):
+    its gradient at 0 is (δ, a), from which follow the bases, and along a direction Δ, where τ̇ = Δᵀ a and σ̇ = Δ δ,
+    its derivative is (δ̇, ȧ). One pass forward and one backward at ``params`` therefore serve both.
+    """
+    shapes = net.layer_input_shapes(x.shape[1:])
+    moving = {name: layer for name, layer in net.layers.items() if layer.trainable}
+    start = {name: _unmoved(layer, params[name], shapes[name], x.dtype) for name, layer in moving.items()}
+
+    def value(moved: dict[str, Moved]) -> Array:
+        pulled = []
+
+        def call(name: str, a: Array) -> Array:
+            layer, z = net.layers[name], net.layers[name].apply(params[name], a)
+            if name not in moved:
+                return z
+            moves = moved[name]
+            if not isinstance(moves, Taps):
+                return z + _gain(layer, params[name], None, moves, a)
+            pulled.append(jnp.vdot(moves.inputs, layer.features(params[name], a)[0]))
+            return z + moves.outputs
+
+        g = scalar(net.body(call, x)[0])
+        return g + sum(pulled)
+
+    with jax.default_matmul_precision("highest"):
+        gradient, tangent = jax.linearize(jax.grad(value), start)
+        seen = {name: _seen(moving[name], params[name], at) for name, at in gradient.items() if isinstance(at, Taps)}
+        bases = {name: Bases(*(jnp.linalg.qr(side.T)[0] for side in sides[:2])) for name, sides in seen.items()}
+    zero = {name: _zero_coordinates(moving[name], params[name], bases.get(name)) for name in moving}
+
+    def taps(coordinates: Coordinates) -> dict[str, Moved]:
+        return {
+            name: _taps(moving[name], params[name], bases[name], seen[name], along) if name in bases else along
+            for name, along in coordinates.items()
+        }
+
+    def product(coordinates: Coordinates) -> Coordinates:
+        with jax.default_matmul_precision("highest"):
+            result: Coordinates = jax.linear_transpose(taps, zero)(tangent(taps(coordinates)))[0]
+        return result
+
+    return Restriction(bases, zero), product
 
 
-def _layer_bases(layer: Layer, params: Params, views: LayerViews, name: str, toward: Array) -> Bases | None:
-    if "mask" in params or not layer.is_matrix:
-        return None
-    inputs = layer.features(params, views.inputs[name])
-    positions, fan_in = inputs.shape[1:]
-    cotangents = layer.positions_of(jnp.tensordot(toward, whole(views.cotangents[name]), 1))
-    if not small_space_pays(positions, fan_in, cotangents.shape[-1]):
-        return None
-    weighted = layer.multiplier(params, fan_in) * cotangents[0]
-    return Bases(jnp.linalg.qr(inputs[0].T)[0], jnp.linalg.qr(weighted.T)[0])
+def _unmoved(layer: Layer, params: Params, shape: Shape, dtype: Any) -> Moved:
+    """Zero taps of a layer that gains from the small space, otherwise zero weights."""
+    if "mask" not in params and layer.is_matrix:
+        inputs = jax.eval_shape(layer.features, params, jax.ShapeDtypeStruct((1, *shape), dtype))
+        outputs = jnp.zeros((1, *layer.output_shape(shape)), params["weight"].dtype)
+        positions, fan_in = inputs.shape[1:]
+        if small_space_pays(positions, fan_in, outputs.shape[-1]):
+            return Taps(outputs, jnp.zeros(inputs.shape[1:], outputs.dtype))
+    return _zero_coordinates(layer, params, None)
+
+
+def _seen(layer: Layer, params: Params, gradient: Taps) -> tuple[Array, Array, Shape]:
+    """(inputs a of all positions, (P, fan_in); c δ there, (P, num_features); the shape of z)."""
+    outputs, a = gradient
+    return a, layer.multiplier(params, a.shape[-1]) * layer.positions_of(outputs)[0], outputs.shape
+
+
+def _taps(
+    layer: Layer, params: Params, bases: Bases, seen: tuple[Array, Array, Shape], along: dict[str, Array]
+) -> Taps:
+    """What a direction Δ = A U + V Dᵀ adds at fixed a and δ: c a Δ to the outputs, c δ Δᵀ as weights of the inputs."""
+    (a, weighted, shape), u, v = seen, along["along_inputs"], along["along_cotangents"]
+    z = layer.multiplier(params, a.shape[-1]) * ((a @ bases.inputs) @ u + (a @ v) @ bases.cotangents.T)
+    if "bias" in along:
+        z = z + layer.bias_multiplier() * along["bias"]
+    return Taps(z.reshape(shape), (weighted @ u.T) @ bases.inputs.T + (weighted @ bases.cotangents) @ v.T)
 
 
 def _zero_coordinates(layer: Layer, params: Params, bases: Bases | None) -> dict[str, Array]:

@@ -10,7 +10,7 @@ from jax.flatten_util import ravel_pytree
 
 from ntk_core.hessians import hessian_norm
 from ntk_core.hessians._operator import output_scalar, restricted_operator
-from ntk_core.hessians._restriction import displaced_pre_outputs, lifted, projected, restriction
+from ntk_core.hessians._restriction import displaced_pre_outputs, lifted, projected
 from ntk_core.networks.architectures import ConvNet, FullyConnected
 from tests.cases import ARCHITECTURES, Case
 from tests.hessians.dense_oracle import by_size, full_hessian
@@ -89,7 +89,7 @@ def test_coordinates_are_an_isometry_and_move_the_network_as_the_weights_would(c
 
     @jax.jit
     def moved_both_ways(params, x):
-        small = restriction(case.net, params, x[None], lambda f: f[0])
+        small = restricted_operator(case.net, params, x, lambda f: f[0]).restriction
         assert small.bases
         flat, unravel = ravel_pytree(small.zero)
         direction = projected(small, params, unravel(jax.random.normal(jax.random.key(2), flat.shape)))
