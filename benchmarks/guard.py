@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks import hessian, kernel, large_n, masked_layer, training
-from benchmarks.measure import RESULTS, Settings, Watch
+from benchmarks.measure import RESULTS, Settings, Watch, environment
 from benchmarks.words import table
 
 MOST_FALLEN = 0.2
@@ -137,6 +137,14 @@ def verdict(found: Mapping[str, tuple[float, float]], busy: bool) -> tuple[str, 
     return (f"{words} Other programs kept the machine busy: measure again.", 3) if busy else (words, 1)
 
 
+def elsewhere(processors: Mapping[str, str], here: str) -> str:
+    """Which results come from another processor, with caches and a memory of its own; empty where none does."""
+    named = [f"{result} ({processor})" for result, processor in processors.items() if processor != here]
+    if not named:
+        return ""
+    return f"Measured before on another processor than this one ({here}), so less comparable: {', '.join(named)}."
+
+
 def main() -> int:
     watch, found = Watch(), {}
     for each in WATCHED:
@@ -152,6 +160,12 @@ def main() -> int:
     ]
     words, code = verdict(found, note["high"])
     print(f"\n{table(['faster than the plain route', 'before', 'now', 'change'], rows)}\n\n{words}")
+    results = sorted({each.result for each in WATCHED if each.name in found})
+    read = {result: json.loads((RESULTS / f"{result}.json").read_text())["environment"] for result in results}
+    if note_on_machine := elsewhere(
+        {result: at["processor"] for result, at in read.items()}, environment()["processor"]
+    ):
+        print(note_on_machine)
     print(f"{note['took_s']:.0f} s")
     return code
 

@@ -67,7 +67,7 @@ class Machine:
 
 # Two cores of a cloud machine (python -m benchmarks --only estimates). A program takes 1.7 s on a quiet one (the cold
 # sweep of benchmarks/results/sweep.json less the warm one) and up to 3 s of processor time where others keep it busy.
-SHIPPED = Machine(operations=1.5e-11, traffic=5e-11, calls=2.5e-5, programs=1.8)
+SHIPPED = Machine(operations=1.5e-11, traffic=5e-11, calls=2.5e-5, programs=1.4)
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,12 @@ def test_the_verdict_is_one_sentence_and_an_exit_code():
     assert "measure again" in words
 
 
+def test_results_of_another_processor_are_named():
+    assert guard.elsewhere({"kernel": "this"}, "this") == ""
+    words = guard.elsewhere({"kernel": "this", "large_n": "that"}, "this")
+    assert words.endswith("(this), so less comparable: large_n (that).")
+
+
 def erlang_wait(rate: float, service_s: float, workers: int) -> float:
     """Mean seconds that a run waits where services are exponential (M/M/c, first come, first served).
 

@@ -28,10 +28,10 @@ def work(spec: HessianSpec, key: str, most: bool = False) -> Work:
     network = spec.lines()[line]
     counted = _counted(spec, network, width)
     num_inputs = min(spec.num_inputs, counted.num_samples)
-    # A product reads each weight some four times: tangents forward and backward, of values and of gradients.
+    # A product reads each weight twice: tangents forward and backward.
     matvecs = _lanczos_vectors(network) if most else TYPICAL_MATVECS
-    norm = num_inputs * matvecs * Work(8 * counted.multiplications, 4 * BYTES * counted.num_weights, 1)
-    compiled, each = 1.5, norm  # programs to compile, in those that go through the whole network
+    norm = num_inputs * matvecs * Work(4 * counted.multiplications, 2 * BYTES * counted.num_weights, 1)
+    compiled, each = 0.9, norm  # programs to compile, in those that go through the whole network
     if spec.bounds and (network.has_bound or network.output != "linear"):
         compiled, each = compiled + 0.5, each + norm
     if spec.vector:  # every output alone, then the rounds from each of them and from a random direction

@@ -11,12 +11,13 @@ from ntk_core.networks.sizes import num_copies
 from ntk_core.runs import BYTES, TYPICAL_STEPS, Counted, Work
 
 BALL_STARTS, BALL_STEPS = 3, 8  # of the search in a ball; our choice
-MEASURED = 0.6  # a derivative or a search, in programs that train
+MEASURED = 1.0  # a derivative or a search, in programs that go through the whole network
 HELD_BYTES = 2**29  # larger kernels are streamed; our choice, about what streaming needs
 STREAMED_BYTES = 2**28  # for blocks: a pair of them, through the weights of 24 records, takes seconds; our choice
 BESIDE_BYTES = 1e8  # inside a contraction; measured
 RATE_PRODUCTS = 40  # for λ_max, in products with a kernel
-STREAMED = 1.5  # what streams kernels, in programs that train
+STREAMED = 1.5  # what streams kernels, likewise
+TRAINED = 0.7  # a training and its kernels, likewise: most of what they compile serves all widths
 
 
 def streams(spec: KernelChangeSpec) -> bool:
@@ -41,9 +42,9 @@ def work(spec: KernelChangeSpec, key: str, most: bool = False) -> Work:
     steps = spec.training.max_steps if most else min(spec.training.max_steps, TYPICAL_STEPS)
     each, programs = Work(), 0.0
     if spec.trains:
-        each, programs = steps * counted.step, 1
+        each, programs = steps * counted.step, TRAINED
         if streams(spec):
-            each, programs = each + _streamed(spec, counted), 1 + STREAMED
+            each, programs = each + _streamed(spec, counted), TRAINED + STREAMED
         else:
             each += spec.training.num_records * counted.kernel
     # A kernel with one derivative takes some three times as long as a kernel.
