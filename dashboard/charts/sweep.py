@@ -123,7 +123,7 @@ def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:
             where = f"{axis.letter} = {', '.join(listed)}"
             count = sum(map(len, seeds.values()))
             runs = f"{count} of {len(line.dots)} run{'s' * (len(line.dots) != 1)}"
-            sentences.append(f"Open markers, in no mean: {plain_symbols(line.style.title)} {why} at {where}: {runs}.")
+            sentences.append(f"Left out of the means: {plain_symbols(line.style.title)} {why} at {where}: {runs}.")
         if line.fit and line.law and (given := condition(line.law)):
             exponent = f"exponent {exponent_words(line.law)} {given}"
             sentences.append(f"{beginning(plain_symbols(line.style.title))}: {exponent}.")

@@ -148,7 +148,7 @@ def test_runs_that_did_not_converge_are_open_markers_named_in_the_caption_and_in
     assert entries == ["dead: 1 run", "diverged: 1 run", "over-budget: 1 run", "stuck: 1 run"]
     assert numbers(mean_line(figure, "linear")["y"])[-1] == 0.5
     _, over_budget, diverged, stuck, dead, exponent, _ = figures.change_against_width(points).caption
-    assert over_budget.startswith("Open markers, in no mean: linear output did not reach the loss threshold")
+    assert over_budget.startswith("Left out of the means: linear output did not reach the loss threshold")
     assert over_budget.endswith("at m = 1,000 (seed 1): 1 of 11 runs.")
     assert "linear output got stuck on a plateau above the loss threshold at m = 1,000 (seed 3): 1 of" in stuck
     assert "linear output was dead: K(w₀) = 0 at m = 1,000 (seed 4): 1 of" in dead

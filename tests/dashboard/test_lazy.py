@@ -98,7 +98,7 @@ def test_runs_that_did_not_converge_are_open_and_in_no_mean_of_what_training_did
     place, sentence, exponent, *_ = drawn.caption
     assert "given the 6 runs that count" in exponent
     assert place == "Linear output, at scale α = 1."
-    assert sentence.startswith("Open markers, in no mean: random f(w₀) did not reach")
+    assert sentence.startswith("Left out of the means: random f(w₀) did not reach")
     assert "seed 7" in sentence
     assert figures.against(points, "width", "linear", figures.KAPPA).caption[:-1] == [place]
 

@@ -285,7 +285,7 @@ def test_runs_that_did_not_converge_are_named_below_the_figure(jobs):
     spec = KernelChangeSpec(widths=(30,))
     app = opened(job=jobs.add(spec, status="completed", points=(point,), result=make_result((point,))))
     said = "swish output did not reach the loss threshold within the step limit at m = 30 (seed 4): 1 of"
-    assert f"Open markers, in no mean: {said}" in words(app)
+    assert f"Left out of the means: {said}" in words(app)
 
 
 def test_width_of_the_training_figure_is_the_largest_until_someone_chooses(jobs):
