@@ -56,7 +56,7 @@ def made_points() -> tuple[LazyPoint, ...]:
 
 
 @pytest.mark.parametrize(
-    ("road", "start", "measure", "exponent"),
+    ("swept", "start", "measure", "exponent"),
     [
         ("scale", "subtracted", figures.KAPPA, -1),
         ("scale", "random", figures.KAPPA, 0),
@@ -67,12 +67,12 @@ def made_points() -> tuple[LazyPoint, ...]:
         ("width", "random", figures.LARGEST, -0.5),
     ],
 )
-def test_each_road_has_its_own_points_and_exponent(road, start, measure, exponent):
+def test_each_sweep_has_its_own_points_and_exponent(swept, start, measure, exponent):
     points = made_points()
-    assert [value for value, _ in figures.along(points, road)] == (
-        [1, 10, 100] if road == "scale" else [100, 1000, 10_000]
+    assert [value for value, _ in figures.along(points, swept)] == (
+        [1, 10, 100] if swept == "scale" else [100, 1000, 10_000]
     )
-    law = figures.line(points, road, "linear", start, measure).law
+    law = figures.line(points, swept, "linear", start, measure).law
     assert law.exponent == pytest.approx(exponent, abs=1e-9)
 
 

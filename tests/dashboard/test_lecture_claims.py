@@ -136,8 +136,8 @@ def optimization_without_linearity():
 def not_lazy_training():
     shown = gallery_result("liu-lazy").points
 
-    def law(output, start, measure, road="width"):
-        return lazy.line(shown, road, output, start, measure).law
+    def law(output, start, measure, swept="width"):
+        return lazy.line(shown, swept, output, start, measure).law
 
     assert law("swish", "random", lazy.BEHIND_F).exponent < -0.5
     assert abs(law("swish", "random", lazy.CHANGE).exponent) < 0.3

@@ -12,8 +12,8 @@ from dashboard.charts.sweep import sweep
 from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
 from ntk_core.runs import OUTCOME_WORDS, finite_or_none
 
-Road = Literal["scale", "width"]
-AXES: dict[Road, Axis] = {"scale": Axis("scale α", "α"), "width": Axis("width m")}
+Swept = Literal["scale", "width"]
+AXES: dict[Swept, Axis] = {"scale": Axis("scale α", "α"), "width": Axis("width m")}
 START_TITLES = {"random": "random f(w₀)", "subtracted": "f(w₀) = 0", "symmetric": "f(w₀) = 0, mirrored"}
 
 
@@ -60,10 +60,10 @@ def measured(points: Iterable[LazyPoint]) -> list[str]:
     return [title for title in MEASURES if has_features or title != HIDDEN.title]
 
 
-def along(points: Sequence[LazyPoint], road: Road, richness: float = 0.0) -> list[tuple[float, LazyPoint]]:
+def along(points: Sequence[LazyPoint], swept: Swept, richness: float = 0.0) -> list[tuple[float, LazyPoint]]:
     """(α, point) at the smallest width, or (m, point) at scale 1, ascending; at one richness."""
     points = [point for point in points if point.richness == richness]
-    if road == "width":
+    if swept == "width":
         return sorted(((float(p.width), p) for p in points if p.scale == 1), key=lambda pair: pair[0])
     narrow = min((point.width for point in points), default=0)
     return sorted(((p.scale, p) for p in points if p.width == narrow), key=lambda pair: pair[0])
@@ -71,33 +71,33 @@ def along(points: Sequence[LazyPoint], road: Road, richness: float = 0.0) -> lis
 
 def line(
     points: Sequence[LazyPoint],
-    road: Road,
+    swept: Swept,
     output: str,
     start: str,
     measure: Measure,
     style: Style | None = None,
     richness: float = 0.0,
 ) -> Line:
-    """A measure of the runs of one output and start, along a road at one richness."""
+    """A measure of the runs of one output and start, against what is swept, at one richness."""
     dots = [
         trained_dot(value, measure.of(run), run, converged_only=not measure.before_training)
-        for value, point in along(points, road, richness)
+        for value, point in along(points, swept, richness)
         for run in point.of(output, start)
     ]
     return Line(style or nth_style(list(START_TITLES).index(start), START_TITLES[start], "start"), dots)
 
 
-def against(points: Sequence[LazyPoint], road: Road, output: str, measure: Measure) -> Chart:
-    """A measure along one road with one output, a line for each start, log–log."""
-    lines = [line(points, road, output, start, measure) for start in occurring(points, "start")]
+def against(points: Sequence[LazyPoint], swept: Swept, output: str, measure: Measure) -> Chart:
+    """A measure against what is swept, with one output, a line for each start, log–log."""
+    lines = [line(points, swept, output, start, measure) for start in occurring(points, "start")]
     return sweep(
         lines,
-        AXES[road],
+        AXES[swept],
         measure.title,
         measure.symbol,
-        name="figure1" if road == "scale" else "figure2",
-        heading=f"Along the {road}",
-        caption=[f"{beginning(output_title(output))}, {_where(points, road)}"],
+        name="figure1" if swept == "scale" else "figure2",
+        heading=f"Against {swept}",
+        caption=[f"{beginning(output_title(output))}, {_where(points, swept)}"],
         rows=rows(points),
     )
 
@@ -137,9 +137,9 @@ def same_parameters(points: Sequence[LazyPoint], output: str, start: str, kind: 
     )
 
 
-def _where(points: Sequence[LazyPoint], road: Road) -> str:
+def _where(points: Sequence[LazyPoint], swept: Swept) -> str:
     narrow = min((point.width for point in points), default=0)
-    return f"at width {width_label(narrow)}." if road == "scale" else "at scale α = 1."
+    return f"at width {width_label(narrow)}." if swept == "scale" else "at scale α = 1."
 
 
 def rows(points: Sequence[LazyPoint]) -> list[dict[str, object]]:

@@ -42,7 +42,7 @@ def charts(shown: Shown, measure: str, output: str, start: str, richness: float 
 
 
 def draw(shown: Shown) -> list[Panel]:
-    """The charts of all roads that are swept."""
+    """The charts against all that is swept."""
     richness = []
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if shown.spec.richness:

@@ -1,4 +1,4 @@
-"""Roads from lazy to rich: the width of a model, its scale, and a dial between the two limits of infinite width."""
+"""From lazy to rich training: the width of a model, its scale, and a dial between the two limits of infinite width."""
 
 from typing import Annotated, ClassVar, Literal, Self
 

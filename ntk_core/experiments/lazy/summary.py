@@ -1,4 +1,4 @@
-"""``lazy`` as text: κ, kernel change and distances along all roads, with fitted exponents."""
+"""``lazy`` as text: κ, kernel change and distances along width and scale, with fitted exponents."""
 
 from collections.abc import Callable, Sequence
 
@@ -18,11 +18,11 @@ _COLUMNS: dict[str, Callable[[LazyRun], float]] = {
 
 
 def lazy_summary(spec: LazySpec, points: Sequence[LazyPoint]) -> str:
-    """A table of means over the seeds, then the exponents of every column along every road."""
+    """A table of means over the seeds, then the exponents of every column along each."""
     kinds = [(output, start) for output in spec.outputs for start in spec.starts]
     head = ("width", "scale", "ρ", "output", "start", *_COLUMNS, "")
     lines = aligned([head, *(_row(point, *kind) for point in points for kind in kinds)])
-    roads = [
+    exponents = [
         f"{OUTPUTS[output].title}, {start} start, {title}{place}: {_exponent(law, letter)}"
         for output, start in kinds
         for title, of in _COLUMNS.items()
@@ -33,7 +33,7 @@ def lazy_summary(spec: LazySpec, points: Sequence[LazyPoint]) -> str:
         )
     ]
     missed = [spec.almost_everywhere] if spec.almost_everywhere else []
-    return "\n".join([*lines, "", *missed, *outcome_notes(points), *roads])
+    return "\n".join([*lines, "", *missed, *outcome_notes(points), *exponents])
 
 
 def along_scales(
@@ -41,22 +41,22 @@ def along_scales(
 ) -> PowerLaw | None:
     """The power law in α at the smallest width, over converged runs."""
     narrow = min((point.width for point in points), default=0)
-    road = [(point.scale, point) for point in points if point.width == narrow and not point.richness]
-    return _fit(road, output, start, of)
+    along = [(point.scale, point) for point in points if point.width == narrow and not point.richness]
+    return _fit(along, output, start, of)
 
 
 def along_widths(
     points: Sequence[LazyPoint], output: str, start: str, of: Callable[[LazyRun], float], richness: float = 0.0
 ) -> PowerLaw | None:
     """The power law in m at scale 1 and this richness, over converged runs."""
-    road = [(point.width, point) for point in points if point.scale == 1 and point.richness == richness]
-    return _fit(road, output, start, of)
+    along = [(point.width, point) for point in points if point.scale == 1 and point.richness == richness]
+    return _fit(along, output, start, of)
 
 
 def _fit(
-    road: Sequence[tuple[float, LazyPoint]], output: str, start: str, of: Callable[[LazyRun], float]
+    along: Sequence[tuple[float, LazyPoint]], output: str, start: str, of: Callable[[LazyRun], float]
 ) -> PowerLaw | None:
-    runs = [(value, run) for value, point in road for run in point.of(output, start)]
+    runs = [(value, run) for value, point in along for run in point.of(output, start)]
     return fit_runs(runs, of, lambda run: run.outcome == "converged")
 
 
