@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import itertools
 import math
 import os
@@ -35,7 +37,19 @@ CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrom
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Let XLA read its flags, and take them back: servers, workers and commands compile as they do for people."""
+    """What stays as it is from now on: XLA's flags, which packages are installed, and all that was imported."""
+    _let_xla_read_its_flags()
+    if "streamlit" in sys.modules:  # for each test of a page it would read the metadata of every package anew
+        from streamlit.components.v2 import manifest_scanner
+
+        manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 50)  # tracing makes many objects that live; looking for dead ones took a twentieth
+
+
+def _let_xla_read_its_flags() -> None:
+    """And take them back: servers, workers and commands compile as they do for people."""
     if "jax" in sys.modules:
         import jax
 
