@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import math
 import os
@@ -35,7 +36,11 @@ CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrom
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Let XLA read its flags, and take them back: servers, workers and commands compile as they do for people."""
+    """Let XLA read its flags, and take them back: servers, workers and commands compile as they do for people.
+
+    What was imported stays: from here on, garbage is not looked for in it.
+    """
+    gc.freeze()
     if "jax" in sys.modules:
         import jax
 
