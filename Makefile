@@ -31,6 +31,9 @@ help:
 app: $(APP)
 	$(BIN)/python -m streamlit run app.py --server.port=$(PORT)
 
+# To compile the tests takes half the time that reading them takes, in every process: their bytecode is kept.
+test slow: export PYTHONDONTWRITEBYTECODE :=
+
 test: $(DEV)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not gpu" $(PYTEST_ARGS)
 

@@ -39,7 +39,7 @@ def _squares(net, keys, x):
         parts = layer_kernels(net, params, views, views)
         return sum(part[0, 0, 0, 0] for part in parts.values()), parts["output"][0, 0, 0, 0]
 
-    return jax.lax.map(one, keys)
+    return jax.lax.map(one, keys, batch_size=100)
 
 
 def measured(net, num_seeds=1000):
