@@ -39,6 +39,7 @@ def run_in(folder: Path, command: list[str], environment: dict[str, str]) -> str
     """What a command prints that leaves nothing outside the folder."""
     places = {"PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(folder / "data"), "XDG_CACHE_HOME": str(folder / "cache")}
     environment = {**os.environ, **QUICK_ENVIRONMENT, **places, **environment}
+    environment.pop("LINEARITY_LAB_STORE", None)  # as a newcomer's: the one of the data directory
     ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
