@@ -82,6 +82,19 @@ def _own_compiled_code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests and programs that they start keep runs and uploads below the temporary folder, if they name no other place.
+
+    The data directory too: some tests and programs take the name of the store out of their environment.
+    """
+    own = tmp_path_factory.mktemp("results")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(own))
+        patch.setenv("LINEARITY_LAB_STORE", str(own / "results.sqlite"))
+        yield
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _quickly(request: pytest.FixtureRequest) -> None:
     if request.path.relative_to(TESTS).parts[0] in QUICK_ROOMS:

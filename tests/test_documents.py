@@ -24,6 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = sorted(path for path in (ROOT / "ntk_core").rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
 # Variables that a document's machine has and not every machine.
 SETTINGS = {"docs/cluster.md": {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}}
+# They start JAX and need nothing of their own but a folder for data.
+SHARING = ("notebooks", "own-data-and-models", "scale", "tour")
 
 
 def blocks(document: Path, language: str) -> list[str]:
@@ -39,6 +41,7 @@ def run_in(folder: Path, command: list[str], environment: dict[str, str]) -> str
     """What a command prints that leaves nothing outside the folder."""
     places = {"PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(folder / "data"), "XDG_CACHE_HOME": str(folder / "cache")}
     environment = {**os.environ, **QUICK_ENVIRONMENT, **places, **environment}
+    environment.pop("LINEARITY_LAB_STORE", None)  # as a newcomer's: the one of the data directory
     ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
@@ -46,7 +49,7 @@ def run_in(folder: Path, command: list[str], environment: dict[str, str]) -> str
 
 SHOWN = [path for path in [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))] if blocks(path, "python")]
 DOCUMENTS = [path for path in SHOWN if path.parent.name != "api"]  # make docs runs those of the library
-TOGETHER = [path for path in DOCUMENTS if path.parent.name == "tutorials" or path.name == "notebooks.md"]
+TOGETHER = [path for path in DOCUMENTS if path.parent.name == "tutorials" or path.stem in SHARING]
 # What a newcomer tries first is tried every time.
 IN_TIERS = [
     path if path.name == "README.md" else pytest.param(path, marks=pytest.mark.slow)
@@ -64,23 +67,39 @@ def test_examples_in_docstrings_give_what_they_show(path: Path) -> None:
     assert found.failed == 0
 
 
+def files_for(documents: list[Path], folder: Path) -> None:
+    """The files that code in documents reads, one block of JSON among them all."""
+    (folder / "flowers.csv").write_bytes(flowers())
+    for text in [text for path in documents for text in blocks(path, "json")][:1]:
+        (folder / "layers.json").write_text(text, encoding="utf-8")
+
+
 @pytest.mark.parametrize("path", IN_TIERS, ids=named)
 def test_code_in_documents_runs(path: Path, tmp_path: Path) -> None:
-    (tmp_path / "flowers.csv").write_bytes(flowers())
-    for text in blocks(path, "json")[:1]:
-        (tmp_path / "layers.json").write_text(text, encoding="utf-8")
+    files_for([path], tmp_path)
     program = "\n".join(blocks(path, "python"))
     run_in(tmp_path, [sys.executable, "-W", "error::DeprecationWarning", "-c", program], SETTINGS.get(named(path), {}))
 
 
+ONE_AFTER_ANOTHER = """
+import os, runpy
+for name in {names}:
+    print(name)
+    os.environ["XDG_DATA_HOME"] = os.path.abspath(name + ".data")
+    runpy.run_path(name, run_name="__main__")
+"""
+
+
 @pytest.mark.slow
-def test_code_of_tutorials_runs(tmp_path: Path) -> None:
-    """Each is a program of its own, with names of its own, in one process; the cluster's starts others that read it."""
-    assert len(TOGETHER) >= 5
-    for path in TOGETHER:
-        (tmp_path / f"{path.stem}.py").write_text("\n".join(blocks(path, "python")), encoding="utf-8")
-    names = [f"{path.stem}.py" for path in TOGETHER]
-    program = f"import runpy\nfor name in {names}:\n    print(name)\n    runpy.run_path(name, run_name='__main__')"
+def test_code_of_tutorials_and_longer_documents_runs(tmp_path: Path) -> None:
+    """Each is a program with names and results of its own, in one process; the cluster's starts others that read it."""
+    assert len(TOGETHER) >= 8
+    assert sum(len(blocks(path, "json")) for path in TOGETHER) == 1  # of one document, as layers.json
+    files_for(TOGETHER, tmp_path)
+    names = [f"{'-'.join(path.relative_to(ROOT).with_suffix('').parts)}.py" for path in TOGETHER]
+    for name, path in zip(names, TOGETHER, strict=True):
+        (tmp_path / name).write_text("\n".join(blocks(path, "python")), encoding="utf-8")
+    program = ONE_AFTER_ANOTHER.format(names=names)
     said = run_in(tmp_path, [sys.executable, "-W", "error::DeprecationWarning", "-c", program], {})
     assert [line for line in said.splitlines() if line in names] == names
 

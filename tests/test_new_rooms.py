@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.compiler_flags import QUICK_ENVIRONMENT
 from tests.tutorials import files_of
 
 pytestmark = pytest.mark.slow
@@ -79,7 +80,12 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     home = tmp_path_factory.mktemp("home")
-    return {**os.environ, "XDG_DATA_HOME": str(home), "LINEARITY_LAB_STORE": f"sqlite:///{home}/runs.db"}
+    return {
+        **os.environ,
+        **QUICK_ENVIRONMENT,
+        "XDG_DATA_HOME": str(home),
+        "LINEARITY_LAB_STORE": f"sqlite:///{home}/runs.db",
+    }
 
 
 def told(tree: Path, environment: dict[str, str], *arguments: str) -> str:
@@ -113,17 +119,22 @@ def test_the_command_line_knows_it_runs_it_and_resumes_it(tree, environment, tmp
     assert len(rows) == 4
 
 
-def test_the_gallery_the_overview_and_comparisons_show_it(tree, environment):
+@pytest.fixture(scope="module")
+def with_gallery(tree: Path, environment: dict[str, str]) -> Path:
+    """The copy once its gallery holds the toy's preset."""
     told(tree, environment, "-m", "ntk_core", "gallery", "toy-first")
-    takeaway, rows, strokes = json.loads(told(tree, environment, "-c", COMPARE))
+    return tree
+
+
+def test_the_gallery_the_overview_and_comparisons_show_it(with_gallery, environment):
+    takeaway, rows, strokes = json.loads(told(with_gallery, environment, "-c", COMPARE))
     assert "mean of f²" in takeaway.lower() or "f²" in takeaway
     assert rows == 4  # two runs at two widths
     assert strokes >= 1
 
 
-def test_its_page_has_a_form_a_job_a_chart_with_words_and_an_export(tree, environment):
-    told(tree, environment, "-m", "ntk_core", "gallery", "toy-first")
-    charts_at_first, query, charts, said, downloads = json.loads(told(tree, environment, "-c", PAGE))
+def test_its_page_has_a_form_a_job_a_chart_with_words_and_an_export(with_gallery, environment):
+    charts_at_first, query, charts, said, downloads = json.loads(told(with_gallery, environment, "-c", PAGE))
     assert charts_at_first == 1
     assert query["widths"] in ("5", ["5"])
     assert query["job"]

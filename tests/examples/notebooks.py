@@ -33,7 +33,7 @@ def as_if_installed(folder: Path) -> dict[str, str]:
     (folder / "linearity_lab-0.dist-info" / "entry_points.txt").write_text("".join(lines), encoding="utf-8")
     paths = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(folder))), "JUPYTER_PLATFORM_DIRS": "1"}
     places = {name: str(folder) for name in ("XDG_DATA_HOME", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR")}
-    return {**os.environ, **paths, **places}
+    return {**os.environ, **paths, **places, "LINEARITY_LAB_STORE": str(folder / "results.sqlite")}
 
 
 def executed(book: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:

@@ -7,9 +7,12 @@ import os
 import random
 import sqlite3
 import stat
+import sys
+from pathlib import Path
 
 import pytest
 
+from ntk_core.environment import data_directory
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import digest
 from ntk_core.runs.store import Store
@@ -78,6 +81,16 @@ def test_the_default_store_is_private_to_the_user(tmp_path, monkeypatch):
     assert store.location == str(tmp_path / "linearity-lab" / "results.sqlite")
     assert stat.S_IMODE((tmp_path / "linearity-lab").stat().st_mode) == 0o700
     store.close()
+
+
+def test_tests_keep_what_they_store_below_their_temporary_folder(tmp_path_factory, monkeypatch):
+    below = tmp_path_factory.getbasetemp()
+    store = Store()
+    assert Path(store.location).is_relative_to(below)
+    store.close()
+    monkeypatch.delenv("LINEARITY_LAB_STORE", raising=False)  # as tests of jobs and drills do
+    if sys.platform == "linux":  # elsewhere the data directory has no name in the environment
+        assert data_directory().is_relative_to(below)
 
 
 def test_a_url_opens_the_same_store_as_a_path(file):
