@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -39,10 +40,22 @@ def browser(chromium: str) -> Iterator:
         opened.close()
 
 
+@pytest.fixture(scope="session")
+def data_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where servers keep what is brought."""
+    return tmp_path_factory.mktemp("data")
+
+
 @pytest.fixture(scope="module")
-def dashboard_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def dashboard_url(tmp_path_factory: pytest.TempPathFactory, data_directory: Path) -> Iterator[str]:
     """A fresh server with an empty store, nobody has opened a page before."""
-    directory = tmp_path_factory.mktemp("dashboard")
+    with serving(tmp_path_factory.mktemp("dashboard"), data_directory) as url:
+        yield url
+
+
+@contextmanager
+def serving(directory: Path, data_directory: Path) -> Iterator[str]:
+    """The URL of a server with its store in a directory."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -56,6 +69,7 @@ def dashboard_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             **QUICK_ENVIRONMENT,
             "LINEARITY_LAB_STORE": str(directory / "store"),
             "LINEARITY_LAB_WORKERS": "1",
+            "XDG_DATA_HOME": str(data_directory),
         },
         stdout=log,
         stderr=subprocess.STDOUT,

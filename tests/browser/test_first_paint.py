@@ -21,18 +21,22 @@ def test_the_lab_says_what_it_is_before_its_scripts_arrive(open_page, path):
     assert first.evaluate("element => getComputedStyle(element).backgroundColor") != ground
 
 
-def test_the_page_takes_its_place(open_page):
-    page = open_page("/")
-    assert page.locator(".first-paint").count() == 0
-    assert page.locator("h1").count() == 1
-
-
-def test_a_page_opened_by_its_name_asks_for_nothing_that_is_not_there(open_page, dashboard_url):
+def test_the_page_takes_its_place_and_asks_for_nothing_that_is_not_there_and_no_other_host(open_page, dashboard_url):
     page = open_page("/_stcore/health", ready=False)
+    asked: list[str] = []
     answers: list[tuple[int, str]] = []
+    page.on("request", lambda request: asked.append(request.url))
     page.on("response", lambda answer: answers.append((answer.status, answer.url)))
     for path in ("/", "/lecture", "/kernel_change"):
+        before = len(asked)
         page.goto(dashboard_url + path)
         page.wait_for_selector(READY, timeout=60_000)
+        if path == "/":
+            assert page.locator(".first-paint").count() == 0
+            assert page.locator("h1").count() == 1
+        page.wait_for_timeout(1000)
+        assert len(asked) - before > 5
+    ours = (dashboard_url, "ws" + dashboard_url[4:], "data:", "blob:")
+    assert [url for url in asked if not url.startswith(ours)] == []
     assert [each for each in answers if each[0] >= 400] == []
     assert sum(url == f"{dashboard_url}/_stcore/health" for _, url in answers) == 3

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from dashboard.views.entry import GROUPS
 from dashboard.views.navigation import PAGES
-from tests.browser.conftest import READY, press_run, run_button, wait_until
+from tests.browser.conftest import press_run, run_button, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 # Three quick widths, then one that takes long enough to be stopped: no run reaches the threshold.
@@ -27,7 +27,7 @@ def job_of(page) -> str:
     return parse_qs(urlsplit(page.url).query)["job"][0]
 
 
-def test_page_opened_first_by_its_own_url_has_the_menu_of_the_app(open_page):
+def test_page_opened_first_by_its_own_url_has_the_menu_and_explains_a_value_out_of_range_beside_its_field(open_page):
     page = open_page("/kernel_change")
     expect(page.get_by_test_id("stTopNavSection")).to_have_count(len(GROUPS))
     shown = []
@@ -40,6 +40,13 @@ def test_page_opened_first_by_its_own_url_has_the_menu_of_the_app(open_page):
         expect(links).to_have_count(0)
     assert [text.split("\n")[-1] for text in shown] == [entry.title for entry in PAGES]
     expect(page.get_by_role("heading", name="When does the tangent kernel stop moving?")).to_be_visible()
+
+    page.get_by_role("button", name="All settings").click()
+    page.get_by_role("textbox", name="Widths m").fill("0, 100")
+    page.get_by_role("textbox", name="Widths m").press("Enter")
+    sentence = "Widths m: 0 cannot be used"
+    expect(page.get_by_test_id("stMain").get_by_text(sentence).first).to_be_visible(timeout=TIMEOUT_MS)
+    expect(run_button(page)).to_be_disabled()
 
 
 def test_points_arrive_one_by_one_and_a_stopped_job_is_found_after_a_reload_and_by_another_person(open_page):
@@ -81,27 +88,3 @@ def test_stop_by_one_of_two_persons_only_detaches_that_one(open_page):
     page.wait_for_timeout(6000)
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     expect(page.get_by_text(re.compile(r"Stopped: \d of 4 widths"))).to_be_visible(timeout=TIMEOUT_MS)
-
-
-@pytest.mark.parametrize("path", ["/", "/kernel_change"])
-def test_page_asks_no_other_host_for_anything(open_page, dashboard_url, path):
-    page = open_page("/_stcore/health", ready=False)
-    asked = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(dashboard_url + path)
-    page.wait_for_selector(READY)
-    page.wait_for_timeout(1000)
-    assert len(asked) > 5
-    assert [
-        url for url in asked if not url.startswith((dashboard_url, "ws" + dashboard_url[4:], "data:", "blob:"))
-    ] == []
-
-
-def test_value_out_of_range_is_explained_beside_its_field_and_run_waits(open_page):
-    page = open_page("/kernel_change")
-    page.get_by_role("button", name="All settings").click()
-    page.get_by_role("textbox", name="Widths m").fill("0, 100")
-    page.get_by_role("textbox", name="Widths m").press("Enter")
-    sentence = "Widths m: 0 cannot be used"
-    expect(page.get_by_test_id("stMain").get_by_text(sentence).first).to_be_visible(timeout=TIMEOUT_MS)
-    expect(run_button(page)).to_be_disabled()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import wait_until
+from tests.browser.conftest import READY, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 60_000
 
 
-def test_a_setting_is_found_changed_seen_as_a_chip_and_put_back(open_page):
+def test_a_setting_is_found_and_put_back_and_what_to_try_and_about_this_figure_open_by_a_click(open_page):
     page = open_page("/kernel_change")
     page.get_by_role("button", name="All settings").click()
     search = page.get_by_role("textbox", name="Search the settings")
@@ -30,9 +30,7 @@ def test_a_setting_is_found_changed_seen_as_a_chip_and_put_back(open_page):
     expect(chip).to_have_count(0, timeout=TIMEOUT_MS)
     wait_until(page, "!location.search.includes('noise')")
 
-
-def test_what_to_try_and_about_this_figure_open_by_a_click(open_page):
-    page = open_page("/kernel_change")
+    page.wait_for_selector(READY, timeout=TIMEOUT_MS)
     page.get_by_role("button", name="About this figure").first.click()
     expect(page.get_by_text("Why is finite width different?")).to_be_visible(timeout=TIMEOUT_MS)
     page.keyboard.press("Escape")

@@ -56,9 +56,16 @@ def test_it_trains_by_itself_without_a_word_on_the_console(open_page):
     assert others == []
 
 
-def test_points_are_dragged_added_and_removed_by_mouse_and_the_url_holds_them(open_page):
+def test_each_part_explains_itself_and_points_are_moved_added_and_removed_by_mouse_and_kept_in_the_url(open_page):
     page = open_page("/live?width=8")
     component = live(page)
+    for name, part in source.words()["parts"].items():
+        page.locator(f".{name} canvas").hover()
+        expect(page.locator(".note")).to_have_text(part["text"])
+    page.mouse.move(0, 0)
+    page.get_by_role("button", name="Losses").focus()
+    expect(page.locator(".note")).to_have_text(source.words()["parts"]["losses"]["text"])
+
     before = points(component)
     x, y = component.evaluate(PLACES)[3]
     page.mouse.move(x, y)
@@ -187,17 +194,6 @@ def test_a_link_opens_with_its_settings_and_beyond_two_the_network_is_catapulted
     assert component.evaluate("each => !each.live.now.diverged")
     highest = component.evaluate("e => Math.max(...e.live.history.map(each => each.loss)) / e.live.first.loss")
     assert highest > 3
-
-
-def test_hovering_explains_each_part_and_so_does_its_title(open_page):
-    page = open_page("/live?width=8")
-    live(page)
-    for name, part in source.words()["parts"].items():
-        page.locator(f".{name} canvas").hover()
-        expect(page.locator(".note")).to_have_text(part["text"])
-    page.mouse.move(0, 0)
-    page.get_by_role("button", name="Losses").focus()
-    expect(page.locator(".note")).to_have_text(source.words()["parts"]["losses"]["text"])
 
 
 def test_error_bars_are_computed_on_the_kernel_page(open_page):

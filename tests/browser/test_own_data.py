@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,15 +13,6 @@ from tests.data.uploads.files import arrays, blobs, flowers, pets
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 60_000
-
-
-@pytest.fixture(scope="module", autouse=True)
-def data_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where the server keeps what is brought."""
-    with pytest.MonkeyPatch.context() as patch:
-        directory = tmp_path_factory.mktemp("data")
-        patch.setenv("XDG_DATA_HOME", str(directory))
-        yield directory
 
 
 def bring(page, path: Path) -> None:

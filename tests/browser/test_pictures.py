@@ -1,4 +1,8 @@
-"""A figure is saved in the format whose button is pressed, at the first click, by the browser alone."""
+"""A figure is saved in the format whose button is pressed, at the first click, by the browser alone.
+
+All under the security policy of the server; that no message of the browser speaks of it is checked wherever a page is
+opened.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,23 @@ def saved(page: Page, kind: str, number: int = 0) -> tuple[str, bytes]:
     return download.value.suggested_filename, Path(download.value.path()).read_bytes()
 
 
-def test_the_first_click_saves_the_format_that_is_pressed(open_page):
+def by_camera_and_as_numbers(page: Page) -> None:
+    """A picture by the tools of the figure, and a file; the menu is open before."""
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="PNG: ").first.wait_for(state="hidden")
+    with page.expect_download() as picture:
+        page.locator(".js-plotly-plot").first.hover()
+        page.locator('.modebar-btn[data-title*="ownload"]').first.click()
+    assert picture.value.suggested_filename.endswith(".svg")
+    page.get_by_role("button", name="Export").click()
+    entries = page.locator('[data-testid="stDownloadButton"] button')
+    entries.first.wait_for()
+    with page.expect_download() as file:
+        entries.first.click()
+    assert file.value.suggested_filename.startswith("kernel-change.")
+
+
+def test_the_first_click_saves_the_format_that_is_pressed_and_every_figure_has_its_buttons(open_page):
     first = {"/kernel_change": "kernel_change-against_width", "/lecture?step=bottleneck": "", "/dag": ""}
     for path, begins in first.items():
         for kind in ("PNG", "SVG"):
@@ -49,9 +69,10 @@ def test_the_first_click_saves_the_format_that_is_pressed(open_page):
                 words = {f"#{int(red):02X}{int(green):02X}{int(blue):02X}" for red, green, blue in fills}
                 assert min(contrast(color, "#FFFFFF") for color in words) >= 4.5
 
+        if path == "/kernel_change":
+            by_camera_and_as_numbers(page)
 
-def test_every_figure_has_its_buttons_and_the_camera_keeps_its_format(open_page):
-    page = exporting(open_page("/dag"))
+    # The last page, of the graph: each of its figures has its buttons, and the camera keeps its format.
     rows = page.get_by_role("button", name="PNG: ").count()
     assert rows == page.get_by_role("button", name="SVG: ").count() > 1
     wait_until(page, f"document.querySelectorAll('.js-plotly-plot').length >= {rows}")
