@@ -64,6 +64,19 @@ def test_batches_and_seeds_in_one_call_give_the_single_norms(x64):
     assert together.value[1, 2] == pytest.approx(hessian_norm(NET, drawn_seeds[1], x[2], 1).value, rel=1e-8)
 
 
+def test_a_network_is_traced_once_to_look_at_its_shapes_and_again_for_others(x64):
+    net = FullyConnected(width=5, depth=2, num_outputs=3, activation="tanh")
+    params, x = drawn(net)
+    operator_module._outputs_like.cache_clear()
+    for wanted in (1, 1, 2):
+        operator_module.check_request(net, params, x if wanted == 1 else x.astype(jnp.float32), 2)
+        assert operator_module._outputs_like.cache_info().misses == wanted
+    with pytest.raises(InvalidInput, match="output_index"):
+        operator_module.check_request(net, params, x, 3)
+    with pytest.raises(InvalidInput, match="without the batch axis"):
+        operator_module.check_request(net, params, x[1:], 2)
+
+
 def test_too_few_products_are_said_to_be_unconverged(x64):
     params, x = drawn(NET)
     found = hessian_norm(NET, params, x, max_matvecs=3)
