@@ -18,7 +18,8 @@ def test_a_setting_is_found_and_put_back_and_what_to_try_and_about_this_figure_o
     search.fill("noise")
     search.press("Enter")
     noise = page.get_by_role("spinbutton", name="Noise s")
-    expect(noise).to_be_visible(timeout=TIMEOUT_MS)
+    expect(noise).to_have_count(1, timeout=TIMEOUT_MS)  # for a moment the old list is there beside the new one
+    expect(noise).to_be_visible()
     expect(page.get_by_role("textbox", name="Widths m")).to_have_count(0)
     noise.fill("0.5")
     noise.press("Enter")

@@ -34,6 +34,7 @@ def test_arrows_clicker_and_predictions_lead_through_the_lecture(open_page):
     expect(page.get_by_text("Right:")).to_be_visible(timeout=TIMEOUT_MS)
     page.get_by_role("radio", name="R = 4").press("Space")
     wait_until(page, "document.querySelector('[role=radio][aria-checked=true]').innerText === 'R = 4'")
+    wait_until(page, "location.search.includes('show=4')")  # the page has taken it
     page.wait_for_selector(READY)
     page.keyboard.press("PageDown")  # the control has the focus, and the clicker goes on
     shows(page, 2)

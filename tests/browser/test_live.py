@@ -262,4 +262,6 @@ def test_the_lecture_says_how_far_the_kernel_moved_with_the_answer(open_page):
     live(page)
     expect(page.locator(".verdict")).to_contain_text("Predict first")
     page.get_by_role("button", name="Show the answer").click()
+    expect(page.get_by_role("button", name="Show the answer")).to_have_count(0, timeout=TIMEOUT_MS)
+    page.locator(".verdict").scroll_into_view_if_needed()  # below the answer it may be out of sight, and rests there
     expect(page.locator(".verdict")).to_contain_text("the kernel moved", timeout=TIMEOUT_MS)
