@@ -80,8 +80,8 @@ const lab = {
   },
 
   whenNear(element, act) {
-    const sight = new IntersectionObserver(([entry]) => {
-      if (!entry.isIntersecting) return;
+    const sight = new IntersectionObserver((seen) => {
+      if (!seen.at(-1).isIntersecting) return;
       sight.disconnect();
       act();
     }, { rootMargin: NEAR });

@@ -257,6 +257,22 @@ def test_the_overview_shows_widths_in_turn_until_somebody_takes_over(open_page):
     assert component.evaluate("each => each.live.now.time") == held
 
 
+OUT_OF_SIGHT_FIRST = """const Native = IntersectionObserver;
+IntersectionObserver = class extends Native {
+  constructor(act, options) {
+    const out = (entry) => Object.create(entry, { isIntersecting: { value: false } });
+    super((seen, self) => act([out(seen[0]), ...seen], self), options);
+  }
+};"""
+
+
+def test_it_draws_when_it_went_out_of_sight_and_came_back_at_once(open_page):
+    page = open_page("/live")
+    page.add_init_script(OUT_OF_SIGHT_FIRST)
+    page.reload()
+    assert live(page).evaluate("each => each.live.visible")
+
+
 def test_the_lecture_says_how_far_the_kernel_moved_with_the_answer(open_page):
     page = open_page("/lecture")
     live(page)

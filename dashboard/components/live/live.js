@@ -45,7 +45,8 @@ class Live {
     this.sizes = new ResizeObserver(() => { this.stale = true; });
     this.sizes.observe(this.controls.root);
     this.visible = true;
-    this.sight = new IntersectionObserver(([entry]) => { this.visible = entry.isIntersecting; });
+    // Several changes may come at once, the last one last: a page that grew and scrolled back.
+    this.sight = new IntersectionObserver((seen) => { this.visible = seen.at(-1).isIntersecting; });
     this.sight.observe(this.controls.root);
     this.still.addEventListener("change", () => this.play(!this.still.matches));
     this.controls.root.addEventListener("pointerdown", () => { this.tour = []; });
