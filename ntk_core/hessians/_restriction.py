@@ -59,9 +59,9 @@ def restricted_hessian(
 ) -> tuple[Restriction, Callable[[Coordinates], Coordinates]]:
     """The space S around ``params`` for g = scalar(f(w; x)), f (C,), x (1, ...); and the Hessian of g as a map on it.
 
-    To g belongs one number τ_p more in each pre-activation z_p and one σ_p for each input a_p, g(τ) + Σ_p σ_p·a_p(τ):
-    its gradient at 0 is (δ, a), from which follow the bases, and along a direction Δ, where τ̇ = Δᵀ a and σ̇ = Δ δ,
-    its derivative is (δ̇, ȧ). One pass forward and one backward at ``params`` therefore serve both.
+    Add a tap τ_p to each pre-activation z_p, and Σ_p σ_p·a_p to g. The gradient with respect to (τ, σ) at 0 is (δ, a),
+    which gives the bases; along a direction Δ, where τ̇ = c Δᵀ a and σ̇ = c Δ δ, its derivative is (δ̇, ȧ). So one pass
+    forward and one backward at ``params`` serve both.
     """
     shapes = net.layer_input_shapes(x.shape[1:])
     moving = {name: layer for name, layer in net.layers.items() if layer.trainable}
@@ -125,9 +125,7 @@ def _taps(
 ) -> Taps:
     """What a direction Δ = A U + V Dᵀ adds at fixed a and δ: c a Δ to the outputs, c δ Δᵀ as weights of the inputs."""
     (a, weighted, shape), u, v = seen, along["along_inputs"], along["along_cotangents"]
-    z = layer.multiplier(params, a.shape[-1]) * ((a @ bases.inputs) @ u + (a @ v) @ bases.cotangents.T)
-    if "bias" in along:
-        z = z + layer.bias_multiplier() * along["bias"]
+    z = _of_features(layer, params, bases, along, a)
     return Taps(z.reshape(shape), (weighted @ u.T) @ bases.inputs.T + (weighted @ bases.cotangents) @ v.T)
 
 
@@ -160,11 +158,15 @@ def _gain(layer: Layer, params: Params, bases: Bases | None, coordinates: dict[s
     """The layer applied to the direction alone, which is exact since it is linear in its weights."""
     if bases is None:
         return layer.apply({**params, **coordinates}, a)
-    inputs = layer.features(params, a)
-    through_inputs = (inputs @ bases.inputs) @ coordinates["along_inputs"]
-    through_cotangents = (inputs @ coordinates["along_cotangents"]) @ bases.cotangents.T
-    z = layer.multiplier(params, inputs.shape[-1]) * (through_inputs + through_cotangents)
-    return z + layer.bias_multiplier() * coordinates["bias"] if "bias" in coordinates else z
+    return _of_features(layer, params, bases, coordinates, layer.features(params, a))
+
+
+def _of_features(layer: Layer, params: Params, bases: Bases, along: dict[str, Array], a: Array) -> Array:
+    """c a (A U + V Dᵀ) and the bias, for features a, (..., fan_in)."""
+    through_inputs = (a @ bases.inputs) @ along["along_inputs"]
+    through_cotangents = (a @ along["along_cotangents"]) @ bases.cotangents.T
+    z = layer.multiplier(params, a.shape[-1]) * (through_inputs + through_cotangents)
+    return z + layer.bias_multiplier() * along["bias"] if "bias" in along else z
 
 
 def projected(small: Restriction, params: NetworkParams, coordinates: Coordinates) -> Coordinates:
