@@ -43,8 +43,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         from streamlit.components.v2 import manifest_scanner
 
         manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
-    gc.collect()
-    gc.freeze()
     gc.set_threshold(100_000, 20, 50)  # tracing makes many objects that live; looking for dead ones took a twentieth
 
 
