@@ -39,9 +39,9 @@ def _is_curve(trace: Any) -> bool:
     )
 
 
-def _pale(trace: go.Scatter) -> go.Scatter:
+def _pale(trace: go.Scatter) -> dict[str, Any]:
     hidden = {"showlegend": False, "legendgroup": None, "hoverinfo": "skip", "hovertemplate": None}
-    return go.Scatter({**trace.to_plotly_json(), **hidden, "opacity": GHOST_OPACITY, "zorder": -1, "meta": _GHOST})
+    return {**trace.to_plotly_json(), **hidden, "opacity": GHOST_OPACITY, "zorder": -1, "meta": _GHOST}
 
 
 def _axes(figure: go.Figure) -> dict[str, tuple[Any, ...]]:

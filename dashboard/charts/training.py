@@ -103,21 +103,19 @@ def along_training(
     first = groups[:MOST_CURVES] if first is None else first
     shares = [row.share for row in rows]
     figure = make_subplots(rows=len(rows), cols=1, shared_xaxes=True, vertical_spacing=0.06, row_heights=shares)
+    drawn: list[tuple[Curve, bool]] = []
     named: set[str] = set()
     for curve in curves:
         entry = curve.in_legend and curve.in_legend_as not in named
         if entry:
             named.add(curve.in_legend_as)
         if entry and curve.marked is not None:  # its marks have no size in the legend
-            _add(
-                figure,
-                replace(curve, x=(), y=(), marks=MARK, marked=None, is_first=True),
-                rows,
-                log_x=log_x,
-                entry=True,
-            )
+            drawn.append((replace(curve, x=(), y=(), marks=MARK, marked=None, is_first=True), True))
             entry = False
-        _add(figure, curve, rows, log_x=log_x, entry=entry)
+        drawn.append((curve, entry))
+    # All at once: Plotly checks and copies each trace that is added alone three times.
+    traces = [_trace(curve, log_x=log_x, log_y=rows[curve.row - 1].scale == "log", entry=yes) for curve, yes in drawn]
+    figure.add_traces(traces, rows=[curve.row for curve, _ in drawn], cols=[1] * len(drawn))
     across = [x for curve in curves for x in curve.x if x <= last and (x > 0 or not log_x)]
     if across:
         figure.update_xaxes(range=_with_margin(across, log=log_x))
@@ -173,8 +171,8 @@ def _ends(curves: Sequence[Curve], figure: go.Figure, *, log_x: bool) -> list[En
     return ends
 
 
-def _add(figure: go.Figure, curve: Curve, rows: Sequence[Row], *, log_x: bool, entry: bool) -> None:
-    style, log_y = curve.style, rows[curve.row - 1].scale == "log"
+def _trace(curve: Curve, *, log_x: bool, log_y: bool, entry: bool) -> dict[str, Any]:
+    style = curve.style
     share = 1 if curve.is_first else 0.5
     kept = [index for index, x in enumerate(curve.x) if x > 0 or not log_x]
     marker: dict[str, Any] = {"color": style.color, "symbol": style.symbol or "circle", "size": curve.marks * share}
@@ -184,22 +182,21 @@ def _add(figure: go.Figure, curve: Curve, rows: Sequence[Row], *, log_x: bool, e
         if curve.symbol in OUTCOME_SYMBOLS.values():  # nothing but lines, which would be one pixel wide
             marker["line"] = {"width": 2}
     seed = "" if curve.seed is None else f", seed {curve.seed}"
-    figure.add_scatter(
-        x=[curve.x[index] for index in kept] if kept else [None],
-        y=[_drawable(curve.y[index], log_y) for index in kept] if kept else [None],
-        text=[number(curve.y[index], 3) for index in kept],
-        mode="lines+markers" if curve.marks or curve.marked is not None else "lines",
-        line={"color": style.color, "dash": style.dash, "width": curve.width * share},
-        marker=marker,
-        opacity=1 if curve.is_first else SEED_OPACITY,
-        name=style.title,
-        legendgroup=curve.in_legend_as,
-        meta={"seed": curve.seed},
-        showlegend=entry,
-        hovertemplate=f"{style.title}{seed}<br>{curve.unit} %{{x:,.7~g}}<br>{curve.what} %{{text}}<extra></extra>",
-        row=curve.row,
-        col=1,
-    )
+    return {
+        "type": "scatter",
+        "x": [curve.x[index] for index in kept] if kept else [None],
+        "y": [_drawable(curve.y[index], log_y) for index in kept] if kept else [None],
+        "text": [number(curve.y[index], 3) for index in kept],
+        "mode": "lines+markers" if curve.marks or curve.marked is not None else "lines",
+        "line": {"color": style.color, "dash": style.dash, "width": curve.width * share},
+        "marker": marker,
+        "opacity": 1 if curve.is_first else SEED_OPACITY,
+        "name": style.title,
+        "legendgroup": curve.in_legend_as,
+        "meta": {"seed": curve.seed},
+        "showlegend": entry,
+        "hovertemplate": f"{style.title}{seed}<br>{curve.unit} %{{x:,.7~g}}<br>{curve.what} %{{text}}<extra></extra>",
+    }
 
 
 def _drawable(value: float, log_y: bool) -> float | None:
