@@ -28,8 +28,8 @@ def in_turn(works: Sequence[Generator[Any, None, Found]]) -> Generator[Any, None
 
 
 def side_by_side(
-    works: Sequence[Generator[Progress, None, Found]], threads: int, alone: int = 0
-) -> Generator[Progress, None, list[Found]]:
+    works: Sequence[Generator[Any, None, Found]], threads: int, alone: int = 0
+) -> Generator[Any, None, list[Found]]:
     """As :func:`in_turn`, as many works at once as there are ``threads``.
 
     Until a work has told of itself ``alone`` times, no other is at that stage: what it compiles there, the others find.
@@ -37,7 +37,7 @@ def side_by_side(
     """
     if min(threads, len(works)) < 2:
         return (yield from in_turn(works))
-    told: SimpleQueue[tuple[int, Progress]] = SimpleQueue()
+    told: SimpleQueue[tuple[int, tuple[Any, ...]]] = SimpleQueue()
     beginning, over = threading.Lock(), threading.Event()
 
     def exhaust(index: int) -> Any:
@@ -60,11 +60,11 @@ def side_by_side(
         try:
             while not all(each.done() for each in found) or not told.empty():
                 try:
-                    index, (shares[index], message) = told.get(timeout=LOOK_S)
+                    index, (shares[index], message, *more) = told.get(timeout=LOOK_S)
                 except Empty:
                     continue
                 if message:
-                    yield math.fsum(shares) / len(works), message
+                    yield math.fsum(shares) / len(works), message, *more
         finally:
             over.set()
     return [each.result() for each in found]

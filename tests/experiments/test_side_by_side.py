@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.experiments.architectures import compute as architectures
+from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.kernel_change import compute as kernel_change
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.architectures._layers import DRAWN_AT_ONCE, normal
@@ -48,6 +50,29 @@ def test_a_further_width_compiles_one_kernel_and_one_training_for_each_loss_and_
     compiled.clear()
     assert exhausted(kernel_change.compute(SPEC, data, "width=38")) == together
     assert compiled == []
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_point_is_told_with_the_trainings_that_have_ended_while_others_go_on(monkeypatch, threads):
+    monkeypatch.setattr(kernel_change, "trainings_at_once", lambda *_: threads)
+    monkeypatch.setattr(kernel_change, "GROWN_S", 0.0)
+    both = {"A": SPEC.architecture, "B": SPEC.architecture}
+    pairs = ArchitecturesSpec(architectures=tuple(both.values()), widths=(37,), num_seeds=2, training=SPEC.training)
+    for compute, spec in ((kernel_change.compute, SPEC), (architectures.compute, pairs)):
+        work, told = compute(spec, load_data(spec), spec.point_keys()[0]), []
+
+        def listening(work=work, told=told):
+            told.append((yield from work))
+
+        grown = [each[2] for each in listening() if len(each) == 3]
+        (whole,) = told
+        trainings = len(getattr(spec, "groups", [0])) * spec.num_seeds  # those of the pair have one output
+        assert len(grown) == trainings - 1 if threads == 1 else len(grown) < trainings
+        assert [len(point.runs) for point in grown] == sorted(len(point.runs) for point in grown)
+        for point in grown:
+            assert (point.key, point.kind) == (whole.key, whole.kind)
+            assert all(run in whole.runs for run in point.runs)
+            assert 0 < len(point.runs) < len(whole.runs)
 
 
 def test_small_networks_train_side_by_side_and_large_ones_in_turn():

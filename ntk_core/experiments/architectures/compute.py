@@ -6,12 +6,20 @@ from ntk_core.data import Dataset
 from ntk_core.experiments.architectures.result import ArchitecturesPoint
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.kernel_change import compute as kernel_change
-from ntk_core.runs import Progress
+from ntk_core.runs import Growth, PointValue, Progress
 
 
-def compute(spec: ArchitecturesSpec, data: Dataset, key: str) -> Generator[Progress, None, ArchitecturesPoint]:
-    """All seeds and outputs of one network of one width; yields (fraction, message) between stretches of work."""
+def compute(spec: ArchitecturesSpec, data: Dataset, key: str) -> Generator[Progress | Growth, None, ArchitecturesPoint]:
+    """All seeds and outputs of one network of one width; yields as that of ``kernel_change``."""
     letter, width = spec.value_of(key)
     of_one = kernel_change.compute(spec.of_network(letter), data, f"width={width}", name=f"network {letter}, ")
-    point = yield from of_one
-    return ArchitecturesPoint.model_validate({**dict(point), "kind": spec.experiment, "network": letter})
+
+    def of_network(point: PointValue) -> ArchitecturesPoint:
+        return ArchitecturesPoint.model_validate({**dict(point), "kind": spec.experiment, "network": letter})
+
+    while True:
+        try:
+            share, message, *grown = next(of_one)
+        except StopIteration as end:
+            return of_network(end.value)
+        yield (share, message, of_network(grown[0])) if grown else (share, message)

@@ -1,7 +1,9 @@
 """Kernel change along training, one width at a time (Liu, Zhu & Belkin 2020, Fig. 1 and 2)."""
 
+import math
 import os
-from collections.abc import Generator
+import time
+from collections.abc import Generator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -21,17 +23,20 @@ from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import Network, NetworkParams, num_parts
 from ntk_core.networks.build import build_network
 from ntk_core.networks.initial import initial_key
-from ntk_core.runs import Progress, accelerator_bytes, by_steps, memory_limit, side_by_side
+from ntk_core.runs import Growth, Progress, accelerator_bytes, by_steps, memory_limit, side_by_side
 from ntk_core.runs.unfinished import unfinished_directory
 
+GROWN_S = 1.0  # between two points as far as they are, the first of which comes with the first training; our choice
 PREPARED = 2  # messages of a training whose kernel at w₀ is taken
 MOST_BESIDE_BYTES = 50e6  # of a training beside others: the products of larger ones use all cores
 
 
 def compute(
     spec: KernelChangeSpec, data: Dataset, key: str, *, seeds_together: int | None = None, name: str = ""
-) -> Generator[Progress, None, KernelChangePoint]:
+) -> Generator[Progress | Growth, None, KernelChangePoint]:
     """All seeds and outputs of one width; yields (fraction, message) between stretches of work.
+
+    While trainings are left, the point of those that have ended is yielded third, once a second at most.
 
     ``seeds_together`` seeds share one compiled call (``vmap``); by default as many as :func:`seeds_at_once` finds.
     ``name`` says of which network the messages are, where there are several.
@@ -41,17 +46,33 @@ def compute(
     architecture, hidden_width = spec.network_at(spec.value_of(key))
     # Training and kernels are those of the pre-outputs: one network, and its programs, for all outputs.
     net = build_network(architecture, hidden_width, data.num_outputs, "linear")
-    works = [_trained(spec, data, key, net, group, batch, name) for batch in batches for group in spec.groups]
-    trained = yield from side_by_side(works, trainings_at_once(spec, key), PREPARED)
-    runs = [run for each in trained for run in each.runs]
-    starts = [start for each in trained for start in each.starts]
-    return KernelChangePoint(
-        width=spec.value_of(key),
-        num_params=net.num_params(data.input_shape, only_trained=True),
-        runs=tuple(sorted(runs, key=lambda run: (spec.outputs.index(run.output), run.seed))),
-        snapshots=tuple(snapshot for each in trained for snapshot in each.snapshots),
-        at_start=tuple(sorted(starts, key=lambda start: (spec.outputs.index(start.output), start.seed))),
-    )
+    num_params = net.num_params(data.input_shape, only_trained=True)
+    ended: list[_Trained] = []
+    told_at = -math.inf
+
+    def point(trained: Sequence[_Trained]) -> KernelChangePoint:
+        runs = [run for each in trained for run in each.runs]
+        starts = [start for each in trained for start in each.starts]
+        return KernelChangePoint(
+            width=spec.value_of(key),
+            num_params=num_params,
+            runs=tuple(sorted(runs, key=lambda run: (spec.outputs.index(run.output), run.seed))),
+            snapshots=tuple(snapshot for each in trained for snapshot in each.snapshots),
+            at_start=tuple(sorted(starts, key=lambda start: (spec.outputs.index(start.output), start.seed))),
+        )
+
+    def told(work: Generator[Progress, None, _Trained]) -> Generator[Progress | Growth, None, _Trained]:
+        nonlocal told_at
+        trained = yield from work
+        ended.append(trained)
+        if trained.runs and len(ended) < len(works) and time.monotonic() > told_at + GROWN_S:
+            told_at = time.monotonic()
+            so_far = point([each._replace(snapshots=[]) for each in ended])
+            yield 1.0, f"{name}width {spec.value_of(key):,}: {len(ended)} of {len(works)} trainings", so_far
+        return trained
+
+    works = [told(_trained(spec, data, key, net, group, batch, name)) for batch in batches for group in spec.groups]
+    return point((yield from side_by_side(works, trainings_at_once(spec, key), PREPARED)))
 
 
 class _Trained(NamedTuple):
