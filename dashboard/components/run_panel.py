@@ -24,6 +24,8 @@ from ntk_core.settings.fields import Part, differences, settings
 from ntk_core.settings.part import SpecPart
 
 REFRESH_S = 0.3
+# Each look first waits so long for a point: it is drawn as it comes, and what has not changed is drawn less often.
+NEWS_S = 0.2
 # Looks of those who wait cost those who work; nothing but a place in the queue changes while a job waits.
 WAITING_REFRESH_S = 1.5
 # So many may look so often: a look takes some 20 ms of the one process that serves all pages.
@@ -43,19 +45,19 @@ class Shown:
         points: finished points, in the order of the spec's keys, then one that grows.
         result: the whole, None until the job has ended.
         origin: computed beforehand, or by a job of this server.
-        version: that of the job while a point grows, else 0.
+        grown: another number for other growing points, 0 without any.
     """
 
     spec: Any
     points: tuple[Any, ...]
     result: Any
     origin: Literal["precomputed", "job"]
-    version: int = 0
+    grown: int = 0
 
     @property
     def identity(self) -> tuple[str, str, tuple[str, ...], int]:
         """Equal for equal figures: finished points of one spec never change, they only become more."""
-        return self.origin, digest(self.spec), tuple(point.key for point in self.points), self.version
+        return self.origin, digest(self.spec), tuple(point.key for point in self.points), self.grown
 
     def point(self, width: int) -> Any:
         """The point of this width."""
@@ -183,12 +185,17 @@ def live_panel(page: str, draw: Callable[[Snapshot | None, bool], None]) -> None
     first = _snapshot_of(page)
     live = first is not None and first.active and not session.is_detached(page)
     every_s = refresh_s(first) if first is not None and live else None
+    last: Snapshot | None = None
 
     @st.fragment(run_every=every_s)
     def panel() -> None:
+        nonlocal last
+        if last is not None:
+            shared_jobs().wait_for_news(last, NEWS_S)
         now = _snapshot_of(page)
         if live and (now is None or not now.active or session.is_detached(page) or refresh_s(now) != every_s):
             st.rerun()
+        last = now if live else None
         draw(now, live)
 
     panel()
@@ -271,7 +278,9 @@ def refresh_s(now: Snapshot) -> float:
     rarer = 1
     while shared_jobs().num_viewers() > CROWD * rarer:  # in steps, since a page that changes its pace is run anew
         rarer *= 2
-    return rarer * (WAITING_REFRESH_S if now.status == "queued" else REFRESH_S)
+    # One that finds a free worker is in the queue for a moment, and its first point must not wait for the slower pace.
+    waits = now.status == "queued" and (now.starts_in_s or 0.0) >= WAITING_REFRESH_S
+    return rarer * (WAITING_REFRESH_S if waits else REFRESH_S)
 
 
 def _snapshot_of(page: str) -> Snapshot | None:
@@ -332,7 +341,7 @@ def followed(page: str, now: Snapshot) -> Shown | None:
         st.warning(plain(f"{failure.key.replace('=', ' ')}: {failure.reason}."))
     if not now.points and not now.growing:
         return None
-    return Shown(now.spec, (*now.points, *now.growing), now.result, "job", now.version if now.growing else 0)
+    return Shown(now.spec, (*now.points, *now.growing), now.result, "job", now.grown)
 
 
 def _changed(wanted: SpecPart | None, shown: SpecPart) -> str:

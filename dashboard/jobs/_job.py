@@ -53,6 +53,7 @@ class Job:
         self._viewers: dict[str, float] | None = None  # when each has looked last; None: nobody is known by name
         self._points: dict[str, Point] = {}  # by key
         self._growing: dict[str, Point] = {}  # by key; several on a cluster
+        self._grown = 0  # how often one of them has come to more
         self._current = ""  # the point that is computed
         self._failures: dict[str, PointFailed] = {}
         self._fraction = 0.0
@@ -89,6 +90,7 @@ class Job:
             reason=self._reason,
             version=self._version,
             growing=self._in_order(self._growing),
+            grown=self._grown if self._growing else 0,
             starts_in_s=starts_in_s,
             interruption=self._interruption,
         )
@@ -244,6 +246,7 @@ class Job:
                 self._progress(event)
                 if event.point is not None:
                     self._growing[event.key] = event.point
+                    self._grown += 1
                 self._note(event.message)
             case PointFinished():
                 self._growing.pop(event.key, None)

@@ -30,6 +30,8 @@ MAX_SERVERS = 20
 class Jobs:
     """Jobs of all browser sessions of this server; every method may be called from any thread and returns at once.
 
+    Those with ``wait_s`` return within so many seconds.
+
     Args:
         store: where finished points and results are kept; by default as ``LINEARITY_LAB_STORE`` says.
         num_workers: how many jobs are computed at once.
@@ -122,6 +124,12 @@ class Jobs:
             queued = job.status == "queued"
             return job.snapshot(*self._queue.place(job, running, self._num_workers)) if queued else job.snapshot()
 
+    def wait_for_news(self, seen: Snapshot, wait_s: float) -> None:
+        """Until there is something to draw that ``seen`` does not show, at most ``wait_s`` seconds."""
+        with self._changed:
+            if (job := self._jobs.get(seen.job_id)) is not None:
+                self._changed.wait_for(lambda: job.snapshot().drawn != seen.drawn, wait_s)
+
     def foreseen(self, spec: Spec) -> tuple[float, int]:
         """(seconds that unfinished points should take, number of finished ones); raises as :meth:`submit`."""
         return foreseen(self._store, spec)
@@ -132,11 +140,7 @@ class Jobs:
         self._store.import_run(result.spec, {}, result)
 
     def stop(self, job_id: str, viewer: str = "", wait_s: float = 0.0) -> bool:
-        """Stop a job; False when others look at it, so that only this viewer is detached. Ended jobs are left alone.
-
-        Args:
-            wait_s: how long to wait for the job to end, in seconds.
-        """
+        """Stop a job and wait ``wait_s`` for its end; False where others look at it, and only this viewer leaves."""
         with self._record.recorded():
             job = self._jobs.get(job_id)
             if job is None or not job.active:
@@ -173,10 +177,7 @@ class Jobs:
         self._presence.ask(is_connected)
 
     def warm_up(self) -> None:
-        """Start the workers, so that they are ready before the first job, and go on with what an earlier server left.
-
-        Does nothing when this has been done.
-        """
+        """Start the workers before the first job, and go on with what an earlier server left; once."""
         with self._starting:
             with self._changed:
                 if self._closing or self._threads:
@@ -200,9 +201,8 @@ class Jobs:
                     job.end("cancelled")
             self._queue.clear()
             self._changed.notify_all()
-            threads = list(self._threads)
         self._pool.close()
-        for thread in threads:
+        for thread in self._threads:
             thread.join(timeout=5.0)
         self._record.ledger.close()
         self._store.close()
@@ -266,8 +266,7 @@ class Jobs:
                 self._settle(job)
             return None
         with self._record.recorded():
-            stopped = job.stopping or self._closing
-            if stopped:
+            if stopped := job.stopping or self._closing:
                 job.end("cancelled")
                 self._settle(job)
             else:
@@ -286,6 +285,7 @@ class Jobs:
                     continue
                 first_of_server = job.num_servers != 0
                 job.take(event)
+                self._changed.notify_all()
                 if isinstance(event, Ended):
                     self._settle(job)
                     return True
@@ -340,8 +340,7 @@ class Jobs:
         """Let running jobs that have had their turn give way to waiting ones of others."""
         with self._record.recorded():
             for job in self._active():
-                others = (other for other in self._queue.in_order() if other.owner != job.owner)
-                if job.worker is not None and job.had_its_turn and not all(map(self._presence.is_abandoned, others)):
+                if job.worker is not None and job.had_its_turn and self._queue.others_wait(job.owner):
                     job.worker.kill()
                     job.give_way()
                     self._enqueue(job)

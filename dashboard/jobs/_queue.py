@@ -69,6 +69,10 @@ class FairQueue:
         place = ahead.index(job) + 1
         return place, waits(running_s, num_workers, [other.left_s() for other in ahead[:place]])[-1]
 
+    def others_wait(self, owner: str) -> bool:
+        """Whether somebody other than ``owner`` waits for a job."""
+        return any(job.owner != owner and not self._is_abandoned(job) for job in self._waiting.values())
+
     def last_abandoned(self) -> Job | None:
         """The job that is given up first when there is no room: the last in order that nobody waits for."""
         return next((job for job in reversed(self.in_order()) if self._is_abandoned(job)), None)

@@ -1,7 +1,7 @@
 """What a job looks like at one moment."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from ntk_core.runs import Point, Result, Spec
 from ntk_core.runs.events import Estimated, PointFailed
@@ -43,6 +43,7 @@ class Snapshot:
         reason: one sentence for ``failed`` and ``stopped`` (by the server), empty otherwise.
         growing: the points under way (several on a cluster), as far as each is, where curves are drawn while they grow;
             how far they came in a job that was stopped.
+        grown: another number for other growing points, 0 without any.
         starts_in_s: expected seconds until a waiting job begins, None for others.
         interruption: why it was interrupted and how it goes on, empty when it was not.
     """
@@ -61,8 +62,14 @@ class Snapshot:
     reason: str
     version: int
     growing: tuple[Point, ...] = ()
+    grown: int = 0
     starts_in_s: float | None = None
     interruption: str = ""
+
+    @property
+    def drawn(self) -> tuple[Any, ...]:
+        """What figures and sentences are drawn from: all but how far the work is."""
+        return self.status, len(self.points), len(self.failures), self.interruption, self.grown
 
     @property
     def active(self) -> bool:

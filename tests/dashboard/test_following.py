@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from dashboard.components.run_panel import CROWD, REFRESH_S, WAITING_REFRESH_S, progress_words, refresh_s
+from ntk_core.experiments.architectures.result import ArchitecturesPoint
+from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from tests.dashboard.made_results import make_points
 from tests.dashboard.open_pages import checked, open_page, words
 
 SPEC = KernelChangeSpec(widths=(30, 100, 1000))
@@ -30,9 +34,12 @@ def test_the_reason_why_a_worker_was_replaced_is_shown(jobs):
 
 
 def test_jobs_that_wait_are_looked_at_less_often(running):
-    waiting = replace(running, status="queued")
     assert refresh_s(running) == REFRESH_S
-    assert refresh_s(waiting) == WAITING_REFRESH_S
+    assert refresh_s(replace(running, status="queued", starts_in_s=40.0)) == WAITING_REFRESH_S
+
+
+def test_a_job_that_is_about_to_begin_is_looked_at_as_if_it_ran(running):
+    assert refresh_s(replace(running, status="queued", starts_in_s=0.0)) == REFRESH_S
 
 
 @pytest.mark.parametrize("viewers", [1, CROWD, CROWD + 1, 30, 64, 300])
@@ -40,6 +47,24 @@ def test_all_viewers_together_look_no_more_often_than_a_small_crowd(jobs, runnin
     jobs.viewers = viewers
     assert viewers / refresh_s(running) <= CROWD / REFRESH_S
     assert viewers <= CROWD or viewers / refresh_s(running) > CROWD / REFRESH_S / 2
+
+
+@pytest.mark.parametrize("page", ["kernel_change", "architectures"])
+@pytest.mark.parametrize("finished", [0, 1])
+def test_what_has_been_trained_at_a_width_is_drawn_while_the_rest_trains(jobs, page, finished):
+    whole, part = make_points((30, 100), exponents={"linear": -1.0})
+    part = part.model_copy(update={"runs": part.runs[:1]})
+    spec, points = SPEC, [whole, part]
+    if page == "architectures":
+        spec = ArchitecturesSpec(widths=(30, 100))
+        points = [ArchitecturesPoint.model_validate({**dict(p), "kind": page, "network": "A"}) for p in points]
+    job = jobs.add(spec, points=tuple(points[:1] * finished), growing=(points[1],), grown=1)
+    app = open_page(page, job=job)
+    drawn = [trace for chart in app.get("plotly_chart") for trace in json.loads(chart.proto.spec)["data"]]
+    seeds = [trace for trace in drawn if (trace.get("meta") or {}).get("seeds")]
+    assert sum(len(trace["text"]) for trace in seeds) == len(whole.runs) * finished + 1
+    assert f"{finished} of {len(spec.point_keys())} " in app.get("progress")[0].proto.text
+    assert "Computing the first point…" not in words(app)
 
 
 def test_another_job_in_its_place_is_followed_instead_of_the_first(jobs):

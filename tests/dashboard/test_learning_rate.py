@@ -145,7 +145,7 @@ def test_the_page_follows_the_chosen_cell_beneath_its_map(app, jobs):
     grown = point.model_copy(update={"runs": point.of("network", 3.0)})
     spec = with_settings(RUN.spec, {"rates": [3.0]})
     job = digest(asked)[:16]
-    jobs.snapshots[job] = replace(jobs.snapshots[job], spec=spec, growing=(grown,), version=2)
+    jobs.snapshots[job] = replace(jobs.snapshots[job], spec=spec, growing=(grown,), grown=2)
     checked(app.run())
     assert len(app.get("plotly_chart")) == 4
     assert "The run goes on." in words(app)

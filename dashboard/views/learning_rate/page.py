@@ -35,7 +35,7 @@ def charts(shown: Shown, width: int, rate: float) -> tuple[Chart, ...]:
         figures.outcome_map(shown.points, shown.spec.models, (width, rate)),
         figures.peaks(shown.points, shown.spec.widths, shown.spec.models, rate),
         figures.one_sample(shown.spec.rates),
-        *([figures.along_run(point, rate, ended=not shown.version)] if followed else []),
+        *([figures.along_run(point, rate, ended=not shown.grown)] if followed else []),
     )
 
 
