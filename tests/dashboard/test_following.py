@@ -11,6 +11,7 @@ from dashboard.components.run_panel import CROWD, REFRESH_S, WAITING_REFRESH_S, 
 from ntk_core.experiments.architectures.result import ArchitecturesPoint
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import Spec
 from tests.dashboard.made_results import make_points
 from tests.dashboard.open_pages import checked, open_page, words
 
@@ -54,7 +55,8 @@ def test_all_viewers_together_look_no_more_often_than_a_small_crowd(jobs, runnin
 def test_what_has_been_trained_at_a_width_is_drawn_while_the_rest_trains(jobs, page, finished):
     whole, part = make_points((30, 100), exponents={"linear": -1.0})
     part = part.model_copy(update={"runs": part.runs[:1]})
-    spec, points = SPEC, [whole, part]
+    spec: Spec = SPEC
+    points = [whole, part]
     if page == "architectures":
         spec = ArchitecturesSpec(widths=(30, 100))
         points = [ArchitecturesPoint.model_validate({**dict(p), "kind": page, "network": "A"}) for p in points]

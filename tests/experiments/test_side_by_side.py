@@ -12,6 +12,7 @@ from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.experiments.architectures import compute as architectures
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.kernel_change import compute as kernel_change
+from ntk_core.experiments.kernel_change.result import KernelChanges
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.architectures._layers import DRAWN_AT_ONCE, normal
 from ntk_core.runs import side_by_side
@@ -59,7 +60,8 @@ def test_a_point_is_told_with_the_trainings_that_have_ended_while_others_go_on(m
     both = {"A": SPEC.architecture, "B": SPEC.architecture}
     pairs = ArchitecturesSpec(architectures=tuple(both.values()), widths=(37,), num_seeds=2, training=SPEC.training)
     for compute, spec in ((kernel_change.compute, SPEC), (architectures.compute, pairs)):
-        work, told = compute(spec, load_data(spec), spec.point_keys()[0]), []
+        work = compute(spec, load_data(spec), spec.point_keys()[0])
+        told: list[KernelChanges] = []
 
         def listening(work=work, told=told):
             told.append((yield from work))
