@@ -265,16 +265,16 @@ def dashboard(data: Data) -> str:
         "a point's end to its sight": "point_to_shown",
         "Stop to stopped": "stop",
     }
-    before = data.get("before", {})
+    both = data, data.get("before", {})
     rows = [
-        [words, *(timed(each[name]) if name in each else "" for each in (data, before)), seconds(data[name]["max_s"])]
+        [words, *(timed(each[name]) if name in each else "" for each in both), seconds(data[name]["max_s"])]
         for words, name in waits.items()
-        if name in data
     ]
     return "\n\n".join(
         [
             "## The dashboard, in headless Chromium",
-            f"A warm worker, settings never computed before; server and browser on the same cores. {stamp(data)}",
+            "A warm worker, settings never computed before; server and browser on the same cores. The first point: the "
+            f"marks of the first training, *before* of all trainings of its width. {stamp(data)}",
             table(["", "median", "with pages as they were before", "longest"], rows),
             f"The very first visit after the start of the server takes {data['first_visit_to_figure_s']:.1f} s.",
             _over_a_line(data["over_10_mbit_s"]),
