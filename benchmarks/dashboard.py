@@ -49,13 +49,18 @@ THERE = f"import json, runpy; print(json.dumps(runpy.run_path({str(Path(__file__
 # timed where the browser notes it, since the button is looked for before. A look every 25 ms costs the page little.
 WATCH = """() => {
   window.shownAt = {};
-  document.addEventListener('click', () => { window.clickedAt ??= Date.now() / 1000; }, true);
+  document.addEventListener('click', event => {
+    window.clickedAt ??= Date.now() / 1000;
+    if (event.target.closest('button')?.textContent.includes('Stop')) window.stopAt ??= Date.now() / 1000;
+  }, true);
   setInterval(() => {
     const line = document.querySelector('[data-testid="stProgress"]');
     const told = line ? Number((line.textContent.match(/(\\d+) of \\d+ widths/) || [0, 0])[1]) : 0;
     const chart = document.querySelector('.js-plotly-plot');
     const seeds = chart && chart.data ? chart.data.filter(trace => trace.mode === 'markers') : [];
     const drawn = seeds.length ? new Set(Array.from(seeds[0].x, Number)).size : 0;
+    const says = document.querySelector('[data-testid="stAlert"]')?.textContent.includes('Stopped:');
+    if (window.stopAt && says) window.stoppedAt ??= Date.now() / 1000;
     if (!window.clickedAt) window.before = drawn;
     if (window.clickedAt && drawn && drawn !== window.before) window.firstAt ??= Date.now() / 1000;
     const shown = drawn <= told ? drawn : 0; // before the first point the earlier figure is there, with more widths
@@ -137,7 +142,7 @@ def run_and_stop(page: Page, store: Store, seed: int) -> dict[str, Any]:
     streamed = [at - finished_at[count] for count, at in shown_at.items() if count in finished_at]
     if not streamed:
         raise RuntimeError("the store holds no point of the run that the page shows")
-    return {"streamed": streamed, "stop": seconds(lambda: _stop(page))}
+    return {"streamed": streamed, "stop": _stop(page)}
 
 
 def _run(page: Page, seed: int, until: str) -> None:
@@ -150,9 +155,11 @@ def _run(page: Page, seed: int, until: str) -> None:
     page.wait_for_function(f"() => {until} !== undefined", polling=100, timeout=TIMEOUT_MS)
 
 
-def _stop(page: Page) -> None:
+def _stop(page: Page) -> float:
+    """Click on Stop; seconds from the click to the sentence."""
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
-    page.get_by_text("Stopped:").wait_for(timeout=TIMEOUT_MS)
+    page.wait_for_function("() => window.stoppedAt !== undefined", polling=50, timeout=TIMEOUT_MS)
+    return float(page.evaluate("() => window.stoppedAt - window.stopAt"))
 
 
 @contextmanager

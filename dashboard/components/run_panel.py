@@ -24,8 +24,6 @@ from ntk_core.settings.fields import Part, differences, settings
 from ntk_core.settings.part import SpecPart
 
 REFRESH_S = 0.3
-# Each look first waits so long for a point: it is drawn as it comes, and what has not changed is drawn less often.
-NEWS_S = 0.2
 # Looks of those who wait cost those who work; nothing but a place in the queue changes while a job waits.
 WAITING_REFRESH_S = 1.5
 # So many may look so often: a look takes some 20 ms of the one process that serves all pages.
@@ -185,17 +183,12 @@ def live_panel(page: str, draw: Callable[[Snapshot | None, bool], None]) -> None
     first = _snapshot_of(page)
     live = first is not None and first.active and not session.is_detached(page)
     every_s = refresh_s(first) if first is not None and live else None
-    last: Snapshot | None = None
 
     @st.fragment(run_every=every_s)
     def panel() -> None:
-        nonlocal last
-        if last is not None:
-            shared_jobs().wait_for_news(last, NEWS_S)
         now = _snapshot_of(page)
         if live and (now is None or not now.active or session.is_detached(page) or refresh_s(now) != every_s):
             st.rerun()
-        last = now if live else None
         draw(now, live)
 
     panel()

@@ -30,8 +30,6 @@ MAX_SERVERS = 20
 class Jobs:
     """Jobs of all browser sessions of this server; every method may be called from any thread and returns at once.
 
-    Those with ``wait_s`` return within so many seconds.
-
     Args:
         store: where finished points and results are kept; by default as ``LINEARITY_LAB_STORE`` says.
         num_workers: how many jobs are computed at once.
@@ -123,12 +121,6 @@ class Jobs:
             running = [other.left_s() for other in self._active() if other.status == "running"]
             queued = job.status == "queued"
             return job.snapshot(*self._queue.place(job, running, self._num_workers)) if queued else job.snapshot()
-
-    def wait_for_news(self, seen: Snapshot, wait_s: float) -> None:
-        """Until there is something to draw that ``seen`` does not show, at most ``wait_s`` seconds."""
-        with self._changed:
-            if (job := self._jobs.get(seen.job_id)) is not None:
-                self._changed.wait_for(lambda: job.snapshot().drawn != seen.drawn, wait_s)
 
     def foreseen(self, spec: Spec) -> tuple[float, int]:
         """(seconds that unfinished points should take, number of finished ones); raises as :meth:`submit`."""
@@ -285,7 +277,6 @@ class Jobs:
                     continue
                 first_of_server = job.num_servers != 0
                 job.take(event)
-                self._changed.notify_all()
                 if isinstance(event, Ended):
                     self._settle(job)
                     return True

@@ -16,7 +16,7 @@ class Record:
     """The lock of all jobs, and what is written once it is let go: that may wait for others.
 
     Attributes:
-        changed: guards the jobs; notified when one begins to wait, and of all that its worker tells.
+        changed: guards the jobs; notified when one begins to wait or ends.
         ledger: the unfinished jobs in the store.
     """
 

@@ -1,7 +1,7 @@
 """What a job looks like at one moment."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from ntk_core.runs import Point, Result, Spec
 from ntk_core.runs.events import Estimated, PointFailed
@@ -65,11 +65,6 @@ class Snapshot:
     grown: int = 0
     starts_in_s: float | None = None
     interruption: str = ""
-
-    @property
-    def drawn(self) -> tuple[Any, ...]:
-        """What figures and sentences are drawn from: all but how far the work is."""
-        return self.status, len(self.points), len(self.failures), self.interruption, self.grown
 
     @property
     def active(self) -> bool:

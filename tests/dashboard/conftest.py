@@ -80,9 +80,6 @@ class FakeJobs:
         self.snapshots[job_id] = replace(snapshot, **changes)
         return job_id
 
-    def wait_for_news(self, seen, wait_s) -> None:
-        pass
-
     def snapshot(self, job_id, viewer=""):
         return self.snapshots.get(job_id)
 

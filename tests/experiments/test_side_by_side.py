@@ -77,6 +77,15 @@ def test_a_point_is_told_with_the_trainings_that_have_ended_while_others_go_on(m
             assert 0 < len(point.runs) < len(whole.runs)
 
 
+def test_a_first_point_is_told_with_its_first_training_and_later_ones_once_a_second(monkeypatch):
+    monkeypatch.setattr(kernel_change, "GROWN_S", 1e9)
+    monkeypatch.setattr(kernel_change, "trainings_at_once", lambda *_: 1)
+    counts = [
+        sum(len(told) == 3 for told in kernel_change.compute(SPEC, load_data(SPEC), key)) for key in SPEC.point_keys()
+    ]
+    assert counts == [1, 0]
+
+
 def test_small_networks_train_side_by_side_and_large_ones_in_turn():
     assert kernel_change.trainings_at_once(SPEC, "width=10000") >= 1
     assert kernel_change.trainings_at_once(SPEC, "width=100000000") == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import subprocess
 import sys
 import threading
@@ -63,19 +62,6 @@ def test_points_arrive_one_by_one_and_the_version_grows(jobs, tiny, wait_for):
     assert versions == sorted(set(versions))
     fractions = [snapshot.fraction for snapshot in seen]
     assert fractions == sorted(fractions)
-
-
-def test_who_waits_for_news_is_told_of_every_point_and_of_nothing_else(jobs, tiny):
-    job_id = jobs.submit(tiny(seed=31))
-    seen = [jobs.snapshot(job_id)]
-    while seen[-1].active:
-        jobs.wait_for_news(seen[-1], 100.0)
-        seen.append(jobs.snapshot(job_id))
-    assert all(before.drawn != after.drawn for before, after in itertools.pairwise(seen))
-    assert [len(snapshot.points) for snapshot in seen if snapshot.points][:2] == [1, 2]
-    began = time.monotonic()
-    jobs.wait_for_news(seen[-1], 0.05)
-    assert time.monotonic() - began >= 0.05
 
 
 def test_equal_specs_share_one_job(jobs, tiny, wait_for):

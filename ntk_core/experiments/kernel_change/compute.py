@@ -26,7 +26,7 @@ from ntk_core.networks.initial import initial_key
 from ntk_core.runs import Growth, Progress, accelerator_bytes, by_steps, memory_limit, side_by_side
 from ntk_core.runs.unfinished import unfinished_directory
 
-GROWN_S = 1.0  # between two points as far as they are, the first of which comes with the first training; our choice
+GROWN_S = 1.0  # from the beginning of a point to what it is so far, and on to the next; our choice
 PREPARED = 2  # messages of a training whose kernel at w₀ is taken
 MOST_BESIDE_BYTES = 50e6  # of a training beside others: the products of larger ones use all cores
 
@@ -36,7 +36,8 @@ def compute(
 ) -> Generator[Progress | Growth, None, KernelChangePoint]:
     """All seeds and outputs of one width; yields (fraction, message) between stretches of work.
 
-    While trainings are left, the point of those that have ended is yielded third, once a second at most.
+    While trainings are left, the point of those that have ended is yielded third: at once for the first point of a
+    sweep, which somebody waits for, and once a second at most, since drawing takes what training needs.
 
     ``seeds_together`` seeds share one compiled call (``vmap``); by default as many as :func:`seeds_at_once` finds.
     ``name`` says of which network the messages are, where there are several.
@@ -48,7 +49,7 @@ def compute(
     net = build_network(architecture, hidden_width, data.num_outputs, "linear")
     num_params = net.num_params(data.input_shape, only_trained=True)
     ended: list[_Trained] = []
-    told_at = -math.inf
+    told_at = -math.inf if key == spec.point_keys()[0] else time.monotonic()
 
     def point(trained: Sequence[_Trained]) -> KernelChangePoint:
         runs = [run for each in trained for run in each.runs]
