@@ -37,7 +37,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
 WARM_UP_S = 15
 TIMEOUT_MS = 180_000
 REPEATS = 4
-FIRST_POINTS, SETTLE_S = 9, 8
+WAITS, SETTLE_S = 9, 8  # of what an aim is set for
 # 10 Mbit/s both ways in bytes per second, and 40 ms.
 LINE = {"offline": False, "latency": 40, "downloadThroughput": 10e6 / 8, "uploadThroughput": 10e6 / 8}
 PRESET = "liu-fig1-left"
@@ -59,7 +59,8 @@ WATCH = """() => {
     const chart = document.querySelector('.js-plotly-plot');
     const seeds = chart && chart.data ? chart.data.filter(trace => trace.mode === 'markers') : [];
     const drawn = seeds.length ? new Set(Array.from(seeds[0].x, Number)).size : 0;
-    const says = document.querySelector('[data-testid="stAlert"]')?.textContent.includes('Stopped:');
+    const alerts = Array.from(document.querySelectorAll('[data-testid="stAlert"]'));
+    const says = alerts.some(alert => alert.textContent.includes('Stopped:'));
     if (window.stopAt && says) window.stoppedAt ??= Date.now() / 1000;
     if (!window.clickedAt) window.before = drawn;
     if (window.clickedAt && drawn && drawn !== window.before) window.firstAt ??= Date.now() / 1000;
@@ -249,7 +250,7 @@ def measured() -> dict[str, Any]:
                 page = browser.new_page(viewport={"width": 1440, "height": 900}, bypass_csp=True)
                 figures = [first_figure(page)]
                 time.sleep(WARM_UP_S)
-                figures += [first_figure(page) for _ in range(REPEATS)]
+                figures += [first_figure(page) for _ in range(WAITS)]
                 page.wait_for_selector(READY, timeout=TIMEOUT_MS)
                 views = [changed_view(page, ("by time", "by step")[turn % 2]) for turn in range(REPEATS)]
                 answers = []
@@ -258,7 +259,7 @@ def measured() -> dict[str, Any]:
                     page.wait_for_selector(READY, timeout=TIMEOUT_MS)
                     answers.append(changed_setting(page, f"10,{20 + turn}"))
                 store = Store(location)
-                firsts = [first_point(page, seed) for seed in range(100, 100 + FIRST_POINTS)]
+                firsts = [first_point(page, seed) for seed in range(100, 100 + WAITS)]
                 runs = [run_and_stop(page, store, seed) for seed in range(1000, 1000 * (REPEATS + 1), 1000)]
                 line = over_a_line(browser)
                 browser.close()
