@@ -68,6 +68,13 @@ WATCH = """() => {
     for (let count = 1; count <= shown; count++) window.shownAt[count] ??= Date.now() / 1000;
   }, 25);
 }"""
+# The end of the frame in which the figure is in the page for the first time; what drives the browser hears of it later.
+PAINTED = """(() => {
+  const look = () => document.querySelector('.js-plotly-plot .main-svg')
+    ? requestAnimationFrame(() => setTimeout(() => { window.paintedAt = performance.now(); }))
+    : requestAnimationFrame(look);
+  requestAnimationFrame(look);
+})()"""
 LAST_STEPS = """() => {
   const charts = Array.from(document.querySelectorAll('.js-plotly-plot')).filter(chart => chart.data);
   return charts.length > 1 ? charts[1].data.map(trace => Array.from(trace.x ?? []).at(-1)).join() : null;
@@ -80,14 +87,18 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
+def new_page(browser: Browser, **options: Any) -> Page:
+    """A page that notes when its figure is painted; their policy forbids the eval by which a test waits."""
+    page = browser.new_page(viewport={"width": 1440, "height": 900}, bypass_csp=True, **options)
+    page.add_init_script(PAINTED)
+    return page
+
+
 def first_figure(page: Page) -> float:
-    """From the request of the page to a drawn figure."""
-
-    def work() -> None:
-        page.goto(f"{URL}/kernel_change")
-        page.wait_for_selector(".js-plotly-plot .main-svg", timeout=TIMEOUT_MS)
-
-    return seconds(work)
+    """Seconds from the request of the page to a painted figure, by the browser's clock."""
+    page.goto(f"{URL}/kernel_change", wait_until="commit")
+    page.wait_for_function("() => window.paintedAt !== undefined", polling=50, timeout=TIMEOUT_MS)
+    return float(page.evaluate("() => window.paintedAt")) / 1000
 
 
 def changed_setting(page: Page, widths: str) -> float:
@@ -186,16 +197,15 @@ def finished_points(store: Store, spec: Spec) -> Iterator[dict[int, float]]:
 
 def visit_over_a_line(browser: Browser, compressed: bool) -> tuple[float, int]:
     """Seconds to a drawn figure and bytes for a new visitor over a slow line; who is far is told by a header."""
-    context = browser.new_context(extra_http_headers={"X-Forwarded-For": "192.0.2.7"} if compressed else {})
-    page = context.new_page()
-    network = context.new_cdp_session(page)
+    page = new_page(browser, extra_http_headers={"X-Forwarded-For": "192.0.2.7"} if compressed else {})
+    network = page.context.new_cdp_session(page)
     network.send("Network.enable")
     network.send("Network.emulateNetworkConditions", LINE)
     loaded: list[int] = []
     network.on("Network.loadingFinished", lambda event: loaded.append(event["encodedDataLength"]))
     took = first_figure(page)
     page.wait_for_timeout(1000)
-    context.close()
+    page.close()
     return took, sum(loaded)
 
 
@@ -246,8 +256,7 @@ def measured() -> dict[str, Any]:
             start_s = seconds(_wait_until_healthy)
             with sync_playwright() as playwright:
                 browser = playwright.chromium.launch(executable_path=chromium(), headless=True, args=FLAGS)
-                # The policy of the pages forbids the eval by which a browser under test waits.
-                page = browser.new_page(viewport={"width": 1440, "height": 900}, bypass_csp=True)
+                page = new_page(browser)
                 figures = [first_figure(page)]
                 time.sleep(WARM_UP_S)
                 figures += [first_figure(page) for _ in range(WAITS)]

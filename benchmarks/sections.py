@@ -258,7 +258,7 @@ def start(data: Data) -> str:
 
 def dashboard(data: Data) -> str:
     waits = {
-        "visit to figure": "visit_to_figure",
+        "visit to painted figure": "visit_to_figure",
         "another axis to the redrawn figure": "view_to_redrawn",
         "a setting to the page's answer": "setting_to_answer",
         "Run to first point on screen": "run_to_first_point",
