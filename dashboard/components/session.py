@@ -1,5 +1,6 @@
 """What one browser session remembers: who is looking, the URL it was given, the job it follows."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -11,6 +12,8 @@ from dashboard.server import address_of_line
 from ntk_core.errors import InvalidInput
 
 _SEEN = "seen_jobs"
+# A browser that has not yet heard of the new address sends an earlier one with the next click, for about so long.
+LATE_S = 2.0
 
 
 def viewer() -> str:
@@ -36,13 +39,20 @@ def network_address() -> str:
 def new_address(page: str) -> dict[str, str] | None:
     """The query of the URL when a person (a link, a reload, the back button) changed it, else None.
 
-    An empty query on a page that was open before is the way back by the menu: the page goes on as it was left.
+    An empty query on a page that was open before is the way back by the menu: the page goes on as it was left. So it
+    does for an address that it has just replaced: that came with a click, and would take back what was set last.
     """
     query = st.query_params.to_dict()
     known = st.session_state.get(f"{page}.address")
-    if known is not None and (query == known or not query):
+    if known is not None and (query == known or not query or query in [each for each, _ in _replaced(page)]):
         return None
     return query
+
+
+def _replaced(page: str) -> list[tuple[Mapping[str, str], float]]:
+    """Addresses that this page showed until a moment ago, and when they were replaced."""
+    since = time.monotonic() - LATE_S
+    return [each for each in st.session_state.get(f"{page}.replaced", ()) if each[1] > since]
 
 
 def read_address(
@@ -66,6 +76,9 @@ def show_address(page: str, query: Mapping[str, str]) -> None:
     wanted = dict(query)
     if st.query_params.to_dict() != wanted:
         st.query_params.from_dict(wanted)
+    known = st.session_state.get(f"{page}.address", wanted)
+    if known != wanted:
+        st.session_state[f"{page}.replaced"] = [*_replaced(page), (known, time.monotonic())]
     st.session_state[f"{page}.address"] = wanted
 
 

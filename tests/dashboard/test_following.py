@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from dashboard.components import session
 from dashboard.components.run_panel import CROWD, REFRESH_S, WAITING_REFRESH_S, progress_words, refresh_s
 from ntk_core.experiments.architectures.result import ArchitecturesPoint
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
@@ -76,3 +77,17 @@ def test_another_job_in_its_place_is_followed_instead_of_the_first(jobs):
     app.query_params["job"] = jobs.add(KernelChangeSpec(widths=(30, 100)))
     checked(app.run())
     assert jobs.left == [first]
+
+
+def test_an_address_that_comes_late_with_a_click_takes_back_nothing_and_the_way_back_still_does(jobs, monkeypatch):
+    app = checked(open_page("kernel_change", num_seeds="3"))
+    earlier = dict(app.query_params)
+    app.number_input(key="kernel_change.num_seeds").set_value(4).run()
+    app.query_params = earlier  # of a browser that has not yet heard of the new address
+    app.number_input(key="kernel_change.seed").set_value(7).run()
+    shown = [app.number_input(key=f"kernel_change.{name}").value for name in ("num_seeds", "seed")]
+    assert shown == [4, 7]
+    assert app.query_params["num_seeds"] in ("4", ["4"])
+    monkeypatch.setattr(session, "LATE_S", 0.0)
+    app.query_params = earlier
+    assert checked(app.run()).number_input(key="kernel_change.num_seeds").value == 3
