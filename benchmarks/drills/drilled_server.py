@@ -40,6 +40,12 @@ def _wait_for_a_line(heard: threading.Event) -> None:
     heard.set()
 
 
+def _submit(jobs: Jobs, index: int) -> None:
+    """A person is told that the job was taken once this has returned; who is killed before has promised nothing."""
+    jobs.submit(sweep(index), viewer=f"viewer {index % 3}")
+    say(taken=index)
+
+
 def main() -> None:
     jobs = Jobs(Store(sys.argv[1]), num_workers=2)
     jobs.warm_up()
@@ -53,7 +59,7 @@ def main() -> None:
     completed: set[int] = set()
     while not (enough.is_set() and len(completed) == known):
         while known - len(completed) < NUM_ACTIVE and not enough.is_set():
-            jobs.submit(sweep(known), viewer=f"viewer {known % 3}")
+            _submit(jobs, known)
             known += 1
         for index in set(range(known)) - completed:
             now = jobs.snapshot(job_id_of(index))
@@ -66,7 +72,7 @@ def main() -> None:
                 completed.add(index)
             elif not now.active:  # what a person would do
                 say(run_again=index, status=now.status, reason=now.reason)
-                jobs.submit(sweep(index), viewer=f"viewer {index % 3}")
+                _submit(jobs, index)
         time.sleep(0.02)
     say(completed=known)
     jobs.shutdown()

@@ -118,13 +118,24 @@ def drill(folder: Path, num_kills: int, seed: int = 0, longest_s: float = LONGES
         "num_sweeps": num_sweeps,
         "num_told_points": len({(line["of"], line["point"]) for line in seen if "point" in line}),
         "intact": all([*intact, _integrity(file) and _all_there(file, seen)]),
-        "not_resumed": [line for line in seen if line.get("found") is not None and line["status"] == "cancelled"],
+        "not_resumed": not_resumed(seen),
         "run_again": [line for line in seen if "run_again" in line],
         "set_aside": [path.name for path in folder.glob("*.damaged-*")],
     }
     found["points"] = {index: _points(store, index) for index in range(num_sweeps)}
     store.close()
     return found
+
+
+def not_resumed(seen: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What a server told of jobs that it did not go on with, though an earlier one had taken or found them."""
+    promised: set[int] = set()
+    lost = []
+    for line in seen:
+        if line.get("status") == "cancelled" and line.get("found") in promised:
+            lost.append(line)
+        promised |= {line[each] for each in ("taken", "found") if each in line and line.get("status") != "cancelled"}
+    return lost
 
 
 def uninterrupted(folder: Path, num_sweeps: int) -> dict[int, dict[str, Any]]:

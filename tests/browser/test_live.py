@@ -154,10 +154,15 @@ def test_the_keyboard_alone_suffices(open_page):
     press_tab_until(page, f"{inside}?.dataset.do === 'play'")
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()
+    until(component, "each => !each.live.player.busy")  # the steps of the last frame
     held = component.evaluate("each => each.live.now.time")
     press_tab_until(page, f"{inside}?.dataset.do === 'step'")
     page.keyboard.press("Enter")
     until(component, f"each => each.live.now.time === {held + 1}", 10)
+    component.evaluate(
+        "each => { for (let k = 0; k < 3; k++) each.live.press('step'); }"
+    )  # two while it is at the first
+    until(component, f"each => each.live.now.time === {held + 4}", 10)
     press_tab_until(page, f"{inside}?.id === 'live-width'")
     page.keyboard.press("ArrowRight")
     expect(page).to_have_url(re.compile("width=9"), timeout=TIMEOUT_MS)

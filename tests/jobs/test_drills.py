@@ -23,6 +23,14 @@ def test_kills_of_server_and_workers_lose_no_point_and_every_job_goes_on():
     assert claims == dict.fromkeys(claims, True)
 
 
+def test_a_job_counts_as_lost_once_it_was_taken():
+    queued, ended = ({"found": 0, "status": status} for status in ("queued", "cancelled"))
+    assert kills.not_resumed([ended]) == []  # the server was killed while it took the job
+    assert kills.not_resumed([{"taken": 0}, ended]) == [ended]
+    assert kills.not_resumed([queued, ended]) == [ended]
+    assert kills.not_resumed([{"taken": 1}, queued, {"point": "width=16", "of": 0}]) == []
+
+
 def test_stop_takes_effect_at_once_while_compiling_and_training():
     stopped = [stop for stop in stops.measure(3) if stop["status"] == "cancelled"]
     assert len(stopped) >= 2

@@ -75,7 +75,7 @@ class Live {
       this.play(this.settled || !this.playing);
     } else if (name === "step") {
       this.play(false);
-      this.player.advance(1);
+      this.player.step();
     } else if (name === "restart") this.restart();
     else this.choose({ seed: this.settings.seed + 1 }, true);
   }

@@ -9,7 +9,8 @@ export class Player {
     this.show = show;
     this.address = URL.createObjectURL(new Blob([WORKER_SOURCE], { type: "text/javascript" }));
     this.since = null; // when the worker began what it is at
-    this.queued = null;
+    this.queued = null; // a setup
+    this.owed = 0; // steps that a person asked for
     this.fresh();
   }
 
@@ -18,9 +19,9 @@ export class Player {
     this.worker = new Worker(this.address);
     this.worker.onmessage = ({ data }) => {
       this.since = null;
-      const next = this.queued;
-      this.queued = null;
-      if (next) this.send({ start: next });
+      const next = this.queued ? { start: this.queued } : this.owed ? { steps: this.owed } : null;
+      Object.assign(this, { queued: null, owed: 0 });
+      if (next) this.send(next);
       this.show(data);
     };
     this.since = null;
@@ -38,11 +39,18 @@ export class Player {
     if (this.isSlow) this.fresh();
     if (this.busy) this.queued = setup;
     else this.send({ start: setup });
+    this.owed = 0;
   }
 
   // Ask for some steps; nothing happens while the worker is busy.
   advance(steps) {
     if (!this.busy) this.send({ steps });
+  }
+
+  // The steps that a person asks for, after those that the worker is at.
+  step() {
+    if (this.busy) this.owed += 1;
+    else this.send({ steps: 1 });
   }
 
   send(message) {
