@@ -46,8 +46,18 @@ def data_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("data")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def dashboard_url(tmp_path_factory: pytest.TempPathFactory, data_directory: Path) -> Iterator[str]:
+    """The server of all modules: to start one and to compile its first pages takes as long as most of the tests.
+
+    What others ran before may lie in its store; a module that minds asks for ``new_server`` by this name.
+    """
+    with serving(tmp_path_factory.mktemp("dashboard"), data_directory) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def new_server(tmp_path_factory: pytest.TempPathFactory, data_directory: Path) -> Iterator[str]:
     """A fresh server with an empty store, nobody has opened a page before."""
     with serving(tmp_path_factory.mktemp("dashboard"), data_directory) as url:
         yield url

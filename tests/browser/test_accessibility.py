@@ -38,6 +38,12 @@ INSIDE = "([element, place]) => Boolean(document.querySelector(element)?.closest
 
 
 @pytest.fixture(scope="module")
+def dashboard_url(new_server: str) -> str:
+    """Pages as on a first visit: with cards of runs the page of results has other controls."""
+    return new_server
+
+
+@pytest.fixture(scope="module")
 def opened(browser, dashboard_url) -> Iterator[Callable[[str, str], tuple[Page, dict[str, Any]]]]:
     """A page on one of the screens, once it stands still, and what it measures; nothing it asks for is forbidden."""
     pages: dict[str, Page] = {}
@@ -59,10 +65,10 @@ def opened(browser, dashboard_url) -> Iterator[Callable[[str, str], tuple[Page, 
             pages[screen] = context.new_page()
             pages[screen].on("console", note)
         page = pages[screen]
-        if screen == "phone" or page.url == "about:blank":  # a phone has put its menu away
+        if page.url == "about:blank":
             page.goto(f"{dashboard_url}/{name}")
         else:
-            choose_in_menu(page, name)  # a third of the work of a new visit
+            choose_in_menu(page, name, screen)  # a third of the work of a new visit
         found = looked_at(page, name)
         assert page.locator('[data-testid="stException"]').count() == 0
         assert forbidden == []
@@ -73,11 +79,14 @@ def opened(browser, dashboard_url) -> Iterator[Callable[[str, str], tuple[Page, 
         page.context.close()
 
 
-def choose_in_menu(page: Page, name: str) -> None:
-    """Follow the link of a page in the bar above."""
-    group = next(each.group for each in PAGES if each.name == name)
-    page.get_by_test_id("stTopNavSection").filter(has_text=group).click()
-    page.locator(f'[data-testid="stTopNavDropdownLink"][href$="/{name}"]').click()
+def choose_in_menu(page: Page, name: str, screen: str) -> None:
+    """Follow the link of a page in the bar above; on a phone that in the menu at the side, which stays put away."""
+    if screen == "phone":
+        page.locator(f'[data-testid="stSidebarNavLink"][href$="/{name}"]').dispatch_event("click")
+    else:
+        group = next(each.group for each in PAGES if each.name == name)
+        page.get_by_test_id("stTopNavSection").filter(has_text=group).click()
+        page.locator(f'[data-testid="stTopNavDropdownLink"][href$="/{name}"]').click()
     expect(page).to_have_url(re.compile(rf"/{name}(\?|$)"), timeout=TIMEOUT_MS)
 
 

@@ -23,6 +23,12 @@ WIDTHS_SHOWN = """(() => {
 })()"""
 
 
+@pytest.fixture(scope="module")
+def dashboard_url(new_server: str) -> str:
+    """Its first page is opened by the page's own URL: nothing has shown the menu before."""
+    return new_server
+
+
 def job_of(page) -> str:
     return parse_qs(urlsplit(page.url).query)["job"][0]
 

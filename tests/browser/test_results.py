@@ -15,6 +15,12 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 60_000
 
 
+@pytest.fixture(scope="module")
+def dashboard_url(new_server: str) -> str:
+    """Fifty runs and no others."""
+    return new_server
+
+
 def test_fifty_runs_are_cards_to_search_star_name_and_compare(open_page, tmp_path):
     store, file = Store(tmp_path / "made.sqlite"), tmp_path / "runs.jsonl"
     for seed in range(50):
