@@ -18,6 +18,7 @@ from tests.compiler_flags import QUICK_ENVIRONMENT
 
 ROOT = Path(__file__).resolve().parents[2]
 READY = '[data-testid="stApp"][data-test-script-state="notRunning"][data-test-connection-state="CONNECTED"]'
+SCREEN = {"width": 1440, "height": 900}
 CHROMIUM_FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -94,21 +95,51 @@ def serving(directory: Path, data_directory: Path) -> Iterator[str]:
         log.close()
 
 
+class Window:
+    """A page that is opened once: in a new one Chromium reads and compiles all scripts anew, half of a visit's work."""
+
+    def __init__(self, browser, url: str) -> None:
+        self._url = url
+        self.page = browser.new_context(viewport=SCREEN).new_page()
+
+    def forget(self) -> None:
+        """Leave the page, and keep nothing of it."""
+        for other in self.page.context.pages:
+            if other != self.page:
+                other.close()
+        self.page.mouse.move(0, 0)
+        self.page.goto(self._url + "/_stcore/health")  # of the same site: for another one there is another process
+        self.page.evaluate("localStorage.clear(); sessionStorage.clear()")
+        self.page.context.clear_cookies()
+
+
+@pytest.fixture(scope="module")
+def window(browser, dashboard_url: str) -> Iterator[Window]:
+    """That of the module."""
+    opened = Window(browser, dashboard_url)
+    yield opened
+    opened.page.context.close()
+
+
 @pytest.fixture
-def open_page(browser, dashboard_url: str) -> Iterator[Callable]:
-    """Open a path in a browser context of its own, as another person would.
+def open_page(request: pytest.FixtureRequest, browser, dashboard_url: str) -> Iterator[Callable]:
+    """Open a path as another person would: first in the emptied window, then each in a browser context of its own.
 
     No page may end in an exception, or ask for what the security policy of the server forbids.
     """
-    contexts, forbidden = [], []
+    windows, contexts, forbidden = [], [], []
 
     def note(message) -> None:
         if "Content Security Policy" in message.text:
             forbidden.append(message.text)
 
-    def opened(path: str, *, ready: bool = True, scripts: bool = True):
-        contexts.append(browser.new_context(viewport={"width": 1440, "height": 900}, java_script_enabled=scripts))
-        page = contexts[-1].new_page()
+    def opened(path: str, *, ready: bool = True, scripts: bool = True, alone: bool = False):
+        if scripts and not alone and not windows:
+            windows.append(request.getfixturevalue("window"))
+            page = windows[0].page
+        else:
+            contexts.append(browser.new_context(viewport=SCREEN, java_script_enabled=scripts))
+            page = contexts[-1].new_page()
         page.on("console", note)
         page.goto(dashboard_url + path)
         if ready:
@@ -116,10 +147,14 @@ def open_page(browser, dashboard_url: str) -> Iterator[Callable]:
         return page
 
     yield opened
+    seen = [page for context in (*contexts, *(each.page.context for each in windows)) for page in context.pages]
+    failed = [page.url for page in seen if page.locator('[data-testid="stException"]').count()]
     for context in contexts:
-        for page in context.pages:
-            assert page.locator('[data-testid="stException"]').count() == 0
         context.close()
+    for each in windows:
+        each.page.remove_listener("console", note)
+        each.forget()
+    assert failed == []
     assert forbidden == []
 
 

@@ -272,7 +272,7 @@ IntersectionObserver = class extends Native {
 
 
 def test_it_draws_when_it_went_out_of_sight_and_came_back_at_once(open_page):
-    page = open_page("/live")
+    page = open_page("/live", alone=True)  # the script stays with the window
     page.add_init_script(OUT_OF_SIGHT_FIRST)
     page.reload()
     assert live(page).evaluate("each => each.live.visible")
