@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 APP := $(VENV)/.app-installed
 DEV := $(VENV)/.dev-installed
 
-.PHONY: help app test slow check static format gallery bench bench-quick wheel lowest newest torch locked locks audit licenses sbom docs \
+.PHONY: help app test slow check check-tests static format gallery bench bench-quick wheel lowest newest torch locked locks audit licenses sbom docs \
   notebooks clean
 
 help:
@@ -32,18 +32,17 @@ app: $(APP)
 	$(BIN)/python -m streamlit run app.py --server.port=$(PORT)
 
 # To compile the tests takes half the time that reading them takes, in every process: their bytecode is kept.
-test slow: export PYTHONDONTWRITEBYTECODE :=
+test slow check-tests: export PYTHONDONTWRITEBYTECODE :=
 
-test: $(DEV)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not gpu" $(PYTEST_ARGS)
+test: TIER := not slow and not gpu
+slow: TIER := slow and not gpu
+check-tests: TIER := not gpu
+test slow check-tests: $(DEV)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "$(TIER)" $(PYTEST_ARGS)
 
-slow: $(DEV)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "slow and not gpu" $(PYTEST_ARGS)
-
-# One after the other, so that the quick ones speak first.
+# Both tiers at once: tests are read and compiled once, and few browsers meet.
 check: static
-	$(MAKE) test
-	$(MAKE) slow
+	$(MAKE) check-tests
 
 static: $(DEV)
 	$(BIN)/ruff format --check .

@@ -38,6 +38,7 @@ LOOKS: tuple[tuple[str, Literal["light", "dark"]], ...] = (
     ("phone", "light"),
 )
 TIMEOUT_MS = 120_000
+STILL_MS = 300
 FIGURE = ".js-plotly-plot .main-svg"
 # Whatever takes a value and is seen without a click, the sidebar included, but for what lies in a tab. Curves have a
 # name: seeds belong to that of theirs, bands and guides are no curves; counted in each panel of every figure.
@@ -109,9 +110,11 @@ def looked_at(page: Page, name: str) -> dict[str, Any]:
     page.wait_for_selector('[data-testid="stSkeleton"]', state="detached", timeout=TIMEOUT_MS)
     if name in PAGES:
         page.wait_for_selector(f"{FIGURE} >> visible=true", timeout=TIMEOUT_MS)
-    page.wait_for_timeout(1000)
-    found: dict[str, Any] = page.evaluate(MEASURE, GUIDE_COLOR)
-    return found
+    before, found = None, page.evaluate(MEASURE, GUIDE_COLOR)
+    while found != before:
+        page.wait_for_timeout(STILL_MS)
+        before, found = found, page.evaluate(MEASURE, GUIDE_COLOR)
+    return dict(found)
 
 
 def least_contrast(page: Page, found: dict[str, Any]) -> tuple[float, float]:

@@ -29,11 +29,27 @@ QUICK_ROOMS = frozenset({
 })  # fmt: skip
 TESTS = Path(__file__).resolve().parent
 _ENDED = itertools.count(1)  # tests
+SPREAD = 0.9  # files in a browser are so far from all of the others: none is the last
 
 # Read once, when JAX starts, so before any test module is imported.
 os.environ["XLA_FLAGS"] = " ".join([*QUICK_FLAGS, os.environ.get("XLA_FLAGS", "")])
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests come first, so that all processes end together; those in a browser among the others.
+
+    Two browsers at a time leave each other little.
+    """
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    in_browser = {item.path for item in items if item.get_closest_marker("browser")}
+    files = sorted(dict.fromkeys(item.path for item in items), key=lambda path: path not in slow)  # keeps their order
+    others = [path for path in files if path not in in_browser]
+    places = {path: float(place) for place, path in enumerate(others)}
+    apart = SPREAD * len(others) / max(len(in_browser), 1)
+    places |= {path: number * apart for number, path in enumerate(each for each in files if each in in_browser)}
+    items.sort(key=lambda item: places[item.path])
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

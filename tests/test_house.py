@@ -203,14 +203,15 @@ def test_continuous_integration_runs_the_commands_of_the_readme() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     checks = re.search(r"^check: static\n((?:\t.*\n)+)", makefile, flags=re.MULTILINE)
     assert checks
-    assert re.findall(r"\$\(MAKE\) (\w+)", checks[1]) == ["test", "slow"]
+    assert re.findall(r"\$\(MAKE\) ([\w-]+)", checks[1]) == ["check-tests"]
 
 
 def test_every_test_runs_in_one_of_the_tiers() -> None:
     """And none in both: what ``make test`` leaves out, ``make slow`` runs; but for those that need an accelerator."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    tiers = re.findall(r"pytest -n 2 .*-m \"([^\"]+)\"", makefile)
-    assert tiers == ["not slow and not gpu", "slow and not gpu"]
+    tiers = dict(re.findall(r"^([a-z-]+): TIER := (.+)$", makefile, flags=re.MULTILINE))
+    assert tiers == {"test": "not slow and not gpu", "slow": "slow and not gpu", "check-tests": "not gpu"}
+    assert re.search(r"^test slow check-tests: \$\(DEV\)\n\t.*pytest .*-m \"\$\(TIER\)\"", makefile, flags=re.MULTILINE)
 
 
 def own_nodes(function: ast.AST) -> Iterator[ast.AST]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import expect
@@ -27,6 +28,15 @@ SAID = "document.querySelectorAll('[role=figure]')[1]?.ariaLabel ?? ''"
 GHOSTS = f"{SWEPT}?.data?.filter(trace => trace.meta?.ghost).length"
 
 
+def is_soon(page, condition: str | Callable[[], bool]) -> bool:
+    """Whether an expression of the page, or a condition, is true within three seconds."""
+    for _ in range(20):
+        if page.evaluate(condition) if isinstance(condition, str) else condition():
+            return True
+        page.wait_for_timeout(150)
+    return False
+
+
 def click_on(page, width: int) -> None:
     """Click on a mean, again where the figure was not yet listening, until the figure beside shows that width's run."""
     for _ in range(4):
@@ -34,8 +44,7 @@ def click_on(page, width: int) -> None:
         page.mouse.move(*at)
         page.wait_for_timeout(500)
         page.mouse.click(*at)
-        page.wait_for_timeout(3_000)
-        if page.evaluate(f"({SAID}).includes('at width {width:,}.')"):
+        if is_soon(page, f"({SAID}).includes('at width {width:,}.')"):
             return
     pytest.fail(f"a click on width {width} did not show its run")
 
@@ -43,16 +52,14 @@ def click_on(page, width: int) -> None:
 def choose_width(page, width: str) -> None:
     """Choose in the list, again where a run of the page has closed it."""
     chooser = page.get_by_role("combobox", name="Width m")
+    option = page.get_by_role("option", name=width, exact=True)
     for _ in range(4):
         chooser.click()
         chooser.press("ArrowDown")
-        page.wait_for_timeout(1_500)
-        option = page.get_by_role("option", name=width, exact=True)
-        if option.count():
+        if is_soon(page, lambda: option.count() > 0):
             option.click()
-            page.wait_for_timeout(1_500)
-        if chooser.input_value() == width:
-            return
+            if is_soon(page, lambda: chooser.input_value() == width):
+                return
     pytest.fail(f"width {width} could not be chosen")
 
 

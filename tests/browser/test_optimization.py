@@ -1,4 +1,4 @@
-"""Convergence without linearity and the two routes to linearity, computed for a person who waits."""
+"""Convergence without linearity, computed for a person who waits."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from tests.browser.conftest import press_run
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 90_000
-QUICK = {
-    "/optimization?widths=8,9&num_seeds=1&rates=2,100000&outputs=leaky_softplus&dataset.num_samples=4": "2 widths",
-    "/lazy?preset=liu-lazy&widths=8,9&scales=2&num_seeds=1&outputs=swish&starts=random": "3 pairs of width and scale",
-}
+QUICK = (
+    "/optimization?widths=8,9&num_seeds=1&rates=2,100000&outputs=leaky_softplus&dataset.num_samples=4"
+    "&training.max_steps=30"
+)
 
 
-@pytest.mark.parametrize(("path", "count"), QUICK.items(), ids=["optimization", "lazy"])
-def test_a_run_replaces_the_precomputed_figure_and_is_found_again(open_page, path, count):
-    page = open_page(path + "&training.max_steps=30")
-    expect(page.get_by_text(count + ", about")).to_be_visible(timeout=TIMEOUT_MS)
+def test_a_run_replaces_the_precomputed_figure_and_is_found_again(open_page):
+    page = open_page(QUICK)
+    expect(page.get_by_text("2 widths, about")).to_be_visible(timeout=TIMEOUT_MS)
     press_run(page)
     page.wait_for_url("**job=*", timeout=TIMEOUT_MS)
     expect(page.get_by_text("Precomputed figure")).to_have_count(0, timeout=TIMEOUT_MS)
@@ -27,5 +26,4 @@ def test_a_run_replaces_the_precomputed_figure_and_is_found_again(open_page, pat
     page.reload()
     expect(page.locator(".js-plotly-plot")).to_have_count(4, timeout=TIMEOUT_MS)
     expect(page.get_by_text("Precomputed figure")).to_have_count(0)
-    if path.startswith("/optimization"):
-        expect(page.get_by_text("diverged, last finite step").first).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_text("diverged, last finite step").first).to_be_visible(timeout=TIMEOUT_MS)

@@ -47,11 +47,9 @@ def numbers() -> bytes:
     ("name", "data", "seen", "button", "to"),
     [
         ("flowers.csv", flowers(), "60 rows, 4 columns", "Watch its kernel move", "kernel_change"),
-        ("blobs.npz", blobs(), "6 × 6 × 1", "Watch its kernel move", "kernel_change"),
-        ("pets.zip", pets(), "12 images of 10 × 10 pixels", "Watch its kernel move", "kernel_change"),
         ("numbers.npz", numbers(), "No classes: a number is learned", "Train it beside its linear model", "dynamics"),
     ],
-    ids=["table", "arrays", "images", "numbers"],
+    ids=["classes", "numbers"],
 )
 def test_one_press_runs_what_was_brought(open_page, tmp_path, data_directory, name, data, seen, button, to):
     path = tmp_path / name
