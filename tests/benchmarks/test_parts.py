@@ -25,7 +25,6 @@ PARTS = (
     "gpu",
     "sweep",
     "pages",
-    "live",
     "maps",
 )
 pytestmark = pytest.mark.slow
