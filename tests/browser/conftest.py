@@ -127,7 +127,8 @@ def open_page(request: pytest.FixtureRequest, browser, dashboard_url: str) -> It
 
     No page may end in an exception, or ask for what the security policy of the server forbids.
     """
-    windows, contexts, forbidden = [], [], []
+    windows: list[Window] = []
+    contexts, forbidden = [], []
 
     def note(message) -> None:
         if "Content Security Policy" in message.text:
