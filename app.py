@@ -5,14 +5,14 @@ Streamlit finds ``app`` below, serves it, and executes this file again, as ``__m
 
 import streamlit as st
 
-from dashboard.components import session
-from dashboard.jobs import shared_jobs
-from dashboard.jobs.faults import told
-from dashboard.jobs.profile import profile
-from dashboard.server import bound_connections, lifespan, middleware, routes
-from dashboard.server.garbage import collect_garbage
-from dashboard.views.navigation import ICON, menu
-from dashboard.words.sentences import plain
+from linearity_lab.components import session
+from linearity_lab.jobs import shared_jobs
+from linearity_lab.jobs.faults import told
+from linearity_lab.jobs.profile import profile
+from linearity_lab.server import bound_connections, lifespan, middleware, routes
+from linearity_lab.server.garbage import collect_garbage
+from linearity_lab.views.navigation import ICON, menu
+from linearity_lab.words.sentences import plain
 from ntk_core.errors import InvalidInput
 
 if __name__ == "__main__":

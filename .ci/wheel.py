@@ -54,7 +54,7 @@ for script in sorted((TOP / "pages").glob("*.py")):
 """
 JOB = """
 import time, ntk_core
-from dashboard.jobs import shared_jobs
+from linearity_lab.jobs import shared_jobs
 settings = {"widths": [4, 8], "num_seeds": 1, "seed": 7, "training.max_steps": 20}
 jobs = shared_jobs()
 job = jobs.submit(ntk_core.with_settings(ntk_core.presets()["liu-fig1-left"], settings))
@@ -99,7 +99,7 @@ def built(folder: Path) -> Path:
 def belonging() -> set[str]:
     """Every file of the checkout that people need, by its name in the wheel."""
     found = {"linearity_lab/app.py", "linearity_lab/.streamlit/config.toml"}
-    for folder in ("ntk_core", "dashboard", "pages", "gallery"):
+    for folder in ("ntk_core", "linearity_lab", "pages", "gallery"):
         files = [path.relative_to(ROOT) for path in (ROOT / folder).rglob("*") if path.is_file()]
         top = "linearity_lab/" if folder in ("pages", "gallery") else ""
         kept = [path for path in files if not any(part[0] == "." or part == "__pycache__" for part in path.parts)]

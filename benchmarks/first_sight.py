@@ -24,8 +24,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from benchmarks.contrast import contrast
 from benchmarks.dashboard import FLAGS, READY, chromium
-from dashboard.charts.style import GUIDE_COLOR
-from dashboard.views.navigation import PAGES as ALL
+from linearity_lab.charts.style import GUIDE_COLOR
+from linearity_lab.views.navigation import PAGES as ALL
 from ntk_core.runs import EXPERIMENTS
 
 ROOT = Path(__file__).parents[1]

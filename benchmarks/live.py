@@ -17,8 +17,8 @@ from benchmarks import dashboard
 from benchmarks.dashboard import FLAGS, chromium
 from benchmarks.drills.served_app import served_app
 from benchmarks.measure import Settings, spread
-from dashboard.components.live import given, source
-from dashboard.components.live.settings import OWN, LiveSettings
+from linearity_lab.components.live import given, source
+from linearity_lab.components.live.settings import OWN, LiveSettings
 
 NUM_POINTS = 20
 SECONDS = 5.0

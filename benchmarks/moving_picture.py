@@ -17,7 +17,7 @@ from PIL import Image
 from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 from benchmarks.dashboard import FLAGS, chromium
-from dashboard.components.live import SHOWN, TOUR, given, source
+from linearity_lab.components.live import SHOWN, TOUR, given, source
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 Theme = Literal["light", "dark"]

@@ -21,8 +21,8 @@ from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1 import AppTest
 
 from benchmarks.measure import Settings
-from dashboard.components import gallery
-from dashboard.views.navigation import EMBEDDED, PAGES
+from linearity_lab.components import gallery
+from linearity_lab.views.navigation import EMBEDDED, PAGES
 from ntk_core.runs import PRESETS
 
 ROOT = Path(__file__).parents[1]
@@ -54,8 +54,8 @@ def without_workers() -> Iterator[None]:
     jobs.snapshot.return_value = None
     with (
         mock.patch.object(PagesManager, "__init__", create_after_the_menu),
-        mock.patch("dashboard.jobs.shared_jobs", return_value=jobs),
-        mock.patch("dashboard.components.run_panel.shared_jobs", return_value=jobs),
+        mock.patch("linearity_lab.jobs.shared_jobs", return_value=jobs),
+        mock.patch("linearity_lab.components.run_panel.shared_jobs", return_value=jobs),
     ):
         yield
 

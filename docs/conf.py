@@ -23,7 +23,7 @@ project, author, version = "Linearity Lab", "", ntk_core.__version__
 release, copyright = version, "MIT license"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["decisions/0000-template.md", "_build"]
-html_theme, html_title, html_favicon = "furo", f"Linearity Lab {version}", "../dashboard/icon.svg"
+html_theme, html_title, html_favicon = "furo", f"Linearity Lab {version}", "../linearity_lab/icon.svg"
 html_copy_source = html_show_sphinx = False
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#1C78B5", "color-brand-content": "#1C78B5"},

@@ -10,7 +10,7 @@ from ntk_core.errors import InvalidInput
 _NAME = "linearity-lab"
 _BESIDE = Path(__file__).resolve().parents[1]
 _PACKED = _BESIDE / "linearity_lab"
-IS_CHECKOUT = not _PACKED.is_dir()
+IS_CHECKOUT = not (_PACKED / "app.py").is_file()
 # Where app.py, pages/ and gallery/ are: the top of a checkout, or a folder of the wheel (pyproject.toml).
 TOP = _BESIDE if IS_CHECKOUT else _PACKED
 # glibc's malloc.h: parameter → value for a server of many threads that holds uploads for a while

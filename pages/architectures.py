@@ -1,5 +1,5 @@
 """Two networks side by side: what they look like, how far their kernels move, and towards what."""
 
-from dashboard.views.navigation import open_page
+from linearity_lab.views.navigation import open_page
 
 open_page("architectures")

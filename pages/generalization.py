@@ -1,5 +1,5 @@
 """What linearity costs: generalization beside the kernel."""
 
-from dashboard.views.navigation import open_page
+from linearity_lab.views.navigation import open_page
 
 open_page("generalization")

@@ -1,5 +1,5 @@
 """The words of the field, to be searched, each with a link of its own."""
 
-from dashboard.views.navigation import open_page
+from linearity_lab.views.navigation import open_page
 
 open_page("glossary")

@@ -1,5 +1,5 @@
 """Where linearity ends by the learning rate (Lewkowycz et al. 2020; Zhu, Liu, Radhakrishnan & Belkin 2022)."""
 
-from dashboard.views.navigation import open_page
+from linearity_lab.views.navigation import open_page
 
 open_page("learning_rate")

@@ -1,5 +1,5 @@
 """A network and its linear model train before one's eyes."""
 
-from dashboard.views.navigation import open_page
+from linearity_lab.views.navigation import open_page
 
 open_page("live")

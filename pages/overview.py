@@ -1,5 +1,5 @@
 """The phenomenon in motion, three questions to begin with, and every page as a card."""
 
-from dashboard.views.navigation import open_page
+from linearity_lab.views.navigation import open_page
 
 open_page("overview")

@@ -1,5 +1,5 @@
 """Data of one's own: a table, arrays or images, and the kernel change of a network that learns them."""
 
-from dashboard.views.navigation import open_page
+from linearity_lab.views.navigation import open_page
 
 open_page("own_data")

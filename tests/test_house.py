@@ -15,7 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
-PRODUCT = ["app.py", "pages", "dashboard", "ntk_core", "benchmarks", "examples"]
+PRODUCT = ["app.py", "pages", "linearity_lab", "ntk_core", "benchmarks", "examples"]
 
 
 def python_files(*places: str) -> list[Path]:
@@ -91,7 +91,7 @@ def test_no_file_is_longer_than_400_lines() -> None:
 
 
 def test_core_knows_no_user_interface_and_no_private_jax() -> None:
-    banned = {"streamlit", "plotly", "dashboard", "pages", "app", "jax._src", "jaxlib"}
+    banned = {"streamlit", "plotly", "linearity_lab", "pages", "app", "jax._src", "jaxlib"}
 
     def imported(path: Path) -> list[str]:
         return [name for name in imported_modules(tree(path)) if within(name, banned)]
@@ -154,7 +154,7 @@ def test_every_import_is_a_stated_requirement() -> None:
     library = [each for name in ("requirements-core.txt", *optional) for each in requirements(name)]
     for wanted, places in (
         (library, ["ntk_core"]),
-        (library + requirements("requirements.txt"), ["app.py", "pages", "dashboard"]),
+        (library + requirements("requirements.txt"), ["app.py", "pages", "linearity_lab"]),
     ):
         stated = {requirement.name.lower().replace("_", "-") for requirement in wanted}
         for path in python_files(*places):

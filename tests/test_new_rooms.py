@@ -23,11 +23,11 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 COMPARE = """
 import json
-from dashboard.charts.comparison import comparison_of
-from dashboard.components.gallery import gallery_result
-from dashboard.views.navigation import PAGES
-from dashboard.views.overview.thumbnails import page_thumbnail
-from dashboard.views.results.run_comparison import lines_of, measures_of, overlay
+from linearity_lab.charts.comparison import comparison_of
+from linearity_lab.components.gallery import gallery_result
+from linearity_lab.views.navigation import PAGES
+from linearity_lab.views.overview.thumbnails import page_thumbnail
+from linearity_lab.views.results.run_comparison import lines_of, measures_of, overlay
 
 result = gallery_result("toy-first")
 runs, how = [("A", result), ("B", result)], comparison_of(result.spec)
@@ -64,7 +64,7 @@ print(json.dumps([len(first), dict(app.query_params), len(app.get("plotly_chart"
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the product with the toy: two folders, a line in a table and a script."""
     root = tmp_path_factory.mktemp("tree")
-    for name in ("ntk_core", "dashboard", "pages", "gallery", ".streamlit"):
+    for name in ("ntk_core", "linearity_lab", "pages", "gallery", ".streamlit"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", ".runs"))
     shutil.copy(ROOT / "app.py", root)
     for name, text in files_of("own-experiment.md").items():
@@ -146,7 +146,7 @@ def test_its_page_has_a_form_a_job_a_chart_with_words_and_an_export(with_gallery
 
 
 def test_a_chart_without_words_and_an_experiment_without_its_line_are_refused(tree, environment):
-    words = tree / "dashboard/views/toy/words.md"
+    words = tree / "linearity_lab/views/toy/words.md"
     text = words.read_text()
     words.write_text(text.replace("# Chart: squares", "# Chart: cubes"))
     try:

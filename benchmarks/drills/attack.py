@@ -24,8 +24,8 @@ from PIL import Image
 
 from benchmarks.drills.browser_session import CLICK, BrowserSession
 from benchmarks.drills.sessions import IDLE_PAGES
-from dashboard.jobs.limits import largest_fit
-from dashboard.jobs.profile import PROFILES
+from linearity_lab.jobs.limits import largest_fit
+from linearity_lab.jobs.profile import PROFILES
 from ntk_core.data.uploads import Cleaned, clean_upload, parse_upload, suggested_choices, upload_digest
 from ntk_core.runs import PRESETS
 from ntk_core.settings.grammar import with_settings

@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Any
 
-from dashboard.jobs import Jobs
+from linearity_lab.jobs import Jobs
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import Spec, digest

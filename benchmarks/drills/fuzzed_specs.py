@@ -26,8 +26,8 @@ from typing import Any
 from unittest import mock
 
 from benchmarks.drills.report import conclude
-from dashboard.jobs.limits import check_limits
-from dashboard.jobs.profile import PROFILES
+from linearity_lab.jobs.limits import check_limits
+from linearity_lab.jobs.profile import PROFILES
 from ntk_core.cli import main
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.graphs import example_graphs, graph_data

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.drills.report import conclude
-from dashboard.components.gallery import gallery_result
+from linearity_lab.components.gallery import gallery_result
 from ntk_core.runs import PRESETS, run
 from ntk_core.runs.events import PointFinished
 

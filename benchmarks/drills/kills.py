@@ -25,7 +25,7 @@ import psutil
 
 from benchmarks.drills.drilled_server import sweep
 from benchmarks.drills.report import ROOT, conclude, own_data
-from dashboard.jobs import Jobs
+from linearity_lab.jobs import Jobs
 from ntk_core.runs import PointValue
 from ntk_core.runs.store import Store
 

@@ -24,7 +24,7 @@ from benchmarks.drills.browser_session import CLICK, BrowserSession
 from benchmarks.drills.report import conclude, own_data, spread
 from benchmarks.drills.secrets import Secrets
 from benchmarks.drills.served_app import ServedApp, served_app
-from dashboard.jobs.profile import profile
+from linearity_lab.jobs.profile import profile
 from ntk_core.runs.store import Store
 
 LIMIT_S = 1.0

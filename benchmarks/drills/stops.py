@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from benchmarks.drills.report import conclude, own_data, spread
-from dashboard.jobs import Jobs
+from linearity_lab.jobs import Jobs
 from ntk_core.runs import PRESETS, Spec
 from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import with_settings

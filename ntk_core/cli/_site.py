@@ -9,7 +9,7 @@ from ntk_core.cli._printing import complain
 from ntk_core.errors import InvalidInput
 from ntk_core.runs.run_directory import write_whole
 
-_DASHBOARD = "dashboard.site"  # named, not imported: the core stands without it
+_DASHBOARD = "linearity_lab.site"  # named, not imported: the core stands without it
 
 
 def add(commands: Any) -> None:

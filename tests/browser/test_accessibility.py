@@ -17,8 +17,8 @@ from playwright.sync_api import ConsoleMessage, Page, expect
 from benchmarks.first_sight import PAGE as FIRST_SIGHT
 from benchmarks.first_sight import PAGES as WITH_FIGURE
 from benchmarks.first_sight import SCREENS, looked_at
-from dashboard.charts.labels import MOST_CURVES
-from dashboard.views.navigation import PAGES
+from linearity_lab.charts.labels import MOST_CURVES
+from linearity_lab.views.navigation import PAGES
 from tests.browser.faults import faults
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, FloatRect, Page, expect
 
-from dashboard.views.lecture.steps import STEPS
+from linearity_lab.views.lecture.steps import STEPS
 from tests.browser.conftest import READY, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

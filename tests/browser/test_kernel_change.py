@@ -7,8 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from dashboard.views.entry import GROUPS
-from dashboard.views.navigation import PAGES
+from linearity_lab.views.entry import GROUPS
+from linearity_lab.views.navigation import PAGES
 from tests.browser.conftest import press_run, run_button, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

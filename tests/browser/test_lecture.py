@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from dashboard.views.lecture.steps import STEPS
+from linearity_lab.views.lecture.steps import STEPS
 from tests.browser.conftest import READY, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

@@ -9,8 +9,8 @@ import time
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from dashboard.components.live import given, source
-from dashboard.components.live.settings import CHOICES, LiveSettings
+from linearity_lab.components.live import given, source
+from linearity_lab.components.live.settings import CHOICES, LiveSettings
 from tests.browser.conftest import READY, run_button
 from tests.browser.test_accessibility import press_tab_until
 

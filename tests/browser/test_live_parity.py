@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ntk_core
-from dashboard.components.live import source
+from linearity_lab.components.live import source
 from tests.browser.live_numbers import normals, params, threefry
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.usefixtures("quick_compilation")]

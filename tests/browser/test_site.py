@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from dashboard.components.gallery import gallery_result
-from dashboard.components.sketch import COLUMNS
-from dashboard.site import write_site
-from dashboard.site._markdown import html_of
-from dashboard.views.lecture.drawing import line_words
-from dashboard.views.lecture.page import _results
-from dashboard.views.lecture.steps import STEPS
+from linearity_lab.components.gallery import gallery_result
+from linearity_lab.components.sketch import COLUMNS
+from linearity_lab.site import write_site
+from linearity_lab.site._markdown import html_of
+from linearity_lab.views.lecture.drawing import line_words
+from linearity_lab.views.lecture.page import _results
+from linearity_lab.views.lecture.steps import STEPS
 from tests.browser.test_accessibility import violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

@@ -59,7 +59,7 @@ class FakeJobs:
         return self.add(spec)
 
     def add(self, spec, **changes) -> str:
-        from dashboard.jobs import Snapshot
+        from linearity_lab.jobs import Snapshot
 
         job_id = digest(spec)[:16]
         snapshot = Snapshot(
@@ -105,7 +105,7 @@ def own_store(monkeypatch: pytest.MonkeyPatch, tmp_path) -> Iterator[None]:
 
 
 def _store_at(patch: pytest.MonkeyPatch, folder: Path) -> Iterator[None]:
-    from dashboard.views.results.stored_runs import shared_store
+    from linearity_lab.views.results.stored_runs import shared_store
 
     patch.setenv("LINEARITY_LAB_STORE", str(folder / "results.sqlite"))
     shared_store.cache_clear()
@@ -126,7 +126,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> FakeJobs:
 @pytest.fixture(autouse=True)
 def _drawn_anew() -> None:
     """Points made by tests may have the names of others that were drawn before, and other numbers."""
-    from dashboard.components.drawn_once import _kept
+    from linearity_lab.components.drawn_once import _kept
 
     _kept.clear()
 
@@ -134,7 +134,7 @@ def _drawn_anew() -> None:
 @pytest.fixture
 def gallery(monkeypatch: pytest.MonkeyPatch, tmp_path) -> Iterator[Callable]:
     """A gallery of its own; call it with the name of a preset and a result to put one there."""
-    from dashboard.components import gallery as module
+    from linearity_lab.components import gallery as module
 
     monkeypatch.setattr(module, "GALLERY", tmp_path)
 
@@ -175,7 +175,7 @@ def _go_through_the_menu(patch: pytest.MonkeyPatch) -> None:
 
 
 def _put_in_place(patch: pytest.MonkeyPatch, fake: FakeJobs) -> None:
-    patch.setattr("dashboard.jobs.shared_jobs", lambda: fake)
-    patch.setattr("dashboard.components.run_panel.shared_jobs", lambda: fake)
-    patch.setattr("dashboard.views.results.run_list.shared_jobs", lambda: fake)
-    patch.setattr("dashboard.views.own_data.bring_data.shared_jobs", lambda: fake)
+    patch.setattr("linearity_lab.jobs.shared_jobs", lambda: fake)
+    patch.setattr("linearity_lab.components.run_panel.shared_jobs", lambda: fake)
+    patch.setattr("linearity_lab.views.results.run_list.shared_jobs", lambda: fake)
+    patch.setattr("linearity_lab.views.own_data.bring_data.shared_jobs", lambda: fake)

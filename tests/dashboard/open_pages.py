@@ -8,8 +8,8 @@ from unittest import mock
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Widget
 
-from dashboard.components import explain, settings_row
-from dashboard.words.pages import VEILED_KEY, VIEWS, charts_in
+from linearity_lab.components import explain, settings_row
+from linearity_lab.words.pages import VEILED_KEY, VIEWS, charts_in
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -21,7 +21,7 @@ def open_page(page: str, /, *, opened: bool = True, **query: str) -> AppTest:
         opened: with the panels open that a person opens by a click: all settings, and what is said about each figure.
     """
     app = AppTest.from_file(ROOT / "app.py", default_timeout=30)
-    with mock.patch("dashboard.views.overview.page.show"):  # a run that only tells Streamlit which pages there are
+    with mock.patch("linearity_lab.views.overview.page.show"):  # a run that only tells Streamlit which pages there are
         app.run()
     app.switch_page(f"pages/{page}.py")
     if opened:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.charts.style import compared_styles, network_style
-from dashboard.jobs.limits import check_limits
-from dashboard.views.architectures import figures as figures
-from dashboard.views.architectures.network_drawing import drawing, drawing_words, drawn, layer_rows, size_rows
+from linearity_lab.charts.style import compared_styles, network_style
+from linearity_lab.jobs.limits import check_limits
+from linearity_lab.views.architectures import figures as figures
+from linearity_lab.views.architectures.network_drawing import drawing, drawing_words, drawn, layer_rows, size_rows
 from ntk_core.errors import TooLarge
 from ntk_core.experiments.architectures.result import ArchitecturesPoint
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
@@ -344,7 +344,7 @@ def test_what_was_computed_beforehand_is_drawn_on_the_first_visit(jobs, through_
 def test_the_export_has_all_networks_and_the_figures_of_the_page(page, points, monkeypatch):
     exported = {}
     monkeypatch.setattr(
-        "dashboard.components.export.export_menu",
+        "linearity_lab.components.export.export_menu",
         lambda name, title, runs, charts: exported.update({"runs": list(runs), "charts": list(charts.values())}),
     )
     opened(job=page.add(MADE, points=of_a_run(points), status="completed"))

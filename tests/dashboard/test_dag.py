@@ -7,12 +7,12 @@ import math
 
 import pytest
 
-from dashboard.charts.labels import power
-from dashboard.components.gallery import gallery_result
-from dashboard.views.dag import figures
-from dashboard.views.dag.canvas import NAME
-from dashboard.views.dag.edits import drawable, from_browser
-from dashboard.views.dag.graph_verdict import judged
+from linearity_lab.charts.labels import power
+from linearity_lab.components.gallery import gallery_result
+from linearity_lab.views.dag import figures
+from linearity_lab.views.dag.canvas import NAME
+from linearity_lab.views.dag.edits import drawable, from_browser
+from linearity_lab.views.dag.graph_verdict import judged
 from ntk_core import runs as experiments
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.dag.spec import DAGSpec

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from dashboard.components.sketch import COLUMNS, from_browser
-from dashboard.views.lecture.drawing import line_words, room_to_draw, with_line
-from dashboard.views.lecture.page import _results
-from dashboard.views.lecture.steps import STEPS
+from linearity_lab.components.sketch import COLUMNS, from_browser
+from linearity_lab.views.lecture.drawing import line_words, room_to_draw, with_line
+from linearity_lab.views.lecture.page import _results
+from linearity_lab.views.lecture.steps import STEPS
 from tests.dashboard.open_pages import checked, open_page, words
 
 DRAWN = [step for step in STEPS if step.measured]

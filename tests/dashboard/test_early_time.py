@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dashboard.views.early_time import figures as early_time
-from dashboard.views.early_time import sweep_figures as early_sweep
+from linearity_lab.views.early_time import figures as early_time
+from linearity_lab.views.early_time import sweep_figures as early_sweep
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.runs import PRESETS
 from ntk_core.settings.grammar import with_settings

@@ -6,7 +6,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from dashboard.views.embed.page import gallery_panels
+from linearity_lab.views.embed.page import gallery_panels
 from tests.dashboard.open_pages import checked, form_sentences, open_page
 
 
@@ -16,7 +16,7 @@ def _no_workers(jobs):
 
 
 def embedded(**query: str) -> AppTest:
-    app = AppTest.from_string("from dashboard.views.embed.page import show\nshow()", default_timeout=30)
+    app = AppTest.from_string("from linearity_lab.views.embed.page import show\nshow()", default_timeout=30)
     app.query_params.update(query)
     return checked(app.run())
 

@@ -10,9 +10,9 @@ import pytest
 from streamlit.proto.Block_pb2 import Block
 from streamlit.testing.v1 import AppTest
 
-from dashboard.components.explain import ABOUT
-from dashboard.components.exports import notebook, program
-from dashboard.views.navigation import PAGES
+from linearity_lab.components.explain import ABOUT
+from linearity_lab.components.exports import notebook, program
+from linearity_lab.views.navigation import PAGES
 from tests.dashboard.open_pages import open_page, words
 
 HORIZONTAL = Block.FlexContainer.HORIZONTAL
@@ -31,7 +31,7 @@ def exported() -> dict[str, dict[str, object]]:
 @pytest.fixture(scope="module", params=BY_NAME)
 def page(request, exported, opening_through_the_menu) -> Iterator[tuple[str, AppTest]]:
     """The name of a page, and the page with what it shows at first."""
-    from dashboard.components import export
+    from linearity_lab.components import export
 
     show = export.export_menu
 

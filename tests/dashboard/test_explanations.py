@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import pytest
 from pydantic import BaseModel
 
-from dashboard.views.glossary.page import FEW
-from dashboard.views.navigation import PAGES
-from dashboard.words.glossary import glossary, search
-from dashboard.words.markdown import read
-from dashboard.words.pages import CHANGES, CHART, SHOWS, VIEWS, charts_in
+from linearity_lab.views.glossary.page import FEW
+from linearity_lab.views.navigation import PAGES
+from linearity_lab.words.glossary import glossary, search
+from linearity_lab.words.markdown import read
+from linearity_lab.words.pages import CHANGES, CHART, SHOWS, VIEWS, charts_in
 from ntk_core.runs import EXPERIMENTS
 from ntk_core.settings.fields import settings
 from tests.dashboard.open_pages import open_page, words

@@ -20,11 +20,11 @@ import pytest
 from packaging.requirements import Requirement
 
 import ntk_core
-from dashboard.charts.chart import Chart
-from dashboard.components.exports import command_line, notebook, page_html, program
-from dashboard.components.pictures import MAX_TITLE, short_title
-from dashboard.components.provenance import provenance_sentence
-from dashboard.views.kernel_change import figures as figures
+from linearity_lab.charts.chart import Chart
+from linearity_lab.components.exports import command_line, notebook, page_html, program
+from linearity_lab.components.pictures import MAX_TITLE, short_title
+from linearity_lab.components.provenance import provenance_sentence
+from linearity_lab.views.kernel_change import figures as figures
 from ntk_core.runs import EXPERIMENTS, PRESETS, digest
 from ntk_core.runs.events import Ended
 from ntk_core.settings.grammar import with_settings

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from dashboard.components import session
-from dashboard.components.run_panel import CROWD, REFRESH_S, WAITING_REFRESH_S, progress_words, refresh_s
+from linearity_lab.components import session
+from linearity_lab.components.run_panel import CROWD, REFRESH_S, WAITING_REFRESH_S, progress_words, refresh_s
 from ntk_core.experiments.architectures.result import ArchitecturesPoint
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec

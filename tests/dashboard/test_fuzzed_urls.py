@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.views.navigation import PAGES
+from linearity_lab.views.navigation import PAGES
 from ntk_core.runs import PRESETS
 from ntk_core.settings.fields import settings
 from tests.dashboard.open_pages import open_page, words
@@ -94,7 +94,7 @@ def wild_query(page: str, draw: random.Random) -> dict[str, str | list[str]]:
 def apps(opening_through_the_menu, tmp_path_factory) -> Iterator[dict[str, AppTest]]:
     """Every page, without figures: an address has no part in those that ship."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dashboard.components.gallery.GALLERY", tmp_path_factory.mktemp("gallery"))
+        patch.setattr("linearity_lab.components.gallery.GALLERY", tmp_path_factory.mktemp("gallery"))
         yield {name: open_page(name) for name in NAMES}
 
 

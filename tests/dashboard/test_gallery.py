@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dashboard.components.gallery import GALLERY, gallery_result
+from linearity_lab.components.gallery import GALLERY, gallery_result
 from ntk_core.cli import main
 from ntk_core.experiments.kernel_change.summary import start_law
 from ntk_core.fits import fit_power_law

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from dashboard.components.gallery import gallery_result
+from linearity_lab.components.gallery import gallery_result
 from ntk_core.runs import PRESETS, run
 from ntk_core.settings.fields import values_of
 from ntk_core.settings.grammar import with_settings

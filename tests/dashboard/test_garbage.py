@@ -10,7 +10,7 @@ import sys
 import pytest
 from streamlit import config
 
-from dashboard.server import garbage
+from linearity_lab.server import garbage
 from tests.dashboard.open_pages import open_page
 
 

@@ -7,8 +7,8 @@ from statistics import fmean, stdev
 
 import pytest
 
-from dashboard.components.gallery import gallery_result
-from dashboard.views.generalization import figures
+from linearity_lab.components.gallery import gallery_result
+from linearity_lab.views.generalization import figures
 from ntk_core.experiments.generalization.result import GeneralizationPoint, GeneralizationRun, Predictor, wilson
 from ntk_core.experiments.generalization.spec import GeneralizationSpec
 from ntk_core.experiments.generalization.summary import values

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dashboard.charts.style import network_style
-from dashboard.views.hessian import figures as figures
-from dashboard.views.hessian import part_figures as parts
+from linearity_lab.charts.style import network_style
+from linearity_lab.views.hessian import figures as figures
+from linearity_lab.views.hessian import part_figures as parts
 from ntk_core.experiments.hessian.network import TEMPLATES, named
 from ntk_core.fits import PowerLaw, becomes_linear
 from tests.dashboard.made_hessians import make_hessian_points, make_point

@@ -5,7 +5,7 @@ import statistics
 
 import pytest
 
-from dashboard.components.gallery import GALLERY, gallery_result
+from linearity_lab.components.gallery import GALLERY, gallery_result
 from ntk_core import runs as experiments
 from ntk_core.experiments.hessian.compute import TOLERANCE
 from ntk_core.experiments.hessian.summary import norm_law

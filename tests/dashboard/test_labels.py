@@ -8,10 +8,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.charts.labels import MOST_CURVES, MOST_LETTERS, End, rows_of, shifted_apart, spread_out
-from dashboard.charts.lines import Dot, Line, width_axis
-from dashboard.charts.style import nth_style
-from dashboard.charts.sweep import sweep
+from linearity_lab.charts.labels import MOST_CURVES, MOST_LETTERS, End, rows_of, shifted_apart, spread_out
+from linearity_lab.charts.lines import Dot, Line, width_axis
+from linearity_lab.charts.style import nth_style
+from linearity_lab.charts.sweep import sweep
 
 LABELS = st.lists(st.tuples(st.floats(0, 400), st.floats(10, 60)), min_size=1, max_size=6)
 

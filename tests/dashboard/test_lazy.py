@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.components.gallery import gallery_result
-from dashboard.components.run_panel import Shown
-from dashboard.views.lazy import figures
-from dashboard.views.lazy.page import charts
+from linearity_lab.components.gallery import gallery_result
+from linearity_lab.components.run_panel import Shown
+from linearity_lab.views.lazy import figures
+from linearity_lab.views.lazy.page import charts
 from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
 from ntk_core.runs import PRESETS
 from tests.dashboard.open_pages import chooser, open_page, words

@@ -8,18 +8,18 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from dashboard.charts.chart import VEILED, drawn_rows, enlarged
-from dashboard.components.gallery import gallery_result
-from dashboard.components.speaker import _KEY
-from dashboard.views.hessian.figures import of_line
-from dashboard.views.lecture import exact_figures as lecture_exact
-from dashboard.views.lecture import poll
-from dashboard.views.lecture.page import ANSWER_KEY, ARROWS, CLICKER, PRESENT_KEY
-from dashboard.views.lecture.steps import PARTS, STEPS, named_option, option_name, part_of, step_index
-from dashboard.views.lecture.visit import Visit
-from dashboard.views.navigation import PAGES
-from dashboard.words.markdown import read
-from dashboard.words.pages import VEILED_KEY, VIEWS, figure_words
+from linearity_lab.charts.chart import VEILED, drawn_rows, enlarged
+from linearity_lab.components.gallery import gallery_result
+from linearity_lab.components.speaker import _KEY
+from linearity_lab.views.hessian.figures import of_line
+from linearity_lab.views.lecture import exact_figures as lecture_exact
+from linearity_lab.views.lecture import poll
+from linearity_lab.views.lecture.page import ANSWER_KEY, ARROWS, CLICKER, PRESENT_KEY
+from linearity_lab.views.lecture.steps import PARTS, STEPS, named_option, option_name, part_of, step_index
+from linearity_lab.views.lecture.visit import Visit
+from linearity_lab.views.navigation import PAGES
+from linearity_lab.words.markdown import read
+from linearity_lab.words.pages import VEILED_KEY, VIEWS, figure_words
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import fit_power_law
 from ntk_core.runs import PRESETS, mean

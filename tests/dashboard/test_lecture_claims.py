@@ -8,17 +8,17 @@ from collections.abc import Callable
 
 import pytest
 
-from dashboard.components.gallery import gallery_result
-from dashboard.views.dynamics.ball import OUTSIDE, ball_radius
-from dashboard.views.generalization import figures as generalization
-from dashboard.views.hessian.figures import of_line
-from dashboard.views.hessian.part_figures import layer_share
-from dashboard.views.kernel_change.figures import change_lines
-from dashboard.views.lazy import dial
-from dashboard.views.lazy import figures as lazy
-from dashboard.views.lecture.steps import STEPS
-from dashboard.views.lecture.steps._beyond import gap_before
-from dashboard.views.lecture.steps._edges import LARGE, NARROW, RUNS, SMALL, WIDE
+from linearity_lab.components.gallery import gallery_result
+from linearity_lab.views.dynamics.ball import OUTSIDE, ball_radius
+from linearity_lab.views.generalization import figures as generalization
+from linearity_lab.views.hessian.figures import of_line
+from linearity_lab.views.hessian.part_figures import layer_share
+from linearity_lab.views.kernel_change.figures import change_lines
+from linearity_lab.views.lazy import dial
+from linearity_lab.views.lazy import figures as lazy
+from linearity_lab.views.lecture.steps import STEPS
+from linearity_lab.views.lecture.steps._beyond import gap_before
+from linearity_lab.views.lecture.steps._edges import LARGE, NARROW, RUNS, SMALL, WIDE
 from ntk_core.experiments.generalization.summary import values
 from ntk_core.fits import LINEARITY_LIMIT, fit_power_law
 from ntk_core.runs import Value, mean

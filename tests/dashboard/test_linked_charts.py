@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dashboard.charts.chart import led_by
-from dashboard.components.gallery import gallery_result
-from dashboard.views.dynamics.frames import moving
+from linearity_lab.charts.chart import led_by
+from linearity_lab.components.gallery import gallery_result
+from linearity_lab.views.dynamics.frames import moving
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import PRESETS
 from tests.dashboard.made_results import make_points, make_result
@@ -27,7 +27,7 @@ def browser(monkeypatch, jobs) -> dict[str, Any]:
         for values in there.pop("clicked", []):
             clicked(values)
 
-    monkeypatch.setattr("dashboard.components.chart.linked", linked)
+    monkeypatch.setattr("linearity_lab.components.chart.linked", linked)
     return there
 
 

@@ -8,11 +8,11 @@ from typing import cast
 
 import pytest
 
-from dashboard.components.live import NAME, given, source
-from dashboard.components.live.settings import CHOICES, OWN, READERS, LiveSettings, from_browser, made
-from dashboard.components.session import read_address
-from dashboard.views.lecture.steps import STEPS
-from dashboard.words.markdown import read
+from linearity_lab.components.live import NAME, given, source
+from linearity_lab.components.live.settings import CHOICES, OWN, READERS, LiveSettings, from_browser, made
+from linearity_lab.components.session import read_address
+from linearity_lab.views.lecture.steps import STEPS
+from linearity_lab.words.markdown import read
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS

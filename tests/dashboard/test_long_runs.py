@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.components.run_panel import ASK_S, SHORT_S
+from linearity_lab.components.run_panel import ASK_S, SHORT_S
 from ntk_core.runs import PRESETS, digest, estimate
 from ntk_core.runs.gallery import GALLERY
 from ntk_core.runs.store import Store
@@ -78,8 +78,8 @@ def test_what_the_gallery_holds_is_not_computed_again(jobs, monkeypatch, tmp_pat
 
 
 def test_a_job_for_an_adopted_result_is_complete_before_it_begins(monkeypatch, tmp_path):
-    from dashboard.components.gallery import gallery_result_of
-    from dashboard.jobs import Jobs
+    from linearity_lab.components.gallery import gallery_result_of
+    from linearity_lab.jobs import Jobs
 
     assert GALLERY.is_dir()
     monkeypatch.setattr(Jobs, "warm_up", lambda self: None)

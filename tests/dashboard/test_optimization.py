@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from dashboard.components.gallery import gallery_result
-from dashboard.views.optimization import figures
+from linearity_lab.components.gallery import gallery_result
+from linearity_lab.views.optimization import figures
 from ntk_core.experiments.optimization.result import OptimizationPoint, OptimizationRun
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.fits import fit_power_law

@@ -9,14 +9,14 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from dashboard.charts.vector import WIDTH, Scale, Stroke, cells, letters, thumbnail
-from dashboard.components.live import TOUR
-from dashboard.views.navigation import PAGES
-from dashboard.views.overview import thumbnails
-from dashboard.views.overview.parts import PATH
-from dashboard.views.overview.picture import tangent_kernel_picture
-from dashboard.views.overview.thumbnails import page_thumbnail
-from dashboard.words.pages import SHOWS, prose
+from linearity_lab.charts.vector import WIDTH, Scale, Stroke, cells, letters, thumbnail
+from linearity_lab.components.live import TOUR
+from linearity_lab.views.navigation import PAGES
+from linearity_lab.views.overview import thumbnails
+from linearity_lab.views.overview.parts import PATH
+from linearity_lab.views.overview.picture import tangent_kernel_picture
+from linearity_lab.views.overview.thumbnails import page_thumbnail
+from linearity_lab.words.pages import SHOWS, prose
 from ntk_core.runs import PRESETS
 from tests.dashboard.open_pages import open_page, words
 

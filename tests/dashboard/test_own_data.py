@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.components.own_data import Brought
-from dashboard.views.own_data import figures as figures
-from dashboard.views.own_data.bring_data import example_file
+from linearity_lab.components.own_data import Brought
+from linearity_lab.views.own_data import figures as figures
+from linearity_lab.views.own_data.bring_data import example_file
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import Choices, Cleaned, clean_upload, keep_upload, parse_upload, suggested_choices
 from ntk_core.experiments.dynamics.spec import DynamicsSpec

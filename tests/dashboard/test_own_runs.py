@@ -8,11 +8,11 @@ import threading
 
 import pytest
 
-from dashboard.components.exports import command_line
-from dashboard.jobs import Jobs, worker
-from dashboard.jobs.limits import check_limits
-from dashboard.views.results import stored_runs
-from dashboard.words.run_words import name_of
+from linearity_lab.components.exports import command_line
+from linearity_lab.jobs import Jobs, worker
+from linearity_lab.jobs.limits import check_limits
+from linearity_lab.views.results import stored_runs
+from linearity_lab.words.run_words import name_of
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.own_model.result import OwnLayer, OwnModelPoint, OwnModelResult, OwnModelRun
 from ntk_core.experiments.own_model.spec import OwnModelSpec

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.jobs import QueueFull
-from dashboard.views.navigation import EMBEDDED, PAGES
+from linearity_lab.jobs import QueueFull
+from linearity_lab.views.navigation import EMBEDDED, PAGES
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.spec import ArchitectureSpec
@@ -300,8 +300,8 @@ def test_width_of_the_training_figure_is_the_largest_until_someone_chooses(jobs)
 
 
 def test_pages_do_not_start_jax_in_the_servers_process():
-    modules = "sys, dashboard.components.forms, dashboard.components.run_panel, dashboard.components.export"
-    program = f"import {modules}, dashboard.views.kernel_change.figures\n"
+    modules = "sys, linearity_lab.components.forms, linearity_lab.components.run_panel, linearity_lab.components.export"
+    program = f"import {modules}, linearity_lab.views.kernel_change.figures\n"
     program += "from ntk_core.runs import check_size, estimate\n"
     program += "from ntk_core.runs import PRESETS\n"
     program += "spec = PRESETS['liu-fig1-left'].spec; estimate(spec); check_size(spec); sys.exit('jax' in sys.modules)"
@@ -312,7 +312,7 @@ def test_server_whose_settings_cannot_be_used_says_so(monkeypatch):
     def refuse():
         raise InvalidInput("LINEARITY_LAB_STORE", "/nowhere", "a folder that can be written")
 
-    monkeypatch.setattr("dashboard.jobs.shared_jobs", refuse)
+    monkeypatch.setattr("linearity_lab.jobs.shared_jobs", refuse)
     assert "The dashboard cannot compute: LINEARITY_LAB_STORE: /nowhere cannot be used" in words(opened())
 
 

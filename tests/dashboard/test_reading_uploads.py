@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from dashboard.jobs import wire
-from dashboard.jobs.profile import PROFILES
-from dashboard.jobs.uploads import BoundedCache, Reader, ReadUploads
+from linearity_lab.jobs import wire
+from linearity_lab.jobs.profile import PROFILES
+from linearity_lab.jobs.uploads import BoundedCache, Reader, ReadUploads
 from ntk_core.data.uploads import Limits, clean_upload, parse_upload, suggested_choices
 from ntk_core.errors import InvalidInput
 from tests.data.uploads.files import arrays, blobs, flowers, pets
@@ -101,7 +101,7 @@ def test_many_ask_at_once_and_each_gets_its_own_answer(reader):
 
 @pytest.mark.parametrize("limits", PROFILES.values(), ids=PROFILES.keys())
 def test_a_small_file_that_becomes_much_is_refused_by_what_it_becomes(limits, monkeypatch):
-    from dashboard.components.own_data import upload_limits
+    from linearity_lab.components.own_data import upload_limits
 
     monkeypatch.setenv("LINEARITY_LAB_PROFILE", limits.name)
     found = upload_limits()

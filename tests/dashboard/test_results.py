@@ -9,8 +9,8 @@ from functools import partial
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.jobs.profile import PROFILES
-from dashboard.views.results import run_list, run_marks, stored_runs
+from linearity_lab.jobs.profile import PROFILES
+from linearity_lab.views.results import run_list, run_marks, stored_runs
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import PRESETS, ExperimentSpec, digest

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from dashboard.charts.comparison import comparison_of
-from dashboard.charts.style import network_style
-from dashboard.components.gallery import gallery_result
-from dashboard.views.results.run_comparison import lines_of, measures_of, overlay
-from dashboard.words.run_words import DEFAULT, differing, labels, name_of, variation
+from linearity_lab.charts.comparison import comparison_of
+from linearity_lab.charts.style import network_style
+from linearity_lab.components.gallery import gallery_result
+from linearity_lab.views.results.run_comparison import lines_of, measures_of, overlay
+from linearity_lab.words.run_words import DEFAULT, differing, labels, name_of, variation
 from ntk_core.runs import PRESETS
 from ntk_core.settings.grammar import with_settings
 from tests.dashboard.made_results import make_points, make_result, make_run

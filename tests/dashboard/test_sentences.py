@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.views.hessian.figures import amount
-from dashboard.words.sentences import typeset
+from linearity_lab.views.hessian.figures import amount
+from linearity_lab.words.sentences import typeset
 from ntk_core.runs import Mean
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.components.exports import command_line
+from linearity_lab.components.exports import command_line
 from ntk_core.data import dataset_shapes
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.compositions import composition_examples

@@ -6,9 +6,9 @@ import importlib
 
 import pytest
 
-from dashboard.charts.numbers import width_label
-from dashboard.components.settings_row import OPENED
-from dashboard.views.navigation import PAGES
+from linearity_lab.charts.numbers import width_label
+from linearity_lab.components.settings_row import OPENED
+from linearity_lab.views.navigation import PAGES
 from ntk_core.runs import EXPERIMENTS
 from ntk_core.settings.fields import settings
 from tests.dashboard.open_pages import checked, form_sentences, open_page
@@ -41,7 +41,7 @@ def test_every_page_of_an_experiment_names_three_to_five_controls_that_it_has_an
     for entry in PAGES:
         if entry.name not in EXPERIMENTS:
             continue
-        controls = importlib.import_module(f"dashboard.views.{entry.name}.page").CONTROLS
+        controls = importlib.import_module(f"linearity_lab.views.{entry.name}.page").CONTROLS
         assert 3 <= len(controls) <= 5, entry.name
         lists = {each.name: each.entry == "list" for each in settings(EXPERIMENTS[entry.name].spec)}
         app = open_page(entry.name)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.components import gallery
-from dashboard.jobs import Jobs
+from linearity_lab.components import gallery
+from linearity_lab.jobs import Jobs
 from ntk_core.runs import EXPERIMENTS, PRESETS, Spec, digest
 from ntk_core.runs.store import Store
 from ntk_core.settings.fields import differences

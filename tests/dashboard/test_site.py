@@ -8,11 +8,11 @@ import re
 import pytest
 from plotly.offline import get_plotlyjs_version
 
-from dashboard.components.gallery import gallery_result
-from dashboard.site import PLOTLY, gallery_figures
-from dashboard.site._figures import lecture_figure
-from dashboard.site._markdown import html_of
-from dashboard.views.lecture.steps import STEPS
+from linearity_lab.components.gallery import gallery_result
+from linearity_lab.site import PLOTLY, gallery_figures
+from linearity_lab.site._figures import lecture_figure
+from linearity_lab.site._markdown import html_of
+from linearity_lab.views.lecture.steps import STEPS
 from ntk_core.cli import main
 from ntk_core.runs import EXPERIMENTS, PRESETS
 from tests.dashboard.open_pages import open_page

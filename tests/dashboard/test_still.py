@@ -11,10 +11,10 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from dashboard.charts.still import still
-from dashboard.components.gallery import GALLERY, gallery_result
-from dashboard.notebook import figure_html, first_chart
-from dashboard.views.kernel_change.figures import change_against_width
+from linearity_lab.charts.still import still
+from linearity_lab.components.gallery import GALLERY, gallery_result
+from linearity_lab.notebook import figure_html, first_chart
+from linearity_lab.views.kernel_change.figures import change_against_width
 from ntk_core.runs import EXPERIMENTS
 from tests.dashboard.made_results import make_points, make_result
 from tests.examples.notebooks import stated_entry_points

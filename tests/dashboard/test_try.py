@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.components.explain import TRIED
-from dashboard.components.gallery import gallery_result_of
-from dashboard.components.live.settings import READERS, LiveSettings, made
-from dashboard.components.run_panel import SHORT_S
-from dashboard.components.session import read_address
-from dashboard.views.navigation import PAGES
-from dashboard.words.pages import VIEWS, Link, try_links
+from linearity_lab.components.explain import TRIED
+from linearity_lab.components.gallery import gallery_result_of
+from linearity_lab.components.live.settings import READERS, LiveSettings, made
+from linearity_lab.components.run_panel import SHORT_S
+from linearity_lab.components.session import read_address
+from linearity_lab.views.navigation import PAGES
+from linearity_lab.words.pages import VIEWS, Link, try_links
 from ntk_core.runs import EXPERIMENTS, PRESETS, Spec, estimate
 from ntk_core.settings.fields import spec_from_texts
 from tests.dashboard.open_pages import checked, open_page

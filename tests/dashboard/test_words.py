@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.views.lecture.steps import STEPS
-from dashboard.views.lecture.steps._step import Question
-from dashboard.words.glossary import GLOSSARY_FILE, glossary
-from dashboard.words.markdown import WordsError, read
-from dashboard.words.pages import VEILED_KEY, VIEWS, charts_in, figure_words, prose, says
+from linearity_lab.views.lecture.steps import STEPS
+from linearity_lab.views.lecture.steps._step import Question
+from linearity_lab.words.glossary import GLOSSARY_FILE, glossary
+from linearity_lab.words.markdown import WordsError, read
+from linearity_lab.words.pages import VEILED_KEY, VIEWS, charts_in, figure_words, prose, says
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = """# What this page shows
@@ -40,7 +40,7 @@ def page(tmp_path: Path, text: str, name: str = "words.md") -> Path:
 
 
 def test_a_new_folder_brings_its_words_and_nothing_else_is_edited(tmp_path, monkeypatch):
-    monkeypatch.setattr("dashboard.words.pages.VIEWS", tmp_path)
+    monkeypatch.setattr("linearity_lab.words.pages.VIEWS", tmp_path)
     (tmp_path / "toy").mkdir()
     page(tmp_path / "toy", PAGE)
     assert says("toy", "What this page shows") == "**What this page shows.** The line falls: it is read from here."
@@ -75,7 +75,7 @@ def test_words_that_are_missing_or_unknown_are_told_with_their_place(tmp_path, w
 
 
 def test_a_missing_file_is_named():
-    with pytest.raises(WordsError, match=r"^dashboard/views/toy/words\.md is missing\.$"):
+    with pytest.raises(WordsError, match=r"^linearity_lab/views/toy/words\.md is missing\.$"):
         prose("toy", "What this page shows")
 
 
@@ -115,7 +115,7 @@ def test_no_words_are_read_before_a_page_asks_for_them():
     code = (
         "import sys; seen = []; sys.addaudithook(lambda event, given: "
         "seen.append(str(given[0])) if event == 'open' and str(given[0]).endswith('.md') else None); "
-        "import app; from dashboard.words import pages, glossary; print(seen)"
+        "import app; from linearity_lab.words import pages, glossary; print(seen)"
     )
     started = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert started.stdout.strip() == "[]"

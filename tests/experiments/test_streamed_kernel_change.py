@@ -11,9 +11,9 @@ import sys
 import numpy as np
 import pytest
 
-from dashboard.jobs.limits import check_limits, largest_fit
-from dashboard.jobs.profile import PROFILES
-from dashboard.views.kernel_change.figures import change_against_width
+from linearity_lab.jobs.limits import check_limits, largest_fit
+from linearity_lab.jobs.profile import PROFILES
+from linearity_lab.views.kernel_change.figures import change_against_width
 from ntk_core.errors import TooLarge
 from ntk_core.experiments.kernel_change import costs
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.server import address_of_line
+from linearity_lab.server import address_of_line
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,14 @@ import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
-from dashboard.jobs.profile import PROFILES
-from dashboard.server import _sessions
-from dashboard.server._compressed import CompressedScripts
-from dashboard.server._connections import BoundedConnection
-from dashboard.server._held_uploads import MAX_FILES, HeldUploads
-from dashboard.server._hosts import CLOSED, AllowedHosts, ClosedPaths
-from dashboard.server._lines import ForwardedAddress, trusted_hops
-from dashboard.server._sessions import MAX_TEXT, OPENED_AT_ONCE, Allowance, BoundedSessions
+from linearity_lab.jobs.profile import PROFILES
+from linearity_lab.server import _sessions
+from linearity_lab.server._compressed import CompressedScripts
+from linearity_lab.server._connections import BoundedConnection
+from linearity_lab.server._held_uploads import MAX_FILES, HeldUploads
+from linearity_lab.server._hosts import CLOSED, AllowedHosts, ClosedPaths
+from linearity_lab.server._lines import ForwardedAddress, trusted_hops
+from linearity_lab.server._sessions import MAX_TEXT, OPENED_AT_ONCE, Allowance, BoundedSessions
 from ntk_core.errors import InvalidInput
 from tests.hosting.test_compressed import Files, answer
 
@@ -352,7 +352,7 @@ def test_a_file_is_kept_once_however_its_path_is_written():
 
 def test_a_connection_too_many_costs_the_one_that_has_been_silent_longest(monkeypatch):
     """Whoever asks for something is answered, however many connections say nothing."""
-    monkeypatch.setattr("dashboard.server._connections._max_connections", lambda: 5)
+    monkeypatch.setattr("linearity_lab.server._connections._max_connections", lambda: 5)
     aborted: list[int] = []
     everybody: set[object] = set()
 

@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from dashboard.server._compressed import CompressedScripts
+from linearity_lab.server._compressed import CompressedScripts
 
 SCRIPT = b"let width = 10_000;\n" * 500
 FOREVER = (b"cache-control", b"public, immutable, max-age=31536000")

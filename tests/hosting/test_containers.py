@@ -12,7 +12,7 @@ import pytest
 import yaml
 from compose_spec import PyCompose
 
-from dashboard.jobs.profile import OVERRIDES, PROFILES
+from linearity_lab.jobs.profile import OVERRIDES, PROFILES
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTING = (ROOT / "docs" / "hosting.md").read_text(encoding="utf-8")
@@ -102,12 +102,12 @@ def test_the_image_is_built_from_a_lock_and_runs_as_nobody_in_particular():
 
 def test_everything_that_the_image_copies_is_let_in():
     let_in = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
-    assert let_in == {"app.py", "pages", "dashboard", "ntk_core", "gallery", "locks", ".streamlit"}
+    assert let_in == {"app.py", "pages", "linearity_lab", "ntk_core", "gallery", "locks", ".streamlit"}
     assert all((ROOT / name).exists() for name in let_in)
 
 
 def test_every_variable_that_the_code_reads_is_documented():
-    files = [path for folder in ("dashboard", "ntk_core") for path in (ROOT / folder).rglob("*.py")]
+    files = [path for folder in ("linearity_lab", "ntk_core") for path in (ROOT / folder).rglob("*.py")]
     files += [ROOT / "compose.yaml", ROOT / "Dockerfile"]
     read = {name for path in files for name in VARIABLE.findall(path.read_text(encoding="utf-8"))}
     documents = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))

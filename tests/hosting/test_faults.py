@@ -13,10 +13,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from dashboard.jobs._process import WorkerProcess, _cause
-from dashboard.jobs.faults import NEUTRAL, told
-from dashboard.server._logs import JsonFormatter, Rarely
-from dashboard.words.sentences import plain
+from linearity_lab.jobs._process import WorkerProcess, _cause
+from linearity_lab.jobs.faults import NEUTRAL, told
+from linearity_lab.server._logs import JsonFormatter, Rarely
+from linearity_lab.words.sentences import plain
 from ntk_core.errors import InvalidInput
 from ntk_core.runs.store import VARIABLE, Store
 from ntk_core.runs.store import _database as database
@@ -112,7 +112,7 @@ def test_one_place_does_not_flood_the_log_and_the_next_line_counts_what_was_left
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonFormatter())
     handler.addFilter(Rarely(most=3, per_s=60, clock=lambda: clock[0]))
-    log = logging.Logger("dashboard.flood")
+    log = logging.Logger("linearity_lab.flood")
     log.addHandler(handler)
     for number in range(1000):
         clock[0] = number * 0.01

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import streamlit
 
-from dashboard.server._first_paint import OWN_SCRIPT, FirstPaint
+from linearity_lab.server._first_paint import OWN_SCRIPT, FirstPaint
 
 PAGE = (Path(streamlit.__file__).parent / "static" / "index.html").read_bytes()
 HTML = (b"content-type", b"text/html; charset=utf-8")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dashboard.jobs import Jobs, QueueFull, TooManyJobs, _jobs, _shared
-from dashboard.jobs.limits import OverLimit, check_limits
-from dashboard.jobs.profile import OVERRIDES, PROFILES, profile
+from linearity_lab.jobs import Jobs, QueueFull, TooManyJobs, _jobs, _shared
+from linearity_lab.jobs.limits import OverLimit, check_limits
+from linearity_lab.jobs.profile import OVERRIDES, PROFILES, profile
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs.store import Store
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from dashboard.server._loading import OnceLoaded
+from linearity_lab.server._loading import OnceLoaded
 
 
 async def reached(kind: str, loaded: threading.Event) -> list[str]:

@@ -9,8 +9,8 @@ import json
 import pytest
 from starlette.requests import Request
 
-from dashboard.server import _operator, routes
-from dashboard.server._operator import MAX_FAILURES, TOKEN_VARIABLE, Failures, operator_token, refusal
+from linearity_lab.server import _operator, routes
+from linearity_lab.server._operator import MAX_FAILURES, TOKEN_VARIABLE, Failures, operator_token, refusal
 from ntk_core.cli import main
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec

@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from dashboard.server import _polls
-from dashboard.server._polls import Polls, TooManyPolls
+from linearity_lab.server import _polls
+from linearity_lab.server._polls import Polls, TooManyPolls
 
 HOST, LINE = "host", "192.0.2.1"
 ORDER = (2, 0, 1)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.jobs.limits import OverLimit, check_limits, largest_fit, limit_words
-from dashboard.jobs.profile import OVERRIDES, PROFILES, Profile, profile
+from linearity_lab.jobs.limits import OverLimit, check_limits, largest_fit, limit_words
+from linearity_lab.jobs.profile import OVERRIDES, PROFILES, Profile, profile
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.dag.spec import DAGSpec

@@ -9,7 +9,7 @@ import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from dashboard.server._refreshes import OneRefreshAtATime
+from linearity_lab.server._refreshes import OneRefreshAtATime
 
 DONE = ForwardMsg.FINISHED_SUCCESSFULLY
 REFRESHED = ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY

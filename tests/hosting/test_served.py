@@ -165,7 +165,7 @@ def test_the_end_is_graceful_and_the_log_holds_events_but_nothing_of_the_users(s
     # Uvicorn ends itself by the same signal again once everything is closed.
     assert served.process.wait(timeout=20) in (0, -signal.SIGTERM)
     lines = [json.loads(line) for line in served.log.read_text().splitlines()]
-    assert [line["event"] for line in lines if line["logger"].startswith("dashboard.server")] == [
+    assert [line["event"] for line in lines if line["logger"].startswith("linearity_lab.server")] == [
         "started",
         "stopping",
         "stopped",

@@ -18,12 +18,12 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Router
 from starlette.types import ASGIApp
 
-from dashboard.jobs import Load
-from dashboard.server import middleware, routes
-from dashboard.server._first_paint import OWN_SCRIPT
-from dashboard.server._headers import SecurityHeaders, frame_origins, inline_scripts, security_headers
-from dashboard.server._hosts import AllowedHosts, allowed_hosts
-from dashboard.server._logs import write_json_logs
+from linearity_lab.jobs import Load
+from linearity_lab.server import middleware, routes
+from linearity_lab.server._first_paint import OWN_SCRIPT
+from linearity_lab.server._headers import SecurityHeaders, frame_origins, inline_scripts, security_headers
+from linearity_lab.server._hosts import AllowedHosts, allowed_hosts
+from linearity_lab.server._logs import write_json_logs
 from ntk_core.errors import InvalidInput
 
 VARIABLES = ("LINEARITY_LAB_PROFILE", "LINEARITY_LAB_HOSTS", "LINEARITY_LAB_FRAME_ANCESTORS")
@@ -174,7 +174,7 @@ def test_a_server_that_only_this_machine_can_reach_answers_to_no_other_name(monk
 )
 def test_readiness_reflects_the_workers_and_the_queue(monkeypatch, workers, waiting, room, status):
     load = Load(workers=workers, running=1, waiting=waiting, max_waiting=16, has_room=room)
-    monkeypatch.setattr("dashboard.server._ready.shared_jobs", lambda: SimpleNamespace(load=lambda: load))
+    monkeypatch.setattr("linearity_lab.server._ready.shared_jobs", lambda: SimpleNamespace(load=lambda: load))
     answer = Answer(Router(routes()), "/api/ready")
     assert (answer.status, json.loads(answer.text)) == (status, {"ready": status == 200, **asdict(load)})
     assert answer.headers["cache-control"] == "no-store"
@@ -184,7 +184,7 @@ def test_a_store_that_cannot_be_used_is_not_ready_and_its_address_is_not_told(mo
     def no_jobs():
         raise InvalidInput("LINEARITY_LAB_STORE", "postgresql://lab:secret@db/lab", "a database")
 
-    monkeypatch.setattr("dashboard.server._ready.shared_jobs", no_jobs)
+    monkeypatch.setattr("linearity_lab.server._ready.shared_jobs", no_jobs)
     answer = Answer(Router(routes()), "/api/ready")
     assert answer.status == 503
     assert "LINEARITY_LAB_STORE" in answer.text
@@ -214,7 +214,7 @@ def logs() -> Iterator[io.StringIO]:
 def test_logs_are_json_and_hold_nothing_that_users_gave(logs):
     """Whatever a library writes, in whatever way, of addresses, names of files, settings, texts of exceptions."""
     secret = "192.0.2.7 marks.csv widths=987654321"
-    logging.getLogger("dashboard.jobs").warning("a run failed: %s", secret, extra={"facts": {"experiment": "dag"}})
+    logging.getLogger("linearity_lab.jobs").warning("a run failed: %s", secret, extra={"facts": {"experiment": "dag"}})
     logging.getLogger("streamlit.web").error("upload of %s refused", secret)
     logging.getLogger("streamlit.web").error(f"upload of {secret} refused")
     late = logging.getLogger("streamlit.made_later")

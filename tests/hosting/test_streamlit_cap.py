@@ -18,7 +18,7 @@ CAP = "1.68"  # raise it together with requirements.txt, after what is named bel
 
 
 def test_the_cap_is_stated_while_private_messages_are_read():
-    read = [path for path in (ROOT / "dashboard").rglob("*.py") if re.search(r"streamlit\.proto", path.read_text())]
+    read = [path for path in (ROOT / "linearity_lab").rglob("*.py") if re.search(r"streamlit\.proto", path.read_text())]
     assert {path.name for path in read} == {"_refreshes.py", "_sessions.py"}
     lines = [line for line in (ROOT / "requirements.txt").read_text().splitlines() if line.startswith("streamlit")]
     (stated,) = map(Requirement, lines)

@@ -12,9 +12,9 @@ from streamlit import config
 from benchmarks.drills.browser_session import BrowserSession
 from benchmarks.drills.report import own_data
 from benchmarks.drills.served_app import ServedApp, served_app
-from dashboard.components.own_data import upload_limits
-from dashboard.jobs.profile import OVERRIDES, PROFILES
-from dashboard.server._app import _limit_uploads
+from linearity_lab.components.own_data import upload_limits
+from linearity_lab.jobs.profile import OVERRIDES, PROFILES
+from linearity_lab.server._app import _limit_uploads
 from ntk_core.data.uploads import parse_upload
 from ntk_core.errors import InvalidInput
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.jobs import Jobs, Snapshot
+from linearity_lab.jobs import Jobs, Snapshot
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs.store import Store

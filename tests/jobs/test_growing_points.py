@@ -1,6 +1,6 @@
 """A point that grows is shown while it is computed, and never counted as finished."""
 
-from dashboard.jobs._job import Job
+from linearity_lab.jobs._job import Job
 from ntk_core.runs import PRESETS
 from ntk_core.runs.events import PointFailed, PointFinished, PointProgress, PointStarted
 from tests.dashboard.made_early import make_early_point

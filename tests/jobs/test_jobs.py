@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.jobs import Jobs, QueueFull, TooManyJobs, _presence
+from linearity_lab.jobs import Jobs, QueueFull, TooManyJobs, _presence
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.result import KernelChangeResult

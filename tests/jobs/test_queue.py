@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.jobs._job import Job
-from dashboard.jobs._limits import Limits, TooManyJobs
-from dashboard.jobs._queue import FairQueue, waits
+from linearity_lab.jobs._job import Job
+from linearity_lab.jobs._limits import Limits, TooManyJobs
+from linearity_lab.jobs._queue import FairQueue, waits
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.jobs import Jobs
+from linearity_lab.jobs import Jobs
 from ntk_core.runs import canonical_json, digest
 from ntk_core.runs.store import Store
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = """
 import sys, time
-from dashboard.jobs import Jobs
+from linearity_lab.jobs import Jobs
 from ntk_core.runs import parse_spec
 from ntk_core.runs.store import Store
 

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from dashboard.jobs import Jobs
-from dashboard.jobs._job import TURN_S
-from dashboard.jobs.limits import check_limits
-from dashboard.jobs.profile import LEAST_ALLOWED_S, PROFILES
+from linearity_lab.jobs import Jobs
+from linearity_lab.jobs._job import TURN_S
+from linearity_lab.jobs.limits import check_limits
+from linearity_lab.jobs.profile import LEAST_ALLOWED_S, PROFILES
 from ntk_core.errors import TooLarge
 from ntk_core.runs import PRESETS, digest, estimate
 from ntk_core.runs.store import JobClock, Store, UnfinishedJob

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from dashboard.jobs import Jobs
+from linearity_lab.jobs import Jobs
 from ntk_core.runs.compiled_code import compiled_code_directory, is_supported
 from ntk_core.runs.store import Store
 from tests.jobs.conftest import PATIENCE_S, worker_pid
@@ -99,7 +99,7 @@ def test_workers_killed_while_idle_harm_no_job_and_are_replaced(jobs, tiny, wait
 @pytest.mark.slow
 @pytest.mark.parametrize(("bound", "value"), [("MAX_JOBS", 1), ("MAX_GROWN_BYTES", -1)])
 def test_a_worker_is_replaced_after_so_many_jobs_or_so_much_memory(jobs, tiny, wait_for, monkeypatch, bound, value):
-    monkeypatch.setattr(f"dashboard.jobs._pool.{bound}", value)
+    monkeypatch.setattr(f"linearity_lab.jobs._pool.{bound}", value)
     job_id = jobs.submit(tiny(seed=1_600 + value))
     seen = set()
 
@@ -121,7 +121,7 @@ def test_a_worker_is_replaced_after_so_many_jobs_or_so_much_memory(jobs, tiny, w
 @posix
 def test_workers_die_with_a_killed_server(tmp_path):
     script = (
-        "import sys, time; from dashboard.jobs import Jobs; from ntk_core.runs.store import Store\n"
+        "import sys, time; from linearity_lab.jobs import Jobs; from ntk_core.runs.store import Store\n"
         "jobs = Jobs(Store(sys.argv[1]), num_workers=2); jobs.warm_up()\n"
         "while len(jobs.worker_pids()) < 2: time.sleep(0.01)\n"
         "print(*jobs.worker_pids(), flush=True); time.sleep(60)\n"
@@ -168,7 +168,7 @@ def test_compiled_code_is_kept_where_only_the_user_writes(jobs, tiny, wait_for):
 
 def test_a_stray_print_does_not_reach_the_server():
     script = (
-        "import os, sys; from dashboard.jobs import worker\n"
+        "import os, sys; from linearity_lab.jobs import worker\n"
         "out = worker._reserve_stdout(); print('stray', flush=True); os.write(1, b'stray too')\n"
         "worker._say(out, 'event')\n"
     )
@@ -179,7 +179,7 @@ def test_a_stray_print_does_not_reach_the_server():
 
 def test_a_worker_that_is_sent_a_broken_spec_says_so_and_goes_on(tmp_path, tiny):
     environment = {**os.environ, "LINEARITY_LAB_STORE": str(tmp_path / "s.sqlite"), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-P", "-m", "dashboard.jobs.worker"]
+    command = [sys.executable, "-P", "-m", "linearity_lab.jobs.worker"]
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
         assert worker.stdin is not None
         assert worker.stdout is not None
@@ -195,5 +195,5 @@ def test_a_worker_that_is_sent_a_broken_spec_says_so_and_goes_on(tmp_path, tiny)
 
 
 def test_jobs_load_neither_jax_nor_streamlit():
-    script = "import sys, dashboard.jobs; sys.exit(bool({'jax', 'streamlit'} & set(sys.modules)))"
+    script = "import sys, linearity_lab.jobs; sys.exit(bool({'jax', 'streamlit'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == 0

@@ -39,8 +39,8 @@ found = {
     "light": "jax" not in sys.modules,
 }
 
-from dashboard.charts.style import network_style
-from dashboard.views.architectures.network_drawing import drawing, drawing_words, layer_rows
+from linearity_lab.charts.style import network_style
+from linearity_lab.views.architectures.network_drawing import drawing, drawing_words, layer_rows
 
 figure = drawing(architecture, sizes, shape, 6)
 found["drawing"] = {
@@ -74,7 +74,7 @@ print(json.dumps(found))
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     tree = tmp_path_factory.mktemp("tree")
-    for room in ("ntk_core", "dashboard"):
+    for room in ("ntk_core", "linearity_lab"):
         shutil.copytree(ROOT / room, tree / room, ignore=shutil.ignore_patterns("__pycache__"))
     kinds = tree / "ntk_core" / "networks" / "kinds"
     (kinds / "toy.py").write_text(files_of("own-architecture.md")["ntk_core/networks/kinds/toy.py"])

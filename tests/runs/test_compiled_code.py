@@ -157,7 +157,9 @@ def test_a_jax_that_has_started_is_told_too(place, monkeypatch):
 
 
 def test_whoever_imports_the_core_keeps_their_own_settings():
-    script = f"import os, ntk_core, ntk_core.cli, dashboard.jobs.worker as _; print(os.environ.get('{JAX_VARIABLE}'))"
+    script = (
+        f"import os, ntk_core, ntk_core.cli, linearity_lab.jobs.worker as _; print(os.environ.get('{JAX_VARIABLE}'))"
+    )
     environment = {name: value for name, value in os.environ.items() if name != JAX_VARIABLE}
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, check=True)
     assert done.stdout == b"None\n"

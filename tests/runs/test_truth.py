@@ -18,7 +18,7 @@ from ntk_core.runs.truth._claim import verdict
 from ntk_core.runs.truth._readings import READINGS, Reading, Record, Seen
 
 ROOT = Path(__file__).resolve().parents[2]
-LECTURE = "dashboard/views/lecture/steps"
+LECTURE = "linearity_lab/views/lecture/steps"
 NAMES = [claim.name for claim in claims()]
 
 
@@ -61,7 +61,7 @@ def test_every_preset_every_step_every_page_and_the_readme_have_a_claim():
     steps = {path.relative_to(ROOT).as_posix() for path in (ROOT / LECTURE).glob("*.md")}
     pages = {
         path.relative_to(ROOT).as_posix()
-        for path in (ROOT / "dashboard/views").glob("*/words.md")
+        for path in (ROOT / "linearity_lab/views").glob("*/words.md")
         if path.parent.name not in ("overview", "own_data", "results")  # which measure nothing of their own
     }
     assert not set(PRESETS) - {claim.preset for claim in claims()}

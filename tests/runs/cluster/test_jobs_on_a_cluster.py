@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from dashboard.jobs import Jobs
+from linearity_lab.jobs import Jobs
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import run
 from ntk_core.runs.store import Store

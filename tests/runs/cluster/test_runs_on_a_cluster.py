@@ -257,7 +257,7 @@ def test_a_run_whose_scheduler_dies_fails_with_a_sentence_and_keeps_its_points(l
 
 
 def test_dask_starts_only_for_who_asks_for_it():
-    code = "import sys, dashboard.jobs, ntk_core.cli, ntk_core.runs; sys.exit('distributed' in sys.modules)"
+    code = "import sys, linearity_lab.jobs, ntk_core.cli, ntk_core.runs; sys.exit('distributed' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr or "dask was imported"
 

@@ -1,7 +1,0 @@
-"""A network and its linear model, trained side by side: where they move as one, and where they drift apart."""
-
-from dashboard.views.entry import Page
-
-PAGE = Page(
-    "Dynamics", ":material/compare_arrows:", "Does the network move like its linear model?", group="Width", place=5
-)

@@ -1,5 +1,0 @@
-"""A network and the linear model that it follows early in training (Hu, Xiao, Adlam & Pennington 2020)."""
-
-from dashboard.views.entry import Page
-
-PAGE = Page("Early time", ":material/schedule:", "What does a network learn first?", group="Beyond", place=4)

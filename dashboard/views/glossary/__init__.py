@@ -1,7 +1,0 @@
-"""The words of the field, to be searched, each with a link of its own."""
-
-from dashboard.views.entry import Page
-
-PAGE = Page(
-    "Glossary", ":material/dictionary:", "What does this word mean?", group="Learn", place=3, letters="K  H  κ  ΔK"
-)

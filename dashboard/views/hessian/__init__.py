@@ -1,5 +1,0 @@
-"""Hessian norms against width, beside the kernel change of the same networks (Liu, Zhu & Belkin 2020, Table 1)."""
-
-from dashboard.views.entry import Page
-
-PAGE = Page("Hessian", ":material/grid_on:", "Why does it become linear?", group="Width", place=1)

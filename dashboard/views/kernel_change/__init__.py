@@ -1,7 +1,0 @@
-"""Kernel change against width and along training (Liu, Zhu & Belkin 2020, Fig. 1)."""
-
-from dashboard.views.entry import Page
-
-PAGE = Page(
-    "Kernel", ":material/show_chart:", "Does the kernel stop moving as the width grows?", group="Width", place=0
-)

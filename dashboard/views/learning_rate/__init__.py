@@ -1,5 +1,0 @@
-"""Where linearity ends by the learning rate (Lewkowycz et al. 2020; Zhu, Liu, Radhakrishnan & Belkin 2022)."""
-
-from dashboard.views.entry import Page
-
-PAGE = Page("Learning rate", ":material/speed:", "Where does linearity end?", group="Beyond", place=0)

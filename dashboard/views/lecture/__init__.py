@@ -1,5 +1,0 @@
-"""The source lecture in seventeen steps: a claim, a formula, a figure, a question to predict first."""
-
-from dashboard.views.entry import Page
-
-PAGE = Page("Lecture", ":material/school:", "Why does all this happen, step by step?", group="Learn", place=2)

@@ -1,7 +1,0 @@
-"""Convergence without linearity (Liu, Zhu & Belkin 2020, §5)."""
-
-from dashboard.views.entry import Page
-
-PAGE = Page(
-    "Optimization", ":material/trending_down:", "Does training need a constant kernel?", group="Beyond", place=2
-)

@@ -1,5 +1,0 @@
-"""The phenomenon in motion, three questions to begin with, and every page as a card."""
-
-from dashboard.views.entry import Page
-
-PAGE = Page("Overview", ":material/home:", "", group="Learn", place=0)

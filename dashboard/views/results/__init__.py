@@ -1,7 +1,0 @@
-"""What has been computed: find it, open it, compare it, export it."""
-
-from dashboard.views.entry import Page
-
-PAGE = Page(
-    "Results", ":material/folder_open:", "What has been computed here?", group="Yours", place=1, letters="A | B | C"
-)

@@ -1,0 +1,139 @@
+"""What all figures share: logarithmic axes with one kind of labels, guides and levels, fonts, legend and height."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from linearity_lab.charts.numbers import tick_labels
+from linearity_lab.charts.style import FIGURE_HEIGHT, FONT_SIZE, GUIDE_COLOR
+
+GUIDE_FONT = {"size": FONT_SIZE - 1}  # in the color of the text: no gray is read on white and on black
+GUIDE_LINE = {"color": GUIDE_COLOR, "dash": "dash", "width": 1.3}
+MOST_DECADES = 8  # labels on an axis
+# Ticks within a decade, where the values span less than the factor.
+MANTISSAS = ((3.0, (1, 1.5, 2, 3, 4, 5, 6, 8)), (math.inf, (1, 2, 5)))
+# So that a flat line looks flat, the vertical axis is at least this long.
+LEAST_DECADES = 1.5
+BEYOND = 10 ** (LEAST_DECADES / 2)  # how far outside the values an axis can have ticks
+LONG_LABEL = 7  # letters, of which fewer labels find room
+PLAIN_TICKS = ",~g"  # of an axis that is not logarithmic: 0.05, 20,000
+
+
+def log_ticks(values: Iterable[float], decades_from: float = 30) -> dict[str, Any]:
+    """Type and ticks of a logarithmic axis for ``values``, all labels of one kind.
+
+    One tick per decade, more where the values span less than a factor of ``decades_from``.
+    """
+    positive = [value for value in values if value is not None and 0 < value < math.inf]
+    low, high = (min(positive), max(positive)) if positive else (1.0, 1.0)
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    if high <= decades_from * low:
+        mantissas = next(found for factor, found in MANTISSAS if high < factor * low)
+        ticks = [m * 10.0**exponent for exponent in range(first - 1, last + 1) for m in mantissas]
+    else:
+        step = max(1, math.ceil((last - first) / MOST_DECADES))
+        ticks = [10.0 ** (step * k) for k in range(math.floor(first / step) - 1, math.ceil(last / step) + 2)]
+    shown = [tick for tick in ticks if low / BEYOND <= tick <= high * BEYOND]
+    return {"type": "log", "tickvals": shown, "ticktext": tick_labels(shown)}
+
+
+def swept_ticks(values: Sequence[float], first: Sequence[float] = ()) -> dict[str, Any]:
+    """Ticks of a logarithmic axis at the values that are swept, ``first`` at some of them; its range with a margin."""
+    widest = max(map(len, tick_labels(values)), default=0)
+    ticks = spaced(values, 9 if widest < LONG_LABEL else 7, first)
+    return {"type": "log", "tickvals": ticks, "ticktext": tick_labels(ticks), "range": _log_range(values)}
+
+
+def tall_ticks(values: Sequence[float]) -> dict[str, Any]:
+    """Ticks and range of a logarithmic axis that is long enough for a flat line to look flat."""
+    low, high = math.log10(min(values)), math.log10(max(values))
+    spare = max(0.0, LEAST_DECADES - (high - low)) / 2 + 0.08
+    ends = [low - spare, high + spare]
+    return {**log_ticks([10**end for end in ends], 100), "range": ends}
+
+
+def spaced(values: Sequence[float], most: int = 9, first: Sequence[float] = ()) -> list[float]:
+    """The values, both ends, ``first`` and others, thinned where their labels would overlap on a logarithmic axis."""
+    if not values:
+        return []
+    gap = math.log(values[-1] / values[0]) / most
+    kept: list[float] = []
+    ends = first or values
+    for value in (ends[0], ends[-1], *first, *values):
+        if value not in kept and all(abs(math.log(value / each)) >= gap for each in kept):
+            kept.append(value)
+    return sorted(kept)
+
+
+def _log_range(values: Sequence[float]) -> list[float] | None:
+    if not values:
+        return None
+    low, high = math.log10(values[0]), math.log10(values[-1])
+    margin = 0.06 * (high - low) or 0.3
+    return [low - margin, high + margin]
+
+
+def drawn_values(figure: go.Figure, row: int = 1) -> list[float]:
+    """All numbers on the vertical axis of a row of a figure with one column."""
+    axis = "y" if row == 1 else f"y{row}"
+    return [value for trace in figure.data if (trace.yaxis or "y") == axis for value in trace.y if value is not None]
+
+
+def add_level(
+    figure: go.Figure,
+    value: float,
+    text: str,
+    *,
+    row: int = 1,
+    dash: str = "dash",
+    above: bool = True,
+    at_end: bool = False,
+) -> None:
+    """A horizontal line across a row, with words at its left end, or at its right one."""
+    axis = "" if row == 1 else str(row)
+    figure.add_shape(
+        type="line",
+        xref=f"x{axis} domain",
+        yref=f"y{axis}",
+        x0=0,
+        x1=1,
+        y0=value,
+        y1=value,
+        line={**GUIDE_LINE, "dash": dash},
+        label={
+            "text": text,
+            "font": GUIDE_FONT,
+            "textposition": "end" if at_end else "start",
+            "yanchor": "bottom" if above else "top",
+        },
+    )
+
+
+def finish(figure: go.Figure) -> go.Figure:
+    """Fonts, number format, legend and height that all figures share."""
+    # The legend below leaves the width to the data, also on a phone.
+    font = {"size": FONT_SIZE}
+    figure.update_xaxes(tickfont=font, title_font=font, tickangle=0)  # on a phone look.css leaves every other label
+    figure.update_yaxes(tickfont=font, title_font=font)
+    for update in (figure.for_each_xaxis, figure.for_each_yaxis):
+        update(lambda axis: None if axis.type == "log" else axis.update(tickformat=PLAIN_TICKS))
+    return figure.update_layout(
+        height=FIGURE_HEIGHT,
+        uirevision="keep",
+        hovermode="closest",
+        modebar={"color": GUIDE_COLOR},  # what is drawn by default is too pale to be seen on a projector
+        margin={"l": 8, "r": 8, "t": 28, "b": 8},
+        legend={
+            "orientation": "h",
+            # At the foot of the figure, however many rows it has: the axis and its title keep clear of it.
+            "yref": "container",
+            "yanchor": "bottom",
+            "y": 0,
+            "maxheight": 0.6,  # beyond, it scrolls
+            "x": 0,
+            "xanchor": "left",
+            "font": font,
+        },
+    )

@@ -1,0 +1,134 @@
+"""A figure with everything that is shown with it, and two ways to change its looks: veiled and enlarged."""
+
+import math
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+
+from linearity_lab.charts.style import FONT_SIZE
+
+VEILED = "the rest appears with the answer"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What every figure function returns: a figure with all that is shown with it.
+
+    Attributes:
+        figure: the figure.
+        takeaway: what it shows, in a sentence or two, for those who do not see it.
+        rows: its numbers, one row per point; all rows have the same columns.
+        caption: sentences below it.
+        name: the last part of its key: ``against_width`` on the page ``kernel_change`` has the words of
+            ``kernel_change.against_width``.
+        heading: what stands above it, if anything.
+        given: what its 95% intervals are given (``numbers.given_runs``); empty where it shows none.
+    """
+
+    figure: go.Figure
+    takeaway: str
+    rows: Sequence[dict[str, object]]
+    caption: Sequence[str] = ()
+    name: str = ""
+    heading: str = ""
+    given: str = ""
+
+
+def occurring(points: Iterable[Any], *names: str) -> list[Any]:
+    """What the runs of some points have under this name (tuples of several names), in the order of the runs."""
+    return list(dict.fromkeys(operator.attrgetter(*names)(run) for point in points for run in point.runs))
+
+
+def is_curve(trace: go.Scatter) -> bool:
+    """Whether a trace is neither a band nor a guide nor words."""
+    return "text" not in (trace.mode or "") and trace.fill != "toself" and not (trace.name or "").startswith("slope ")
+
+
+def led_by(points: Iterable[Any], seed: int | None) -> list[Any]:
+    """The points with the runs of this seed first, which figures draw strong; as they are where none has it."""
+    if seed is None:
+        return list(points)
+    return [
+        point.model_copy(update={"runs": tuple(sorted(point.runs, key=lambda run: run.seed != seed))})
+        for point in points
+    ]
+
+
+def veiled(figure: go.Figure, up_to: float = -math.inf, keep: Sequence[str] = ()) -> go.Figure:
+    """A copy that gives no answer away: points beyond ``up_to``, guides and fitted exponents are left out.
+
+    Traces whose names begin with one of ``keep`` stay whole.
+    """
+    shown = go.Figure(layout=figure.layout)
+    for trace in figure.data:
+        name = trace.name or ""
+        is_guide = not is_curve(trace)
+        if any(name.startswith(start) for start in keep) and not is_guide:
+            shown.add_trace(trace)
+        elif not is_guide and not keep and trace.x is not None:
+            inside = [x is None or x <= up_to for x in trace.x]
+            if any(inside):
+                shown.add_trace(_without_far_points(trace, inside))
+    shown.for_each_trace(lambda trace: trace.update(name=(trace.name or "").partition(" ∝")[0]))
+    _name_in_legend(shown)
+    font = {"size": FONT_SIZE + 2}
+    return shown.add_annotation(
+        text=VEILED, xref="paper", yref="paper", x=0.97, y=0.93, xanchor="right", showarrow=False, font=font
+    )
+
+
+def _name_in_legend(figure: go.Figure) -> None:
+    """Let the first line of every group have an entry: what stood at its end is gone."""
+    named = {trace.legendgroup for trace in figure.data if trace.showlegend}
+    for trace in figure.data:
+        if "lines" in (trace.mode or "") and trace.legendgroup and trace.legendgroup not in named:
+            named.add(trace.legendgroup)
+            trace.showlegend = True
+    figure.update_layout(margin_r=8)
+
+
+def _without_far_points(trace: go.Scatter, inside: Sequence[bool]) -> go.Scatter:
+    kept = go.Scatter(trace)
+    for name in ("x", "y", "customdata", "text"):
+        values = getattr(trace, name)
+        if values is not None and len(values) == len(inside):
+            kept[name] = [value for value, stays in zip(values, inside, strict=True) if stays]
+    for name in ("opacity", "symbol", "size"):
+        values = getattr(trace.marker, name)
+        if isinstance(values, (list, tuple)) and len(values) == len(inside):
+            kept.marker[name] = [value for value, stays in zip(values, inside, strict=True) if stays]
+    return kept
+
+
+def drawn_rows(figure: go.Figure) -> list[dict[str, object]]:
+    """One row per point that the figure shows, where it has no table of its own."""
+    return [
+        {"line": trace.name or "", "x": x, "y": y}
+        for trace in figure.data
+        if trace.x is not None and is_curve(trace)
+        for x, y in zip(trace.x, trace.y, strict=True)
+        if x is not None
+    ]
+
+
+def enlarged(figure: go.Figure, factor: float, height: int) -> go.Figure:
+    """A copy whose letters, lines and markers are ``factor`` times as large, to be read across a room."""
+    shown = go.Figure(figure)
+    font = {"size": round(FONT_SIZE * factor)}
+    shown.update_xaxes(tickfont=font, title_font=font)
+    shown.update_yaxes(tickfont=font, title_font=font)
+    shown.for_each_annotation(lambda each: each.update(font=font))
+    for trace in shown.data:
+        if trace.line.width:
+            trace.line.width *= factor
+        if isinstance(trace.marker.size, (int, float)):
+            trace.marker.size *= factor
+        if "text" in (trace.mode or ""):
+            trace.textfont = {**trace.textfont.to_plotly_json(), **font}
+            shown.layout.margin.r = round(figure.layout.margin.r * factor)
+    for shape in shown.layout.shapes:
+        shape.label.font = font
+    return shown.update_layout(height=height, legend={"font": font, "y": -0.2})

@@ -1,0 +1,184 @@
+"""Names at the ends of curves instead of a legend: at first sight at most four curves, their names shifted apart."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import plotly.graph_objects as go
+
+from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, Style
+
+MOST_CURVES = 4  # at first sight; more by a click in the legend
+LABEL_SIZE = FONT_SIZE - 1
+ROW = 1.3 * LABEL_SIZE  # height of a row of letters, as Plotly sets it
+POWER_SIZE = 10  # larger ones would touch the row above
+LETTER = 0.54 * LABEL_SIZE  # mean width of a letter
+MOST_LETTERS = 14  # in a row: on a phone more would leave no room to the data
+GAP = 6  # pixels between two labels, and between a curve and its label
+ENDS_TOGETHER = 0.12  # of the axis: a curve that ends farther from its right end keeps its entry in the legend
+LEGEND_ROW = 24  # pixels
+MOST_IN_HALF = 12  # letters of an entry that leaves room for another one beside it on a phone
+GLYPHS = {  # those that every font has; a short line for the others
+    "circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲", "triangle-down": "▼", "cross": "✚",
+    "star": "★", "x": "✖", "pentagon": "⬟", "hexagon": "⬢", "triangle-left": "◀", "triangle-right": "▶",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class End:
+    """The end of a curve with what is said there.
+
+    Attributes:
+        rows: of letters; the last ones go first where there is no room.
+        style: None for a guide, which has no color of its own.
+        group: of the curve in the legend, so that its label comes and goes with it.
+    """
+
+    x: float
+    y: float
+    rows: tuple[str, ...]
+    style: Style | None = None
+    group: str = ""
+
+    def text(self) -> str:
+        """The rows, behind a mark in the color of the curve."""
+        return (f"{mark(self.style)} " if self.style else "") + "<br>".join(self.rows)
+
+    @property
+    def height(self) -> float:
+        """In pixels."""
+        return ROW * len(self.rows)
+
+    @property
+    def width(self) -> float:
+        """In pixels, about."""
+        return LETTER * (max(map(_letters, self.rows)) + (2 if self.style else 0))
+
+
+def _letters(text: str) -> int:
+    return len(re.sub(r"<[^>]*>", "", text))
+
+
+def mark(style: Style) -> str:
+    """The symbol of a curve in its color, as a letter."""
+    return f'<span style="color:{style.color}">{GLYPHS.get(style.symbol, "━")}</span>'
+
+
+def rows_of(title: str, *more: str) -> tuple[str, ...]:
+    """A title, broken into short rows where it is long, and what else is said."""
+    rows = [""]
+    for word in title.replace(" = ", "\u00a0=\u00a0").split(" "):
+        if rows[-1] and _letters(f"{rows[-1]} {word}") > MOST_LETTERS:
+            rows.append(word)
+        else:
+            rows[-1] = f"{rows[-1]} {word}".strip(" ")
+    return (*rows, *filter(None, more))
+
+
+def power(letter: str, exponent: str) -> str:
+    """``m`` to the power of ``−0.82 ± 0.06``, larger than Plotly would write it."""
+    return f'{letter}<sup><span style="font-size:{POWER_SIZE}px">{exponent}</span></sup>'
+
+
+def spread_out(count: int, most: int = MOST_CURVES) -> list[int]:
+    """At most so many of ``count`` numbers from 0, the first and the last one among them."""
+    if count <= most:
+        return list(range(count))
+    return sorted({round(index * (count - 1) / (most - 1)) for index in range(most)}) if most > 1 else [0]
+
+
+def hide(figure: go.Figure, groups: Mapping[str, str]) -> None:
+    """Leave groups of curves to a click in the legend, under these short names; it says how many there are."""
+    for trace in figure.data:
+        if trace.legendgroup in groups:
+            has_entry = "lines" in (trace.mode or "") and trace.fill is None and trace.showlegend is not False
+            trace.update(visible="legendonly", showlegend=has_entry)
+            if has_entry:
+                trace.name = groups[trace.legendgroup]
+    if groups:
+        entries = [trace.name for trace in figure.data if trace.showlegend]
+        rows = 1 + math.ceil(len(entries) / (2 if max(map(_letters, entries)) <= MOST_IN_HALF else 1))
+        note = {"text": f"{len(groups)} more: click to show", "side": "top", "font": {"size": LABEL_SIZE}}
+        figure.update_layout(height=figure.layout.height + LEGEND_ROW * rows, showlegend=True, legend={"title": note})
+
+
+def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True) -> None:
+    """Write what is said at the ends of curves into the margin at the right of the figure's only pair of axes.
+
+    Their traces leave the legend. The axes must have their ranges. Where labels would cover each other, they are
+    shifted apart, with a thin line from the curve; rows that find no room are left out.
+    """
+    vertical = figure.layout.yaxis
+    if not ends or vertical.range is None:  # nothing is drawn
+        return
+    edge, (low, high) = figure.layout.xaxis.range[1], vertical.range
+    is_log = vertical.type == "log"
+    height = figure.layout.height - 28 - 4.5 * FONT_SIZE  # less the margin, the labels of the axis and its title
+    while sum(end.height + GAP for end in ends) > height and any(len(end.rows) > 1 for end in ends):
+        most = max(len(end.rows) for end in ends)
+        ends = [replace(end, rows=end.rows[: most - 1]) for end in ends]
+    unit = (high - low) / height  # of the axis, for a pixel
+    # The first row stands beside the end of the curve, the others below.
+    wanted = [((math.log10(end.y) if is_log else end.y) - low) / unit - (end.height - ROW) / 2 for end in ends]
+    places = shifted_apart(wanted, [end.height + GAP for end in ends], height)
+    for end, place, aim in zip(ends, places, wanted, strict=True):
+        x = 10**edge if log_x else edge
+        center, top = low + place * unit, low + (place + (end.height - ROW) / 2) * unit
+        y, beside = (10**center, 10**top) if is_log else (center, top)
+        leads = abs(place - aim) > GAP
+        figure.add_scatter(
+            x=[end.x, x, None, x] if leads else [x],
+            y=[end.y, beside, None, y] if leads else [y],
+            mode="lines+text" if leads else "text",
+            line={"color": end.style.color if end.style else GUIDE_COLOR, "width": 1},
+            text=["", "", "", end.text()] if leads else [end.text()],
+            textposition="middle right",
+            textfont={"size": LABEL_SIZE},
+            cliponaxis=False,
+            hoverinfo="skip",
+            showlegend=False,
+            legendgroup=end.group or None,
+            name=f"label of {end.rows[0]}",
+        )
+    figure.update_layout(margin={"r": GAP + math.ceil(max(end.width for end in ends))})
+    labelled = {end.group for end in ends if end.group}
+    figure.for_each_trace(lambda trace: trace.update(showlegend=False) if trace.legendgroup in labelled else None)
+
+
+def shifted_apart(wanted: Sequence[float], heights: Sequence[float], room: float) -> list[float]:
+    """Centers near the ``wanted`` ones that keep intervals of these ``heights`` apart and between 0 and ``room``.
+
+    Intervals that touch are moved together to where the sum of their squared shifts is least.
+    """
+    order = sorted(range(len(wanted)), key=lambda index: wanted[index])
+    blocks: list[tuple[float, float, list[int]]] = []  # (start, height, indices)
+    for index in order:
+        block = (wanted[index] - heights[index] / 2, heights[index], [index])
+        while blocks and blocks[-1][0] + blocks[-1][1] > block[0]:
+            _, _, before = blocks.pop()
+            block = _joined([*before, *block[2]], wanted, heights)
+        blocks.append(block)
+    places = [0.0] * len(wanted)
+    least = 0.0
+    starts = []
+    for start, height, _ in blocks:
+        starts.append(max(start, least))
+        least = starts[-1] + height
+    most = room
+    for at in reversed(range(len(blocks))):
+        starts[at] = min(starts[at], most - blocks[at][1])
+        most = starts[at]
+    for start, (_, _, members) in zip(starts, blocks, strict=True):
+        for index in members:
+            places[index] = start + heights[index] / 2
+            start += heights[index]
+    return places
+
+
+def _joined(members: list[int], wanted: Sequence[float], heights: Sequence[float]) -> tuple[float, float, list[int]]:
+    below, shifts = 0.0, []
+    for index in members:
+        shifts.append(wanted[index] - below - heights[index] / 2)
+        below += heights[index]
+    return sum(shifts) / len(shifts), below, members

@@ -1,0 +1,150 @@
+"""The numbers of runs against what is swept: a dot for each run, a line with its means and its fitted exponent."""
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from linearity_lab.charts.style import Style
+from ntk_core.fits import NO_POWER_LAW, PowerLaw, fit_power_law, remarks
+from ntk_core.runs import OUTCOME_WORDS, Mean, mean
+
+
+@dataclass(frozen=True)
+class Dot:
+    """The number of one run.
+
+    Attributes:
+        at: value of what is swept; runs that share it have one mean.
+        value: NaN where the run has no number; it is then not drawn, but named where it is left out.
+        why: why the run is in no mean and no exponent (its marker is open); empty where it counts.
+        note: what its hover says below the number; the reason where it is empty.
+        outcome: of its training, where that is the reason: it has a mark of its own.
+        x: where it is drawn, if not at ``at``.
+        error: standard error of an estimate, drawn as a bar; 0 where the value is exact.
+    """
+
+    at: float
+    value: float
+    seed: int
+    why: str = ""
+    note: str = ""
+    x: float | None = None
+    outcome: str = ""
+    error: float = 0.0
+
+    @property
+    def place(self) -> float:
+        """Where it is drawn."""
+        return self.at if self.x is None else self.x
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is part of means and exponents."""
+        return not self.why and math.isfinite(self.value)
+
+
+def fitted(dots: Sequence[Dot]) -> PowerLaw | None:
+    """The power law through every run that counts."""
+    return fit_power_law(
+        [dot.place for dot in dots],
+        [dot.value for dot in dots],
+        seeds=[dot.seed for dot in dots],
+        usable=[dot.counts for dot in dots],
+        diverged=[dot.outcome in NO_POWER_LAW for dot in dots],
+        swept=[dot.at for dot in dots],
+    )
+
+
+@dataclass(frozen=True)
+class Line:
+    """The numbers of one network, output or other thing that has a style.
+
+    Attributes:
+        fit: whether its exponent is fitted and shown.
+        more: value of what is swept → further columns of its row in the table.
+        group: of its traces in the legend; the title when empty.
+    """
+
+    style: Style
+    dots: Sequence[Dot]
+    fit: bool = True
+    more: Mapping[float, Mapping[str, object]] = field(default_factory=dict)
+    group: str = ""
+
+    @property
+    def in_legend(self) -> str:
+        """Name of its group there."""
+        return self.group or self.style.title
+
+    @functools.cached_property
+    def by_value(self) -> dict[float, list[Dot]]:
+        """Value of what is swept → its dots, ascending."""
+        found: dict[float, list[Dot]] = {}
+        for dot in sorted(self.dots, key=lambda dot: dot.at):
+            found.setdefault(dot.at, []).append(dot)
+        return found
+
+    @property
+    def places(self) -> list[float]:
+        """Where the axis has its ticks: at the values that are swept, or near the means of dots with other places."""
+        moved = any(dot.x is not None for dot in self.dots)
+        return [round(place) for place, _ in self.means] if moved else list(self.by_value)
+
+    @functools.cached_property
+    def means(self) -> list[tuple[float, Mean]]:
+        """(place, mean) at every value at which runs count, ascending."""
+        counted = [[dot for dot in dots if dot.counts] for dots in self.by_value.values()]
+        return [
+            (mean([dot.place for dot in dots]).value, mean([dot.value for dot in dots])) for dots in counted if dots
+        ]
+
+    def remarks(self, axis: "Axis", *, brief: bool = False) -> list[str]:
+        """What is said beside its exponent."""
+        return remarks(self.law, axis.values_name, brief=brief) if self.fit and self.law else []
+
+    @functools.cached_property
+    def law(self) -> PowerLaw | None:
+        """The power law through every run that counts."""
+        return fitted(self.dots)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What is swept.
+
+    Attributes:
+        letter: of it, in fitted exponents, guides and sentences.
+        values: of the whole sweep, so that the axis stays while points arrive.
+        symbol: of the place of a dot, in hovers and sentences, where it is not the letter.
+        column: name of what is swept in the table, where it is not the title.
+    """
+
+    title: str
+    letter: str = "m"
+    values: Sequence[float] = ()
+    symbol: str = ""
+    column: str = ""
+
+    @property
+    def values_name(self) -> str:
+        """What its values are, in a sentence."""
+        return "widths" if "width" in self.title else "values"
+
+    @property
+    def word(self) -> str:
+        """What stands before a value."""
+        return self.symbol or self.letter
+
+
+def width_axis(widths: Sequence[int] = (), title: str = "width m") -> Axis:
+    """The widths of a sweep."""
+    return Axis(title, values=widths)
+
+
+def trained_dot(at: float, value: float, run: Any, note: str = "", *, converged_only: bool = True) -> Dot:
+    """The number of a run with an outcome, which counts if it converged, or if training is no part of it."""
+    words = OUTCOME_WORDS[run.outcome]
+    why = words if converged_only and run.outcome != "converged" else ""
+    return Dot(at, value, run.seed, why, f"{note}<br>{words}" if note else words, outcome=run.outcome if why else "")

@@ -1,0 +1,304 @@
+"""One number per run against what is swept: seeds, means, bands, fitted exponents and guides, and the same in words."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from linearity_lab.charts.axes import GUIDE_LINE, drawn_values, finish, swept_ticks, tall_ticks
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.labels import ENDS_TOGETHER, MOST_CURVES, End, add_end_labels, hide, power, rows_of
+from linearity_lab.charts.lines import Axis, Line
+from linearity_lab.charts.numbers import (
+    beginning,
+    exponent_words,
+    given_runs,
+    number,
+    plain_symbols,
+    seed_words,
+    signed,
+    width_label,
+)
+from linearity_lab.charts.style import GUIDE_COLOR, SEED_OPACITY, Style
+from linearity_lab.charts.vector import Stroke, thumbnail
+from ntk_core.fits import LEAST_SEEDS, LEAST_WIDTHS, condition
+from ntk_core.runs import Mean, mean
+
+FRACTIONS = {-0.5: "−1/2", -1.0: "−1"}
+
+
+def sweep(
+    lines: Sequence[Line],
+    axis: Axis,
+    title: str,
+    symbol: str = "",
+    *,
+    slopes: Sequence[float] = (),
+    is_log: bool = True,
+    of: str = "line",
+    name: str = "",
+    heading: str = "",
+    caption: Sequence[str] = (),
+    is_said: bool = False,
+    rows: Sequence[dict[str, object]] | None = None,
+    first: Sequence[int] = range(MOST_CURVES),
+) -> Chart:
+    """All lines against what is swept, log–log, with words and numbers.
+
+    Seeds are faint, those left out of means and exponents open; the line is the mean, with a band of one standard
+    error; its name and the fitted exponent with its 95% interval stand at its end.
+
+    Args:
+        title: of the vertical axis.
+        symbol: of the number, in hovers and in the table; the title where it has none.
+        slopes: of dashed guides from the first mean of the line that falls fastest.
+        is_log: whether the vertical axis is logarithmic, else it begins at 0.
+        of: what tells the lines apart, as a column of the table.
+        name, heading: of the chart.
+        caption: sentences before those about the runs left out.
+        is_said: whether the caption begins with the takeaway.
+        rows: a table of its own; by default one row per value and line.
+        first: numbers of the lines that are drawn at first sight; the others wait for a click in the legend.
+    """
+    symbol = symbol or title
+    figure = go.Figure()
+    for line in lines:
+        add_line(figure, line, axis, symbol, is_log=is_log)
+    seen = [line for index, line in enumerate(lines) if index in first]
+    later = [line for index, line in enumerate(lines) if index not in first]
+    add_marks(figure, seen)
+    shown = sorted({*axis.values, *(place for line in lines for place in line.places)})
+    falling = [line for line in seen if line.means]
+    guides: list[End] = []
+    if slopes and falling and shown:
+        line = min(falling, key=lambda line: math.inf if line.law is None else line.law.exponent)
+        guides = add_slopes(figure, line.means[0], shown[-1], slopes, axis.letter)
+    begun = sorted({place for line in seen for place in line.places})
+    figure.update_xaxes(title=axis.title, **swept_ticks(shown, begun))
+    figure.update_yaxes(title=title)
+    _set_height(figure, is_log=is_log)
+    finish(figure)
+    if shown:
+        add_end_labels(figure, [*_ends(seen, axis, shown), *guides])
+    figure.update_layout(meta={"cursor": axis.word})
+    hide(figure, {line.in_legend: line.style.title for line in later})
+    if later and shown:  # the axis begins where what is seen begins, also after a click in the legend
+        ends = {"include": list(axis.values) or None, "clipmax": 10 ** figure.layout.xaxis.range[1]}
+        figure.update_xaxes(autorange=True, range=None, autorangeoptions=ends)
+    table = mean_rows(lines, axis, symbol, of) if rows is None else rows
+    words = takeaway(lines, axis, title)
+    below = [*([words] if is_said else []), *caption, *left_out(lines, axis), *_last_slopes(seen, axis)]
+    given = given_runs(line.law for line in lines if line.fit)
+    return Chart(figure, words, table, below, name, heading, given)
+
+
+def takeaway(lines: Sequence[Line], axis: Axis, title: str) -> str:
+    """What the figure says, one sentence per line, for those who do not see it."""
+    what = f"{beginning(plain_symbols(title))} against {plain_symbols(axis.title)}"
+    if not any(line.dots for line in lines):
+        return f"{what}: no point yet."
+    sentences = []
+    for line in lines:
+        said = "no usable run"
+        if line.means:
+            (first, start), (last, end) = line.means[0], line.means[-1]
+            said = f"{number(start.value)} at {axis.word} = {width_label(first)}"
+            if last > first:
+                law = f", fitted exponent {exponent_words(line.law)}" if line.fit and line.law else ""
+                law += "".join(f"; {each}" for each in line.remarks(axis))
+                said = f"from {said} to {number(end.value)} at {width_label(last)}{law}"
+        sentences.append(f"{plain_symbols(line.style.title)}: {said}.")
+    return f"{what}. " + " ".join(sentences)
+
+
+def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:
+    """One sentence per line and reason: which runs are in no mean and no exponent, and what exponents lack."""
+    sentences = []
+    for line in lines:
+        for why in dict.fromkeys(dot.why for dot in line.dots if dot.why):
+            seeds = {at: [str(dot.seed) for dot in dots if dot.why == why] for at, dots in line.by_value.items()}
+            listed = [f"{width_label(at)} ({seed_words(found)})" for at, found in seeds.items() if found]
+            where = f"{axis.letter} = {', '.join(listed)}"
+            count = sum(map(len, seeds.values()))
+            runs = f"{count} of {len(line.dots)} run{'s' * (len(line.dots) != 1)}"
+            sentences.append(f"Left out of the means: {plain_symbols(line.style.title)} {why} at {where}: {runs}.")
+        if line.fit and line.law and (given := condition(line.law)):
+            exponent = f"exponent {exponent_words(line.law)} {given}"
+            sentences.append(f"{beginning(plain_symbols(line.style.title))}: {exponent}.")
+    if any(line.fit and line.law and not math.isfinite(line.law.interval) for line in lines):
+        sentences.append(f"An interval needs {LEAST_SEEDS} seeds and {LEAST_WIDTHS} {axis.values_name}.")
+    return sentences
+
+
+def add_line(figure: go.Figure, line: Line, axis: Axis, symbol: str, *, is_log: bool = True) -> None:
+    """Band of one standard error, seeds, and the mean with the fitted exponent in its name."""
+    style = line.style
+    group: dict[str, Any] = {"legendgroup": line.in_legend}
+    around = [(x, a.value, a.standard_error) for x, a in line.means if math.isfinite(a.standard_error)]
+    if around:
+        upper = [(x, value + error) for x, value, error in around]
+        lower = [(x, max(value - error, 1e-3 * value) if is_log else value - error) for x, value, error in around]
+        figure.add_scatter(
+            x=[x for x, _ in upper + lower[::-1]],
+            y=[y for _, y in upper + lower[::-1]],
+            fill="toself",
+            fillcolor=style.band,
+            line={"width": 0},
+            mode="lines",
+            hoverinfo="skip",
+            showlegend=False,
+            name=f"{style.title}, ± standard error",
+            **group,
+        )
+    dots = [dot for dot in line.dots if math.isfinite(dot.value) and (dot.value > 0 or not is_log)]
+    if dots:
+        errors = [dot.error for dot in dots]
+        below = [min(dot.error, 0.99 * dot.value) if is_log else dot.error for dot in dots]
+        bars = {"array": errors, "arrayminus": below, "color": style.color, "thickness": 1.5, "width": 4}
+        figure.add_scatter(
+            x=[dot.place for dot in dots],
+            y=[dot.value for dot in dots],
+            error_y=bars if any(errors) else None,
+            mode="markers",
+            marker={
+                "color": style.color,
+                "size": 7,
+                "opacity": [0.9 if dot.why else SEED_OPACITY for dot in dots],
+                "symbol": [style.mark(dot.outcome) if dot.why else style.symbol for dot in dots],
+                "line": {"width": [2 if dot.why else 0 for dot in dots]},
+            },
+            customdata=[[dot.seed, dot.note or dot.why] for dot in dots],
+            meta={"seeds": True},
+            text=[number(dot.value, 3) for dot in dots],
+            hovertemplate=f"{style.title}, seed %{{customdata[0]}}<br>{axis.word} = %{{x:,}}<br>{symbol} = %{{text}}"
+            "<br>%{customdata[1]}<extra></extra>",
+            showlegend=not line.means,
+            name=f"{style.title}, single seeds",
+            **group,
+        )
+    if line.means:
+        name = "; ".join([_with_exponent(line, axis), *line.remarks(axis, brief=True)])
+        figure.add_scatter(
+            x=[x for x, _ in line.means],
+            y=[average.value for _, average in line.means],
+            mode="lines+markers",
+            line={"color": style.color, "dash": style.dash, "width": 2.5},
+            marker={"color": style.color, "symbol": style.symbol, "size": 9},
+            customdata=[
+                [
+                    width_label(x),
+                    f" ± {number(each.standard_error)}" if math.isfinite(each.standard_error) else "",
+                    f"{each.count} seed{'s' * (each.count != 1)}",
+                ]
+                for x, each in line.means
+            ],
+            text=[number(average.value, 3) for _, average in line.means],
+            hovertemplate=f"{name}<br>{axis.word} = %{{customdata[0]}}<br>{symbol} = %{{text}}"
+            "%{customdata[1]}<br>mean of %{customdata[2]}<extra></extra>",
+            name=name,
+            showlegend=True,
+            **group,
+        )
+
+
+def add_marks(figure: go.Figure, lines: Sequence[Line]) -> None:
+    """An entry of the legend for every mark of runs that did not converge, with their number."""
+    counts = Counter(dot.outcome for line in lines for dot in line.dots if dot.why and dot.outcome)
+    for outcome, count in sorted(counts.items()):
+        look = Style(GUIDE_COLOR, "", "circle", f"{outcome}: {count} run{'s' * (count != 1)}")
+        marker = {"color": look.color, "symbol": look.mark(outcome), "size": 9, "line": {"width": 2}}
+        figure.add_scatter(
+            x=[None], y=[None], mode="markers", marker=marker, name=look.title, hoverinfo="skip", showlegend=True
+        )
+
+
+def add_slopes(
+    figure: go.Figure, start: tuple[float, Mean], last: float, slopes: Sequence[float], letter: str = "m"
+) -> list[End]:
+    """Dashed lines of these slopes from a mean to the value ``last``, and what is to be said at their ends."""
+    first, average = start
+    ends = []
+    for slope in slopes if last > first else ():
+        y = [average.value, average.value * (last / first) ** slope]
+        name = f"slope {signed(slope, 1)}"
+        figure.add_scatter(
+            x=[first, last], y=y, mode="lines", line=GUIDE_LINE, hoverinfo="skip", showlegend=False, name=name
+        )
+        ends.append(End(last, y[1], (power(letter, FRACTIONS[slope]),)))
+    return ends
+
+
+def _last_slopes(lines: Sequence[Line], axis: Axis) -> list[str]:
+    """One sentence on the slopes at the ends of the lines."""
+    laws = [(line.style.title, line) for line in lines if line.fit and line.law and math.isfinite(line.law.interval)]
+    said = [(plain_symbols(title), line.remarks(axis)) for title, line in laws]
+    found = "; ".join(f"{title}, {', '.join(remarks)}" for title, remarks in said if remarks)
+    return [f"Slopes toward the end: {found}."] if found else []
+
+
+def _with_exponent(line: Line, axis: Axis) -> str:
+    law = line.law if line.fit else None
+    return line.style.title + (f" ∝ {axis.letter}<sup>{exponent_words(law)}</sup>" if law else "")
+
+
+def _ends(lines: Sequence[Line], axis: Axis, shown: Sequence[float]) -> list[End]:
+    """Where the lines end that reach the last value, with their names and exponents."""
+    reach = shown[-1] * (shown[0] / shown[-1]) ** ENDS_TOGETHER
+    ends = []
+    for line in lines:
+        if line.means and line.means[-1][0] >= reach:
+            law = line.law if line.fit else None
+            exponent = power(axis.letter, exponent_words(law)) if law else ""
+            rows = rows_of(line.style.title, exponent)
+            ends.append(End(*_end(line), rows, line.style, line.in_legend))
+    return ends
+
+
+def _end(line: Line) -> tuple[float, float]:
+    place, average = line.means[-1]
+    return place, average.value
+
+
+def _set_height(figure: go.Figure, *, is_log: bool) -> None:
+    """Ticks and range of the vertical axis, from 0 where it is not logarithmic."""
+    values = [value for value in drawn_values(figure) if value > 0 or not is_log]
+    if is_log:
+        figure.update_yaxes(**tall_ticks(values) if values else {"type": "log"})
+    elif values:
+        figure.update_yaxes(range=[min(0.0, *values), 1.06 * max(values) or 1.0])
+
+
+def mean_rows(lines: Sequence[Line], axis: Axis, symbol: str, of: str) -> list[dict[str, object]]:
+    """One row per value and line: what the mean lines show."""
+    found: list[tuple[float, dict[str, object]]] = []
+    has_slopes = any(line.fit and line.law for line in lines)
+    for line in lines:
+        slopes = {each.high: each.slope for each in line.law.local} if line.fit and line.law else {}
+        for at, dots in line.by_value.items():
+            average = mean([dot.value for dot in dots if dot.counts])
+            found.append(
+                (
+                    at,
+                    {
+                        axis.column or plain_symbols(axis.title): at,
+                        of: plain_symbols(line.style.title),
+                        f"mean {plain_symbols(symbol)}": average.value,
+                        "standard error": average.standard_error,
+                        "runs in the mean": average.count,
+                        "all runs": len(dots),
+                        **({"slope from the value before": slopes.get(at, math.nan)} if has_slopes else {}),
+                        **line.more.get(at, {}),
+                    },
+                )
+            )
+    return [row for _, row in sorted(found, key=lambda each: each[0])]
+
+
+def sketch(lines: Iterable[Line]) -> str:
+    """A small picture of the means of these lines, log–log."""
+    strokes = [
+        Stroke([(x, average.value) for x, average in line.means], line.style.color, line.style.dash) for line in lines
+    ]
+    return thumbnail(strokes, log_x=True, log_y=True)

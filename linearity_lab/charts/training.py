@@ -1,0 +1,203 @@
+"""Quantities of runs along training: one curve per run, step 0 left out where the axis of steps is logarithmic."""
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from linearity_lab.charts.axes import drawn_values, finish, log_ticks
+from linearity_lab.charts.labels import ENDS_TOGETHER, MOST_CURVES, End, add_end_labels, hide, rows_of
+from linearity_lab.charts.numbers import number
+from linearity_lab.charts.style import GUIDE_COLOR, OUTCOME_SYMBOLS, SEED_OPACITY, Style
+
+TimeAxis = Literal["step", "time"]
+AXIS_TITLES: dict[TimeAxis, str] = {"step": "step", "time": "time = learning rate × step"}
+MARK = 9
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One quantity of one run; without records an entry of the legend alone.
+
+    Attributes:
+        what: the quantity, in the hover.
+        seed: in the hover; None where runs have none.
+        row: of the figure, from 1.
+        marks: size of the markers at all records.
+        marked: the one record with a marker, where not all have one.
+        symbol: of that marker; by default that of the style.
+        in_legend: whether the first curve of its title has an entry there.
+        unit: of x, in the hover.
+        is_first: whether it is the first of the seeds, or the chosen one, which alone is drawn strong.
+        group: name of the curves that come and go together by a click in the legend; by default the title.
+    """
+
+    style: Style
+    x: Sequence[float] = ()
+    y: Sequence[float] = ()
+    what: str = ""
+    seed: int | None = None
+    row: int = 1
+    width: float = 2.5
+    marks: float = 0
+    marked: int | None = None
+    symbol: str = ""
+    in_legend: bool = True
+    unit: str = "step"
+    is_first: bool = True
+    group: str = ""
+
+    @property
+    def in_legend_as(self) -> str:
+        """Name of its group there."""
+        return self.group or self.style.title
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a figure.
+
+    Attributes:
+        scale: of the vertical axis, logarithmic, linear from 0 on, or linear as the values are.
+        share: of the height.
+        ceiling: end of the axis, where some curves leave it.
+    """
+
+    title: str
+    scale: Literal["log", "from 0", "linear"] = "log"
+    share: float = 1.0
+    ceiling: float = math.inf
+
+
+def times(steps: Sequence[int], rate: float, axis: TimeAxis) -> list[float]:
+    """The records of a run by step, or by learning rate × step."""
+    return [step * (rate if axis == "time" else 1) for step in steps]
+
+
+def dash_key(title: str, dash: str, width: float = 2.5) -> Curve:
+    """An entry of the legend that says what a dash means, whatever the color."""
+    return Curve(Style(GUIDE_COLOR, dash, "", title), width=width)
+
+
+def along_training(
+    curves: Sequence[Curve],
+    rows: Sequence[Row],
+    x_title: str = "step",
+    *,
+    log_x: bool = True,
+    last: float = math.inf,
+    first: Collection[str] | None = None,
+) -> go.Figure:
+    """All curves, one above the other in rows that share the axis of steps or times.
+
+    In a figure of one row, the curves that reach its right end are named there, all others in the legend.
+
+    Args:
+        last: end of the horizontal axis, where some curves go on.
+        first: groups that are drawn at first sight, by default as many as may be; the others wait for a click.
+    """
+    groups = list(dict.fromkeys(curve.in_legend_as for curve in curves if len(curve.x)))
+    first = groups[:MOST_CURVES] if first is None else first
+    shares = [row.share for row in rows]
+    figure = make_subplots(rows=len(rows), cols=1, shared_xaxes=True, vertical_spacing=0.06, row_heights=shares)
+    drawn: list[tuple[Curve, bool]] = []
+    named: set[str] = set()
+    for curve in curves:
+        entry = curve.in_legend and curve.in_legend_as not in named
+        if entry:
+            named.add(curve.in_legend_as)
+        if entry and curve.marked is not None:  # its marks have no size in the legend
+            drawn.append((replace(curve, x=(), y=(), marks=MARK, marked=None, is_first=True), True))
+            entry = False
+        drawn.append((curve, entry))
+    # All at once: Plotly checks and copies each trace that is added alone three times.
+    traces = [_trace(curve, log_x=log_x, log_y=rows[curve.row - 1].scale == "log", entry=yes) for curve, yes in drawn]
+    figure.add_traces(traces, rows=[curve.row for curve, _ in drawn], cols=[1] * len(drawn))
+    across = [x for curve in curves for x in curve.x if x <= last and (x > 0 or not log_x)]
+    if across:
+        figure.update_xaxes(range=_with_margin(across, log=log_x))
+    if log_x:
+        figure.update_xaxes(**log_ticks(across, 0))
+    figure.update_xaxes(title=x_title, row=len(rows), col=1)
+    for index, row in enumerate(rows, start=1):
+        figure.update_yaxes(title=row.title, row=index, col=1)
+        if row.scale == "log":
+            values = [value for value in drawn_values(figure, index) if 0 < value <= row.ceiling]
+            figure.update_yaxes(**log_ticks(values), row=index, col=1)
+            if values:
+                ends = _with_margin(values, log=True)
+                if row.ceiling < math.inf:
+                    ends = [math.log10(min(values) / 2), math.log10(row.ceiling)]
+                figure.update_yaxes(range=ends, row=index, col=1)
+        elif row.scale == "from 0":
+            figure.update_yaxes(rangemode="tozero", row=index, col=1)
+        elif values := drawn_values(figure, index):
+            figure.update_yaxes(range=_with_margin(values, log=False), row=index, col=1)
+    finish(figure)
+    if len(rows) == 1 and rows[0].scale != "from 0" and figure.layout.yaxis.range and across:
+        seen = [curve for curve in curves if curve.in_legend and curve.is_first and curve.in_legend_as in first]
+        add_end_labels(figure, _ends(seen, figure, log_x=log_x), log_x=log_x)
+    hide(figure, {group: group for group in groups if group not in first})
+    return figure.update_layout(meta={"cursor": x_title})
+
+
+def _with_margin(values: Sequence[float], *, log: bool) -> list[float]:
+    """A range around these values, in powers of ten on a logarithmic axis."""
+    low, high = min(values), max(values)
+    if log:
+        low, high = math.log10(low), math.log10(high)
+    margin = 0.04 * (high - low) or 0.5
+    return [low - margin, high + margin]
+
+
+def _ends(curves: Sequence[Curve], figure: go.Figure, *, log_x: bool) -> list[End]:
+    """Where the curves are last seen, of those that reach the right end of the axis."""
+    low, high = figure.layout.xaxis.range
+    bottom, top = figure.layout.yaxis.range
+    log_y = figure.layout.yaxis.type == "log"
+    ends = []
+    for curve in curves:
+        for x, y in reversed(list(zip(curve.x, curve.y, strict=True))):
+            if (x <= 0 and log_x) or not math.isfinite(y) or (y <= 0 and log_y):
+                continue
+            at, value = math.log10(x) if log_x else x, math.log10(y) if log_y else y
+            if at <= high and bottom <= value <= top:
+                if at > high - ENDS_TOGETHER * (high - low):
+                    ends.append(End(x, y, rows_of(curve.in_legend_as), curve.style, curve.in_legend_as))
+                break
+    return ends
+
+
+def _trace(curve: Curve, *, log_x: bool, log_y: bool, entry: bool) -> dict[str, Any]:
+    style = curve.style
+    share = 1 if curve.is_first else 0.5
+    kept = [index for index, x in enumerate(curve.x) if x > 0 or not log_x]
+    marker: dict[str, Any] = {"color": style.color, "symbol": style.symbol or "circle", "size": curve.marks * share}
+    if curve.marked is not None:
+        sizes = [MARK if index == curve.marked % max(len(curve.x), 1) else 0 for index in kept]
+        marker |= {"symbol": curve.symbol or style.symbol, "size": sizes, "opacity": 1}
+        if curve.symbol in OUTCOME_SYMBOLS.values():  # nothing but lines, which would be one pixel wide
+            marker["line"] = {"width": 2}
+    seed = "" if curve.seed is None else f", seed {curve.seed}"
+    return {
+        "type": "scatter",
+        "x": [curve.x[index] for index in kept] if kept else [None],
+        "y": [_drawable(curve.y[index], log_y) for index in kept] if kept else [None],
+        "text": [number(curve.y[index], 3) for index in kept],
+        "mode": "lines+markers" if curve.marks or curve.marked is not None else "lines",
+        "line": {"color": style.color, "dash": style.dash, "width": curve.width * share},
+        "marker": marker,
+        "opacity": 1 if curve.is_first else SEED_OPACITY,
+        "name": style.title,
+        "legendgroup": curve.in_legend_as,
+        "meta": {"seed": curve.seed},
+        "showlegend": entry,
+        "hovertemplate": f"{style.title}{seed}<br>{curve.unit} %{{x:,.7~g}}<br>{curve.what} %{{text}}<extra></extra>",
+    }
+
+
+def _drawable(value: float, log_y: bool) -> float | None:
+    return value if math.isfinite(value) and (value > 0 or not log_y) else None

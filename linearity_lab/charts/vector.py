@@ -1,0 +1,106 @@
+"""Small pictures as SVG text, to be shown as images: no script, and colors that are read on light and on dark."""
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from linearity_lab.charts.style import BLUE
+
+WIDTH, HEIGHT = 200, 96
+MARGIN = 8
+# An image knows nothing of the theme of its page: contrast above 4:1 on the light and on the dark background.
+INK = "#757D89"
+DASHES = {
+    "solid": "",
+    "dash": "7 4",
+    "dot": "2 4",
+    "dashdot": "7 4 2 4",
+    "longdash": "11 4",
+    "longdashdot": "11 4 2 4",
+}
+
+
+@dataclass(frozen=True)
+class Stroke:
+    """One line, or one cloud of dots, in the coordinates of its data."""
+
+    points: Sequence[tuple[float, float]]
+    color: str
+    dash: str = "solid"
+    dots: bool = False
+
+
+@dataclass(frozen=True)
+class Scale:
+    """From data to the picture, linear or logarithmic; what lies outside is put on the edge."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        low, high, at = self.low, self.high, min(max(value, self.low), self.high)
+        if self.log:
+            low, high, at = math.log(low), math.log(high), math.log(at)
+        share = (at - low) / (high - low) if high > low else 0.5
+        return self.start + share * (self.end - self.start)
+
+
+def path(points: Sequence[tuple[float, float]], x: Scale, y: Scale) -> str:
+    """The ``d`` of a polyline."""
+    return "M" + " L".join(f"{x(a):.1f} {y(b):.1f}" for a, b in points)
+
+
+def thumbnail(strokes: Sequence[Stroke], *, log_x: bool = False, log_y: bool = False) -> str:
+    """A picture of these strokes without letters, between a horizontal and a vertical axis."""
+    xs = [a for stroke in strokes for a, _ in stroke.points]
+    ys = [b for stroke in strokes for _, b in stroke.points]
+    x = Scale(min(xs), max(xs), 2 * MARGIN, WIDTH - MARGIN, log_x)
+    y = Scale(min(ys), max(ys), HEIGHT - 2 * MARGIN, MARGIN, log_y)
+    return _picture("".join(_drawn(stroke, x, y) for stroke in strokes), axes=True)
+
+
+def cells(values: Sequence[Sequence[float]]) -> str:
+    """A small heatmap: the larger a number, the more of the color."""
+    flat = [value for row in values for value in row]
+    low, high = min(flat), max(flat)
+    side = (HEIGHT - 2 * MARGIN) / len(values)
+    left = (WIDTH - side * len(values)) / 2
+    boxes = "".join(
+        f'<rect x="{left + j * side:.1f}" y="{MARGIN + i * side:.1f}" width="{side:.1f}" height="{side:.1f}" '
+        f'fill="{BLUE}" fill-opacity="{0.08 + 0.92 * (value - low) / ((high - low) or 1):.2f}"/>'
+        for i, row in enumerate(values)
+        for j, value in enumerate(row)
+    )
+    return _picture(boxes, axes=False)
+
+
+def letters(text: str) -> str:
+    """A few large letters, smaller where they are many."""
+    size = min(34.0, 1.6 * WIDTH / max(1, len(text)))
+    return _picture(
+        f'<text x="{WIDTH / 2}" y="{HEIGHT / 2 + 12}" text-anchor="middle" font-size="{size:.1f}" font-style="italic" '
+        f'font-family="sans-serif" fill="{INK}">{html.escape(text)}</text>',
+        axes=False,
+    )
+
+
+def _drawn(stroke: Stroke, x: Scale, y: Scale) -> str:
+    if stroke.dots:
+        return "".join(
+            f'<circle cx="{x(a):.1f}" cy="{y(b):.1f}" r="2.2" fill="{stroke.color}"/>' for a, b in stroke.points
+        )
+    dash = f' stroke-dasharray="{DASHES[stroke.dash]}"' if DASHES[stroke.dash] else ""
+    return (
+        f'<path d="{path(stroke.points, x, y)}" fill="none" stroke="{stroke.color}" stroke-width="2.5" '
+        f'stroke-linejoin="round"{dash}/>'
+    )
+
+
+def _picture(inside: str, *, axes: bool) -> str:
+    frame = f"M{MARGIN} {MARGIN} V{HEIGHT - MARGIN} H{WIDTH - MARGIN}"
+    lines = f'<path d="{frame}" fill="none" stroke="{INK}" stroke-opacity="0.7"/>' if axes else ""
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}">{lines}{inside}</svg>'

@@ -1,0 +1,82 @@
+"""Layers of one's own as text, begun from an example, with what they are and what the theorems say of them."""
+
+import json
+
+import streamlit as st
+
+from linearity_lab.words.sentences import plain
+from ntk_core.errors import InvalidInput
+from ntk_core.networks.compositions import (
+    BLOCKS,
+    EXAMPLE_TITLES,
+    CompositionVerdict,
+    composition_data,
+    composition_examples,
+    composition_verdict,
+    parse_composition,
+    positions,
+)
+
+HEIGHT = 260
+_INPUTS, _WIDTH = ((16,), (32, 32, 3), (16, 8)), 128  # a table, images, sequences
+_LOOKS = {
+    "wide": ("grows with m", ":material/check_circle:", "green"),
+    "not wide": ("has a bottleneck", ":material/cancel:", "red"),
+    "undecided": ("narrow with a way around", ":material/help:", "orange"),
+}
+
+
+def composition_editor(label: str, key: str, help: str) -> None:
+    """A text area over the setting of this key, examples above it, the layers and their verdict below."""
+    held: str = st.session_state.get(key) or ""
+    st.session_state[key] = _laid_out(held)
+    st.selectbox(
+        "Start from",
+        list(EXAMPLE_TITLES),
+        format_func=EXAMPLE_TITLES.__getitem__,
+        index=None,
+        placeholder="An example",
+        key=f"{key}.example",
+        on_change=_take_example,
+        args=(key,),
+    )
+    kinds = ", ".join(f"`{name}`" for name in BLOCKS)
+    st.text_area(label, key=key, height=HEIGHT, help=f'{help}\n\nKinds: {kinds}. Widths: `"m"`, `"2m"`, `64`.')
+    try:
+        composition = parse_composition(st.session_state[key])
+    except InvalidInput:  # the form says it below
+        return
+    found = _verdict(composition)
+    if found is not None:
+        words, icon, color = _LOOKS[found.outcome]
+        st.badge(words, icon=icon, color=color)  # type: ignore[arg-type]
+        st.caption(plain(" ".join(found.reasons)))
+    num_blocks = sum(1 for _ in positions(composition.layers))
+    st.caption(f"{len(composition.trained())} layers with weights, {num_blocks} in all, then the output layer.")
+
+
+def _verdict(composition: object) -> CompositionVerdict | None:
+    """For a table, or else for images or sequences; the form says where the layers do not fit the data."""
+    for shape in _INPUTS:
+        try:
+            return composition_verdict(parse_composition(composition), _WIDTH, shape)
+        except InvalidInput:
+            continue
+    return None
+
+
+def _laid_out(text: str) -> str:
+    """One layer per line, if it can be read; text that is being written stays as it is."""
+    if "\n" in text:
+        return text
+    try:
+        data = composition_data(parse_composition(text))
+    except InvalidInput:
+        return text
+    return '{"layers": [\n' + ",\n".join(f" {json.dumps(layer)}" for layer in data["layers"]) + "\n]}"
+
+
+def _take_example(key: str) -> None:
+    name = st.session_state[f"{key}.example"]
+    if name is not None:
+        st.session_state[key] = str(composition_examples()[name])

@@ -1,0 +1,27 @@
+"""Charts, with their words and numbers, are drawn once for all who look at the same points."""
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import streamlit as st
+
+T = TypeVar("T")
+KEPT = 256  # the charts of a page, some 200 kilobytes: 50 MB
+
+
+def drawn_once(name: str, identity: object, draw: Callable[..., T], *chosen: object) -> T:
+    """``draw(*chosen)``, computed by the first who asks for it.
+
+    Args:
+        name: of the drawing; each caller has its own.
+        identity: of the points that are drawn (:attr:`~linearity_lab.components.run_panel.Shown.identity`), or of
+            whatever else ``draw`` looks at; it and ``chosen`` are told apart by their ``repr``.
+
+    What comes back is shared: nobody may change it.
+    """
+    return cast(T, _kept(name, repr((identity, chosen)), lambda: draw(*chosen)))
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False)
+def _kept(name: str, key: str, _draw: Callable[[], object]) -> object:
+    return _draw()

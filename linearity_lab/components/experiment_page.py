@@ -1,0 +1,69 @@
+"""What all pages of one experiment have in common: title → settings → job → one figure, its words, the others."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from linearity_lab.components import session
+from linearity_lab.components.chart import ALONE, Panel, open_tab, opened_panel, show_alone, show_panels, shown_charts
+from linearity_lab.components.forms import Group, SpecForm
+from linearity_lab.components.run_panel import Shown, attach, figures_panel, run_bar
+from linearity_lab.components.settings_row import Control, all_settings, chips, settings_row
+from linearity_lab.words.sentences import typeset
+from ntk_core.runs import EXPERIMENTS
+
+
+def experiment_page(
+    page: str,
+    title: str,
+    groups: Sequence[Group],
+    draw: Callable[[Shown], Sequence[Panel]],
+    *,
+    controls: Sequence[Control] = (),
+    presets: Sequence[str] = (),
+    elsewhere: Sequence[str] = (),
+    first: Callable[[SpecForm[Any]], None] | None = None,
+    between: Callable[[SpecForm[Any]], None] | None = None,
+) -> None:
+    """The settings that matter, all others in one panel, Run, and the figures of the job that is followed.
+
+    Args:
+        draw: the figures of what is there of a result; the first one is shown large, beside the claim of the preset.
+        controls: settings that stand above the figure, four or five.
+        presets: those of the experiment that this page shows, all by default; the first one at first.
+        elsewhere: settings that have no widget among the groups; ``between``, if given, says what is wrong with them.
+        first: draws what stands above the groups in the panel of all settings.
+        between: draws what stands between Run and the figures.
+    """
+    address = session.new_address(page)
+    if address is not None:
+        open_tab(page, address.pop("tab", ""))
+    experiment = EXPERIMENTS[page]
+    names = presets or [each.name for each in experiment.presets]
+    form: SpecForm[Any] = SpecForm(page, names, address, attach(page, address, experiment.spec))
+
+    def beside() -> None:
+        all_settings(form, groups, controls, elsewhere, first)
+        form.paper_size()
+        chips(form)
+
+    if st.context.is_embedded:  # ?embed=true, for other pages: the figure without what chooses settings and runs them
+        st.html(ALONE)
+        form.notes()
+        figures_panel(page, title, form, lambda shown: show_alone(page, opened_panel(page, draw(shown))), {})
+        return
+    st.title(title, anchor=False)
+    settings_row(form, controls)
+    form.notes()
+    run_bar(page, form, beside, elsewhere if between is not None else ())
+    with shown_charts() as above:
+        if between is not None:
+            between(form)
+    session.show_address(page, {**form.query(), **session.job_query(page)})
+    figures_panel(page, title, form, lambda shown: show_panels(page, draw(shown), partial(_claim, form)), above.charts)
+
+
+def _claim(form: SpecForm[Any]) -> None:
+    st.markdown(f"{typeset(form.preset.claim)} *{form.preset.source}.*", help=form.preset.our_choice)

@@ -1,0 +1,63 @@
+"""What explains a figure: its formula in sight, and one "About this figure" with all that is said and measured."""
+
+import streamlit as st
+
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.numbers import readable
+from linearity_lab.words.glossary import glossary
+from linearity_lab.words.pages import CHANGES, FINITE, SEE, SHOWS, figure_words, says, try_links
+
+ABOUT = "About this figure"
+OPENED = "about"  # key.OPENED: whether the one of this figure is open
+TRIED = "tried"  # the page that a link of these has led to, which may run what it shows
+
+
+def what_to_see(key: str) -> None:
+    """What to look for in the figure with this key, then the formula of what it measures."""
+    words = figure_words(key)
+    st.markdown(words.see)
+    formula(key)
+
+
+def formula(key: str) -> None:
+    """The formula of what the figure measures, if it has one."""
+    words = figure_words(key)
+    if words.formula:
+        st.caption(words.formula)
+
+
+def about(key: str, chart: Chart, page: str = "") -> None:
+    """What to see, what finite width does, terms and numbers of a figure; first what its page says, if named."""
+    words = figure_words(key)
+    panel = st.popover(
+        ABOUT, icon=":material/info:", type="tertiary", width="content", key=f"{key}.{OPENED}", on_change="rerun"
+    )
+    if not panel.open:
+        return
+    with panel:
+        for heading in (SHOWS, CHANGES) if page else ():
+            st.markdown(says(page, heading))
+        for heading, text in ((SEE, words.see), (FINITE, words.finite_width)):
+            st.markdown(f"**{heading}** {text}")
+        with st.container(horizontal=True, gap="small"):
+            for name in words.terms:
+                st.page_link("pages/glossary.py", label=glossary()[name].title, query_params={"term": name})
+        st.markdown("**The numbers**")
+        st.dataframe(readable(chart.rows), hide_index=True, alt=chart.takeaway)
+
+
+def things_to_try(page: str) -> None:
+    """Links that change some settings of this page, or lead to the next one; short runs begin at once."""
+    if links := try_links(page):
+        st.markdown("**Try**")
+        for number, link in enumerate(links):
+            # No links: inside of a fragment Streamlit forgets the settings of one that leads to the page itself.
+            if st.button(link.label, key=f"{page}.try.{number}", type="tertiary", icon=":material/arrow_forward:"):
+                st.session_state[TRIED] = link.page
+                st.switch_page(f"pages/{link.page}.py", query_params=link.query)
+
+
+def page_answers(page: str) -> None:
+    """What the page shows, beside what finite width changes."""
+    for column, heading in zip(st.columns(2, gap="medium"), (SHOWS, CHANGES), strict=True):
+        column.markdown(says(page, heading))

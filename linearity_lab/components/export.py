@@ -1,0 +1,83 @@
+"""What can be exported: figures, numbers, settings, and what computes them again; one menu for every page."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from linearity_lab.charts.chart import Chart
+from linearity_lab.components.exports import command_line, notebook, page_html, program
+from linearity_lab.components.pictures import picture_buttons
+from ntk_core.runs import ResultValue, Spec
+from ntk_core.runs.citation import bibtex, cite_run
+
+
+@dataclass(frozen=True)
+class Taken:
+    """One run whose numbers can be exported.
+
+    Attributes:
+        name: begins the files' names.
+        label: of its tab, where there are several.
+        result: None before the run has ended, when only the settings can be taken.
+    """
+
+    name: str
+    spec: Spec
+    result: ResultValue | None
+    label: str = ""
+
+
+def export_menu(
+    name: str,
+    title: str,
+    runs: Sequence[Taken],
+    charts: Mapping[str, Chart],
+    stored: Callable[[], bytes] | None = None,
+) -> None:
+    """A menu of files to download, built when asked for, and texts to copy; closed where there is nothing.
+
+    Every page with a result shows it once, above its figures at the right.
+
+    Args:
+        name: of the menu, and begins the name of the page of figures.
+        charts: key → chart, of all figures that the page shows.
+        stored: runs as they are kept, in the file that *Results* imports.
+    """
+    nothing = not runs and not charts and stored is None
+    with st.popover("Export", icon=":material/download:", key=f"export.{name}", disabled=nothing):
+        if stored is not None:
+            _download("Runs, JSON Lines", stored, "linearity-lab-runs.jsonl", "application/jsonl")
+        if charts:
+            picture_buttons(f"export.{name}.pictures", charts)
+        results = [run.result for run in runs if run.result is not None]
+        if len(results) < len(runs):
+            st.caption("Numbers can be exported once the run has ended.")
+        elif charts:
+            _download("Figures, HTML", lambda: page_html(title, charts.values(), results), f"{name}.html", "text/html")
+        tabs = st.tabs([run.label for run in runs]) if len(runs) > 1 else [st.container()] * len(runs)
+        for run, tab in zip(runs, tabs, strict=True):
+            with tab:
+                _entries(title, run)
+
+
+def _entries(title: str, run: Taken) -> None:
+    spec, result, name = run.spec, run.result, run.name
+    if result is not None:
+        _download("Numbers, CSV", result.csv, f"{name}.csv", "text/csv")
+        _download("Result, JSON", result.model_dump_json, f"{name}-result.json", "application/json")
+    _download("Settings, JSON", lambda: spec.model_dump_json(indent=1), f"{name}-spec.json", "application/json")
+    if not spec.command():  # a model of one's own is in a file that is not kept
+        _download("Program, Python", lambda: program(title, spec), f"{name}.py", "text/x-python")
+        _download("Notebook, Jupyter", lambda: notebook(title, spec), f"{name}.ipynb", "application/x-ipynb+json")
+    st.caption("The same from a terminal:")
+    # Without colors: those of the highlighting are too pale to be read by everybody.
+    st.code(command_line(spec), language=None, wrap_lines=True)
+    if result is not None:
+        st.caption("Cite this run:")
+        st.code(cite_run(result), language=None, wrap_lines=True)
+        _download("Papers and run, BibTeX", lambda: bibtex(result), f"{name}.bib", "text/x-bibtex")
+
+
+def _download(label: str, data: Callable[[], str | bytes], file_name: str, mime: str) -> None:
+    st.download_button(label, data, file_name, mime, on_click="ignore", width="stretch", key=f"export.{file_name}")

@@ -1,0 +1,143 @@
+"""What can be exported of a run, as text: the command, program and notebook that compute it again, a page of HTML."""
+
+import html
+import json
+import pprint
+import shlex
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.style import CHART_CONFIG
+from linearity_lab.components.provenance import provenance_sentence
+from linearity_lab.words.run_words import nearest_preset, variation
+from ntk_core import __version__
+from ntk_core.runs import PRESETS, ResultValue, Spec, digest
+from ntk_core.settings.fields import changed_values, differences
+
+# What ntk_core imports, with the bounds of requirements-core.txt.
+NEEDED = (
+    "jax>=0.10",
+    "jaxtyping>=0.3",
+    "lazy-loader>=0.4",
+    "numpy>=2.0",
+    "optax>=0.2.4",
+    "pillow>=11.0",
+    "psutil>=6.0",
+    "pydantic>=2.12",
+    "scipy>=1.14",
+    "sqlalchemy>=2.0.28",
+)
+_INSTALL = (
+    "It needs ntk_core, of Linearity Lab {version}, which no package index has: install it once from the project's\n"
+    "directory by `python -m pip install .`; then this runs in any folder."
+)
+_PROGRAM = '''\
+# /// script
+# requires-python = ">=3.11"
+# dependencies = [
+{needed}
+# ]
+# ///
+"""{title}
+
+{install}
+With uv instead: `uv run --with DIRECTORY_OF_THE_PROJECT PROGRAM`.
+"""
+
+{settings}
+
+for event in ntk_core.run(spec):
+    print(event.kind, getattr(event, "key", ""), getattr(event, "message", ""))
+print(event.result.csv())
+'''
+_SETTINGS = '''\
+import ntk_core
+
+settings = {settings}
+spec = ntk_core.with_settings(ntk_core.presets()["{preset}"], settings)
+assert ntk_core.digest(spec) == "{digest}"'''
+_RUN = """\
+*_, ended = ntk_core.run(spec)
+ended.result"""
+_TABLE = """\
+import pandas as pd
+
+pd.DataFrame(ended.result.rows())"""
+_PAGE_STYLE = (
+    "body{font-family:sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1B2430;background:#fff}"
+    "pre{overflow-x:auto;background:#F3F5F8;padding:.6rem}"
+)
+
+
+def command_line(spec: Spec) -> str:
+    """The shell command that computes ``spec``: the nearest preset and what differs from it; or its own."""
+    if own := spec.command():
+        return shlex.join(["python", "-m", "ntk_core", *own])
+    name = nearest_preset(spec)
+    parts = ["python", "-m", "ntk_core", "run", name]
+    for setting, text in differences(spec, PRESETS[name].spec).items():
+        parts += ["--set", f"{setting}={text}"]
+    return shlex.join([*parts, "--out", "results"])
+
+
+def program(title: str, spec: Spec) -> str:
+    """A Python program that computes ``spec``, prints what happens and then the numbers, and checks that it is this.
+
+    It states what it needs as PEP 723 asks.
+    """
+    return _PROGRAM.format(
+        title=title.replace("\\", "").replace('"', "'"),
+        install=_INSTALL.format(version=__version__),
+        needed="\n".join(f'#     "{each}",' for each in NEEDED),
+        settings=_settings(spec),
+    )
+
+
+def notebook(title: str, spec: Spec) -> str:
+    """A Jupyter notebook (nbformat 4.5) of ``spec``: settings and cost, run, result with its figure, table."""
+    about = f"# {title}\n\nThe settings are those of `{variation(spec)}`. {_INSTALL.format(version=__version__)}"
+    code = [f"{_settings(spec)}\nspec", _RUN, _TABLE]
+    cells: list[dict[str, Any]] = [{"cell_type": "markdown", "source": about}]
+    cells += [{"cell_type": "code", "source": each, "outputs": [], "execution_count": None} for each in code]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return json.dumps(
+        {
+            "cells": [{"id": f"cell-{index}", "metadata": {}, **cell} for index, cell in enumerate(cells)],
+            "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}},
+            "nbformat": 4,
+            "nbformat_minor": 5,
+        },
+        indent=1,
+    )
+
+
+def _settings(spec: Spec) -> str:
+    """Python that makes ``spec``: the nearest preset, and what differs from it."""
+    name = nearest_preset(spec)
+    changed: dict[str, Any] = changed_values(spec, PRESETS[name].spec)
+    written = pprint.pformat(changed, width=110, sort_dicts=False)
+    return _SETTINGS.format(settings=written, preset=name, digest=digest(spec))
+
+
+def page_html(title: str, charts: Iterable[Chart], results: Sequence[ResultValue]) -> str:
+    """One HTML page that needs no network: figures that can be zoomed, their captions, the specs and their origin."""
+    parts = []
+    for index, chart in enumerate(charts):
+        caption = html.escape(chart.takeaway)
+        light = go.Figure(chart.figure).update_layout(template="plotly_white")
+        drawn = light.to_html(full_html=False, include_plotlyjs=index == 0, config=CHART_CONFIG)
+        parts.append(f'<figure role="img" aria-label="{caption}">{drawn}</figure>')
+        parts.append(f"<p>{caption}</p>")
+    for result in results:
+        spec = html.escape(result.spec.model_dump_json(indent=1))
+        parts.append(f"<p>{html.escape(provenance_sentence(result))}</p>")
+        parts.append(f"<pre>{html.escape(command_line(result.spec))}</pre>")
+        parts.append(f"<details><summary>Settings</summary><pre>{spec}</pre></details>")
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width"><style>{_PAGE_STYLE}</style></head>'
+        f"<body><main><h1>{html.escape(title)}</h1>{''.join(parts)}</main></body></html>"
+    )

@@ -1,0 +1,322 @@
+"""Widgets derived from a spec: titles and help come from its fields, and the spec itself validates every value."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, cast
+
+import streamlit as st
+
+from linearity_lab.components.composition_editor import composition_editor
+from linearity_lab.components.own_data import brought, upload_chooser
+from linearity_lab.jobs.limits import check_limits, largest_fit, limit_words
+from linearity_lab.words.sentences import plain
+from ntk_core.errors import InvalidInput
+from ntk_core.runs import PRESETS, Preset, Spec
+from ntk_core.settings.fields import Setting, differences, settings, spec_from_texts, text_of, value_of, values_of
+from ntk_core.settings.grammar import InvalidSpec, with_settings
+from ntk_core.settings.part import SpecPart
+
+AnySpec = TypeVar("AnySpec", bound=Spec)
+MAX_SHOWN = 60  # characters of a setting inside a sentence
+ENTRY_PIXELS = 210
+_WHEN_EMPTY = re.compile(r"[,;] ([^,;]+) when empty\.")  # what a field that is left empty means, as its help says
+
+
+@dataclass(frozen=True)
+class Group:
+    """A heading of the form with the settings whose dotted names begin with one of ``prefixes``."""
+
+    title: str
+    prefixes: tuple[str, ...]
+
+
+@dataclass
+class _FormState:
+    """What a page's form remembers while its widgets are away.
+
+    Attributes:
+        raw: dotted name → what the widget holds.
+        notes: dotted name → (what the widget held then, sentence about the URL's value that could not be used).
+    """
+
+    preset: str
+    raw: dict[str, Any] = field(default_factory=dict)
+    notes: dict[str, tuple[Any, str]] = field(default_factory=dict)
+
+
+class SpecForm(Generic[AnySpec]):
+    """The settings of one page, in the session and in the URL.
+
+    Attributes:
+        page: the prefix of its widgets' keys in the session.
+        spec: what the widgets say, or None while a setting cannot be used.
+        sentences: dotted name → what is wrong with that setting.
+    """
+
+    def __init__(
+        self,
+        page: str,
+        preset_names: Sequence[str],
+        address: Mapping[str, str] | None,
+        job_spec: AnySpec | None = None,
+    ):
+        """Read the URL when ``address`` is given, then the widgets; ``job_spec`` is that of the job in the URL."""
+        self.page, self._preset_names = page, tuple(preset_names)
+        self._settings = settings(type(PRESETS[preset_names[0]].spec))
+        key = f"{page}.form"
+        if key not in st.session_state:
+            st.session_state[key] = _FormState(self._preset_names[0])
+            address = address or {}
+        self._state: _FormState = st.session_state[key]
+        if address is not None:
+            self._read(address, job_spec)
+        self._collect()
+        self.spec, self.sentences = self._validate()
+
+    @property
+    def preset(self) -> Preset[AnySpec]:
+        """The preset chosen last."""
+        return cast(Preset[AnySpec], PRESETS[self._state.preset])
+
+    def query(self) -> dict[str, str]:
+        """What the URL has to say so that the form comes out as it is."""
+        changed = differences(self.spec, self.preset.spec) if self.spec else {}
+        first = self._state.preset == self._preset_names[0]
+        return changed if first else {"preset": self._state.preset, **changed}
+
+    def preset_chooser(self) -> None:
+        """A menu of the presets; choosing one fills the form."""
+        st.session_state[self._key("preset")] = self._state.preset
+        st.selectbox(
+            "Paper figure",
+            self._preset_names,
+            format_func=lambda name: PRESETS[name].title,
+            key=self._key("preset"),
+            on_change=self._choose_preset,
+            help="Fills in the settings of a published figure, sized for two cores.",
+            width=330,
+        )
+
+    def paper_size(self) -> None:
+        """One click to the sizes that the paper has."""
+        paper: Any = self.preset.paper_spec
+        if paper == self.preset.spec:
+            return
+        swept = type(paper).model_fields[paper.swept_field].title.lower()
+        explained = f"{self.preset.source}: {swept} up to {max(getattr(paper, paper.swept_field)):,}."
+        try:
+            check_limits(paper)
+            title, largest = "Paper size", paper
+        except InvalidInput as refusal:
+            title, largest = "Largest size here", largest_fit(paper)
+            explained += f" Too much for this server: {plain(str(refusal))}."
+        is_largest = self.spec == largest
+        st.button(
+            "Sized for two cores" if is_largest else title,
+            key=self._key("paper_size"),
+            on_click=self._fill,
+            args=(self.preset.spec if is_largest else largest,),
+            disabled=largest is None,
+            help=explained,
+        )
+
+    def entries(self, members: Sequence[Setting]) -> None:
+        """The widgets of some settings side by side, as many as there is room for, each with its sentence if any."""
+        row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+        for setting in members:
+            wide = setting.entry in ("upload", "composition", "choices")
+            with row.container(width="stretch" if wide else ENTRY_PIXELS):
+                self._widget(setting)
+                if setting.name in self.sentences:
+                    st.error(plain(self.sentences[setting.name]))
+
+    def entry(self, setting: Setting, title: str) -> None:
+        """The widget of one setting, under this title."""
+        self._widget(setting, title)
+
+    def used(self, prefix: str) -> dict[Setting, Any]:
+        """Setting → what is given for it, of those below this prefix that the chosen kinds use."""
+        values = self._values()
+        return {
+            setting: values[setting.name]
+            for setting in self._settings
+            if setting.name.startswith(prefix) and setting.name in values
+        }
+
+    def fill(self, spec: AnySpec) -> None:
+        """Put a spec into the widgets; for callbacks, which come before the widgets are drawn."""
+        self._fill(spec)
+
+    def keep(self, drawn: Sequence[object]) -> None:
+        """Hold what all widgets say but these, which are drawn: the others would go back to what they began with."""
+        for setting in self.used(""):
+            if setting.name not in drawn or setting.entry == "list":
+                st.session_state[self._key(setting.name)] = self._state.raw[setting.name]
+
+    def put(self, values: Mapping[str, Any]) -> None:
+        """Let the widgets hold these values, by the dotted names of their settings."""
+        for setting in self._settings:
+            if setting.name in values:
+                st.session_state[self._key(setting.name)] = _held(setting, values[setting.name])
+
+    def changed(self) -> dict[Setting, Any]:
+        """Setting → what is given for it, of those that are used and not as the preset has them."""
+        before = values_of(self.preset.spec)
+
+        def is_as_before(setting: Setting, value: Any) -> bool:
+            other = before.get(setting.name, setting.info.default)
+            return in_numbers(value) == in_numbers(other) or text_of(value) == text_of(other)
+
+        return {setting: value for setting, value in self.used("").items() if not is_as_before(setting, value)}
+
+    def put_back(self, names: Sequence[str]) -> None:
+        """Let the widgets of these settings hold what the preset has."""
+        before = values_of(self.preset.spec)
+        self.put({each.name: before.get(each.name, each.info.default) for each in self._settings if each.name in names})
+
+    def suggested(self, setting: Setting) -> list[Any]:
+        """The values of the preset and of its paper's size, of a setting that holds several."""
+        specs: tuple[Any, ...] = (self.preset.spec, self.preset.paper_spec)
+        return [value for spec in specs for value in values_of(spec).get(setting.name) or ()]
+
+    def notes(self) -> None:
+        """Sentences about parts of the URL that could not be used."""
+        for _, sentence in self._state.notes.values():
+            st.warning(plain(sentence))
+
+    def _key(self, name: str) -> str:
+        return f"{self.page}.{name}"
+
+    def _note(self, name: str, sentence: str) -> None:
+        """Say something about a part of the URL until its widget changes or another URL is opened."""
+        self._state.notes[name] = (self._state.raw.get(name), sentence)
+
+    def _read(self, address: Mapping[str, str], job_spec: AnySpec | None) -> None:
+        texts = {name: text for name, text in address.items() if name not in ("preset", "job")}
+        name = address.get("preset", self._preset_names[0])
+        self._state.notes = {}
+        self._state.preset = name if name in self._preset_names else self._preset_names[0]
+        base = job_spec if job_spec is not None and not texts else self.preset.spec
+        spec, problems = spec_from_texts(texts, base)
+        self._fill(spec)
+        titled = {setting.name: setting for setting in self._settings}
+        for problem in problems:
+            setting, shown = titled.get(problem.field), self._shown_name(problem.field)
+            sentence = setting.sentence(problem) if setting else f"{problem}."
+            instead = f"{self._shown_value(shown)} is used instead." if setting else ""
+            self._note(shown, f"In the URL, {sentence} {instead}")
+        if "job" in address and job_spec is None:
+            job = InvalidInput("job", address["job"], "the id of a run of this server, made by this page")
+            self._note("job", f"In the URL, {job}. Press Run to compute these settings.")
+        if name != self._state.preset:
+            unknown = InvalidInput("preset", name, "one of " + ", ".join(self._preset_names))
+            self._note("preset", f"In the URL, {unknown}. {self._state.preset} is used instead.")
+
+    def _shown_value(self, name: str) -> str:
+        """What the widget of this setting holds, where that is short."""
+        kept = text_of(self._state.raw.get(name))
+        return kept if 0 < len(kept) <= MAX_SHOWN else "That of the preset"
+
+    def _shown_name(self, name: str) -> str:
+        """The setting of that name, or the one that has to be chosen before that one is there."""
+        setting = next((setting for setting in self._settings if setting.name == name), None)
+        return (setting.waits_for(self._state.raw) if setting else None) or name
+
+    def _fill(self, spec: SpecPart) -> None:
+        """Put a spec into the widgets."""
+        values = values_of(spec)
+        for setting in self._settings:
+            held = _held(setting, values.get(setting.name, setting.info.default))
+            self._state.raw[setting.name] = held
+            if setting.name in values:
+                st.session_state[self._key(setting.name)] = held
+            else:  # every widget looks at every key: those of lists of groups would be hundreds
+                st.session_state.pop(self._key(setting.name), None)
+
+    def _choose_preset(self) -> None:
+        self._state.preset, self._state.notes = st.session_state[self._key("preset")], {}
+        self._fill(self.preset.spec)
+
+    def _collect(self) -> None:
+        """Take over what the widgets hold; a note goes when its widget changes."""
+        for setting in self._settings:
+            held = st.session_state.get(self._key(setting.name), self._state.raw[setting.name])
+            if setting.entry == "upload" and not held and brought():  # what was brought last
+                held = st.session_state[self._key(setting.name)] = brought()[0].digest
+            self._state.raw[setting.name] = held
+            if setting.name in self._state.notes and self._state.notes[setting.name][0] != held:
+                del self._state.notes[setting.name]
+
+    def _values(self) -> dict[str, Any]:
+        """Dotted name → what is given for it, of the settings that the chosen kinds use."""
+        given = {setting.name: _given(setting, self._state.raw[setting.name]) for setting in self._settings}
+        return {setting.name: given[setting.name] for setting in self._settings if setting.is_used(given)}
+
+    def _validate(self) -> tuple[AnySpec | None, dict[str, str]]:
+        titled = {setting.name: setting for setting in self._settings}
+        try:
+            spec = with_settings(self.preset.spec, self._values())
+            check_limits(spec)
+        except (InvalidSpec, InvalidInput) as error:
+            found = error.problems if isinstance(error, InvalidSpec) else (error,)
+            return None, {p.field: titled[p.field].sentence(p) if p.field in titled else f"{p}." for p in found}
+        return spec, {}
+
+    def _widget(self, setting: Setting, title: str = "") -> None:
+        key = self._key(setting.name)
+        if key not in st.session_state:
+            st.session_state[key] = self._state.raw[setting.name]
+        held = st.session_state[key]
+        shared: dict[str, Any] = {"label": title or setting.title, "key": key, "help": _help(setting)}
+        # The value is given too, not in the session alone: of that a browser is told once, and a run of the page that
+        # is overtaken by the next one before the widget is there would leave it at 0, or empty.
+        # Bounds are left to the spec: a browser would drop a number outside them without a word that stays.
+        match setting.entry:
+            case "choice":
+                index = list(setting.options).index(held) if held in setting.options else 0
+                st.selectbox(**shared, index=index, options=setting.options, format_func=setting.label)
+            case "choices":
+                known = [each for each in held if each in setting.options]
+                st.multiselect(**shared, default=known, options=setting.options, format_func=setting.label, wrap=False)
+            case "switch":
+                st.toggle(**shared, value=held)
+            case "integer" | "parts":
+                st.number_input(**shared, value=held, step=1)
+            case "number":
+                value = None if held is None else float(held)
+                st.number_input(**shared, value=value, step=float(setting.step), format="%g")
+            case "composition":
+                composition_editor(**shared)
+            case "upload":
+                upload_chooser(**shared)
+            case _:
+                meant = _WHEN_EMPTY.search(setting.info.description or "")
+                st.text_input(**shared, value=held, placeholder=meant[1] if meant else None)
+
+
+def _help(setting: Setting) -> str:
+    """What a setting means, what is allowed, and what this server allows of it."""
+    return f"{setting.help}\n\n{limit_words(setting)}".strip()
+
+
+def in_numbers(value: Any) -> Any:
+    """A list as a tuple with numbers for its texts, if they are numbers; so equal settings are equal, however given."""
+    if not isinstance(value, list | tuple):
+        return value
+    try:
+        return tuple(float(each) if isinstance(each, str) else each for each in value)
+    except ValueError:
+        return tuple(value)
+
+
+def _held(setting: Setting, value: Any) -> Any:
+    """What the setting's widget holds for a value."""
+    if setting.entry in ("list", "text", "upload", "composition"):
+        return "" if value is None else text_of(value)
+    return list(value) if setting.entry == "choices" else value
+
+
+def _given(setting: Setting, held: Any) -> Any:
+    """What a spec is given for what the widget holds."""
+    return value_of(setting, held) if isinstance(held, str) and setting.entry != "choice" else held

@@ -1,0 +1,105 @@
+"""The component's own scripts as one ES module, and as a page that needs no server; free of Streamlit."""
+
+import html
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from linearity_lab.charts.style import model_style
+from linearity_lab.components.scripts import joined
+from linearity_lab.words.markdown import read
+from ntk_core.networks.choices import ACTIVATIONS
+
+FOLDER = Path(__file__).parent
+# In the order of their imports; the worker's part has no page to draw on.
+MODEL = ("random", "functions", "products", "model", "training")
+PAGE = ("settings", "player", "plot", "panels", "verdict", "hand", "controls", "live")
+_LINEAR = "linear"
+_BARE = """\
+:root { color-scheme: light dark; font-family: sans-serif }
+body { margin: 16px; background: #ffffff; color: #1b2430 }
+@media (prefers-color-scheme: dark) {
+  :root { --st-background-color: #10151d; --st-text-color: #e8ecf2; --st-border-color: #364152 }
+  body { background: #10151d; color: #e8ecf2 }
+}
+"""
+_START = """\
+const data = DATA;
+const defaults = data.settings;
+data.settings = settingsFrom(Object.fromEntries(new URLSearchParams(location.search)), defaults);
+data.tell = (settings) => history.replaceState(null, "", `?${new URLSearchParams(textsOf(settings, defaults))}`);
+live({ parentElement: document.querySelector("main"), data });
+"""
+
+
+@cache
+def model_module() -> str:
+    """The network, its linear model and the generator of their weights, as an ES module without a page."""
+    return joined(FOLDER, MODEL) + "\nexport { LargeMatrix, Training, erf, normals, precisionFor, threefry };\n"
+
+
+@cache
+def module() -> str:
+    """Everything as one ES module with a default export, as Streamlit loads it."""
+    worker = joined(FOLDER, (*MODEL, "worker"))
+    page = joined(FOLDER, PAGE)
+    return f"const WORKER_SOURCE = {json.dumps(worker)};\n{page}"
+
+
+@cache
+def style() -> str:
+    """The component's style."""
+    return (FOLDER / "live.css").read_text(encoding="utf-8")
+
+
+@cache
+def words() -> Mapping[str, Any]:
+    """All that the component says.
+
+    Raises:
+        WordsError: some are missing.
+    """
+    found = read(FOLDER / "words.md").sections
+    choices, drawn = found["Choices"], found["Drawn"]
+    titles = {name: term.title for name, term in ACTIVATIONS.items()}
+    narrow = {str(count): choices.field("neurons").format(count=count) for count in (3, 10)}
+    targets = ("sine", "step", "bump", "two waves", "zigzag", "own")
+    return {
+        "controls": dict(found["Controls"].fields),
+        "choices": {
+            "activation": titles,
+            "output": {**titles, _LINEAR: _LINEAR},
+            "layers": {"1": "1", "2": "2"},
+            "bottleneck": {"0": choices.field("no bottleneck"), "1": choices.field("one neuron"), **narrow},
+            "target": {name: choices.field(name) for name in targets},
+        },
+        "drawn": dict(drawn.fields),
+        "verdicts": dict(found["Verdicts"].fields),
+        "parts": {
+            name: {"title": part.field("title"), "text": " ".join(part.text.split())}
+            for name, part in found["Parts"].sections.items()
+        },
+    }
+
+
+def colors() -> dict[str, str]:
+    """The colors of the network and of its linear model, as in every chart."""
+    return {"network": model_style("network").color, "linear": model_style("linearized").color}
+
+
+def standalone_page(data: Mapping[str, Any], title: str) -> str:
+    """One HTML file that needs no server and loads nothing; its URL holds the settings.
+
+    Args:
+        data: what the component is given, see :func:`linearity_lab.components.live.given`.
+    """
+    told = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
+    script = module().replace("export default function live", "function live") + _START.replace("DATA", told)
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{html.escape(title)}</title>\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<style>\n{_BARE}{style()}</style>\n</head>\n<body>\n<main></main>\n"
+        f'<script type="module">\n{script}</script>\n</body>\n</html>\n'
+    )

@@ -1,0 +1,124 @@
+"""Data that this browser session has brought: what other pages may offer, and a first look at them."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import streamlit as st
+
+from linearity_lab.components import session
+from linearity_lab.jobs.profile import profile
+from ntk_core.data.spec import DatasetSpec
+from ntk_core.data.uploads import DEFAULT_LIMITS, MAX_KEPT_BYTES, Keeper, Limits
+from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.experiments.dynamics.spec import DynamicsSpec
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import Spec
+
+Standardize = Literal["raw", "unit-norm", "standard", "centered"]
+_KEY = "own_data.brought"
+MAX_BROUGHT = 32
+MAX_TEST = 20
+
+
+@dataclass(frozen=True)
+class Brought:
+    """Data that were kept, as this session knows them.
+
+    Attributes:
+        dataset: the data as any experiment takes them, with training points, scaling and seed as chosen for them.
+        title: name of the file and shape of an input; never shown to anybody else.
+        total: samples that were kept.
+        num_classes: 0 for regression.
+    """
+
+    dataset: DatasetSpec
+    title: str
+    total: int
+    num_classes: int
+
+    @property
+    def digest(self) -> str:
+        """The name under which they are kept."""
+        return self.dataset.digest or ""
+
+    @property
+    def num_test(self) -> int:
+        """Samples that are left to be test points, at most MAX_TEST."""
+        return min(MAX_TEST, self.total - self.dataset.num_samples)
+
+    def first_look(self) -> tuple[str, Spec]:
+        """(page, spec): the kernel change of a shallow network, or true against linear training without classes.
+
+        Raises:
+            InvalidSpec, InvalidInput: the data do not suit the experiment.
+        """
+        if self.num_classes:
+            spec: Spec = KernelChangeSpec(dataset=self.dataset, widths=(30, 100, 300, 1000), num_seeds=3)
+            return "kernel_change", spec
+        training = TrainingSpec(max_steps=2000, num_records=20)
+        dataset, num_test = self.dataset, self.num_test
+        if not num_test:  # all are trained on: a fifth of them is left out, to be test points
+            num_test = max(1, min(MAX_TEST, self.total // 5))
+            dataset = dataset.model_copy(update={"num_samples": self.total - num_test})
+        return "dynamics", DynamicsSpec(
+            dataset=dataset, widths=(30, 100, 300), loss="square", num_test=num_test, training=training
+        )
+
+
+def brought() -> tuple[Brought, ...]:
+    """What this session has brought, the last first."""
+    return tuple(reversed(_known().values()))
+
+
+def remember(data: Brought) -> None:
+    """Offer these data on the other pages of this session."""
+    known = _known()
+    known.pop(data.digest, None)
+    known[data.digest] = data
+    for digest in list(known)[:-MAX_BROUGHT]:
+        del known[digest]
+
+
+def forget(digest: str) -> None:
+    """Offer these data no longer."""
+    _known().pop(digest, None)
+
+
+def upload_chooser(label: str, key: str, help: str) -> None:
+    """A menu of this session's data, and of that of a link; never of anybody else's."""
+    given = st.session_state.get(key) or ""
+    titles = {data.digest: data.title for data in brought()}
+    if given not in titles:
+        titles = {given: f"from the link ({given[:8]}…)" if given else "none uploaded yet", **titles}
+    st.selectbox(label, list(titles), format_func=titles.__getitem__, key=key, help=help)
+    st.page_link("pages/own_data.py", label="Bring data", icon=":material/upload_file:")
+
+
+def upload_limits() -> Limits:
+    """What one upload may cost on this server: three times its bytes when unpacked, its bytes as float32."""
+    most = profile().max_upload_bytes
+    return replace(
+        DEFAULT_LIMITS,
+        max_bytes=most,
+        max_unpacked_bytes=min(3 * most, DEFAULT_LIMITS.max_unpacked_bytes),
+        max_values=min(most // 4, DEFAULT_LIMITS.max_values),
+        max_all_pixels=min(4 * most, DEFAULT_LIMITS.max_all_pixels),
+    )
+
+
+def keeper() -> Keeper:
+    """This session, with what it may keep on disk."""
+    chosen = profile()
+    if not chosen.is_shared:
+        return Keeper(session.viewer(), session.network_address())
+    return Keeper(
+        session.viewer(),
+        session.network_address(),
+        max_session_bytes=4 * chosen.max_upload_bytes,
+        max_address_bytes=chosen.address_share * MAX_KEPT_BYTES / 2,
+        max_files=MAX_BROUGHT / chosen.address_share,
+    )
+
+
+def _known() -> dict[str, Brought]:
+    return st.session_state.setdefault(_KEY, {})

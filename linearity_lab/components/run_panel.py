@@ -1,0 +1,385 @@
+"""Start a job, follow it, stop it; a reload or a second browser follows it by the job id in the URL."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from linearity_lab.charts.chart import Chart
+from linearity_lab.components import export, session
+from linearity_lab.components.chart import Figures, linked_charts, shown_charts
+from linearity_lab.components.explain import TRIED
+from linearity_lab.components.forms import SpecForm
+from linearity_lab.components.gallery import gallery_result, gallery_result_of
+from linearity_lab.components.provenance import provenance_footer
+from linearity_lab.jobs import Snapshot, shared_jobs
+from linearity_lab.jobs.faults import told
+from linearity_lab.jobs.limits import largest_fit
+from linearity_lab.words.sentences import amount, duration, plain
+from ntk_core.errors import InvalidInput
+from ntk_core.runs import Spec, digest, estimate
+from ntk_core.settings.fields import Part, differences, settings
+from ntk_core.settings.part import SpecPart
+
+REFRESH_S = 0.3
+# Looks of those who wait cost those who work; nothing but a place in the queue changes while a job waits.
+WAITING_REFRESH_S = 1.5
+# So many may look so often: a look takes some 20 ms of the one process that serves all pages.
+CROWD = 8
+# A job ends within this time after Stop, so that the page that comes back shows it stopped.
+STOP_S = 0.3
+# A run that should take longer than this asks first, and offers one that should take this long.
+ASK_S, SHORT_S = 120.0, 30.0
+_BEFORE = "shown_before"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a page's figures show at one moment; the page knows of which experiment.
+
+    Attributes:
+        points: finished points, in the order of the spec's keys, then one that grows.
+        result: the whole, None until the job has ended.
+        origin: computed beforehand, or by a job of this server.
+        grown: another number for other growing points, 0 without any.
+    """
+
+    spec: Any
+    points: tuple[Any, ...]
+    result: Any
+    origin: Literal["precomputed", "job"]
+    grown: int = 0
+
+    @property
+    def identity(self) -> tuple[str, str, tuple[str, ...], int]:
+        """Equal for equal figures: finished points of one spec never change, they only become more."""
+        return self.origin, digest(self.spec), tuple(point.key for point in self.points), self.grown
+
+    def point(self, width: int) -> Any:
+        """The point of this width."""
+        return next(point for point in self.points if point.width == width)
+
+
+@dataclass(frozen=True)
+class _Before:
+    """What a page showed before the run that is under way; a session remembers one, that of its last page.
+
+    Attributes:
+        figures: key → figure.
+        laid_over: see :class:`~linearity_lab.components.chart.Figures`.
+    """
+
+    page: str
+    shown: Shown
+    figures: Mapping[str, go.Figure]
+    laid_over: dict[str, tuple[go.Figure, go.Figure]] = field(default_factory=dict)
+
+
+def attach(page: str, address: Mapping[str, str] | None, kind: type[Part]) -> Part | None:
+    """Follow the job that the URL names; its spec, or None when no job of this kind is known by that name."""
+    if address is None:
+        return None
+    job_id = address.get("job")
+    snapshot = shared_jobs().snapshot(job_id, session.viewer()) if job_id else None
+    spec = snapshot.spec if snapshot else None
+    found = spec if isinstance(spec, kind) else None
+    _follow(page, job_id if found else None)
+    return found
+
+
+def run_bar(page: str, form: SpecForm[Any], beside: Callable[[], None], elsewhere: Sequence[str] = ()) -> None:
+    """What stands beside it, Run and what the run will cost.
+
+    Args:
+        elsewhere: settings of which the page itself says what is wrong: what is below must not move for it.
+    """
+    snapshot = _snapshot_of(page)
+    runs_already = (
+        snapshot is not None and snapshot.active and snapshot.spec == form.spec and not session.is_detached(page)
+    )
+    seconds, done = foreseen(form.spec) if form.spec is not None else (0.0, 0)
+    resumes = form.spec is not None and 0 < done < len(form.spec.point_keys()) and not runs_already
+    with st.container(horizontal=True, vertical_alignment="center"):
+        pressed = st.button(
+            "Resume" if resumes else "Run",
+            key=f"{page}.run",
+            type="primary",
+            icon=":material/play_arrow:",
+            disabled=form.spec is None or runs_already,
+            shortcut="ctrl+enter",
+            help="Compute these settings; settings that were computed before are shown at once.",
+        )
+        said = [sentence for name, sentence in form.sentences.items() if name not in elsewhere]
+        waits = f"Fix the {' and the '.join(elsewhere)} below to run." if form.sentences and not said else ""
+        st.caption(_cost_words(form.spec, seconds, done) if form.spec else waits, width="content")
+        beside()
+    if form.spec is None:
+        if said:
+            st.error("Fix these settings to run: " + plain(" ".join(said)))
+    elif (_is_short_try(page, form.spec) or _is_wanted(page, form, form.spec, pressed)) and submit(page, form.spec):
+        # A URL that was not yet taken as shown would be read anew, without the job.
+        session.show_address(page, {**form.query(), **session.job_query(page)})
+        st.rerun()
+
+
+def _is_short_try(page: str, spec: Spec) -> bool:
+    """Whether a link of what to try has led here, to a short run that the gallery does not show already."""
+    if st.session_state.pop(TRIED, None) != page:
+        return False
+    return gallery_result_of(spec) is None and foreseen(spec)[0] <= SHORT_S
+
+
+def _is_wanted(page: str, form: SpecForm[Any], spec: Spec, pressed: bool) -> bool:
+    """Whether to run: at once where that is short; otherwise it is asked whether so long a run is meant."""
+    asked = f"{page}.asked"
+    if pressed:
+        seconds, _ = foreseen(spec)
+        if seconds <= ASK_S:
+            return True
+        st.session_state[asked] = (digest(spec), seconds)
+    about, seconds = st.session_state.get(asked, ("", 0.0))
+    if about != digest(spec):  # the settings have changed since
+        st.session_state.pop(asked, None)
+        return False
+    shorter = largest_fit(spec, expected_s=SHORT_S)
+    with st.container(border=True):
+        st.warning(plain(f"This run should take about {duration(seconds)}."), icon=":material/schedule:")
+        with st.container(horizontal=True):
+            if shorter is not None:
+                titles = _titles(type(spec))
+                changed = ", ".join(f"{titles[name]} {text}" for name, text in differences(shorter, spec).items())
+                st.button(
+                    f"Fit into {SHORT_S:.0f} s",
+                    key=f"{page}.shorter",
+                    type="primary",
+                    on_click=form.fill,
+                    args=(shorter,),
+                    help=f"Changes the settings to {plain(changed)}.",
+                )
+            started = st.button("Run all of it", key=f"{page}.run_long")
+    if started:
+        st.session_state.pop(asked)
+    return started
+
+
+def foreseen(spec: Spec) -> tuple[float, int]:
+    """Seconds that the points take that neither the gallery nor the store holds, and how many they hold."""
+    if gallery_result_of(spec) is not None:
+        return 0.0, len(spec.point_keys())
+    try:
+        return shared_jobs().foreseen(spec)
+    except InvalidInput:  # submit says so
+        return estimate(spec).seconds, 0
+
+
+def live_panel(page: str, draw: Callable[[Snapshot | None, bool], None]) -> None:
+    """A part of a page that looks at the job that is followed under this name, again and again while it runs.
+
+    Args:
+        draw: is given the job as it is now, None without one, and whether it runs and is watched.
+    """
+    first = _snapshot_of(page)
+    live = first is not None and first.active and not session.is_detached(page)
+    every_s = refresh_s(first) if first is not None and live else None
+
+    @st.fragment(run_every=every_s)
+    def panel() -> None:
+        now = _snapshot_of(page)
+        if live and (now is None or not now.active or session.is_detached(page) or refresh_s(now) != every_s):
+            st.rerun()
+        draw(now, live)
+
+    panel()
+
+
+def figures_panel(
+    page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown], None], drawings: Mapping[str, Chart]
+) -> None:
+    """The followed job's progress and figures, drawn again while it runs; without a job, the precomputed figure.
+
+    Above the figures stands what can be exported of them and of ``drawings`` (key → chart, those above the panel),
+    below them where they come from.
+    """
+
+    def panel(now: Snapshot | None, live: bool) -> None:
+        with st.container(key=f"{page}.run_panel"):
+            _panel(page, title, form, draw, now, drawings, live=live)
+
+    live_panel(page, panel)
+
+
+def _panel(
+    page: str,
+    title: str,
+    form: SpecForm[Any],
+    draw: Callable[[Shown], None],
+    now: Snapshot | None,
+    drawings: Mapping[str, Chart],
+    *,
+    live: bool,
+) -> None:
+    """Progress, then the figures; for a run without a point those that were there before."""
+    said = st.container()  # has a place when it is empty, so that no figure moves, and is drawn anew, for a sentence
+    above = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
+    with said:
+        of_job = None if now is None else followed(page, now)
+    before = _before(page)
+    shown = of_job or (_precomputed(form) if now is None or before is None else before.shown)
+    if shown is None:
+        said.info("Computing the first point…" if live else "Press Run: the points appear here one by one.")
+        return
+    figures = Figures(growing=live)
+    # One that was stopped stays above what was there before, so that Stop draws nothing anew.
+    halted = (
+        now is not None and now.status in ("cancelled", "stopped") and not live and not _changed(form.spec, shown.spec)
+    )
+    above_earlier = of_job is not None and (live or halted)
+    if not above_earlier:
+        wanted: SpecPart | None = now.spec if live and now is not None else form.spec
+        if changed := _changed(wanted, shown.spec):
+            with said.container(key=f"{page}.earlier"):  # the style sheet pales the figures for it
+                remedy = "" if live or st.context.is_embedded else " Run to update."
+                st.info(f"This figure shows earlier settings ({changed} changed).{remedy}")
+        if shown.origin == "precomputed" and not live and not st.context.is_embedded:
+            above.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
+    elif before is not None and (changed := _changed(shown.spec, before.shown.spec)):
+        figures = Figures(ghosts=before.figures, laid_over=before.laid_over, growing=live)
+        said.caption(f"Pale curves show earlier settings ({changed} changed).")
+    with shown_charts([shown.spec], figures), linked_charts(page):
+        draw(shown)
+    if not above_earlier or (halted and before is None):
+        st.session_state[_BEFORE] = _Before(page, shown, {key: each.figure for key, each in figures.charts.items()})
+    if st.context.is_embedded:
+        return
+    with above:
+        name = page.replace("_", "-")
+        export.export_menu(name, title, [export.Taken(name, shown.spec, shown.result)], {**drawings, **figures.charts})
+    if shown.result is not None:
+        provenance_footer(shown.result)
+
+
+def _before(page: str) -> _Before | None:
+    """What this page showed last, other than a run under way."""
+    before: _Before | None = st.session_state.get(_BEFORE)
+    return before if before is not None and before.page == page else None
+
+
+def refresh_s(now: Snapshot) -> float:
+    """How often to look at a job that is under way, in seconds: the more look, the less often each of them."""
+    rarer = 1
+    while shared_jobs().num_viewers() > CROWD * rarer:  # in steps, since a page that changes its pace is run anew
+        rarer *= 2
+    # One that finds a free worker is in the queue for a moment, and its first point must not wait for the slower pace.
+    waits = now.status == "queued" and (now.starts_in_s or 0.0) >= WAITING_REFRESH_S
+    return rarer * (WAITING_REFRESH_S if waits else REFRESH_S)
+
+
+def _snapshot_of(page: str) -> Snapshot | None:
+    """The job that the page follows, as it is now."""
+    job_id = session.followed_job(page)
+    if job_id is None:
+        return None
+    return shared_jobs().snapshot(job_id, "" if session.is_detached(page) else session.viewer())
+
+
+def _cost_words(spec: Spec, seconds: float, done: int) -> str:
+    """What computing the points will take that are not known."""
+    if done >= len(spec.point_keys()):
+        return f"{_count_points(spec)}, computed already"
+    known = f", {done} of them computed already" if done else ""
+    memory = amount(estimate(spec).peak_bytes)
+    return f"{_count_points(spec)}{known}, about {duration(seconds)} here, {memory} of memory"
+
+
+def _count_points(spec: Spec) -> str:
+    """``1 width``, ``6 widths``."""
+    count = len(spec.point_keys())
+    return f"{count} {spec.point_words[count != 1]}"
+
+
+def submit(page: str, spec: Spec) -> bool:
+    """Start or attach to the job of this spec and follow it; False when it was refused, which is then said."""
+    try:
+        if (known := gallery_result_of(spec)) is not None:
+            shared_jobs().adopt(known)
+        job_id = shared_jobs().submit(spec, session.viewer(), session.network_address())
+    except InvalidInput as error:
+        st.error(plain(f"{told(error)}."))
+        return False
+    _follow(page, job_id)
+    return True
+
+
+def _follow(page: str, job_id: str | None) -> None:
+    """Show this job, and no longer look at the one before."""
+    before = session.followed_job(page)
+    if before is not None and before != job_id:
+        shared_jobs().leave(before, session.viewer())
+    session.follow_job(page, job_id)
+
+
+def _precomputed(form: SpecForm[Any]) -> Shown | None:
+    result = gallery_result(form.preset.name)
+    return None if result is None else Shown(result.spec, result.points, result, "precomputed")
+
+
+def followed(page: str, now: Snapshot) -> Shown | None:
+    """Say how far a job is, and what went wrong; what it has come to."""
+    _progress(page, now)
+    if now.interruption:
+        st.warning(plain(f"{now.interruption}."))
+    for failure in now.failures:
+        st.warning(plain(f"{failure.key.replace('=', ' ')}: {failure.reason}."))
+    if not now.points and not now.growing:
+        return None
+    return Shown(now.spec, (*now.points, *now.growing), now.result, "job", now.grown)
+
+
+def _changed(wanted: SpecPart | None, shown: SpecPart) -> str:
+    """The settings in which figures differ from what is wanted; empty where none does, or nothing is."""
+    if wanted is None or wanted == shown:
+        return ""
+    titles = _titles(type(shown))
+    return plain(", ".join(titles[name] for name in differences(wanted, shown) | differences(shown, wanted)))
+
+
+def _titles(model: type[SpecPart]) -> dict[str, str]:
+    return {setting.name: setting.full_title for setting in settings(model)}
+
+
+def _progress(page: str, now: Snapshot) -> None:
+    """How far a job is; why it ended before it was done, and what can be done."""
+    if session.is_detached(page) and now.active:
+        st.info("Someone else is following this run too, so it continues. Press Run to follow it again.")
+    elif now.active:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.progress(now.fraction, plain(progress_words(now)))
+            st.button("Stop", key=f"{page}.stop", icon=":material/stop:", on_click=_stop, args=(page,))
+    elif now.status == "failed":
+        st.error(plain(f"{now.reason}."))
+    elif now.status == "stopped":
+        done = f"{len(now.points)} of {_count_points(now.spec)} are done and kept"
+        st.warning(plain(f"{now.reason[:1].upper()}{now.reason[1:]}: {done}."), icon=":material/timer_off:")
+    elif now.status == "cancelled":
+        done = f"{len(now.points)} of {_count_points(now.spec)} are done"
+        st.info(f"Stopped: {done}. Resume continues from there.", icon=":material/stop_circle:")
+
+
+def progress_words(now: Snapshot) -> str:
+    """How far a job is and what it does."""
+    if now.status == "queued":
+        begins = "" if now.starts_in_s is None else f", begins in about {duration(now.starts_in_s)}"
+        left = "" if now.remaining_s is None else f", done in about {duration(now.remaining_s)}"
+        return f"Waiting, place {now.position} in the queue{begins}{left}"
+    done = f"{len(now.points)} of {_count_points(now.spec)}"
+    left = "" if now.remaining_s is None else f", {duration(now.remaining_s)} left"
+    return f"{done}{left} · {now.message}"
+
+
+def _stop(page: str) -> None:
+    """Stop the followed job, or only look away when somebody else follows it."""
+    job_id = session.followed_job(page)
+    if job_id is not None and not shared_jobs().stop(job_id, session.viewer(), STOP_S):
+        session.detach(page)

@@ -1,0 +1,175 @@
+"""What stands above the figures: the few settings that matter, all others in one panel, those that were changed."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import streamlit as st
+
+from linearity_lab.charts.numbers import width_label
+from linearity_lab.components.forms import AnySpec, Group, SpecForm, in_numbers
+from linearity_lab.words.sentences import plain
+from ntk_core.settings.fields import Setting, text_of
+
+CONTROL_PIXELS = {"choice": 150, "choices": 280, "integer": 140, "number": 140, "list": 220, "switch": 150}
+OPENED = "all_settings"  # page.OPENED: whether the panel is open
+MAX_CHIPS = 5
+MAX_CHARACTERS = 24  # of a value on a chip
+# Where a slider of widths stops, beside those of the preset: each about three times the one before.
+STOPS = tuple(factor * 10**power for power in range(7) for factor in (1, 3))
+
+# What stands in the row: a setting by its name, or widgets that a page draws by itself.
+Control = str | Callable[[SpecForm[Any]], None]
+
+
+def settings_row(form: SpecForm[AnySpec], controls: Sequence[Control]) -> None:
+    """The preset and the settings that people change; on a phone the row scrolls sideways."""
+    used = form.used("")
+    known = {setting.name: setting for setting in used}
+    with st.container(horizontal=True, vertical_alignment="bottom", key="controls"):
+        form.preset_chooser()
+        for control in controls:
+            if callable(control):
+                control(form)
+            elif control in known:
+                _control(form, known[control], used[known[control]])
+    named = [form.sentences[control] for control in controls if control in known and control in form.sentences]
+    for sentence in named:
+        st.error(plain(sentence))
+
+
+def all_settings(
+    form: SpecForm[AnySpec],
+    groups: Sequence[Group],
+    controls: Sequence[Control] = (),
+    elsewhere: Sequence[str] = (),
+    first: Callable[[SpecForm[Any]], None] | None = None,
+) -> None:
+    """A panel of every setting that the chosen kinds use and that has no widget in the row, under their headings.
+
+    Settings named in ``elsewhere`` have no widget here: the page sets them by their keys in the session. What is
+    written into the search leaves those whose heading, title or help has all of its words.
+    """
+    panel = st.popover("All settings", icon=":material/tune:", key=f"{form.page}.{OPENED}", on_change="rerun")
+    if not panel.open:  # its widgets cost more than the rest of the page
+        form.keep(controls)
+        return
+    with panel:
+        sought = st.text_input(
+            "Search the settings",
+            key=f"{form.page}.search",
+            placeholder="Search the settings",
+            icon=":material/search:",
+            label_visibility="collapsed",
+        )
+        if first is not None:
+            first(form)
+        # A slider in the row moves along given stops: its exact values are written here.
+        shown_above = [name for name in controls if isinstance(name, str)]
+        left = [
+            setting
+            for setting in form.used("")
+            if setting.name not in elsewhere and (setting.name not in shown_above or setting.entry == "list")
+        ]
+        for group in (*groups, Group("More", ("",))):
+            # In the order of the group's prefixes, which need not be that of the spec.
+            members = list(dict.fromkeys(s for prefix in group.prefixes for s in left if s.name.startswith(prefix)))
+            left = [setting for setting in left if setting not in members]
+            if found := [setting for setting in members if _has(f"{group.title} {_words(setting)}", sought)]:
+                st.markdown(f"**{group.title}**")
+                form.entries(found)
+
+
+def chips(form: SpecForm[AnySpec]) -> None:
+    """What is not as the preset has it, each with a cross that puts it back."""
+    changed = list(form.changed().items())
+    single = changed if len(changed) <= MAX_CHIPS else changed[: MAX_CHIPS - 1]
+    for setting, value in single:
+        _chip(form, f"{setting.full_title}: {_shown(setting, value)}", [setting], f"{setting.name}.back")
+    if rest := changed[len(single) :]:
+        _chip(form, f"{len(rest)} more changes", [setting for setting, _ in rest], "others.back")
+
+
+def _chip(form: SpecForm[AnySpec], words: str, members: Sequence[Setting], key: str) -> None:
+    titles = ", ".join(dict.fromkeys(each.full_title for each in members))
+    st.button(
+        plain(words),
+        key=f"{form.page}.{key}",
+        icon=":material/close:",
+        icon_position="right",
+        type="tertiary",
+        on_click=form.put_back,
+        args=([each.name for each in members],),
+        help=plain(f"Puts back what the paper figure has: {titles}."),
+    )
+
+
+def _control(form: SpecForm[AnySpec], setting: Setting, value: Any) -> None:
+    with st.container(width=CONTROL_PIXELS.get(setting.entry, CONTROL_PIXELS["choice"])):
+        if setting.entry != "list":
+            form.entry(setting, setting.place or setting.title)
+        elif (values := in_numbers(value)) and all(isinstance(each, int | float) for each in values):
+            _slider(form, setting, sorted(values))
+
+
+def _slider(form: SpecForm[AnySpec], setting: Setting, given: Sequence[float]) -> None:
+    """From the smallest to the largest value; beyond those that are given it stops at usual ones."""
+    known = {*given, *form.suggested(setting)}
+    if setting.counts_neurons:
+        known |= {stop for stop in STOPS if min(known) <= stop <= max(known)}
+    options = sorted(known)
+    if len(options) < 2:
+        return
+    ends = (given[0], given[-1])
+    name = f"{form.page}.{setting.name}.range"
+    key = _range_key(name, ends)
+    st.session_state[key] = ends
+
+    def write() -> None:
+        if st.session_state[f"{name}.key"] != key:  # a slider that is no longer drawn
+            return
+        low, high = st.session_state[f"{name}.ends"] = st.session_state[key]
+        between = [each for each in options if low < each < high]
+        kept = [each for each in between if each in given or not given[0] < each < given[-1]]
+        form.put({setting.name: sorted({low, *kept, high})})
+
+    st.select_slider(
+        setting.title,
+        options,
+        (options[0], options[-1]),  # two handles; where they are stands in the session
+        format_func=width_label if setting.counts_neurons else "{:g}".format,
+        key=key,
+        on_change=write,
+        help=setting.info.description,
+    )
+
+
+def _range_key(name: str, ends: tuple[float, float]) -> str:
+    """The key of a slider, a new one once its values were written elsewhere.
+
+    A browser that has not yet drawn them would send the earlier ends with the next click, as if they were moved.
+    """
+    count = st.session_state.get(f"{name}.count", 0) + (st.session_state.get(f"{name}.ends", ends) != ends)
+    key = f"{name}.{count}" if count else name
+    st.session_state.update({f"{name}.count": count, f"{name}.ends": ends, f"{name}.key": key})
+    return key
+
+
+def _words(setting: Setting) -> str:
+    return f"{setting.full_title} {setting.help} {setting.name}"
+
+
+def _has(text: str, sought: str) -> bool:
+    return all(word in text.lower() for word in sought.lower().split())
+
+
+def _shown(setting: Setting, value: Any) -> str:
+    """A value in a few words."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, list | tuple) and setting.options:
+        text = ", ".join(setting.label(each) for each in value)
+    elif setting.options:
+        text = setting.label(value)
+    else:
+        text = f"{value:g}" if isinstance(value, float) else text_of(value)
+    return text if 0 < len(text) <= MAX_CHARACTERS else "changed"

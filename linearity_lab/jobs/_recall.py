@@ -1,0 +1,93 @@
+"""Jobs of earlier runs of the server, as the store knows them."""
+
+import logging
+from collections.abc import Callable, Container
+
+from linearity_lab.jobs._job import Job
+from ntk_core.errors import InvalidInput
+from ntk_core.runs import EXPERIMENTS, Spec, digest, estimate, learn, work_of_points
+from ntk_core.runs.store import MIN_PREFIX, Store, UnfinishedJob
+
+INTERRUPTED = "stopped before it was finished; run it again to continue from its finished points"
+STOPPED = "stopped by the server; run it again to continue from its finished points"
+# What estimates are learned from: so many runs, none of them larger than this, since all of it is read at the start.
+NUM_LEARNED, MAX_LEARNED_BYTES = 30, 1_000_000
+_LOG = logging.getLogger(__name__)
+
+
+def recalled_from(store: Store, spec: Spec) -> Job:
+    """A new job with whatever the store knows of it.
+
+    Raises:
+        InvalidInput: when the store cannot be used.
+    """
+    run = digest(spec)
+    listed = store.listed(run)
+    job = Job(spec, run[:MIN_PREFIX], store.result(run))
+    if job.status != "completed":
+        stopped = listed is not None and listed.status == "stopped"
+        points = store.points(spec).finished().values()
+        job.recall(points, STOPPED if stopped else INTERRUPTED, stopped=stopped)
+    return job
+
+
+def foreseen(store: Store, spec: Spec) -> tuple[float, int]:
+    """Seconds that the points of ``spec`` should take that the store does not have, and how many it has.
+
+    Nothing is written, and points are not looked at closely: one that is damaged is found when it is needed.
+
+    Raises:
+        InvalidInput: when the store cannot be used.
+    """
+    listed = store.listed(digest(spec))
+    done = store.runtimes(digest(spec)) if listed is not None and listed.num_points else ()
+    return estimate(spec, done).seconds, len(done)
+
+
+def learn_from(store: Store) -> None:
+    """Let estimates know how long the runs took that were finished here last."""
+    try:
+        for run in store.runs(status="completed", limit=NUM_LEARNED).runs:
+            has_work = run.experiment in EXPERIMENTS  # a model of one's own has none that is known
+            if run.spec is not None and has_work and not run.imported and run.num_bytes < MAX_LEARNED_BYTES:
+                work = work_of_points(run.spec)
+                learn((work[key], seconds) for key, seconds in store.runtimes(run.digest).items() if key in work)
+    except InvalidInput as error:
+        _LOG.warning("%s", error)
+
+
+def recalled_by_id(store: Store, job_id: str) -> Job | None:
+    """The job of this id; None when the store knows none."""
+    try:
+        spec = store.spec(job_id) if len(job_id) == MIN_PREFIX else None
+        return None if spec is None else recalled_from(store, spec)
+    except InvalidInput as error:
+        _LOG.warning("%s", error)
+        return None
+
+
+def recalled_unfinished(
+    store: Store, left: UnfinishedJob, check: Callable[[Spec], None] | None, allowed_s: Callable[[float], float]
+) -> Job | None:
+    """The job that an earlier server wrote down; None when it cannot go on, which is then logged.
+
+    Args:
+        check: raises ``InvalidInput`` for a spec that is beyond the limits of today.
+        allowed_s: seconds that it could take at most → how long it may run, where that was not written down.
+    """
+    try:
+        job = recalled_from(store, left.spec)
+        if check is not None:
+            check(job.spec)
+    except InvalidInput as error:
+        _LOG.warning("An unfinished job cannot go on: %s", str(error).splitlines()[0])
+        return None
+    job.owner, job.submitted_s = left.owner, left.submitted_s
+    job.expected_s, most_s = expected_and_most(job.spec, job.finished_keys())
+    job.allowed_s = left.allowed_s or allowed_s(most_s)
+    return job
+
+
+def expected_and_most(spec: Spec, finished: Container[str]) -> tuple[float, float]:
+    """Seconds that the other points should take, and could take at most, with all steps that are allowed."""
+    return estimate(spec, finished).seconds, estimate(spec, finished, most=True).seconds

@@ -1,0 +1,19 @@
+"""What visitors are told when it is the server that fails; its operator finds the cause in the log."""
+
+from linearity_lab.jobs.profile import profile
+from ntk_core.errors import InvalidInput
+
+NEUTRAL = (
+    "the results of this server cannot be read or written at the moment; whoever runs it finds the cause in its log"
+)
+
+
+def told(error: InvalidInput) -> str:
+    """One clause about an error; of the server's own database nothing that only its operator should know."""
+    from ntk_core.runs.store import VARIABLE  # not before there is an error: the server listens before it is loaded
+
+    try:
+        neutral = error.field == VARIABLE and profile().is_shared
+    except InvalidInput:  # of which lifespan has told
+        neutral = True
+    return NEUTRAL if neutral else str(error)

@@ -1,0 +1,103 @@
+"""The limits of the server's profile, held against a spec before it becomes a job; free of Streamlit."""
+
+import math
+from typing import Any
+
+from linearity_lab.jobs.profile import Profile, profile
+from ntk_core.errors import InvalidInput, TooLarge
+from ntk_core.runs import Spec, capped, check_size, check_time, largest_fitting, setting_of
+from ntk_core.settings.grammar import InvalidSpec, with_settings
+from ntk_core.settings.walk import Setting, settings, values_of
+
+
+class OverLimit(InvalidInput):
+    """A setting above what this server allows.
+
+    Attributes:
+        nearest: the largest value that it allows.
+    """
+
+    def __init__(self, field: str, given: object, nearest: int):
+        super().__init__(field, given, f"at most {nearest:,} on this server", nearest)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.field, self.given, self.nearest))
+
+
+def check_limits(spec: Spec, limits: Profile | None = None) -> None:
+    """Refuse a spec that asks for more than the profile allows; nothing is traced.
+
+    Raises:
+        OverLimit: for a width or the number of seeds.
+        TooLarge: for memory and time, see :func:`ntk_core.runs.check_size` and ``check_time``.
+        InvalidInput: when a limit of the environment is not a number.
+    """
+    limits = limits or profile()
+    values = values_of(spec)
+    for setting in settings(type(spec)):
+        most = _most(setting, limits)
+        if most is not None and setting.name in values:
+            _check_most(setting.name, values[setting.name], most)
+    _check_derived_widths(spec, limits.max_width)
+    check_size(spec, limits.max_memory_bytes)
+    if limits.max_seconds < math.inf:
+        check_time(spec, limits.max_seconds, most=True)
+
+
+def largest_fit(spec: Spec, limits: Profile | None = None, expected_s: float = math.inf) -> Spec | None:
+    """``spec`` with every refused setting taken down to the nearest that fits; None where that does not help.
+
+    Args:
+        expected_s: how long it should take at most, in seconds.
+    """
+    for _ in range(16):
+        try:
+            check_limits(spec, limits)
+            check_time(spec, expected_s)
+        except (OverLimit, TooLarge) as refusal:
+            nearest: Any = refusal.nearest
+            if nearest < 1 or not isinstance(setting_of(spec, refusal.field), int | tuple):
+                return None
+            spec, before = capped(spec, refusal.field, nearest), spec
+            if spec == before:
+                return None
+        else:
+            try:
+                return with_settings(spec, {})
+            except InvalidSpec:  # smaller, but no longer a whole
+                return None
+    return None
+
+
+def limit_words(setting: Setting, limits: Profile | None = None) -> str:
+    """What the profile adds to the bounds of a setting, for its help; empty where that is nothing."""
+    limits = limits or profile()
+    most = _most(setting, limits)
+    return f"On this server: at most {most:,}." if limits.is_shared and most is not None else ""
+
+
+def _most(setting: Setting, limits: Profile) -> int | None:
+    """The largest value that the profile allows; None where it says nothing."""
+    return limits.max_width if setting.counts_neurons else limits.max_seeds if setting.name == "num_seeds" else None
+
+
+def _check_most(name: str, value: Any, most: int) -> None:
+    given = max(value) if isinstance(value, tuple) else value
+    if given > most:
+        raise OverLimit(name, given, most)
+
+
+def _check_derived_widths(spec: Spec, most: int) -> None:
+    """Refuse values that make a layer wider than ``most`` by a factor, a power or a graph."""
+    field = spec.swept_field
+
+    def fits(value: int) -> bool:
+        return all(widest <= most for widest in spec.widest_layers(value).values())
+
+    given = max(getattr(spec, field))
+    if fits(given):
+        return
+    if fits(1):
+        raise OverLimit(field, given, largest_fitting(fits, given))
+    name, widest = max(spec.widest_layers(given).items(), key=lambda item: item[1])
+    raise OverLimit(name, f"a layer of {widest:,} neurons", most)

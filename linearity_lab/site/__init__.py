@@ -1,0 +1,65 @@
+"""The lab as static files, made by the functions that draw and word the app: ``python -m ntk_core site --out DIR``.
+
+They open from a disk, any file server and GitHub Pages, and load nothing from anywhere else. Lecture, *Live*, the
+gallery with a page for every figure, the glossary and what is claimed; questions and answers as Markdown beside them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from linearity_lab.components import sketch
+from linearity_lab.components.live import source
+from linearity_lab.components.scripts import plain_script
+from linearity_lab.site import _gallery, _lecture, _page, _reference
+from linearity_lab.site._figures import Figure, gallery_figures
+from ntk_core.runs import PRESETS
+
+FOLDER = Path(__file__).parent
+LOOK = FOLDER.parent / "look.css"
+PLOTLY = FOLDER / "plotly-cartesian.min.js"  # a third of what plotly.py ships, with all that our figures need
+
+__all__ = ["Figure", "gallery_figures", "write_site"]
+
+
+def write_site(
+    folder: Path, write: Callable[[Path, str], None], presets: Iterable[str] = tuple(PRESETS)
+) -> Iterator[str]:
+    """Write all files below ``folder``; yields what has been written, a few words at a time.
+
+    Args:
+        write: is given each file with its text.
+        presets: those whose figures are written.
+    """
+    for name, text in _shared().items():
+        write(folder / name, text)
+    yield "scripts and styles"
+    figures = list(gallery_figures(presets))
+    of_lecture = _lecture.lecture_figures()
+    for figure in (*figures, *of_lecture):
+        write(folder / "data" / f"{figure.name}.js", figure.script())
+        write(folder / "figures" / f"{figure.name}.html", _gallery.figure_page(figure))
+    yield f"{len(figures) + len(of_lecture)} figures"
+    write(folder / "gallery.html", _gallery.gallery_page(figures))
+    write(folder / "index.html", _lecture.lecture_page())
+    write(folder / "questions.md", _lecture.questions())
+    yield "the lecture"
+    write(folder / "glossary.html", _reference.glossary_page())
+    write(folder / "truth.html", _reference.truth_page())
+    write(folder / "live.html", _reference.live_page())
+    yield "glossary, claims and Live"
+
+
+def _shared() -> dict[str, str]:
+    """What all pages load."""
+    return {
+        "plotly.js": PLOTLY.read_text(encoding="utf-8"),
+        "live.js": plain_script(source.module(), "live", "settingsFrom", "textsOf"),
+        "sketch.js": plain_script(sketch.SCRIPT.read_text(encoding="utf-8"), "sketch"),
+        "site.js": (FOLDER / "site.js").read_text(encoding="utf-8") + _page.configuration(),
+        "lecture.js": (FOLDER / "lecture.js").read_text(encoding="utf-8"),
+        "site.css": "".join(
+            [LOOK.read_text(encoding="utf-8"), source.style(), (FOLDER / "site.css").read_text(encoding="utf-8")]
+        ),
+        "icon.svg": _page.ICON,
+        ".nojekyll": "",  # GitHub Pages serves the files as they are
+    }

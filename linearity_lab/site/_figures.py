@@ -1,0 +1,142 @@
+"""The figures of the site: those that the app draws from the gallery, as data that its pages load as a script."""
+
+import json
+import logging
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import streamlit as st
+from streamlit.config import set_option
+
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.numbers import readable
+from linearity_lab.components.chart import drawn_charts, interval_words, shown_charts
+from linearity_lab.components.gallery import gallery_result
+from linearity_lab.site._markdown import html_of
+from linearity_lab.views.embed.page import gallery_panels, page_of
+from linearity_lab.views.lecture.drawing import before_answer
+from linearity_lab.views.lecture.steps import Step
+from linearity_lab.words.sentences import typeset
+from ntk_core.runs import PRESETS, ResultValue
+
+_CLICKS = re.compile(r"\s*A\s+click\s+on\s[^.]*\.|; a click on [^.;]*")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What has a page of its own.
+
+    Attributes:
+        name: of its page and its data.
+        title: what is drawn, in a few words.
+        of: the title of its preset, or the part of the lecture.
+        page: whose words it has.
+        options: words of a choice → the charts that it shows; one without words where there is no choice.
+        start: the option that is shown at first.
+        veiled: what is shown before an answer is known, None where nothing is asked.
+        results: what it is drawn from.
+    """
+
+    name: str
+    title: str
+    of: str
+    page: str
+    options: Mapping[str, Sequence[Chart]]
+    start: str
+    results: tuple[ResultValue, ...]
+    veiled: Chart | None = None
+
+    @property
+    def charts(self) -> Sequence[Chart]:
+        """Those of the option that is shown at first."""
+        return self.options[self.start]
+
+    def data(self) -> dict[str, Any]:
+        """All that is drawn, as the page's script reads it."""
+        with shown_charts(result.spec for result in self.results):
+            return {
+                "start": list(self.options).index(self.start),
+                "options": [
+                    {"words": html_of(words, inline=True), "charts": [chart_data(each) for each in charts]}
+                    for words, charts in self.options.items()
+                ],
+                "veiled": None if self.veiled is None else chart_data(self.veiled),
+            }
+
+    def script(self) -> str:
+        """The same as a script: a page from a file cannot read any other file."""
+        told = json.dumps(self.data(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return f"lab.take({json.dumps(self.name)}, {told});\n"
+
+
+def chart_data(chart: Chart) -> dict[str, Any]:
+    """A chart as the page draws it: the figure itself, but for Plotly's own template, its words and its numbers."""
+    figure = json.loads(chart.figure.to_json())
+    figure["layout"].pop("template", None)
+    rows = readable(chart.rows)
+    return {
+        "figure": figure,
+        "heading": html_of(chart.heading, inline=True),
+        "alt": chart.takeaway,
+        "caption": [
+            html_of(typeset(without_clicks(each)), inline=True) for each in (*chart.caption, *interval_words(chart))
+        ],
+        "table": {
+            "columns": list(rows[0]) if rows else [],
+            "rows": [[_known(value) for value in row.values()] for row in rows],
+        },
+    }
+
+
+def without_clicks(text: str) -> str:
+    """What is said of a figure without what a click on it does in the app, where figures are linked."""
+    return _CLICKS.sub("", text)
+
+
+def _known(value: object) -> object:
+    """A value of a table; JSON has no infinity, and none for no number."""
+    return (
+        value if not isinstance(value, float) or math.isfinite(value) else {math.inf: "∞", -math.inf: "−∞"}.get(value)
+    )
+
+
+def gallery_figures(presets: Iterable[str] = tuple(PRESETS)) -> Iterator[Figure]:
+    """Every figure of these presets, as far as the gallery holds them, as its page shows it at first."""
+    _work_without_a_browser()
+    for preset in presets:
+        if gallery_result(preset) is None:
+            continue
+        st.session_state.clear()  # what was chosen for the preset before
+        shown, panels = gallery_panels(preset)
+        for name, panel in panels.items():
+            if charts := drawn_charts(panel):
+                yield Figure(
+                    name, panel.title, PRESETS[preset].title, page_of(preset), {"": charts}, "", (shown.result,)
+                )
+
+
+def lecture_figure(step: Step, part: str) -> Figure:
+    """The figure of a step with all its options, veiled and not."""
+    results = {name: gallery_result(name) for name in step.gallery}
+    control, as_shown = step.control, partial(replace, name=step.name, heading="")
+    return Figure(
+        f"lecture.{step.name}",
+        step.title,
+        part,
+        "lecture",
+        {words: [as_shown(step.draw(results, option, True))] for option, words in control.options.items()},
+        control.options[control.start],
+        tuple(results.values()),
+        as_shown(before_answer(step, results, control.start)),
+    )
+
+
+def _work_without_a_browser() -> None:
+    """Let Streamlit not say, at every choice that a figure offers, that no page is there to show it."""
+    set_option("global.showWarningOnDirectExecution", False)
+    for name in ("scriptrunner_utils.script_run_context", "state.session_state_proxy"):
+        logging.getLogger(f"streamlit.runtime.{name}").disabled = True

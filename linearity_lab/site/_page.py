@@ -1,0 +1,92 @@
+"""What every page of the site has: head, menu and foot."""
+
+import html
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from linearity_lab.charts.style import CHART_CONFIG
+
+NAME = "Linearity Lab"
+MENU = {
+    "index.html": "Lecture",
+    "live.html": "Live",
+    "gallery.html": "Gallery",
+    "glossary.html": "Glossary",
+    "truth.html": "Claims",
+}
+ICON = (Path(__file__).parents[1] / "icon.svg").read_text(encoding="utf-8")
+# Before anything is drawn: the theme that was chosen here, and whether the page stands inside another one.
+_FIRST = """\
+const root = document.documentElement;
+try { root.dataset.theme = localStorage.getItem("theme") ?? ""; } catch { /* a browser that keeps nothing */ }
+if (self !== top) root.classList.add("framed");"""
+_PAGE = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="description" content="{about}">
+<title>{title}</title>
+<link rel="icon" href="{up}icon.svg">
+<link rel="stylesheet" href="{up}site.css">
+<script>{first}</script>
+{scripts}
+</head>
+<body data-up="{up}">
+<a class="skip" href="#main">Skip to the text</a>
+<header><nav aria-label="Pages"><a class="home" href="{up}index.html">{icon}<span>{name}</span></a>{menu}</nav>
+<button type="button" class="theme" hidden>◐</button></header>
+<main id="main" class="{kind}">
+{body}
+</main>
+<footer><p>
+Made by <code>linearity-lab site</code> from the results of its gallery; nothing comes from other hosts.</p></footer>
+</body>
+</html>
+"""
+
+
+def page_html(
+    title: str, body: str, *, here: str = "", kind: str = "", about: str = "", up: str = "", scripts: Sequence[str] = ()
+) -> str:
+    """A page of the site.
+
+    Args:
+        here: its file, where the menu has it.
+        kind: class of its main part, for the style sheet.
+        about: a sentence for search engines.
+        up: what leads from its folder to that of the site.
+        scripts: files that it loads, in this order, once it is read; what draws figures is loaded with the first one.
+    """
+    menu = "".join(
+        f'<a href="{up}{file}"{" aria-current=page" if file == here else ""}>{words}</a>'
+        for file, words in MENU.items()
+    )
+    loaded = "\n".join(f'<script defer src="{up}{each}"></script>' for each in ("site.js", *scripts))
+    shown = NAME if title == NAME else f"{title} · {NAME}"
+    return _PAGE.format(
+        title=html.escape(shown),
+        about=html.escape(about, quote=True),
+        up=up,
+        first=_FIRST,
+        scripts=loaded,
+        icon=ICON,
+        name=NAME,
+        menu=menu,
+        kind=kind,
+        body=body,
+    )
+
+
+def told(name: str, data: object) -> str:
+    """Data for the scripts of the page that it stands in."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    return f'<script type="application/json" id="{name}">{text}</script>'
+
+
+def configuration() -> str:
+    """What the scripts need of the app's own settings."""
+    return f"lab.config = {json.dumps(CHART_CONFIG)};\n"

@@ -1,0 +1,5 @@
+"""Networks side by side: what they look like, how far their kernels move, and towards what."""
+
+from linearity_lab.views.entry import Page
+
+PAGE = Page("Architectures", ":material/account_tree:", "Which architectures become linear?", group="Width", place=2)

@@ -1,0 +1,36 @@
+"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
+
+from typing import Any
+
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.comparison import WIDTH, Comparison
+from linearity_lab.charts.style import compared_styles
+from linearity_lab.charts.vector import cells
+from linearity_lab.views.architectures.figures import against_width
+from linearity_lab.views.kernel_change.elsewhere import MEASURES
+from ntk_core.experiments.architectures.spec import ArchitecturesSpec
+
+CARD = "bottleneck"
+CELLS = 10
+
+
+def card(result: Any) -> str:
+    """The kernel of the first network."""
+    kernel = [point for point in result.points if point.network == "A"][-1].snapshots[0].initial
+    step = max(1, len(kernel) // CELLS)
+    return cells([row[: CELLS * step : step] for row in kernel[: CELLS * step : step]])
+
+
+def first_chart(result: Any) -> Chart:
+    """ΔK of every network against width, with the first output."""
+    spec = result.spec
+    points: dict[str, list[Any]] = {}
+    for point in result.points:
+        points.setdefault(point.network, []).append(point)
+    styles = compared_styles({letter: network.kind for letter, network in spec.networks.items()}, spec.outputs[0])
+    return against_width(points, spec.outputs[0], spec.widths, styles)
+
+
+def compared(_: ArchitecturesSpec) -> Comparison:
+    """Columns of the rows, by what they show."""
+    return Comparison((WIDTH,), MEASURES, ("network", "output"))

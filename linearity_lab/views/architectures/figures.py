@@ -1,0 +1,254 @@
+"""Networks side by side: kernel change, distance to infinite width, kernels and their spectra."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from linearity_lab.charts.axes import drawn_values, finish, log_ticks
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.labels import MOST_CURVES, hide
+from linearity_lab.charts.lines import Line, trained_dot, width_axis
+from linearity_lab.charts.numbers import number, rate_words
+from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, Style
+from linearity_lab.charts.sweep import sweep
+from ntk_core.experiments.kernel_change.result import KernelChangeRun, KernelChanges, KernelSnapshot
+
+Points = Mapping[str, Sequence[KernelChanges]]  # by the networks' letters
+Snapshots = Mapping[str, KernelSnapshot]
+Styles = Mapping[str, Style]
+HEATMAP_HEIGHT = 300
+INFINITE = "infinite"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number per run; ``before_training`` where it does not matter how the run ended."""
+
+    title: str
+    symbol: str
+    of: Callable[[KernelChangeRun], float | None]
+    slopes: tuple[float, ...]
+    before_training: bool = False
+
+
+MEASURES = {
+    "change": Measure("kernel change ΔK", "ΔK", lambda run: run.sup_change, (-0.5, -1.0)),
+    "distance": Measure(
+        "‖K(w<sub>0</sub>) − K<sub>∞</sub>‖ / ‖K<sub>∞</sub>‖",
+        "distance to K∞",
+        lambda run: run.infinite_distance,
+        (-0.5,),
+        before_training=True,
+    ),
+}
+
+
+def against_width(points: Points, output: str, widths: Sequence[int], styles: Styles, measure: str = "change") -> Chart:
+    """A measure of every network against width, log–log; a network that was not measured is named below."""
+    wanted, lines = MEASURES[measure], []
+    for letter, found in points.items():
+        runs = [(point, value, run) for point in found for run in point.of(output)
+                if (value := wanted.of(run)) is not None]  # fmt: skip
+        dots = [
+            trained_dot(
+                point.width,
+                value,
+                run,
+                f"η = {rate_words([run.learning_rate])}",
+                converged_only=not wanted.before_training,
+            )
+            for point, value, run in runs
+        ]
+        parameters: dict[float, dict[str, object]] = {
+            point.width: {"trained parameters p": point.num_params} for point in found
+        }
+        lines.append(Line(styles[letter], dots, more=parameters))
+    missing = [letter for letter, found in points.items() if measure not in measures({letter: found}, output)]
+    return sweep(
+        lines,
+        width_axis(widths),
+        wanted.title,
+        wanted.symbol,
+        slopes=wanted.slopes,
+        of="network",
+        name=measure,
+        caption=[f"Network {letter}: no infinite-width kernel is known or asked for." for letter in missing],
+    )
+
+
+def measures(points: Points, output: str) -> tuple[str, ...]:
+    """What there is to draw against width: the distance only where it was measured."""
+    runs = [run for found in points.values() for point in found for run in point.of(output)]
+    return ("change", "distance") if any(run.infinite_distance is not None for run in runs) else ("change",)
+
+
+def kept_at(points: Points, output: str) -> dict[int, dict[str, KernelSnapshot]]:
+    """Width → network → kernel of this output, ascending, of the widths at which every network has kept one."""
+    kept: dict[int, dict[str, KernelSnapshot]] = {}
+    for letter, found in points.items():
+        for point in found:
+            for snapshot in point.snapshots:
+                if snapshot.output == output:
+                    kept.setdefault(point.width, {})[letter] = snapshot
+    return {width: kept[width] for width in sorted(kept) if len(kept[width]) == len(points)}
+
+
+def heatmaps(snapshot: KernelSnapshot, letter: str, width: int) -> Chart:
+    """K before and after training, and of infinite width where it is known, each divided by its mean diagonal entry.
+
+    Training changes the size of a kernel and its shape: the size is told as a number, the shape by one color scale.
+    """
+    kernels = {"before": snapshot.initial, "after": snapshot.final}
+    if snapshot.infinite is not None:
+        kernels[INFINITE] = snapshot.infinite
+    matrices = {name: np.asarray(kernel) for name, kernel in kernels.items()}
+    scales = {name: max(float(np.trace(matrix)) / len(matrix), 1e-30) for name, matrix in matrices.items()}
+    titles = [f"{letter} {name}<br>× {number(scale)}" for name, scale in scales.items()]
+    figure = make_subplots(rows=1, cols=len(kernels), subplot_titles=titles, horizontal_spacing=0.03)
+    for column, (name, matrix) in enumerate(matrices.items(), start=1):
+        figure.add_heatmap(
+            z=matrix / scales[name],
+            customdata=matrix,
+            coloraxis="coloraxis",
+            hovertemplate=f"{name}<br>samples %{{y}} and %{{x}}<br>K = %{{customdata:,.3~r}}<extra></extra>",
+            row=1,
+            col=column,
+        )
+        below = "" if column == 1 else str(column)
+        figure.update_yaxes(scaleanchor=f"x{below}", autorange="reversed", constrain="domain", row=1, col=column)
+        figure.update_xaxes(constrain="domain", row=1, col=column)
+    figure.update_xaxes(showticklabels=False, ticks="")
+    figure.update_yaxes(showticklabels=False, ticks="", constraintoward="top")
+    figure.update_annotations(font_size=FONT_SIZE - 1)
+    scaled = np.concatenate([(matrix / scales[name]).ravel() for name, matrix in matrices.items()])
+    bar = {"thickness": 10, "tickfont": {"size": 11}, "nticks": 4, "tickformat": ".2~g"}
+    figure.update_layout(
+        height=HEATMAP_HEIGHT,
+        modebar={"color": GUIDE_COLOR},
+        margin={"l": 4, "r": 4, "t": 76, "b": 4},
+        # A few extreme samples would leave one color to all others.
+        coloraxis={
+            "colorscale": "Cividis",
+            "colorbar": bar,
+            "cmin": float(np.percentile(scaled, 1)),
+            "cmax": float(np.percentile(scaled, 99)),
+        },
+    )
+    words = _heatmap_words(snapshot, letter, width)
+    return Chart(figure, words, _kernel_rows(snapshot), [words], f"kernel_{letter.lower()}")
+
+
+def _heatmap_words(snapshot: KernelSnapshot, letter: str, width: int) -> str:
+    """What the heatmaps show, for those who do not see them."""
+    before, after = np.asarray(snapshot.initial), np.asarray(snapshot.final)
+    change = float(np.linalg.norm(after - before) / np.linalg.norm(before))
+    sentence = (
+        f"Tangent kernel of network {letter} at width {width:,} before and after training: mean over the "
+        "outputs, samples in the order of their classes, divided by the mean diagonal entry that stands above it. "
+        f"Undivided, it changed by {number(change)} of its norm."
+    )
+    if snapshot.infinite is None:
+        return sentence
+    limit = np.asarray(snapshot.infinite)
+    distance = float(np.linalg.norm(before - limit) / np.linalg.norm(limit))
+    return f"{sentence} Before training it is {number(distance)} from the infinite-width kernel, relative to its norm."
+
+
+def _kernel_rows(snapshot: KernelSnapshot) -> list[dict[str, object]]:
+    """Mean entries of the kernels on and off the diagonal."""
+    kernels = {"before": snapshot.initial, "after": snapshot.final, "infinite width": snapshot.infinite}
+    return [
+        {
+            "kernel": name,
+            "mean on the diagonal": float(np.trace(matrix)) / len(matrix),
+            "mean off the diagonal": float(matrix.sum() - np.trace(matrix)) / max(len(matrix) * (len(matrix) - 1), 1),
+            "Frobenius norm": float(np.linalg.norm(matrix)),
+        }
+        for name, kernel in kernels.items()
+        if kernel is not None
+        for matrix in [np.asarray(kernel)]
+    ]
+
+
+def infinite_eigenvalues(snapshot: KernelSnapshot) -> np.ndarray | None:
+    """Eigenvalues of K_∞ ⊗ I_C, descending: those of K_∞, each C-fold; None where K_∞ was not kept."""
+    if snapshot.infinite is None:
+        return None
+    matrix = np.asarray(snapshot.infinite)
+    num_outputs = len(snapshot.initial_eigenvalues) // len(matrix)
+    return np.repeat(np.linalg.eigvalsh((matrix + matrix.T) / 2)[::-1], num_outputs)
+
+
+def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
+    """Eigenvalues of K before (open, thin) and after training (filled), and of infinite width (dashed), descending.
+
+    Eigenvalues at rounding level, below 10⁻⁷ of the largest in single precision, are left out.
+    """
+    figure = go.Figure()
+    for letter, snapshot in snapshots.items():
+        style = styles[letter]
+        for name, values, symbol, thickness in (
+            ("before", snapshot.initial_eigenvalues, style.symbol + "-open", 1),
+            ("after", snapshot.final_eigenvalues, style.symbol, 2),
+        ):
+            ranks, shown = _above_rounding(np.asarray(values))
+            figure.add_scatter(
+                x=ranks,
+                y=shown,
+                text=[number(value, 3) for value in shown],
+                mode="lines+markers",
+                line={"color": style.color, "dash": style.dash, "width": thickness},
+                marker={"color": style.color, "symbol": symbol, "size": 6},
+                name=f"{style.title} {name}",
+                hovertemplate=f"{style.title} {name}<br>eigenvalue %{{x}}: %{{text}}<extra></extra>",
+            )
+        limit = infinite_eigenvalues(snapshot)
+        if limit is not None:
+            ranks, shown = _above_rounding(limit)
+            figure.add_scatter(
+                x=ranks,
+                y=shown,
+                text=[number(value, 3) for value in shown],
+                mode="lines",
+                line={"color": style.color, "dash": "dash", "width": 2.5},
+                name=f"{style.title} infinite width",
+                legendgroup=f"{style.title} infinite width",
+                hovertemplate=f"{style.title} infinite width<br>eigenvalue %{{x}}: %{{text}}<extra></extra>",
+            )
+    figure.update_xaxes(title="eigenvalue index", **log_ticks([x for trace in figure.data for x in trace.x], 0))
+    figure.update_yaxes(title="eigenvalue of K", **log_ticks(drawn_values(figure)))
+    finish(figure)
+    if len(figure.data) > MOST_CURVES:
+        hide(figure, {trace.legendgroup: trace.name for trace in figure.data if trace.legendgroup})
+    return Chart(figure, _spectra_words(snapshots), _spectra_rows(snapshots), name="spectra")
+
+
+def _spectra_rows(snapshots: Snapshots) -> list[dict[str, object]]:
+    """One row per network and eigenvalue."""
+    rows = []
+    for letter, snapshot in snapshots.items():
+        limit = infinite_eigenvalues(snapshot)
+        pairs = zip(snapshot.initial_eigenvalues, snapshot.final_eigenvalues, strict=True)
+        for rank, (before, after) in enumerate(pairs):
+            row: dict[str, object] = {"network": letter, "index": rank + 1, "before": before, "after": after}
+            rows.append({**row, "infinite width": None if limit is None else float(limit[rank])})
+    return rows
+
+
+def _spectra_words(snapshots: Snapshots) -> str:
+    """What the spectra say, for those who do not see them."""
+    sentences = [
+        f"Network {letter}: largest {number(kept.initial_eigenvalues[0], 3)} before and "
+        f"{number(kept.final_eigenvalues[0], 3)} after, smallest {number(kept.initial_eigenvalues[-1])} and "
+        f"{number(kept.final_eigenvalues[-1])}."
+        for letter, kept in snapshots.items()
+    ]
+    return "Eigenvalues of the tangent kernel before and after training. " + " ".join(sentences)
+
+
+def _above_rounding(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    keep = values > 1e-7 * values.max()
+    return np.flatnonzero(keep) + 1, values[keep]

@@ -1,0 +1,5 @@
+"""Draw a network as a graph and see whether it becomes linear (Zhu, Liu & Belkin 2022)."""
+
+from linearity_lab.views.entry import Page
+
+PAGE = Page("Graphs", ":material/polyline:", "Does the graph that I draw become linear?", group="Width", place=4)

@@ -1,0 +1,48 @@
+"""A graph that is drawn by hand: a component of our own, which draws and edits; it judges nothing."""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from linearity_lab.components.scripts import joined
+from linearity_lab.words.markdown import read
+from ntk_core.networks.choices import ACTIVATIONS
+from ntk_core.networks.graphs import EDGE_KINDS
+
+NAME = "linearity_lab_graph"
+FOLDER = Path(__file__).parent
+_PARTS = ("model", "picture", "hand", "fields", "canvas")  # in the order of their imports
+_mount = st.components.v2.component(
+    NAME, css=(FOLDER / "canvas.css").read_text(encoding="utf-8"), js=joined(FOLDER, _PARTS)
+)
+
+
+def graph_canvas(key: str, told: dict[str, Any], take: Callable[[Any], None]) -> None:
+    """The canvas and its tables.
+
+    Args:
+        told: ``version`` (another one lets it take over ``graph`` and ``places``), ``edit`` (the number of the edit
+            that ``judged`` is about), the sizes that boxes need; see :mod:`linearity_lab.views.dag.graph_editor`.
+        take: is given what the browser reports, before the page runs again; it may be anything.
+    """
+    _mount(key=key, data={**told, "words": words()}, on_edit_change=lambda: take(st.session_state[key].edit))
+
+
+@cache
+def words() -> dict[str, Any]:
+    """All that the component says.
+
+    Raises:
+        WordsError: some are missing.
+    """
+    canvas = read(FOLDER.parent / "words.md").sections["The canvas"]
+    return {
+        **canvas.fields,
+        "fields": {name.replace(" ", "_"): text for name, text in canvas.sections["Fields"].fields.items()},
+        "signs": dict(canvas.sections["Signs"].fields),
+        "kinds": {name: term.title for name, term in EDGE_KINDS.items()},
+        "activations": {name: term.title for name, term in ACTIVATIONS.items()},
+    }

@@ -1,0 +1,27 @@
+"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
+
+from typing import Any
+
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.comparison import CHANGE, WIDTH, Axis, Comparison
+from linearity_lab.charts.sweep import sketch
+from linearity_lab.views.dag.figures import axes_of, change_lines, charts
+from ntk_core.experiments.dag.spec import DAGSpec
+
+CARD = "zhu-bottleneck-neurons"
+MEASURES = {**CHANGE, "hessian_norm": "Hessian norm ‖H‖", "smallest_eigenvalue": "λ_min of the kernel"}
+
+
+def card(result: Any) -> str:
+    """ΔK of the graphs against width."""
+    return sketch(change_lines(result.points).values())
+
+
+def first_chart(result: Any) -> Chart:
+    """ΔK against the in-degree or the width."""
+    return charts(result.points, result.spec.widths, axes_of(result.points)[0])[0]
+
+
+def compared(_: DAGSpec) -> Comparison:
+    """Columns of the rows, by what they show."""
+    return Comparison((WIDTH, Axis("min_in_degree", "smallest in-degree")), MEASURES, ("graph", "output"))

@@ -1,0 +1,161 @@
+"""What graphs do as their widths grow: ΔK, ‖H‖, pre-activations, smallest eigenvalues (Zhu, Liu & Belkin 2022)."""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from linearity_lab.charts.chart import Chart, occurring
+from linearity_lab.charts.lines import Axis as SweepAxis
+from linearity_lab.charts.lines import Line, trained_dot
+from linearity_lab.charts.style import Style, graph_style, group_style, nth_style
+from linearity_lab.charts.sweep import sweep
+from ntk_core.experiments.dag.result import DAGPoint, DAGRun
+from ntk_core.networks.graphs import OUTPUT
+from ntk_core.runs import mean
+
+Axis = Literal["in-degree", "width"]
+AXIS_TITLES: dict[Axis, str] = {"in-degree": "smallest in-degree, realized", "width": "width m"}
+Of = Callable[[DAGRun], float]
+_OF_FIRST = ("along the path", "in the ball, worst found", "‖∇f‖² at w₀", "lower bound")  # of the first series
+
+
+def series_of(points: Sequence[DAGPoint]) -> list[tuple[str, str]]:
+    """(graph, output) that occur."""
+    return occurring(points, "graph", "output")
+
+
+def axes_of(points: Sequence[DAGPoint]) -> list[Axis]:
+    """The axes that make sense, the better one first: the in-degree, unless it stays the same in a graph."""
+    ends: list[Axis] = ["in-degree", "width"]
+    for graph, output in series_of(points):
+        if len(points) > 1 and len({run.min_in_degree for point in points for run in point.of(graph, output)}) < 2:
+            return ends[::-1]
+    return ends
+
+
+def line(
+    points: Sequence[DAGPoint],
+    axis: Axis,
+    graph: str,
+    output: str,
+    of: Of,
+    style: Style | None = None,
+    *,
+    converged_only: bool = False,
+    fit: bool = True,
+) -> Line:
+    """One number per run of one graph and output; a run without a positive one is there only to be named."""
+    dots = []
+    for point, run in ((each, run) for each in points for run in each.of(graph, output)):
+        if not of(run) > 0 and not (converged_only and run.outcome != "converged"):
+            continue
+        other = f"m = {point.width:,}" if axis == "in-degree" else f"smallest in-degree {run.min_in_degree:,}"
+        dot = trained_dot(point.width, of(run), run, other, converged_only=converged_only)
+        dots.append(replace(dot, x=run.min_in_degree) if axis == "in-degree" else dot)
+    degrees: dict[float, dict[str, object]] = {
+        point.width: {
+            "smallest in-degree": mean([run.min_in_degree for run in point.of(graph, output)]).value,
+            "largest in-degree": mean([run.max_in_degree for run in point.of(graph, output)]).value,
+        }
+        for point in points
+    }
+    return Line(style or graph_style(graph, output), dots, fit, degrees)
+
+
+def change_lines(points: Sequence[DAGPoint], axis: Axis = "width") -> dict[tuple[str, str], Line]:
+    """(graph, output) → ΔK of the converged runs."""
+    return {each: line(points, axis, *each, _change, converged_only=True) for each in series_of(points)}
+
+
+def hessian_lines(points: Sequence[DAGPoint], axis: Axis = "width") -> dict[tuple[str, str], Line]:
+    """(graph, output) → ‖H‖ at w₀; only where it was asked for."""
+    lines = {each: line(points, axis, *each, _hessian_norm) for each in series_of(points)}
+    return {each: found for each, found in lines.items() if found.dots}
+
+
+def layer_lines(points: Sequence[DAGPoint], axis: Axis, what: Literal["hessian_norm", "change"]) -> list[Line]:
+    """‖H‖ or kernel change of the pre-activations of every group of the drawn graph; first layers have neither."""
+    groups = dict.fromkeys(layer.group for point in points for run in point.runs for layer in run.layers)
+    found = []
+    for index, group in enumerate(groups):
+        style = group_style(group, index)
+        style = replace(style, title="outputs") if group == OUTPUT else style
+        found.append(line(points, axis, *series_of(points)[0], functools.partial(_of_layer, group, what), style))
+    return [each for each in found if each.dots]
+
+
+def eigenvalue_lines(points: Sequence[DAGPoint], axis: Axis) -> list[Line]:
+    """λ_min(K) along the path, and in the ball, as a share of λ_min(K(w₀)), of the first series."""
+    if not any(math.isfinite(run.ball_eigenvalue) for point in points for run in point.runs):
+        return []
+    measured: dict[str, Of] = {
+        "along the path": lambda run: min(run.smallest_eigenvalue),
+        "in the ball, worst found": lambda run: run.ball_eigenvalue,
+    }
+
+    def share(of: Of, run: DAGRun) -> float:
+        return of(run) / run.smallest_eigenvalue[0] if run.smallest_eigenvalue[0] > 0 else math.nan
+
+    return _of_first_series(points, axis, {name: functools.partial(share, of) for name, of in measured.items()})
+
+
+def gradient_lines(points: Sequence[DAGPoint], axis: Axis) -> list[Line]:
+    """‖∇f‖² at w₀ and its lower bound, of the first series; empty beyond the assumptions of the bound."""
+    if not any(math.isfinite(run.gradient_bound) for point in points for run in point.runs):
+        return []
+    return _of_first_series(
+        points, axis, {"‖∇f‖² at w₀": lambda run: run.gradient_norm, "lower bound": lambda run: run.gradient_bound}
+    )
+
+
+def against(
+    lines: Sequence[Line], widths: Sequence[int], axis: Axis, title: str, *, guide: bool = True, name: str = ""
+) -> Chart:
+    """Lines against width or realized in-degree, log–log; without ``guide`` the vertical axis is linear.
+
+    ``widths`` are those of the whole sweep, so that the axis of widths stays while points arrive.
+    """
+    swept = SweepAxis(
+        AXIS_TITLES[axis],
+        values=widths if axis == "width" else (),
+        symbol="smallest in-degree" if axis == "in-degree" else "",
+        column=AXIS_TITLES["width"],
+    )
+    slopes = (-0.5,) if guide else ()
+    return sweep(lines, swept, title, slopes=slopes, is_log=guide, of="graph and output", name=name)
+
+
+def charts(points: Sequence[DAGPoint], widths: Sequence[int], axis: Axis) -> list[Chart]:
+    """Every figure that the points have something for, in order."""
+    wanted: list[tuple[str, str, Sequence[Line], bool]] = [
+        ("change", "kernel change ΔK", list(change_lines(points, axis).values()), True),
+        ("hessian", "Hessian norm ‖H‖ at w₀", list(hessian_lines(points, axis).values()), True),
+        ("layer_hessian", "‖H‖ of one pre-activation", layer_lines(points, axis, "hessian_norm"), True),
+        ("layer_change", "kernel change of pre-activations", layer_lines(points, axis, "change"), True),
+        ("eigenvalue", "λ<sub>min</sub>(K) / λ<sub>min</sub>(K(w₀))", eigenvalue_lines(points, axis), False),
+        ("gradient", "‖∇f‖² at w₀", gradient_lines(points, axis), False),
+    ]
+    return [
+        against(lines, widths, axis, title, guide=guide, name=name) for name, title, lines, guide in wanted if lines
+    ]
+
+
+def _of_first_series(points: Sequence[DAGPoint], axis: Axis, measured: dict[str, Of]) -> list[Line]:
+    return [
+        line(points, axis, *series_of(points)[0], of, nth_style(_OF_FIRST.index(title), title), fit=False)
+        for title, of in measured.items()
+    ]
+
+
+def _change(run: DAGRun) -> float:
+    return run.sup_change
+
+
+def _hessian_norm(run: DAGRun) -> float:
+    return run.hessian_norm if run.hessian_converged else math.nan
+
+
+def _of_layer(group: str, what: str, run: DAGRun) -> float:
+    return next((getattr(layer, what) for layer in run.layers if layer.group == group), math.nan)

@@ -1,0 +1,29 @@
+"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
+
+from typing import Any
+
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.comparison import Axis, Comparison
+from linearity_lab.charts.sweep import sketch
+from linearity_lab.views.depth_width import figures
+from ntk_core.experiments.depth_width.spec import DepthWidthSpec
+
+CARD = "depth-width"
+
+
+def card(result: Any) -> str:
+    """ln(E[K²] / E[K]²) against β: one curve."""
+    return sketch(figures.lines(result.points, figures.BETA, lambda point: point.log_moment))
+
+
+def first_chart(result: Any) -> Chart:
+    """The scatter of K(x, x) against β."""
+    return figures.against_beta(result.points)
+
+
+def compared(_: DepthWidthSpec) -> Comparison:
+    """Columns of the rows, by what they show."""
+    measures = {"cv_squared": "CV² of K(x, x)", "log_variance": "variance of ln K", "sup_change": "kernel change ΔK"}
+    return Comparison(
+        (Axis("depth", "depth L", "L"), Axis("beta", "β", "β")), measures, ("width",), {"width": "m = {:,}"}
+    )

@@ -1,0 +1,274 @@
+"""Depth against width: the scatter of K(x, x), ΔK and ‖H‖ / ‖∇f‖², against the depth and against β = Σ 1/m."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from linearity_lab.charts.axes import GUIDE_LINE, drawn_values, log_ticks
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.labels import spread_out
+from linearity_lab.charts.lines import Axis, Dot, Line, trained_dot
+from linearity_lab.charts.numbers import beginning, number, width_label
+from linearity_lab.charts.style import Style, width_style
+from linearity_lab.charts.sweep import sweep
+from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, limit_moment
+from ntk_core.experiments.depth_width.result import DepthRun, DepthWidthPoint
+from ntk_core.runs import OUTCOME_WORDS, finite_or_none
+
+Of = Callable[[DepthWidthPoint], float]
+DEPTH, BETA = Axis("depth L", "L"), Axis("β = Σ 1/m = L/m", "β")
+GUIDE_POINTS = 60
+RING: dict[str, Any] = {
+    "size": 16,
+    "symbol": "circle-open",
+    "color": GUIDE_LINE["color"],
+    "line": {"width": 1.5},
+}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number per trained network; ``before_training`` where it does not matter how the run ended."""
+
+    name: str
+    title: str
+    symbol: str
+    of: Callable[[DepthRun], float]
+    before_training: bool = False
+
+
+CHANGE = Measure("figure3", "kernel change ΔK", "ΔK", lambda run: run.sup_change)
+CURVATURE = Measure(
+    "figure4",
+    "curvature ‖H‖ / ‖∇f‖² at w₀",
+    "‖H‖ / ‖∇f‖<sup>2</sup>",
+    lambda run: run.curvature,
+    before_training=True,
+)
+
+
+def measured(points: Sequence[DepthWidthPoint]) -> list[Measure]:
+    """The measures that some trained network has: ‖H‖ may have been left out."""
+    runs = [run for point in points for run in point.runs]
+    return [measure for measure in (CHANGE, CURVATURE) if any(math.isfinite(measure.of(run)) for run in runs)]
+
+
+def against_depth(points: Sequence[DepthWidthPoint]) -> Chart:
+    """CV² of K(x, x) against the depth, a line for each width, with its bootstrap interval."""
+    chart = sweep(
+        lines(points, DEPTH, lambda point: point.cv_squared),
+        DEPTH,
+        "CV² of K(x, x)",
+        "CV²",
+        name="figure1",
+        first=_first(points),
+        heading="How random the kernel is",
+        caption=_captions(points),
+        rows=_rows(points),
+    )
+    _add_intervals(chart.figure, points, lambda point: point.depth, lambda cv_squared: cv_squared)
+    chart.figure.update_yaxes(range=None)  # bars reach beyond the means
+    return chart
+
+
+def against_beta(points: Sequence[DepthWidthPoint]) -> Chart:
+    """ln(E[K²] / E[K]²) against β, a line for each width, with the derived curve of infinite depth and width."""
+    chart = sweep(
+        lines(points, BETA, lambda point: point.log_moment),
+        BETA,
+        "ln(E[K²] / E[K]²)",
+        "ln(E[K²] / E[K]²)",
+        name="figure2",
+        first=_first(points),
+        heading="Depth over width decides",
+        caption=_captions(points),
+        rows=_rows(points),
+    )
+    _add_intervals(chart.figure, points, lambda point: point.beta, lambda cv_squared: float(np.log1p(cv_squared)))
+    betas = sorted(point.beta for point in points)
+    if betas and betas[-1] > betas[0]:
+        along = np.geomspace(betas[0], betas[-1], GUIDE_POINTS)
+        expected = [float(np.log(limit_moment(beta))) for beta in along]
+        chart.figure.add_scatter(
+            x=along,
+            y=expected,
+            mode="lines",
+            line=GUIDE_LINE,
+            hoverinfo="skip",
+            name="L, m → ∞ at β (derived)",
+            showlegend=True,
+        )
+    chart.figure.update_xaxes(**log_ticks(betas))
+    chart.figure.update_yaxes(**log_ticks(drawn_values(chart.figure), 100), range=None)
+    return chart
+
+
+def trained(points: Sequence[DepthWidthPoint], measure: Measure) -> Chart:
+    """A measure of the trained networks against β, a line for each width."""
+    shown = [point for point in points if any(math.isfinite(measure.of(run)) for run in point.runs)]
+    along_beta = [
+        Line(
+            style,
+            [
+                trained_dot(
+                    point.beta,
+                    measure.of(run),
+                    run,
+                    f"L = {point.depth}, m = {point.width:,}",
+                    converged_only=not measure.before_training,
+                )
+                for point in own
+                for run in point.runs
+            ],
+        )
+        for style, own in _by_width(shown, points)
+    ]
+    depth, width = (max(getattr(point, of) for point in shown) for of in ("depth", "width"))
+    chart = sweep(
+        along_beta,
+        BETA,
+        measure.title,
+        measure.symbol,
+        name=measure.name,
+        heading=beginning(measure.title),
+        caption=[f"Measured to depth {depth} at widths to {width:,}."],
+        rows=_run_rows(shown),
+    )
+    chart.figure.update_xaxes(**log_ticks([point.beta for point in shown]))
+    return chart
+
+
+def lines(points: Sequence[DepthWidthPoint], axis: Axis, of: Of) -> list[Line]:
+    """A number of every pair, a line for each width, along the depth or β."""
+    at: Of = (lambda point: point.depth) if axis is DEPTH else (lambda point: point.beta)
+    return [
+        Line(style, [Dot(at(point), of(point), point.seed, note=_note(point)) for point in own], fit=False)
+        for style, own in _by_width(points)
+    ]
+
+
+def _first(points: Sequence[DepthWidthPoint]) -> list[int]:
+    """Numbers of the widths that are drawn at first sight."""
+    return spread_out(len({point.width for point in points}))
+
+
+def _by_width(
+    points: Sequence[DepthWidthPoint], among: Sequence[DepthWidthPoint] = ()
+) -> list[tuple[Style, list[DepthWidthPoint]]]:
+    """The points of each width, ascending, in the color that it has ``among`` all."""
+    widths = sorted({point.width for point in among or points})
+    return [
+        (
+            width_style(index, len(widths), f"m = {width_label(width)}"),
+            sorted((point for point in points if point.width == width), key=lambda point: point.depth),
+        )
+        for index, width in enumerate(widths)
+        if any(point.width == width for point in points)
+    ]
+
+
+def _add_intervals(
+    figure: go.Figure, points: Sequence[DepthWidthPoint], at: Of, scale: Callable[[float], float]
+) -> None:
+    """Bootstrap intervals, and an open ring where a single network decides."""
+    for index, (style, own) in enumerate(_by_width(points)):
+        visible = True if index in _first(points) else "legendonly"
+        drawn = [(at(p), scale(p.cv_squared), scale(p.low), scale(p.high)) for p in own if p.cv_squared > 0]
+        figure.add_scatter(
+            x=[x for x, *_ in drawn],
+            y=[value for _, value, _, _ in drawn],
+            error_y={
+                "array": [high - value for _, value, _, high in drawn],
+                "arrayminus": [value - low for _, value, low, _ in drawn],
+                "color": style.color,
+                "thickness": 1.2,
+                "width": 3,
+            },
+            mode="markers",
+            marker={"size": 0.1, "color": style.color},
+            hoverinfo="skip",
+            showlegend=False,
+            legendgroup=style.title,
+            visible=visible,
+            name=f"{style.title}, 95% bootstrap interval",
+        )
+        rings = [point for point in own if point.largest_share > MOST_OF_ONE and point.cv_squared > 0]
+        if rings:
+            figure.add_scatter(
+                x=[at(point) for point in rings],
+                y=[scale(point.cv_squared) for point in rings],
+                mode="markers",
+                marker=RING,
+                hoverinfo="skip",
+                showlegend=False,
+                legendgroup=style.title,
+                visible=visible,
+                name=f"{style.title}, ringed",
+            )
+    if any(point.largest_share > MOST_OF_ONE for point in points):
+        words = "one network decides: more draws would move it"
+        figure.add_scatter(x=[None], y=[None], mode="markers", marker=RING, name=words, showlegend=True)
+
+
+def _captions(points: Sequence[DepthWidthPoint]) -> list[str]:
+    """How many networks, and where they are too few."""
+    counted = " or ".join(f"{count:,}" for count in sorted({point.num_kernels for point in points}))
+    said = [f"{counted} networks for each point; bars are 95% bootstrap intervals."]
+    rings = sorted(((p.beta, p) for p in points if p.largest_share > MOST_OF_ONE), key=lambda pair: pair[0])
+    if rings:
+        pairs = ", ".join(f"L = {point.depth} at m = {point.width:,}" for _, point in rings)
+        said.append(
+            f"Ringed: one network has more than {MOST_OF_ONE:.0%} of Σ K² ({pairs}). The tail is heavier than the draws"
+            " show; the interval is too short."
+        )
+    return said
+
+
+def _note(point: DepthWidthPoint) -> str:
+    return f"L = {point.depth}, β = {number(point.beta, 3)}<br>largest network: {point.largest_share:.1%} of Σ K²"
+
+
+def _rows(points: Sequence[DepthWidthPoint]) -> list[dict[str, object]]:
+    """One row per pair."""
+    return [
+        {
+            "depth L": point.depth,
+            "width m": point.width,
+            "β": point.beta,
+            "networks": point.num_kernels,
+            "mean K(x, x)": point.mean,
+            "CV²": point.cv_squared,
+            "from": point.low,
+            "to": point.high,
+            "CV² by formula": point.expected_cv_squared,
+            "ln(1 + CV²) / β": point.growth,
+            "variance of ln K": point.log_variance,
+            "largest share of Σ K²": point.largest_share,
+        }
+        for point in sorted(points, key=lambda point: (point.width, point.depth))
+    ]
+
+
+def _run_rows(points: Sequence[DepthWidthPoint]) -> list[dict[str, object]]:
+    """One row per trained network."""
+    return [
+        {
+            "depth L": point.depth,
+            "width m": point.width,
+            "β": point.beta,
+            "seed": run.seed,
+            "ΔK": run.sup_change,
+            "‖H‖": finite_or_none(run.hessian),
+            "‖∇f‖²": run.squared_gradient,
+            "loss": run.loss[-1],
+            "steps": run.num_steps,
+            "η": finite_or_none(run.learning_rate),
+            "outcome": OUTCOME_WORDS[run.outcome],
+        }
+        for point in sorted(points, key=lambda point: (point.width, point.depth))
+        for run in point.runs
+    ]

@@ -1,0 +1,7 @@
+"""A network and its linear model, trained side by side: where they move as one, and where they drift apart."""
+
+from linearity_lab.views.entry import Page
+
+PAGE = Page(
+    "Dynamics", ":material/compare_arrows:", "Does the network move like its linear model?", group="Width", place=5
+)

@@ -1,0 +1,40 @@
+"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
+
+from typing import Any
+
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.comparison import CHANGE, WIDTH, Comparison
+from linearity_lab.charts.style import model_style
+from linearity_lab.charts.vector import Stroke, thumbnail
+from linearity_lab.views.dynamics.figures import difference_against_time
+from ntk_core.experiments.dynamics.spec import DynamicsSpec
+
+CARD = "curves-in-one-dimension"
+MEASURES = {"sup_relative_difference": "difference to the linear model", **CHANGE, "sup_distance": "sup ‖w − w₀‖"}
+
+
+def card(result: Any) -> str:
+    """Network and linear model over the inputs."""
+    point = min(result.points, key=lambda point: point.width)
+    run = point.runs[0]
+    return thumbnail(
+        [
+            Stroke(
+                [(x[0], y[0]) for x, y in zip(point.x_test, model.test_outputs[-1], strict=True)],
+                model_style(name).color,
+                dash,
+            )
+            for name, model, dash in (("network", run.network, "solid"), ("linearized", run.linearized, "dash"))
+        ]
+    )
+
+
+def first_chart(result: Any) -> Chart:
+    """How far network and linear model drift apart, with the first method."""
+    method = result.points[0].runs[0].method
+    return difference_against_time(result.points, method, "step", result.spec.architecture.kind)
+
+
+def compared(_: DynamicsSpec) -> Comparison:
+    """Columns of the rows, by what they show."""
+    return Comparison((WIDTH,), MEASURES, ("output", "method"))

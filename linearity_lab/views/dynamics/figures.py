@@ -1,0 +1,186 @@
+"""A network beside its linear model: outputs along training, and how far they drift apart."""
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal
+
+from linearity_lab.charts.axes import add_level
+from linearity_lab.charts.chart import Chart, occurring
+from linearity_lab.charts.labels import MOST_CURVES, spread_out
+from linearity_lab.charts.numbers import beginning, law_words, number, width_label
+from linearity_lab.charts.style import MODEL_TITLES, Style, network_style, nth_style, output_title
+from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, dash_key, times
+from ntk_core.experiments.dynamics.result import DEPARTURE_LEVEL, DynamicsPoint, DynamicsRun, ModelPath
+from ntk_core.experiments.dynamics.summary import difference_law
+from ntk_core.runs import OUTCOME_WORDS, finite_or_none
+
+Points = Literal["training points", "test points"]
+POINT_SETS: tuple[Points, ...] = ("training points", "test points")
+# How each model is drawn, whatever its color: by name, dash and width of its line.
+MODELS = (("network", "solid", 2.5), ("linearized", "dash", 2.0), ("infinite", "dot", 2.0))
+DASH_WORDS = {"solid": "solid", "dash": "dashed", "dot": "dotted"}
+MOST_TRAJECTORIES = 4  # as many as there are colors
+
+
+def trajectories(point: DynamicsPoint, output: str, method: str, axis: TimeAxis, points: Points) -> Chart:
+    """Outputs at followed points against time: network solid, linear model dashed, infinite width dotted.
+
+    With classes, the output of the point's own class.
+    """
+    run = first_run(point, output, method)
+    targets = point.y if points == "training points" else point.y_test
+    paths = [(*model, path) for model in MODELS if (path := getattr(run, model[0])) is not None]
+    curves = []
+    for name, dash, width, path in paths:
+        curves.append(dash_key(f"{MODEL_TITLES[name]}: {DASH_WORDS[dash]}", dash, width))
+        for index, row in enumerate(range(0, len(targets), math.ceil(len(targets) / MOST_TRAJECTORIES))):
+            style = Style(nth_style(index, "", "sample").color, dash, "", f"{MODEL_TITLES[name]}, point {row + 1}")
+            group = f"point {row + 1}"
+            y = [block[row][_own_class(targets[row])] for block in _outputs(path, points)]
+            x = times(run.steps, run.learning_rate, axis)
+            named = name == "network"
+            curves.append(Curve(style, x, y, "output", width=width, in_legend=named, unit=axis, group=group))
+    groups = list(dict.fromkeys(curve.group for curve in curves if curve.group))
+    shown_groups = groups[: MOST_CURVES // len(paths)]
+    y_title = "output of the point's class" if len(targets[0]) > 1 else "output"
+    shown = _outputs(run.network, points), _outputs(run.linearized, points)
+    gaps = [abs(a - b) for blocks in zip(*shown, strict=True) for rows in zip(*blocks, strict=True)
+            for a, b in zip(*rows, strict=True)]  # fmt: skip
+    apart = max(filter(math.isfinite, gaps), default=math.nan)
+    return Chart(
+        along_training(curves, (Row(y_title, "linear"),), AXIS_TITLES[axis], first=shown_groups),
+        f"Outputs at followed {points} along training, width {point.width:,}: at most {number(apart)} from the linear "
+        "model.",
+        trajectory_rows(point, output, method, points),
+        name="figure.outputs",
+        heading="Outputs along training",
+    )
+
+
+def difference_against_time(
+    points: Sequence[DynamicsPoint], method: str, axis: TimeAxis, kind: str = "fully-connected"
+) -> Chart:
+    """Relative mean-squared difference of network and linear model on the training points, every width, output, seed.
+
+    Color and dash are those of the output; the wider the network, the thicker the line. A marker is the moment of
+    departure: from there on the difference stays above one percent.
+    """
+    points = sorted(points, key=lambda point: point.width)
+    curves, parts, outputs = [], [], occurring(points, "output")
+    shown = spread_out(len(points), max(1, MOST_CURVES // max(1, len(outputs))))
+    first = []
+    for index, point in enumerate(points):
+        thickness = 1 + 3 * (index + 1) / len(points)  # a pale line would not stand out
+        for output in occurring(points, "output"):
+            title = f"m = {width_label(point.width)}" + (f", {output_title(output)}" if len(outputs) > 1 else "")
+            style = network_style(kind, output, title)
+            if index in shown:
+                first.append(style.title)
+            for index_of_seed, run in enumerate(point.of(output, method)):
+                departs = None if run.departure_step is None else run.steps.index(run.departure_step)
+                curves.append(
+                    Curve(
+                        style,
+                        times(run.steps, run.learning_rate, axis),
+                        run.difference,
+                        "difference",
+                        run.seed,
+                        width=thickness,
+                        marked=departs,
+                        unit=axis,
+                        is_first=index_of_seed == 0,
+                    )
+                )
+    row = Row("relative mean-squared difference")
+    figure = along_training(curves, (row,), AXIS_TITLES[axis], first=first)
+    add_level(figure, DEPARTURE_LEVEL, f"{DEPARTURE_LEVEL:.0%}", above=False)
+    for output in occurring(points, "output"):
+        ends = [
+            f"{number(max(values))} at width {point.width:,}"
+            for point in points
+            if (values := [v for run in point.of(output, method) if math.isfinite(v := run.sup_difference)])
+        ]
+        parts.append(f"{output_title(output)} {', '.join(ends) or 'none'}")
+    words = f"Largest relative mean-squared difference of network and linear model: {'; '.join(parts)}."
+    name, heading = "figure.difference", "How far they drift apart"
+    return Chart(figure, words, difference_rows(points, method), _caption(points, method), name, heading)
+
+
+def first_run(point: DynamicsPoint, output: str, method: str) -> DynamicsRun:
+    """The run whose outputs were kept."""
+    return point.of(output, method)[0]
+
+
+def difference_rows(points: Sequence[DynamicsPoint], method: str) -> list[dict[str, object]]:
+    """One row per run: when and how far it left its linear model."""
+    return [
+        {
+            "width m": point.width,
+            "output": output_title(run.output),
+            "seed": run.seed,
+            "sup difference": run.sup_difference,
+            "sup test difference": max(filter(math.isfinite, run.test_difference), default=math.nan),
+            "departed at step": run.departure_step,
+            "loss": run.network.loss[-1],
+            "loss, linear model": run.linearized.loss[-1],
+            "learning rate η": finite_or_none(run.learning_rate),
+            "stable rate": run.stable_rate,
+            "network": OUTCOME_WORDS[run.outcome],
+            "linear model": OUTCOME_WORDS[run.linearized.outcome],
+            "last finite step": run.network.last_finite_step,
+        }
+        for point in points
+        for run in point.runs
+        if run.method == method
+    ]
+
+
+def trajectory_rows(point: DynamicsPoint, output: str, method: str, points: Points) -> list[dict[str, object]]:
+    """One row per recorded step and followed point, with the output of its class under every model."""
+    run = first_run(point, output, method)
+    targets = point.y if points == "training points" else point.y_test
+    return [
+        {
+            "step": step,
+            "point": row + 1,
+            "target": target[_own_class(target)],
+            **{
+                MODEL_TITLES[name]: _outputs(path, points)[index][row][_own_class(target)]
+                for name, _, _ in MODELS
+                if (path := getattr(run, name)) is not None
+            },
+        }
+        for index, step in enumerate(run.steps)
+        for row, target in enumerate(targets)
+    ]
+
+
+def _caption(points: Sequence[DynamicsPoint], method: str) -> list[str]:
+    """The fitted rates of approach, then the networks and the linear models that did not converge."""
+    sentences = []
+    for output in occurring(points, "output"):
+        law = difference_law(points, output, method)
+        if law is not None:
+            title = beginning(output_title(output))
+            sentences.append(f"{title}: largest relative difference to the linear model ∝ m^{law_words(law)}.")
+    for model, outcome in itertools.product(("network", "linearized"), ("over-budget", "stuck", "dead")):
+        found = Counter(
+            f"m = {width_label(point.width)} ({output_title(run.output)})"
+            for point in points
+            for run in point.runs
+            if run.method == method and getattr(run, model).outcome == outcome
+        )
+        if found:
+            listed = ", ".join(f"{count} run{'s' * (count != 1)} at {where}" for where, count in found.items())
+            sentences.append(f"{MODEL_TITLES[model].capitalize()} {OUTCOME_WORDS[outcome]}: {listed}.")
+    return sentences
+
+
+def _outputs(path: ModelPath, points: Points) -> tuple[tuple[tuple[float, ...], ...], ...]:
+    return path.outputs if points == "training points" else path.test_outputs
+
+
+def _own_class(target: Sequence[float]) -> int:
+    return max(range(len(target)), key=lambda index: target[index])

@@ -1,0 +1,81 @@
+"""A network and its linear model, trained side by side: where they move as one, and where they drift apart."""
+
+from functools import partial
+
+from linearity_lab.charts.chart import Chart, led_by, occurring
+from linearity_lab.charts.training import AXIS_TITLES, TimeAxis
+from linearity_lab.components.chart import (
+    Choice,
+    Panel,
+    choose,
+    cursor_at,
+    output_choice,
+    panels,
+    seed_choice,
+    width_choice,
+)
+from linearity_lab.components.drawn_once import drawn_once
+from linearity_lab.components.experiment_page import experiment_page
+from linearity_lab.components.forms import Group
+from linearity_lab.components.run_panel import Shown
+from linearity_lab.views.dynamics import figures
+from linearity_lab.views.dynamics.ball import ball
+from linearity_lab.views.dynamics.frames import moving
+from ntk_core.dynamics.choices import METHODS
+
+PAGE = "dynamics"
+TITLE = "Does the network move like its linear model?"
+CONTROLS = ("widths", "methods", "training.learning_rate")
+GROUPS = (
+    Group("Network", ("architecture.", "outputs")),
+    Group("Widths and seeds", ("widths", "num_seeds", "seed", "draws")),
+    Group("Training", ("methods", "loss", "batch_size", "momentum", "training.")),
+    Group("Data", ("dataset.", "num_test", "num_followed")),
+)
+
+
+def charts(
+    shown: Shown,
+    at: float | None,
+    width: int,
+    output: str,
+    method: str,
+    axis: TimeAxis,
+    of: figures.Points,
+    seed: int | None = None,
+) -> tuple[Chart, ...]:
+    """Of one width, output and method; the second one of all widths and outputs, the fourth one of all methods.
+
+    Args:
+        at: the step or time that the third one shows first.
+        seed: drawn strong in the second and the fourth one; outputs are kept of the first one alone.
+    """
+    point, led = shown.point(width), led_by(shown.points, seed)
+    return (
+        figures.trajectories(point, output, method, axis, of),
+        figures.difference_against_time(led, method, axis, shown.spec.architecture.kind),
+        moving(point, output, method, axis, at),
+        ball(led, next(each for each in led if each.width == width), output, axis),
+    )
+
+
+def draw(shown: Shown) -> list[Panel]:
+    """Both outputs of one width, then how far network and linear model drift apart."""
+    chosen = choose(
+        PAGE,
+        width_choice(shown.points),
+        output_choice(occurring(shown.points, "output")),
+        more=[
+            Choice("method", "Method", occurring(shown.points, "method"), lambda method: METHODS[method].title, 210),
+            Choice("axis", "Axis", list(AXIS_TITLES), "by {}".format, 110),
+            Choice("points", "Points", figures.POINT_SETS, pixels=160),
+            *seed_choice(run for point in shown.points for run in point.runs),
+        ],
+    )
+    at = cursor_at(PAGE, AXIS_TITLES[chosen[3]])
+    return panels(drawn_once(PAGE, shown.identity, partial(charts, shown), at, *chosen))
+
+
+def show() -> None:
+    """The page."""
+    experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS)

@@ -1,0 +1,54 @@
+"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
+
+from typing import Any
+
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.comparison import Axis, Comparison
+from linearity_lab.charts.style import model_style
+from linearity_lab.charts.vector import Stroke, thumbnail
+from linearity_lab.views.early_time.figures import along_steps
+from linearity_lab.views.early_time.sweep_figures import kernel_distance
+from ntk_core.experiments.early_time.spec import EarlyTimeSpec
+
+CARD = "hu-fig3"
+TRAINED = {
+    "test_loss": "test loss",
+    "linear_test_loss": "test loss of the linear model",
+    "train_loss": "training loss",
+    "distance": "mean squared difference to the linear model",
+}
+KERNELS = {
+    "difference": "‖K − K of the linear model‖",
+    "naive_difference": "the same without the norm feature",
+    "frobenius_difference": "the same in Frobenius norm",
+    "kernel": "‖K‖",
+}
+SWEPT = {"width": Axis("width", "width m"), "input_dim": Axis("input_dim", "dimension d", "d")}
+
+
+def card(result: Any) -> str:
+    """Losses of network and linear model."""
+    run = result.points[-1].runs[0]
+    return thumbnail(
+        [
+            Stroke(list(zip(run.steps[1:], model.test_loss[1:], strict=True)), model_style(name).color, dash)
+            for name, model, dash in (("network", run.network, "solid"), ("linear", run.linear, "dash"))
+        ],
+        log_x=True,
+    )
+
+
+def first_chart(result: Any) -> Chart:
+    """The test loss of network and linear model; the distance of kernels where nothing was trained."""
+    trained = [point for point in result.points if point.runs]
+    if not trained:
+        return kernel_distance(result.points)
+    return along_steps(trained[-1], trained[-1].of(trained[-1].runs[0].activation), "test loss")
+
+
+def compared(spec: EarlyTimeSpec) -> Comparison:
+    """Along training, or kernels against what is swept where nothing is trained."""
+    if spec.training.max_steps == 0:
+        return Comparison((SWEPT[spec.swept],), KERNELS, ("activation",))
+    sizes = {"width": "m = {:,}", "input_dim": "d = {:,}"}
+    return Comparison((Axis("step", "step", "step", along_time=True),), TRAINED, ("activation", *sizes), sizes)

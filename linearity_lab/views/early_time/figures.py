@@ -1,0 +1,194 @@
+"""A network and its linear models along training (Hu, Xiao, Adlam & Pennington 2020, Fig. 1–4)."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import plotly.graph_objects as go
+
+from linearity_lab.charts.axes import GUIDE_FONT, add_level
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.labels import MOST_CURVES
+from linearity_lab.charts.numbers import number
+from linearity_lab.charts.style import GUIDE_COLOR, Style, model_style, nth_style
+from linearity_lab.charts.training import Curve, Row, along_training, dash_key
+from linearity_lab.views.dynamics.figures import DASH_WORDS
+from ntk_core.experiments.early_time.result import (
+    EARLY_OUTCOME_WORDS,
+    LINEAR_PHASE_SHARE,
+    EarlyPoint,
+    EarlyRun,
+    ModelCurve,
+)
+from ntk_core.networks.choices import ACTIVATIONS
+
+View = Literal["test loss", "training loss", "residual", "relative error"]
+VIEWS: tuple[View, ...] = ("test loss", "training loss", "residual", "relative error")
+NETWORK, LINEAR, NAIVE = (model_style(name) for name in ("network", "linear", "naive"))
+_MODELS: dict[str, Style] = {"network": NETWORK, "linear": LINEAR, "naive": NAIVE}
+
+
+def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: View) -> Chart:
+    """One quantity of the network and its linear models against the step, with departure and end of the linear phase.
+
+    ``runs`` are the seeds of one activation; the first one is drawn strong.
+    """
+    curves = [
+        Curve(style, run.steps, values, view, run.seed, row, marks=6, is_first=index == 0)
+        for index, run in enumerate(runs)
+        for row, style, values in _curves(run, view)
+    ]
+    rows: tuple[Row, ...] = (Row("loss outside the span", "linear"), Row("loss inside", "linear"))
+    if view != "residual":
+        values = [y for curve in curves for y in curve.y[1:] if math.isfinite(y) and y > 0]
+        # A factor of ten or more needs a logarithmic axis to be seen.
+        scale: Literal["log", "linear"] = "log" if values and max(values) > 10 * min(values) else "linear"
+        rows = (Row({"relative error": "mean (f − f<sub>lin</sub>)² / mean f<sub>lin</sub>²"}.get(view, view), scale),)
+    figure = along_training(curves, rows)
+    if runs:
+        _add_moments(figure, runs[0], at_top=view != "relative error")
+        best = {"test loss": runs[0].optimal_test_loss, "training loss": runs[0].optimal_train_loss}.get(view)
+        if best is not None and _is_in_sight(best, runs[0]):
+            add_level(figure, best, "best linear model", dash="solid", above=False)
+    words = _takeaway(runs)
+    return Chart(figure, words, _training_rows(runs), [words, *_caption(point, runs)], "training")
+
+
+def single_outputs(run: EarlyRun) -> Chart:
+    """Outputs on a few test inputs against the step: network solid, linear model dashed, one color per input."""
+    models = (("network", "solid", run.network), ("linear model ψ", "dash", run.linear))
+    curves = [dash_key(f"{title}: {DASH_WORDS[dash]}", dash) for title, dash, _ in models]
+    count = min(len(run.targets), MOST_CURVES)  # as many as there are colors; the table has all
+    for index in range(count):
+        for title, dash, model in models:
+            style = Style(nth_style(index, "", "sample").color, dash, "", f"test input {index + 1}, {title}")
+            y = [outputs[index] for outputs in model.outputs]
+            group, named = f"test input {index + 1}", model is run.network
+            curves.append(Curve(style, run.steps, y, "output", width=2.2, in_legend=named, group=group))
+    phase = run.steps[run.linear_phase]
+    words = (
+        f"Outputs on {count} test inputs. Mean squared difference of network and linear model on all test "
+        f"inputs: {number(run.distance[run.linear_phase])} at step {phase:,}, {number(run.distance[-1])} at the end."
+    )
+    first = [f"test input {index + 1}" for index in range(MOST_CURVES // len(models))]
+    figure = along_training(curves, (Row("output f(x)", "linear"),), first=first)
+    return Chart(figure, words, _output_rows(run), [words], "outputs", "Outputs on single test inputs")
+
+
+def _training_rows(runs: Sequence[EarlyRun]) -> list[dict[str, object]]:
+    """One row per run and recorded step."""
+    return [
+        {
+            "activation": _title(run.activation),
+            "seed": run.seed,
+            "step": step,
+            "time": run.learning_rate * step,
+            "test loss": run.network.test_loss[i],
+            "linear model": run.linear.test_loss[i],
+            "without norm": run.naive.test_loss[i],
+            "training loss": run.network.train_loss[i],
+            "residual inside the span": run.network.span_loss[i],
+            "residual outside": run.network.complement_loss[i],
+            "relative error": run.relative_error[i],
+        }
+        for run in runs
+        for i, step in enumerate(run.steps)
+    ]
+
+
+def _output_rows(run: EarlyRun) -> list[dict[str, object]]:
+    """One row per test input and recorded step."""
+    return [
+        {
+            "test input": index + 1,
+            "target": target,
+            "step": step,
+            "network": run.network.outputs[i][index],
+            "linear model": run.linear.outputs[i][index],
+        }
+        for index, target in enumerate(run.targets)
+        for i, step in enumerate(run.steps)
+    ]
+
+
+def _takeaway(runs: Sequence[EarlyRun]) -> str:
+    """When these runs leave their linear model, in one sentence."""
+    if not runs:
+        return "No run yet."
+    run = runs[0]
+    losses = f"the test loss is {number(run.network.test_loss[-1], 3)}, that of the linear model "
+    losses += number(run.linear.test_loss[-1], 3)
+    if run.departure_step is None:
+        return f"{_title(run.activation)}: the network does not depart in {run.steps[-1]:,} steps; at the end {losses}."
+    return (
+        f"{_title(run.activation)}: the test losses differ by at most {run.loss_gap:.0%} until the network departs at "
+        f"step {run.departure_step:,}; at the end {losses}."
+    )
+
+
+def _caption(point: EarlyPoint, runs: Sequence[EarlyRun]) -> list[str]:
+    """Rate, sizes, what lies outside the picture, and runs that diverged."""
+    if not runs:
+        return []
+    run = runs[0]
+    words = [
+        f"d = {point.input_dim:,}, m = {point.width:,}, learning rate η = {number(run.learning_rate, 3)}, "
+        f"loss (1/2n) Σ (f − y)². The test inputs span {point.span_dimension:,} dimensions."
+    ]
+    if not _is_in_sight(run.optimal_test_loss, run):
+        words.append(
+            f"The best linear model of the training set, beyond the axis: test loss {number(run.optimal_test_loss, 3)}."
+        )
+    diverged = [str(each.seed) for each in runs if each.outcome == "diverged"]
+    if diverged:
+        words.append(f"Seed {', '.join(diverged)} {EARLY_OUTCOME_WORDS['diverged']}.")
+    return words
+
+
+def _curves(run: EarlyRun, view: View) -> list[tuple[int, Style, Sequence[float]]]:
+    """(row, style, values) of everything that a view shows; the residual has a row outside the span and one inside."""
+    if view == "relative error":
+        naive = [d / p if p > 0 else math.nan for d, p in zip(run.naive_distance, run.linear_power, strict=True)]
+        found: list[tuple[int, Style, Sequence[float]]] = [(1, LINEAR, run.relative_error), (1, NAIVE, naive)]
+        return found if run.naive_distance != run.distance else found[:1]
+    if view == "residual":
+        models = ((NETWORK, run.network), (LINEAR, run.linear))
+        outside = [(1, style, curve.complement_loss) for style, curve in models]
+        return [*outside, *((2, style, curve.span_loss) for style, curve in models)]
+    of: Callable[[ModelCurve], Sequence[float]] = (
+        (lambda curve: curve.test_loss) if view == "test loss" else (lambda curve: curve.train_loss)
+    )
+    shown = ["network", "linear"] + (["naive"] if run.naive != run.linear else [])
+    return [(1, _MODELS[model], of(getattr(run, model))) for model in shown]
+
+
+def _add_moments(figure: go.Figure, run: EarlyRun, at_top: bool) -> None:
+    """Vertical lines, with words where no curve is: most of the linear model is trained; the network departs."""
+    is_seen = 1 < run.linear_phase < len(run.steps) - 1
+    trained = run.steps[run.linear_phase] if is_seen else None
+    moments = ((f"ψ {LINEAR_PHASE_SHARE:.0%} trained", trained, "dot"), ("network departs", run.departure_step, "dash"))
+    for position, (words, step, dash) in enumerate(moments):
+        if step:
+            line = {"color": GUIDE_COLOR, "dash": dash, "width": 1.5}
+            # The words of the second moment stand above the line of the first.
+            top, foot = (0.87 if at_top and not position else 1), (0 if at_top or position else 0.14)
+            figure.add_shape(type="line", yref="paper", x0=step, x1=step, y0=foot, y1=top, line=line)
+            figure.add_annotation(
+                x=math.log10(step),  # the axis is logarithmic
+                y=0.86 + 0.13 * position if at_top else 0.14 - 0.13 * position,
+                yref="paper",
+                text=f" {words}: <br> step {step:,} ",
+                align="left" if step**2 < run.steps[-1] else "right",
+                xanchor="left" if step**2 < run.steps[-1] else "right",
+                yanchor="top" if at_top else "bottom",
+                showarrow=False,
+                font=GUIDE_FONT,
+            )
+
+
+def _is_in_sight(loss: float, run: EarlyRun) -> bool:
+    return 0.5 * min(run.network.test_loss) < loss < 1.5 * run.network.test_loss[0]
+
+
+def _title(activation: str) -> str:
+    return ACTIVATIONS[activation].title

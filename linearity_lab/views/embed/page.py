@@ -1,0 +1,90 @@
+"""One figure of the gallery alone, for slides and other pages: ``/embed?figure=liu-fig1-left``; in no menu.
+
+A figure has the name of its preset, and of its panel where that is not the first one: ``liu-fig1-left.along-training``.
+"""
+
+import difflib
+import importlib
+import re
+
+import streamlit as st
+
+from linearity_lab.components import session
+from linearity_lab.components.chart import ALONE, Panel, linked_charts, show_alone, shown_charts
+from linearity_lab.components.gallery import gallery_result
+from linearity_lab.components.run_panel import Shown
+from linearity_lab.words.sentences import plain
+from ntk_core.errors import InvalidInput
+from ntk_core.runs import EXPERIMENTS, PRESETS
+
+FIGURE = "figure"
+FEW = 3  # names that are proposed in place of one that does not exist
+
+
+def page_of(preset: str) -> str:
+    """The page whose figures show this preset."""
+    return next(name for name, each in EXPERIMENTS.items() if any(own.name == preset for own in each.presets))
+
+
+def gallery_panels(preset: str) -> tuple[Shown, dict[str, Panel]]:
+    """What the gallery holds of a preset, and name → panel of its figures, the first one under the preset's name.
+
+    Raises:
+        LookupError: the gallery lacks it.
+    """
+    result = gallery_result(preset)
+    if result is None:
+        raise LookupError(f"the gallery has no {preset}")
+    shown = Shown(result.spec, result.points, result, "precomputed")
+    first, *others = importlib.import_module(f"linearity_lab.views.{page_of(preset)}.page").draw(shown)
+    return shown, {preset: first, **{f"{preset}.{_in_url(each.title)}": each for each in others}}
+
+
+def _in_url(title: str) -> str:
+    """``in-a-ball``; ΔK and other letters of the field stay as they are."""
+    return re.sub(r"\W+", "-", title.lower()).strip("-")
+
+
+def show() -> None:
+    """The figure that the URL names, or one sentence about what can be named."""
+    st.html(ALONE)
+    address = {FIGURE: "", **st.query_params.to_dict()}
+    found, notes = session.read_address(address, {FIGURE: _preset_in})
+    if FIGURE in found:
+        try:
+            _show(found[FIGURE], address[FIGURE])
+        except InvalidInput as error:
+            notes[FIGURE] = f"In the URL, {error}."
+    for note in notes.values():
+        st.warning(plain(note))
+
+
+def _show(preset: str, name: str) -> None:
+    page = page_of(preset)
+    place = st.empty()
+    with place.container(), linked_charts(page):
+        shown, panels = gallery_panels(preset)
+        if name in panels:
+            with shown_charts([shown.spec]):
+                show_alone(page, panels[name])
+    if name not in panels:
+        place.empty()  # the choices of all figures stood there
+        raise _unknown(name, list(panels), len(panels))
+
+
+def _preset_in(text: str) -> str:
+    """The preset that a figure's name begins with.
+
+    Raises:
+        InvalidInput: there is none of this name in the gallery.
+    """
+    preset = text.partition(".")[0]
+    if preset not in PRESETS or gallery_result(preset) is None:
+        raise _unknown(text, list(PRESETS), FEW)
+    return preset
+
+
+def _unknown(text: str, names: list[str], most: int) -> InvalidInput:
+    """A refusal that names the figures whose names come closest."""
+    near = difflib.get_close_matches(text[:100], names, most, cutoff=0.5) or names[:most]
+    return InvalidInput(FIGURE, text, f"the name of a figure, such as {', '.join(near)}")

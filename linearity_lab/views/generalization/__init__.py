@@ -1,0 +1,5 @@
+"""What linearity costs: generalization beside the kernel."""
+
+from linearity_lab.views.entry import Page
+
+PAGE = Page("Generalization", ":material/psychology:", "What does linearity cost?", group="Beyond", place=3)

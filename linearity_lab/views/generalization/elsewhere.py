@@ -1,0 +1,53 @@
+"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
+
+from typing import Any
+
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.comparison import Axis, Comparison, Values
+from linearity_lab.charts.sweep import sketch
+from linearity_lab.views.generalization import figures
+from ntk_core.experiments.generalization.spec import GeneralizationSpec
+from ntk_core.experiments.generalization.summary import measured
+from ntk_core.runs import ResultValue
+
+CARD = "price-of-linearity"
+MEASURES = {
+    "network_error": "test error",
+    "network_loss": "test loss",
+    "first_kernel_error": "test error of K₀",
+    "first_kernel_loss": "test loss of K₀",
+    "after_kernel_error": "test error of the after kernel",
+    "after_kernel_loss": "test loss of the after kernel",
+    "alignment_last": "alignment at the end",
+    "kernel_distance": "distance from K₀",
+    "sup_change": "kernel change ΔK",
+}
+
+
+def card(result: Any) -> str:
+    """The test loss of lazy and rich networks and of their kernel against width."""
+    return sketch(figures.lines(result.points, lambda point: point.width, "loss")[:3])
+
+
+def first_chart(result: Any) -> Chart:
+    """Test error or loss against width, with the most training points."""
+    most = figures.at(result.points, samples=result.spec.counts[-1])
+    return figures.against(most, result.spec, measured(result.points))
+
+
+def _most_samples(row: Values, result: ResultValue) -> bool:
+    return row["num_samples"] == result.spec.counts[-1]  # type: ignore[attr-defined]
+
+
+def _widest(row: Values, result: ResultValue) -> bool:
+    return row["width"] == result.spec.widths[-1]  # type: ignore[attr-defined]
+
+
+def compared(_: GeneralizationSpec) -> Comparison:
+    """Columns of the rows, by what they show."""
+    return Comparison(
+        (Axis("width", "width m", keep=_most_samples), Axis("num_samples", "training points n", "n", _widest)),
+        MEASURES,
+        ("richness",),
+        {"richness": "ρ = {:g}"},
+    )

@@ -1,0 +1,234 @@
+"""Test error of network and kernels against width and n, what turns along training, and the leading eigenvectors."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from linearity_lab.charts.axes import add_level
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.labels import MOST_CURVES, spread_out
+from linearity_lab.charts.lines import Axis, Dot, Line, trained_dot, width_axis
+from linearity_lab.charts.numbers import number
+from linearity_lab.charts.style import Style, model_style
+from linearity_lab.charts.sweep import sweep
+from linearity_lab.charts.training import Curve, Row, along_training
+from linearity_lab.views.lazy.dial import richness_style
+from ntk_core.experiments.generalization.result import GeneralizationPoint, GeneralizationRun, predictors
+from ntk_core.experiments.generalization.spec import GeneralizationSpec
+from ntk_core.experiments.generalization.summary import pooled
+
+Points = Sequence[GeneralizationPoint]
+Where = Callable[[GeneralizationPoint], float]
+MEASURES = {"error": "test error", "loss": "test loss"}
+BARS = (
+    "Bars are Wilson's 95% intervals of the test error, all test points of these networks together; bands are standard "
+    "errors over the seeds."
+)
+# In this order, with one ρ; the linear models at both ends wait for a click.
+MODELS = ("network", "after_kernel", "first_kernel", "infinite", "linear", "onward")
+UNTRAINED = ("first_kernel", "infinite")  # it does not matter to them how the network's training ended
+ROW_HEIGHT = 175
+
+
+def richnesses(points: Points) -> list[float]:
+    """All ρ, ascending."""
+    return sorted({point.richness for point in points})
+
+
+def at(
+    points: Points, *, width: int | None = None, richness: float | None = None, samples: int | None = None
+) -> list[GeneralizationPoint]:
+    """The points with these values."""
+    wanted = (width, richness, samples)
+    return [
+        point
+        for point in points
+        if all(
+            given in (None, its)
+            for given, its in zip(wanted, (point.width, point.richness, point.num_samples), strict=True)
+        )
+    ]
+
+
+def lines(points: Points, where: Where, what: str, richness: float | None = None) -> list[Line]:
+    """Of one ρ every model; else the network at every ρ, first the least and the greatest, with K₀ and K_∞ once."""
+    found = richnesses(points)
+    if richness is not None or len(found) == 1:
+        chosen = at(points, richness=found[0] if richness is None else richness)
+        made = [_line(chosen, where, what, name, _style(name)) for name in MODELS]
+    else:
+        order = [found[0], found[-1], *found[1:-1]]
+        networks = [
+            _line(at(points, richness=rho), where, what, "network", richness_style(rho, f"network, ρ = {rho:g}"))
+            for rho in order
+        ]
+        # Neither depends on ρ.
+        kernels = [_line(at(points, richness=found[0]), where, what, name, _style(name)) for name in UNTRAINED]
+        made = [*networks[:2], *kernels, *networks[2:]]
+    return [line for line in made if line.dots]
+
+
+def _style(name: str) -> Style:
+    return model_style("linearized" if name == "linear" else name)
+
+
+def _line(points: Points, where: Where, what: str, name: str, style: Style) -> Line:
+    dots = [
+        trained_dot(where(point), getattr(model, what), run, converged_only=name not in UNTRAINED)
+        for point in points
+        for run in point.runs
+        if (model := predictors(run)[name]) is not None
+    ]
+    more = {}
+    for point in points if what == "error" else ():
+        low, high = pooled(_counted(point, name), name)
+        more[where(point)] = {"Wilson 95% from": low, "Wilson 95% to": high}
+    return Line(style, dots, fit=False, more=more)
+
+
+def _counted(point: GeneralizationPoint, name: str) -> list[GeneralizationRun]:
+    return [run for run in point.runs if name in UNTRAINED or run.outcome == "converged"]
+
+
+def against(
+    points: Points, spec: GeneralizationSpec, what: str, richness: float | None = None, width: int | None = None
+) -> Chart:
+    """Test error or loss against width; where a ``width`` is given, against n, as learning curves."""
+    if width is None:
+        drawn = lines(points, lambda point: point.width, what, richness)
+        axis, name, heading = width_axis(spec.widths), "against_width", "Against width"
+        place = f"n = {points[0].num_samples:,}" if points else ""
+    else:
+        drawn = lines(at(points, width=width), lambda point: point.num_samples, what, richness)
+        axis = Axis("training points n", "n", spec.counts)
+        name, heading, place = "learning_curves", "Learning curves", f"Width {width:,}"
+    caption = [
+        f"{place}{'' if richness is None else f', ρ = {richness:g}'}.",
+        *([BARS] if what == "error" else ["Bands are standard errors over the seeds."]),
+    ]
+    chart = sweep(drawn, axis, MEASURES[what], is_log=False, of="model", name=name, heading=heading, caption=caption)
+    for trace in chart.figure.data:
+        line = next((each for each in drawn if each.in_legend == trace.legendgroup), None)
+        if line is not None and line.more and trace.mode == "lines+markers":
+            trace.error_y = _bars(line)
+    floor = spec.least_risk[what == "loss"]
+    if floor > 0:
+        add_level(chart.figure, floor, "Bayes error" if what == "error" else "noise", above=False)
+    return chart
+
+
+def _bars(line: Line) -> Mapping[str, object]:
+    """From the means to the ends of Wilson's intervals."""
+    ends = [list(line.more[place].values()) for place, _ in line.means]
+    pairs = [
+        (mean.value, float(str(low)), float(str(high))) for (_, mean), (low, high) in zip(line.means, ends, strict=True)
+    ]
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [high - value for value, _, high in pairs],
+        "arrayminus": [value - low for value, low, _ in pairs],
+        "thickness": 1.3,
+        "width": 4,
+    }
+
+
+def along(points: Points, what: str, width: int, richness: float, samples: int) -> Chart:
+    """Test error of network and after kernel, alignment, distance from K₀ and its pace, step by step."""
+    runs = [run for point in at(points, width=width, richness=richness, samples=samples) for run in point.runs]
+    network, kernel = _style("network"), _style("after_kernel")
+    curves, rows = [], []
+    for index, run in enumerate(runs):
+        tests = [[getattr(each, what) for each in models] for models in (run.network, run.after)]
+        seen = (
+            (network, tests[0], MEASURES[what], 1),
+            (kernel, tests[1], MEASURES[what], 1),
+            (kernel, run.alignment, "alignment", 2),
+            (kernel, run.distance, "distance from K₀", 3),
+            (kernel, run.distance_per_step, "distance per step", 4),
+        )
+        curves += [
+            Curve(style, run.steps, found, title, run.seed, row=row, in_legend=row == 1, is_first=index == 0)
+            for style, found, title, row in seen
+        ]
+        rows += [
+            {"seed": run.seed, "step": step, f"{MEASURES[what]} of the network": first, "of the after kernel": second,
+             "alignment": aligned, "distance from K₀": distance, "distance per step": pace, "ΔK": change}
+            for step, first, second, aligned, distance, pace, change in zip(
+                run.steps, *tests, run.alignment, run.distance, run.distance_per_step, run.change, strict=True
+            )
+        ]  # fmt: skip
+    parts = (
+        Row(MEASURES[what], "from 0"),
+        Row("alignment", "from 0"),
+        Row("distance", "from 0"),
+        Row("distance per step"),
+    )
+    figure = along_training(curves, parts).update_layout(height=ROW_HEIGHT * len(parts))
+    said = "No run yet."
+    if runs:
+        first, last = (number(_mean([run.alignment[end] for run in runs])) for end in (0, -1))
+        ends = [number(_mean([getattr(run.after[end], what) for run in runs])) for end in (0, -1)]
+        said = (
+            f"Alignment from {first} to {last}; {MEASURES[what]} of regression with the kernel from {ends[0]} to "
+            f"{ends[1]}, means of {len(runs)} runs."
+        )
+    place = f"Width {width:,}, ρ = {richness:g}, n = {samples:,}."
+    return Chart(figure, said, rows, [f"{place} {said}"], "along_training", "Along training")
+
+
+def eigenspaces(points: Points, width: int, richness: float, samples: int) -> Chart:
+    """The share of the targets in the leading eigenvectors of K₀ and of the kernel at the end."""
+    runs = [run for point in at(points, width=width, richness=richness, samples=samples) for run in point.runs]
+    parts = (
+        ("first_kernel", lambda run: run.first_share, "K₀"),
+        ("after_kernel", lambda run: run.last_share, "at the end"),
+    )
+    drawn = [
+        Line(
+            Style(look.color, look.dash, look.symbol, title),
+            [Dot(rank, share, run.seed) for run in runs for rank, share in zip(run.ranks, of(run), strict=True)],
+            fit=False,
+        )
+        for name, of, title in parts
+        for look in [_style(name)]
+    ]
+    return sweep(
+        drawn,
+        Axis("leading eigenvectors k", "k"),
+        "share of the targets",
+        is_log=False,
+        of="kernel",
+        name="eigenspaces",
+        heading="Leading eigenvectors",
+        caption=[f"Width {width:,}, ρ = {richness:g}, n = {samples:,}."],
+    )
+
+
+def angles(points: Points, width: int, samples: int) -> Chart:
+    """Principal angles between the leading eigenspaces of K₀ and of the kernel at the end, one line for each ρ."""
+    shown = sorted(at(points, width=width, samples=samples), key=lambda point: point.richness)
+    drawn = [
+        Line(
+            richness_style(point.richness),
+            [Dot(i, angle, run.seed) for run in point.runs for i, angle in enumerate(run.angles, 1)],
+            fit=False,
+        )
+        for point in shown
+    ]
+    count = max((len(run.angles) for point in shown for run in point.runs), default=0)
+    return sweep(
+        drawn,
+        Axis("principal angle, number i", "i"),
+        "angle in degrees",
+        is_log=False,
+        of="richness",
+        name="angles",
+        heading="Rotation",
+        caption=[f"Between the spans of the {count} leading eigenvectors; width {width:,}, n = {samples:,}."],
+        first=spread_out(len(shown), MOST_CURVES),
+    )
+
+
+def _mean(found: Sequence[float]) -> float:
+    finite = [each for each in found if math.isfinite(each)]
+    return sum(finite) / len(finite) if finite else math.nan

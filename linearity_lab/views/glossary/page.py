@@ -1,0 +1,79 @@
+"""The glossary as a page shows it: the word that the URL names first, then those that are searched for.
+
+One line per word, which opens in place; the word opened last stands in the URL.
+"""
+
+import streamlit as st
+
+from linearity_lab.components import session
+from linearity_lab.views.navigation import PAGES
+from linearity_lab.words.glossary import Entry, entry_of, search
+from linearity_lab.words.sentences import plain
+
+PAGE = "glossary"
+_TITLES = {entry.name: entry.title for entry in PAGES}
+LONGEST_SEARCH = 100
+FEW = 3  # words that a search finds, all opened at once
+
+
+def show() -> None:
+    """A field to search in, and the entries that are found."""
+    address = session.new_address(PAGE)
+    if address is not None:
+        _read(address)
+    state = st.session_state
+    st.title("Glossary", anchor=False)
+    for note in state.get(f"{PAGE}.notes", ()):
+        st.warning(plain(note))
+    first, term = state.get(f"{PAGE}.first", ""), state.get(f"{PAGE}.term", "")
+    # The field is away while another page is open; what was searched for is kept.
+    before: str = state.get(f"{PAGE}.searched", "")
+    state.setdefault(f"{PAGE}.search", before)
+    text = st.text_input(
+        "Search", key=f"{PAGE}.search", placeholder="kernel, κ, Theorem 3.1, …", max_chars=LONGEST_SEARCH, width=420
+    )
+    state[f"{PAGE}.searched"] = text
+    session.show_address(PAGE, {**({"term": term} if term else {}), **({"search": text} if text else {})})
+    found = [entry for entry in search(text) if entry.name != first]
+    is_narrow = bool(text) and len(found) <= FEW
+    for entry in ([entry_of(first)] if first else []) + found:
+        if text != before or _opened(entry) not in state:
+            state[_opened(entry)] = entry.name == term or is_narrow
+    if first:
+        _entry(entry_of(first))
+    st.caption(f"{len(found)} {'other ' * bool(first)}{'word' if len(found) == 1 else 'words'}")
+    columns = [column.container(gap="xsmall") for column in st.columns(2, gap="large")]
+    for index, entry in enumerate(found):
+        with columns[2 * index // len(found)]:  # on a phone the second column stands below the first
+            _entry(entry)
+
+
+def _opened(entry: Entry) -> str:
+    return f"{PAGE}.open.{entry.name}"
+
+
+def _toggled(entry: Entry) -> None:
+    st.session_state[f"{PAGE}.term"] = entry.name if st.session_state[_opened(entry)] else ""
+
+
+def _read(address: dict[str, str]) -> None:
+    readers = {"term": lambda text: entry_of(text).name, "search": lambda text: text[:LONGEST_SEARCH]}
+    found, notes = session.read_address(address, readers)
+    for name in readers:
+        st.session_state[f"{PAGE}.{name}"] = found.get(name, "")
+    first = st.session_state[f"{PAGE}.first"] = found.get("term", "")
+    if first:
+        st.session_state[_opened(entry_of(first))] = True
+    st.session_state[f"{PAGE}.notes"] = list(notes.values())
+
+
+def _entry(entry: Entry) -> None:
+    """One word with its symbol; opened, also its sentence and formula, where it is seen, and who says so."""
+    symbol = f" &nbsp; ${entry.symbol}$" if entry.symbol and len(entry.title) > 1 else ""
+    line = st.expander(f"**{plain(entry.title)}**{symbol}", key=_opened(entry), on_change=_toggled, args=(entry,))
+    if not line.open:
+        return
+    with line:
+        formula = f"\n\n${entry.formula}$" if entry.formula else ""
+        st.markdown(f"{entry.sentence}{formula}  \n:small[:gray[{plain(entry.source)}]]")
+        st.page_link(f"pages/{entry.page}.py", label=f"See it: {_TITLES[entry.page]}", icon=":material/visibility:")

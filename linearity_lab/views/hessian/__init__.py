@@ -1,0 +1,5 @@
+"""Hessian norms against width, beside the kernel change of the same networks (Liu, Zhu & Belkin 2020, Table 1)."""
+
+from linearity_lab.views.entry import Page
+
+PAGE = Page("Hessian", ":material/grid_on:", "Why does it become linear?", group="Width", place=1)

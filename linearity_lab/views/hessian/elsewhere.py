@@ -1,0 +1,34 @@
+"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
+
+from typing import Any
+
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.comparison import CHANGE, Axis, Comparison
+from linearity_lab.charts.sweep import sketch
+from linearity_lab.views.hessian.figures import against_width, norm_lines
+from ntk_core.experiments.hessian.spec import HessianSpec
+
+CARD = "liu-table1"
+
+
+def card(result: Any) -> str:
+    """‖H‖ of three networks against width."""
+    lines = norm_lines(result.points)
+    return sketch(lines[name] for name in ("fully-connected", "fully-connected-swish", "bottleneck"))
+
+
+def first_chart(result: Any) -> Chart:
+    """‖H‖ against width."""
+    return against_width(result.points)
+
+
+def compared(spec: HessianSpec) -> Comparison:
+    """Columns of the rows, by what they show."""
+    measures = {
+        "hessian_norm": "Hessian norm ‖H‖",
+        "kernel": "kernel K(x, x)",
+        "bound": "sum of the bounds of its blocks",
+    }
+    return Comparison(
+        (Axis("m", "tokens T" if spec.swept == "num_tokens" else "width m"),), {**measures, **CHANGE}, ("network",)
+    )

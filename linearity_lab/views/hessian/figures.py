@@ -1,0 +1,245 @@
+"""Hessian norms against width beside the kernel change of the same networks, and Table 1 with measured numbers."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.lines import Axis, Dot, Line, fitted
+from linearity_lab.charts.numbers import exponent_words, number, rate_words, width_label
+from linearity_lab.charts.style import Style, network_style
+from linearity_lab.charts.sweep import sweep
+from ntk_core.experiments.hessian.network import ComparedNetwork, titles
+from ntk_core.experiments.hessian.result import HessianPoint, HessianRun
+from ntk_core.fits import PowerLaw, becomes_linear, remarks
+from ntk_core.networks.choices import PARAMETERIZATIONS
+from ntk_core.networks.spec import COMPOSED
+from ntk_core.runs import OUTCOME_WORDS, Mean, finite_or_none, mean
+
+Of = Callable[[HessianPoint, HessianRun], float]
+
+
+@dataclass(frozen=True)
+class View:
+    """What is drawn against width.
+
+    Attributes:
+        title: of the vertical axis.
+        of: the number of a run of a point; NaN where it has none.
+        slope: of the dashed guide; None for none.
+    """
+
+    title: str
+    symbol: str
+    of: Of
+    slope: float | None = -0.5
+
+
+VIEWS = {
+    "‖H‖": View("Hessian norm ‖H‖", "‖H‖", lambda _, run: run.norm),
+    "√m ‖H‖": View("√m ‖H‖", "√m ‖H‖", lambda point, run: math.sqrt(point.place) * run.norm, None),
+    "‖H‖ / ‖∇f‖²": View("‖H‖ / ‖∇f‖²", "‖H‖ / ‖∇f‖²", lambda _, run: run.relative_norm),
+}
+UNKNOWN = "has norms that are not known to their tolerance and may be larger"
+WIDTH_TITLE, CHANNELS_TITLE = "width m", "width m, or channels of a CNN"
+WIDTHS = {"num_heads": Axis("heads H", "H"), "head_dim": Axis("head dimension d", "d")}
+
+
+def dots(points: Sequence[HessianPoint], of: Of) -> list[Dot]:
+    """A number of every run against width; a run whose norm did not converge is in no mean."""
+    return [
+        Dot(point.place, of(point, run), run.seed, "" if run.converged else UNKNOWN, norm_note(run))
+        for point in points
+        for run in point.runs
+    ]
+
+
+def norm_note(run: HessianRun) -> str:
+    """What is known of how well a norm is known."""
+    state = "converged" if run.converged else "unconverged: the norm may be larger"
+    return f"residual {number(run.residual, 1)} after {run.num_matvecs} products, {state}"
+
+
+def networks_of(points: Sequence[HessianPoint]) -> dict[str, ComparedNetwork]:
+    """Line → network of what occurs, in the order of the points."""
+    return {point.line: point.network for point in points}
+
+
+def styles(points: Sequence[HessianPoint]) -> dict[str, Style]:
+    """Line → how it is drawn: as its network is everywhere, with a dash and symbol of its own among those alike."""
+    networks, taken, found = networks_of(points), set(), {}
+    for line, title in titles(networks).items():
+        network = networks[line]
+        variant = list(PARAMETERIZATIONS).index(network.parameterization)
+        while (network.family, network.output, variant) in taken:
+            variant = max(variant + 1, len(PARAMETERIZATIONS))
+        taken.add((network.family, network.output, variant))
+        found[line] = network_style(network.family, network.output, title, variant)
+    return found
+
+
+def of_line(points: Sequence[HessianPoint], line: str) -> list[HessianPoint]:
+    """The points of one line, by width."""
+    return sorted((point for point in points if point.line == line), key=lambda point: point.width)
+
+
+def norm_lines(points: Sequence[HessianPoint], view: str = "‖H‖") -> dict[str, Line]:
+    """Line → ‖H‖ of its network, or what else the view says."""
+    looks, found = styles(points), {}
+    for name in networks_of(points):
+        own = of_line(points, name)
+        more: dict[float, dict[str, object]] = {
+            point.place: {
+                "narrowest": point.min_width,
+                "parameters": point.num_params,
+                "mean K(x, x)": mean([run.kernel for run in point.runs]).value,
+            }
+            for point in own
+        }
+        found[name] = Line(looks[name], dots(own, VIEWS[view].of), more=more, group=name)
+    return found
+
+
+def missed(points: Sequence[HessianPoint]) -> list[str]:
+    """What Hessians miss where a network has kinks; nothing for smooth ones."""
+    said = [network.almost_everywhere for network in networks_of(points).values()]
+    return list(dict.fromkeys(sentence for sentence in said if sentence))
+
+
+def against_width(points: Sequence[HessianPoint], view: str = "‖H‖") -> Chart:
+    """‖H‖, or what else the view says, of every network against width, log–log, with fitted exponents."""
+    shown = VIEWS[view]
+    slopes = () if shown.slope is None else (shown.slope,)
+    axis, lines = axis_of(points), list(norm_lines(points, view).values())
+    said = missed(points)
+    return sweep(lines, axis, shown.title, shown.symbol, slopes=slopes, of="network", name="norm", caption=said)
+
+
+def change_against_width(points: Sequence[HessianPoint]) -> Chart:
+    """ΔK in training of the same networks, from the same weights."""
+    looks = styles(points)
+    lines = [Line(looks[name], _changes(of_line(points, name)), group=name) for name in trained_lines(points)]
+    return sweep(
+        lines,
+        axis_of(points),
+        "kernel change ΔK",
+        "ΔK",
+        slopes=(-0.5, -1.0),
+        name="change",
+        heading="Kernel change of the same weights",
+        rows=_change_rows(points),
+    )
+
+
+def axis_of(points: Sequence[HessianPoint]) -> Axis:
+    """What is swept: the width, by what it is where all networks agree, or the number of tokens."""
+    networks = networks_of(points).values()
+    if any(point.num_tokens for point in points):
+        return Axis("tokens T", "T")
+    meant = {network.width_is if network.uses("width_is") else "" for network in networks}
+    if len(meant) == 1 and meant <= set(WIDTHS):
+        return WIDTHS[meant.pop()]
+    return Axis(CHANNELS_TITLE if any(network.uses("kernel_size") for network in networks) else WIDTH_TITLE)
+
+
+def place_name(points: Sequence[HessianPoint]) -> str:
+    """What is swept, as a column of a table."""
+    axis = axis_of(points)
+    return WIDTH_TITLE if axis.letter == "m" else axis.title
+
+
+def trained_lines(points: Sequence[HessianPoint]) -> tuple[str, ...]:
+    """Lines of which some seed was trained."""
+    return tuple(dict.fromkeys(point.line for point in points for run in point.runs if run.trained is not None))
+
+
+def _changes(points: Sequence[HessianPoint]) -> list[Dot]:
+    return [
+        Dot(
+            point.place,
+            run.trained.sup_change,
+            run.seed,
+            "" if converged else words,
+            f"η = {rate_words([run.trained.learning_rate])}, {run.trained.num_steps:,} steps<br>{words}",
+            outcome="" if converged else run.trained.outcome,
+        )
+        for point in points
+        for run in point.runs
+        if run.trained is not None
+        for words, converged in [(OUTCOME_WORDS[run.trained.outcome], run.trained.outcome == "converged")]
+    ]
+
+
+def law_of(points: Sequence[HessianPoint], of: Of) -> PowerLaw | None:
+    """The power law of a number of one line against width."""
+    return fitted(dots(points, of))
+
+
+def table_rows(points: Sequence[HessianPoint]) -> list[dict[str, str]]:
+    """Table 1 of Liu, Zhu & Belkin 2020 with measured exponents, and a verdict from them."""
+    rows = []
+    networks, axis = networks_of(points), axis_of(points)
+    for line, title in titles(networks).items():
+        own = of_line(points, line)
+        last = max(own, key=lambda point: point.place)
+        changes = [run.trained for run in last.runs if run.trained is not None]
+        moved = mean([each.sup_change for each in changes if each.outcome == "converged"])
+        norm, verdict = _stated(networks[line])
+        rows.append(
+            {
+                "Network": title,
+                "‖H‖": _power(axis.letter, law_of(own, VIEWS["‖H‖"].of)),
+                "Paper": norm,
+                "Tangent kernel K": _power(axis.letter, law_of(own, lambda _, run: run.kernel)),
+                "ΔK at the largest width": f"{amount(moved)} ({axis.letter} = {width_label(last.place)})"
+                if changes
+                else "–",
+                "Becomes linear?": becomes_linear(law_of(own, VIEWS["‖H‖ / ‖∇f‖²"].of))
+                + (" (almost everywhere)" if networks[line].almost_everywhere else ""),
+                "Paper says": verdict,
+            }
+        )
+    return rows
+
+
+def _stated(network: ComparedNetwork) -> tuple[str, str]:
+    """(‖H‖, whether it becomes linear) in Table 1 and App. G; not of kinks, attention, or one's own layers."""
+    if network.kind == COMPOSED or network.uses("width_is") or network.almost_everywhere:
+        return "–", "–"
+    linear = network.output == "linear" and network.bottleneck is None
+    norm = "–" if network.parameterization != "ntk" else "Õ(m^{−1/2})" if linear else "Õ(1)"
+    return norm, "yes" if linear else "no"
+
+
+def _power(letter: str, law: PowerLaw | None) -> str:
+    return "–" if law is None else "; ".join([f"{letter}^{{{exponent_words(law)}}}", *remarks(law)])
+
+
+def amount(average: Mean) -> str:
+    """A mean with its standard error, to the first digit of the error."""
+    if not average.count:
+        return "not converged"
+    error = average.standard_error
+    if not (math.isfinite(error) and error > 0):
+        return number(average.value)
+    decimals = max(0, -math.floor(math.log10(float(f"{error:.1g}"))))
+    return f"{average.value:.{decimals}f} ± {error:.{decimals}f}"
+
+
+def _change_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
+    """One row per trained run."""
+    known, place = titles(networks_of(points)), place_name(points)
+    return [
+        {
+            "network": known[point.line],
+            place: point.place,
+            "seed": run.seed,
+            "ΔK": run.trained.sup_change,
+            "steps": run.trained.num_steps,
+            "learning rate η": finite_or_none(run.trained.learning_rate),
+            "outcome": OUTCOME_WORDS[run.trained.outcome],
+        }
+        for point in points
+        for run in point.runs
+        if run.trained is not None
+    ]

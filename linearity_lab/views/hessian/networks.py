@@ -1,0 +1,122 @@
+"""The part of the form that says which networks are compared: a choice of templates, what all share, one in detail."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import streamlit as st
+
+from linearity_lab.components.forms import ENTRY_PIXELS, SpecForm
+from linearity_lab.components.settings_row import CONTROL_PIXELS
+from linearity_lab.words.sentences import plain
+from ntk_core.experiments.hessian.network import TEMPLATES, ComparedNetwork, named, titles
+from ntk_core.experiments.hessian.spec import HessianSpec
+from ntk_core.settings.walk import settings
+
+KEY = "hessian.networks"
+CHOOSER_PIXELS = 420
+IN_ROW = "activation"  # of what all networks share, what stands above the figure
+SETTINGS = {each.name: each for each in settings(HessianSpec) if each.name.startswith("networks")}
+
+
+def networks_chooser(form: SpecForm[HessianSpec]) -> None:
+    """Which templates are compared."""
+    chosen, known = _chosen(form)
+    key = f"{KEY}.chosen"
+    st.session_state[key] = list(chosen)
+    st.multiselect(
+        "Networks",
+        list(known),
+        list(chosen),  # given too, as in the form: a run that is overtaken must not leave it empty
+        format_func=known.__getitem__,
+        key=key,
+        on_change=lambda: _put(form, [(TEMPLATES | chosen)[name] for name in st.session_state[key]]),
+        help="Networks to compare; each can be changed among all settings, under One network.",
+        width=CHOOSER_PIXELS,
+        wrap=False,
+    )
+    wrong = [sentence for name, sentence in form.sentences.items() if name in SETTINGS]
+    if wrong:  # the others say the same of further networks, or come after it
+        st.error(plain(wrong[0]))
+
+
+def activation_chooser(form: SpecForm[HessianSpec]) -> None:
+    """The activation of all networks, where they have one; several are among all settings."""
+    networks = list(_chosen(form)[0].values())
+    if len(set(_shared(networks)[IN_ROW])) == 1:
+        _shared_widget(form, networks, IN_ROW, CONTROL_PIXELS["choice"])
+
+
+def networks_form(form: SpecForm[HessianSpec]) -> None:
+    """What all networks share, and the settings of one of them."""
+    chosen, known = _chosen(form)
+    networks = list(chosen.values())
+    st.markdown("**All networks**")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        for field, values in _shared(networks).items():
+            if field != IN_ROW or len(set(values)) > 1:
+                _shared_widget(form, networks, field, ENTRY_PIXELS)
+    if networks:
+        st.markdown("**One network**")
+        labels = [f"{SETTINGS[f'networks.{at}.kind'].place}: {known[name]}" for at, name in enumerate(chosen)]
+        options = range(len(labels))
+        one = st.selectbox("Network", options, None, labels.__getitem__, f"{KEY}.one", placeholder="Choose one")
+        if one is not None:
+            form.entries(list(form.used(f"networks.{one}.")))
+
+
+def _chosen(form: SpecForm[HessianSpec]) -> tuple[dict[str, ComparedNetwork], dict[str, str]]:
+    """Name → network of those in the form, right or wrong, and name → title of these and of all templates."""
+    given: dict[str, dict[str, Any]] = {}
+    for setting, value in form.used("networks.").items():
+        _, index, field = setting.name.split(".")
+        given.setdefault(index, {})[field] = value
+    chosen = named(tuple(ComparedNetwork.model_construct(**fields) for fields in given.values()))
+    return chosen, {**{name: network.title for name, network in TEMPLATES.items()}, **titles(chosen)}
+
+
+def _shared(networks: Sequence[ComparedNetwork]) -> dict[str, list[Any]]:
+    """What can be changed in all networks at once → its values in those that have it."""
+    free = [network for network in networks if not network.closed_form]
+    return {
+        "layers": [network.depth - (network.bottleneck is not None) for network in free if network.uses("depth")],
+        "activation": [network.activation for network in free if network.uses("activation")],
+        "output": [network.output for network in free if network.output != "linear"],
+        "bottleneck_width": [network.bottleneck[1] for network in free if network.bottleneck],
+        "use_bias": [network.use_bias for network in free if network.uses("use_bias")],
+        "parameterization": [network.parameterization for network in free],
+    }
+
+
+def _shared_widget(form: SpecForm[HessianSpec], networks: Sequence[ComparedNetwork], field: str, pixels: int) -> None:
+    """Of what all networks share, or could; nothing where none of them has it."""
+    values = _shared(networks)[field]
+    if not values:
+        return
+    setting = SETTINGS["networks.0." + ("depth" if field == "layers" else field)]
+    title = "Wide layers L" if field == "layers" else setting.title
+    key = f"{KEY}.all.{field}"
+    st.session_state[key] = values[0]
+
+    def write() -> None:
+        _put(form, [network.with_shared(**{field: st.session_state[key]}) for network in networks])
+
+    draw: dict[str, Callable[..., Any]] = {
+        "integer": functools.partial(st.number_input, min_value=1, step=1),
+        "switch": st.toggle,
+        "choice": functools.partial(
+            st.selectbox,
+            options=[option for option in setting.options if (field, option) != ("output", "linear")],
+            format_func=setting.label,
+        ),
+    }
+    with st.container(width=pixels):
+        draw[setting.entry](title, key=key, on_change=write, help=setting.help)
+
+
+def _put(form: SpecForm[HessianSpec], networks: Sequence[ComparedNetwork]) -> None:
+    values: dict[str, Any] = {"networks": len(networks)}
+    for index, network in enumerate(networks):
+        used = [field for field in type(network).model_fields if network.uses(field)]
+        values |= {f"networks.{index}.{field}": getattr(network, field) for field in used}
+    form.put(values)

@@ -1,0 +1,331 @@
+"""What a Hessian norm is made of: bounds, layer quantities, balls around w₀, and layer × layer blocks."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import plotly.graph_objects as go
+
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.lines import Dot, Line
+from linearity_lab.charts.numbers import number, plain_symbols, signed, width_label
+from linearity_lab.charts.style import FONT_SIZE, Style, network_style, nth_style
+from linearity_lab.charts.sweep import sweep
+from linearity_lab.views.hessian.figures import (
+    UNKNOWN,
+    Of,
+    axis_of,
+    dots,
+    law_of,
+    missed,
+    networks_of,
+    norm_note,
+    of_line,
+    place_name,
+    styles,
+)
+from ntk_core.experiments.hessian.network import titles
+from ntk_core.experiments.hessian.result import HessianBlocks, HessianPoint, HessianRun
+from ntk_core.runs import Mean, mean
+
+HEATMAP_HEIGHT = 380
+
+
+@dataclass(frozen=True)
+class Part:
+    """One number beside the norm, with how it is drawn; NaN where a run has none."""
+
+    of: Of
+    style: Style
+
+
+def _norm(_: HessianPoint, run: HessianRun) -> float:
+    return run.norm
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+MEASURED = Part(_norm, network_style("fully-connected", title="measured ‖H‖"))
+BOUNDS = {
+    "bound": Part(
+        lambda _, run: run.bound.bound if run.bound else math.nan,
+        nth_style(1, "sum of the bounds of its blocks", "part"),
+    ),
+    "exact": Part(lambda _, run: _or_nan(run.exact), nth_style(2, "closed form", "part")),
+    "gradient": Part(
+        lambda _, run: run.parts.gradient_part if run.parts else math.nan,
+        nth_style(3, "|φ''| ‖∇f‖²", "part"),
+    ),
+    "lower": Part(
+        lambda _, run: run.parts.lower if run.parts else math.nan,
+        nth_style(4, "lower bound |φ''| ‖∇f‖² − |φ'| ‖H‖", "part"),
+    ),
+    "linear": Part(
+        lambda _, run: run.parts.linear_part if run.parts else math.nan,
+        nth_style(5, "|φ'| ‖H‖", "part"),
+    ),
+    "vector": Part(
+        lambda _, run: run.vector.norm if run.vector else math.nan,
+        nth_style(6, "all outputs together, at least", "part"),
+    ),
+    "vector_upper": Part(
+        lambda _, run: run.vector.upper if run.vector else math.nan,
+        nth_style(7, "all outputs together, at most", "part"),
+    ),
+}
+QUANTITIES = {
+    "b_max": Part(
+        lambda _, run: max(run.bound.b_max) if run.bound else math.nan,
+        nth_style(8, "‖∂f/∂α‖<sub>∞</sub>, scales the Hessian", "part"),
+    ),
+    "b_norm": Part(
+        lambda _, run: max(run.bound.b_norm) if run.bound else math.nan,
+        nth_style(9, "‖∂f/∂α‖<sub>2</sub>, scales the gradient", "part"),
+    ),
+    "q_l": Part(
+        lambda _, run: run.bound.q_l if run.bound else math.nan,
+        nth_style(10, "Q<sub>L</sub>", "part"),
+    ),
+    "q_221": Part(
+        lambda _, run: run.bound.q_221 if run.bound else math.nan,
+        nth_style(11, "Q<sub>2,2,1</sub>", "part"),
+    ),
+}
+CLOSED_FORM_TITLES = {"shallow": "closed form max |H_ii|", "quadratic-bottleneck": "exact block of w<sub>2</sub>"}
+
+
+def bounded(points: Sequence[HessianPoint], line: str) -> Chart | None:
+    """The measured norm of one network between its bounds; None where it has none."""
+    parts = {"norm": MEASURED, **BOUNDS}
+    closed = CLOSED_FORM_TITLES.get(networks_of(points)[line].closed_form)
+    if closed is not None:
+        parts["exact"] = Part(BOUNDS["exact"].of, replace(BOUNDS["exact"].style, title=closed))
+    drawn = _parts(points, line, parts, "Hessian norm ‖H‖", least=2)
+    if drawn is None:
+        return None
+    words, medians = bound_words(points, line), median_words(points, line)
+    return replace(drawn, takeaway=words, caption=[words, *([medians] if medians else [])], name="shown_bounds")
+
+
+def quantities(points: Sequence[HessianPoint], line: str) -> Chart | None:
+    """The layer quantities of Theorem 3.1 of one network; None where they were not measured."""
+    drawn = _parts(points, line, QUANTITIES, "largest over the layers", least=1)
+    return drawn and replace(drawn, caption=(), name="quantities")
+
+
+def _parts(points: Sequence[HessianPoint], line: str, parts: dict[str, Part], title: str, least: int) -> Chart | None:
+    own = of_line(points, line)
+    found = {name: Line(part.style, dots(own, part.of), group=name) for name, part in parts.items()}
+    lines = [each for each in found.values() if any(dot.value > 0 for dot in each.dots)]
+    if len(lines) < least:
+        return None
+    return sweep(lines, axis_of(points), title, slopes=(-0.5,), rows=_parts_rows(points, line))
+
+
+def _parts_rows(points: Sequence[HessianPoint], line: str) -> list[dict[str, object]]:
+    """One row per width: means of the norm, its bounds and the layer quantities."""
+    rows = []
+    for point in of_line(points, line):
+        row: dict[str, object] = {place_name(points): point.place}
+        for part in (MEASURED, *BOUNDS.values(), *QUANTITIES.values()):
+            average = mean([value for run in point.runs if math.isfinite(value := part.of(point, run))])
+            if average.count:
+                row[plain_symbols(part.style.title)] = average.value
+        rows.append(row)
+    return rows
+
+
+def bound_words(points: Sequence[HessianPoint], line: str) -> str:
+    """What the figure of the bounds says."""
+    own = of_line(points, line)
+    runs = [run for point in own for run in point.runs]
+    title = titles(networks_of(points))[line]
+    together = [run.vector.norm / run.norm for run in runs if run.vector and run.norm > 0]
+    if together:
+        law = law_of(own, BOUNDS["vector"].of)
+        trend = "" if law is None else f" It falls with exponent {signed(law.exponent)}."
+        least, most = number(min(together), 3), number(max(together), 3)
+        return f"{title}: the norm of all outputs together is {least} to {most} times that of one.{trend}"
+    if any(run.bound for run in runs):
+        ratios = [run.bound.bound / run.norm for run in runs if run.bound and run.norm > 0]
+        if not ratios:
+            return f"{title}: the measured norm is 0."
+        law = law_of(own, BOUNDS["bound"].of)
+        trend = "" if law is None else f" It falls with exponent {signed(law.exponent)}."
+        least, most = number(min(ratios)), number(max(ratios))
+        return f"{title}: the sum of the bounds of its blocks is {least} to {most} times the norm.{trend}"
+    if any(run.parts for run in runs):
+        kept = sum(run.norm >= run.parts.lower * (1 - 1e-3) for run in runs if run.parts)
+        return f"{title}: the measured norm is above its lower bound in {kept} of {len(runs)} runs."
+    ratios = [run.norm / run.exact for run in runs if run.exact]
+    if not ratios:
+        return f"{title}: measured norm, without a bound, of {len(runs)} runs."
+    return f"{title}: the measured norm is {number(min(ratios), 3)} to {number(max(ratios), 3)} times its closed form."
+
+
+def median_words(points: Sequence[HessianPoint], line: str) -> str:
+    """Medians of the closed form at each width, where there is one."""
+    medians = [
+        f"{float(np.median(values)):.3f} at m = {width_label(point.wide_width)}"
+        for point in of_line(points, line)
+        if (values := [run.exact for run in point.runs if run.exact is not None])
+    ]
+    return f"Median of the closed form: {', '.join(medians)}." if medians else ""
+
+
+def shares(points: Sequence[HessianPoint], line: str) -> Chart | None:
+    """The share of each trained layer in the kernel of one network; None where it was not measured."""
+    found: dict[str, list[Dot]] = {}
+    for point in of_line(points, line):
+        for run in point.runs:
+            for each in run.shares:
+                found.setdefault(layer_title(each.layer), []).append(Dot(point.place, each.share, run.seed))
+    if not found:
+        return None
+    lines = [Line(nth_style(index, layer, "layer"), dots) for index, (layer, dots) in enumerate(found.items())]
+    words = [f"{titles(networks_of(points))[line]}: tr K_l / tr K of each trained layer l; all shares add up to 1."]
+    return sweep(lines, axis_of(points), "share of K", slopes=(-1.0,), of="layer", name="shown_shares", caption=words)
+
+
+def layer_share(point: HessianPoint, layer: str) -> Mean:
+    """The share of a layer in the kernel, over the seeds."""
+    return mean([each.share for run in point.runs for each in run.shares if each.layer == layer])
+
+
+def radii_of(points: Sequence[HessianPoint]) -> tuple[float, ...]:
+    """Radii whose balls were searched."""
+    return tuple(sorted({ball.radius for point in points for run in point.runs for ball in run.balls}))
+
+
+def ball(points: Sequence[HessianPoint], radius: float, quantity: str, num_starts: int) -> Chart:
+    """The largest ‖H‖ (or kernel change) met in the ball of this radius, and in random directions alone, by width.
+
+    ``quantity`` is ``"hessian"`` or ``"kernel_change"``.
+    """
+    lines = []
+    for line, base in styles(points).items():
+        for suffix, words, dash, symbol in (
+            ("", "at least", "solid", base.symbol),
+            ("_random", "random directions", "dot", "x-thin-open"),
+        ):
+            found = _in_balls(of_line(points, line), radius, quantity + suffix)
+            if found:
+                style = Style(base.color, dash, symbol, f"{base.title}, {words}")
+                lines.append(Line(style, found, group=line + suffix))
+    title = "sup of ‖H‖ over the ball" if quantity == "hessian" else "sup of the relative kernel change"
+    return sweep(
+        lines,
+        axis_of(points),
+        title,
+        "sup",
+        slopes=(-0.5,),
+        name=f"ball_{quantity}",
+        caption=[ball_words(points, radius, num_starts), *missed(points)],
+        rows=ball_rows(points),
+    )
+
+
+def _in_balls(points: Sequence[HessianPoint], radius: float, field: str) -> list[Dot]:
+    return [
+        Dot(point.place, getattr(ball, field), run.seed, "" if ball.converged else UNKNOWN, norm_note(run))
+        for point in points
+        for run in point.runs
+        for ball in run.balls
+        if ball.radius == radius
+    ]
+
+
+def ball_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
+    """One row per network, width and radius: means over the seeds that were searched."""
+    rows: list[dict[str, object]] = []
+    known = titles(networks_of(points))
+    for point in points:
+        for radius in radii_of([point]):
+            balls = [ball for run in point.runs for ball in run.balls if ball.radius == radius]
+            rows.append(
+                {
+                    "network": known[point.line],
+                    place_name(points): point.place,
+                    "radius R": radius,
+                    "‖H‖ at w₀": mean([run.norm for run in point.runs if run.balls]).value,
+                    "sup ‖H‖, at least": mean([ball.hessian for ball in balls]).value,
+                    "‖H‖ in random directions": mean([ball.hessian_random for ball in balls]).value,
+                    "sup kernel change, at least": mean([ball.kernel_change for ball in balls]).value,
+                    "kernel change in random directions": mean([ball.kernel_change_random for ball in balls]).value,
+                    "seeds": len(balls),
+                }
+            )
+    return rows
+
+
+def ball_words(points: Sequence[HessianPoint], radius: float, num_starts: int) -> str:
+    """How the figures of the balls came about."""
+    seeds = max((sum(bool(run.balls) for run in point.runs) for point in points), default=0)
+    return (
+        f"Ball of radius R = {radius:g} around w₀: the largest values that projected ascent from {num_starts} starts "
+        f"found, lower bounds on the supremum, for {seeds} seeds; dotted, the largest in as many random directions."
+    )
+
+
+def blocks_of(points: Sequence[HessianPoint], line: str) -> tuple[int, HessianBlocks] | None:
+    """(width or length, blocks) of the widest point of a line that has them."""
+    kept = [(point.place, point.blocks) for point in of_line(points, line) if point.blocks is not None]
+    return kept[-1] if kept else None
+
+
+def blocks(points: Sequence[HessianPoint], line: str) -> Chart | None:
+    """The block norms of the widest point of a line that has them; None where none has."""
+    kept = blocks_of(points, line)
+    if kept is None:
+        return None
+    words = block_words(kept[1], titles(networks_of(points))[line], f"{place_name(points)} = {kept[0]:,}")
+    return Chart(block_heatmap(kept[1]), words, block_rows(kept[1]), [words], "shown_blocks")
+
+
+def block_heatmap(blocks: HessianBlocks) -> go.Figure:
+    """‖H_{l,l'}‖ of every pair of layers, with its number in each cell."""
+    names = [layer_title(name) for name in blocks.layers]
+    norms = np.asarray(blocks.norms)
+    figure = go.Figure()
+    figure.add_heatmap(
+        z=norms,
+        x=names,
+        y=names,
+        text=[[number(value) for value in row] for row in norms],
+        texttemplate="%{text}",
+        textfont={"size": FONT_SIZE},
+        colorscale="Cividis",
+        colorbar={"thickness": 10, "tickfont": {"size": 11}, "nticks": 4, "tickformat": ".2~g"},
+        hovertemplate="%{y} × %{x}<br>norm %{text}<extra></extra>",
+    )
+    figure.update_xaxes(tickfont={"size": FONT_SIZE}, constrain="domain")
+    figure.update_yaxes(tickfont={"size": FONT_SIZE}, autorange="reversed", scaleanchor="x", constrain="domain")
+    return figure.update_layout(height=HEATMAP_HEIGHT, margin={"l": 4, "r": 4, "t": 40, "b": 4})
+
+
+def block_words(blocks: HessianBlocks, title: str, place: str) -> str:
+    """What the heatmap shows."""
+    norms = np.asarray(blocks.norms)
+    row, column = np.unravel_index(np.argmax(norms), norms.shape)
+    first, second = (layer_title(blocks.layers[int(index)]) for index in (row, column))
+    known = "" if blocks.converged else " Some block norms did not reach their tolerance and may be larger."
+    return (
+        f"Norms of the Hessian's layer × layer blocks, {title}, {place}, seed "
+        f"{blocks.seed}, first input. The largest is {first} × {second} with {number(norms.max())}.{known}"
+    )
+
+
+def block_rows(blocks: HessianBlocks) -> list[dict[str, object]]:
+    """One row per layer."""
+    names = [layer_title(name) for name in blocks.layers]
+    return [
+        {"layer": name, **dict(zip(names, row, strict=True))} for name, row in zip(names, blocks.norms, strict=True)
+    ]
+
+
+def layer_title(name: str) -> str:
+    """``layer 1`` for ``hidden1``."""
+    return name.replace("hidden", "layer ")

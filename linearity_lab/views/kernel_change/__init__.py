@@ -1,0 +1,7 @@
+"""Kernel change against width and along training (Liu, Zhu & Belkin 2020, Fig. 1)."""
+
+from linearity_lab.views.entry import Page
+
+PAGE = Page(
+    "Kernel", ":material/show_chart:", "Does the kernel stop moving as the width grows?", group="Width", place=0
+)

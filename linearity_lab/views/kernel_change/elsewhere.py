@@ -1,0 +1,30 @@
+"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
+
+from typing import Any
+
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.comparison import CHANGE, WIDTH, Comparison
+from linearity_lab.charts.sweep import sketch
+from linearity_lab.views.kernel_change.figures import change_against_width, change_lines, start_against_width
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+
+CARD = "liu-fig1-left"
+MEASURES = {**CHANGE, "kernel_velocity": "kernel velocity at w₀", "final_loss": "final loss", "steps": "steps"}
+
+
+def card(result: Any) -> str:
+    """ΔK against width."""
+    return sketch(change_lines(result.points).values())
+
+
+def first_chart(result: Any) -> Chart:
+    """ΔK against width, or the velocity of kernels that were not trained."""
+    spec, kind = result.spec, result.spec.architecture.kind
+    if spec.trains:
+        return change_against_width(result.points, spec.widths, spec.swept, kind)
+    return start_against_width(result.points, spec.widths, spec.swept, kind, spec.ball_radius)
+
+
+def compared(_: KernelChangeSpec) -> Comparison:
+    """Columns of the rows, by what they show."""
+    return Comparison((WIDTH,), MEASURES, ("output",))

@@ -1,0 +1,172 @@
+"""Lazy by scale and by width: κ, kernel change and distances against the scale α and against the width m."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from linearity_lab.charts.chart import Chart, occurring
+from linearity_lab.charts.lines import Axis, Line, trained_dot
+from linearity_lab.charts.numbers import beginning, width_label
+from linearity_lab.charts.style import Style, network_style, nth_style, output_title
+from linearity_lab.charts.sweep import sweep
+from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
+from ntk_core.runs import OUTCOME_WORDS, finite_or_none
+
+Swept = Literal["scale", "width"]
+AXES: dict[Swept, Axis] = {"scale": Axis("scale α", "α"), "width": Axis("width m")}
+START_TITLES = {"random": "random f(w₀)", "subtracted": "f(w₀) = 0", "symmetric": "f(w₀) = 0, mirrored"}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number per run; ``before_training`` where it does not matter how the run ended."""
+
+    title: str
+    symbol: str
+    of: Callable[[LazyRun], float]
+    before_training: bool = False
+
+
+KAPPA = Measure("κ at w₀", "κ", lambda run: run.kappa, before_training=True)
+CHANGE = Measure("kernel change ΔK", "ΔK", lambda run: run.sup_change)
+DISTANCE = Measure("distance ‖w − w₀‖₂", "‖w − w₀‖₂", lambda run: run.distance)
+LARGEST = Measure("largest move ‖w − w₀‖_∞", "‖w − w₀‖<sub>∞</sub>", lambda run: run.largest_distance)
+CURVATURE = Measure(
+    "curvature ‖H‖ / ‖∇F‖² at w₀", "‖H‖ / ‖∇F‖<sup>2</sup>", lambda run: run.curvature, before_training=True
+)
+LEAST = (
+    Measure("", "least distance, all inputs", lambda run: run.least_distance[1]),
+    Measure("", "least distance, one input", lambda run: run.least_distance[0]),
+)
+HIDDEN = Measure("feature change |Δh|", "|Δh|", lambda run: run.mean_hidden_change)
+MEASURES = {each.title: each for each in (CHANGE, HIDDEN, KAPPA, DISTANCE, LARGEST, CURVATURE)}
+BEHIND_F = Measure("", "ΔK of α f", lambda run: run.pre_output_change)
+
+
+def measure_style(measure: Measure) -> Style:
+    """How a measure is drawn beside others."""
+    return nth_style((CHANGE, CURVATURE, HIDDEN, DISTANCE, LARGEST, KAPPA, *LEAST).index(measure), measure.symbol)
+
+
+def nonlinear(points: Iterable[LazyPoint]) -> str:
+    """The first output that is not linear; the first one where all are."""
+    outputs = occurring(points, "output")
+    return next((output for output in outputs if output != "linear"), outputs[0])
+
+
+def measured(points: Iterable[LazyPoint]) -> list[str]:
+    """The titles of the measures; older results lack the change of features."""
+    has_features = any(run.hidden_change for point in points for run in point.runs)
+    return [title for title in MEASURES if has_features or title != HIDDEN.title]
+
+
+def along(points: Sequence[LazyPoint], swept: Swept, richness: float = 0.0) -> list[tuple[float, LazyPoint]]:
+    """(α, point) at the smallest width, or (m, point) at scale 1, ascending; at one richness."""
+    points = [point for point in points if point.richness == richness]
+    if swept == "width":
+        return sorted(((float(p.width), p) for p in points if p.scale == 1), key=lambda pair: pair[0])
+    narrow = min((point.width for point in points), default=0)
+    return sorted(((p.scale, p) for p in points if p.width == narrow), key=lambda pair: pair[0])
+
+
+def line(
+    points: Sequence[LazyPoint],
+    swept: Swept,
+    output: str,
+    start: str,
+    measure: Measure,
+    style: Style | None = None,
+    richness: float = 0.0,
+) -> Line:
+    """A measure of the runs of one output and start, against what is swept, at one richness."""
+    dots = [
+        trained_dot(value, measure.of(run), run, converged_only=not measure.before_training)
+        for value, point in along(points, swept, richness)
+        for run in point.of(output, start)
+    ]
+    return Line(style or nth_style(list(START_TITLES).index(start), START_TITLES[start], "start"), dots)
+
+
+def against(points: Sequence[LazyPoint], swept: Swept, output: str, measure: Measure) -> Chart:
+    """A measure against what is swept, with one output, a line for each start, log–log."""
+    lines = [line(points, swept, output, start, measure) for start in occurring(points, "start")]
+    return sweep(
+        lines,
+        AXES[swept],
+        measure.title,
+        measure.symbol,
+        name="figure1" if swept == "scale" else "figure2",
+        heading=f"Against {swept}",
+        caption=[f"{beginning(output_title(output))}, {_where(points, swept)}"],
+        rows=rows(points),
+    )
+
+
+def distances(points: Sequence[LazyPoint], output: str, start: str) -> Chart:
+    """‖w − w₀‖₂, what it must be at least, and ‖w − w₀‖_∞ against width at α = 1, with a guide of slope −1/2."""
+    is_bounded = any(run.least_distance for point in points for run in point.runs)  # older results are not
+    measured = (DISTANCE, LARGEST, *(LEAST if is_bounded else ()))
+    lines = [line(points, "width", output, start, measure, measure_style(measure)) for measure in measured]
+    return sweep(
+        lines,
+        AXES["width"],
+        "how far the weights move",
+        slopes=(-0.5,),
+        name="figure3",
+        heading="How far the weights move",
+        caption=[f"{beginning(output_title(output))}, {START_TITLES[start]}, {_where(points, 'width')}"],
+        rows=rows(points),
+    )
+
+
+def same_parameters(points: Sequence[LazyPoint], output: str, start: str, kind: str = "fully-connected") -> Chart:
+    """ΔK against width of α f and of φ(α f) on the same path of weights, at α = 1."""
+    through = network_style(kind, output, f"kernel of φ(α f), {output_title(output)}")
+    lines = [line(points, "width", output, start, BEHIND_F, network_style(kind, title="kernel of α f"))]
+    if output != "linear":
+        lines.append(line(points, "width", output, start, CHANGE, through))
+    return sweep(
+        lines,
+        AXES["width"],
+        "kernel change ΔK",
+        "ΔK",
+        name="figure4",
+        heading="Same weights, two outputs",
+        caption=[f"{beginning(START_TITLES[start])}, {_where(points, 'width')}"],
+        rows=rows(points),
+    )
+
+
+def _where(points: Sequence[LazyPoint], swept: Swept) -> str:
+    narrow = min((point.width for point in points), default=0)
+    return f"at width {width_label(narrow)}." if swept == "scale" else "at scale α = 1."
+
+
+def rows(points: Sequence[LazyPoint]) -> list[dict[str, object]]:
+    """One row per run."""
+    return [
+        {
+            "width m": point.width,
+            "scale α": point.scale,
+            "richness ρ": point.richness,
+            "output": output_title(run.output),
+            "start": START_TITLES[run.start],
+            "seed": run.seed,
+            "κ": run.kappa,
+            "|F − y|": run.residual,
+            "‖H‖": run.hessian,
+            "‖∇F‖²": run.squared_gradient,
+            "ΔK": run.sup_change,
+            "ΔK of α f": run.pre_output_change,
+            "|Δh|": run.mean_hidden_change,
+            "‖w − w₀‖₂": run.distance,
+            "‖w − w₀‖_∞": run.largest_distance,
+            **dict(zip(("least, one input", "least, all inputs"), run.least_distance, strict=False)),
+            "loss": run.last_loss,
+            "steps": run.num_steps,
+            "η": finite_or_none(run.learning_rate),
+            "outcome": OUTCOME_WORDS[run.outcome],
+        }
+        for point in sorted(points, key=lambda point: (point.width, point.scale, point.richness))
+        for run in point.runs
+    ]

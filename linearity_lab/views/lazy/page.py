@@ -1,0 +1,70 @@
+"""From lazy to rich (Yang & Hu 2021; Chizat, Oyallon & Bach 2019; Liu, Zhu & Belkin 2020, §1.1)."""
+
+from functools import partial
+
+import streamlit as st
+
+from linearity_lab.charts.chart import Chart, occurring
+from linearity_lab.components.chart import Choice, Panel, choose, output_choice, panels
+from linearity_lab.components.drawn_once import drawn_once
+from linearity_lab.components.experiment_page import experiment_page
+from linearity_lab.components.forms import Group
+from linearity_lab.components.run_panel import Shown
+from linearity_lab.views.lazy import dial, figures
+
+PAGE = "lazy"
+TITLE = "Lazy or rich: by width, by scale or by choice?"
+CONTROLS = ("widths", "architecture.depth", "num_seeds")
+GROUPS = (
+    Group("Width, scale and richness", ("widths", "scales", "richness", "num_seeds", "seed", "draws")),
+    Group("Network", ("outputs", "starts", "architecture.")),
+    Group("Training", ("training.",)),
+    Group("Data", ("dataset.",)),
+)
+
+
+def charts(shown: Shown, measure: str, output: str, start: str, richness: float = 0.0) -> tuple[Chart, ...]:
+    """One measure along the dial, the scale and the width, as far as they are swept; then what the weights do."""
+    points, spec, wanted = shown.points, shown.spec, figures.MEASURES[measure]
+    found = []
+    if spec.richness:
+        found += [dial.against_width(points, output, start, wanted, richness)]
+        found += [dial.exponents(points, output, start, richness)]
+        found += [dial.coordinates(points, output, start, richness)]
+    if set(spec.scales) != {1.0}:
+        found += [figures.against(points, "scale", output, wanted)]
+    if not spec.richness:  # else the dial has that line, at ρ = 0
+        found += [figures.against(points, "width", output, wanted)]
+    found += [figures.distances(points, output, start)]
+    if (behind := figures.nonlinear(points)) != "linear":
+        found += [figures.same_parameters(points, behind, start, spec.architecture.kind)]
+    return tuple(found)
+
+
+def draw(shown: Shown) -> list[Panel]:
+    """The charts against all that is swept."""
+    richness = []
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if shown.spec.richness:
+            dialed, key = [0.0, *shown.spec.richness], f"{PAGE}.dialed"  # not "richness": that key is the form's
+            if st.session_state.get(key) not in dialed:
+                st.session_state[key] = dialed[-1]
+            title = "Richness ρ: lazy at 0, rich at 1/2"
+            st.select_slider(title, dialed, format_func="{:g}".format, key=key, width=320)
+            richness = [st.session_state[key]]  # also where no browser is: the site has the figure as it is at first
+        chosen = choose(
+            PAGE,
+            Choice("measure", "Measure", figures.measured(shown.points), pixels=260),
+            more=[
+                output_choice(occurring(shown.points, "output")),
+                Choice("start", "Start", occurring(shown.points, "start"), figures.START_TITLES.__getitem__, 200),
+            ],
+        )
+    if shown.spec.almost_everywhere:
+        st.caption(shown.spec.almost_everywhere)
+    return panels(drawn_once(PAGE, shown.identity, partial(charts, shown), *chosen, *richness))
+
+
+def show() -> None:
+    """The page."""
+    experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS, elsewhere=("architecture.initial_output",))

@@ -1,0 +1,5 @@
+"""Where linearity ends by the learning rate (Lewkowycz et al. 2020; Zhu, Liu, Radhakrishnan & Belkin 2022)."""
+
+from linearity_lab.views.entry import Page
+
+PAGE = Page("Learning rate", ":material/speed:", "Where does linearity end?", group="Beyond", place=0)

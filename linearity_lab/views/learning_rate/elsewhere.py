@@ -1,0 +1,33 @@
+"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
+
+from typing import Any
+
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.comparison import WIDTH, Comparison
+from linearity_lab.charts.lines import Dot, Line
+from linearity_lab.charts.sweep import sketch
+from linearity_lab.views.learning_rate.figures import peaks, style
+from ntk_core.experiments.learning_rate.spec import LearningRateSpec
+
+CARD = "catapult-map"
+MEASURES = {"peak": "largest loss / loss at w₀", "curvature": "c at the end", "num_steps": "steps"}
+
+
+def card(result: Any) -> str:
+    """The peak of the loss against width at the rate nearest 3, of the models that come down."""
+    rate = min(result.spec.rates, key=lambda each: abs(each - 3))
+    return sketch(
+        Line(style(model), [Dot(p.width, run.peak, run.seed) for p in result.points for run in p.of(model, rate)])
+        for model in ("quadratic", "network")
+    )
+
+
+def first_chart(result: Any) -> Chart:
+    """How high the loss rises, at the rate nearest 3."""
+    spec = result.spec
+    return peaks(result.points, spec.widths, spec.models, min(spec.rates, key=lambda each: abs(each - 3)))
+
+
+def compared(_: LearningRateSpec) -> Comparison:
+    """Columns of the rows, by what they show."""
+    return Comparison((WIDTH,), MEASURES, ("model", "rate"), {"rate": "c = {:g}"})

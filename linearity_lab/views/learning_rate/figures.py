@@ -1,0 +1,251 @@
+"""Maps of outcomes over width and learning rate, the peak of the loss, one run, and the plane of one sample."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from linearity_lab.charts.axes import GUIDE_LINE, add_level, drawn_values, finish, log_ticks
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.lines import Dot, Line, width_axis
+from linearity_lab.charts.numbers import beginning, number, width_label
+from linearity_lab.charts.style import GUIDE_COLOR, Style, model_style, nth_style
+from linearity_lab.charts.sweep import sweep
+from linearity_lab.charts.training import Curve, Row, along_training
+from ntk_core.dynamics import one_sample_catapult
+from ntk_core.experiments.learning_rate.result import RATE_OUTCOMES, RatePoint, RateRun
+from ntk_core.runs import finite_sup
+
+MODEL_TITLES = {"linear": "linear model", "quadratic": "quadratic model", "network": "network"}
+PANEL_TITLES = {
+    "linear": "linear",
+    "quadratic": "quadratic",
+    "network": "network",
+}  # three beside each other on a phone
+UNSEEN = "rgba(0, 0, 0, 0)"
+# From calm to thrown to lost; the letter in a cell says the same without the color.
+OUTCOME_LOOKS = {
+    "monotone": ("#CFE3F1", "–"),
+    "catapult": ("#E69F00", "↷"),
+    "dead": (GUIDE_COLOR, "0"),
+    "diverged": ("#A23B00", "×"),
+}
+MAX_PATHS = 4  # in the plane of one sample
+ROW_HEIGHT = 175
+_FIRST = 1e-3  # squared residual there, in the units of the recursion
+
+
+def style(model: str) -> Style:
+    """The network and its linear model as everywhere; its quadratic model beside them."""
+    return model_style("linearized" if model == "linear" else model)
+
+
+def outcome_map(points: Sequence[RatePoint], models: Sequence[str], cell: tuple[int, float] | None = None) -> Chart:
+    """The most frequent outcome of the seeds in every cell of width × c, one panel for each model.
+
+    Every cell has an unseen marker with its (m, c), to be clicked on: heatmaps have no points that can be selected.
+
+    Args:
+        cell: (m, c) of the one that is framed.
+    """
+    order = list(RATE_OUTCOMES)
+    titles = [PANEL_TITLES[model] for model in models]
+    figure = make_subplots(1, len(models), shared_yaxes=True, horizontal_spacing=0.02, subplot_titles=titles)
+    rates = sorted({run.rate for point in points for run in point.runs})
+    widths = [width_label(point.width) for point in points]
+    scale = [[(i + end) / len(order), OUTCOME_LOOKS[name][0]] for i, name in enumerate(order) for end in (0, 1)]
+    for column, model in enumerate(models, start=1):
+        cells = [[_most(point.of(model, rate)) for point in points] for rate in rates]
+        figure.add_heatmap(
+            x=widths,
+            y=[f"{rate:g}" for rate in rates],
+            z=[[order.index(name) if name else None for name, _ in row] for row in cells],
+            text=[[OUTCOME_LOOKS[name][1] if name else "" for name, _ in row] for row in cells],
+            texttemplate="%{text}",
+            hoverinfo="skip",
+            colorscale=scale,
+            zmin=-0.5,
+            zmax=len(order) - 0.5,
+            showscale=False,
+            xgap=1,
+            ygap=1,
+            row=1,
+            col=column,
+        )
+        figure.add_scatter(
+            x=[width for _ in rates for width in widths],
+            y=[f"{rate:g}" for rate in rates for _ in widths],
+            customdata=[
+                [point.width, rate, words]
+                for rate, row in zip(rates, cells, strict=True)
+                for point, (_, words) in zip(points, row, strict=True)
+            ],
+            mode="markers",
+            marker={"size": 20, "symbol": "square", "color": UNSEEN},
+            unselected={"marker": {"opacity": 1}},
+            hovertemplate="m = %{customdata[0]:,}, c = %{customdata[1]:g}<br>%{customdata[2]}<extra></extra>",
+            showlegend=False,
+            name=PANEL_TITLES[model],
+            row=1,
+            col=column,
+        )
+        if cell is not None and cell[1] in rates and cell[0] in [point.width for point in points]:
+            at, up = [point.width for point in points].index(cell[0]), rates.index(cell[1])
+            frame = {"color": "#000000", "width": 2.5}
+            figure.add_shape(
+                type="rect", x0=at - 0.5, x1=at + 0.5, y0=up - 0.5, y1=up + 0.5, line=frame, row=1, col=column
+            )
+        # The markers would ask for a margin.
+        labels = widths if len(widths) < 5 else widths[(len(widths) - 1) % 2 :: 2]  # every other one, else they touch
+        ends = [-0.5, len(widths) - 0.5]
+        figure.update_xaxes(type="category", title="width m", range=ends, tickvals=labels, row=1, col=column)
+    figure.update_yaxes(type="category", range=[-0.5, len(rates) - 0.5])
+    figure.update_yaxes(title="rate c", row=1, col=1)
+    for name in order:
+        color, letter = OUTCOME_LOOKS[name]
+        marker = {"color": color, "symbol": "square", "size": 12}
+        figure.add_scatter(x=[None], y=[None], mode="markers", marker=marker, name=f"{letter} {name}")
+    said = [
+        f"{MODEL_TITLES[model]}: {', '.join(f'{n} {name}' for name, n in _counts(points, model).items())}"
+        for model in models
+    ]
+    caption = [f"{beginning(name)}: {words}." for name, words in RATE_OUTCOMES.items()]
+    caption.append("A cell shows the most frequent outcome of its seeds; a click on it shows its run.")
+    # The toolbar stands above the titles of the panels; wherever a cell is clicked on, its marker is the nearest.
+    figure = finish(figure).update_layout(margin_t=60, hoverdistance=-1)
+    return Chart(figure, "; ".join(said) + ".", _rows(points), [" ".join(caption)], "map")
+
+
+def _most(runs: Sequence[RateRun]) -> tuple[str, str]:
+    counted = Counter(run.outcome for run in runs).most_common()
+    return (counted[0][0], ", ".join(f"{n} of {len(runs)} {name}" for name, n in counted)) if counted else ("", "")
+
+
+def _counts(points: Sequence[RatePoint], model: str) -> Counter[str]:
+    return Counter(run.outcome for point in points for run in point.of(model))
+
+
+def peaks(points: Sequence[RatePoint], widths: Sequence[int], models: Sequence[str], rate: float) -> Chart:
+    """The largest loss over its start against width, at one rate; runs that diverged are open."""
+    lines = [
+        Line(
+            style(model),
+            [
+                Dot(point.width, run.peak, run.seed)
+                for point in points
+                for run in point.of(model, rate)
+                if run.outcome != "diverged"
+            ],
+        )
+        for model in models
+        if any(run.outcome != "diverged" for point in points for run in point.of(model, rate))
+    ]
+    return sweep(
+        lines,
+        width_axis(widths),
+        "largest loss / loss at w₀",
+        "peak",
+        name="peaks",
+        heading=f"How high the loss rises at c = {rate:g}",
+        caption=["Models whose runs all diverged are not drawn."],
+        rows=_rows(points),
+    )
+
+
+def along_run(point: RatePoint, rate: float, *, ended: bool = True) -> Chart:
+    """Loss, curvature, distance and kernel change of the models along the run of the first seed, step by step.
+
+    Args:
+        ended: whether the runs are whole; of those that go on nobody knows the outcome.
+    """
+    curves, rows = [], []
+    for run in point.of_rate(rate):
+        if run.path is None:
+            continue
+        look, path = style(run.model), run.path
+        followed = ((path.loss, "loss"), (path.curvature, "c"), (path.distance, "distance"), (path.change, "ΔK"))
+        curves += [
+            Curve(look, path.steps, values, what, run.seed, row=row, in_legend=row == 1)
+            for row, (values, what) in enumerate(followed, start=1)
+        ]
+        rows += [
+            {"model": MODEL_TITLES[run.model], "step": step, "loss": loss, "c": c, "‖w − w₀‖₂": moved, "ΔK": change}
+            for step, loss, c, moved, change in zip(
+                run.path.steps, run.path.loss, run.path.curvature, run.path.distance, run.path.change, strict=True
+            )
+        ]
+    shown = [run for run in point.of_rate(rate) if run.path is not None]
+    highest = 1e6 * max(run.first_loss for run in shown)
+    # A model that diverges leaves the figure; the others say how far the axis has to reach.
+    farthest = max((finite_sup(r.path.distance) for r in shown if r.path and r.outcome != "diverged"), default=math.inf)
+    parts = (
+        Row("loss L", ceiling=highest),
+        Row("ηλ/n", "from 0"),
+        Row("‖w − w₀‖₂", ceiling=3 * farthest),
+        Row("ΔK", "from 0"),
+    )
+    figure = along_training(curves, parts, log_x=False).update_layout(height=ROW_HEIGHT * len(parts))
+    add_level(figure, 2, "2: the linear model's edge", row=2, at_end=True)
+    ends = [
+        f"{MODEL_TITLES[run.model]}: {run.outcome}"
+        + (
+            ""
+            if run.outcome == "diverged"
+            else f", peak {number(run.peak, 3)} × start, c = {run.curvature:.2f} at the end"
+        )
+        for run in shown
+    ]
+    said = beginning("; ".join(ends)) + "." if ended else "The run goes on."
+    heading = f"Width {point.width:,} at c = {rate:g}, step by step"
+    return Chart(figure, said, rows, [said], "along_run", heading)
+
+
+def one_sample(rates: Sequence[float]) -> Chart:
+    """Paths of the recursion of one sample in the plane of curvature ηλ and squared residual, from a few rates."""
+    inside = [rate for rate in rates if 1 < rate < 4]
+    starts = inside[:: -(-len(inside) // MAX_PATHS) or 1]
+    figure, rows, ends = go.Figure(), [], []
+    for start in starts:
+        found = one_sample_catapult(_FIRST, start, 0.0, 400)
+        kept = [(v, u) for v, u in zip(found.v, found.u, strict=True) if u > 1e-12]
+        look = nth_style(int((start - 1) / 0.75), f"from ηλ = {start:g}", "curve")  # one color per rate in all results
+        figure.add_scatter(
+            x=[v for v, _ in kept],
+            y=[u for _, u in kept],
+            mode="lines+markers",
+            line={"color": look.color, "dash": look.dash, "width": 2},
+            marker={"symbol": look.symbol, "size": 5},
+            name=look.title,
+            text=[number(u, 3) for _, u in kept],
+            hovertemplate="ηλ = %{x:.3f}<br>u = %{text}<extra></extra>",
+        )
+        rise = max(u for _, u in kept) / _FIRST
+        rises = f"rises {number(rise, 3)}-fold" if rise > 1 else "only falls"
+        ends.append(f"from ηλ = {start:g}, u {rises}, ηλ ends at {kept[-1][0]:.2f}")
+        rows += [{"from ηλ": start, "step": step, "ηλ": v, "u": u} for step, (v, u) in enumerate(kept)]
+    figure.update_xaxes(title="curvature ηλ")
+    figure.update_yaxes(title="squared residual u", **log_ticks(drawn_values(figure)))
+    figure.add_vline(2, line=GUIDE_LINE)
+    said = f"One sample: {'; '.join(ends) or 'no rate from 1 to 4'}."
+    return Chart(finish(figure), said, rows, [said], "one_sample", "One sample: a map of the plane")
+
+
+def _rows(points: Sequence[RatePoint]) -> list[dict[str, object]]:
+    """One row per run."""
+    return [
+        {
+            "width m": point.width,
+            "model": MODEL_TITLES[run.model],
+            "c": run.rate,
+            "seed": run.seed,
+            "outcome": run.outcome,
+            "peak / start": run.peak,
+            "last loss": run.last_loss,
+            "c at the end": run.curvature,
+            "steps": run.num_steps,
+        }
+        for point in points
+        for run in point.runs
+    ]

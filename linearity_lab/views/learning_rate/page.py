@@ -1,0 +1,63 @@
+"""Where linearity ends by the learning rate (Lewkowycz et al. 2020; Zhu, Liu, Radhakrishnan & Belkin 2022)."""
+
+from dataclasses import replace
+from functools import partial
+
+import streamlit as st
+
+from linearity_lab.charts.chart import Chart
+from linearity_lab.components.chart import Choice, Panel, choose, panels, width_choice
+from linearity_lab.components.drawn_once import drawn_once
+from linearity_lab.components.experiment_page import experiment_page
+from linearity_lab.components.forms import Group
+from linearity_lab.components.run_panel import Shown
+from linearity_lab.views.learning_rate import figures
+from linearity_lab.views.learning_rate.cell import PAGE, choose_clicked, follow_cell, show_cell
+from ntk_core.experiments.learning_rate.result import RatePoint
+
+TITLE = "Where does linearity end?"
+CONTROLS = ("models", "architecture.activation", "dataset.num_samples")
+TABS = {"map": "Outcomes", "peaks": "Peak against width", "one_sample": "One sample", "along_run": "One run"}
+GROUPS = (
+    Group("Learning rates", ("rates", "models")),
+    Group("Network", ("output", "architecture.")),
+    Group("Widths and seeds", ("widths", "num_seeds", "seed", "draws")),
+    Group("Training", ("method", "batch_size", "loss_threshold", "max_steps", "keep_paths")),
+    Group("Data", ("dataset.",)),
+)
+
+
+def charts(shown: Shown, width: int, rate: float) -> tuple[Chart, ...]:
+    """The map, the peaks at one rate, the runs of one cell where they are kept, and the plane of one sample."""
+    point: RatePoint = shown.point(width)
+    followed = shown.spec.keep_paths and point.of_rate(rate)
+    return (
+        figures.outcome_map(shown.points, shown.spec.models, (width, rate)),
+        figures.peaks(shown.points, shown.spec.widths, shown.spec.models, rate),
+        figures.one_sample(shown.spec.rates),
+        *([figures.along_run(point, rate, ended=not shown.grown)] if followed else []),
+    )
+
+
+def draw(shown: Shown) -> list[Panel]:
+    """The map, below it the run of a cell, then the others."""
+    spec, rates = shown.spec, list(shown.spec.rates)
+    thrown = min(range(len(rates)), key=lambda at: abs(rates[at] - 3))
+    width, rate = choose(
+        PAGE,
+        width_choice(shown.points),
+        Choice("rate", "Rate c", rates, "c = {:g}".format, begins=thrown),
+    )
+
+    def follow() -> None:
+        st.button("Follow this run", key=f"{PAGE}.follow", on_click=follow_cell, args=(spec, width, rate))
+        show_cell()
+
+    first, *others = panels(drawn_once(PAGE, shown.identity, partial(charts, shown), width, rate), TABS)
+    below = None if spec.keep_paths else follow
+    return [replace(first, on_select=partial(choose_clicked, spec), below=below), *others]
+
+
+def show() -> None:
+    """The page."""
+    experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS)

@@ -1,0 +1,5 @@
+"""The source lecture in seventeen steps: a claim, a formula, a figure, a question to predict first."""
+
+from linearity_lab.views.entry import Page
+
+PAGE = Page("Lecture", ":material/school:", "Why does all this happen, step by step?", group="Learn", place=2)

@@ -1,0 +1,125 @@
+"""The answer as a drawn line: drawn on the veiled figure, then compared with what was measured."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import plotly.graph_objects as go
+
+from linearity_lab.charts.axes import log_ticks
+from linearity_lab.charts.chart import Chart, drawn_rows
+from linearity_lab.charts.labels import power
+from linearity_lab.charts.lines import Axis, Line
+from linearity_lab.charts.numbers import exponent_words, number, signed, width_label
+from linearity_lab.charts.style import GUIDE_COLOR
+from linearity_lab.components.sketch import sketch, told
+from linearity_lab.views.lecture.steps import STEPS, Step
+from linearity_lab.views.lecture.visit import PAGE, Visit
+from linearity_lab.words.markdown import read
+from linearity_lab.words.pages import VEILED_KEY, VIEWS
+
+STEEPEST = 1.2  # the power that fits into the figure, up and down; as the slider of the component
+Drawn = tuple[float, list[tuple[float, float]]]
+
+
+def before_answer(step: Step, results: Mapping[str, Any], option: Any) -> Chart:
+    """The figure of a step while its answer is not known, with room for a line where one can be drawn."""
+    shown = step.draw(results, option, False)
+    number_of_step = 1 + [each.name for each in STEPS].index(step.name)
+    alt = f"{shown.takeaway} The rest of the figure appears with the answer of step {number_of_step}."
+    chart = Chart(shown.figure, alt, drawn_rows(shown.figure))
+    return room_to_draw(chart, step.measured(results)[0]) if step.measured else chart
+
+
+def room_to_draw(chart: Chart, line: Line) -> Chart:
+    """The figure with as much room above its first point as below, so that its axis gives nothing away."""
+    (first, start), *_, (last, _) = line.means
+    span = STEEPEST * math.log10(last / first)
+    middle = math.log10(start.value)
+    ends = [middle - span, middle + span]
+    figure = go.Figure(chart.figure)
+    figure.update_yaxes(**log_ticks([10**end for end in ends]), range=ends, autorange=False)
+    return replace(chart, figure=figure)
+
+
+def to_draw(step: Step, line: Line, axis: Axis) -> dict[str, Any]:
+    """What the component that takes the line is told of a step."""
+    (first, start), *_, (last, _) = line.means
+    words = drawing_words()
+    plot = f"{PAGE}.{step.name}{VEILED_KEY}".replace(".", "-")
+    told_words = {**words, "task": words["task"].format(drawn=step.drawn)}
+    return told(plot, (first, last), start.value, axis.letter, told_words)
+
+
+def draw_line(visit: Visit, line: Line, axis: Axis) -> None:
+    """Above the veiled figure: what is drawn on it becomes the prediction."""
+    step = visit.step
+
+    def take(exponent: float, points: list[tuple[float, float]]) -> None:
+        visit.drawn[step.name] = exponent, points
+        visit.answer(step.nearest(exponent))
+
+    sketch(f"{PAGE}.{step.name}.sketch", to_draw(step, line, axis), take)
+
+
+def with_line(chart: Chart, drawn: Drawn, measured: tuple[Line, Axis, str]) -> Chart:
+    """The figure with the line that was drawn, in the color of guides, and with room for it."""
+    exponent, points = drawn
+    _, axis, _ = measured
+    name = f"{drawing_words()['yours']} ∝ {power(axis.letter, signed(exponent))}"
+    figure = go.Figure(chart.figure)
+    figure.add_scatter(
+        x=[x for x, _ in points],
+        y=[y for _, y in points],
+        mode="lines",
+        line={"color": GUIDE_COLOR, "dash": "solid", "width": 3},
+        name=name,
+        showlegend=True,
+        hoverinfo="skip",
+    )
+    low, high = figure.layout.yaxis.range
+    heights = [math.log10(y) for _, y in points]
+    figure.update_yaxes(range=[min(low, min(heights) - 0.05), max(high, max(heights) + 0.05)])
+    said = f" The line that was drawn goes like {axis.letter}^{signed(exponent)}."
+    return replace(chart, figure=figure, takeaway=chart.takeaway + said)
+
+
+def line_words(step: Step, drawn: Drawn, measured: tuple[Line, Axis, str]) -> str:
+    """What was drawn beside what was measured: both powers, whether the interval holds the first, the last value."""
+    exponent, points = drawn
+    line, axis, _ = measured
+    law, (last, end) = line.law, line.means[-1]
+    words = drawing_words()
+    said = words["drawn"].format(
+        drawn=_power(axis, signed(exponent)), choice=step.question.choices[step.nearest(exponent)]
+    )
+    if law is None:
+        return said
+    apart = abs(exponent - law.exponent)
+    known = math.isfinite(law.interval)
+    verdict = ("inside" if apart <= law.interval else "outside") if known else "unknown interval"
+    ratio = points[-1][1] / end.value
+    return f"{said} " + words[verdict].format(
+        measured=measured_words(measured),
+        by=f"{apart:.2f}",
+        letter=f"${axis.letter}$",
+        last=width_label(last),
+        factor=number(max(ratio, 1 / ratio)),
+        way="high" if ratio > 1 else "low",
+    )
+
+
+def measured_words(measured: tuple[Line, Axis, str]) -> str:
+    """The measured power with its interval, as a formula; empty where none was fitted."""
+    line, axis, _ = measured
+    return "" if line.law is None else _power(axis, exponent_words(line.law))
+
+
+def _power(axis: Axis, exponent: str) -> str:
+    return f"${axis.letter}^{{{exponent.replace('−', '-').replace('±', chr(92) + 'pm')}}}$"
+
+
+def drawing_words() -> Mapping[str, Any]:
+    """What is said about drawing, and about what was drawn."""
+    return read(VIEWS / PAGE / "words.md").sections["Drawing"].fields

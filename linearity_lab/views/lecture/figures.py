@@ -1,0 +1,182 @@
+"""Figures of the lecture that no other page has: two quantities of one run in one picture."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from linearity_lab.charts.axes import GUIDE_FONT, GUIDE_LINE, drawn_values, finish, log_ticks
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.numbers import number, tick_labels, width_label
+from linearity_lab.charts.style import method_style, network_style, width_style
+from linearity_lab.charts.training import Curve, Row, along_training
+from linearity_lab.views.dag import figures as dag
+from linearity_lab.views.dynamics.ball import OUTSIDE, ball_radius
+from linearity_lab.views.dynamics.frames import end_curves
+from linearity_lab.views.optimization.figures import bound_curves, slow_runs
+from ntk_core.experiments.dag.result import DAGPoint
+from ntk_core.experiments.dag.spec import DRAWN
+from ntk_core.experiments.dynamics.result import DynamicsPoint
+from ntk_core.experiments.optimization.result import OptimizationPoint
+from ntk_core.runs import OUTCOME_WORDS
+
+GRAPH_TITLES = {
+    DRAWN: "two neurons of in-degree 1",
+    "bottleneck-layer": "a layer of in-degree 2",
+    "bottleneck-repaired": "that layer, with edges added",
+}
+METHOD_MARK = 14
+DISTANCE_TICKS = (1, 2, 5, 10, 20, 50, 100)
+
+
+def curve_and_change(points: Sequence[DynamicsPoint], width: int, *, with_change: bool = True) -> Chart:
+    """A trained network and its linear model as curves at one width; below, ΔK(t) of every width, this one strong."""
+    ordered = sorted(points, key=lambda point: point.width)
+    point = next(each for each in ordered if each.width == width)
+    run = point.runs[0]
+    rows_shown = 2 if with_change else 1
+    figure = make_subplots(rows=rows_shown, cols=1, vertical_spacing=0.17)
+    for trace in end_curves(point, run, ("network", "linearized")):
+        figure.add_trace(trace, row=1, col=1)
+    figure.update_yaxes(title="f(x) at the end", row=1, col=1)
+    figure.update_xaxes(title="input x", title_standoff=4, row=1, col=1)
+    if with_change:
+        steps = [step for each in ordered for step in each.runs[0].steps[1:]]
+        for index, each in enumerate(ordered):
+            title = f"ΔK(t), m = {width_label(each.width)}"
+            path, style = each.runs[0], width_style(index, len(ordered), title)
+            figure.add_scatter(
+                x=path.steps[1:],
+                y=path.change[1:],
+                text=[number(change, 3) for change in path.change[1:]],
+                mode="lines+markers",
+                line={"color": style.color, "dash": style.dash, "width": 4 if each.width == width else 1.5},
+                marker={"symbol": style.symbol, "size": 7 if each.width == width else 4},
+                name=style.title,
+                hovertemplate=f"{style.title}<br>step %{{x:,}}<br>%{{text}}<extra></extra>",
+                row=2,
+                col=1,
+            )
+        figure.update_xaxes(title="step", **log_ticks(steps, 0), row=2, col=1)
+        figure.update_yaxes(title="ΔK(t)", **log_ticks(drawn_values(figure, 2)), row=2, col=1)
+    changes = ", ".join(f"{number(each.runs[0].sup_change)} at width {each.width:,}" for each in ordered)
+    alt = f"Network and linear model after training at width {width:,}." + (
+        f" Largest kernel change: {changes}." if with_change else ""
+    )
+    rows: list[dict[str, object]] = [
+        {
+            "width m": each.width,
+            "ΔK": each.runs[0].sup_change,
+            "relative mean-squared difference": each.runs[0].sup_difference,
+            "seed": each.runs[0].seed,
+        }
+        for each in ordered
+    ]
+    return Chart(finish(figure), alt, rows, ["One seed per width, square loss, gradient descent."])
+
+
+def loss_and_change(point: OptimizationPoint, output: str, *, with_loss: bool = True) -> Chart:
+    """ΔK(t) of φ(f) and, below it, the loss with the bound of the theorem, at the smallest rate."""
+    runs = slow_runs(point, output)
+    style = network_style("fully-connected", output)
+    curves = [
+        Curve(style, run.steps, values, what, run.seed, row, width=3, is_first=index == 0)
+        for index, run in enumerate(runs)
+        for row, what, values in ((1, "ΔK(t)", run.change), (2, "loss", run.loss))[: 1 + with_loss]
+    ]
+    rows = (Row("ΔK(t)", "from 0"), Row("loss L"))[: 1 + with_loss]
+    bounds = bound_curves(point, output, row=2)
+    figure = along_training([*curves, *(bounds if with_loss else ())], rows, log_x=False)
+    changes = ", ".join(number(run.sup_change) for run in runs)
+    alt = f"Kernel change with {style.title} at width {point.width:,}: {changes}."
+    if with_loss:
+        ends = [f"{number(run.loss[0])} to {number(run.loss[-1], 1)} in {run.num_steps:,} steps" for run in runs]
+        alt += f" Loss from {', '.join(ends)}."
+    table: list[dict[str, object]] = [
+        {
+            "seed": run.seed,
+            "ΔK": run.sup_change,
+            "first loss": run.loss[0],
+            "last loss": run.loss[-1],
+            "steps": run.num_steps,
+            "μ": run.min_eigenvalue,
+            "outcome": OUTCOME_WORDS[run.outcome],
+        }
+        for run in runs
+    ]
+    said = [] if bounds else ["No ρ > 0 here: no bound is guaranteed."]
+    caption = [f"Width {width_label(point.width)}, the smallest of three rates, {len(runs)} seeds.", *said]
+    return Chart(figure, alt, table, caption)
+
+
+def graphs_against_width(points: Sequence[DAGPoint], graphs: Sequence[str], measure: str) -> Chart:
+    """ΔK (``"change"``) or ‖H‖ (``"hessian"``) of some of three graphs against width."""
+    lines = dag.change_lines(points) if measure == "change" else dag.hessian_lines(points)
+    shown = [
+        replace(line, style=replace(line.style, title=GRAPH_TITLES[graph]))
+        for (graph, _), line in lines.items()
+        if graph in graphs
+    ]
+    title = "kernel change ΔK" if measure == "change" else "Hessian norm ‖H‖"
+    return dag.against(shown, [point.width for point in points], "width", title)
+
+
+def methods_in_the_plane(point: DynamicsPoint, output: str) -> Chart:
+    """Every method as one mark: how far its weights have moved, and how far its kernel; log–log."""
+    figure = go.Figure()
+    listed, rows = [], []
+    for method in dict.fromkeys(run.method for run in point.of(output)):
+        style = method_style(method)
+        runs = point.of(output, method)
+        rows += [
+            {
+                "method": style.title,
+                "seed": run.seed,
+                "sup ‖w − w₀‖₂": run.sup_distance,
+                "ΔK": run.sup_change,
+                "network": OUTCOME_WORDS[run.outcome],
+                "linear model": OUTCOME_WORDS[run.linearized.outcome],
+            }
+            for run in runs
+        ]
+        listed.append(f"{style.title} {number(runs[0].sup_distance)} and {number(runs[0].sup_change)}")
+        figure.add_scatter(
+            x=[run.sup_distance for run in runs],
+            y=[run.sup_change for run in runs],
+            text=[number(run.sup_change, 3) for run in runs],
+            mode="markers",
+            marker={"color": style.color, "symbol": style.symbol, "size": METHOD_MARK},
+            name=style.title,
+            hovertemplate=f"{style.title}<br>‖w − w₀‖₂ = %{{x:,.3~r}}<br>ΔK = %{{text}}<extra></extra>",
+        )
+    radius = ball_radius(point, output)
+    if radius is not None:
+        label = {
+            "text": f"{OUTSIDE:g} × as far as gradient descent",
+            "font": GUIDE_FONT,
+            "textposition": "start",
+            "xanchor": "left",
+            "yanchor": "bottom",
+            "textangle": 0,
+        }
+        at = OUTSIDE * radius
+        figure.add_shape(type="line", yref="y domain", x0=at, x1=at, y0=0, y1=1, line=GUIDE_LINE, label=label)
+    distances = [run.sup_distance for run in point.of(output)]
+    changes = [run.sup_change for run in point.of(output)]
+    figure.update_xaxes(
+        type="log",
+        title="farthest ‖w − w<sub>0</sub>‖<sub>2</sub>",
+        tickvals=DISTANCE_TICKS,
+        ticktext=tick_labels(DISTANCE_TICKS),
+        range=_room(distances),
+    )
+    figure.update_yaxes(title="kernel change ΔK", **log_ticks(changes), range=_room(changes))
+    alt = f"Distance of the weights and kernel change at width {point.width:,}: {'; '.join(listed)}."
+    return Chart(finish(figure), alt, rows, [f"Width {width_label(point.width)}, linear output, one seed per method."])
+
+
+def _room(values: Sequence[float]) -> list[float]:
+    """A logarithmic range around ``values`` with space for the marks."""
+    return [math.log10(min(values) / 1.6), math.log10(max(values) * 1.6)]

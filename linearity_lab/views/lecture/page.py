@@ -1,0 +1,231 @@
+"""The lecture as a page shows it: one step at a time, by buttons, keys or URL, also large for a projector."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from linearity_lab.charts.chart import Chart, enlarged
+from linearity_lab.components import export, session
+from linearity_lab.components.chart import show_chart, shown_charts
+from linearity_lab.components.gallery import gallery_result
+from linearity_lab.components.live import live_small
+from linearity_lab.components.provenance import provenance_footer
+from linearity_lab.components.speaker import speaker_buttons
+from linearity_lab.views.lecture import poll
+from linearity_lab.views.lecture.drawing import before_answer, draw_line, line_words, with_line
+from linearity_lab.views.lecture.speaker_notes import show_notes
+from linearity_lab.views.lecture.steps import PARTS, STEPS, Step, part_of
+from linearity_lab.views.lecture.visit import PAGE, Visit, control_key
+from linearity_lab.words.markdown import Section, read
+from linearity_lab.words.pages import VEILED_KEY, figure_words, prose
+from linearity_lab.words.sentences import plain
+from ntk_core.runs import PRESETS
+
+PRESENT_KEY = "p"
+ANSWER_KEY = "a"
+ARROWS, CLICKER = ("left", "right"), ("pageup", "pagedown")
+LARGER = 1.3  # of presenting.css, too
+PRESENTED_HEIGHT = 500
+FOLDER = Path(__file__).parent
+
+
+def show() -> None:
+    """The step that the URL or this session is at; a phone in a poll, or the speaker's second window."""
+    if room := st.query_params.get("room"):
+        poll.show_phone(room)
+        return
+    if "notes" in st.query_params:
+        show_notes()
+        return
+    visit: Visit = st.session_state.setdefault(f"{PAGE}.state", Visit())
+    address = session.new_address(PAGE)
+    if address is not None:
+        visit.read(address)
+    st.html(FOLDER / "formulas.css")
+    if visit.presenting:
+        st.html(FOLDER / "presenting.css")
+    above = _bar(visit)
+    for note in visit.notes:
+        st.warning(plain(note))
+    step = visit.step
+    st.title(visit.heading(step), anchor=False)
+    if not visit.presenting:
+        place, part = part_of(step)
+        question = "" if visit.index else f". {prose(PAGE, 'Story')}"
+        st.caption(f"Part {place} of {len(PARTS)}: **{part}**{question}")
+    # The figure first, as on every page: on a phone it is then on the first screen.
+    with st.container(key="figure-step"):
+        picture, words = st.columns([11, 9], gap="medium")
+    with picture, shown_charts(result.spec for result in (_results(step) or {}).values()) as figures:
+        _figure(visit)
+    with words:
+        for piece in step.formula:
+            st.latex(piece, width="content")
+        st.markdown(step.words)
+        _question(visit)
+    with above:
+        _export(step, figures.charts)
+    _foot(visit)
+    session.show_address(PAGE, visit.query(visit.index))
+
+
+def _bar(visit: Visit) -> DeltaGenerator:
+    """Back, next and all steps; what it returns is the place of the export."""
+    with st.container(horizontal=True, vertical_alignment="center", key="controls"):
+        _turn(visit, "top", ARROWS)
+        st.progress((visit.index + 1) / len(STEPS), f"Step {visit.index + 1} of {len(STEPS)}", width=200)
+        st.space("stretch")
+        _contents(visit)
+        poll.button(visit)
+        # A button, not a switch: while a switch has the focus the browser gives it all keys, a clicker's too.
+        st.button(
+            "Leave" if visit.presenting else "Present",
+            key=f"{PAGE}.present",
+            icon=":material/fullscreen_exit:" if visit.presenting else ":material/slideshow:",
+            shortcut=PRESENT_KEY,
+            on_click=visit.present,
+            help="Large letters for a projector; a clicker's keys turn the pages.",
+        )
+        speaker_buttons(f"{PAGE}.speaker", visit.step.name, _said("Keys"), _said("Speaker notes"))
+        return st.container(width="content")
+
+
+def _said(heading: str) -> Section:
+    return read(FOLDER / "words.md").sections[heading]
+
+
+def _foot(visit: Visit) -> None:
+    step = visit.step
+    with st.container(horizontal=True, vertical_alignment="center"):
+        _turn(visit, "bottom", CLICKER)
+        st.caption(step.source, width="content")
+        st.page_link(
+            f"pages/{step.page}.py",
+            label=step.invitation,
+            icon=":material/play_arrow:",
+            query_params={"preset": step.preset, **({"tab": step.tab} if step.tab else {})},
+        )
+    if not visit.presenting:
+        for result in (_results(step) or {}).values():
+            provenance_footer(result)
+
+
+def _turn(visit: Visit, place: str, keys: tuple[str, str]) -> None:
+    """Back and next with a key each; arrows above and a clicker's keys below, since a button has one key."""
+    first = visit.next_shows
+    st.button(
+        "Back",
+        key=f"{PAGE}.back.{place}",
+        icon=":material/arrow_back:",
+        shortcut=keys[0],
+        disabled=visit.index == 0,
+        on_click=visit.move,
+        args=(-1,),
+    )
+    st.button(
+        {"": "Next", "bars": "Bars", "answer": "Answer"}[first],
+        key=f"{PAGE}.next.{place}",
+        type="primary",
+        icon=":material/arrow_forward:",
+        shortcut=keys[1],
+        disabled=visit.index == len(STEPS) - 1 and not first,
+        on_click=visit.move,
+        args=(1,),
+    )
+
+
+def _contents(visit: Visit) -> None:
+    with st.popover("All steps", icon=":material/list:"):
+        for index, step in enumerate(STEPS):
+            _, part = part_of(step)
+            if PARTS[part][0] == step.name:
+                st.markdown(f"**{part}**")
+            st.page_link(
+                f"pages/{PAGE}.py",
+                label=f"{index + 1}. {visit.heading(step)}",
+                query_params={"step": step.name, **visit.query(index)},
+                disabled=index == visit.index,
+            )
+
+
+def _question(visit: Visit) -> None:
+    """The question with its choices; once one is chosen, what the figure answers and why."""
+    step, question = visit.step, visit.step.question
+    st.markdown(f"**{'Predicted' if visit.known else 'Predict first'}.** {question.text}")
+    if visit.room:
+        poll.show_room(visit)
+    elif not visit.known:
+        for place, index in enumerate(visit.order(step), start=1):
+            st.button(question.choices[index], key=f"{PAGE}.choice{index}", on_click=visit.answer, args=(index,),
+                      width="stretch", shortcut=str(place))  # fmt: skip
+    if not visit.known:
+        st.button("Show the answer", key=f"{PAGE}.show", type="tertiary", on_click=visit.answer, args=(None,),
+                  shortcut=ANSWER_KEY)  # fmt: skip
+        return
+    chosen = visit.answers[step.name]
+    results = _results(step)
+    if step.measured and step.name in visit.drawn and results is not None:
+        st.info(line_words(step, visit.drawn[step.name], step.measured(results)))
+    say = st.success if chosen in (None, question.answer) else st.warning
+    say(question.verdict(chosen, step.name in visit.drawn))
+    if results is not None:
+        st.markdown(question.why(results))
+        st.markdown(figure_words(f"{PAGE}.{step.name}").see)
+    if visit.index == len(STEPS) - 1:
+        hits = sum(visit.answers.get(step.name) == step.question.answer for step in STEPS)
+        st.caption(f"You predicted {hits} of {len(STEPS)} figures.")
+        st.markdown(prose(PAGE, "The end"))
+
+
+def _figure(visit: Visit) -> None:
+    """The control and what it acts on; before the prediction the figure keeps the answer to itself."""
+    step, known = visit.step, visit.known
+    results = _results(step)
+    if results is None:
+        st.info("The results that this step shows are not here; `make gallery` computes them.")
+        return
+    measured = step.measured(results) if step.measured else None
+    control = step.control
+    key = control_key(step) + ("" if known else VEILED_KEY)
+    if key not in st.session_state:
+        st.session_state[key] = visit.shown.get(step.name, control.start) if known else control.start
+    chosen = st.segmented_control(
+        control.label,
+        list(control.options),
+        format_func=control.options.__getitem__,
+        required=True,
+        key=key,
+        disabled=not known,
+        label_visibility="collapsed",
+        help=None if known else "Predict first.",
+    )
+    if measured and not (known or visit.room):
+        draw_line(visit, *measured[:2])
+    option = control.start if chosen is None else chosen
+    drawn = step.draw(results, option, known) if known else before_answer(step, results, option)
+    if known:
+        visit.shown[step.name] = chosen
+        if measured and step.name in visit.drawn and chosen == control.start:
+            drawn = with_line(drawn, visit.drawn[step.name], measured)
+    if visit.presenting:
+        drawn = replace(drawn, figure=enlarged(drawn.figure, LARGER, PRESENTED_HEIGHT))
+    # Another key for another figure: a zoom belongs to one of them.
+    name = step.name + ("" if known else VEILED_KEY)
+    show_chart(PAGE, replace(drawn, name=name, heading=""))
+    if step.live:
+        live_small(f"{PAGE}.{step.name}.live", veiled=not known)
+
+
+def _export(step: Step, charts: Mapping[str, Chart]) -> None:
+    results = _results(step) or {}
+    runs = [export.Taken(name, result.spec, result, PRESETS[name].title) for name, result in results.items()]
+    export.export_menu(PAGE, step.title, runs, charts)
+
+
+def _results(step: Step) -> dict[str, Any] | None:
+    found = {name: gallery_result(name) for name in step.gallery}
+    return None if any(result is None for result in found.values()) else found

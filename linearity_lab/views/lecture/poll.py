@@ -1,0 +1,151 @@
+"""A poll of the class: what the projector shows of it, and what a phone does."""
+
+import ipaddress
+import secrets
+from urllib.parse import urlsplit
+
+import segno
+import streamlit as st
+
+from linearity_lab.components import session
+from linearity_lab.server import Poll, TooManyPolls, shared_polls
+from linearity_lab.views.lecture.steps import STEPS, Step
+from linearity_lab.views.lecture.visit import PAGE, Visit
+from linearity_lab.words.markdown import read
+from linearity_lab.words.pages import VIEWS
+
+HOST_S, PHONE_S = 1.0, 1.5  # between two looks
+BARS_KEY = "b"
+JOINED, MEMBER = f"{PAGE}.joined", "me"
+
+
+def _word(name: str) -> str:
+    return read(VIEWS / PAGE / "words.md").sections["Poll"].field(name)
+
+
+def button(visit: Visit) -> None:
+    """Open a poll, or end it."""
+
+    def turn() -> None:
+        if visit.room:
+            shared_polls().close(visit.room, session.viewer())
+            visit.room = ""
+            return
+        try:
+            visit.room = shared_polls().open(session.viewer(), session.network_address())
+        except TooManyPolls:
+            visit.notes = [_word("full")]
+
+    label = _word("end" if visit.room else "button")
+    st.button(label, key=f"{PAGE}.poll", icon=":material/how_to_vote:", on_click=turn, help=_word("help"))
+
+
+def show_room(visit: Visit) -> None:
+    """On the projector: how to join, how many have answered, and in time the bars."""
+    ask = _asking(visit)
+    if ask is None:
+        visit.room = ""  # its time is over
+        st.warning(_word("ended"))
+        return
+    if visit.known:
+        _bars(visit.step, ask)
+        return
+    url = f"{st.context.url or ''}?room={visit.room}"
+    answers, code = st.columns([3, 2], vertical_alignment="center")
+    with answers:
+        st.fragment(_follow, run_every=HOST_S)(visit)
+    code.html(
+        f'<img src="{_qr_code(url)}" alt="QR code of the link to this poll" style="width: 100%; max-width: 15rem">'
+    )
+    st.code(url, language=None, wrap_lines=True)
+    st.caption(_word("join"))
+    if _is_this_machine(urlsplit(url).hostname or ""):
+        st.warning(_word("only here"))
+    if visit.step.name not in visit.bars:
+        st.button(_word("bars"), key=f"{PAGE}.bars", type="tertiary", shortcut=BARS_KEY, on_click=visit.bars.add,
+                  args=(visit.step.name,))  # fmt: skip
+
+
+def _asking(visit: Visit) -> Poll | None:
+    step = visit.step
+    return shared_polls().ask(
+        visit.room, session.viewer(), step.name, visit.order(step), is_revealed=step.name in visit.answers
+    )
+
+
+def _follow(visit: Visit) -> None:
+    seen = _asking(visit)
+    if seen is None:
+        st.rerun()
+    if visit.step.name in visit.bars:
+        _bars(visit.step, seen)
+    else:
+        for place, index in enumerate(seen.order, start=1):
+            st.markdown(f"{place}. {visit.step.question.choices[index]}")
+    members = max(seen.num_members, seen.num_votes)
+    st.caption(_word("count").format(votes=seen.num_votes, members=members))
+
+
+def _bars(step: Step, seen: Poll) -> None:
+    for place, index in enumerate(seen.order, start=1):
+        count = seen.counts[index]
+        right = " :material/check:" if seen.is_revealed and index == step.question.answer else ""
+        st.progress(count / max(seen.num_votes, 1), f"{place}. {step.question.choices[index]} — **{count}**{right}")
+
+
+def _qr_code(url: str) -> str:
+    """A picture that is drawn here, as the URL of itself."""
+    picture: str = segno.make(url, error="m", micro=False).svg_data_uri(border=3, scale=5, dark="#000", light="#fff")
+    return picture
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def show_phone(code: str) -> None:
+    """On a phone: the question of the room, and after the answer what was right."""
+    joined = st.session_state.get(JOINED) == code
+    member = st.query_params.get(MEMBER, "")  # a page that is loaded anew is the same member, with its vote
+    if shared_polls().look(code, member) is None:
+        if joined:
+            st.info(_word("ended"))
+            return
+        member = secrets.token_urlsafe()
+        how = shared_polls().join(code, member, session.network_address())
+        if how != "joined":
+            st.warning(_word("crowded" if how == "full" else "unknown"))
+            return
+        st.query_params[MEMBER] = member
+    st.session_state[JOINED] = code
+    st.fragment(_answer, run_every=PHONE_S)(code, member)
+
+
+def _answer(code: str, member: str) -> None:
+    seen = shared_polls().look(code, member)
+    if seen is None:
+        st.rerun()
+    step = next((step for step in STEPS if step.name == seen.question), None)
+    if step is None:
+        st.info(_word("wait"))
+        return
+    question = step.question
+    st.title(f"Step {STEPS.index(step) + 1}", anchor=False)
+    st.markdown(question.text)
+    if seen.is_revealed:
+        st.success(f"{_word('answer')}: **{question.choices[question.answer]}.**")
+        if seen.own is not None:
+            st.markdown(f"{_word('said')}: {question.choices[seen.own]}.")
+        st.caption(_word("wait"))
+        return
+
+    def vote(choice: int) -> None:
+        shared_polls().vote(code, member, step.name, choice)
+
+    for place, index in enumerate(seen.order, start=1):
+        st.button(f"{place}. {question.choices[index]}", key=f"{PAGE}.vote.{step.name}.{index}", width="stretch",
+                  type="primary" if seen.own == index else "secondary", on_click=vote, args=(index,))  # fmt: skip
+    st.caption(_word("choose" if seen.own is None else "chosen"))

@@ -1,0 +1,58 @@
+"""The source lecture and where its linearity ends, in seventeen steps, free of Streamlit."""
+
+from pathlib import Path
+from typing import Any
+
+from linearity_lab.views.lecture.steps._beyond import BEYOND
+from linearity_lab.views.lecture.steps._edges import EDGES
+from linearity_lab.views.lecture.steps._limits import LIMITS
+from linearity_lab.views.lecture.steps._linear import LINEAR
+from linearity_lab.views.lecture.steps._step import Control, Question, Step
+from linearity_lab.words.markdown import read
+from ntk_core.errors import InvalidInput
+
+_WRITTEN = {step.name: step for step in (*LINEAR, *LIMITS, *EDGES, *BEYOND)}
+# Title of a part of the story → the names of its steps, in the order in which they are told.
+PARTS: dict[str, tuple[str, ...]] = {
+    title: part.listed("steps")
+    for title, part in read(Path(__file__).parents[1] / "words.md").sections["Story"].sections.items()
+}
+STEPS: tuple[Step, ...] = tuple(_WRITTEN[name] for names in PARTS.values() for name in names)
+
+__all__ = ["PARTS", "STEPS", "Control", "Question", "Step", "named_option", "option_name", "part_of", "step_index"]
+
+
+def part_of(step: Step) -> tuple[int, str]:
+    """(number from 1, title) of the part of the story that a step belongs to."""
+    return next((at, title) for at, (title, names) in enumerate(PARTS.items(), start=1) if step.name in names)
+
+
+def step_index(text: str) -> int:
+    """Index of the step that a URL names, by its number from 1 or by its name.
+
+    Raises:
+        InvalidInput: for any other text.
+    """
+    names = [step.name for step in STEPS]
+    if text in names:
+        return names.index(text)
+    if text.isascii() and text.isdigit() and len(text) < 4 and 1 <= int(text) <= len(STEPS):
+        return int(text) - 1
+    raise InvalidInput("step", text, f"a number from 1 to {len(STEPS)}, or the name of a step, such as {names[1]}")
+
+
+def option_name(option: Any) -> str:
+    """What the URL calls an option of a figure: ``0.5``, ``4``, ``bound``."""
+    return f"{option:g}" if isinstance(option, float) else str(option)
+
+
+def named_option(step: Step, text: str) -> Any:
+    """The option of the step's figure that a URL names.
+
+    Raises:
+        InvalidInput: for any other text.
+    """
+    options = {option_name(option): option for option in step.control.options}
+    if text not in options:
+        raise InvalidInput("show", text, f"{', '.join(list(options)[:-1])} or {list(options)[-1]}")
+    return options[text]

@@ -1,0 +1,137 @@
+"""Where linearity ends, by the learning rate, the scale of the output, by depth, and in attention."""
+
+from typing import Any
+
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.lines import Axis, Dot, Line, width_axis
+from linearity_lab.charts.numbers import number, width_label
+from linearity_lab.views.depth_width import figures as depth_width
+from linearity_lab.views.hessian import figures as hessian
+from linearity_lab.views.hessian.part_figures import layer_share, shares
+from linearity_lab.views.lazy import dial
+from linearity_lab.views.lazy import figures as lazy
+from linearity_lab.views.learning_rate import figures as learning_rate
+from linearity_lab.views.lecture.steps._linear import exponent
+from linearity_lab.views.lecture.steps._step import Results, step
+from ntk_core.experiments.learning_rate.summary import peak_law
+from ntk_core.fits import PowerLaw
+from ntk_core.runs import mean
+
+THROWN = 3.0
+RUNS = ("linear", "subtracted")  # output and start of the runs of the dial
+NARROW, WIDE = (16, 64), (64, 256)  # (depth, width) at one depth over width
+SMALL, LARGE = (2, 32), (8, 128)  # the same, of networks that are trained
+USUAL, FADING = "attention", "attention-2"  # scores divided by √d, and by d
+
+
+def _peaks(results: Results, rate: Any) -> Chart:
+    result = results["catapult-map"]
+    return learning_rate.peaks(result.points, result.spec.widths, result.spec.models, rate)
+
+
+def _why_peaks(results: Results) -> dict[str, str]:
+    points = sorted(results["catapult-map"].points, key=lambda point: point.width)
+    peaks = [mean([run.peak for run in point.of("network", THROWN)]).value for point in points]
+    ends = [run.curvature for point in points for run in point.of("network", THROWN)]
+    return {
+        "first": number(peaks[0]),
+        "narrow": width_label(points[0].width),
+        "last": number(peaks[-1]),
+        "wide": width_label(points[-1].width),
+        "law": exponent(peak_law(points, "network", THROWN)),
+        "low": number(min(ends)),
+        "high": number(max(ends)),
+        "lost": str(sum(run.outcome == "diverged" for point in points for run in point.of("linear", THROWN))),
+    }
+
+
+def _dial(results: Results, view: Any) -> Chart:
+    if view == "layers":
+        return dial.coordinates(results["richness-deep"].points, *RUNS, 0.5)
+    measure = lazy.CHANGE if view == "change" else lazy.HIDDEN
+    return dial.against_width(results["richness-dial"].points, *RUNS, measure)
+
+
+def _why_dial(results: Results) -> dict[str, str]:
+    points, deep = results["richness-dial"].points, results["richness-deep"].points
+    rich = lazy.line(points, "width", *RUNS, lazy.CHANGE, richness=0.5)
+    depth = len(deep[0].runs[0].hidden_change)
+    layers = (_plain(dial.law(deep, *RUNS, dial.of_layer(index), 0.5)) for index in range(depth))
+    laws = {"lazy": 0.0, "middle": 0.25, "rich": 0.5}
+    return {
+        **{name: _plain(dial.law(points, *RUNS, lazy.CHANGE, richness)) for name, richness in laws.items()},
+        "change": number(rich.means[-1][1].value),
+        "layers": ", ".join(layers),
+    }
+
+
+def _plain(law: PowerLaw | None) -> str:
+    """An exponent without what is remarked on it: six of them are one answer."""
+    return exponent(law).partition(";")[0]
+
+
+def _depth(results: Results, view: Any) -> Chart:
+    points = results["depth-width"].points
+    if view == "change":
+        return depth_width.trained(points, depth_width.CHANGE)
+    return depth_width.against_depth(points) if view == "depth" else depth_width.against_beta(points)
+
+
+def _why_depth(results: Results) -> dict[str, str]:
+    points = {(point.depth, point.width): point for point in results["depth-width"].points}
+    moved = {
+        name: mean([run.sup_change for run in points[size].runs if run.outcome == "converged"]).value
+        for name, size in (("small", SMALL), ("large", LARGE))
+    }
+    return {
+        "narrow": number(points[NARROW].cv_squared),
+        "wide": number(points[WIDE].cv_squared),
+        **{name: number(value) for name, value in moved.items()},
+    }
+
+
+def _attention(results: Results, view: Any) -> Chart:
+    points = results["attention-heads" if view == "heads" else "attention-head-dim"].points
+    found = shares(points, FADING) if view == "shares" else hessian.against_width(points)
+    assert found is not None
+    return found
+
+
+def _why_attention(results: Results) -> dict[str, str]:
+    heads, dims = results["attention-heads"].points, results["attention-head-dim"].points
+    ends = hessian.of_line(dims, FADING)[:: len(hessian.of_line(dims, FADING)) - 1]
+    first, last = (layer_share(point, "queries").value + layer_share(point, "keys").value for point in ends)
+
+    def law(points: Any, line: str) -> str:
+        found = hessian.law_of(hessian.of_line(points, line), hessian.VIEWS["‖H‖"].of)
+        return _plain(found).replace("$m", f"${hessian.axis_of(points).letter}")
+
+    return {
+        "usual": law(dims, USUAL),
+        "heads": law(heads, USUAL),
+        "fading": law(dims, FADING),
+        "first": f"{first:.1%}",
+        "last": f"{last:.2%}",
+        "smallest": str(ends[0].place),
+        "largest": str(ends[1].place),
+    }
+
+
+def _peak_line(results: Results) -> tuple[Line, Axis, str]:
+    """Of the network at the rate of the question; the linear model has no peak, it diverges."""
+    points = results["catapult-map"].points
+    dots = [Dot(point.width, run.peak, run.seed) for point in points for run in point.of("network", THROWN)]
+    return Line(learning_rate.style("network"), dots), width_axis(), "largest loss / loss at w₀"
+
+
+def _attention_line(results: Results) -> tuple[Line, Axis, str]:
+    points = results["attention-head-dim"].points
+    return hessian.norm_lines(points)[USUAL], hessian.axis_of(points), hessian.VIEWS["‖H‖"].title
+
+
+EDGES = (
+    step("learning-rate", _peaks, _why_peaks, measured=_peak_line),
+    step("lazy-to-rich", _dial, _why_dial),
+    step("depth-against-width", _depth, _why_depth),
+    step("attention", _attention, _why_attention, measured=_attention_line),
+)

@@ -1,0 +1,198 @@
+"""What a step of the lecture is: a claim, a formula, one figure with one control, and a question to predict first."""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from linearity_lab.charts.chart import Chart, veiled
+from linearity_lab.charts.lines import Axis, Line
+from linearity_lab.words.markdown import Section, WordsError, read
+from linearity_lab.words.pages import FINITE, SEE
+
+Results = Mapping[str, Any]
+Numbers = Callable[[Results], Mapping[str, str]]
+Draw = Callable[[Results, Any], Chart]
+Veil = Callable[[Results, Chart], Chart]
+Measured = Callable[[Results], tuple[Line, Axis, str]]
+_FIELDS = (
+    "title", "asks", "source", "gallery", "terms", "page", "preset", "tab", "invitation", "control", "before", "live",
+    "exponents", "drawn",
+)  # fmt: skip
+_FORMULA = re.compile(r"^\$\$(.+)\$\$\n*", re.MULTILINE)
+_CHOICE = re.compile(r"^- \[([ x])\] (.+)$", re.MULTILINE)
+_OPTION = re.compile(r"^- \[([ x])\] (.+?): (.+)$", re.MULTILINE)
+_NUMBER = re.compile(r"\{\{(\w+)\}\}")
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is to be predicted before the figure shows it.
+
+    Attributes:
+        answer: index of the right choice.
+        reason: the answer's reason, with ``{{name}}`` where a number of the results belongs.
+        numbers: results → name → number, as it is written.
+    """
+
+    text: str
+    choices: tuple[str, ...]
+    answer: int
+    reason: str
+    numbers: Numbers
+
+    def why(self, results: Results) -> str:
+        """The answer's reason, with numbers taken from the results that the figure shows."""
+        numbers = self.numbers(results)
+        if set(_NUMBER.findall(self.reason)) != set(numbers):
+            raise WordsError(f"“{self.reason}” has other numbers than {', '.join(numbers)}.")
+        return _NUMBER.sub(lambda found: numbers[found[1]], self.reason)
+
+    def verdict(self, chosen: int | None, was_drawn: bool = False) -> str:
+        """What is said to whoever chose so; None asked for the answer."""
+        right = self.choices[self.answer]
+        if chosen is None:
+            return f"**{right}.**"
+        if chosen == self.answer:
+            return f"Right: **{right}.**"
+        said = "" if was_drawn else f"You said “{self.choices[chosen]}”. "
+        return f"{said}It is: **{right}.**"
+
+
+@dataclass(frozen=True)
+class Control:
+    """What acts on the figure.
+
+    Attributes:
+        options: values, each with the words that people read.
+        start: the option that is chosen at first, and that a veiled figure shows.
+    """
+
+    label: str
+    options: Mapping[Any, str]
+    start: Any
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the lecture.
+
+    Attributes:
+        name: in the URL, of its Markdown, and of its chart.
+        title: the claim, once the answer is known.
+        asks: what stands above the step before that.
+        formula: LaTeX, in pieces that stand beside each other where there is room.
+        words: two or three sentences, Markdown.
+        source: paper and section.
+        gallery: presets whose results the figure is drawn from.
+        page, preset, invitation: where a person can run it, with which preset, and the words of the link.
+        before: what the veiled figure shows, for those who do not see it; empty where the figure says it.
+        live: whether a network and its linear model train below the figure.
+        notes: what a speaker says, asks and expects; Markdown.
+        tab: the figure of ``page`` that the invitation is about, where it is not the first one.
+        exponents: where the answer can be drawn: the power that each choice stands for, NaN for none.
+        drawn: what is drawn there, in words.
+        whole: (results, chosen option) → the figure.
+        veil: (results, figure) → what of it gives no answer away.
+        measured: results → the line that is drawn before it appears, what it is against, and what it is.
+    """
+
+    name: str
+    title: str
+    asks: str
+    formula: tuple[str, ...]
+    words: str
+    question: Question
+    control: Control
+    source: str
+    gallery: tuple[str, ...]
+    page: str
+    preset: str
+    invitation: str
+    before: str
+    live: bool
+    notes: str
+    tab: str
+    exponents: tuple[float, ...]
+    drawn: str
+    whole: Draw
+    veil: Veil
+    measured: Measured | None = None
+
+    def nearest(self, exponent: float) -> int:
+        """Index of the choice that a drawn power comes closest to."""
+        known = [index for index, each in enumerate(self.exponents) if math.isfinite(each)]
+        return min(known, key=lambda index: abs(self.exponents[index] - exponent))
+
+    def draw(self, results: Results, option: Any, known: bool) -> Chart:
+        """The figure; while the answer is not ``known``, without what would give it away."""
+        chart = self.whole(results, option)
+        if known:
+            return chart
+        shown = self.veil(results, chart)
+        return replace(shown, takeaway=self.before or shown.takeaway)
+
+
+def smallest_alone(_: Results, chart: Chart) -> Chart:
+    """The values at the smallest width."""
+    smallest = min(x for trace in chart.figure.data for x in trace.x if x is not None)
+    return replace(chart, figure=veiled(chart.figure, smallest))
+
+
+def alone(title: str) -> Veil:
+    """The lines whose titles begin so."""
+    return lambda _, chart: replace(chart, figure=veiled(chart.figure, keep=(title,)))
+
+
+def step(
+    name: str, whole: Draw, numbers: Numbers, veil: Veil = smallest_alone, measured: Measured | None = None
+) -> Step:
+    """The step whose words stand in ``NAME.md`` beside this file; those of its figure are read with the figure.
+
+    Raises:
+        WordsError: some are missing, or it is not one choice that is marked as right, or one option as the first.
+    """
+    found = read(Path(__file__).with_name(f"{name}.md"))
+    found.holds_only(_FIELDS, ("Control", "Question", "Answer", "Notes", SEE, FINITE))
+    asked, text = found.prose("Question"), found.text
+    choices = tuple(choice for _, choice in _CHOICE.findall(asked))
+    options = [(_value(value), words) for _, value, words in _OPTION.findall(found.prose("Control"))]
+    return Step(
+        name=name,
+        **{field: found.field(field) for field in ("title", "asks", "source", "page", "preset", "invitation")},
+        formula=tuple(_FORMULA.findall(text)),
+        words=_FORMULA.sub("", text),
+        question=Question(
+            _CHOICE.sub("", asked).strip(), choices, _marked(found, "Question"), found.prose("Answer"), numbers
+        ),
+        control=Control(found.field("control"), dict(options), options[_marked(found, "Control")][0]),
+        gallery=found.listed("gallery"),
+        before=found.fields.get("before", ""),
+        live=found.fields.get("live", "no") == "yes",
+        notes=found.prose("Notes"),
+        tab=found.fields.get("tab", ""),
+        exponents=tuple(float(each) for each in found.listed("exponents")) if measured else (),
+        drawn=found.field("drawn") if measured else "",
+        measured=measured,
+        whole=whole,
+        veil=veil,
+    )
+
+
+def _marked(found: Section, heading: str) -> int:
+    """Index of the one entry of a list that is marked by [x]."""
+    marks = [mark for mark, _ in _CHOICE.findall(found.prose(heading))]
+    if marks.count("x") != 1:
+        raise WordsError(f"{found.place}, “{heading}” marks {marks.count('x')} choices by [x]; one is right.")
+    return marks.index("x")
+
+
+def _value(text: str) -> Any:
+    """An option as its figure takes it: a number where it is one."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text

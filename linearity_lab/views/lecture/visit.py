@@ -1,0 +1,121 @@
+"""What the lecture remembers of one visit: where it is, what was predicted, and the order in which choices stand."""
+
+import random
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from linearity_lab.components import session
+from linearity_lab.views.lecture.steps import STEPS, Step, named_option, option_name, step_index
+from ntk_core.errors import InvalidInput
+
+PAGE = "lecture"
+PRESENTING = {"1": True, "true": True, "0": False, "false": False}
+
+
+@dataclass
+class Visit:
+    """What the lecture remembers in this session.
+
+    Attributes:
+        seed: of the order of choices.
+        answers: name of a step → index of the predicted choice, or None where the answer was asked for.
+        shown: name of a step → option of its figure, which waits for the answer.
+        drawn: name of a step → the power of the line that was drawn, and its (x, y).
+        notes: what was wrong with the URL.
+        room: of the poll that is held, empty for none.
+        bars: names of steps whose bars are shown.
+    """
+
+    seed: int = field(default_factory=lambda: secrets.randbits(64))
+    index: int = 0
+    presenting: bool = False
+    answers: dict[str, int | None] = field(default_factory=dict)
+    shown: dict[str, Any] = field(default_factory=dict)
+    drawn: dict[str, tuple[float, list[tuple[float, float]]]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    room: str = ""
+    bars: set[str] = field(default_factory=set)
+
+    @property
+    def step(self) -> Step:
+        return STEPS[self.index]
+
+    @property
+    def known(self) -> bool:
+        return self.step.name in self.answers
+
+    def heading(self, step: Step) -> str:
+        """The claim of a step where its answer is known, else its question: no title gives the answer away."""
+        return step.title if step.name in self.answers else step.asks
+
+    @property
+    def next_shows(self) -> str:
+        """What the way on leads over first: ``bars``, ``answer``, or empty where it goes on."""
+        if self.known or not (self.presenting or self.room):
+            return ""
+        return "bars" if self.room and self.step.name not in self.bars else "answer"
+
+    def order(self, step: Step) -> list[int]:
+        """The choices as they stand in this visit: every order is equally likely, and stays."""
+        places = range(len(step.question.choices))
+        return random.Random(f"{self.seed} {step.name}").sample(places, len(places))
+
+    def move(self, by: int) -> None:
+        """One step on or back; while presenting, the way on leads over the answer, with a poll over its bars."""
+        self.notes = []
+        first = self.next_shows if by > 0 else ""
+        if first == "bars":
+            self.bars.add(self.step.name)
+        elif first:
+            self.answers[self.step.name] = None
+        else:
+            self.index = min(max(self.index + by, 0), len(STEPS) - 1)
+
+    def answer(self, choice: int | None) -> None:
+        """Predict a choice, or ask for the answer."""
+        self.answers[self.step.name] = choice
+
+    def present(self) -> None:
+        """Large letters, or back."""
+        self.presenting = not self.presenting
+
+    def query(self, index: int) -> dict[str, str]:
+        """The URL of a step, in letters as large as now, with the option of its figure."""
+        step = STEPS[index]
+        option = self.shown.get(step.name, step.control.start)
+        return {
+            **({"step": step.name} if index else {}),
+            **({"present": "1"} if self.presenting else {}),
+            **({"show": option_name(option)} if option != step.control.start else {}),
+        }
+
+    def read(self, address: Mapping[str, str]) -> None:
+        """Take step, size and option over from a URL; what cannot be used is told in one sentence each."""
+        readers: dict[str, Callable[[str], Any]] = {"step": step_index, "present": _is_large, "show": str}
+        found, notes = session.read_address(address, readers)
+        self.index, self.presenting = found.get("step", 0), found.get("present", False)
+        if "step" in notes:
+            notes["step"] += " This is the first step."
+        self.shown.pop(self.step.name, None)
+        st.session_state.pop(control_key(self.step), None)
+        if "show" in found and not notes:
+            shown, notes = session.read_address({"show": found["show"]}, {"show": partial(named_option, self.step)})
+            if shown:
+                self.shown[self.step.name] = shown["show"]
+        self.notes = list(notes.values())
+
+
+def control_key(step: Step) -> str:
+    """Of what acts on the figure of a step."""
+    return f"{PAGE}.{step.name}.control"
+
+
+def _is_large(text: str) -> bool:
+    if text not in PRESENTING:
+        raise InvalidInput("present", text, "1 for large letters, or 0")
+    return PRESENTING[text]

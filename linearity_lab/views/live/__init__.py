@@ -1,0 +1,6 @@
+"""A network and its linear model train before one's eyes, in the browser."""
+
+from linearity_lab.views.entry import Page
+
+QUESTION = "What does it look like when a network becomes linear?"
+PAGE = Page("Live", ":material/play_circle:", QUESTION, group="Learn", place=1, letters="4 … 4,096")

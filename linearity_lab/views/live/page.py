@@ -1,0 +1,60 @@
+"""A network and its linear model train before one's eyes; the URL holds the settings."""
+
+import streamlit as st
+
+from linearity_lab.components import session
+from linearity_lab.components.explain import page_answers, things_to_try
+from linearity_lab.components.live import live_page
+from linearity_lab.components.live.settings import READERS, LiveSettings, from_browser, made
+from linearity_lab.views.live import QUESTION
+from linearity_lab.words.pages import prose
+from linearity_lab.words.sentences import plain
+from ntk_core.errors import InvalidInput
+
+PAGE = "live"
+STATE, VERSION, NOTES, REPORTED = (f"{PAGE}.{name}" for name in ("settings", "version", "notes", "reported"))
+
+
+def show() -> None:
+    """The page."""
+    address = session.new_address(PAGE)
+    if address is not None:
+        _read(address)
+    settings: LiveSettings = st.session_state.setdefault(STATE, LiveSettings())
+    st.title(QUESTION, anchor=False)
+    for note in st.session_state.get(NOTES, ()):
+        st.warning(plain(note))
+    settings = _followed(live_page(f"{PAGE}.component", settings, st.session_state.get(VERSION, 0)), settings)
+    session.show_address(PAGE, settings.query())
+    with st.container(horizontal=True, vertical_alignment="center"):
+        things_to_try(PAGE)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.page_link(
+            "pages/kernel_change.py",
+            label="Compute this with error bars",
+            icon=":material/show_chart:",
+            query_params=settings.kernel_query(),
+        )
+        st.caption(prose(PAGE, "With error bars"), width="content")
+    page_answers(PAGE)
+
+
+def _read(address: dict[str, str]) -> None:
+    found, notes = session.read_address(address, READERS)
+    st.session_state[STATE] = made(found)
+    st.session_state[NOTES] = list(notes.values())
+    st.session_state[VERSION] = st.session_state.get(VERSION, 0) + 1
+
+
+def _followed(reported: dict[str, object] | None, settings: LiveSettings) -> LiveSettings:
+    """What the browser reports anew; what it reported before a new URL was opened counts no more."""
+    if reported is None or reported == st.session_state.get(REPORTED):
+        return settings
+    st.session_state[REPORTED] = reported
+    try:
+        st.session_state[STATE] = from_browser(reported)
+    except InvalidInput as error:
+        st.warning(plain(str(error)))
+    st.session_state[NOTES] = []
+    found: LiveSettings = st.session_state[STATE]
+    return found

@@ -1,0 +1,79 @@
+"""The pages: one table for the menu, the links between pages and the tests."""
+
+import importlib
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import streamlit as st
+
+from linearity_lab.views.entry import GROUPS, Page
+from ntk_core.environment import TOP
+
+ICON = Path(__file__).parents[1] / "icon.svg"
+
+
+EMBEDDED = "embed"  # a script that a fresh server must know by its URL, and no page of the menu
+
+
+def _pages() -> Iterator[Page]:
+    for script in (TOP / "pages").glob("*.py"):
+        if script.stem == EMBEDDED:
+            continue
+        stated: Page = importlib.import_module(f"linearity_lab.views.{script.stem}").PAGE
+        yield replace(stated, name=script.stem)
+
+
+# Every other script in pages/ is a page.
+PAGES = tuple(sorted(_pages(), key=lambda page: (GROUPS.index(page.group), page.place)))
+ROOT_NAME = "home"
+OLD_NAMES = {"kernel_change": "kernel_drift"}  # in links that people have kept
+_SHOWN = threading.Event()
+
+
+def menu() -> st.Page:
+    """Show the menu; the page that the URL asks for, the first one at the root."""
+    # The default page lives at the root and keeps the name that it is given here from all others.
+    pages = {
+        each: st.Page(
+            each.path,
+            title=each.title,
+            icon=each.icon,
+            url_path=each.name if number else ROOT_NAME,
+            default=not number,
+        )
+        for number, each in enumerate(PAGES)
+    }
+
+    def leading_to(page: st.Page, name: str) -> st.Page:
+        """A page of this name that nobody sees: whoever opens it is led on, with the settings of the URL."""
+
+        def lead() -> None:
+            st.switch_page(page, query_params=st.query_params.to_dict())
+
+        return st.Page(lead, title=page.title, url_path=name, visibility="hidden")
+
+    groups: dict[str, list[st.Page]] = {
+        group: [page for each, page in pages.items() if each.group == group] for group in GROUPS
+    }
+    # Who opens the first page by its own name is led to the root; old links find their page.
+    old = {PAGES[0].name: PAGES[0].name, **OLD_NAMES}
+    groups[GROUPS[0]] += [leading_to(page, old[each.name]) for each, page in pages.items() if each.name in old]
+    groups[GROUPS[0]].append(st.Page(f"pages/{EMBEDDED}.py", title="Figure", visibility="hidden"))
+    opened = st.navigation(groups, position="top")
+    _SHOWN.set()
+    return opened
+
+
+def open_page(name: str) -> None:
+    """Show a page; its script in ``pages/`` does nothing else.
+
+    On a fresh server Streamlit runs a page that is opened by its URL without app.py, as it did before ``st.navigation``
+    existed; showing the menu once ends that, so the page starts over.
+    """
+    if not _SHOWN.is_set():
+        st.set_page_config(page_icon=str(ICON))  # before the menu, whose named icon would be fetched from another host
+        menu()
+        st.rerun()
+    importlib.import_module(f"linearity_lab.views.{name}.page").show()

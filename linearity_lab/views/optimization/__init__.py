@@ -1,0 +1,7 @@
+"""Convergence without linearity (Liu, Zhu & Belkin 2020, §5)."""
+
+from linearity_lab.views.entry import Page
+
+PAGE = Page(
+    "Optimization", ":material/trending_down:", "Does training need a constant kernel?", group="Beyond", place=2
+)

@@ -1,0 +1,253 @@
+"""Convergence without linearity: loss and bounds, spectra and the PL* ratio along training, ΔK against width."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from linearity_lab.charts.chart import Chart, occurring
+from linearity_lab.charts.lines import Line, trained_dot, width_axis
+from linearity_lab.charts.numbers import number, rate_words, seed_words
+from linearity_lab.charts.style import GUIDE_COLOR, Style, network_style, nth_style, output_title
+from linearity_lab.charts.sweep import sweep
+from linearity_lab.charts.training import Curve, Row, along_training
+from ntk_core.experiments.optimization.result import OptimizationPoint, OptimizationRun
+from ntk_core.networks.choices import OUTPUTS
+from ntk_core.runs import OUTCOME_WORDS, finite_or_none
+
+StepAxis = Literal["linear", "log"]
+STEP_AXES: tuple[StepAxis, ...] = ("linear", "log")
+LOSS_ROOM = 30  # how far above L₀ the axis of the loss goes
+BOUND_TITLE = "bound (1 − ημρ²/n)<sup>t</sup> L<sub>0</sub>"
+PL_BOUND_TITLE = "with the measured PL* constant"
+
+
+def slow_runs(point: OptimizationPoint, output: str) -> Sequence[OptimizationRun]:
+    """The runs at the smallest rate, the one that the theorem speaks of."""
+    return point.of(output, min(occurring([point], "rate")))
+
+
+def bound_curves(point: OptimizationPoint, output: str, row: int = 1) -> list[Curve]:
+    """The bounds of the first seed at the smallest rate, where the slope of the output promises any."""
+    first = slow_runs(point, output)[0]
+    if OUTPUTS[output].min_slope <= 0:
+        return []
+    bounds = ((first.bound(point.num_samples), BOUND_TITLE, "dash"), (first.pl_bound(), PL_BOUND_TITLE, "dot"))
+    return [
+        Curve(Style(GUIDE_COLOR, dash, "", title), first.steps, bound, "loss", row=row)
+        for bound, title, dash in bounds
+        if bound is not None
+    ]
+
+
+def loss_against_step(point: OptimizationPoint, output: str, axis: StepAxis = "linear") -> Chart:
+    """The loss at every rate of one width and output; dashed, the bounds of the first seed at the least rate.
+
+    On the linear axis of steps exponential decay is a straight line; it ends with the runs at the least rate. A run
+    that diverges leaves at the top, from a cross.
+    """
+    runs = point.of(output)
+    ceiling = LOSS_ROOM * max(run.loss[0] for run in runs)
+    # The bound of the theorem comes before the one with the measured constant, which waits for a click.
+    curves = [*_curves(point, output, lambda run: run.loss, "loss", ceiling=ceiling), *bound_curves(point, output)]
+    last = 1.15 * max(run.num_steps for run in slow_runs(point, output)) if axis == "linear" else math.inf
+    figure = along_training(curves, (Row("loss L", ceiling=ceiling),), log_x=axis == "log", last=last)
+    parts = [
+        f"{rate:g} η ended at {', '.join(number(run.loss[-1]) for run in runs)} after "
+        f"{', '.join(f'{run.num_steps:,}' for run in runs)} steps ({', '.join(dict.fromkeys(r.outcome for r in runs))})"
+        for rate in occurring([point], "rate")
+        if (runs := point.of(output, rate))
+    ]
+    words = f"Loss with {output_title(output)} at width {point.width:,}: {'; '.join(parts)}."
+    rows, caption = step_rows(point, output), _caption(point, output)
+    return Chart(figure, words, rows, caption, "figure1", "The loss and its bound")
+
+
+def change_lines(points: Sequence[OptimizationPoint], kind: str = "fully-connected") -> list[Line]:
+    """ΔK of the kernel of φ(f) of every output, at the smallest rate of all."""
+    least = min(occurring(points, "rate"), default=0.0)
+    return [
+        Line(
+            network_style(kind, output),
+            [
+                trained_dot(point.width, run.sup_change, run, f"η = {rate_words([run.learning_rate])}")
+                for point in points
+                for run in point.of(output, least)
+            ],
+        )
+        for output in occurring(points, "output")
+    ]
+
+
+def change_against_width(
+    points: Sequence[OptimizationPoint], widths: Sequence[int] = (), kind: str = "fully-connected"
+) -> Chart:
+    """ΔK of the kernel of φ(f) against width at the smallest rate, log–log, with fitted exponents."""
+    return sweep(
+        change_lines(points, kind),
+        width_axis(widths),
+        "kernel change ΔK of φ(f)",
+        "ΔK",
+        name="figure2",
+        heading="The kernel keeps moving",
+        caption=["Mean over converged runs at the smallest rate."],
+        rows=_run_rows(points),
+    )
+
+
+def spectrum_against_step(point: OptimizationPoint, output: str) -> Chart:
+    """λ_max and λ_min of the kernel of φ(f) along training, above the condition number."""
+    curves = [
+        *_curves(point, output, lambda run: run.largest, "λ_max"),
+        *_curves(point, output, lambda run: run.smallest, "λ_min"),
+        *_curves(point, output, lambda run: run.condition, "condition number", row=2),
+    ]
+    rows = (Row("λ<sub>max</sub> and λ<sub>min</sub>", share=0.6), Row("condition", share=0.4))
+    run = slow_runs(point, output)[0]
+    words = (
+        f"Eigenvalues of the kernel {_along(point, run)}: the largest {_from_to(run.largest)}, the smallest "
+        f"{_from_to(run.smallest)}, the condition number {_from_to(run.condition)}."
+    )
+    figure, table = along_training(curves, rows), step_rows(point, output)
+    return Chart(figure, words, table, name="figure3", heading="Its spectrum along the path")
+
+
+def pl_against_step(point: OptimizationPoint, output: str) -> Chart:
+    """‖∇L‖²/2L along training at every rate; dashed, what the theorem puts below it, μρ²/n, at the smallest rate."""
+    curves = _curves(point, output, lambda run: run.pl_ratio, "‖∇L‖²/2L")
+    run, slope = slow_runs(point, output)[0], OUTPUTS[output].min_slope
+    if slope > 0 and run.min_eigenvalue > 0:
+        style = Style(GUIDE_COLOR, "dash", "", "μρ²/n, the theorem's lower bound")
+        level = run.min_eigenvalue * slope**2 / point.num_samples
+        curves.append(Curve(style, (run.steps[1], run.steps[-1]), (level, level), "μρ²/n"))
+    least = min(filter(math.isfinite, run.pl_ratio), default=math.nan)
+    words = (
+        f"PL* ratio of squared gradient and twice the loss {_along(point, run)}: {_from_to(run.pl_ratio)}, at least "
+        f"{number(least)}."
+    )
+    figure, rows = along_training(curves, (Row("PL* ratio ‖∇L‖² / 2L"),)), step_rows(point, output)
+    return Chart(figure, words, rows, name="figure4", heading="PL* along the path")
+
+
+def step_rows(point: OptimizationPoint, output: str) -> list[dict[str, object]]:
+    """One row per run and recorded step of one width and output."""
+    return [
+        {
+            "rate": f"{run.rate:g} η",
+            "seed": run.seed,
+            "step": step,
+            "loss": run.loss[index],
+            "ΔK(t)": run.change[index],
+            "λ_min": run.smallest[index],
+            "λ_max": run.largest[index],
+            "λ_min of f": run.pre_output_smallest[index],
+            "condition number": run.condition[index],
+            "‖∇L‖²/2L": run.pl_ratio[index],
+        }
+        for run in point.of(output)
+        for index, step in enumerate(run.steps)
+    ]
+
+
+def _run_rows(points: Sequence[OptimizationPoint]) -> list[dict[str, object]]:
+    """One row per run."""
+    return [
+        {
+            "width m": point.width,
+            "output": output_title(run.output),
+            "rate": f"{run.rate:g} η",
+            "seed": run.seed,
+            "η used": finite_or_none(run.learning_rate),
+            "stable rate": finite_or_none(run.stable_rate),
+            "ΔK": run.sup_change,
+            "μ": run.min_eigenvalue,
+            "PL* constant": run.pl_constant,
+            "max L / L₀": run.overshoot,
+            "loss": run.loss[-1],
+            "steps": run.num_steps,
+            "last finite step": run.last_finite_step,
+            "outcome": OUTCOME_WORDS[run.outcome],
+        }
+        for point in sorted(points, key=lambda point: point.width)
+        for run in point.runs
+    ]
+
+
+def _caption(point: OptimizationPoint, output: str) -> list[str]:
+    """What guarantee there is, then the runs that diverged or did not converge, with the rate that is stable."""
+    slope, title = OUTPUTS[output].min_slope, output_title(output)
+    why = {"swish": ": its slope vanishes near f = −1.28", "softmax": ": its Jacobian maps (1, …, 1) to 0"}
+    sentences = [
+        f"{title}: slope at least ρ = {slope:g} everywhere, so the bound holds at small rates."
+        if slope > 0
+        else f"{title}: no ρ > 0{why.get(output, '')}. The theorem says nothing here, and no bound is drawn."
+    ]
+    for rate in occurring([point], "rate"):
+        runs = point.of(output, rate)
+        diverged = [run for run in runs if run.outcome == "diverged"]
+        if diverged:
+            steps = ", ".join(f"{run.last_finite_step:,} (seed {run.seed})" for run in diverged)
+            stable, used = min(run.stable_rate for run in diverged), max(run.learning_rate for run in diverged)
+            sentences.append(
+                f"{_rate_title(rate, runs)} diverged, last finite step {steps}: the rate was {number(used, 3)}, "
+                f"and the linear model at w₀ is stable below {number(stable, 3)}."
+            )
+        for outcome in ("over-budget", "stuck", "dead"):
+            missed = [run for run in runs if run.outcome == outcome]
+            if missed:
+                ratio = max(run.pl_ratio[-1] / run.pl_ratio[0] if run.pl_ratio[0] > 0 else math.nan for run in missed)
+                left = f"; its PL* ratio is at most {number(ratio, 1)} of what it was" if outcome == "stuck" else ""
+                listed = seed_words([run.seed for run in missed])
+                sentences.append(f"{_rate_title(rate, runs)} {OUTCOME_WORDS[outcome]} ({listed}){left}.")
+    rising = [run for run in point.of(output) if run.overshoot > 1.001 and run.loss[-1] < 0.1 * run.loss[0]]
+    if rising:
+        listed = " and ".join(dict.fromkeys(f"{run.rate:g} η" for run in rising))
+        sentences.append(f"Catapult: at {listed} the loss rose above its start and then fell.")
+    return sentences
+
+
+def _along(point: OptimizationPoint, run: OptimizationRun) -> str:
+    return f"along training with {output_title(run.output)} at width {point.width:,}, at {run.rate:g} η"
+
+
+def _from_to(values: Sequence[float]) -> str:
+    """``from 1.2 to 3.4``, the first and the last finite value."""
+    finite = [value for value in values if math.isfinite(value)]
+    return f"from {number(finite[0])} to {number(finite[-1])}" if finite else "nowhere finite"
+
+
+def _curves(
+    point: OptimizationPoint,
+    output: str,
+    of: Callable[[OptimizationRun], Sequence[float]],
+    what: str,
+    *,
+    row: int = 1,
+    ceiling: float = math.inf,
+) -> list[Curve]:
+    """One curve per run, colored by its rate; a cross is the last sight of one that diverged."""
+    curves = []
+    for index, rate in enumerate(occurring([point], "rate")):
+        runs = point.of(output, rate)
+        style = nth_style(index, _rate_title(rate, runs), "rate")
+        for place, run in enumerate(runs):
+            seen = [i for i, value in enumerate(of(run)) if 0 < value <= ceiling and math.isfinite(value)]
+            curves.append(
+                Curve(
+                    style,
+                    run.steps,
+                    of(run),
+                    what,
+                    run.seed,
+                    row,
+                    marked=max(seen, default=0),
+                    symbol=style.mark(run.outcome),
+                    is_first=place == 0,
+                )
+            )
+    return curves
+
+
+def _rate_title(rate: float, runs: Sequence[OptimizationRun]) -> str:
+    """``2 η, 0.3 of the stable rate``."""
+    shares = [run.learning_rate / run.stable_rate for run in runs if math.isfinite(run.stable_rate)]
+    return f"{rate:g} η, {number(sum(shares) / len(shares))} × stable" if shares else f"{rate:g} η"

@@ -1,0 +1,5 @@
+"""The phenomenon in motion, three questions to begin with, and every page as a card."""
+
+from linearity_lab.views.entry import Page
+
+PAGE = Page("Overview", ":material/home:", "", group="Learn", place=0)

@@ -1,0 +1,39 @@
+"""A small picture of every page, drawn from the gallery; free of Streamlit."""
+
+import functools
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from linearity_lab.charts.vector import letters
+from linearity_lab.components.gallery import gallery_result
+from linearity_lab.views.entry import Page
+
+
+def page_thumbnail(page: Page) -> str:
+    """The picture of a page as SVG: as its ``elsewhere`` draws it; its letters where there is none, or no result."""
+    module = f"linearity_lab.views.{page.name}.elsewhere"
+    found: Any = import_module(module) if find_spec(module) else None
+    result = gallery_result(found.CARD) if found and found.CARD else None
+    if found is None or (found.CARD and result is None):
+        return letters(page.letters or page.title)
+    return _drawn(found.card, _Once(result))
+
+
+class _Once:
+    """A result by its identity: two requests for one object draw one picture."""
+
+    def __init__(self, result: Any):
+        self.result = result
+
+    def __hash__(self) -> int:
+        return id(self.result)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Once) and other.result is self.result
+
+
+@functools.lru_cache(maxsize=32)
+def _drawn(draw: Callable[[Any], str], once: _Once) -> str:
+    return draw(once.result)

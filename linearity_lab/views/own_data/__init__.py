@@ -1,0 +1,5 @@
+"""Data of one's own: a table, arrays or images, and the kernel change of a network that learns them."""
+
+from linearity_lab.views.entry import Page
+
+PAGE = Page("Your data", ":material/upload_file:", "What about my own data?", group="Yours", place=0, letters="x, y")

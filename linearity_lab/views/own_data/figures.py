@@ -1,0 +1,106 @@
+"""Data that a person brought, projected to two directions, and their first images; free of Streamlit."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from linearity_lab.charts.axes import finish
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.style import nth_style
+from ntk_core.data.uploads import Cleaned
+
+MAX_SHOWN = 500
+MAX_IMAGES = 16
+
+
+def projection(data: Cleaned) -> tuple[NDArray[np.float64], float]:
+    """((n, 2) coordinates along the two directions of largest variance, their share of all variance).
+
+    At most MAX_SHOWN samples, evenly spaced; by the eigenvectors of the smaller of the two Gram matrices.
+    """
+    rows = shown_rows(data)
+    x = data.x[rows].reshape(len(rows), -1).astype(np.float64)
+    x -= x.mean(axis=0)
+    scale = np.abs(x).max()
+    x /= scale if scale > 0 else 1.0
+    gram = x @ x.T
+    values, vectors = np.linalg.eigh(gram)
+    values, vectors = np.maximum(values[::-1][:2], 0), vectors[:, ::-1][:, :2]
+    total = float(np.trace(gram))
+    return vectors * np.sqrt(values), float(values.sum() / total) if total > 0 else 0.0
+
+
+def shown_rows(data: Cleaned) -> NDArray[np.intp]:
+    """The samples that are drawn."""
+    return np.unique(np.linspace(0, len(data.x) - 1, min(MAX_SHOWN, len(data.x))).astype(int))
+
+
+def scatter(data: Cleaned, caption: Sequence[str] = ()) -> Chart:
+    """Samples in the plane of largest variance, a color and symbol for each class, or colored by the target."""
+    points, share = projection(data)
+    rows = shown_rows(data)
+    figure = go.Figure()
+    for index, name in enumerate(data.class_names):
+        chosen = points[data.labels[rows] == index]
+        style = nth_style(index, name, "class")
+        marker = {"color": style.color, "symbol": style.symbol, "size": 8, "opacity": 0.8}
+        figure.add_scatter(x=chosen[:, 0], y=chosen[:, 1], mode="markers", name=_short(name), marker=marker)
+    if not data.class_names:
+        target = data.targets[rows, 0]
+        marker = {"color": target, "colorscale": "Viridis", "size": 8, "colorbar": {"title": {"text": "y"}}}
+        figure.add_scatter(x=points[:, 0], y=points[:, 1], mode="markers", name="target y", marker=marker)
+    figure.update_xaxes(title="direction of largest variance")
+    figure.update_yaxes(title="second direction")
+    kinds = f"{len(data.class_names)} classes" if data.class_names else "a number to be learned"
+    words = f"{len(data.x):,} samples with {kinds}; the two directions drawn hold {share:.0%} of the variance."
+    return Chart(finish(figure), words, _rows(data), caption, "scatter")
+
+
+def _rows(data: Cleaned) -> list[dict[str, object]]:
+    """Samples of each class, or what the target is like."""
+    if data.class_names:
+        return [{"class": name, "samples": count} for name, count in data.counts.items()]
+    targets = data.targets
+    return [
+        {
+            "target": index + 1,
+            "lowest": float(column.min()),
+            "mean": float(column.mean()),
+            "highest": float(column.max()),
+        }
+        for index, column in enumerate(targets.T)
+    ]
+
+
+def images(data: Cleaned) -> list[tuple[NDArray[np.uint8], str]]:
+    """(pixels, class) of some images, as many of each class; none where the inputs are no images."""
+    if len(data.input_shape) != 3 or data.input_shape[-1] not in (1, 3):
+        return []
+    low, high = float(data.x.min()), float(data.x.max())
+    spread = high - low or 1.0
+    groups = [np.flatnonzero(data.labels == index) for index in range(len(data.class_names))] or [
+        np.arange(len(data.x))
+    ]
+    each = max(1, MAX_IMAGES // len(groups))
+    chosen = [(row, group) for group, members in enumerate(groups) for row in members[:each]]
+    return [
+        (
+            _enlarged(np.clip((data.x[row] - low) / spread * 255, 0, 255).astype(np.uint8)),
+            data.class_names[group] if data.class_names else "",
+        )
+        for row, group in chosen[:MAX_IMAGES]
+    ]
+
+
+def _enlarged(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Whole pixels repeated, so that a browser does not smooth them."""
+    times = max(1, 72 // max(pixels.shape[:2]))
+    return np.repeat(np.repeat(pixels, times, axis=0), times, axis=1)
+
+
+def _short(name: str) -> str:
+    """A class name in a legend, where Plotly reads tags."""
+    text = name if len(name) <= 24 else name[:23] + "…"
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,154 @@
+"""Widgets for what a person says about a file, each with its sentence beside it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from linearity_lab.words.sentences import plain
+from ntk_core.data.uploads import (
+    TASKS,
+    Arrays,
+    Candidate,
+    Choices,
+    ImageFolders,
+    Limits,
+    Table,
+    Task,
+    suggested_choices,
+)
+from ntk_core.errors import InvalidInput
+
+TASK_TITLES = {"classes": "Classes, one-hot", "regression": "Numbers (regression)"}
+
+
+def read_choices(
+    page: str, candidate: Candidate, limits: Limits, sentence: InvalidInput | None, more: DeltaGenerator
+) -> Choices:
+    """The widgets that this kind of file needs, filled with suggestions at first.
+
+    Args:
+        page: prefix of the widgets' keys, with the version of the file, so that another file begins anew.
+        sentence: what was wrong with these choices when they were last tried.
+        more: where those stand that few change.
+    """
+    first = suggested_choices(candidate, max_classes=limits.max_classes, max_side=limits.max_side)
+    if isinstance(candidate, Table):
+        return _of_table(page, candidate, first, sentence, more)
+    if isinstance(candidate, Arrays):
+        return _of_arrays(page, candidate, first, sentence)
+    return _of_images(page, candidate, first, limits, sentence, more)
+
+
+def say(sentence: InvalidInput | None, *fields: str) -> None:
+    """The sentence, when it is about one of these fields."""
+    if sentence is not None and sentence.field in fields:
+        st.error(plain(f"{sentence}."))
+
+
+def _of_table(page: str, table: Table, first: Choices, sentence: InvalidInput | None, more: DeltaGenerator) -> Choices:
+    titles = {name: name for name in table.names}
+    target, task, scale = _target(page, titles, first, sentence, "The column that the network learns.")
+    columns = [name for name in table.names if name != target]
+    features = st.multiselect(
+        "Features x",
+        columns,
+        default=[name for name in first.features if name != target],
+        key=f"{page}.features",
+        help="The input columns: numbers, not constant.",
+    )
+    say(sentence, "features")
+    (column,) = [column for column in table.columns if column.name == target]
+    with more:
+        classes = _classes(page, column.texts, sentence) if task == "classes" and column.kind == "text" else ()
+        drop = st.toggle(
+            "Drop rows with missing values",
+            key=f"{page}.drop_missing",
+            help="Rows with a missing value in a chosen column; otherwise they are refused.",
+        )
+    return Choices(tuple(features), target, task, classes, drop, scale)
+
+
+def _of_arrays(page: str, candidate: Arrays, first: Choices, sentence: InvalidInput | None) -> Choices:
+    titles = {name: f"{name} {array.shape}" for name, array in candidate.arrays.items()}
+    inputs = st.selectbox(
+        "Inputs x",
+        list(titles),
+        index=list(titles).index(first.features[0]) if first.features else 0,
+        format_func=titles.__getitem__,
+        key=f"{page}.features",
+        help="(n, features), tokens (n, T, d), or images (n, height, width) or (n, height, width, channels).",
+    )
+    tokens = candidate.arrays[inputs].ndim == 3 and st.toggle(
+        "Rows are tokens",
+        key=f"{page}.tokens",
+        help="(n, T, d): T tokens of d numbers each, as attention takes them; otherwise gray images.",
+    )
+    say(sentence, "features")
+    what = "Labels (n,), one-hot rows (n, C), or numbers to be learned."
+    target, task, scale = _target(page, titles, first, sentence, what)
+    say(sentence, "classes")
+    return Choices((inputs,), target, task, scale_targets=scale, tokens=tokens)
+
+
+def _of_images(
+    page: str,
+    candidate: ImageFolders,
+    first: Choices,
+    limits: Limits,
+    sentence: InvalidInput | None,
+    more: DeltaGenerator,
+) -> Choices:
+    with more:
+        classes = _classes(page, candidate.folders, sentence)
+    side = st.number_input(
+        "Side in pixels",
+        value=first.side,
+        step=1,
+        key=f"{page}.side",
+        help=f"All images are scaled to side × side by averages, at most {limits.max_side}; 0: as they are.",
+    )
+    say(sentence, "side")
+    gray = st.toggle("Gray", value=first.gray, key=f"{page}.gray", help="One channel instead of three.")
+    return replace(first, classes=classes, side=int(side), gray=gray)
+
+
+def _target(
+    page: str, titles: Mapping[str, str], first: Choices, sentence: InvalidInput | None, what: str
+) -> tuple[str, Task, bool]:
+    """What is learned of the columns or arrays with these titles, as what, and whether it is standardized."""
+    target = st.selectbox(
+        "Target y",
+        list(titles),
+        index=list(titles).index(first.target) if first.target else 0,
+        format_func=titles.__getitem__,
+        key=f"{page}.target",
+        help=what,
+    )
+    task = st.segmented_control(
+        "What is learned",
+        TASKS,
+        default=first.task,
+        required=True,
+        format_func=TASK_TITLES.__getitem__,
+        key=f"{page}.task",
+        help="A class for each sample (one output per class), or a number.",
+    )
+    say(sentence, "target", "task")
+    if task == "classes":
+        return target, task, True
+    words = "To mean 0 and variance 1, as networks start."
+    return target, task, st.toggle("Standardize the target", value=True, key=f"{page}.scale", help=words)
+
+
+def _classes(page: str, names: tuple[str, ...], sentence: InvalidInput | None) -> tuple[str, ...]:
+    chosen = st.multiselect(
+        "Classes",
+        names,
+        key=f"{page}.classes",
+        placeholder="All",
+        help="Which classes to keep; all when empty.",
+    )
+    say(sentence, "classes")
+    return tuple(chosen)

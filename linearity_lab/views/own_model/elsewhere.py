@@ -1,0 +1,33 @@
+"""What others show of a run: its card and its figure on *Results*, and how such runs are compared."""
+
+from dataclasses import replace
+from typing import Any
+
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.comparison import WIDTH, Comparison
+from linearity_lab.charts.lines import Line, width_axis
+from linearity_lab.charts.sweep import sketch, sweep
+from linearity_lab.views.kernel_change.elsewhere import MEASURES
+from linearity_lab.views.kernel_change.figures import change_lines
+from ntk_core.experiments.own_model.spec import OwnModelSpec
+
+
+def card(result: Any) -> str:
+    """ΔK against width."""
+    return sketch([_line(result)])
+
+
+def first_chart(result: Any) -> Chart:
+    """ΔK of the runs against width, log–log."""
+    axis = width_axis(result.spec.widths)
+    return sweep([_line(result)], axis, "kernel change ΔK", "ΔK", slopes=(-0.5, -1.0), of="model", name="own_model")
+
+
+def compared(_: OwnModelSpec) -> Comparison:
+    """Columns of the rows, by what they show."""
+    return Comparison((WIDTH,), MEASURES, ("output",))
+
+
+def _line(result: Any) -> Line:
+    (line,) = change_lines(result.points).values()
+    return replace(line, style=replace(line.style, title=result.spec.function))

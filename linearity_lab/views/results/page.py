@@ -1,0 +1,30 @@
+"""What has been computed: find it, open it, compare it, export it."""
+
+import streamlit as st
+
+from linearity_lab.components import session
+from linearity_lab.components.chart import shown_charts
+from linearity_lab.jobs.faults import told
+from linearity_lab.views.results.compared_runs import compared_runs, export_chosen
+from linearity_lab.views.results.run_list import actions, address, cards, chosen_runs, filters, open_address
+from linearity_lab.words.sentences import plain
+from ntk_core.errors import InvalidInput
+
+PAGE = "results"
+
+
+def show() -> None:
+    """The page."""
+    st.title("What has been computed here?", anchor=False)
+    try:
+        open_address(session.new_address(PAGE))
+        found = filters()
+        above = actions()
+        with shown_charts() as figures:
+            compared_runs(PAGE, chosen_runs())
+        with above:
+            export_chosen(chosen_runs(), figures.charts)
+        cards(found)
+        session.show_address(PAGE, address())
+    except InvalidInput as error:  # the database has gone away
+        st.error(plain(f"The results cannot be read: {told(error)}."))

@@ -1,0 +1,101 @@
+"""Several runs of one experiment in one figure: one color, dash and symbol per run, on any of its measures."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.comparison import Axis, Comparison, Values, comparison_of
+from linearity_lab.charts.lines import Axis as SweepAxis
+from linearity_lab.charts.lines import Dot, Line
+from linearity_lab.charts.style import Style, network_style, nth_style
+from linearity_lab.charts.sweep import left_out, mean_rows, sweep, takeaway
+from linearity_lab.charts.training import Curve, Row, along_training
+from ntk_core.runs import ResultValue
+
+Runs = Sequence[tuple[str, ResultValue]]
+
+
+def lines_of(runs: Runs, how: Comparison) -> list[tuple[Any, ...]]:
+    """The lines that the most runs have come first."""
+    found: dict[tuple[Any, ...], int] = {}
+    for _, result in runs:
+        for line in dict.fromkeys(tuple(row[name] for name in how.lines) for row in result.rows()):
+            found[line] = found.get(line, 0) + 1
+    return sorted(found, key=lambda line: -found[line])
+
+
+def measures_of(runs: Runs, how: Comparison) -> list[str]:
+    """The measures that some run has."""
+    rows = [row for _, result in runs for row in result.rows()]
+    return [name for name in how.measures if any(_is_number(row.get(name)) for row in rows)]
+
+
+def overlay(runs: Runs, axis: Axis, measure: str, line: tuple[Any, ...]) -> Chart:
+    """One measure of each run: means over the converged seeds, or one curve per seed along training."""
+    how = comparison_of(runs[0][1].spec)
+    found = [
+        (
+            style,
+            [row for row in _rows_on(result, how, axis, line) if _is_number(row.get(measure))],
+        )
+        for style, (_, result) in zip(_styles(runs, dict(zip(how.lines, line, strict=True))), runs, strict=True)
+    ]
+    title = how.measures[measure]
+    values = [row[measure] for _, rows in found for row in rows]
+    is_log = bool(values) and min(values) > 0
+    lines = [
+        Line(
+            style,
+            [_dot(row, axis.column, measure) for row in rows],
+            fit=not axis.along_time,
+        )
+        for style, rows in found
+    ]
+    swept = SweepAxis(axis.title, axis.letter, column=axis.column)
+    if not axis.along_time:
+        return sweep(lines, swept, title, measure, is_log=is_log, of="run", name="compared", is_said=True)
+    curves = [
+        Curve(style, [r[axis.column] for r in own], [r[measure] for r in own], title, seed)
+        for style, rows in found
+        for seed in dict.fromkeys(row["seed"] for row in rows)
+        for own in [[row for row in rows if row["seed"] == seed]]
+    ]
+    figure = along_training(curves, (Row(title, "log" if is_log else "linear"),), axis.title, log_x=False)
+    words = takeaway(lines, swept, title)
+    rows = mean_rows(lines, swept, measure, "run")
+    return Chart(figure, words, rows, [words, *left_out(lines, swept)], "compared")
+
+
+def _styles(runs: Runs, line: Values) -> list[Style]:
+    """Different networks have their own looks, as everywhere; runs of one network are told apart by those of runs."""
+    kinds = [getattr(getattr(result.spec, "architecture", None), "kind", "") for _, result in runs]
+    if len(set(kinds)) < 2:
+        return [nth_style(index, label, "run") for index, (label, _) in enumerate(runs)]
+    output = line.get("output", "linear")
+    return [
+        network_style(kind, output, label, kinds[:index].count(kind))
+        for index, (kind, (label, _)) in enumerate(zip(kinds, runs, strict=True))
+    ]
+
+
+def _rows_on(result: ResultValue, how: Comparison, axis: Axis, line: tuple[Any, ...]) -> list[Values]:
+    return [
+        row
+        for row in result.rows()
+        if tuple(row[name] for name in how.lines) == line and axis.keep(row, result) and _is_number(row[axis.column])
+    ]
+
+
+def _dot(row: Values, column: str, measure: str) -> Dot:
+    why = "" if _counts(row) else "did not converge"
+    outcome = row.get("outcome") if why and row.get("outcome") != "converged" else ""
+    return Dot(row[column], row[measure], row["seed"], why, outcome=outcome or "")
+
+
+def _counts(row: Values) -> bool:
+    return row.get("outcome") in (None, "converged") and row.get("converged") in (None, True)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

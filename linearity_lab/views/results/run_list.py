@@ -1,0 +1,197 @@
+"""The list of runs: filter it, choose some, open, export, delete, import."""
+
+import math
+from collections.abc import Mapping
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from linearity_lab.components import session
+from linearity_lab.jobs import shared_jobs
+from linearity_lab.jobs.profile import profile
+from linearity_lab.views.results.run_cards import CARD_PIXELS, run_card, title_of
+from linearity_lab.views.results.run_marks import marks
+from linearity_lab.views.results.stored_runs import STATUS_WORDS, shared_store, take_file
+from linearity_lab.words.sentences import plain
+from ntk_core.runs import KINDS
+from ntk_core.runs.store import MIN_PREFIX, Mark, RunList
+
+PAGE = "results"
+ROWS = 20
+MAX_CHOSEN = 200
+_FILTERS = ("text", "experiment", "status", "favorites", "sheet")
+
+
+def open_address(address: Mapping[str, str] | None) -> None:
+    """Fill the filters and the choice from the URL, when a person has changed it."""
+    if address is None:
+        return
+    for name in _FILTERS:
+        st.session_state[_key(name)] = address.get(name, "")
+    st.session_state[_key("favorites")] = address.get("favorites") == "1"
+    for name, allowed in (("experiment", KINDS), ("status", STATUS_WORDS)):
+        if st.session_state[_key(name)] not in allowed:
+            st.session_state[_key(name)] = ""
+    number = address.get("sheet", "1")
+    st.session_state[_key("sheet")] = int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1
+    named = [name for name in address.get("runs", "").split(",") if len(name) == MIN_PREFIX][:MAX_CHOSEN]
+    chosen = [matches[0] for matches in map(shared_store().find, named) if len(matches) == 1]
+    session.see_jobs(run[:MIN_PREFIX] for run in chosen)
+    st.session_state[_key("chosen")] = chosen
+
+
+def address() -> dict[str, str]:
+    """The URL that shows the same list and the same choice."""
+    texts = {name: str(st.session_state.get(_key(name)) or "") for name in _FILTERS}
+    texts["favorites"] = "1" if texts["favorites"] else ""
+    texts["sheet"] = "" if texts["sheet"] == "1" else texts["sheet"]
+    texts["runs"] = ",".join(run[:MIN_PREFIX] for run in chosen_runs())
+    return {name: text for name, text in texts.items() if text}
+
+
+def chosen_runs() -> list[str]:
+    """Digests of the runs whose boxes are ticked, in that order."""
+    return list(st.session_state.get(_key("chosen"), ()))
+
+
+def filters() -> RunList:
+    """The filters, and the runs that they leave."""
+    for name in ("text", "experiment", "status"):
+        st.session_state.setdefault(_key(name), "")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.text_input("Search", key=_key("text"), placeholder="a setting, a name, a note", on_change=_first_page)
+        st.selectbox("Experiment", ["", *KINDS], key=_key("experiment"), on_change=_first_page,
+                     format_func=lambda name: title_of(name) if name else "All", width=180)  # fmt: skip
+        st.selectbox("Status", ["", *STATUS_WORDS], key=_key("status"), on_change=_first_page,
+                     format_func=lambda name: STATUS_WORDS[name] if name else "All", width=180)  # fmt: skip
+        st.toggle("Favorites", key=_key("favorites"), on_change=_first_page)
+    state, seen, marked = st.session_state, session.seen_jobs(), marks()
+    page = max(1, int(state.get(_key("sheet")) or 1))
+    while True:
+        found = shared_store().runs(
+            text=state[_key("text")], experiment=state[_key("experiment")], status=state[_key("status")],
+            visible=seen, marked=marked, only_favorites=state[_key("favorites")], limit=ROWS, offset=(page - 1) * ROWS,
+        )  # fmt: skip
+        if found.runs or page == 1:
+            break
+        page = max(1, math.ceil(found.total / ROWS))  # others have deleted what was on this page
+    state[_key("sheet")] = page
+    return found
+
+
+def actions() -> DeltaGenerator:
+    """What can be done with the chosen runs, and the import of a file; what it returns is the place of the export."""
+    _say_notice()
+    chosen = chosen_runs()
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**{len(chosen)} chosen**" if chosen else "Tick runs to compare, export or delete them.")
+        if chosen:
+            st.button("Clear", key=_key("clear"), on_click=_clear, type="tertiary")
+            with st.popover("Delete", icon=":material/delete:"):
+                st.markdown(f"Delete {_count(len(chosen))} for good?")
+                st.button("Yes, delete", key=_key("delete"), on_click=_delete, type="primary")
+        with st.popover("Import", icon=":material/upload:"):
+            _import()
+        st.space("stretch")
+        return st.container(width="content")
+
+
+def cards(found: RunList) -> None:
+    """A card per run, and the way to the next page."""
+    if not found.runs:
+        searched = any(st.session_state[_key(name)] for name in ("text", "experiment", "status", "favorites"))
+        st.info("No matching runs." if searched else "Nothing has been computed yet. Press Run on any page.")
+        if not searched:
+            st.page_link("pages/kernel_change.py", label="Start with the kernel", icon=":material/play_arrow:")
+        return
+    # As many in a row as there is room for.
+    st.html(
+        f"<style>.st-key-{PAGE}-cards {{ display: grid !important; "
+        f"grid-template-columns: repeat(auto-fill, minmax({CARD_PIXELS}px, 1fr)) }} "
+        f".st-key-{PAGE}-cards > * {{ width: 100% !important; min-width: 0 }}</style>"
+    )
+    written = marks()
+    with st.container(horizontal=True, key=f"{PAGE}-cards", gap="small"):
+        for run in found.runs:
+            key = _key(f"box.{run.digest}")
+            st.session_state[key] = run.digest in chosen_runs()
+            run_card(run, written.get(run.digest, Mark()), {"key": key, "on_change": _tick, "args": (run.digest,)})
+    page, last = st.session_state[_key("sheet")], math.ceil(found.total / ROWS)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button("Newer", key=_key("newer"), disabled=page == 1, on_click=_turn, args=(-1,))
+        st.caption(f"{(page - 1) * ROWS + 1:,} to {(page - 1) * ROWS + len(found.runs):,} of {_count(found.total)}")
+        st.button("Older", key=_key("older"), disabled=page >= last, on_click=_turn, args=(1,))
+
+
+def _import() -> None:
+    if profile().is_shared:
+        st.caption("Only where the lab runs for one person: here an imported result would be shown to everybody.")
+        return
+    most = profile().max_upload_bytes
+    file = st.file_uploader("A file of runs, as Export writes it", key=_key("file"), max_upload_size=most // 2**20)
+    if file is not None and st.session_state.get(_key("taken")) != file.file_id:
+        st.session_state[_key("taken")] = file.file_id
+        arrived = take_file(file, most)
+        session.see_jobs(run[:MIN_PREFIX] for run in arrived.digests)
+        _notify(arrived.good, arrived.problems)
+        st.rerun()
+
+
+def _tick(run: str) -> None:
+    chosen = chosen_runs()
+    if run in chosen:
+        chosen.remove(run)
+    elif len(chosen) < MAX_CHOSEN:
+        chosen.append(run)
+    st.session_state[_key("chosen")] = chosen
+
+
+def _clear() -> None:
+    st.session_state[_key("chosen")] = []
+
+
+def _delete() -> None:
+    """Delete the chosen runs; those that are going on, and on a shared server those of all, stay and are named."""
+    store, kept, problems = shared_store(), [], []
+    listed = {run: store.listed(run) for run in chosen_runs()}
+    gone = 0
+    for run, row in listed.items():
+        if row is not None and profile().is_shared and not row.private:
+            problems.append(f"{run[:8]} stays: on a shared server only runs on your own data can be deleted.")
+            kept.append(run)
+        elif not shared_jobs().forget(run[:MIN_PREFIX]):
+            problems.append(f"{run[:8]} is still running; stop it first.")
+            kept.append(run)
+        else:
+            store.delete(run)
+            gone += 1
+    st.session_state[_key("chosen")] = kept
+    _notify(f"{_count(gone)} deleted." if gone else "", tuple(problems))
+
+
+def _notify(good: str, problems: tuple[str, ...]) -> None:
+    st.session_state[_key("notice")] = good, problems
+
+
+def _say_notice() -> None:
+    good, problems = st.session_state.pop(_key("notice"), ("", ()))
+    if good:
+        st.success(plain(good))
+    for sentence in problems:
+        st.warning(plain(sentence))
+
+
+def _turn(by: int) -> None:
+    st.session_state[_key("sheet")] += by
+
+
+def _first_page() -> None:
+    st.session_state[_key("sheet")] = 1
+
+
+def _count(number: int) -> str:
+    return f"{number:,} {'run' if number == 1 else 'runs'}"
+
+
+def _key(name: str) -> str:
+    return f"{PAGE}.{name}"

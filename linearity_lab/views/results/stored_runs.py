@@ -1,0 +1,88 @@
+"""The runs that are kept, as the results page lists, exports and imports; free of Streamlit."""
+
+import functools
+import io
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import IO
+
+from linearity_lab.jobs.faults import told
+from linearity_lab.words.sentences import duration
+from ntk_core.errors import InvalidInput
+from ntk_core.runs.store import Store, StoredRun, read_runs, write_runs
+
+STATUS_WORDS = {
+    "completed": "complete",
+    "cancelled": "stopped",
+    "stopped": "stopped by the server",
+    "failed": "failed",
+    "started": "not finished",
+    "damaged": "damaged",
+    "older": "of an older version",
+}
+
+
+@functools.cache
+def shared_store() -> Store:
+    """The store of this server.
+
+    Raises:
+        InvalidInput: when it cannot be used.
+    """
+    return Store()
+
+
+def details(run: StoredRun) -> str:
+    """A run in words: how far it came, how old and large it is, its digest."""
+    if run.spec is None:
+        return f"{STATUS_WORDS[run.status]}; its settings cannot be read · {run.digest[:8]}"
+    points = len(run.spec.point_keys())
+    parts = [
+        STATUS_WORDS[run.status] + ("" if run.num_points >= points else f", {run.num_points} of {points} points"),
+        f"{duration(max(0.0, time.time() - run.used))} ago",
+        _size(run.num_bytes),
+        run.digest[:8],
+    ]
+    marks = ["private"] * run.private + ["imported"] * run.imported
+    return " · ".join(parts + marks)
+
+
+def file_of_runs(runs: Iterable[str]) -> bytes:
+    """The runs with these digests as one file."""
+    file = io.BytesIO()
+    write_runs(shared_store(), runs, file)
+    return file.getvalue()
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """What became of a file that was brought.
+
+    Attributes:
+        digests: of the runs that are here now.
+        good: a sentence about them, empty when there are none.
+        problems: a sentence each.
+    """
+
+    digests: tuple[str, ...]
+    good: str
+    problems: tuple[str, ...]
+
+
+def take_file(file: IO[bytes], max_bytes: int) -> Arrived:
+    """Put the runs of a file into the store."""
+    try:
+        found = read_runs(shared_store(), file, max_bytes=max_bytes)
+    except InvalidInput as error:
+        return Arrived((), "", (f"{told(error)}.",))
+    count = len(found.digests)
+    problems = [f"{sentence[0].upper()}{sentence[1:]}." for sentence in found.left_aside[:3]]
+    more = found.num_left_aside - len(problems)
+    problems += [f"{more} more lines could not be read."] if more else []
+    good = f"{count} {'run' if count == 1 else 'runs'} imported." if count else ""
+    return Arrived(found.digests, good, tuple(problems))
+
+
+def _size(num_bytes: int) -> str:
+    return f"{num_bytes / 1e6:.1f} MB" if num_bytes >= 1e6 else f"{max(1, round(num_bytes / 1e3))} kB"

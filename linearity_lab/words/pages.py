@@ -1,0 +1,112 @@
+"""What a page says about itself and its charts, read from the Markdown in its folder when it is first asked for.
+
+``linearity_lab/views/PAGE/words.md`` holds the words of the page, and of each chart below a heading ``Chart: NAME``.
+Any other Markdown file in the folder holds the words of the one chart named like it (steps of the lecture).
+"""
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+from linearity_lab.words.glossary import GLOSSARY_FILE, glossary
+from linearity_lab.words.markdown import Section, WordsError, read
+
+VIEWS = Path(__file__).parents[1] / "views"
+SHOWS, CHANGES = "What this page shows", "What finite width changes"
+SEE, FINITE = "What should I see?", "Why is finite width different?"
+CHART = "Chart: "
+VEILED_KEY = ".veiled"
+PREDICT = "That is the question: predict first, or ask for the answer; then this says what to look for."
+
+
+@dataclass(frozen=True)
+class FigureWords:
+    """What stands below one figure.
+
+    Attributes:
+        formula: what it measures, Markdown with LaTeX; empty where the page says it beside the figure.
+        see: what to look for.
+        finite_width: why a network of finite width differs from the limit.
+        terms: names of entries of the glossary.
+    """
+
+    formula: str
+    see: str
+    finite_width: str
+    terms: tuple[str, ...]
+
+
+def figure_words(key: str) -> FigureWords:
+    """The words of the chart with this key (``page.chart``), of one whose answer is veiled without the answer.
+
+    Raises:
+        WordsError: it has none; or some words of its page are missing, or name a term that the glossary lacks.
+    """
+    page, _, name = key.removesuffix(VEILED_KEY).partition(".")
+    found = charts_in(VIEWS / page).get(name)
+    if found is None:
+        raise WordsError(f"linearity_lab/views/{page}/words.md has no section “{CHART}{name}”.")
+    return replace(found, see=PREDICT) if key.endswith(VEILED_KEY) else found
+
+
+def says(page: str, heading: str) -> str:
+    """What the page says below a heading, as a paragraph that begins with the heading."""
+    return f"**{heading}{'' if heading.endswith('?') else '.'}** {prose(page, heading)}"
+
+
+@dataclass(frozen=True)
+class Link:
+    """Something to try: some settings of a page, as its URL has them."""
+
+    label: str
+    page: str
+    query: dict[str, str]
+
+
+def try_links(page: str) -> tuple[Link, ...]:
+    """What the page proposes to try: ``label: page?name=text&…``, a line each, in the front matter of its words."""
+    links = []
+    for label, target in _page(VIEWS / page).fields.items():
+        name, _, query = target.partition("?")
+        links.append(Link(label, name, dict(parse_qsl(query))))
+    return tuple(links)
+
+
+def prose(page: str, heading: str) -> str:
+    """What the page says below a heading, as it is."""
+    return _page(VIEWS / page).prose(heading)
+
+
+@functools.cache
+def charts_in(folder: Path) -> Mapping[str, FigureWords]:
+    """Name of a chart → its words, of all charts of the page in this folder.
+
+    Raises:
+        WordsError: as :func:`figure_words`.
+    """
+    found = {}
+    for path in sorted(folder.rglob("*.md")):
+        if path.name != "words.md":
+            found[path.stem] = _figure(read(path))
+            continue
+        for heading, section in _page(folder).sections.items():
+            if heading.startswith(CHART):
+                section.holds_only(("formula", "terms"), (SEE, FINITE))
+                section.field("formula")
+                found |= dict.fromkeys(heading.removeprefix(CHART).split(", "), _figure(section))
+    return found
+
+
+@functools.cache
+def _page(folder: Path) -> Section:
+    return read(folder / "words.md")
+
+
+def _figure(section: Section) -> FigureWords:
+    terms = section.listed("terms")
+    for term in terms:
+        if term not in glossary():
+            raise WordsError(f"{section.place}: {GLOSSARY_FILE.name} has no term “{term}”.")
+    return FigureWords(section.fields.get("formula", ""), section.prose(SEE), section.prose(FINITE), terms)
