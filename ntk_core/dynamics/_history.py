@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,6 +113,7 @@ class TrainingHistory:
         kernel: the kernel along the path; None where not asked for.
         difference, test_difference: network against linear model, on all training and test points.
         followed, followed_test: indices of the followed points.
+        params: the trained parameters, a tree like w₀; None in the history of an unfinished :class:`Training`.
     """
 
     steps: NDArray[np.int64]
@@ -125,6 +127,7 @@ class TrainingHistory:
     test_difference: Difference | None
     followed: NDArray[np.int64]
     followed_test: NDArray[np.int64]
+    params: Any = None
 
     @property
     def times(self) -> FloatArray:

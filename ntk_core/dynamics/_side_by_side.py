@@ -1,6 +1,8 @@
 """A network and its linear models, trained by the same steps; the host looks, records and stops between stretches."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -29,7 +31,7 @@ from ntk_core.dynamics._rates import adam_rate, auto_learning_rate, largest_eige
 from ntk_core.dynamics._runs import Points, Run
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import infinite_width_ntk, split_inexact, through_output
-from ntk_core.networks.architectures import Network
+from ntk_core.networks.architectures import Network, merge
 
 MAX_KERNEL_ROWS = 900  # n·C of a kernel whose spectrum is taken at every record
 MAX_KERNEL_MODEL_ROWS = 3000  # n·C up to which the linear model is followed through its kernel
@@ -39,30 +41,7 @@ LINEAR_ROUTES = ("auto", "kernel", "weights")
 class Training:
     """Trains a model, its linear model from the same w₀, and the infinite-width prediction, step by step alike.
 
-    Iterate over :meth:`stretches`, then take :meth:`history`; :func:`train` does both.
-
-    Args:
-        net: a network of this package, or any callable ``apply(params, x) -> (n, C)``.
-        params: w₀; not changed.
-        x, y: training inputs (n, *input_shape) and targets (n, C).
-        loss: a :class:`Loss`, or the name of one, of the network's output; by default cross-entropy for softmax and
-            square for any other output.
-        optimizer: an :class:`Optimizer`, the name of one, or any ``optax.GradientTransformation``.
-        learning_rate: η, or ``"auto"``: a quarter of the stable rate; for Adam the rate whose first step moves no
-            output by more than 0.05; 1 for a transformation, which has a rate of its own.
-        rate_factor: multiplies the learning rate, given or automatic.
-        max_steps, num_records: records are taken at w₀ and on a logarithmic grid of steps.
-        loss_threshold: a record is taken at the step where the network has come down to it; training ends at the
-            record where every model has, or has diverged.
-        x_test, y_test: test points, of any number.
-        followed, followed_test: indices of points whose outputs are kept; all where left out.
-        key: of the batches.
-        linearized: train the linear model too.
-        linear_route: ``"kernel"`` follows it in n·C numbers (exact; not with Adam), ``"weights"`` in its weights,
-            ``"auto"`` takes the first where it can.
-        infinite_width: add the infinite-width prediction (linear outputs, networks with a known limit; not with Adam).
-        kernels: follow the kernel of the net's output φ on the first ``num_kernel_points`` training points.
-        num_kernel_points: by default as many as give kernels of at most 900 rows.
+    Iterate over :meth:`stretches`, then take :meth:`history`; :func:`train` does both and documents the arguments.
 
     Raises:
         InvalidInput: names the setting that cannot be used.
@@ -109,7 +88,7 @@ class Training:
         self.net = net
         output = net.output if isinstance(net, Network) else "linear"
         self.loss = loss if isinstance(loss, Loss) else Loss(output, loss or "")
-        self.model, self.origin = _model(net, params, self.loss)
+        self.model, self.origin, self._restored = _model(net, params, self.loss)
 
         start = pre_outputs(self.model, *self.origin, self.points.all_x)
         pre_kernel = pre_output_kernel(self.model, *self.origin, self.points.all_x, self.points.x)
@@ -156,6 +135,11 @@ class Training:
             followed=self.points.followed,
             followed_test=self.points.followed_test,
         )
+
+    @property
+    def params(self) -> Any:
+        """The parameters w_t now, a tree like w₀; the next stretch overwrites them."""
+        return self._restored(self.runs["network"].descent.state.trained)
 
     def _rate(self, given: float | str, pre_kernel: Array) -> float:
         if given != "auto":
@@ -219,33 +203,87 @@ def train(
     x: ArrayLike,
     y: ArrayLike,
     *,
+    loss: Loss | str | None = None,
+    optimizer: Optimizer | str | optax.GradientTransformation = "gradient-descent",
+    learning_rate: float | str = "auto",
+    rate_factor: float = 1.0,
+    max_steps: int = 1000,
+    num_records: int = 40,
+    loss_threshold: float | None = None,
+    x_test: ArrayLike | None = None,
+    y_test: ArrayLike | None = None,
+    followed: Sequence[int] | None = None,
+    followed_test: Sequence[int] | None = None,
+    key: Array | None = None,
+    linearized: bool = True,
+    linear_route: str = "auto",
+    infinite_width: bool = False,
+    kernels: bool = True,
+    num_kernel_points: int | None = None,
     should_stop: Callable[[], bool] = lambda: False,
-    **settings: Any,
 ) -> TrainingHistory:
-    """Train ``net`` and its linear model from w₀ = ``params`` by the same steps; settings are those of Training.
-
-    Steps are w ← w − η ∇L(w), for f and for f_lin, or those of another optimizer. ``should_stop`` is asked several
-    times a second; what was recorded until then is returned.
+    """Train ``net`` and its linear model from w₀ = ``params`` by the same steps w ← w − η ∇L(w).
 
     >>> history = train(lambda w, x: x @ w, jnp.zeros((1, 1)), jnp.ones((1, 1)), jnp.ones((1, 1)), learning_rate=0.5,
     ...                 max_steps=2, num_records=2)
     >>> history.network.outputs.ravel()  # 1 − (1 − η)^t
     array([0.  , 0.5 , 0.75])
+    >>> history.params.item()
+    0.75
+
+    Args:
+        net: a network of this package, or any callable ``apply(params, x) -> (n, C)``.
+        params: w₀; not changed.
+        x: training inputs, (n, *input_shape).
+        y: targets, (n, C).
+        loss: a :class:`Loss`, or the name of one, of the network's output; by default cross-entropy for softmax and
+            square for any other output.
+        optimizer: an :class:`Optimizer`, the name of one, or any ``optax.GradientTransformation``.
+        learning_rate: η, or ``"auto"``: a quarter of the stable rate; for Adam the rate whose first step moves no
+            output by more than 0.05; 1 for a transformation, which has a rate of its own.
+        rate_factor: multiplies the learning rate, given or automatic.
+        max_steps: number of steps at most.
+        num_records: number of records, at w₀ and on a logarithmic grid of steps.
+        loss_threshold: a record is taken at the step where the network reaches it; training ends at the record
+            where every model has reached it or has diverged.
+        x_test, y_test: test points, of any number.
+        followed, followed_test: indices of points whose outputs are kept; all by default.
+        key: of the batches; a fixed one by default.
+        linearized: train the linear model too.
+        linear_route: ``"kernel"`` follows it in n·C numbers (exact; not with Adam), ``"weights"`` in its weights,
+            ``"auto"`` takes the first where it can.
+        infinite_width: add the infinite-width prediction (linear outputs, networks with a known limit; not with Adam).
+        kernels: follow the kernel of the net's output φ on the first ``num_kernel_points`` training points.
+        num_kernel_points: by default as many as give kernels of at most 900 rows.
+        should_stop: called several times a second; training ends when it returns True.
+
+    Returns:
+        The records until training ended or was stopped, and the trained parameters as ``history.params``.
 
     Raises:
         InvalidInput: names the setting that cannot be used.
 
     Source: Liu, Zhu & Belkin 2020, §2 and §6; Lee et al. 2019 for the linear model.
     """
-    training = Training(net, params, x, y, **settings)
+    training = Training(
+        net, params, x, y, loss=loss, optimizer=optimizer, learning_rate=learning_rate, rate_factor=rate_factor,
+        max_steps=max_steps, num_records=num_records, loss_threshold=loss_threshold, x_test=x_test, y_test=y_test,
+        followed=followed, followed_test=followed_test, key=key, linearized=linearized, linear_route=linear_route,
+        infinite_width=infinite_width, kernels=kernels, num_kernel_points=num_kernel_points,
+    )  # fmt: skip
     for _ in training.stretches():
         if should_stop():
             break
-    return training.history()
+    return replace(training.history(), params=training.params)
 
 
-def _model(net: Network | Apply, params: Any, loss: Loss) -> tuple[NetworkModel | CallableModel, Origin]:
+def _model(
+    net: Network | Apply, params: Any, loss: Loss
+) -> tuple[NetworkModel | CallableModel, Origin, Callable[[Any], Any]]:
+    """The model, its w₀, and a function from trained parameters to a tree like ``params``."""
     if isinstance(net, Network):
-        return NetworkModel(net, loss), Origin(*net.partition(params))
+        origin = Origin(*net.partition(params))
+        return NetworkModel(net, loss), origin, partial(merge, fixed=origin.fixed)
     leaves, restore = split_inexact(params)
-    return CallableModel(lambda moving, x: net(restore(moving), x), loss), Origin([jnp.asarray(w) for w in leaves], ())
+    model = CallableModel(lambda moving, x: net(restore(moving), x), loss)
+    return model, Origin([jnp.asarray(w) for w in leaves], ()), restore

@@ -1,5 +1,7 @@
 """A network and its linear model, trained side by side: identities in float64 against plain loops."""
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +9,7 @@ import optax
 import pytest
 
 from ntk_core import Optimizer, empirical_ntk, kernel_change, linearize, train
-from ntk_core.dynamics import Loss
+from ntk_core.dynamics import Loss, Training
 from ntk_core.dynamics.choices import METHODS, Method
 from ntk_core.networks.architectures import ConvNet, DenseNet, FullyConnected, Mirrored, merge
 from tests.dynamics.problems import NET, problem
@@ -188,6 +190,8 @@ def test_steps_in_the_layout_of_training_are_those_of_the_plain_gradient(net):
     history = train(net, params, x, y, learning_rate=0.3, max_steps=5, num_records=2, linearized=False, kernels=False)
     np.testing.assert_allclose(history.network.outputs[-1], net.apply(merge(plain, fixed), x), rtol=1e-9, atol=1e-12)
     assert history.linearized is history.kernel is history.difference is None
+    np.testing.assert_allclose(net.apply(history.params, x), history.network.outputs[-1], rtol=1e-12, atol=1e-12)
+    assert jax.tree.structure(history.params) == jax.tree.structure(params)
 
 
 @pytest.mark.usefixtures("x64")
@@ -204,6 +208,17 @@ def test_a_callable_trains_like_the_network_that_it_is():
     np.testing.assert_allclose(theirs.linearized.test_outputs, ours.linearized.test_outputs, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(theirs.kernel.change, ours.kernel.change, rtol=1e-6, atol=1e-12)
     assert theirs.kernel.layer_change == {}
+    assert theirs.params.pop("count") == 3
+    for trained, same in zip(jax.tree.leaves(ours.params), jax.tree.leaves(theirs.params), strict=True):
+        np.testing.assert_allclose(trained, same, rtol=1e-9, atol=1e-12)
+
+
+def test_train_names_every_argument_of_training():
+    ours, theirs = (dict(inspect.signature(each).parameters) for each in (train, Training))
+    ours.pop("should_stop")
+    assert {name: (each.kind, each.default) for name, each in ours.items()} == {
+        name: (each.kind, each.default) for name, each in theirs.items()
+    }
 
 
 def test_convolutions_train_beside_their_linear_model():
