@@ -183,7 +183,7 @@ def main() -> None:
             took_s, busy = time.monotonic() - began, machine.note()["busy_by_others"]
             end.set()
             watching.join()
-            left = unfinished(folder / "linearity-lab" / "results.sqlite", seen.jobs)
+            left = unfinished(folder / "linearity-lab" / "runs.sqlite", seen.jobs)
         lost = [digest for digest in seen.kept if not _is_kept(digest)]
     grown = max(seen.server_mib) - seen.server_mib[0]
     measured = {

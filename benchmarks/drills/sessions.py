@@ -254,7 +254,7 @@ def main() -> None:
         found = asyncio.run(
             drill(
                 app,
-                folder / "linearity-lab" / "results.sqlite",
+                folder / "linearity-lab" / "runs.sqlite",
                 num_sessions=options.sessions,
                 num_running=options.running,
                 num_distinct=options.distinct,

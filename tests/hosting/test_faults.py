@@ -73,13 +73,13 @@ def _full() -> sqlite3.OperationalError:
     raise AssertionError("it was not full")
 
 
-def test_a_store_that_cannot_be_written_is_not_ready_and_one_that_was_deleted_is_begun_anew(tmp_path):
+def test_a_deleted_store_is_not_ready(tmp_path):
     store = Store(tmp_path / "results.sqlite")
     store.try_to_write()
     (tmp_path / "results.sqlite").unlink()
     store._written_at = -1e9
-    store.try_to_write()
-    assert (tmp_path / "results.sqlite").exists()
+    with pytest.raises(InvalidInput, match="deleted"):
+        store.try_to_write()
     store.close()
 
 

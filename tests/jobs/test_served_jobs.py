@@ -24,7 +24,7 @@ pytestmark = [
 
 def test_sessions_share_equal_sweeps_while_others_look_around():
     with own_data() as folder, served_app(LINEARITY_LAB_WORKERS="1") as app:
-        store = folder / "linearity-lab" / "results.sqlite"
+        store = folder / "linearity-lab" / "runs.sqlite"
         found = asyncio.run(
             sessions.drill(
                 app, store, num_sessions=5, num_running=3, num_distinct=2, num_uploading=1, idle_s=0.5, query=QUICK

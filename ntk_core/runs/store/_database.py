@@ -1,4 +1,4 @@
-"""One database, SQLite or another one by URL: transactions that wait for each other, damaged files set aside."""
+"""One database, SQLite or another one by URL: transactions, and which files may be used."""
 
 import contextlib
 import logging
@@ -12,15 +12,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
+from filelock import FileLock, Timeout
 
 from ntk_core.environment import data_directory, private_directory
 from ntk_core.errors import InvalidInput
-from ntk_core.runs.store._damage import is_broken
-from ntk_core.runs.store._tables import create_tables
+from ntk_core.runs.store._tables import TABLES, create_tables
 
 VARIABLE = "LINEARITY_LAB_STORE"
 MIN_FREE_BYTES = 20 * 2**20  # a few points
-# Others use it, the disk is full or fails, it may not be opened or written: setting it aside would not help.
+APPLICATION_ID = int.from_bytes(b"LLab")  # in the header of every SQLite file of ours
+_ID_OFFSET, _HEADER_BYTES = 68, 100  # https://www.sqlite.org/fileformat2.html, section 1.3
+# Another process uses the file, the disk is full or fails, or it cannot be opened: the file itself is intact.
 _NOT_THE_FILE = (
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -43,126 +45,173 @@ class Database:
         busy_timeout_s: how long a writer waits for another one (SQLite).
 
     Raises:
-        InvalidInput: when the database cannot be opened for writing; also by :meth:`do`, when it stops working.
+        InvalidInput: when the database cannot be opened for writing, or its file is none of this lab's; also by
+            :meth:`do`, when the database stops working.
     """
 
     def __init__(self, given: str, busy_timeout_s: float):
         self._shown = given
-        self._inode: int | None = None
+        self._server_lock: FileLock | None = None
         try:
             self._url = _url(given)
             self._shown = self._url.render_as_string(hide_password=True)
+            self._file = Path(str(self._url.database)) if self._url.get_backend_name() == "sqlite" else None
+            self._busy_timeout_s = busy_timeout_s
+            self._begin_file()
             self._engine = _engine(self._url, busy_timeout_s)
-            # Who lets a store go without closing it leaves no connection open.
+            # A store that is dropped without being closed leaves no connection open.
             weakref.finalize(self, self._engine.dispose).atexit = False
             self.do(create_tables)
         except InvalidInput:
             raise
-        except (sa.exc.SQLAlchemyError, OSError, RuntimeError, ValueError, ImportError) as error:
+        except (sa.exc.SQLAlchemyError, sqlite3.Error, OSError, RuntimeError, ValueError, ImportError) as error:
             raise self._unusable(error) from None
 
     @property
     def location(self) -> str:
-        """With this another process opens the same database; it may hold a password."""
-        if self._url.get_backend_name() == "sqlite":
-            return str(self._url.database)
-        return self._url.render_as_string(hide_password=False)
+        """Path or URL by which another process opens the same database; it may hold a password."""
+        return str(self._file) if self._file else self._url.render_as_string(hide_password=False)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a SQLite file, which only one server may use."""
+        return self._file is not None
 
     def do(self, work: Callable[[sa.Connection], _T]) -> _T:
-        """``work`` in one transaction; a damaged SQLite file is set aside and ``work`` tried again in a new one.
-
-        A file that was deleted while it was open is noticed, and a new one begun, too.
-        """
-        seen = _inode(self._url)
-        self._leave_deleted_file(seen)
+        """Run ``work`` in one transaction; a damaged SQLite file is set aside and ``work`` repeated in a new one."""
         try:
             with self._engine.begin() as connection:
                 return work(connection)
-        except sa.exc.DBAPIError as error:
-            if not self._is_damaged(error):
+        except (sa.exc.DBAPIError, UnicodeDecodeError) as error:  # the latter in the driver, from a damaged schema
+            if not self._set_aside_if_damaged(error):
                 raise self._unusable(error) from None
-        except (ValueError, TypeError, OverflowError) as error:  # a value that its column cannot hold
-            if not self._is_damaged(error):
-                raise
         try:
-            self._set_file_aside(seen)
             with self._engine.begin() as connection:
                 create_tables(connection)
                 return work(connection)
         except (sa.exc.DBAPIError, OSError) as error:
             raise self._unusable(error) from None
 
+    def lock_for_server(self) -> None:
+        """Let no other server use the SQLite file until :meth:`close`, or until this process ends.
+
+        Raises:
+            InvalidInput: another server uses it.
+        """
+        if self._file is None or self._server_lock is not None:
+            return
+        lock = FileLock(f"{self._file}.lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise InvalidInput(VARIABLE, self._shown, "a file that no other running server uses") from None
+        except OSError as error:
+            raise self._unusable(error) from None
+        self._server_lock = lock
+
     def check_disk(self) -> None:
-        """Refuse to go on where the disk of a SQLite file has less than MIN_FREE_BYTES left.
+        """Check that the SQLite file exists and its disk has MIN_FREE_BYTES left.
 
         Raises:
             InvalidInput: naming the cause.
         """
-        if self._url.get_backend_name() != "sqlite":
+        if self._file is None:
             return
-        free = shutil.disk_usage(Path(str(self._url.database)).parent).free
+        if not self._file.exists():
+            raise self._unusable(OSError("the file was deleted; restart the server"))
+        free = shutil.disk_usage(self._file.parent).free
         if free < MIN_FREE_BYTES:
             raise self._unusable(OSError(f"{free:,} bytes are left on its disk"))
 
     def give_back_space(self) -> None:
-        """After rows have gone, let a SQLite file shrink; elsewhere the database does so by itself."""
-        if self._url.get_backend_name() != "sqlite":
-            return
-        with contextlib.suppress(InvalidInput):  # another process writes for long: the next one gives it back
-            self.do(_give_back_pages)
+        """Shrink a SQLite file after rows were deleted; other databases do so by themselves."""
+        if self._file is not None:
+            with contextlib.suppress(InvalidInput):  # another process is writing: the next call gives it back
+                self.do(_give_back_pages)
 
     def close(self) -> None:
-        """Close the connections; they are opened again when needed."""
+        """Close the connections, which open again when needed, and release the server's lock."""
         self._engine.dispose()
+        if self._server_lock is not None:
+            self._server_lock.release()
+            self._server_lock = None
 
-    def _leave_deleted_file(self, seen: int | None) -> None:
-        """Close the connections to a SQLite file that is not there, or not the same, any more."""
-        if self._url.get_backend_name() != "sqlite" or seen == self._inode:
+    def _begin_file(self) -> None:
+        """Create the SQLite file with our mark, or check that an existing one has it.
+
+        Raises:
+            InvalidInput: the file is not one of this lab's; nothing in it was changed.
+        """
+        if self._file is None:
             return
-        if self._inode is not None:
-            self._engine.dispose()
-            if seen is None:
-                _LOG.error("The results store was deleted while it was in use; a new one is begun.")
-                with self._engine.begin() as connection:
-                    create_tables(connection)
-                seen = _inode(self._url)
-        self._inode = seen
+        if not self._file.exists() or self._file.stat().st_size == 0:
+            with contextlib.closing(sqlite3.connect(self._file, timeout=self._busy_timeout_s)) as connection:
+                connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # only before the first table: files can shrink
+                connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+        elif not _is_ours(self._file):
+            allowed = "a new file, or one in which this lab keeps its results; this file was left as it is"
+            raise InvalidInput(VARIABLE, self._shown, allowed)
 
-    def _is_damaged(self, error: Exception) -> bool:
-        """Whether it is the SQLite file that is to blame, and not who else uses it, the disk or the statement."""
-        if self._url.get_backend_name() != "sqlite":
-            return False
+    def _set_aside_if_damaged(self, error: Exception) -> bool:
+        """Rename a damaged file of ours and begin a new one; whether that was done, here or by another process."""
         code = getattr(getattr(error, "orig", None), "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            return True
-        return code not in _NOT_THE_FILE and is_broken(Path(str(self._url.database)))
-
-    def _set_file_aside(self, seen: int | None) -> None:
-        self._engine.dispose()
-        self._inode = None
-        if _inode(self._url) != seen:  # another process has set it aside already
-            return
-        file = Path(str(self._url.database))
-        aside = file.with_name(f"{file.name}.damaged-{time.time_ns()}")
-        _LOG.warning("The results store %s is damaged; it is kept as %s and a new one is begun.", file, aside.name)
-        for suffix in ("", "-wal", "-shm"):
-            if Path(f"{file}{suffix}").exists():
-                os.replace(f"{file}{suffix}", f"{aside}{suffix}")
+        if self._file is None or code in _NOT_THE_FILE:
+            return False
+        try:
+            with FileLock(f"{self._file}.damage.lock", timeout=self._busy_timeout_s):
+                self._engine.dispose()
+                if _is_ours(self._file):
+                    if not _is_damaged(self._file):
+                        return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)  # another process replaced it
+                    aside = self._file.with_name(f"{self._file.name}.damaged-{time.time_ns()}")
+                    _LOG.warning("The results in %s are damaged; kept as %s, a new file begins.", self._file, aside)
+                    for suffix in ("", "-wal", "-shm"):
+                        if Path(f"{self._file}{suffix}").exists():
+                            os.replace(f"{self._file}{suffix}", f"{aside}{suffix}")
+                self._begin_file()
+                return True
+        except (OSError, sqlite3.Error, Timeout):
+            return False
 
     def _unusable(self, error: BaseException) -> InvalidInput:
         cause = getattr(error, "orig", None) or error
         reason = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
         name = getattr(cause, "sqlite_errorname", type(cause).__name__)
         _LOG.error("The results store cannot be used: %s", reason, extra={"facts": {"cause": f"{name}: {reason}"}})
-        return InvalidInput(
-            VARIABLE,
-            self._shown,
-            f"a path or SQLAlchemy URL of a database that can be read and written (here: {reason})",
-        )
+        allowed = f"a path or SQLAlchemy URL of a database that can be read and written (here: {reason})"
+        return InvalidInput(VARIABLE, self._shown, allowed)
+
+
+def _header(file: Path) -> bytes:
+    with file.open("rb") as stream:
+        return stream.read(_HEADER_BYTES)
+
+
+def _is_ours(file: Path) -> bool:
+    return int.from_bytes(_header(file)[_ID_OFFSET : _ID_OFFSET + 4]) == APPLICATION_ID
+
+
+def _is_damaged(file: Path) -> bool:
+    """Whether SQLite cannot read or write the file as it is, or a table lacks a column."""
+    if not {1, 2}.issuperset(_header(file)[18:20]):  # SQLite takes these versions as read-only or unknown
+        return True
+    try:
+        with contextlib.closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=5.0)) as connection:
+            if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+                return True
+            for table in TABLES.sorted_tables:
+                known = {row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")}
+                if known and not known >= {column.name for column in table.columns}:
+                    return True
+    except UnicodeDecodeError:  # in the name of a table
+        return True
+    except sqlite3.Error as error:
+        return (getattr(error, "sqlite_errorcode", 0) & 0xFF) not in _NOT_THE_FILE
+    return False
 
 
 def _url(given: str) -> sa.URL:
-    """The database that ``given`` names; directories that SQLite needs are made."""
+    """The database that ``given`` names; directories that SQLite needs are created."""
     if "://" in given:
         url = sa.make_url(given)
         if url.drivername in ("postgresql", "postgres"):  # as most services write it; SQLAlchemy would want psycopg2
@@ -170,10 +219,9 @@ def _url(given: str) -> sa.URL:
         if url.get_backend_name() != "sqlite" or not url.database:
             return url
         file = Path(url.database)
-    elif given:
-        url, file = sa.URL.create("sqlite"), Path(given).expanduser()
     else:
-        url, file = sa.URL.create("sqlite"), private_directory(data_directory()) / "results.sqlite"
+        url = sa.URL.create("sqlite")
+        file = Path(given).expanduser() if given else private_directory(data_directory()) / "runs.sqlite"
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     return url.set(database=str(file.resolve()))
 
@@ -185,11 +233,8 @@ def _engine(url: sa.URL, busy_timeout_s: float) -> sa.Engine:
 
     @sa.event.listens_for(engine, "connect")
     def _prepare(connection: Any, _record: Any) -> None:
-        connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # only before the first table: a new file can shrink
         _use_wal(connection, busy_timeout_s)
-        connection.text_factory = lambda text: text.decode(
-            "utf-8", "replace"
-        )  # a damaged text must not stop its neighbors
+        connection.text_factory = lambda text: text.decode("utf-8", "replace")  # a damaged text costs only its row
         connection.execute("PRAGMA synchronous=FULL")  # in WAL mode the default may lose the last points with the power
 
     return engine
@@ -211,10 +256,3 @@ def _use_wal(connection: sqlite3.Connection, busy_timeout_s: float) -> None:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
-
-
-def _inode(url: sa.URL) -> int | None:
-    try:
-        return os.stat(url.database or "").st_ino if url.get_backend_name() == "sqlite" else None
-    except OSError:
-        return None

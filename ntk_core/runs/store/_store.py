@@ -215,6 +215,10 @@ class Store:
         self._database.do(delete)
         self._database.give_back_space()
 
+    def lock_for_server(self) -> None:
+        """Let no other server use this SQLite file until :meth:`close`; raises ``InvalidInput`` when one does."""
+        self._database.lock_for_server()
+
     def ledger(self) -> Ledger:
         """The unfinished jobs of one more server that computes for this store."""
         return Ledger(self._database)

@@ -1,12 +1,14 @@
-"""What only a SQLite file can suffer: it is damaged as a whole, of the first layout, or another user's."""
+"""SQLite files: damaged ones of ours are set aside, those of other programs are refused untouched."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import random
 import sqlite3
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -24,33 +26,87 @@ def file(tmp_path):
     return tmp_path / "lab" / "results.sqlite"
 
 
-@pytest.mark.parametrize(
-    "junk", [b"this is no database " * 500, random.Random(0).randbytes(9000)], ids=["text", "noise"]
-)
-def test_a_damaged_file_is_set_aside_and_a_new_one_begun(file, junk):
+FOREIGN = {
+    "text": b"this is no database " * 500,
+    "noise": random.Random(0).randbytes(9000),
+    "one byte": b"x",
+}
+
+
+def made_by_another_program(file: Path) -> None:
+    with contextlib.closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("CREATE TABLE lab_runs (kilometers)")
+        connection.execute("INSERT INTO lab_runs VALUES (42)")
+
+
+@pytest.mark.parametrize("kind", ["text", "noise", "one byte", "database"])
+def test_foreign_file_is_refused_untouched(file, kind):
     file.parent.mkdir()
-    file.write_bytes(junk)
-    store = Store(file)
-    store.points(SPEC).save("width=10", point(10))
-    assert set(store.points(SPEC).finished()) == {"width=10"}
-    store.close()
-    (aside,) = (path for path in file.parent.glob("*.damaged-*") if not path.name.endswith(("-wal", "-shm")))
-    assert aside.read_bytes() == junk
+    if kind == "database":
+        made_by_another_program(file)
+    else:
+        file.write_bytes(FOREIGN[kind])
+    before, listed = file.read_bytes(), sorted(file.parent.iterdir())
+    with pytest.raises(InvalidInput, match=r"LINEARITY_LAB_STORE.*left as it is"):
+        Store(file)
+    assert file.read_bytes() == before
+    assert sorted(file.parent.iterdir()) == listed
 
 
-def test_a_file_that_is_damaged_while_in_use_does_not_stop_the_store(file):
+def test_foreign_file_ends_commands_with_code_two(tmp_path):
+    notes = tmp_path / "notes.txt"
+    notes.write_text("a letter to keep")
+    found = subprocess.run(
+        [sys.executable, "-m", "ntk_core", "list"],
+        env={**os.environ, "LINEARITY_LAB_STORE": str(notes)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 2
+    assert found.stderr.count("\n") == 1
+    assert notes.read_text() == "a letter to keep"
+    assert list(tmp_path.iterdir()) == [notes]
+
+
+def test_empty_file_becomes_a_store(file):
+    file.parent.mkdir()
+    file.touch()
+    with contextlib.closing(Store(file)) as store:
+        store.save_result(result())
+    with contextlib.closing(Store(file)) as store:
+        assert store.result(digest(SPEC)) == result()
+
+
+def test_damaged_file_in_use_is_set_aside(file, caplog):
     store = Store(file)
     points = store.points(SPEC)
     points.save("width=10", point(10))
     store.close()
+    data = file.read_bytes()
     for part in file.parent.iterdir():
-        if part != file:
-            part.unlink()
-    file.write_bytes(b"overwritten by something else " * 1000)
+        part.unlink()
+    damaged = data[:100] + b"overwritten " * 1000
+    file.write_bytes(damaged)
     assert points.finished() == {}
     points.save("width=20", point(20))
     assert points.finished() == {"width=20": point(20)}
     store.close()
+    (aside,) = (path for path in file.parent.glob("*.damaged-*") if not path.name.endswith(("-wal", "-shm")))
+    assert aside.read_bytes() == damaged
+    assert len(caplog.messages) == 1
+
+
+def test_one_server_per_file(file):
+    first, second = Store(file), Store(file)
+    first.lock_for_server()
+    first.lock_for_server()
+    with pytest.raises(InvalidInput, match="no other running server"):
+        second.lock_for_server()
+    second.save_result(result())  # commands and workers share the file
+    first.close()
+    second.lock_for_server()
+    second.close()
 
 
 def test_a_text_that_is_no_utf_8_is_set_aside_alone(file):
@@ -78,7 +134,7 @@ def test_the_default_store_is_private_to_the_user(tmp_path, monkeypatch):
     monkeypatch.delenv("LINEARITY_LAB_STORE", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     store = Store()
-    assert store.location == str(tmp_path / "linearity-lab" / "results.sqlite")
+    assert store.location == str(tmp_path / "linearity-lab" / "runs.sqlite")
     assert stat.S_IMODE((tmp_path / "linearity-lab").stat().st_mode) == 0o700
     store.close()
 
@@ -100,16 +156,6 @@ def test_a_url_opens_the_same_store_as_a_path(file):
     assert other.spec(digest(SPEC)) == SPEC
     store.close()
     other.close()
-
-
-def test_another_programs_tables_of_the_same_names_are_left_alone(file):
-    file.parent.mkdir()
-    with sqlite3.connect(file) as connection:
-        connection.execute("CREATE TABLE runs (kilometers)")
-        connection.execute("CREATE TABLE points (team)")
-    Store(file).save_result(result())
-    assert {name for (name,) in connection.execute("SELECT name FROM sqlite_master")} >= {"runs", "points", "lab_runs"}
-    connection.close()
 
 
 def bytes_of_a_good_file(file) -> bytes:
@@ -155,7 +201,7 @@ def damages(data: bytes) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_a_file_that_is_damaged_in_any_way_is_used_or_set_aside(tmp_path):
+def test_file_with_any_damage_is_used_or_set_aside(tmp_path):
     """A changed header makes SQLite refuse the file as a later format, or as one that may not be written."""
     data = bytes_of_a_good_file(tmp_path / "good" / "results.sqlite")
     refused, kinds = [], damages(data)
@@ -171,13 +217,14 @@ def test_a_file_that_is_damaged_in_any_way_is_used_or_set_aside(tmp_path):
             store.runs()
             store.points(spec(1)).finished()
             store.close()
-        except Exception as error:
-            refused.append(f"{name}: {type(error).__name__} {error}")
+        except InvalidInput:  # what is cut before the mark is no longer known to be ours
+            refused.append(name)
+            assert file.read_bytes() == damaged
             continue
         assert found == result(spec=spec(9)), name
         aside = [path for path in file.parent.glob("*.damaged-*") if not path.name.endswith(("-wal", "-shm"))]
         assert len(aside) <= 1, name
-    assert refused == []
+    assert refused == ["cut at 1"]
 
 
 @pytest.mark.parametrize(("at", "value"), [(18, 3), (47, 255)])
@@ -189,21 +236,6 @@ def test_a_header_that_sqlite_refuses_at_every_open_is_damage(file, at, value):
     assert store.result(digest(SPEC)) == result()
     store.close()
     assert len(list(file.parent.glob("*.damaged-*"))) >= 1
-
-
-def test_a_file_that_is_deleted_while_in_use_is_noticed_and_begun_anew(file, caplog):
-    store = Store(file)
-    store.save_result(result())
-    for part in file.parent.iterdir():
-        part.unlink()
-    assert store.result(digest(SPEC)) is None
-    store.save_result(result(spec=spec(7)))
-    assert "deleted while it was in use" in caplog.text
-    assert file.exists()
-    other = Store(file)
-    assert other.result(digest(spec(7))) == result(spec=spec(7))
-    other.close()
-    store.close()
 
 
 def test_a_file_that_may_not_be_written_is_not_damaged(file):
