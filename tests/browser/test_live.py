@@ -9,7 +9,7 @@ import time
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from linearity_lab.components.live import given, source
+from linearity_lab.components.live import HOME_TOUR, given, source
 from linearity_lab.components.live.settings import CHOICES, LiveSettings
 from tests.browser.conftest import READY, run_button
 from tests.browser.test_accessibility import press_tab_until
@@ -50,7 +50,7 @@ def test_it_trains_by_itself_without_a_word_on_the_console(open_page):
     page.goto(re.sub(r"/_stcore.*", "/live?width=16", page.url))
     component = live(page)
     until(component, "each => each.live.now.time > 100")
-    expect(page.locator(".verdict")).to_contain_text("At width 16 the kernel moved")
+    expect(page.locator(".verdict")).to_contain_text("Width 16:")
     # Streamlit asks for its addresses below every page but the root, and connects again on a fresh server.
     others = [each for each in said if each[0] in ("error", "warning") and "/_stcore/" not in each[1] + each[2]]
     assert others == []
@@ -192,12 +192,12 @@ def test_a_link_opens_with_its_settings_and_beyond_two_the_network_is_catapulted
         "relu",
     ]
     expect(page.get_by_role("slider", name="Width m")).to_have_attribute("aria-valuetext", "256")
-    expect(page.locator(".verdict")).to_contain_text("is catapulted to c = ", timeout=TIMEOUT_MS)
+    expect(page.locator(".verdict")).to_contain_text("recovers at c = ", timeout=TIMEOUT_MS)
     component.evaluate(
         "each => new Promise(done => setInterval(() => { if (each.live.now.linearDiverged) done(true) }, 50))"
     )
     assert component.evaluate("each => !each.live.now.diverged")
-    highest = component.evaluate("e => Math.max(...e.live.history.map(each => each.loss)) / e.live.first.loss")
+    highest = component.evaluate("e => Math.max(...e.live.record.history.map(each => each.loss)) / e.live.first.loss")
     assert highest > 3
 
 
@@ -221,7 +221,7 @@ def test_where_motion_is_not_wanted_it_waits(browser, dashboard_url):
     component = live(page)
     page.wait_for_timeout(500)
     assert component.evaluate("each => each.live.now.time") == 0
-    expect(page.locator(".verdict")).to_contain_text("not yet trained")
+    expect(page.locator(".verdict")).to_contain_text("before training")
     page.get_by_role("button", name="Play", exact=True).click()
     until(component, "each => each.live.now.time > 5")
     context.close()
@@ -242,24 +242,12 @@ def test_a_page_without_a_server_trains_too_and_its_url_holds_the_settings(brows
         component.evaluate("(each, part) => each.live.choose(part, false)", {"target": target, "output": output})
         drawn = LiveSettings(target=target, output=output).learned()
         assert points(component) == [pytest.approx(pair, abs=1e-12) for pair in drawn], "as handed to Kernel"
-    component.evaluate("each => each.live.choose({ target: 'sine', output: 'tanh' }, false)")
+    component.evaluate("each => each.live.choose({ target: 'zigzag', output: 'tanh' }, false)")
     page.get_by_label("Target").select_option("step")
     assert page.url.endswith("?width=16&output=tanh&target=step")
     assert errors == []
     assert [url for url in asked if not url.startswith(("file:", "blob:"))] == []
     page.close()
-
-
-def test_the_overview_shows_widths_in_turn_until_somebody_takes_over(open_page):
-    page = open_page("/")
-    component = live(page)
-    until(component, "each => each.live.now.time > 20")
-    page.get_by_role("button", name="Pause").click()
-    assert component.evaluate("each => each.live.tour.length") == 0
-    page.wait_for_timeout(300)
-    held = component.evaluate("each => each.live.now.time")
-    page.wait_for_timeout(300)
-    assert component.evaluate("each => each.live.now.time") == held
 
 
 OUT_OF_SIGHT_FIRST = """const Native = IntersectionObserver;
@@ -285,4 +273,77 @@ def test_the_lecture_says_how_far_the_kernel_moved_with_the_answer(open_page):
     page.get_by_role("button", name="Show the answer").click()
     expect(page.get_by_role("button", name="Show the answer")).to_have_count(0, timeout=TIMEOUT_MS)
     page.locator(".verdict").scroll_into_view_if_needed()  # below the answer it may be out of sight, and rests there
-    expect(page.locator(".verdict")).to_contain_text("the kernel moved", timeout=TIMEOUT_MS)
+    expect(page.locator(".verdict")).to_contain_text("Width ", timeout=TIMEOUT_MS)
+
+
+def test_the_guided_tour_sets_each_step_and_the_url(open_page):
+    page = open_page("/live")
+    component = live(page)
+    page.get_by_role("button", name="Start the guided tour").click()
+    set_by_tour = "e => { const s = e.live.settings; return [s.width, s.output, s.rate, s.bottleneck] }"
+    steps = [[4, "linear", 1, 0], [64, "linear", 1, 0], [4096, "linear", 1, 0], [1024, "swish", 1, 0]]
+    steps += [[1024, "linear", 2.5, 0], [1024, "linear", 1, 1]]
+    for at, expected in enumerate(steps, 1):
+        assert component.evaluate(set_by_tour) == expected
+        expect(page).to_have_url(re.compile(rf"tour={at}(&|$)"), timeout=TIMEOUT_MS)
+        if at < len(steps):
+            page.get_by_role("button", name="Next").click()
+    expect(page.locator('[data-do="next"]')).to_be_hidden()
+    page.get_by_role("button", name="End the tour").click()
+    expect(page).not_to_have_url(re.compile("tour="), timeout=TIMEOUT_MS)
+
+
+def test_an_earlier_stage_of_training_can_be_seen_again(open_page):
+    page = open_page("/live?width=16&speed=1")
+    component = live(page)
+    until(component, "each => each.live.now.time > 30")
+    page.get_by_label("Training so far").fill("5")
+    assert component.evaluate("e => [e.live.now.time, e.live.playing]") == [5, False]
+    newest = component.evaluate("each => each.live.newest.time")
+    page.get_by_role("button", name="Play", exact=True).click()
+    until(component, f"each => each.live.now.time > {newest}")
+
+
+def test_the_verdict_needs_both_function_and_kernel(browser):
+    """Equal functions with a moved kernel are not called different, and the other way round."""
+    page = browser.new_page()
+    script = source.module().replace("export default function live", "export { verdict }; export default function live")
+    found = page.evaluate(
+        """async ([text, states]) => {
+          const address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
+          const { verdict } = await import(address);
+          const begun = { width: 64, rate: 1, output: "linear", bottleneck: 0 };
+          const common = { time: 9, rate: 1, loss: 1, linearLoss: 1, curve: [0, 1] };
+          return states.map(([gap, change]) =>
+            verdict(begun, { ...common, linearCurve: [0, 1 + gap], change }, common).name);
+        }""",
+        [script, [[0.01, 0.01], [0.01, 0.44], [0.05, 0.01], [0.3, 0.01]]],
+    )
+    assert found == ["same", "moved", "near", "different"]
+    page.close()
+
+
+def test_home_draws_both_lines_and_agrees_with_training(open_page):
+    page = open_page("/")
+    home = page.locator(".live[data-form=home]")
+    home.wait_for(timeout=TIMEOUT_MS)
+    until(home, "each => each.home.sides.every(side => side.points.has(1024))", 120)
+    linear, swish = (dict(side) for side in home.evaluate("each => each.home.sides.map(side => [...side.points])"))
+    assert list(linear)[:5] == list(swish)[:5] == list(HOME_TOUR[:5])
+    assert linear[1024] < linear[4] / 20
+    assert swish[1024] > 0.3
+    page.get_by_role("slider", name="Width m").fill("16")  # on an axis of eight positions a doubling: width 16
+    again = page.evaluate(
+        """async ([text, starts]) => {
+          const address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
+          const { Training } = await import(address);
+          return starts.map((start) => {
+            const training = new Training(start);
+            while (training.time < 200) training.step();
+            return training.state().change;
+          });
+        }""",
+        [source.model_module(), home.evaluate("each => each.home.sides.map(side => side.asked)")],
+    )
+    assert again == [pytest.approx(linear[16], rel=1e-9), pytest.approx(swish[16], rel=1e-9)]
+    assert home.evaluate("each => each.home.tour.length") == 0, "the visitor's own width ends the tour"

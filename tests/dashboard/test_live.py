@@ -8,8 +8,8 @@ from typing import cast
 
 import pytest
 
-from linearity_lab.components.live import NAME, given, source
-from linearity_lab.components.live.settings import CHOICES, OWN, READERS, LiveSettings, from_browser, made
+from linearity_lab.components.live import NAME, given, home_data, source
+from linearity_lab.components.live.settings import CHOICES, OWN, READERS, TOUR_STEPS, LiveSettings, from_browser, made
 from linearity_lab.components.session import read_address
 from linearity_lab.views.lecture.steps import STEPS
 from linearity_lab.words.markdown import read
@@ -21,9 +21,19 @@ from ntk_core.settings.fields import spec_from_texts
 from tests.dashboard.open_pages import checked, open_page, words
 
 OTHER = LiveSettings(
-    1000, 2.5, "gelu", "swish", layers=2, bottleneck=3, target=OWN, seed=7, points=((-1.5, 0.25), (2.0, -1.0))
+    1000,
+    2.5,
+    "gelu",
+    "swish",
+    layers=2,
+    bottleneck=3,
+    target=OWN,
+    seed=7,
+    speed=10,
+    tour=2,
+    points=((-1.5, 0.25), (2.0, -1.0)),
 )
-FILES = [*source.MODEL, "worker", *source.PAGE]
+FILES = [*source.MODEL, "worker", *source.PAGE, "home"]
 
 
 @pytest.fixture(autouse=True)
@@ -147,10 +157,24 @@ def test_every_word_is_said_and_every_word_that_is_said_exists():
         assert f'"{name}"' in scripts or f"verdicts.{name}" in scripts, name
     for name in re.findall(r"words\.controls\.(\w+)", scripts):
         assert name in source.words()["controls"]
-    assert set(re.findall(r"words\.(?:drawn\.)?(start|now|weight|bias|network|linear|steps)\b", scripts)) == set(
-        source.words()["drawn"]
-    )
-    assert read(source.FOLDER / "words.md").sections.keys() == {"Controls", "Choices", "Drawn", "Verdicts", "Parts"}
+    named = set(re.findall(r"words\.(?:drawn\.)?(\w+)\b", scripts)) | {"network", "linear", "start"}  # of the legend
+    assert set(source.words()["drawn"]) <= named
+    sections = {"Controls", "Choices", "Drawn", "Home", "Verdicts", "Tour", "Parts"}
+    assert read(source.FOLDER / "words.md").sections.keys() == sections
+
+
+def test_each_tour_step_has_its_words_and_settings():
+    text = (source.FOLDER / "settings.js").read_text(encoding="utf-8")
+    names = re.findall(r"""^  \["(\w+)", \{""", text, flags=re.MULTILINE)
+    assert names == list(source.words()["tour"])
+    assert len(names) == TOUR_STEPS
+
+
+def test_home_has_both_outputs_from_the_same_weights():
+    data = home_data()
+    assert data["outputs"] == ("linear", "swish")
+    assert set(data["outputs"]) == set(data["words"]["home"]["end"])
+    assert len({look["color"] for look in data["looks"]}) == 2
 
 
 def test_the_scripts_are_small_and_make_one_module_that_asks_for_nothing():

@@ -10,11 +10,10 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from linearity_lab.charts.vector import WIDTH, Scale, Stroke, cells, letters, thumbnail
-from linearity_lab.components.live import TOUR
+from linearity_lab.components.live import HOME_TOUR
 from linearity_lab.views.navigation import PAGES
 from linearity_lab.views.overview import thumbnails
-from linearity_lab.views.overview.parts import PATH
-from linearity_lab.views.overview.picture import tangent_kernel_picture
+from linearity_lab.views.overview.parts import DOORS
 from linearity_lab.views.overview.thumbnails import page_thumbnail
 from linearity_lab.words.pages import SHOWS, prose
 from ntk_core.runs import PRESETS
@@ -42,35 +41,32 @@ def _no_workers(jobs, through_the_menu):
     return
 
 
-def test_the_overview_begins_with_a_network_in_training_at_widths_in_turn():
-    _, component = open_page("overview").get("bidi_component")  # below the picture
-    told = json.loads(component.proto.json)
-    assert (told["form"], tuple(told["tour"]), told["settings"]["width"]) == ("small", TOUR, TOUR[0])
-    assert told["words"]["verdicts"]["same"].startswith("At width {width} the kernel moved {change}")
+def test_home_trains_two_outputs_at_the_widths_of_its_tour():
+    (component,) = open_page("overview").get("bidi_component")
+    data = json.loads(component.proto.json)
+    assert (data["outputs"], tuple(data["tour"])) == (["linear", "swish"], HOME_TOUR)
+    assert data["settings"]["width"] == HOME_TOUR[0]
 
 
-def test_three_sentences_and_a_picture_of_a_network_come_before_any_formula():
+def test_home_needs_at_most_sixty_words_and_no_formula():
     text = prose("overview", SHOWS)
-    assert len(re.findall(r"[.!?](?=\s|$)", text)) == 3
+    assert len(text.split()) <= 60
     assert "$" not in text
     assert "tangent kernel" in text
-    root = ET.fromstring(tangent_kernel_picture())
-    assert len(list(root.iter("{http://www.w3.org/2000/svg}circle"))) == 1 + 7 + 1 + 2  # neurons, and two points
-    assert {"input", "output"} <= {each.text for each in root.iter("{http://www.w3.org/2000/svg}text")}
 
 
-def test_one_path_leads_through_three_pages_and_every_other_page_has_a_small_card():
-    assert tuple(PATH) == ("live", "lecture", "kernel_change")
+def test_three_doors_and_a_card_for_every_other_page():
+    assert tuple(DOORS) == ("lecture", "kernel_change", "learning_rate")
     app = open_page("overview")
     links = [link.proto for link in app.get("page_link")]
-    for number, (name, (purpose, query)) in enumerate(PATH.items(), 1):
-        (link,) = [each for each in links if each.label == f"**{number}. {BY_NAME[name].title}: {purpose}**"]
+    for purpose, query in DOORS.values():
+        (link,) = [each for each in links if each.label == f"**{purpose}**"]
         assert dict(part.split("=") for part in link.query_string.split("&") if part) == query
         assert query.get("preset", "liu-fig1-left") in PRESETS
         assert prose("overview", purpose) in words(app)
     cards = {link.label: link.help for link in links}
     for entry in PAGES[1:]:
-        assert entry.name in PATH or cards[entry.title] == entry.question
+        assert entry.name in DOORS or cards[entry.title] == entry.question
 
 
 @pytest.mark.parametrize("page", DRAWN)

@@ -4,19 +4,30 @@ from typing import Any
 
 import streamlit as st
 
+from linearity_lab.charts.style import network_style
 from linearity_lab.components.live import source
 from linearity_lab.components.live.settings import LiveSettings
 
 NAME = "linearity_lab_live"
 TOUR = (4, 64, 4096)
-SHOWN = LiveSettings(width=TOUR[0], target="zigzag")  # on which narrow networks and their linear models part most
+HOME_NAME = "linearity_lab_home"
+HOME_TOUR = (4, 16, 64, 256, 1024, 4096)
+SHOWN = LiveSettings(width=TOUR[0])
 _mount = st.components.v2.component(NAME, css=source.style(), js=source.module())
+_mount_home = st.components.v2.component(HOME_NAME, css=source.style(), js=source.home_module())
 
 
 def given(settings: LiveSettings, *, small: bool = False, **more: Any) -> dict[str, Any]:
     """What the component is told: settings, words and colors."""
     form = "small" if small else "page"
-    return {"form": form, "settings": settings.plain(), "words": source.words(), "colors": source.colors(), **more}
+    return {
+        "form": form,
+        "settings": settings.plain(),
+        "defaults": LiveSettings().plain(),
+        "words": source.words(),
+        "colors": source.colors(),
+        **more,
+    }
 
 
 def live_page(key: str, settings: LiveSettings, version: int) -> dict[str, Any] | None:
@@ -37,3 +48,15 @@ def live_small(key: str, *, veiled: bool = False) -> None:
     """
     version = int(veiled)  # its change starts the training over, with what it shows
     _mount(key=key, data=given(SHOWN, small=True, version=version, veiled=veiled, tour=TOUR))
+
+
+def home_data() -> dict[str, Any]:
+    """Settings, words and looks of the two networks on the first page."""
+    styles = [network_style("fully-connected", output) for output in source.HOME_OUTPUTS]
+    looks = [{"color": style.color, "symbol": style.symbol} for style in styles]
+    return given(SHOWN, outputs=source.HOME_OUTPUTS, looks=looks, tour=HOME_TOUR)
+
+
+def live_home(key: str) -> None:
+    """Train two networks side by side, linear and swish output, and plot ΔK against the widths tried."""
+    _mount_home(key=key, data=home_data())

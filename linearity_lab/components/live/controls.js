@@ -1,8 +1,11 @@
-// What can be pressed, slid and chosen, and where the pictures stand: plain elements of the page.
-import { CHOICES, RATES, WIDTHS, positionOf, widthAt } from "./settings.js";
+// Buttons, sliders and choosers, and the canvases of the pictures: plain elements of the page.
+import { CHOICES, RATES, TOUR, WIDTHS, positionOf, widthAt } from "./settings.js";
+import { filled } from "./verdict.js";
 
-export const PARTS = ["functions", "kernel", "neurons", "change", "losses"];
+export const PARTS = ["functions", "difference", "kernel", "neurons", "change", "losses"];
+const ABOVE_EACH_OTHER = 2; // the first parts share the stage slider and an axis over x
 const BUTTONS = ["play", "step", "restart", "seed"];
+const LINES = ["network", "linear", "start"];
 
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -11,30 +14,59 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-// All elements of a form, "page" or "small"; changed(settings, done) and pressed(button) are told what a person does.
+export function slider(name, words, range, moved) {
+  const input = element("input", { type: "range", id: `live-${name}`, ...range });
+  const value = element("output", { for: `live-${name}` });
+  const track = element("span", { class: "track" }, input);
+  const label = element("label", { for: `live-${name}` }, words.controls[name]);
+  input.addEventListener("input", () => moved(Number(input.value), false));
+  input.addEventListener("change", () => moved(Number(input.value), true));
+  return { input, value, track, whole: element("div", { class: `slider ${name}` }, label, track, value) };
+}
+
+export function widthSlider(words, changed) {
+  const range = { min: 0, max: positionOf(WIDTHS.most), step: 1 };
+  return slider("width", words, range, (at, done) => changed({ width: widthAt(at) }, done));
+}
+
+// The names of the curves, each beside its own stroke.
+export function legend(words, colors) {
+  const rows = LINES.map((name) => {
+    const sample = element("span", { class: `sample ${name}` });
+    if (colors[name]) sample.style.borderColor = colors[name];
+    return element("span", {}, sample, words.drawn[name]);
+  });
+  return element("div", { class: "legend" }, ...rows);
+}
+
+export function set({ input, value }, position, words, spoken) {
+  input.value = position;
+  value.textContent = words;
+  input.setAttribute("aria-valuetext", spoken);
+}
+
+// All elements of a form, "page" or "small". Callbacks: changed(settings, done), pressed(button), staged(index).
 export class Controls {
-  constructor({ form, words, changed, pressed, explained }) {
+  constructor({ form, words, colors, changed, pressed, explained, staged }) {
     this.words = words;
     const small = form === "small";
     this.buttons = Object.fromEntries(
-      (small ? ["play", "restart"] : BUTTONS).map((name) => {
-        const button = element("button", { type: "button", "data-do": name }, words.controls[name]);
-        button.addEventListener("click", () => pressed(name));
-        return [name, button];
-      }),
+      (small ? ["play", "restart"] : BUTTONS).map((name) => [name, this.button(name, () => pressed(name))]),
     );
-    const last = positionOf(WIDTHS.most);
-    this.width = this.slider("width", { min: 0, max: last, step: 1 }, (at, done) => changed({ width: widthAt(at) }, done));
-    this.rate = this.slider("rate", { min: RATES.least, max: RATES.most, step: RATES.step }, (rate, done) =>
+    this.width = widthSlider(words, changed);
+    this.rate = slider("rate", words, { min: RATES.least, max: RATES.most, step: RATES.step }, (rate, done) =>
       changed({ rate }, done));
     const mark = element("span", { class: "critical", "aria-hidden": "true" }, words.controls.critical);
     mark.style.left = `${(100 * (RATES.critical - RATES.least)) / (RATES.most - RATES.least)}%`;
     this.rate.track.append(mark);
+    this.stage = slider("stage", words, { min: 0, max: 1, step: 1 }, staged);
     this.choices = Object.fromEntries(Object.keys(CHOICES).map((name) => [name, this.chooser(name, changed)]));
     this.verdict = element("p", { class: "verdict" });
     this.told = element("p", { class: "unseen", role: "status" });
     this.canvases = {};
     const parts = (small ? PARTS.slice(0, 1) : PARTS).map((name) => this.part(name, small, explained));
+    const main = element("div", { class: "main" }, legend(words, colors), ...parts.splice(0, ABOVE_EACH_OTHER),
+      ...(small ? [] : [this.stage.whole]));
     const touched = window.matchMedia("(hover: none) and (pointer: coarse)").matches; // names no keys where none are
     this.help = touched ? words.controls.note : `${words.controls.note} ${words.controls.keys}`;
     this.note = element("p", { class: "note" }, this.help);
@@ -45,18 +77,24 @@ export class Controls {
     this.more = element("details", {}, element("summary", {}, words.controls.more),
       element("div", { class: "choices" }, layers, bottleneck));
     const choices = element("div", { class: "choices" }, ...Object.values(few), this.more);
-    this.root = element("div", { class: "live", "data-form": form }, bar, ...(small ? [] : [choices]), this.verdict,
-      element("div", { class: "panels" }, ...parts), ...(small ? [] : [this.note]), this.told);
+    this.tour = this.guide(pressed);
+    this.root = element("div", { class: "live", "data-form": form }, ...(small ? [] : [this.tour.whole]), bar,
+      ...(small ? [] : [choices]), this.verdict, element("div", { class: "panels" }, main, ...parts),
+      ...(small ? [] : [this.note]), this.told);
   }
 
-  slider(name, range, moved) {
-    const input = element("input", { type: "range", id: `live-${name}`, ...range });
-    const value = element("output", { for: `live-${name}` });
-    const track = element("span", { class: "track" }, input);
-    const label = element("label", { for: `live-${name}` }, this.words.controls[name]);
-    input.addEventListener("input", () => moved(Number(input.value), false));
-    input.addEventListener("change", () => moved(Number(input.value), true));
-    return { input, value, track, whole: element("div", { class: "slider" }, label, track, value) };
+  button(name, pressed) {
+    const button = element("button", { type: "button", "data-do": name }, this.words.controls[name]);
+    button.addEventListener("click", pressed);
+    return button;
+  }
+
+  // One line that leads through the phenomenon: a sentence with its place, and buttons to go on.
+  guide(pressed) {
+    const text = element("span", { class: "says" });
+    const buttons = Object.fromEntries(
+      ["begin", "back", "next", "end"].map((name) => [name, this.button(name, () => pressed(name))]));
+    return { text, buttons, whole: element("div", { class: "tour" }, text, ...Object.values(buttons)) };
   }
 
   chooser(name, changed) {
@@ -72,7 +110,7 @@ export class Controls {
     return { select, whole: element("div", { class: "choice" }, label, select) };
   }
 
-  // A picture with its title; whoever points at it or chooses the title reads what it is.
+  // A picture with its title; hovering over it or choosing the title explains it.
   part(name, small, explained) {
     const { title, text } = this.words.parts[name];
     const canvas = element("canvas", { role: "img", "aria-label": `${title}. ${text}` });
@@ -88,7 +126,7 @@ export class Controls {
     return figure;
   }
 
-  // Let every control say what is set.
+  // Show the settings in every control.
   show(settings) {
     const width = settings.width.toLocaleString("en-US");
     set(this.width, positionOf(settings.width), `m = ${width}`, width);
@@ -97,15 +135,22 @@ export class Controls {
     const own = this.choices.target.select.querySelector('[value="own"]');
     own.disabled = settings.target !== "own";
     if (settings.layers > 1 || settings.bottleneck) this.more.open = true; // as a link has it
+    const { text, buttons } = this.tour, at = settings.tour, count = TOUR.length;
+    text.textContent = at ? `${at}/${count} ${this.words.tour[TOUR[at - 1][0]]}` : "";
+    buttons.begin.hidden = at > 0;
+    buttons.back.hidden = at < 2;
+    buttons.next.hidden = at === 0 || at === count;
+    buttons.end.hidden = at === 0;
+  }
+
+  // The slider over the stages of this run.
+  showStage({ states, shown, now }) {
+    this.stage.input.max = Math.max(states.length - 1, 1);
+    const steps = `${now.time.toLocaleString("en-US")} ${this.words.drawn.steps}`;
+    set(this.stage, shown ?? this.stage.input.max, steps, steps);
   }
 
   playing(isPlaying) {
     this.buttons.play.textContent = this.words.controls[isPlaying ? "pause" : "play"];
   }
-}
-
-function set({ input, value }, position, words, spoken) {
-  input.value = position;
-  value.textContent = words;
-  input.setAttribute("aria-valuetext", spoken);
 }

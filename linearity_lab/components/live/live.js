@@ -1,34 +1,37 @@
-// A network and its linear model train before one's eyes: the component as Streamlit mounts it.
+// A network and its linear model train in the browser: the component as Streamlit mounts it.
 import { Controls } from "./controls.js";
 import { Hand } from "./hand.js";
-import { drawChange, drawFunctions, drawKernel, drawLosses, drawNeurons } from "./panels.js";
+import { drawChange, drawDifference, drawFunctions, drawKernel, drawLosses, drawNeurons } from "./panels.js";
 import { Player } from "./player.js";
 import { schemeOf, scientific, themeOf } from "./plot.js";
-import { pointsOf, setup, tidied } from "./settings.js";
-import { filled, percent, verdict } from "./verdict.js";
+import { Record } from "./record.js";
+import { TOUR, pointsOf, setup, tidied } from "./settings.js";
+import { difference, filled, percent, verdict } from "./verdict.js";
 
-const DRAW = { kernel: drawKernel, neurons: drawNeurons, change: drawChange, losses: drawLosses };
-const FEWEST_STEPS = 5; // a frame, as far as the budget allows
-const SINGLE_STEPS = 8; // the first ones, where most happens, are shown one by one
+const DRAW = {
+  difference: drawDifference, kernel: drawKernel, neurons: drawNeurons, change: drawChange, losses: drawLosses,
+};
+const SINGLE_STEPS = 60; // the first ones, where most happens, are shown one by one
 const PACE = 0.015; // later each frame adds this share of all steps, as the axes are logarithmic
 const MOST_STEPS = 30_000;
 const LEARNED = 1e-7; // of both losses, then nothing more is to be seen
 const REST_MS = 3000; // at the end of one width of a tour
-const DENSITY = 1.008; // records of the traces are this factor of steps apart
 
 class Live {
   constructor(parent, data) {
     const { form, words, settings } = data;
-    Object.assign(this, { data, words, settings, history: [], begun: null, now: null, tour: data.tour ?? [] });
+    Object.assign(this, { data, words, settings, begun: null, tour: data.tour ?? [] });
+    this.record = new Record();
     this.still = window.matchMedia("(prefers-reduced-motion: reduce)");
     this.playing = !this.still.matches;
     this.frames = 0; // drawn so far, and the steps in them: for those who measure
     this.steps = 0;
     this.controls = new Controls({
-      form, words,
+      form, words, colors: data.colors,
       changed: (part, done) => this.choose(part, done),
       pressed: (name) => this.press(name),
       explained: (text) => { this.controls.note.textContent = text; },
+      staged: (index) => this.goTo(index),
     });
     this.controls.root.live = this;
     parent.append(this.controls.root);
@@ -60,12 +63,13 @@ class Live {
     frame();
   }
 
-  // Settings as a person chooses them; the server is told once the hand has let go.
+  // Take chosen settings; `done` once the hand has let go, which reports them to the server.
   choose(part, done) {
     if ("target" in part && part.target !== "own") part.points = null;
+    const trains = Object.keys(part).some((name) => name !== "speed" && name !== "tour");
     this.settings = { ...this.settings, ...part };
     this.controls.show(this.settings);
-    this.restart();
+    if (trains) this.restart();
     if (done) this.data.tell?.(this.settings);
   }
 
@@ -75,13 +79,39 @@ class Live {
       this.play(this.settled || !this.playing);
     } else if (name === "step") {
       this.play(false);
+      this.record.shown = null;
       this.player.step();
     } else if (name === "restart") this.restart();
-    else this.choose({ seed: this.settings.seed + 1 }, true);
+    else if (name === "seed") this.choose({ seed: this.settings.seed + 1 }, true);
+    else this.guide({ begin: 1, back: this.settings.tour - 1, next: this.settings.tour + 1, end: 0 }[name]);
+  }
+
+  // Step `at` of the guided tour: the settings of a first visit, but for what the step sets; 0 leaves all as it is.
+  guide(at) {
+    if (at === 0) return this.choose({ tour: 0 }, true);
+    const { defaults } = this.data;
+    this.choose({ ...defaults, ...TOUR[at - 1][1], seed: this.settings.seed, speed: this.settings.speed, tour: at }, true);
+    if (!this.still.matches) this.play(true);
+  }
+
+  // Show an earlier stage of this run and pause; at the end of the slider, the newest one.
+  goTo(index) {
+    this.record.show(index);
+    this.play(false);
+  }
+
+  // The state on screen, and the newest one.
+  get now() {
+    return this.record.now;
+  }
+
+  get newest() {
+    return this.record.newest;
   }
 
   play(playing) {
     this.playing = playing;
+    if (playing) this.record.shown = null;
     this.stale = true;
     this.say();
   }
@@ -97,16 +127,11 @@ class Live {
   take(state) {
     if (state.begun) {
       this.begun = state.begun;
-      this.history = [];
+      this.record.clear();
       this.first = state;
     }
-    this.now = state;
+    this.record.add(state);
     this.steps += state.done;
-    const last = this.history.at(-1);
-    if (!last || state.time <= 1 || state.time > DENSITY * last.time) {
-      const { time, change, loss, linearLoss } = state;
-      this.history.push({ time, change, loss, linearLoss });
-    }
     const learned = state.loss < LEARNED && (state.linearLoss < LEARNED || state.linearDiverged);
     const settled = state.time >= MOST_STEPS || learned || (state.diverged && state.linearDiverged);
     if (settled && !this.settled) this.rested = performance.now();
@@ -132,8 +157,8 @@ class Live {
   train() {
     if (!this.due || !this.playing || this.settled || this.player.busy) return;
     this.due = false;
-    const { time } = this.now;
-    this.player.advance(time < SINGLE_STEPS ? 1 : Math.max(FEWEST_STEPS, Math.round(PACE * time)));
+    const { time } = this.newest;
+    this.player.advance(this.settings.speed || (time < SINGLE_STEPS ? 1 : Math.max(1, Math.round(PACE * time))));
   }
 
   draw() {
@@ -142,18 +167,19 @@ class Live {
     if (controls.root.style.colorScheme !== scheme) controls.root.style.colorScheme = scheme;
     const points = pointsOf(this.settings);
     const chosen = controls.canvases.functions === controls.root.getRootNode().activeElement ? this.hand.chosen : -1;
-    const scene = { ...this, points, chosen, words: words.drawn };
+    const { begun, now, record } = this;
+    const scene = { begun, now, history: record.history, points, chosen, words: words.drawn };
     this.plot = drawFunctions(controls.canvases.functions, theme, scene);
     for (const [name, draw] of Object.entries(DRAW)) {
       if (controls.canvases[name]) draw(controls.canvases[name], theme, scene);
     }
     controls.playing(this.playing && !this.settled);
     controls.verdict.textContent = this.sentence();
-    const steps = `${this.now.time.toLocaleString("en-US")} ${words.drawn.steps}`;
-    controls.canvases.functions.number.textContent = steps;
+    controls.showStage(record);
     if (controls.canvases.change) {
-      controls.canvases.change.number.textContent = percent(this.now.change);
-      controls.canvases.losses.number.textContent = scientific(this.now.loss);
+      controls.canvases.difference.number.textContent = percent(now.linearDiverged ? Infinity : difference(now));
+      controls.canvases.change.number.textContent = percent(now.change);
+      controls.canvases.losses.number.textContent = scientific(now.loss);
     }
     this.frames++;
     this.paintedAt ??= performance.now();

@@ -1,10 +1,14 @@
-// The five pictures: both functions, the kernel, its change, the losses, the neurons' moves.
-import { Plot, decades } from "./plot.js";
+// The pictures: both functions, their difference, the kernel, its change, the losses, the neurons' moves.
+import { Plot, decades, scientific } from "./plot.js";
 import { HEIGHT, REACH } from "./settings.js";
 
-export const POINT_RADIUS = 7;
+const [POINT_RADIUS, SMALL_POINT_RADIUS] = [7, 4.5];
+const SMALL = 260; // pixels, half of a phone
 const NARROW = 500; // pixels, as on a phone
 const LINEAR_DASH = [9, 7];
+const LEFT = 52; // of all pictures over x, so that their axes agree
+const MANY_NEURONS = 500; // above, shading in cells of some pixels replaces dots
+const CELL = 7;
 const ROOM = 1.15; // of the scale, for a kernel that grows
 const CHANGE_DECADES = [-4, 1];
 const LOSS_DECADES = [-6, 1];
@@ -13,8 +17,9 @@ const CIVIDIS = [[0, 34, 78], [56, 72, 108], [112, 113, 115], [169, 157, 113], [
 
 export function drawFunctions(canvas, theme, { begun, now, points, chosen, words }) {
   const plot = new Plot(canvas, theme, canvas.clientWidth < NARROW ? 13 : 15);
-  plot.frame({ left: 34, right: 12, top: 10, bottom: 26 }, [-REACH, REACH], [-HEIGHT, HEIGHT]);
-  plot.axes([-3, -2, -1, 0, 1, 2, 3].map(tick), [-1, 0, 1].map(tick));
+  plot.frame({ left: LEFT, right: 12, top: 8, bottom: 26 }, [-REACH, REACH], [-HEIGHT, HEIGHT]);
+  const small = plot.width < SMALL, radius = small ? SMALL_POINT_RADIUS : POINT_RADIUS;
+  plot.axes((small ? [-2, 0, 2] : [-3, -2, -1, 0, 1, 2, 3]).map(tick), [-1, 0, 1].map(tick));
   const { pen } = plot;
   plot.clip();
   const through = (values) => begun.grid.map((x, i) => [plot.x(x), plot.y(clamped(values[i], 40 * HEIGHT))]);
@@ -24,7 +29,7 @@ export function drawFunctions(canvas, theme, { begun, now, points, chosen, words
   if (!now.linearDiverged) plot.curve(through(now.linearCurve), theme.linear, 3, LINEAR_DASH, smooth);
   points.forEach(([x, y], at) => {
     pen.beginPath();
-    pen.arc(plot.x(x), plot.y(y), POINT_RADIUS, 0, 2 * Math.PI);
+    pen.arc(plot.x(x), plot.y(y), radius, 0, 2 * Math.PI);
     pen.fillStyle = theme.ink;
     pen.fill();
     pen.lineWidth = at === chosen ? 4 : 1.5;
@@ -32,35 +37,48 @@ export function drawFunctions(canvas, theme, { begun, now, points, chosen, words
     pen.stroke();
   });
   pen.restore();
-  legend(plot, theme, words);
+  plot.label(words.output, plot.box.left + 6, plot.box.top + 16, "left");
+  if (!small) plot.words(words.input, plot.x(2.5), plot.box.bottom + plot.letters + 3, "center");
   return plot;
 }
 
-function legend(plot, theme, words) {
-  const { pen } = plot, [sample, apart] = plot.width < NARROW ? [22, 10] : [34, 22];
-  const rows = [
-    [words.network, theme.network, 4.5, []],
-    [words.linear, theme.linear, 3, LINEAR_DASH],
-    [words.start, theme.middle, 1.5, [2, 4]],
-  ];
-  const room = rows.reduce((sum, [text]) => sum + sample + 8 + apart + pen.measureText(text).width, 0);
-  pen.globalAlpha = 0.8;
-  pen.fillStyle = theme.ground;
-  pen.fillRect(plot.box.left + 4, plot.box.top + 3, room - 10, 24);
-  pen.globalAlpha = 1;
-  let x = plot.box.left + 10;
-  for (const [text, color, width, dash] of rows) {
-    plot.curve([[x, 24], [x + sample, 24]], color, width, dash);
-    plot.words(text, x + sample + 8, 29);
-    x += sample + 8 + pen.measureText(text).width + apart;
+// F − F_lin below the curves, on an axis of its own: a round number above the largest value.
+export function drawDifference(canvas, theme, { begun, now, words }) {
+  const plot = new Plot(canvas, theme);
+  const values = now.curve.map((value, i) => value - now.linearCurve[i]);
+  const most = values.reduce((largest, value) => Math.max(largest, Math.abs(value)), 0);
+  const top = most > 0 && !now.linearDiverged ? roundAbove(most) : 1;
+  plot.frame({ left: LEFT, right: 12, top: 8, bottom: 8 }, [-REACH, REACH], [-top, top]);
+  plot.axes([-3, -2, -1, 0, 1, 2, 3].map((value) => [value, ""]), [-top, 0, top].map((value) => [value, short(value)]));
+  if (now.linearDiverged) {
+    plot.label(words.diverged, plot.box.left + 6, plot.box.top + 16, "left");
+    return;
   }
+  const path = Array.from(values, (value, i) => [plot.x(begun.grid[i]), plot.y(clamped(value, top))]);
+  const { pen } = plot;
+  pen.beginPath();
+  pen.moveTo(path[0][0], plot.y(0));
+  for (const [x, y] of path) pen.lineTo(x, y);
+  pen.lineTo(path.at(-1)[0], plot.y(0));
+  pen.globalAlpha = 0.25;
+  pen.fillStyle = theme.ink;
+  pen.fill();
+  pen.globalAlpha = 1;
+  plot.curve(path, theme.ink, 2);
+}
+
+// 1, 2 or 5 times a power of ten, at least `value`.
+function roundAbove(value) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return Number(([1, 2, 5, 10].find((each) => each * power >= value) * power).toPrecision(1));
 }
 
 export function drawKernel(canvas, theme, { begun, now, words }) {
   const plot = new Plot(canvas, theme);
-  const n = begun.points.length, gap = 14, top = 20;
-  const side = Math.min((plot.width - gap) / 2, plot.height - top);
+  const n = begun.points.length, gap = 14, top = 20, scale = 34;
+  const side = Math.min((plot.width - gap) / 2, plot.height - top - scale);
   const most = Math.max(...begun.startKernel), least = Math.min(...begun.startKernel);
+  const upper = least + (ROOM * (most - least) || 1);
   const left = (plot.width - 2 * side - gap) / 2;
   [[begun.startKernel, words.start], [now.kernel, words.now]].forEach(([kernel, title], at) => {
     const from = left + at * (side + gap);
@@ -68,37 +86,51 @@ export function drawKernel(canvas, theme, { begun, now, words }) {
     const cell = side / n;
     for (let i = 0; i < n; i++) {
       for (let j = 0; j < n; j++) {
-        plot.pen.fillStyle = heat((kernel[i * n + j] - least) / (ROOM * (most - least) || 1));
+        plot.pen.fillStyle = heat((kernel[i * n + j] - least) / (upper - least));
         const [x, y] = [from + j * cell, top + i * cell].map(Math.floor);
         plot.pen.fillRect(x, y, Math.floor(from + (j + 1) * cell) - x, Math.floor(top + (i + 1) * cell) - y);
       }
     }
   });
+  const high = top + side + 8, wide = 2 * side + gap, bands = 64;
+  for (let band = 0; band < bands; band++) {
+    plot.pen.fillStyle = heat((band + 0.5) / bands);
+    plot.pen.fillRect(left + (band * wide) / bands, high, wide / bands + 1, 8);
+  }
+  plot.words(short(least), left, high + 23, "left");
+  plot.words(short(upper), left + wide, high + 23, "right");
 }
 
-export function drawChange(canvas, theme, { history }) {
-  const plot = overTime(canvas, theme, history, CHANGE_DECADES);
+export function drawChange(canvas, theme, { history, now, words }) {
+  const plot = overTime(canvas, theme, history, now, CHANGE_DECADES, words);
   plot.clip();
   plot.curve(path(plot, history, "change"), theme.ink, 3);
   plot.pen.restore();
+  plot.label("ΔK", plot.box.left + 6, plot.box.top + 14, "left");
 }
 
-export function drawLosses(canvas, theme, { history }) {
+export function drawLosses(canvas, theme, { history, now, words }) {
   const worst = Math.max(...history.map((each) => Math.max(each.loss, finite(each.linearLoss))), 1);
   const top = Math.min(Math.max(LOSS_DECADES[1], Math.ceil(Math.log10(worst))), 8);
-  const plot = overTime(canvas, theme, history, [LOSS_DECADES[0], top]);
+  const plot = overTime(canvas, theme, history, now, [LOSS_DECADES[0], top], words);
   plot.clip();
   plot.curve(path(plot, history, "loss"), theme.network, 4);
   plot.curve(path(plot, history, "linearLoss"), theme.linear, 2.5, LINEAR_DASH);
   plot.pen.restore();
+  plot.label(words.loss, plot.box.left + 6, plot.box.top + 14, "left");
 }
 
-// Axes over the logarithm of the step; both are logarithmic.
-function overTime(canvas, theme, history, up) {
+// Axes over the logarithm of the step; both are logarithmic. A line marks the stage on screen.
+function overTime(canvas, theme, history, now, up, words) {
   const plot = new Plot(canvas, theme);
   const last = Math.max(2, Math.log10(history.at(-1).time + 1));
-  plot.frame({ left: 40, right: 10, top: 8, bottom: 24 }, [0, last], up);
+  plot.frame({ left: LEFT, right: 10, top: 8, bottom: 24 }, [0, last], up);
   plot.axes(decades(0, last), decades(up[0], up[1], 4));
+  if (now.time > 0 && now.time < history.at(-1).time) {
+    const x = plot.x(Math.log10(now.time));
+    plot.curve([[x, plot.box.top], [x, plot.box.bottom]], theme.middle, 1.5);
+  }
+  plot.label(words.step, plot.box.right - 2, plot.box.bottom - 6, "right");
   return plot;
 }
 
@@ -117,29 +149,57 @@ export function drawNeurons(canvas, theme, { begun, now, words }) {
   plot.axes([-3, 0, 3].map(tick), [-3, 0, 3].map(tick));
   plot.clip();
   const { pen } = plot;
-  const size = Math.max(2, 11 - 0.9 * Math.log2(m));
-  const dots = (places, color) => {
-    pen.fillStyle = color;
-    pen.beginPath();
-    for (let k = 0; k < m; k++) {
-      const x = plot.x(places[2 * k]), y = plot.y(places[2 * k + 1]);
-      if (size < 5) pen.rect(x - size / 2, y - size / 2, size, size); // a round one would look the same
-      else pen.moveTo(x + size / 2, y), pen.arc(x, y, size / 2, 0, 2 * Math.PI);
-    }
-    pen.fill();
-  };
-  dots(start, theme.middle);
+  const paths = Math.min(m, m > MANY_NEURONS ? 200 : m), size = Math.max(2, 11 - 0.9 * Math.log2(paths));
+  if (m > MANY_NEURONS) shadeDensity(plot, here, theme.network);
+  else dots(plot, start, m, size, theme.middle);
   pen.beginPath();
-  for (let k = 0; k < m; k++) {
+  for (let k = 0; k < paths; k++) {
     plot.line(plot.x(start[2 * k]), plot.y(start[2 * k + 1]), plot.x(here[2 * k]), plot.y(here[2 * k + 1]));
   }
   pen.strokeStyle = theme.network;
   pen.lineWidth = m > 300 ? 1 : 2;
   pen.stroke();
-  dots(here, theme.network);
+  dots(plot, here, paths, size, theme.network);
   pen.restore();
+  if (m > MANY_NEURONS) {
+    const text = words.density.replace("{count}", m.toLocaleString("en-US"));
+    plot.label(text, plot.box.right - 4, plot.box.top + 14, "right");
+  }
   plot.label(words.weight, plot.box.right - 4, plot.box.bottom - 6, "right");
   plot.label(words.bias, plot.box.left + 5, plot.box.top + 14, "left");
+}
+
+function dots({ pen, x, y }, places, count, size, color) {
+  pen.fillStyle = color;
+  pen.beginPath();
+  for (let k = 0; k < count; k++) {
+    const across = x(places[2 * k]), up = y(places[2 * k + 1]);
+    if (size < 5) pen.rect(across - size / 2, up - size / 2, size, size); // a round one would look the same
+    else pen.moveTo(across + size / 2, up), pen.arc(across, up, size / 2, 0, 2 * Math.PI);
+  }
+  pen.fill();
+}
+
+// How many neurons are in each cell, as the strength of one color.
+function shadeDensity({ pen, x, y }, places, color) {
+  const cells = new Map();
+  for (let k = 0; k < places.length / 2; k++) {
+    const cell = [x(places[2 * k]), y(places[2 * k + 1])].map((pixel) => Math.floor(pixel / CELL)).join();
+    cells.set(cell, (cells.get(cell) ?? 0) + 1);
+  }
+  const most = Math.max(...cells.values());
+  pen.fillStyle = color;
+  for (const [cell, count] of cells) {
+    const [column, row] = cell.split(",").map(Number);
+    pen.globalAlpha = 0.55 * Math.sqrt(count / most);
+    pen.fillRect(column * CELL, row * CELL, CELL, CELL);
+  }
+  pen.globalAlpha = 1;
+}
+
+// A number of a color scale in at most four signs.
+function short(value) {
+  return Math.abs(value) >= 1e4 ? scientific(Math.abs(value)).replace(/^/, value < 0 ? "−" : "") : String(Number(value.toPrecision(2))).replace("-", "−");
 }
 
 function tick(value) {

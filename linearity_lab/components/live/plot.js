@@ -68,6 +68,16 @@ export class Plot {
     this.pen.lineTo(x2, y2);
   }
 
+  // A dot or a square, as in the charts.
+  mark([x, y], color, symbol, size = 10) {
+    const { pen } = this;
+    pen.fillStyle = color;
+    pen.beginPath();
+    if (symbol === "square") pen.rect(x - size / 2, y - size / 2, size, size);
+    else pen.arc(x, y, size / 2 + 0.5, 0, 2 * Math.PI);
+    pen.fill();
+  }
+
   words(text, x, y, align = "left", color = this.theme.ink) {
     this.pen.fillStyle = color;
     this.pen.textAlign = align;

@@ -8,10 +8,21 @@ export const CHOICES = {
   layers: [1, 2],
   bottleneck: [0, 1, 3, 10],
   target: ["sine", "step", "bump", "two waves", "zigzag", "own"],
+  // Steps a frame; 0 begins with single steps and accelerates.
+  speed: [0, 1, 10, 100],
 };
 export const REACH = 3; // the curves are drawn on [−3, 3]
 export const HEIGHT = 1.6;
 export const MOST_POINTS = 30;
+// What each step of the guided tour sets; the rest is as a first visit has it.
+export const TOUR = [
+  ["narrow", { width: 4 }],
+  ["wider", { width: 64 }],
+  ["wide", { width: 4096 }],
+  ["nonlinear", { width: 1024, output: "swish" }],
+  ["fast", { width: 1024, rate: 2.5 }],
+  ["bottleneck", { width: 1024, layers: 2, bottleneck: 1 }],
+];
 const START_POINTS = 12;
 const POINT_REACH = 2;
 // Above this many weights between two layers the curves are drawn through fewer points.
@@ -75,7 +86,7 @@ export function settingsFrom(texts, defaults) {
     if (texts[name] && value >= least && value <= most) found[name] = value;
   };
   number("rate", RATES.least, RATES.most);
-  for (const [name, least, most] of [["width", WIDTHS.least, WIDTHS.most], ["seed", 0, 2 ** 31 - 1]]) {
+  for (const [name, least, most] of [["width", WIDTHS.least, WIDTHS.most], ["seed", 0, 2 ** 31 - 1], ["tour", 0, TOUR.length]]) {
     number(name, least, most);
     found[name] = Math.round(found[name]);
   }

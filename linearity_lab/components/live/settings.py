@@ -17,6 +17,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "layers": (1, 2),
     "bottleneck": (0, 1, 3, 10),
     "target": ("sine", "step", "bump", "two waves", "zigzag"),
+    "speed": (0, 1, 10, 100),
 }
 OWN = "own"
 REACH, HEIGHT, MOST_POINTS = 3.0, 1.6, 30
@@ -36,6 +37,7 @@ FITTED: dict[str, Callable[[float], float]] = {
 }
 MOST_TEXT = 1000
 MAX_SEED = 2**31 - 1
+TOUR_STEPS = 6
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class LiveSettings:
         layers: hidden layers of width m.
         bottleneck: neurons of a narrow layer after the first wide one; 0 for none.
         target: what is learned, or ``own`` points.
+        speed: steps a frame; 0 begins with single steps and accelerates.
+        tour: step of the guided tour, from 1; 0 outside of it.
         points: (x, y), where they are a person's own.
     """
 
@@ -56,8 +60,10 @@ class LiveSettings:
     output: str = "linear"
     layers: int = 1
     bottleneck: int = 0
-    target: str = "sine"
+    target: str = "zigzag"
     seed: int = 3
+    speed: int = 0
+    tour: int = 0
     points: Points | None = None
 
     def query(self) -> dict[str, str]:
@@ -181,5 +187,6 @@ READERS: dict[str, Callable[[str], Any]] = {
     "rate": _rate,
     **{name: _chosen(name) for name in CHOICES},
     "seed": _whole("seed", 0, MAX_SEED),
+    "tour": _whole("tour", 0, TOUR_STEPS),
     "points": _points,
 }

@@ -15,8 +15,10 @@ from ntk_core.networks.choices import ACTIVATIONS
 FOLDER = Path(__file__).parent
 # In the order of their imports; the worker's part has no page to draw on.
 MODEL = ("random", "functions", "products", "model", "training")
-PAGE = ("settings", "player", "plot", "panels", "verdict", "hand", "controls", "live")
+PAGE = ("settings", "player", "plot", "panels", "record", "verdict", "hand", "controls", "live")
+HOME = ("settings", "player", "plot", "panels", "verdict", "controls", "home")
 _LINEAR = "linear"
+HOME_OUTPUTS = (_LINEAR, "swish")
 _BARE = """\
 :root { color-scheme: light dark; font-family: sans-serif }
 body { margin: 16px; background: #ffffff; color: #1b2430 }
@@ -27,7 +29,7 @@ body { margin: 16px; background: #ffffff; color: #1b2430 }
 """
 _START = """\
 const data = DATA;
-const defaults = data.settings;
+const { defaults } = data;
 data.settings = settingsFrom(Object.fromEntries(new URLSearchParams(location.search)), defaults);
 data.tell = (settings) => history.replaceState(null, "", `?${new URLSearchParams(textsOf(settings, defaults))}`);
 live({ parentElement: document.querySelector("main"), data });
@@ -43,9 +45,18 @@ def model_module() -> str:
 @cache
 def module() -> str:
     """Everything as one ES module with a default export, as Streamlit loads it."""
+    return _with_worker(PAGE)
+
+
+@cache
+def home_module() -> str:
+    """The two networks of the first page as one ES module with a default export."""
+    return _with_worker(HOME)
+
+
+def _with_worker(names: tuple[str, ...]) -> str:
     worker = joined(FOLDER, (*MODEL, "worker"))
-    page = joined(FOLDER, PAGE)
-    return f"const WORKER_SOURCE = {json.dumps(worker)};\n{page}"
+    return f"const WORKER_SOURCE = {json.dumps(worker)};\n{joined(FOLDER, names)}"
 
 
 @cache
@@ -62,7 +73,7 @@ def words() -> Mapping[str, Any]:
         WordsError: some are missing.
     """
     found = read(FOLDER / "words.md").sections
-    choices, drawn = found["Choices"], found["Drawn"]
+    choices, drawn, home = found["Choices"], found["Drawn"], found["Home"]
     titles = {name: term.title for name, term in ACTIVATIONS.items()}
     narrow = {str(count): choices.field("neurons").format(count=count) for count in (3, 10)}
     targets = ("sine", "step", "bump", "two waves", "zigzag", "own")
@@ -74,9 +85,16 @@ def words() -> Mapping[str, Any]:
             "layers": {"1": "1", "2": "2"},
             "bottleneck": {"0": choices.field("no bottleneck"), "1": choices.field("one neuron"), **narrow},
             "target": {name: choices.field(name) for name in targets},
+            "speed": {
+                "0": choices.field("gradual"),
+                "1": choices.field("one step"),
+                **{str(count): choices.field("steps a frame").format(count=count) for count in (10, 100)},
+            },
         },
         "drawn": dict(drawn.fields),
         "verdicts": dict(found["Verdicts"].fields),
+        "home": {**home.fields, "end": {each: home.field(f"{each} end") for each in HOME_OUTPUTS}},
+        "tour": dict(found["Tour"].fields),
         "parts": {
             name: {"title": part.field("title"), "text": " ".join(part.text.split())}
             for name, part in found["Parts"].sections.items()

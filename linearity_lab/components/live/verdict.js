@@ -1,11 +1,12 @@
-// What is seen, in one sentence.
+// What is seen, in one sentence, from two numbers: how far the functions differ, and how far the kernel has moved.
 
-const SAME = 0.02, CLOSE = 0.2; // shares by which kernel or function have moved away
+const SAME = 0.03, CLOSE = 0.12; // largest |F − F_lin| as a share of the range of F: our choice
+const UNMOVED = 0.05; // ΔK below which the kernel counts as unchanged: our choice
 const WIDE = 512;
 
 // The name of the sentence for a state, and the numbers in it.
 export function verdict(begun, now, first) {
-  const gap = distance(now.outputs, now.linear, begun);
+  const gap = difference(now);
   const numbers = {
     width: begun.width.toLocaleString("en-US"),
     change: percent(now.change),
@@ -13,34 +14,35 @@ export function verdict(begun, now, first) {
     rate: now.rate.toFixed(2),
     output: begun.output,
   };
-  const away = Math.max(now.change, gap);
-  let name = "left";
+  let name = "different";
   if (now.time === 0) name = "start";
   else if (now.diverged) name = "gone";
   else if (now.linearDiverged || (begun.rate > 2 && now.linearLoss > first.linearLoss)) {
     name = now.loss < first.loss ? "caught" : "catapult";
-  } else if (away < SAME) name = "same";
-  else if (away < CLOSE) name = "near";
+  } else if (gap < SAME) name = now.change < UNMOVED ? "same" : "moved";
+  else if (gap < CLOSE) name = "near";
   else if (begun.output !== "linear" && begun.width >= WIDE) name = "output";
   else if (begun.bottleneck && begun.width >= WIDE) name = "narrow";
   return { name, numbers };
 }
 
-// How far the network's outputs are from its linear model's, as a share of how far they have come.
-function distance(outputs, linear, begun) {
-  let apart = 0, come = 0;
-  outputs.forEach((value, i) => {
-    apart += (value - linear[i]) ** 2;
-    come += (value - begun.startOutputs[i]) ** 2;
+// The largest |F − F_lin| on the plotted inputs, as a share of the range of F there.
+export function difference({ curve, linearCurve }) {
+  let apart = 0, least = Infinity, most = -Infinity;
+  curve.forEach((value, i) => {
+    apart = Math.max(apart, Math.abs(value - linearCurve[i]));
+    least = Math.min(least, value);
+    most = Math.max(most, value);
   });
-  return come > 0 ? Math.sqrt(apart / come) : 0;
+  if (apart === 0) return 0;
+  return most > least ? apart / (most - least) : Infinity;
 }
 
 export function percent(share) {
   if (!Number.isFinite(share)) return "∞";
   const value = 100 * share;
   const digits = value < 0.1 ? 3 : value < 1 ? 2 : value < 10 ? 1 : 0;
-  return `${value.toLocaleString("en-US", { maximumFractionDigits: digits, minimumFractionDigits: value ? digits : 0 })} %`;
+  return `${value.toLocaleString("en-US", { maximumFractionDigits: digits, minimumFractionDigits: value ? digits : 0 })}%`;
 }
 
 export function filled(text, numbers) {

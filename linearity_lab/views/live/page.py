@@ -1,9 +1,9 @@
-"""A network and its linear model train before one's eyes; the URL holds the settings."""
+"""A network and its linear model train in the browser; the URL holds the settings."""
 
 import streamlit as st
 
 from linearity_lab.components import session
-from linearity_lab.components.explain import page_answers, things_to_try
+from linearity_lab.components.explain import page_answers
 from linearity_lab.components.live import live_page
 from linearity_lab.components.live.settings import READERS, LiveSettings, from_browser, made
 from linearity_lab.views.live import QUESTION
@@ -26,8 +26,6 @@ def show() -> None:
         st.warning(plain(note))
     settings = _followed(live_page(f"{PAGE}.component", settings, st.session_state.get(VERSION, 0)), settings)
     session.show_address(PAGE, settings.query())
-    with st.container(horizontal=True, vertical_alignment="center"):
-        things_to_try(PAGE)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.page_link(
             "pages/kernel_change.py",

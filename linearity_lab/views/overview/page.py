@@ -1,14 +1,14 @@
-"""What a tangent kernel is, one path through the pages, the phenomenon in motion, and the other pages as cards."""
+"""Two networks in training under one width slider, three doors, and the other pages as cards."""
 
-from linearity_lab.components.live import live_small
-from linearity_lab.views.overview.parts import cards, meaning, path
+from linearity_lab.components.live import live_home
+from linearity_lab.views.overview.parts import cards, doors, question
 
 PAGE = "overview"
 
 
 def show() -> None:
     """The page."""
-    meaning(PAGE)
-    path(PAGE)
-    live_small(f"{PAGE}.live")
+    question(PAGE)
+    live_home(f"{PAGE}.home")
+    doors(PAGE)
     cards(PAGE)

@@ -1,47 +1,34 @@
-"""The parts of the overview: what a tangent kernel is, the path to begin with, and the other pages as small cards."""
+"""The parts of the first page: its question, three doors, and the other pages as small cards."""
 
 import streamlit as st
 
 from linearity_lab.views.navigation import PAGES
-from linearity_lab.views.overview.picture import tangent_kernel_picture
 from linearity_lab.views.overview.thumbnails import page_thumbnail
 from linearity_lab.words.pages import SHOWS, prose
 
 TITLE = "When does a wide network become linear?"
-# The path that newcomers take: a page, what it is there for, and with which query it opens.
-PATH: dict[str, tuple[str, dict[str, str]]] = {
-    "live": ("See it happen", {}),
-    "lecture": ("Understand why", {}),
+# Where newcomers go next: a page, its purpose, and the query it opens with.
+DOORS: dict[str, tuple[str, dict[str, str]]] = {
+    "lecture": ("See why", {}),
     "kernel_change": ("Measure it", {"preset": "liu-fig1-left"}),
+    "learning_rate": ("Try to break it", {}),
 }
-# In the letters and the color of the page, as an image could not be; they grow as it shrinks.
-_picture = st.components.v2.component(
-    "linearity_lab_tangent_kernel",
-    html=tangent_kernel_picture(),
-    css="svg { width: 100% } text { font: 17px var(--st-font); fill: var(--st-text-color) }"
-    "@media (max-width: 640px) { text { font-size: 26px } }",
-)
 CARD_PIXELS = 165  # two in a row on a phone, seven on a screen
 
 
-def meaning(page: str) -> None:
-    """Three sentences beside one picture."""
+def question(page: str) -> None:
+    """Title and at most 60 words."""
     st.title(TITLE, anchor=False)
-    words, picture = st.columns([5, 7], gap="large", vertical_alignment="center")
-    words.markdown(prose(page, SHOWS))
-    with picture:
-        _picture(key=f"{page}.picture")
+    st.markdown(prose(page, SHOWS))
 
 
-def path(page: str) -> None:
-    """Where to go first, second and third."""
+def doors(page: str) -> None:
+    """Three ways to go on."""
     entries = {entry.name: entry for entry in PAGES}
-    for number, (column, name) in enumerate(zip(st.columns(len(PATH)), PATH, strict=True), 1):
-        entry, (purpose, query) = entries[name], PATH[name]
+    for column, (name, (purpose, query)) in zip(st.columns(len(DOORS)), DOORS.items(), strict=True):
+        entry = entries[name]
         with column, st.container(border=True, gap="xsmall", height="stretch"):
-            st.page_link(
-                entry.path, label=f"**{number}. {entry.title}: {purpose}**", icon=entry.icon, query_params=query
-            )
+            st.page_link(entry.path, label=f"**{purpose}**", icon=entry.icon, query_params=query)
             st.caption(prose(page, purpose))
 
 
@@ -55,7 +42,7 @@ def cards(page: str) -> None:
     )
     with st.container(horizontal=True, key=f"{page}-cards", gap="small"):
         for entry in PAGES:
-            if not entry.question or entry.name in PATH:
+            if not entry.question or entry.name in DOORS:
                 continue
             with st.container(border=True, gap="xsmall", height="stretch"):
                 st.image(page_thumbnail(entry), width="stretch", alt="")
