@@ -20,7 +20,7 @@ from ntk_core.hessians._restriction import lifted
 from ntk_core.hessians._traced import with_layers, written_out
 from ntk_core.markup import table
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import Program
+from ntk_core.traced import Program, traced
 
 MAX_MATVECS = 128
 MANY_WEIGHTS = 4_000_000  # beyond them a product is a fifth faster optimized, and compiles .3 s longer
@@ -228,7 +228,8 @@ def checked_request(
     if max_matvecs < num_wanted:
         raise InvalidInput("max_matvecs", max_matvecs, f"an integer of at least {num_wanted}")
     check_request(net, params, x, output_index, max_matvecs)
-    dtype = jnp.result_type(*jax.tree.leaves(params))
+    program = None if isinstance(net, Network) else traced(net, params, jnp.asarray(x)[None])
+    dtype = jnp.result_type(*jax.tree.leaves(params)) if program is None else program.roughest
     return relative_tolerance(tolerance, dtype), jax.random.key(0) if key is None else key
 
 

@@ -25,7 +25,7 @@ from ntk_core.hessians._restriction import (
 from ntk_core.hessians._traced import operator_parts
 from ntk_core.kernels import split_inexact
 from ntk_core.networks.architectures import Network, NetworkParams, output_function
-from ntk_core.traced import Program
+from ntk_core.traced import Program, wide
 
 Apply = Callable[[Any, Array], Array]
 
@@ -91,10 +91,11 @@ def restricted_operator(net: Network, params: NetworkParams, x: Shaped[Array, ".
 def generic_operator(apply: Apply, params: Any, x: Shaped[Array, "..."], output_index: int | Array) -> Operator:
     """Hessian of ``apply(params, x[None])[0, output_index]`` over all parameters, by Hessian-vector products."""
     moving, restore = split_inexact(params)
-    flat_params, unravel = ravel_pytree(moving)
+    flat_params, unravel = ravel_pytree([leaf.astype(wide(leaf.dtype)) for leaf in moving])
 
     def value(flat: Array) -> Array:
-        return apply(restore(unravel(flat)), x[None])[0, output_index]
+        own = [leaf.astype(like.dtype) for leaf, like in zip(unravel(flat), moving, strict=True)]
+        return apply(restore(own), x[None])[0, output_index]
 
     def directions(flat: Array) -> Any:
         return restore(unravel(flat))

@@ -19,7 +19,17 @@ from jax.flatten_util import ravel_pytree
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import Network
 from ntk_core.networks.sizes import small_space_pays
-from ntk_core.traced import Program, TracedLayer, TracingDisagrees, checked, compared_once, features_at, sides_of, z_of
+from ntk_core.traced import (
+    Program,
+    TracedLayer,
+    TracingDisagrees,
+    checked,
+    compared_once,
+    features_at,
+    sides_of,
+    wide,
+    z_of,
+)
 
 Coordinates = dict[str, dict[str, Array]]
 
@@ -45,10 +55,12 @@ def space(program: Program, leaves: list[Any], x: Array, output_index: int | Arr
     inputs = {name: a[None] for name, a in inputs.items()}
     cotangents = {name: d[:, None] for name, d in cotangents.items()}
     bases: dict[str, Bases] = {}
-    zero: Coordinates = {program.names[at]: {"whole": jnp.zeros_like(leaves[at])} for at in program.others}
+    zero: Coordinates = {
+        program.names[at]: {"whole": jnp.zeros(leaves[at].shape, wide(leaves[at].dtype))} for at in program.others
+    }
     for layer in program.layers:
         blocks, fan_in, num_features = layer.sizes
-        dtype = leaves[layer.leaf].dtype
+        dtype = layer.dtype
         if not small_space_pays(layer.positions(), fan_in, num_features):
             zero[layer.name] = {"weight": jnp.zeros((blocks, fan_in, num_features), dtype)}
             continue
@@ -79,7 +91,7 @@ def displaced(program: Program, leaves: list[Any], small: TracedSpace, coordinat
     """f(w0 + direction; x), (C,), without forming a weight."""
     values = list(leaves)
     for at in program.others:
-        values[at] = values[at] + coordinates[program.names[at]]["whole"]
+        values[at] = (values[at] + coordinates[program.names[at]]["whole"]).astype(values[at].dtype)
     belongings, flips = {}, {}
     for layer in program.layers:
         blocks = layer.sizes[0]
@@ -94,7 +106,7 @@ def displaced(program: Program, leaves: list[Any], small: TracedSpace, coordinat
 
     def touch(use: Any, a: Array, z: Array, own: Any) -> Array:
         moved, bases = own
-        gain = _gain(features_at(use, a), moved, bases, flips[use.name])
+        gain = _gain(features_at(use, a).astype(wide(a.dtype)), moved, bases, flips[use.name])
         return z + z_of(use, gain).astype(z.dtype)
 
     outputs, _ = program.run(values, x, touch, belongings, lambda use, level: use.view.levels[level] is not None)
@@ -123,7 +135,7 @@ def projected(small: TracedSpace, coordinates: Coordinates) -> Coordinates:
 
 def lifted(program: Program, small: TracedSpace, coordinates: Coordinates, leaves: list[Any]) -> list[Any]:
     """The direction itself, of the size of the parameters; those that do not move stand as they are."""
-    found = {at: jnp.zeros_like(leaves[at]) for at in program.names}
+    found = {at: jnp.zeros(leaves[at].shape, wide(leaves[at].dtype)) for at in program.names}
     for at in program.others:
         found[at] = coordinates[program.names[at]]["whole"]
     for layer in program.layers:
@@ -221,7 +233,7 @@ def _compared(program: Program, params: Any, rows: Array) -> float:
 
     What of H d lay outside of the space would be missing from its length.
     """
-    eps = max(float(jnp.finfo(program.avals[at].dtype).eps) for at in program.names)
+    eps = program.epsilon
     with jax.default_matmul_precision("highest"):
         inside, outside, along, beside, slack = (float(each) for each in _products(program, params, rows[0]))
     largest = max(inside, outside)
@@ -241,23 +253,21 @@ def _products(program: Program, params: Any, x: Array) -> tuple[Array, ...]:
     start = parts.project(jax.random.normal(jax.random.key(0), parts.zero.shape, parts.zero.dtype))
     leaves, places = program.leaves(params), list(program.names)
     direction = jax.tree.leaves(written_out(program, params, x, 0, parts.unravel(start)))
-    structure = jax.tree.structure(params)
 
-    def slope(moving: list[Array]) -> list[Array]:
-        def value(moving: list[Array]) -> Array:
-            values = list(leaves)
-            for at, leaf in zip(places, moving, strict=True):
-                values[at] = leaf
-            return program(jax.tree.unflatten(structure, values), x[None])[0, 0]
+    def value(moving: list[Array]) -> Array:
+        values = list(leaves)
+        for at, leaf in zip(places, moving, strict=True):
+            values[at] = leaf
+        return program.steady(values, x)[0]
 
-        return jax.grad(value)(moving)
-
-    slopes, product = jax.jvp(slope, ([leaves[at] for at in places],), ([direction[at] for at in places],))
-    inside, plain, whole = (
-        parts.matvec(start),
-        ravel_pytree(product)[0],
-        ravel_pytree([direction[at] for at in places])[0],
-    )
+    at_zero = [leaves[at] for at in places]
+    along = [direction[at].astype(leaf.dtype) for at, leaf in zip(places, at_zero, strict=True)]
+    slopes, product = jax.jvp(jax.grad(value), (at_zero,), (along,))
+    inside, plain, whole = parts.matvec(start), _flat(product), _flat(along)
     length = jnp.linalg.norm(start)
-    slack = length * jnp.linalg.norm(ravel_pytree(slopes)[0])
+    slack = length * jnp.linalg.norm(_flat(slopes))
     return jnp.linalg.norm(inside), jnp.linalg.norm(plain), start @ inside / length, whole @ plain / length, slack
+
+
+def _flat(leaves: list[Array]) -> Array:
+    return ravel_pytree([leaf.astype(wide(leaf.dtype)) for leaf in leaves])[0]

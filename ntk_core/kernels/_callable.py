@@ -17,6 +17,7 @@ from jaxtyping import Float, Shaped
 
 from ntk_core.kernels._blocks import in_blocks, rows_within
 from ntk_core.kernels._generic import Apply, split_inexact
+from ntk_core.traced import wide
 
 
 def callable_ntk(
@@ -92,7 +93,9 @@ def contract_jacobians(
 ) -> Float[Array, "n1 n2 C C"]:
     other = left if right is None else right
     with jax.default_matmul_precision("highest"):
-        parts = [jnp.einsum("iap,jbp->ijab", u, v) for u, v in zip(left, other, strict=True)]
+        dtypes = [wide(leaf.dtype) for leaf in left]
+        sides = ([leaf.astype(dtype) for leaf, dtype in zip(side, dtypes, strict=True)] for side in (left, other))
+        parts = [jnp.einsum("iap,jbp->ijab", u, v) for u, v in zip(*sides, strict=True)]
         return jnp.asarray(sum(parts))
 
 

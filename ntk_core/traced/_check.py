@@ -96,7 +96,7 @@ def two_rows(x: Array) -> Array:
 
 def _compared(program: Program, params: Any, x: Array) -> Check:
     rows = two_rows(x)
-    eps = max(float(jnp.finfo(dtype).eps) for dtype in _floats(program))
+    eps = program.epsilon
     apart = jnp.concatenate([program(params, rows[at : at + 1]) for at in range(2)])
     together = program(params, rows)
     outputs = _difference(together, apart)
@@ -119,10 +119,6 @@ def _compared(program: Program, params: Any, x: Array) -> Check:
             f"{kernel:.1e}; ntk_core.kernels.generic_ntk computes it without them. Please report the model."
         )
     return Check(2, outputs, kernel, eps**0.5)
-
-
-def _floats(program: Program) -> list[Any]:
-    return [program.output_dtype, *(program.avals[at].dtype for at in program.names)]
 
 
 def _difference(expected: Array, found: Array) -> float:

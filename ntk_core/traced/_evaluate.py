@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.extend.core import DropVar, Jaxpr, JaxprEqn, Literal
 
+from ntk_core.traced._positions import row_numbers
 from ntk_core.traced._uses import Site, Use, inner_program
 
 
@@ -54,7 +55,7 @@ def evaluate(
             results = jax.core.eval_jaxpr(alone, (), *map(read, names))
         if use is not None:
             a = jnp.asarray(read(eqn.invars[1 - use.operand]))
-            a = a if jnp.issubdtype(a.dtype, jnp.inexact) else a.astype(results[0].dtype)  # the index of a look-up
+            a = row_numbers(use, a) if use.kind == "look-up" else a.astype(jnp.result_type(a, results[0]))
             seen[use.name] = a
             if use.name in changes.belongings:
                 results = [changes.touch(use, a, results[0], changes.belongings[use.name])]

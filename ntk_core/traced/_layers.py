@@ -6,9 +6,9 @@ A layer's gradient is a sum over positions, ∂f_c(x_i)/∂W = Σ_p a_ip ⊗ δ^
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,11 +29,13 @@ class TracedLayer:
         name: of the parameter, and of the part where there are several.
         uses: of this part.
         flipped: of each use, whether it multiplies by Wᵀ.
+        dtype: in which its gradients are contracted: that of the parameter, and no shorter one than float32.
     """
 
     name: str
     uses: tuple[Use, ...]
     flipped: tuple[bool, ...]
+    dtype: Any
 
     @property
     def leaf(self) -> int:
@@ -64,7 +66,14 @@ def num_positions(use: Use) -> int:
     return over_time * z_entries // num_entries((*use.blocks, *use.columns))
 
 
-def sorted_into_layers(found: Found, names: Mapping[int, str]) -> tuple[list[TracedLayer], dict[int, set[str]]]:
+def wide(dtype: Any) -> Any:
+    """The type of sums over many products of numbers of this one."""
+    return jnp.promote_types(dtype, jnp.float32)
+
+
+def sorted_into_layers(
+    found: Found, names: Mapping[int, str], dtypes: Sequence[Any]
+) -> tuple[list[TracedLayer], dict[int, set[str]]]:
     """(layers, why other parameters are none): those whose uses all fit together, and that go nowhere else."""
     escapes = {leaf: set(reasons) for leaf, reasons in found.escapes.items()}
     layers: list[TracedLayer] = []
@@ -73,15 +82,14 @@ def sorted_into_layers(found: Found, names: Mapping[int, str]) -> tuple[list[Tra
         if leaf in escapes or not uses:
             continue
         boxes = list(dict.fromkeys(use.view.box for use in uses))
-        made = [_layer(name, [use for use in uses if use.view.box == box]) for box in boxes]
+        made = [_layer(name, [use for use in uses if use.view.box == box], wide(dtypes[leaf])) for box in boxes]
         apart = all(not _overlap(one, two) for at, one in enumerate(boxes) for two in boxes[:at])
         if not apart or any(layer is None for layer in made):
             escapes[leaf] = {"uses of forms that do not fit together"}
             continue
         for box, layer in zip(boxes, made, strict=True):
             assert layer is not None
-            part = name if len(boxes) == 1 else name + _part(box)
-            layers.append(TracedLayer(part, layer.uses, layer.flipped))
+            layers.append(layer if len(boxes) == 1 else replace(layer, name=name + _part(box)))
     return layers, escapes
 
 
@@ -95,7 +103,7 @@ def _overlap(one: Sequence[tuple[int, int]], two: Sequence[tuple[int, int]]) -> 
     )
 
 
-def _layer(name: str, uses: Sequence[Use]) -> TracedLayer | None:
+def _layer(name: str, uses: Sequence[Use], dtype: Any) -> TracedLayer | None:
     first = next((use for use in uses if use.kind == "look-up"), uses[0])
     flipped = []
     for use in uses:
@@ -104,7 +112,7 @@ def _layer(name: str, uses: Sequence[Use]) -> TracedLayer | None:
         if not alike or not (straight or ((use.columns, use.rows) == (first.rows, first.columns) and use.groups == 1)):
             return None
         flipped.append(not straight)
-    return TracedLayer(name, tuple(uses), tuple(flipped))
+    return TracedLayer(name, tuple(uses), tuple(flipped), dtype)
 
 
 def arranged(use: Use, values: Array, local: Callable[[Use, Array], Array]) -> Array:
@@ -142,14 +150,23 @@ def sides_of(
     looked_up = indexed and all(
         use.kind == "look-up" or flip for use, flip in zip(layer.uses, layer.flipped, strict=True)
     )
+
+    def cast(each: Array) -> Array:
+        return each.astype(jnp.promote_types(layer.dtype, each.dtype))
+
+    def deltas_of(use: Use) -> Array:
+        deltas = jax.vmap(jax.vmap(partial(arranged, use, local=positions_of)))(cast(cotangents[use.name]))
+        if use.kind != "look-up":
+            return deltas
+        reads = jax.vmap(partial(arranged, use, local=indices))(inputs[use.name]) < use.shapes[1][0]
+        return jnp.where(reads, use.view.scale * deltas if looked_up else deltas, 0)
+
     found: list[Side | None] = []
     for orientation in (False, True):
         uses = [use for use, flip in zip(layer.uses, layer.flipped, strict=True) if flip == orientation]
         local = indices if looked_up and not orientation else features_at
-        parts = [jax.vmap(partial(arranged, use, local=local))(inputs[use.name]) for use in uses]
-        deltas = [jax.vmap(jax.vmap(partial(arranged, use, local=positions_of)))(cotangents[use.name]) for use in uses]
-        if looked_up and not orientation:
-            deltas = [use.view.scale * each for use, each in zip(uses, deltas, strict=True)]
+        parts = [jax.vmap(partial(arranged, use, local=local))(cast(inputs[use.name])) for use in uses]
+        deltas = [deltas_of(use) for use in uses]
         side = Side(
             jnp.moveaxis(jnp.concatenate(parts, -2), 1, 0), jnp.moveaxis(jnp.concatenate(deltas, -2), 2, 0)
         ) if uses else None  # fmt: skip
@@ -214,7 +231,7 @@ def _crossed(straight: Side, flipped: Side, looked_up: bool) -> Float[Array, "C 
     def row(both: tuple[Array, Array]) -> Array:
         a, d = both  # (P, k) or indices, and (C, P, F)
         if looked_up:
-            met = jnp.take(flipped.cotangents, a[:, 0].astype(int), axis=-1)
+            met = jnp.take(flipped.cotangents, a[:, 0].astype(int), axis=-1, mode="clip")
         else:
             met = jnp.einsum("djqk,pk->djqp", flipped.cotangents, a)
         return jnp.einsum("djqp,cpf,jqf->cdj", met, d, flipped.inputs)

@@ -6,8 +6,10 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.lax import GatherScatterMode
 
 from ntk_core.traced._uses import Use
 
@@ -54,8 +56,22 @@ def _look_up_features(use: Use, a: Array) -> Array:
 
 
 def indices(use: Use, a: Array) -> Array:
-    """Rows that a look-up reads, (1, positions, 1); one outside the table is read as its nearest."""
-    return jax.numpy.clip(a.reshape(1, -1, 1), 0, use.shapes[1][0] - 1)
+    """Row numbers of a look-up, (1, positions, 1)."""
+    return a.reshape(1, -1, 1)
+
+
+def row_numbers(use: Use, index: Array) -> Array:
+    """Rows of the table that move z, as floats (exact: see ``MOST_ROWS``); the number of rows where none does.
+
+    Outside the table ``clip`` reads the nearest row. All other modes have no derivative there: ``fill`` and ``drop``
+    read a constant, and reverse mode drops what default indexing promised not to ask for.
+    """
+    num_rows, index = use.shapes[1][0], index.astype(int)
+    if use.params["mode"] == GatherScatterMode.CLIP:
+        index = jnp.clip(index, 0, num_rows - 1)
+    else:
+        index = jnp.where((index >= 0) & (index < num_rows), index, num_rows)
+    return index.astype(jnp.float32)
 
 
 _ARRANGED = {"product": _product_features, "convolution": _convolution_features, "look-up": _look_up_features}

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.extend.core import Jaxpr, JaxprEqn, subjaxprs
 from jaxtyping import Float, Shaped
 
 from ntk_core.networks.architectures._contractions import gram
 from ntk_core.traced._evaluate import Changes, evaluate
-from ntk_core.traced._layers import layer_kernel, sides_of, sorted_into_layers
+from ntk_core.traced._layers import layer_kernel, sides_of, sorted_into_layers, wide
+from ntk_core.traced._positions import indices, positions_of, z_of
 from ntk_core.traced._uses import Use, find_uses
 
 Apply = Callable[[Any, Array], Array]
@@ -46,6 +48,7 @@ class Program:
         names: of all moving parameters, by number.
         escapes: of each that is no layer, the operations that say so.
         num_outputs: C.
+        roughest: of all types that the program computes in the one that rounds most.
         kept: what checks found, by what they are about.
     """
 
@@ -62,15 +65,20 @@ class Program:
             at: jax.tree_util.keystr(path) or "params" for (path, at), moves in zip(paths, moving, strict=True) if moves
         }
         found = find_uses(self.closed, list(self.names))
-        layers, self.escapes = sorted_into_layers(found, self.names)
+        layers, self.escapes = sorted_into_layers(found, self.names, [aval.dtype for aval in avals])
         self.layers = tuple(layers)
         self.others = tuple(leaf for leaf in self.names if leaf in self.escapes)
         self.uses: dict[str, Use] = {use.name: use for layer in layers for use in layer.uses}
         (output,) = self.closed.out_avals
         self.num_outputs = output.shape[0] if len(output.shape) == 1 else 0
-        self.output_dtype = output.dtype
+        self.roughest = max(_types(self.closed.jaxpr), key=lambda dtype: float(jnp.finfo(dtype).eps))
         self.avals = tuple(avals)
         self.kept: dict[str, Any] = {}
+
+    @property
+    def epsilon(self) -> float:
+        """Relative rounding of its numbers."""
+        return float(jnp.finfo(self.roughest).eps)
 
     def __call__(self, params: Any, x: Array) -> Array:
         return self._function(params, x)
@@ -85,6 +93,21 @@ class Program:
         changes = Changes({use.site: use for use in self.uses.values()}, touch, belongings, threaded)
         (outputs,), seen = evaluate(self.closed.jaxpr, self.closed.consts, [*leaves, row], changes)
         return outputs, seen
+
+    def steady(self, leaves: Sequence[Any], row: Array) -> Array:
+        """Outputs (C,) of one row; the derivative of a look-up outside its table is 0 in forward mode too.
+
+        JAX gives it to the nearest row there, and to none in reverse mode, where ids are promised to lie inside.
+        """
+        look_ups = {name: () for name, use in self.uses.items() if use.kind == "look-up"}
+        if not look_ups:
+            return self(jax.tree.unflatten(self._structure, leaves), row[None])[0]
+
+        def touch(use: Use, a: Array, z: Array, _: Any) -> Array:
+            reads = z_of(use, jnp.broadcast_to(indices(use, a), positions_of(use, z).shape)) < use.shapes[1][0]
+            return jnp.where(reads, z, jax.lax.stop_gradient(z))
+
+        return self.run(leaves, row, touch, look_ups, lambda use, level: False)[0]
 
     def row_views(self, leaves: Sequence[Any], row: Array, seeds: Array) -> tuple[Array, Any, Any, Any]:
         """Outputs, inputs, cotangents and Jacobians of one row, for each seed (c, C) of a backward pass."""
@@ -116,7 +139,9 @@ class Program:
                 right = left if same else sides_of(layer, views2.inputs, views2.cotangents)[0]
                 parts[layer.name] = jnp.transpose(layer_kernel(layer, left, right, looked_up), (1, 3, 0, 2))
             for name, jacobian in views1.jacobians.items():
-                products = gram(jacobian, jacobian if same else views2.jacobians[name])  # (n1, C, n2, C)
+                jacobian = jacobian.astype(wide(jacobian.dtype))
+                other = jacobian if same else views2.jacobians[name].astype(jacobian.dtype)
+                products = gram(jacobian, other)  # (n1, C, n2, C)
                 parts[name] = jnp.transpose(products, (0, 2, 1, 3))
         return parts
 
@@ -125,8 +150,22 @@ class Program:
         total: int = sum(self.num_outputs * self.avals[at].size * self.avals[at].dtype.itemsize for at in self.others)
         for use in self.uses.values():
             a, _, z = map(math.prod, use.shapes)
-            total += math.prod(use.lengths) * (a + self.num_outputs * z) * use.dtype.itemsize
+            total += math.prod(use.lengths) * (a + self.num_outputs * z) * wide(use.dtype).itemsize
         return total
+
+
+def _types(jaxpr: Jaxpr) -> Iterator[Any]:
+    """Of all inexact numbers in a program, those of its calls included."""
+    for atom in (*jaxpr.invars, *(var for eqn in _equations(jaxpr) for var in eqn.outvars)):
+        dtype = getattr(atom.aval, "dtype", int)
+        if jnp.issubdtype(dtype, jnp.inexact):
+            yield dtype
+
+
+def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
+    yield from jaxpr.eqns
+    for inner in subjaxprs(jaxpr):
+        yield from _equations(inner)
 
 
 def traced(apply: Apply, params: Any, x: Array) -> Program | None:

@@ -13,12 +13,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal
+from jax.lax import GatherScatterMode
 
 from ntk_core.traced._views import Axes, View, moved_on, num_entries, whole
 
 Site = tuple[int, ...]  # the place of an equation: its number, behind those of the calls and scans around it
 # Calls whose program is read in place; one with a derivative of its own is left whole, since that is what counts.
 INLINED = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "checkpoint": "jaxpr", "remat2": "jaxpr"}
+MOST_ROWS = 2**24  # of a table: their numbers are exact in float32
 ADDED, MULTIPLIED = frozenset({"add", "sub", "add_any"}), frozenset({"mul", "div"})
 
 
@@ -193,6 +195,8 @@ def _use(eqn: JaxprEqn, operands: list[Any], site: Site, lengths: tuple[int, ...
     read = _READERS.get(eqn.primitive.name)
     if view.axes is None or read is None or len(eqn.invars) != 2:
         return None
+    if any(jnp.issubdtype(_aval(each).dtype, jnp.complexfloating) for each in (*eqn.invars, *eqn.outvars)):
+        return None
     parts = read(eqn, view, operand)
     if parts is None:
         return None
@@ -220,6 +224,8 @@ def _convolution(eqn: JaxprEqn, view: View, operand: int) -> Parts | None:
 
 def _look_up(eqn: JaxprEqn, view: View, operand: int) -> Parts | None:
     """Rows of a table: one index each, whole rows."""
+    if eqn.params["mode"] == GatherScatterMode.ONE_HOT or _shape(eqn.invars[0])[0] > MOST_ROWS:
+        return None
     numbers, shape, sizes = eqn.params["dimension_numbers"], _shape(eqn.invars[0]), eqn.params["slice_sizes"]
     rows_alone = numbers.collapsed_slice_dims == numbers.start_index_map == (0,) and not numbers.operand_batching_dims
     rank = len(_shape(eqn.outvars[0]))

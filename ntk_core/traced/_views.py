@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 Atom = tuple[int, int, int]  # (axis of the parameter, stride, size): a part of that axis
 Axes = tuple[Atom, ...]
@@ -122,6 +123,8 @@ def _cut(view: View, starts: Sequence[int], stops: Sequence[int], shape: Sequenc
     for at, (start, stop, size) in enumerate(zip(starts, stops, shape, strict=True)):
         if (start, stop) == (0, size):
             continue
+        if start == stop:
+            return view.loose()
         ((axis, stride, length), *more) = axes[at]
         low, high = box[axis]
         if more or (stride, length) != (1, high - low):
@@ -178,7 +181,8 @@ def moved_on(name: str, params: Params, inputs: Sequence[Any], shape: Shape) -> 
         shape: of the first operand.
     """
     first, *others = inputs[::-1] if name == "mul" and isinstance(inputs[-1], View) else inputs
-    known = [float(each) for each in others if each is not None and not isinstance(each, View)]
+    numbers = [each for each in others if each is not None and not isinstance(each, View)]
+    known = [float(each) for each in numbers if not np.iscomplexobj(each)]
     if not isinstance(first, View):
         return None
     if not others and name in _RULES:
@@ -186,6 +190,6 @@ def moved_on(name: str, params: Params, inputs: Sequence[Any], shape: Shape) -> 
     if name == "dynamic_slice":
         is_known = len(known) == len(others)
         return _dynamic_slice(first, known, params["slice_sizes"], shape) if is_known else [first.loose()]
-    if name in ("mul", "div") and len(known) == 1 and known[0]:
+    if name in ("mul", "div") and len(known) == 1 and known[0] and math.isfinite(known[0]):
         return [replace(first, scale=first.scale * (known[0] if name == "mul" else 1 / known[0]))]
     return None
