@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+from ntk_core._version import __version__
 from ntk_core.errors import InvalidInput
 
 _NAME = "linearity-lab"
@@ -16,6 +17,19 @@ TOP = _BESIDE if IS_CHECKOUT else _PACKED
 # glibc's malloc.h: parameter → value for a server of many threads that holds uploads for a while
 _MALLOPT = {"M_MMAP_THRESHOLD": (-3, 2**18), "M_ARENA_MAX": (-8, 2)}
 MEMORY_VARIABLE = "LINEARITY_LAB_MEMORY_GIB"
+
+
+def command_name() -> str:
+    """What starts the command line here: ``python -m ntk_core`` where this process was started so."""
+    called = Path(sys.argv[0]).parts[-2:] if sys.argv else ()
+    return "python -m ntk_core" if called == ("ntk_core", "__main__.py") else _NAME
+
+
+def how_to_install(extra: str) -> str:
+    """The command that adds an extra (``app``, ``cluster``, ``postgres``, ``torch``) to the checkout or wheel."""
+    if IS_CHECKOUT:
+        return f"pip install -r requirements{'' if extra == 'app' else '-' + extra}.txt"
+    return f"pip install 'linearity_lab-{__version__}-py3-none-any.whl[{extra}]'"
 
 
 def data_directory() -> Path:

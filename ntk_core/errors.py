@@ -1,5 +1,9 @@
 """Errors that a person can act on: each names the field, what was given and what is allowed."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Self
+
 
 class InvalidInput(ValueError):
     """A value from outside (widget, URL, file, command line) that cannot be used.
@@ -26,6 +30,32 @@ class InvalidInput(ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.field, self.given, self.allowed, self.nearest))
+
+
+class UnknownSetting(InvalidInput):
+    """A setting that does not exist: ``wdths: no such setting; did you mean widths?``
+
+    Attributes:
+        nearest: the name that is probably meant, None where no name is close.
+    """
+
+    template = "{0}: no such setting; {2}"
+
+    @classmethod
+    def among(cls, name: str, given: object, known: Iterable[str]) -> Self:
+        """The error for ``name``, with the closest of the ``known`` names, or else all of them."""
+        names = {each: each.rpartition(".")[2] for each in known}
+        group, _, last = name.rpartition(".")
+        similar = get_close_matches(last, names.values(), 1)
+        close = (
+            [each for each, end in names.items() if end == last]
+            or [each for each, end in names.items() if len(last) > 3 and last in end]
+            or [each for each, end in names.items() if end in similar]
+        )
+        if close:
+            return cls(name, given, f"did you mean {' or '.join(close[:3])}?", close[0])
+        is_group = all(each.startswith(f"{group}.") for each in names)
+        return cls(name, given, "the settings are " + ", ".join(names.values() if is_group else names))
 
 
 class TooLarge(InvalidInput):

@@ -12,13 +12,17 @@ import plotly.graph_objects as go
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.style import CHART_CONFIG
 from linearity_lab.components.provenance import provenance_sentence
+from linearity_lab.notebook import first_chart
 from linearity_lab.words.run_words import nearest_preset, variation
 from ntk_core import __version__
+from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS, ResultValue, Spec, digest
 from ntk_core.settings.fields import changed_values, differences
 
 # What ntk_core imports, with the bounds of requirements-core.txt.
 NEEDED = (
+    "cyclopts>=5.4",
+    "filelock>=3.16",
     "jax>=0.10",
     "jaxtyping>=0.3",
     "lazy-loader>=0.4",
@@ -112,6 +116,19 @@ def notebook(title: str, spec: Spec) -> str:
         },
         indent=1,
     )
+
+
+def export_text(spec: Spec, result: ResultValue | None, suffix: str) -> str:
+    """The program (``.py``), the notebook (``.ipynb``) or the page with the first figure (``.html``) of a run.
+
+    Raises:
+        InvalidInput: for a program or notebook of a model whose file is not kept.
+    """
+    if suffix == ".html" and result is not None:
+        return page_html(variation(spec), [first_chart(result)], [result])
+    if spec.command():
+        raise InvalidInput("--out", suffix, ".json, .csv or .html: the model's file is not kept")
+    return (program if suffix == ".py" else notebook)(variation(spec), spec)
 
 
 def _settings(spec: Spec) -> str:

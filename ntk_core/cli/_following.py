@@ -1,12 +1,11 @@
-"""Follow a run: a bar on a terminal, JSON lines for programs, and the end of it as an exit code."""
+"""Compute a run and report its events: a bar on a terminal, JSON lines for programs, an exit code at the end."""
 
-import argparse
 import sys
 from collections.abc import Callable, Iterable
 
-from ntk_core.cli._exit_codes import COMPLETED, FAILED
 from ntk_core.cli._interruption import Interruption, interruptible
-from ntk_core.cli._printing import complain, printable
+from ntk_core.cli._terminal import COMPLETED, FAILED, complain, printable
+from ntk_core.environment import command_name
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import Computation, Points, Spec, check_size, digest, run, summary
 from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, event_json
@@ -16,21 +15,13 @@ from ntk_core.runs.store import Store
 _PREFIX = 12
 
 
-def add_json_option(parser: argparse.ArgumentParser) -> None:
-    """``--json`` and ``--no-json``; without them, what stdout is decides."""
-    parser.add_argument(
-        "--json", action=argparse.BooleanOptionalAction, default=None,
-        help="print one JSON event per line; by default when stdout is no terminal",
-    )  # fmt: skip
-
-
-def wants_json(options: argparse.Namespace) -> bool:
-    """Whether events are printed as JSON lines."""
-    return bool(options.json) if options.json is not None else not sys.stdout.isatty()
+def wants_json(chosen: bool | None) -> bool:
+    """Whether events are printed as JSON lines: as chosen, or where stdout is no terminal."""
+    return not sys.stdout.isatty() if chosen is None else chosen
 
 
 def compute(spec: Spec, directory: RunDirectory | None, as_json: bool, computation: Computation | None = None) -> int:
-    """Run ``spec``, keep its points in the directory, or else in the store, and tell how it goes; the exit code."""
+    """Run ``spec``, keep its points in the directory or else in the store, report its events; the exit code."""
     points: Points
     if computation is None:
         check_size(spec)  # what is refused leaves nothing behind
@@ -40,7 +31,7 @@ def compute(spec: Spec, directory: RunDirectory | None, as_json: bool, computati
     else:
         store = Store()
         points, save, kept = store.points(spec), store.save_result, "its finished points are kept"
-        again = f"`python -m ntk_core resume {digest(spec)[:_PREFIX]}` resumes the run"
+        again = f"`{command_name()} resume {digest(spec)[:_PREFIX]}` resumes the run"
     if computation is not None:  # nothing but the file itself can go on
         again = "the same command resumes the run"
     with interruptible(f"Stopped; {kept}. {again[0].upper()}{again[1:]}.") as interruption:
@@ -60,7 +51,7 @@ def compute(spec: Spec, directory: RunDirectory | None, as_json: bool, computati
 
 
 def conclude(ended: Ended, interruption: Interruption) -> int:
-    """Say on stderr how a run ended, unless it was completed; the exit code."""
+    """Report on stderr how a run ended, unless it was completed; the exit code."""
     if ended.status == "completed":
         return COMPLETED
     if ended.status == "failed":
@@ -71,11 +62,13 @@ def conclude(ended: Ended, interruption: Interruption) -> int:
 
 
 def follow(events: Iterable[Event], as_json: bool, prefix: str = "") -> Ended:
-    """Show the events as they come; the last one."""
+    """Show the events as they come; returns the last one."""
     terminal = sys.stderr.isatty()
     ended = Ended(status="failed", reason="it gave no result")
     for event in events:
         if as_json:
+            if isinstance(event, PointProgress):  # its point grows with every event; point_finished has all of it
+                event = event.model_copy(update={"point": None})
             print(event_json(event), flush=True)
         else:
             _show(event, prefix, _bar if terminal else None)

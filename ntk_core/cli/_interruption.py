@@ -11,8 +11,7 @@ import socket
 import threading
 from collections.abc import Iterator
 
-from ntk_core.cli._exit_codes import INTERRUPTED, TERMINATED
-from ntk_core.cli._printing import printable
+from ntk_core.cli._terminal import INTERRUPTED, TERMINATED, printable
 
 # A person waits, or presses again; what sends SIGTERM kills soon after it.
 GRACE_S = {signal.SIGINT: 30.0, signal.SIGTERM: 5.0}

@@ -1,72 +1,69 @@
-"""All commands in one parser; whatever is wrong with what was given is one sentence."""
+"""The program: its commands, imported when used, and its exit code."""
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
 
-from ntk_core.cli import (
-    _app,
-    _data,
-    _delete,
-    _export,
-    _gallery,
-    _import,
-    _jobs,
-    _list,
-    _own,
-    _presets,
-    _resume,
-    _run,
-    _show,
-    _site,
-    _truth,
-)
-from ntk_core.cli._exit_codes import BAD_INPUT, COMPLETED, FAILED, INTERRUPTED
-from ntk_core.cli._printing import complain, printable
+from cyclopts import App, CycloptsError
+
+from ntk_core._version import __version__
+from ntk_core.cli._terminal import BAD_INPUT, COMPLETED, FAILED, INTERRUPTED, complain
+from ntk_core.environment import command_name
 from ntk_core.errors import InvalidInput
-from ntk_core.runs.compiled_code import keep_compiled_code
-from ntk_core.runs.unfinished import keep_unfinished
 from ntk_core.settings.grammar import InvalidSpec
 
-# One module per command, in the order of the help; a command returns its exit code, or None where all went well.
-_COMMANDS = (
-    _presets,
-    _run,
-    _resume,
-    _list,
-    _show,
-    _export,
-    _import,
-    _delete,
-    _jobs,
-    _data,
-    _own,
-    _gallery,
-    _truth,
-    _app,
-    _site,
-)
+_COMPUTE = ("run", "resume", "own", "gallery")
+# Name → function, in the order of the help.
+COMMANDS = {
+    "presets": "_kept:presets",
+    "run": "_compute:run",
+    "resume": "_compute:resume",
+    "list": "_kept:list_runs",
+    "show": "_kept:show",
+    "export": "_kept:export",
+    "import": "_kept:import_runs",
+    "delete": "_kept:delete",
+    "jobs": "_kept:jobs",
+    "data": "_lab:data",
+    "own": "_compute:own",
+    "gallery": "_compute:gallery",
+    "truth": "_lab:truth",
+    "app": "_lab:app",
+    "site": "_lab:site",
+}
 
 
 def program() -> int:
-    """The process of the command line: its settings, then one command; the exit code."""
-    keep_compiled_code()
-    keep_unfinished()
+    """Run the command of this process; the exit code."""
+    if sys.argv[1:2] and sys.argv[1] in _COMPUTE:
+        from ntk_core.runs.compiled_code import keep_compiled_code
+        from ntk_core.runs.unfinished import keep_unfinished
+
+        keep_compiled_code()
+        keep_unfinished()
     return main()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
+    app = _app()
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        options = _parser().parse_args(arguments)
-        return int(options.command(options) or COMPLETED)
-    except InvalidSpec as error:
-        complain(*error.problems)
+        if not given:
+            raise InvalidInput("COMMAND", "nothing", f"one of {', '.join(COMMANDS)}; see {command_name()} --help")
+        if given[0] in ("--help", "-h"):  # the help of a command is its docstring
+            for name in COMMANDS:
+                app[name]
+        return int(app(given, exit_on_error=False, print_error=False) or COMPLETED)
+    except CycloptsError as error:
+        problem = str(error).partition(" Available commands")[0][:500]
+        complain(f"{problem.rstrip('.')}; see {command_name()} --help")
         return BAD_INPUT
     except InvalidInput as error:
         complain(error)
+        return BAD_INPUT
+    except InvalidSpec as error:
+        complain(*error.problems)
         return BAD_INPUT
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -75,16 +72,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        self.exit(BAD_INPUT, f"{printable(message)}; see {self.prog} --help\n")
-
-
-def _parser() -> _Parser:
-    parser = _Parser(
-        prog="python -m ntk_core", description="When and why a wide neural network becomes a linear model."
+def _app() -> App:
+    app = App(
+        name=command_name(),
+        version=__version__,
+        help="See when and why a wide neural network becomes a linear model.",
+        result_action="return_value",
+        sort_key=0,
     )
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in _COMMANDS:
-        command.add(commands)
-    return parser
+    for place, (name, function) in enumerate(COMMANDS.items()):
+        app.command(f"{__package__}.{function}", name=name, sort_key=place)
+    return app

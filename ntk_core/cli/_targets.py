@@ -1,4 +1,4 @@
-"""What a person names on the command line: presets, files of specs, settings, and runs that are kept."""
+"""The arguments of commands: presets, files of specs, settings, and stored runs."""
 
 import os
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from ntk_core.runs.store import Store
 from ntk_core.settings.fields import settings, value_of
 
 MIN_DIGITS = 4
-_SPEC = "PRESET_OR_SPEC.json"
-_RUN = "DIR_OR_DIGEST"
+SPEC = "PRESET_OR_SPEC.json"
+RUN = "DIR_OR_DIGEST"
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ def spec_named(target: str, paper: bool) -> Spec:
         return PRESETS[target].paper_spec if paper else PRESETS[target].spec
     path = Path(target)
     if not (path.suffix or len(path.parts) != 1 or os.path.lexists(path)):
-        return preset(target, _SPEC).spec  # unknown: says which are known
-    data = read_limited(path, _SPEC)
+        return preset(target, SPEC).spec  # unknown: says which are known
+    data = read_limited(path, SPEC)
     if paper:
         raise InvalidInput("--paper", target, "this option only with a preset")
     return parse_spec(data)
@@ -71,12 +71,12 @@ def kept_run(target: str, store: Store | None = None) -> KeptRun:
         run = stored_digest(store, target)
         spec = store.spec(run)
         if spec is None:
-            raise InvalidInput(_RUN, target, "a run whose settings can be read; these are damaged")
+            raise InvalidInput(RUN, target, "a run whose settings can be read; these are damaged")
         result = store.result(run)
         found = store.points_of(run)
         points = result.points if result else tuple(found[key] for key in spec.point_keys() if key in found)
         return KeptRun(spec, points, result)
-    directory = RunDirectory(Path(target), _RUN)
+    directory = RunDirectory(Path(target), RUN)
     result = directory.result()
     spec = result.spec if result else directory.spec()
     return KeptRun(spec, result.points if result else directory.points(), result, directory)
@@ -90,9 +90,9 @@ def stored_digest(store: Store, prefix: str) -> str:
     """
     found = store.find(prefix.lower()) if _is_digest(prefix) else ()
     if not found:
-        raise InvalidInput(_RUN, prefix, f"the first {MIN_DIGITS} or more digits of a run's digest, as `list` shows it")
+        raise InvalidInput(RUN, prefix, f"the first {MIN_DIGITS} or more digits of a run's digest, as `list` shows it")
     if len(found) > 1:
-        raise InvalidInput(_RUN, prefix, "more digits; it begins " + ", ".join(run[:12] for run in found))
+        raise InvalidInput(RUN, prefix, "more digits; it begins " + ", ".join(run[:12] for run in found))
     return found[0]
 
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ntk_core.environment import how_to_install
 from ntk_core.errors import InvalidInput
 
 AGREEMENT = 1e-3  # of float32 outputs, relative to the largest
@@ -40,9 +41,7 @@ def from_torch(module: Any, example: Any) -> tuple[Callable[[dict[str, Array], A
         import torch
         import torchax
     except ImportError as error:
-        raise InvalidInput(
-            "model", f"a PyTorch module without {error.name}", "pip install -r requirements-torch.txt"
-        ) from None
+        raise InvalidInput("model", f"a PyTorch module without {error.name}", how_to_install("torch")) from None
     if not isinstance(module, torch.nn.Module):
         raise InvalidInput("model", type(module).__name__, "a torch.nn.Module")
     rows = torch.as_tensor(np.array(example))

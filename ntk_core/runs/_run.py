@@ -7,6 +7,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import Protocol
 
+from ntk_core.environment import how_to_install
 from ntk_core.runs._clock import Clock
 from ntk_core.runs._estimate import check_size, estimate, seconds_of_points
 from ntk_core.runs._shown import with_bar
@@ -121,7 +122,7 @@ def _site_for(spec: Spec, address: str | None, computation: Computation | None) 
 
         return ThisProcess(spec, computation)
     if importlib.util.find_spec("distributed") is None:
-        raise SiteFailure("Computing on a cluster needs dask.distributed: pip install 'linearity-lab[cluster]'")
+        raise SiteFailure(f"Computing on a cluster needs dask.distributed: {how_to_install('cluster')}")
     from ntk_core.runs._cluster import Cluster  # the only way to it: dask starts for nobody else
 
     return Cluster(spec, address)

@@ -9,6 +9,7 @@ from contextlib import closing
 from importlib.metadata import entry_points
 from typing import Any
 
+from ntk_core.environment import how_to_install
 from ntk_core.errors import InvalidInput, amount
 from ntk_core.markup import folded, lines, paragraph
 from ntk_core.runs._estimate import estimate
@@ -19,7 +20,7 @@ from ntk_core.runs.events import Ended, Estimated, Event, PointFinished, PointPr
 from ntk_core.settings.shown import settings_html
 
 FIGURES = "linearity_lab.figures"  # entry points: result → HTML of its figure, or None where it has none
-HOW_TO_DRAW = "Its figure is drawn here where the dashboard is installed too: pip install 'linearity-lab[app]'."
+HOW_TO_DRAW = f"Its figure is drawn here where the dashboard is installed too: {how_to_install('app')}."
 _ENDS = {"completed": "Completed", "cancelled": "Stopped", "stopped": "Stopped by the server", "failed": "Failed"}
 _BETWEEN_S = 0.2  # from one look of the bar to the next
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ntk_core.errors import InvalidInput
+from ntk_core.errors import InvalidInput, UnknownSetting
 from ntk_core.settings.part import SpecPart
 from ntk_core.settings.validation import allowed_values, lengths, part_type, problems
 from ntk_core.settings.walk import Part, Setting, settings, value_at, values_in
@@ -39,8 +39,9 @@ def with_settings(spec: Part, given: dict[str, Any]) -> Part:
             group = value_at(data, outer) if outer else data
         except KeyError:
             group = None
-        if not isinstance(group, dict):
-            raise InvalidSpec((InvalidInput(name, value, "only the settings " + ", ".join(values_in(model, data))),))
+        is_group = any(each.startswith(f"{name}.") for each in known)
+        if not isinstance(group, dict) or not (setting or last in group or is_group):
+            raise InvalidSpec((UnknownSetting.among(name, value, values_in(model, data)),))
         if setting is not None and setting.entry == "parts" and isinstance(value, int):
             value = _resized(setting, group.get(last), value)
         group[last] = value

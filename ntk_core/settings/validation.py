@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from ntk_core.errors import InvalidInput
+from ntk_core.errors import InvalidInput, UnknownSetting
 from ntk_core.settings.part import CountsNeurons, SpecPart
 
 
@@ -22,7 +22,9 @@ def problems(model: type[SpecPart], error: ValidationError) -> tuple[InvalidInpu
             name = ".".join(part for part in (place, raised.field) if part)
             problem = InvalidInput(name, raised.given, raised.allowed, raised.nearest)
         elif detail["type"] == "extra_forbidden":
-            problem = InvalidInput(place, detail["input"], "only the settings " + ", ".join(group.model_fields))
+            parent = place.rpartition(".")[0]
+            known = [f"{parent}.{field}" if parent else field for field in group.model_fields]
+            problem = UnknownSetting.among(place, detail["input"], known)
         else:
             allowed = allowed_values(info) if info is not None else "an object of settings"
             problem = InvalidInput(path or "spec", detail["input"], allowed)

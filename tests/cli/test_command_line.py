@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from ntk_core import __version__
 from ntk_core.cli import main
+from ntk_core.cli._main import COMMANDS
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.experiments.kernel_change.result import KernelChangeResult
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
@@ -37,13 +39,8 @@ def command(*arguments: object) -> list[str]:
 
 def fails(capsys, *arguments: object) -> list[str]:
     """The complaints of a command that must end with exit code 2, one per line."""
-    code: int | str | None
-    try:
-        code = main([str(argument) for argument in arguments])
-    except SystemExit as end:  # argparse's own complaints
-        code = end.code
+    assert main([str(argument) for argument in arguments]) == 2
     out, err = capsys.readouterr()
-    assert code == 2
     assert out == ""
     assert "Traceback" not in err
     assert err.endswith("\n")
@@ -101,6 +98,13 @@ def test_json_prints_one_event_a_line_and_out_holds_the_result(finished):
         run.sup_change for point in result.points for run in point.runs
     ]
     assert digest(result.spec) == digest(KernelChangeSpec.model_validate_json((out / "spec.json").read_bytes()))
+
+
+def test_progress_events_hold_no_points(finished):
+    events = [parse_event(line) for line in finished[1].stdout.splitlines()]
+    progress = [event for event in events if event.kind == "point_progress"]
+    assert progress
+    assert all(event.point is None for event in progress)
 
 
 def test_a_second_run_computes_nothing_again(finished, capsys):
@@ -310,6 +314,45 @@ def test_a_damaged_result_is_refused_by_show(capsys, tmp_path, damage):
 @pytest.mark.parametrize("place", ["/nowhere/at/all", "/dev/null", "a\0b", ""])
 def test_show_needs_a_directory_of_a_run(capsys, place):
     assert len(fails(capsys, "show", place)) == 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "suggestion"),
+    [
+        ("widht=3", "widths"),
+        ("num_samples=3", "dataset.num_samples"),
+        ("trainig.max_steps=3", "training.max_steps"),
+        ("training.rate=3", "training.learning_rate"),
+    ],
+)
+def test_misspelled_settings_get_a_suggestion(capsys, setting, suggestion):
+    name = setting.partition("=")[0]
+    assert fails(capsys, "run", "liu-fig1-left", "--set", setting) == [
+        f"{name}: no such setting; did you mean {suggestion}?"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "suggestion"),
+    [(["rnu"], '"run"'), (["list", "--limt", "3"], "--limit"), (["own", "--witdhs"], "--widths")],
+)
+def test_misspelled_commands_and_options_get_a_suggestion(capsys, arguments, suggestion):
+    (line,) = fails(capsys, *arguments)
+    assert f"Did you mean {suggestion}?; see linearity-lab --help" in line
+
+
+def test_version_and_help_name_the_program_without_starting_jax():
+    code = (
+        "import sys; from ntk_core.cli import main; sys.argv[0] = '/bin/linearity-lab'; main(['--version'])\n"
+        "assert not {'jax', 'numpy', 'ntk_core.runs'} & sys.modules.keys()\n"
+        "main(['--help']); assert 'jax' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    version, usage, *_ = done.stdout.splitlines()
+    assert (version, usage) == (__version__, "Usage: linearity-lab COMMAND")
+    assert all(f" {name} " in done.stdout for name in COMMANDS)
+    called = subprocess.run(command("run", "--help"), cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert called.startswith("Usage: python -m ntk_core run [OPTIONS] PRESET_OR_SPEC.JSON")
 
 
 @pytest.mark.parametrize(

@@ -28,16 +28,9 @@ def store(tmp_path, monkeypatch):
     store.close()
 
 
-def code_of(*arguments: str) -> int:
-    try:
-        return main(arguments)
-    except SystemExit as end:  # argparse's own complaints
-        return int(str(end.code))
-
-
 def refused(capsys, *arguments: str) -> str:
     """The one sentence of a command that must end with exit code 2."""
-    assert code_of(*arguments) == 2
+    assert main(arguments) == 2
     out, err = capsys.readouterr()
     assert out == ""
     (line,) = err.splitlines()
@@ -109,6 +102,18 @@ def test_one_run_is_exported_as_its_result_or_its_numbers(store, tmp_path):
     assert [row["width"] for row in rows] == ["10", "20"]
 
 
+def test_one_run_is_exported_as_program_notebook_or_figure(store, tmp_path, capsys):
+    for name in ("one.py", "one.ipynb", "one.html"):
+        assert main(["export", digest(SPEC)[:8], "--out", str(tmp_path / name)]) == 0
+    assert f'ntk_core.digest(spec) == "{digest(SPEC)}"' in (tmp_path / "one.py").read_text()
+    cells = json.loads((tmp_path / "one.ipynb").read_text())["cells"]
+    assert digest(SPEC) in cells[1]["source"]
+    page = (tmp_path / "one.html").read_text()
+    assert "Plotly.newPlot" in page
+    assert digest(SPEC)[:12] in page
+    assert ".jsonl" in refused(capsys, "export", digest(SPEC)[:8], digest(spec(7))[:8], "--out", "x.py")
+
+
 def test_deleted_runs_are_gone_and_an_unknown_one_deletes_none(store, capsys):
     assert "0000" in refused(capsys, "delete", digest(SPEC)[:8], "0000")
     assert store.runs().total == 2
@@ -125,7 +130,7 @@ def test_deleted_runs_are_gone_and_an_unknown_one_deletes_none(store, capsys):
         (["resume", "a\0b"], "DIR_OR_DIGEST: "),
         (["list", "--limit", "0"], "from 1 to 100,000"),
         (["list", "--limit", "9" * 30], "from 1 to 100,000"),
-        (["list", "--status", "won"], "--help"),
+        (["list", "--status", "won"], "one of completed"),
         (["export", "--out", "x.jsonl"], "or --all"),
         (["export", "abcd", "--all", "--out", "x.jsonl"], "or --all"),
         (["export", "abcd"], "--help"),

@@ -134,7 +134,7 @@ def taken_or_answered(name, value):
 
 @pytest.mark.parametrize("name", ["nothing.here", "dataset.name.deeper", "colour", ""])
 def test_an_unknown_setting_is_answered_with_the_known_ones(name):
-    with pytest.raises(InvalidSpec, match="only the settings"):
+    with pytest.raises(InvalidSpec, match="no such setting; the settings are"):
         with_settings(SPEC, {name: 1})
 
 

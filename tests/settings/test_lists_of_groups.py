@@ -107,12 +107,12 @@ def test_groups_that_the_chosen_kind_does_not_use_are_dropped():
         ("networks", True, "1 to 3 groups of settings"),
         ("networks", "two", "1 to 3 groups of settings"),
         ("networks", [], "1 to 3 groups of settings"),
-        ("networks.2.depth", 2, "only the settings networks, networks.0.kind"),
-        ("networks.x.depth", 2, "only the settings networks, networks.0.kind"),
-        (f"networks.{'9' * 40}.depth", 2, "only the settings networks, networks.0.kind"),
-        ("networks.0", 2, "only the settings"),
+        ("networks.2.depth", 2, "did you mean networks.0.depth or networks.1.depth?"),
+        ("networks.x.depth", 2, "did you mean networks.0.depth or networks.1.depth?"),
+        (f"networks.{'9' * 40}.depth", 2, "did you mean networks.0.depth or networks.1.depth?"),
+        ("networks.0", 2, "the settings are networks, networks.0.kind"),
         ("networks.1.depth", 0, "an integer from 1 to 16"),
-        ("networks.1.colour", 0, "only the settings kind, depth"),
+        ("networks.1.color", 0, "the settings are networks, networks.0.kind"),
         ("networks.1.depth", 1, "2 to 16 with a bottleneck"),  # found by the group as a whole
     ],
 )

@@ -1,3 +1,0 @@
-"""How a command ends."""
-
-COMPLETED, FAILED, BAD_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143

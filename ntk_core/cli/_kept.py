@@ -1,0 +1,228 @@
+"""The commands about presets and stored runs, which compute nothing."""
+
+import importlib
+import json as json_format
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from ntk_core.cli._targets import RUN, KeptRun, kept_run, stored_digest
+from ntk_core.cli._terminal import COMPLETED, FAILED, complain, printable
+from ntk_core.environment import how_to_install
+from ntk_core.errors import InvalidInput
+from ntk_core.runs import KINDS, PRESETS, Result, canonical_json, summary
+from ntk_core.runs.citation import bibtex, cite_run
+from ntk_core.runs.run_directory import unreadable, write_whole, written_whole
+from ntk_core.runs.store import STATUSES, ListedJob, Store, StoredRun, read_runs, write_runs
+
+Flag = Annotated[bool, Parameter(negative=())]
+_DASHBOARD = "linearity_lab.components.exports"  # named, not imported: the core works without it
+_SUFFIXES = (
+    ".jsonl for any number of runs; for one run .json (result), .csv (numbers), .py (program), .ipynb (notebook) or "
+    ".html (figure)"
+)
+
+
+def presets(*, json: Flag = False) -> None:
+    """List the papers' figures that can be run.
+
+    Args:
+        json: Print their specs as JSON.
+    """
+    if json:
+        specs = {name: json_format.loads(canonical_json(found.spec)) for name, found in PRESETS.items()}
+        print(json_format.dumps(specs, indent=1))
+        return
+    for found in PRESETS.values():
+        print(f"{found.name}: {found.title}\n  {found.claim}\n  Source: {found.source}\n  {found.our_choice}\n")
+
+
+def list_runs(*, experiment: str = "", status: str = "", search: str = "", limit: int = 50, json: Flag = False) -> None:
+    """List the runs in the store, most recently used first.
+
+    Args:
+        experiment: Only runs of this experiment.
+        status: Only runs of this status.
+        search: Words that occur in settings or digest.
+        limit: At most this many.
+        json: Print one JSON object per line.
+    """
+    for option, given, allowed in (("--experiment", experiment, KINDS), ("--status", status, STATUSES)):
+        if given and given not in allowed:
+            raise InvalidInput(option, given, "one of " + ", ".join(allowed))
+    if not 1 <= limit <= 100_000:
+        raise InvalidInput("--limit", limit, "an integer from 1 to 100,000")
+    store = Store()
+    found = store.runs(experiment=experiment, status=status, text=search, limit=limit)
+    for run in found.runs:
+        print(_run_as_json(run) if json else _run_line(run))
+    if not json:
+        shown = "" if len(found.runs) == found.total else f"{len(found.runs):,} of "
+        print(f"{shown}{found.total:,} runs, {store.num_bytes() / 1e6:.1f} of {store.max_bytes / 1e6:,.0f} MB")
+
+
+def show(target: Annotated[str, Parameter(name=RUN)], /, *, cite: Flag = False, bibtex: Flag = False) -> None:
+    """Print the result of a run.
+
+    Args:
+        target: Directory of run --out, or the first digits of a run's digest.
+        cite: Print how to cite the run.
+        bibtex: Print BibTeX entries of the papers and of the run.
+    """
+    if cite and bibtex:
+        raise InvalidInput("--cite", "--bibtex as well", "one of the two")
+    found = kept_run(target)
+    if cite or bibtex:
+        result = _ended(found, target)
+        print(_bibtex(result).rstrip() if bibtex else cite_run(result))
+        return
+    print(summary(found.spec, found.points))
+    unfinished = f"Not finished: {len(found.points)} of {len(found.spec.point_keys())} points."
+    print("\n" + (_origin(found.result) if found.result else unfinished))
+
+
+def export(*targets: Annotated[str, Parameter(name=RUN)], all: Flag = False, out: str) -> None:
+    """Write runs to a file.
+
+    Args:
+        targets: Directory of run --out, or the first digits of a run's digest.
+        all: Every run in the store.
+        out: The file; its suffix decides: .jsonl for any number of runs; for one run .json (result), .csv (numbers),
+            .py (program), .ipynb (notebook) or .html (figure).
+    """
+    path = Path(out)
+    if bool(targets) == all:
+        raise InvalidInput(RUN, " ".join(targets), "the runs to export, or --all")
+    if path.suffix == ".jsonl":
+        _export_runs(path, targets)
+        return
+    if path.suffix not in (".json", ".csv", ".py", ".ipynb", ".html"):
+        raise InvalidInput("--out", out, _SUFFIXES)
+    if len(targets) != 1:
+        raise InvalidInput("--out", out, "a file .jsonl for several runs")
+    found = kept_run(targets[0])
+    if path.suffix == ".json":
+        text = _ended(found, targets[0]).model_dump_json(indent=1) + "\n"
+    elif path.suffix == ".csv":
+        text = _ended(found, targets[0]).csv()
+    else:
+        result = _ended(found, targets[0]) if path.suffix == ".html" else None
+        try:
+            exports: Any = importlib.import_module(_DASHBOARD)
+        except ImportError as error:
+            need = f".jsonl, .json or .csv without the dashboard, which {how_to_install('app')} adds ({error.name})"
+            raise InvalidInput("--out", out, need) from None
+        text = exports.export_text(found.spec, result, path.suffix)
+    write_whole(path, text, "--out")
+
+
+def import_runs(file: str, /) -> int:
+    """Put the runs of a file into the store; damaged ones are named and left out.
+
+    Args:
+        file: A file .jsonl, as export writes it.
+    """
+    path = Path(file)
+    try:
+        if path.exists() and not path.is_file():
+            raise InvalidInput("FILE", file, "an ordinary file of runs")
+        stream = path.open("rb")
+    except InvalidInput:
+        raise
+    except (OSError, ValueError) as error:
+        raise unreadable("FILE", path, error) from None
+    with stream:
+        found = read_runs(Store(), stream, field="FILE")
+    complain(*(f"{sentence}." for sentence in found.left_aside))
+    print(f"{len(found.digests)} runs imported, {found.num_left_aside} left aside.")
+    return COMPLETED if not found.num_left_aside else FAILED
+
+
+def delete(target: Annotated[str, Parameter(name="DIGEST")], /, *further: str) -> None:
+    """Delete runs from the store: all that are named, or none when one is unknown.
+
+    Args:
+        target: The first digits of a run's digest.
+        further: More of them.
+    """
+    store = Store()
+    for run in [stored_digest(store, each) for each in (target, *further)]:
+        store.delete(run)
+
+
+def jobs(
+    *, end: Annotated[tuple[str, ...], Parameter(consume_multiple=(1, None), negative=())] = (), json: Flag = False
+) -> None:
+    """List the jobs that wait or run on a server, and end them.
+
+    Args:
+        end: End the jobs with these digests; their points are kept.
+        json: Print one JSON object per line.
+    """
+    store = Store()
+    found = store.unfinished_jobs()
+    for job in [_job_named(found, prefix) for prefix in end]:
+        store.end_job(job.digest)
+    if not end:
+        for job in found:
+            print(json_format.dumps(job.as_json()) if json else _job_line(job))
+
+
+_bibtex = bibtex  # ``show`` has an option of this name
+
+
+def _ended(found: KeptRun, target: str) -> Result:
+    if found.result is None:
+        raise InvalidInput(RUN, target, "a run that has ended; resume it first")
+    return found.result
+
+
+def _origin(result: Result) -> str:
+    provenance = result.provenance
+    versions = ", ".join(f"{name} {version}" for name, version in provenance.versions.items())
+    return (
+        f"{result.status}, {len(result.points)} of {len(result.spec.point_keys())} points, "
+        f"{result.runtime_s:.1f} s from {provenance.started_at} "
+        f"on {provenance.device} in {provenance.dtype}; {versions}"
+    )
+
+
+def _export_runs(path: Path, targets: tuple[str, ...]) -> None:
+    store = Store()
+    total = store.runs(limit=1).total
+    runs = [stored_digest(store, target) for target in targets] or [run.digest for run in store.runs(limit=total).runs]
+    with written_whole(path, "--out") as file:
+        written = write_runs(store, runs, file)
+    complain(f"{written} of {len(runs)} runs written to {path}.")
+
+
+def _run_line(run: StoredRun) -> str:
+    used = datetime.fromtimestamp(run.used).isoformat(" ", "minutes")
+    points = f"{run.num_points}/{len(run.spec.point_keys())}" if run.spec else str(run.num_points)
+    marks = " private" * run.private + " imported" * run.imported
+    swept = f"{run.experiment}: {run.swept}"
+    return printable(f"{run.digest[:12]}  {run.status:<9}  {points:>7}  {used}  {run.num_bytes:>11,}  {swept}{marks}")
+
+
+def _run_as_json(run: StoredRun) -> str:
+    values = {name: getattr(run, name) for name in StoredRun.__dataclass_fields__ if name != "spec"}
+    return json_format.dumps({**values, "spec": run.spec and run.spec.model_dump(mode="json")})
+
+
+def _job_named(found: tuple[ListedJob, ...], prefix: str) -> ListedJob:
+    fitting = [job for job in found if prefix and job.digest.startswith(prefix.lower())]
+    if len(fitting) != 1:
+        raise InvalidInput("--end", prefix, "the first digits of one unfinished job's digest, as `jobs` shows it")
+    return fitting[0]
+
+
+def _job_line(job: ListedJob) -> str:
+    since = datetime.fromtimestamp(job.submitted_s).isoformat(" ", "minutes")
+    state = "ending" if job.ending else "running" if job.running else "waiting"
+    allowed = "any time" if job.allowed_s is None else f"{job.allowed_s:.0f} s"
+    name = job.spec.experiment if job.spec else "settings that cannot be read"
+    return printable(
+        f"{job.digest[:16]}  {state:<8}  {since}  {job.spent_s:>7.0f} s of {allowed:<9}  {job.visitor:<6}  {name}"
+    )

@@ -1,0 +1,169 @@
+"""The commands about uploaded data, the dashboard and the static site."""
+
+import importlib
+import importlib.util
+import json as json_format
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from ntk_core.cli._terminal import FAILED, complain, printable
+from ntk_core.data.uploads import (
+    DEFAULT_LIMITS,
+    Cleaned,
+    Task,
+    clean_upload,
+    keep_upload,
+    parse_upload,
+    suggested_choices,
+)
+from ntk_core.environment import IS_CHECKOUT, TOP, command_name, how_to_install
+from ntk_core.errors import InvalidInput
+from ntk_core.runs.run_directory import unreadable, write_whole
+from ntk_core.runs.truth import TRUTH, rendered
+
+Flag = Annotated[bool, Parameter(negative=())]
+# A file on the user's own machine: larger than a server takes.
+_LIMITS = replace(DEFAULT_LIMITS, max_bytes=256 * 2**20, max_unpacked_bytes=1024 * 2**20, max_values=2**27)
+_DEFAULT_POINTS = 60
+_SITE = "linearity_lab.site"  # named, not imported: the core works without it
+_NEEDED = ("streamlit", "plotly", "pandas", "segno")  # of the extra; they bring the rest
+
+
+def data(
+    file: str,
+    /,
+    *,
+    target: str | None = None,
+    features: str | None = None,
+    task: Task | None = None,
+    classes: str | None = None,
+    drop_missing: Flag = False,
+    raw_targets: Flag = False,
+    side: int | None = None,
+    gray: Flag = False,
+    tokens: Flag = False,
+    json: Flag = False,
+) -> None:
+    """Keep a CSV, npz or zip of image folders as data for experiments.
+
+    Args:
+        file: The file.
+        target: Column or array to learn.
+        features: Input columns, A,B, or the array of inputs.
+        task: Classes (one-hot) or regression.
+        classes: Classes to keep, A,B; all by default.
+        drop_missing: Drop rows with missing values.
+        raw_targets: Keep regression targets as they are.
+        side: Scale images to squares of this many pixels; 0: as they are.
+        gray: One channel instead of three.
+        tokens: An array (n, T, d) holds T tokens each, no gray images.
+        json: Print the kept data's digest and shape as JSON.
+    """
+    candidate = parse_upload(_read(Path(file)), _LIMITS)
+    changes: dict[str, Any] = {"target": target, "task": task, "side": side}
+    for name, listed in (("features", features), ("classes", classes)):
+        if listed is not None:
+            changes[name] = tuple(part.strip() for part in listed.split(",") if part.strip())
+    changes = {name: value for name, value in changes.items() if value is not None}
+    suggested = suggested_choices(candidate)
+    changes |= {"drop_missing": drop_missing, "scale_targets": not raw_targets}
+    choices = replace(suggested, **changes, gray=suggested.gray or gray, tokens=tokens)
+    if features is None:  # a suggestion may contain the chosen target
+        choices = replace(choices, features=tuple(name for name in choices.features if name != choices.target))
+    cleaned = clean_upload(candidate, choices, _LIMITS)
+    _report(cleaned, keep_upload(cleaned), json)
+
+
+def app(*options: str, port: int | None = None, host: str | None = None) -> int:
+    """Start the dashboard.
+
+    Args:
+        options: After --: options of streamlit run.
+        port: Port to listen on (default: 8501, or the next free one).
+        host: 0.0.0.0 lets others reach it (default: localhost).
+    """
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        complain(f"The dashboard needs more packages (missing: {', '.join(missing)}): {how_to_install('app')}")
+        return FAILED
+    flags = [f"--server.port={port}"] if port is not None else []
+    flags += [f"--server.address={host}"] if host is not None else []
+    # -P: files in the working directory are no modules of the dashboard.
+    command = [sys.executable, "-P", "-m", "streamlit", "run", str(TOP / "app.py"), *flags, *options]
+    if os.name != "posix":
+        return subprocess.call(command)
+    os.execv(sys.executable, command)
+
+
+def site(*, out: str) -> None:
+    """Write the lecture, Live and every figure as static files.
+
+    Args:
+        out: A new or empty directory, or one with an earlier site, whose files are replaced.
+    """
+    folder = Path(out)
+    if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / "site.js").is_file())):
+        raise InvalidInput("--out", out, "a new or empty folder, or one with an earlier site")
+    try:
+        made: Any = importlib.import_module(_SITE)
+    except ImportError as error:
+        need = f"an installation with the dashboard: {how_to_install('app')}"
+        raise InvalidInput("site", error.name or "", need) from None
+    written: set[Path] = set()
+
+    def write(path: Path, text: str) -> None:
+        write_whole(path, text, "--out")
+        written.add(path)
+
+    for part in made.write_site(folder, write):
+        complain(f"Written: {part}.")
+    for earlier in {*folder.glob("data/*.js"), *folder.glob("figures/*.html")} - written:
+        earlier.unlink()
+
+
+def truth(*, out: str | None = str(TRUTH) if IS_CHECKOUT else None) -> None:
+    """Write docs/truth.md: every claim, what is measured, and the verdict.
+
+    Args:
+        out: The file; in a checkout docs/truth.md by default.
+    """
+    if out is None:
+        raise InvalidInput("--out", out, "the name of a file")
+    write_whole(Path(out), rendered(), "--out")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(_LIMITS.max_bytes + 1)  # one byte more than allowed is refused by its size
+    except OSError as error:
+        raise unreadable("FILE", path, error) from None
+
+
+def _report(cleaned: Cleaned, digest: str, as_json: bool) -> None:
+    if as_json:
+        facts = {
+            "digest": digest,
+            "num_samples": len(cleaned.x),
+            "input_shape": list(cleaned.input_shape),
+            "num_outputs": cleaned.num_outputs,
+            "classes": cleaned.counts,
+        }
+        print(json_format.dumps(facts))
+        return
+    shape = " × ".join(map(str, cleaned.input_shape))
+    print(f"{len(cleaned.x):,} samples, inputs {shape}, {cleaned.num_outputs} outputs")
+    for name, count in cleaned.counts.items():
+        print(f"  {printable(name)}: {count:,}")
+    preset = "liu-fig1-left" if cleaned.class_names else "a spec of the experiment dynamics"
+    count = min(_DEFAULT_POINTS, len(cleaned.x))
+    print(
+        f"\nKept as {digest}. For example:\n{command_name()} run {preset} "
+        f"--set dataset.name=upload dataset.digest={digest} dataset.num_samples={count} dataset.standardize=standard"
+    )
