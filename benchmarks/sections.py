@@ -388,9 +388,8 @@ def estimates(data: Data) -> str:
             f"{len(data['rows'])} of {data['num_specs']} specs (every preset, and presets with up to five settings "
             "drawn anew), each in a fresh process without compiled code of others; long ones are shortened (fewer "
             "widths, outputs, seeds, steps). Actual is the smaller of wall and processor time; estimated is what is "
-            "shipped, before anything is learned from runs: a program to compile takes "
-            f"{data['shipped']['programs']:.1f} s, {data['fitted_to_presets']['programs']:.1f} s where it is "
-            f"learned from the presets here; the random specs had no part in that.{left_out} {stamp(data)}",
+            "shipped, before anything is learned from runs: learned is "
+            f"fitted to the presets here, and the random specs have no part in that.{left_out} {stamp(data)}",
             picture("estimates", "What specs took against what was estimated, one mark per spec"),
             table(
                 ["", "specs", "time / shipped", "within 2", "time / learned", "within 2", "memory", "within 1.3"],

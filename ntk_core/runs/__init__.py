@@ -2,12 +2,16 @@
 
 from ntk_core.runs._costs import (
     BYTES,
-    HESSIAN_BYTES,
+    HESSIAN_BASIS,
+    MATVECS,
     SHIPPED,
-    TYPICAL_STEPS,
     Counted,
+    Counts,
+    CountsOf,
     Machine,
     Work,
+    peak_bytes,
+    typical_steps,
 )
 from ntk_core.runs._devices import accelerator_bytes
 from ntk_core.runs._estimate import (
@@ -33,13 +37,12 @@ from ntk_core.runs._table import (
     KINDS,
     PRESETS,
     Computation,
-    Costs,
     Experiment,
     Growth,
     Point,
     Progress,
     Result,
-    costs_of,
+    counts_of,
     experiment_of,
     load_data,
     preset,

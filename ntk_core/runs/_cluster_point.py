@@ -14,10 +14,11 @@ from distributed import get_worker
 
 from ntk_core._version import __version__
 from ntk_core.errors import InvalidInput
+from ntk_core.runs._costs import peak_bytes
 from ntk_core.runs._estimate import check_data, memory_limit
 from ntk_core.runs._parse import parse_spec
 from ntk_core.runs._sites import Advanced, Failed, Finished, SiteFailure
-from ntk_core.runs._table import Point, costs_of
+from ntk_core.runs._table import Point, counts_of
 from ntk_core.runs._this_process import ThisProcess, sentence
 from ntk_core.runs._values import Value
 
@@ -93,7 +94,7 @@ def _reply(request: Request) -> Reply:
         return Reply(outcome="refused", reason=f"The cluster computes with other versions: {differences}.")
     spec = parse_spec(request.spec)
     check_data(spec)
-    required, available = costs_of(spec).peak_bytes(spec, request.key), memory_limit()
+    required, available = peak_bytes(counts_of(spec, request.key)), memory_limit()
     if required > available:
         reason = (
             f"it needs about {required / 2**30:.1f} GiB and {available / 2**30:.1f} GiB are available on its worker"

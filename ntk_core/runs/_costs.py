@@ -1,32 +1,31 @@
-"""What training costs, by counting; how long a machine takes for it is said by its :class:`Machine`."""
+"""What a point computes and holds, counted; one function turns counts into work, another into bytes. Free of JAX."""
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-from ntk_core.data import dataset_shapes
+from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.networks.sizes import LayerSize, layer_sizes, num_features
 from ntk_core.networks.spec import ArchitectureSpec
 
-TYPICAL_STEPS = 1000
 BYTES = 4
-HESSIAN_BYTES = 1.5e8  # taken while products of a Hessian are compiled, derivatives twice over; measured
-# Compiling, in programs of a network with one hidden layer: for any, for each layer, and for each convolution besides.
-PROGRAM, PROGRAM_PER_LAYER, PROGRAM_PER_CONVOLUTION = 0.6, 0.2, 0.8
+MATVECS = 40  # products with a Hessian until the residual of its norm is small
+HESSIAN_BASIS = 130  # vectors of a Lanczos basis
 
 
 @dataclass(frozen=True)
 class Work:
-    """What is to be done, counted.
+    """Operations, bytes, calls and programs.
 
     Attributes:
         operations: floating-point operations.
         traffic: bytes of weights, features and images that are read or written.
         calls: steps, products and records, each of which costs something however small it is.
-        programs: programs to compile, in those of one step of training of a small network.
+        programs: seconds of compiling on the machine where :data:`COEFFICIENTS` were fitted.
     """
 
     operations: float = 0.0
@@ -48,7 +47,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Machine:
-    """Seconds that one of each takes, named as in :class:`Work`."""
+    """Seconds of one unit of each count in :class:`Work`."""
 
     operations: float
     traffic: float
@@ -56,18 +55,36 @@ class Machine:
     programs: float
 
     def seconds(self, work: Work) -> float:
-        """What is foreseen for ``work``."""
-        return math.fsum((
-            self.operations * work.operations,
-            self.traffic * work.traffic,
-            self.calls * work.calls,
-            self.programs * work.programs,
-        ))  # fmt: skip
+        """Expected wall time of ``work``."""
+        return (
+            self.operations * work.operations
+            + self.traffic * work.traffic
+            + self.calls * work.calls
+            + self.programs * work.programs
+        )
 
 
-# Two cores of a cloud machine (python -m benchmarks --only estimates). A program takes 1.7 s on a quiet one (the cold
-# sweep of benchmarks/results/sweep.json less the warm one) and up to 3 s of processor time where others keep it busy.
-SHIPPED = Machine(operations=1.5e-11, traffic=5e-11, calls=2.5e-5, programs=1.4)
+# Two cores of a cloud machine; `python -m benchmarks --only estimates` fits both tables to its records and prints them.
+SHIPPED = Machine(operations=1e-11, traffic=6e-11, calls=3.4e-5, programs=0.9)
+# Seconds to compile what a point needs of each kind, for a network without layers and with SHIPPED.programs = 1.
+COEFFICIENTS: dict[str, float] = {
+    "training": 1.1,
+    "many trainings": 0.4,
+    "small network": 0.7,
+    "linear model": 0.5,
+    "spectra": 0.3,
+    "regression": 0.3,
+    "streaming": 1.5,
+    "hessian": 1.1,
+    "search": 1.0,
+    "loop": 1.2,
+    "early time": 0.6,
+}
+PER_LAYER, PER_CONVOLUTION = 0.33, 1.33  # compile time of a further layer or convolution, in that of a network without
+# Bytes that a process takes to compile anything, a second of compiling, and second derivatives.
+COMPILING_BYTES, SECOND_BYTES, DERIVATIVE_BYTES = 1.15e8, 2.1e7, 9.7e7
+MAX_COMPILING_S = 6.0  # later programs take the place of earlier ones
+DERIVATIVES = ("hessian", "search", "small network")
 
 
 @dataclass(frozen=True)
@@ -82,22 +99,37 @@ class Counted:
     @classmethod
     def of(cls, spec: Any, architecture: ArchitectureSpec, width: int, copies: int = 1) -> Counted:
         """Copies of one network of this width on the data set of ``spec``."""
-        shapes = dataset_shapes(spec.dataset.name, **spec.data_options())
-        layers = layer_sizes(architecture, width, shapes.input_shape, shapes.num_outputs)
-        return cls(layers * copies, shapes.num_samples, shapes.num_outputs, shapes.num_test)
+        return _counted(_shapes(spec), architecture, width, copies)
 
-    @property
+    @functools.cached_property
     def multiplications(self) -> int:
-        """Of one forward pass of one sample."""
+        """Multiplications in one forward pass of one sample."""
         return sum(layer.multiplications for layer in self.layers)
 
-    @property
+    @functools.cached_property
     def step(self) -> Work:
         """One step of training: a forward and a backward pass of all samples, and new weights."""
         patches = sum(layer.positions * layer.fan_in for layer in self.layers if layer.convolution)
         seen = 6 * num_features(self.layers) + 4 * patches
         numbers = 3 * self.num_weights + self.num_samples * seen
         return Work(6 * self.num_samples * self.multiplications, BYTES * numbers, 1)
+
+    @functools.cached_property
+    def kernel(self) -> Work:
+        """One tangent kernel."""
+        operations = sum(layer.kernel_operations(self.num_samples, self.num_outputs) for layer in self.layers)
+        return Work(2 * operations, BYTES * (self.num_views + 4 * self.kernel_rows**2), 1)
+
+    @functools.cached_property
+    def product(self) -> Work:
+        """One product with the Hessian of one output at one input: tangents forward and backward."""
+        return Work(8 * self.multiplications, 3 * BYTES * self.num_weights, 1)
+
+    @functools.cached_property
+    def program(self) -> float:
+        """Compile time of a program through the whole network, in units of one without layers."""
+        convolutions = sum(layer.convolution for layer in self.layers)
+        return 1 + PER_LAYER * len(self.layers) + PER_CONVOLUTION * convolutions
 
     @property
     def num_seen(self) -> int:
@@ -106,29 +138,123 @@ class Counted:
         return self.num_samples * (inputs + 4 * num_features(self.layers))
 
     @property
-    def program(self) -> Work:
-        """One program that goes through the whole network, to be compiled."""
-        convolutions = sum(layer.convolution for layer in self.layers)
-        return Work(programs=PROGRAM + PROGRAM_PER_LAYER * len(self.layers) + PROGRAM_PER_CONVOLUTION * convolutions)
-
-    @property
-    def kernel(self) -> Work:
-        """One tangent kernel."""
-        operations = sum(layer.kernel_operations(self.num_samples, self.num_outputs) for layer in self.layers)
-        return Work(2 * operations, BYTES * (self.num_views + 4 * self.kernel_rows**2), 1)
-
-    @property
     def kernel_rows(self) -> int:
         """n C."""
         return self.num_samples * self.num_outputs
 
-    @property
+    @functools.cached_property
     def num_weights(self) -> int:
         """Parameters of all layers."""
         return sum(layer.num_params for layer in self.layers)
 
-    @property
+    @functools.cached_property
     def num_views(self) -> int:
         """Inputs, pre-activations and C cotangents of every layer for every sample, each once more as a temporary."""
         inputs = sum(layer.positions * layer.fan_in for layer in self.layers)
         return (self.num_samples + self.num_test) * (inputs + (2 * self.num_outputs + 1) * num_features(self.layers))
+
+
+NOTHING = Counted((), 0, 0)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a point computes with one network, and what it holds at once.
+
+    Attributes:
+        network: the network and its data.
+        programs: kind of program, a key of :data:`COEFFICIENTS` → how many are compiled.
+        times: how often everything below is computed: seeds, rates, outputs.
+        steps: of training, each with all inputs.
+        kernels: tangent kernels of all training inputs.
+        products: with the Hessian of one output at one input.
+        cubes: operations in (n C)³, of factorizations and eigenvalues.
+        squares: products of an (n C, n C) matrix and a vector.
+        more: any other work.
+        copies: of the weights that are held, gradients and temporaries among them.
+        views: times that the views of all inputs are held.
+        matrices: of (n C)² numbers.
+        numbers: further numbers of four bytes.
+        num_bytes: further bytes.
+    """
+
+    network: Counted = NOTHING
+    programs: Mapping[str, float] = field(default_factory=dict)
+    times: float = 1
+    steps: float = 0
+    kernels: float = 0
+    products: float = 0
+    cubes: float = 0
+    squares: float = 0
+    more: Work = Work()
+    copies: float = 0
+    views: float = 0
+    matrices: float = 0
+    numbers: float = 0
+    num_bytes: float = 0
+
+    @property
+    def work(self) -> Work:
+        """The counts in operations, bytes, calls and seconds of compiling."""
+        network, rows = self.network, self.network.kernel_rows
+        entries = 2.0 * self.squares * rows**2
+        operations, traffic, calls = self.cubes * rows**3 + entries, BYTES / 2 * entries, 0.0
+        for count, each in (
+            (self.steps, network.step),
+            (self.kernels, network.kernel),
+            (self.products, network.product),
+            (1, self.more),
+        ):
+            if count:
+                operations += count * each.operations
+                traffic += count * each.traffic
+                calls += count * each.calls
+        compiling = sum(COEFFICIENTS[kind] * number for kind, number in self.programs.items())
+        return Work(self.times * operations, self.times * traffic, self.times * calls, compiling * network.program)
+
+    @property
+    def peak_bytes(self) -> float:
+        """Bytes held at once."""
+        network = self.network
+        numbers = self.copies * network.num_weights + self.matrices * network.kernel_rows**2 + self.numbers
+        return BYTES * (numbers + self.views * (network.num_views if self.views else 0)) + self.num_bytes
+
+
+class CountsOf(Protocol):
+    """Counts the point of a key; nothing is traced."""
+
+    def __call__(self, spec: Any, key: str, most: bool = False, /) -> Sequence[Counts]:
+        """The counts of every network; those of all steps and products that the settings allow, with ``most``."""
+
+
+def typical_steps(max_steps: int, most: bool, typical: int = 1000) -> int:
+    """Steps until a training converges, or with ``most`` all that are allowed."""
+    return max_steps if most else min(max_steps, typical)
+
+
+@functools.lru_cache(maxsize=256)
+def _shapes(spec: Any) -> DatasetShapes:
+    return dataset_shapes(spec.dataset.name, **spec.data_options())
+
+
+@functools.lru_cache(maxsize=2048)
+def _counted(shapes: DatasetShapes, architecture: ArchitectureSpec, width: int, copies: int) -> Counted:
+    layers = layer_sizes(architecture, width, shapes.input_shape, shapes.num_outputs)
+    return Counted(layers * copies, shapes.num_samples, shapes.num_outputs, shapes.num_test)
+
+
+def total_work(counts: Sequence[Counts]) -> Work:
+    """The work of all networks of a point."""
+    return sum((each.work for each in counts), Work())
+
+
+def peak_bytes(counts: Sequence[Counts]) -> float:
+    """Bytes that the largest network of a point holds at once."""
+    return max((each.peak_bytes for each in counts), default=math.nan)
+
+
+def compiling_bytes(works: Iterable[Work], counts: Sequence[Counts]) -> float:
+    """Bytes that compiling takes: programs of all points, and the second derivatives of this one."""
+    seconds = min(sum(each.programs for each in works), MAX_COMPILING_S)
+    derives = any(each.programs.get(kind) for each in counts for kind in DERIVATIVES)
+    return COMPILING_BYTES + SECOND_BYTES * seconds + DERIVATIVE_BYTES * derives

@@ -2,14 +2,12 @@
 
 import hashlib
 from collections.abc import Generator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ntk_core.runs._costs import Work
 from ntk_core.runs._values import PointValue
 
 if TYPE_CHECKING:
-    from ntk_core.runs._table import Computation, Costs, Growth, Progress
+    from ntk_core.runs._table import Computation, Growth, Progress
 
 
 def on_own_data(computation: "Computation") -> "Computation":
@@ -43,19 +41,3 @@ def on_own_data(computation: "Computation") -> "Computation":
         return hashlib.sha256("".join(map(computation.fingerprint, data)).encode()).hexdigest()
 
     return Computation(compute, load, fingerprint)
-
-
-class OwnDataCosts:
-    """Costs of such points: one seed after the other."""
-
-    def __init__(self, costs: "Costs"):
-        self._costs = costs
-
-    def work(self, spec: Any, key: str, most: bool = False, /) -> Work:
-        """Every seed alone; they are compiled once, since their data have one shape."""
-        seeds = [self._costs.work(each, key, most) for each in spec.each_seed()]
-        return replace(sum(seeds, Work()), programs=max(each.programs for each in seeds))
-
-    def peak_bytes(self, spec: Any, key: str, /) -> float:
-        """That of the largest seed."""
-        return max(self._costs.peak_bytes(each, key) for each in spec.each_seed())

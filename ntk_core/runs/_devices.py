@@ -6,8 +6,9 @@ import re
 import sys
 
 from ntk_core.errors import InvalidInput
+from ntk_core.runs._costs import peak_bytes
 from ntk_core.runs._spec import Spec
-from ntk_core.runs._table import costs_of
+from ntk_core.runs._table import counts_of
 
 DEVICES_VARIABLE = "LINEARITY_LAB_DEVICES"
 USABLE = 0.9  # of a device's memory; compiled programs and their constants take some
@@ -51,7 +52,7 @@ def devices_for(spec: Spec, key: str) -> int:
     if stated is not None or available == 1:
         return stated or 1
     width = re.match(r"width=([0-9]+)", key)
-    return num_needed(costs_of(spec).peak_bytes(spec, key), accelerator_bytes(), int(width[1]) if width else 0)
+    return num_needed(peak_bytes(counts_of(spec, key)), accelerator_bytes(), int(width[1]) if width else 0)
 
 
 def num_needed(required: float, usable: list[float], width: int) -> int:

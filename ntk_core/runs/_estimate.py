@@ -1,5 +1,6 @@
 """What a run will cost, before anything is traced; free of JAX, so that a page can ask at every change of a widget."""
 
+import bisect
 import functools
 import math
 from collections.abc import Callable, Container, Mapping
@@ -11,13 +12,12 @@ from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import HOW_TO_BRING, MissingUpload
 from ntk_core.environment import stated_memory
 from ntk_core.errors import TooLarge
-from ntk_core.runs._compiled import MOST_BYTES
-from ntk_core.runs._costs import Machine, Work
+from ntk_core.runs._costs import Machine, Work, compiling_bytes, peak_bytes, total_work
 from ntk_core.runs._devices import accelerator_bytes
 from ntk_core.runs._machine import machine
 from ntk_core.runs._sites import scheduler_address
 from ntk_core.runs._spec import Spec
-from ntk_core.runs._table import costs_of
+from ntk_core.runs._table import counts_of
 from ntk_core.runs.events import Estimated
 from ntk_core.settings.part import SpecPart
 from ntk_core.settings.walk import value_at, with_value
@@ -25,6 +25,8 @@ from ntk_core.settings.walk import value_at, with_value
 # What shortens a run besides the swept setting, in the order in which it is named to a person.
 _STEPS = "training.max_steps"
 _TIME_SETTINGS = ("num_seeds", _STEPS, "dataset.num_samples")
+# What a refusal offers in place of a value: numbers of two digits and zeros.
+ROUND = (*range(1, 10), *(digits * 10**zeros for zeros in range(10) for digits in range(10, 100)))
 
 
 def estimate(spec: Spec, finished: Container[str] = (), *, most: bool = False) -> Estimated:
@@ -33,7 +35,7 @@ def estimate(spec: Spec, finished: Container[str] = (), *, most: bool = False) -
     Wall time is Σ over points and counts (operations, bytes, calls, programs) of count × time of one on this machine.
 
     Args:
-        finished: keys of points that take no time any more.
+        finished: keys of points that are already computed and take no time.
         most: with all steps and products that the settings allow, not as many as are typical.
 
     Source: our choice, docs/decisions/0024-every-job-ends.md.
@@ -54,9 +56,8 @@ def seconds_of_points(spec: Spec, most: bool = False) -> Mapping[str, float]:
 
 @functools.lru_cache(maxsize=1024)  # every page asks it of its settings, each time that it is drawn
 def work_of_points(spec: Spec, most: bool = False) -> Mapping[str, Work]:
-    """Key → what is to be done for each point."""
-    costs = costs_of(spec)
-    return {key: costs.work(spec, key, most) for key in spec.point_keys()}
+    """Key → the work of each point."""
+    return {key: total_work(counts_of(spec, key, most)) for key in spec.point_keys()}
 
 
 @functools.lru_cache(maxsize=512)
@@ -66,10 +67,9 @@ def largest_bytes(spec: Spec) -> float:
 
 
 def bytes_of_point(spec: Spec, key: str) -> float:
-    """Expected peak memory of one point above that of a process at rest, in bytes."""
-    programs = sum(work.programs for work in work_of_points(spec).values())  # those of earlier points stay for a while
-    compiling = 105e6 + 34e6 * min(programs, 3.6) + 10e6 * max(0.0, programs - 3.6)  # fitted to measured ones
-    return costs_of(spec).peak_bytes(spec, key) + min(compiling, MOST_BYTES)
+    """Expected peak memory of one point above that of a process at rest, in bytes, compiling included."""
+    counts = counts_of(spec, key)
+    return peak_bytes(counts) + compiling_bytes(work_of_points(spec).values(), counts)
 
 
 def check_size(spec: Spec, max_bytes: float = math.inf, scheduler: str | None = None) -> None:
@@ -81,7 +81,7 @@ def check_size(spec: Spec, max_bytes: float = math.inf, scheduler: str | None = 
             ``LINEARITY_LAB_MEMORY_GIB`` states another, this machine's is no limit then.
 
     Raises:
-        MissingUpload: for ``dataset.digest``, when the data that somebody brought are not kept here.
+        MissingUpload: for ``dataset.digest``, when the uploaded data are not stored here.
         TooLarge: for the swept setting, with the largest value that fits, or for ``dataset.num_samples`` when none
             does.
         InvalidInput: when the memory limit of the environment is not a number, or its scheduler no address.
@@ -93,19 +93,22 @@ def check_size(spec: Spec, max_bytes: float = math.inf, scheduler: str | None = 
         return
     swept: tuple[int, ...] = getattr(spec, spec.swept_field)
 
+    def fits(candidate: Spec) -> bool:
+        return all(bytes_of_point(candidate, key) <= limit for key in reversed(candidate.point_keys()))
+
     def alone(value: int) -> Spec:
         return spec.model_copy(update={spec.swept_field: (value,)})
 
     field, given, nearest = spec.swept_field, max(swept), 1
-    if largest_bytes(alone(1)) <= limit:
-        nearest = largest_fitting(lambda value: largest_bytes(alone(value)) <= limit, given)
+    if fits(alone(1)):
+        nearest = largest_fitting(lambda value: fits(alone(value)), given)
     elif (dataset := getattr(spec, "dataset", None)) is not None:
         field, given = "dataset.num_samples", dataset.num_samples
 
         def of_samples(count: int) -> Spec:
             return alone(1).model_copy(update={"dataset": dataset.model_copy(update={"num_samples": count})})
 
-        nearest = largest_fitting(lambda count: largest_bytes(of_samples(count)) <= limit, given)
+        nearest = largest_fitting(lambda count: fits(of_samples(count)), given)
     raise TooLarge(field, given, required=required, limit=limit, unit="bytes", nearest=nearest)
 
 
@@ -127,14 +130,19 @@ def check_time(spec: Spec, max_seconds: float, *, most: bool = False) -> None:
 
 
 @functools.lru_cache(maxsize=256)  # every page asks it of the paper's sizes, each time that it is drawn
-def _most_in_time(spec: Spec, max_seconds: float, most: bool, _here: Machine) -> tuple[str, int, int]:
+def _most_in_time(spec: Spec, max_seconds: float, most: bool, here: Machine) -> tuple[str, int, int]:
     """The setting that brings ``spec`` within the limit, its largest value now, and the largest that does it."""
 
-    def fits(candidate: Spec) -> bool:
-        return sum(seconds_of_points(candidate, most).values()) <= max_seconds
+    def fits(candidate: Spec, most: bool = most) -> bool:
+        seconds = 0.0
+        for key in reversed(candidate.point_keys()):  # the costly ones first: they decide
+            seconds += here.seconds(total_work(counts_of(candidate, key, most)))
+            if seconds > max_seconds:
+                return False
+        return True
 
     names = [name for name in (spec.swept_field, *_TIME_SETTINGS) if setting_of(spec, name) is not None]
-    if sum(seconds_of_points(spec).values()) <= max_seconds:  # only the steps that are allowed besides are too many
+    if most and fits(spec, most=False):  # only the steps that are allowed above the typical number are too many
         names.sort(key=lambda name: name != _STEPS)
     alone = [(name, spec) for name in names]
     together, lowest = [], spec
@@ -184,10 +192,6 @@ def memory_limit() -> float:
 
 
 def largest_fitting(fits: Callable[[int], bool], too_large: int) -> int:
-    """The largest integer below ``too_large`` that fits, rounded down to two digits; fits(1) is taken for granted."""
-    low, high = 1, too_large
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    digits = 10 ** max(0, len(str(low)) - 2)
-    return low // digits * digits
+    """The largest of :data:`ROUND` below ``too_large`` that fits, by at most ten calls; 1 is taken to fit."""
+    end = max(1, bisect.bisect_left(ROUND, too_large))
+    return ROUND[bisect.bisect_left(ROUND, True, lo=1, hi=end, key=lambda value: not fits(value)) - 1]

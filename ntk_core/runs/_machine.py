@@ -1,14 +1,12 @@
 """How fast this machine is, learned from the runs that it has finished; free of JAX."""
 
 import collections
-import itertools
 import math
 import threading
 from collections.abc import Iterable
 from dataclasses import astuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ntk_core.runs._costs import SHIPPED, Machine, Work
 
@@ -44,37 +42,33 @@ def forget() -> None:
 
 
 def fitted(points: list[tuple[Work, float]], prior: Machine = SHIPPED, weight: float = PRIOR) -> Machine:
-    """The constants c ≥ 0 that minimize Σ log²(c·w / t) over works w and their seconds t, near ``prior``.
-
-    Least squares of c·w/√(t ŝ) with the prediction ŝ of the round before are its Gauss–Newton steps; far-off points
-    weigh less, and at last all constants are scaled so that the median of t / c·w comes nearer to 1, as near as so many
-    points are worth against the prior.
-    """
+    """The machine on which works w took t seconds, near ``prior``, which counts as much as ``weight`` points."""
     if not points:
         return prior
     start = np.array(astuple(prior))
-    counts = np.array([astuple(work) for work, _ in points]) * start  # each constant in units of the prior's
-    seconds = np.array([taken for _, taken in points])
-    scale = np.ones(len(start))
-    pull = math.sqrt(weight) * np.eye(len(start))
+    counts = np.array([astuple(work) for work, _ in points]) * start
+    return Machine(*(start * nonnegative_fit(counts, np.array([seconds for _, seconds in points]), weight)).tolist())
+
+
+def nonnegative_fit(counts: np.ndarray, seconds: np.ndarray, weight: float) -> np.ndarray:
+    """The constants c ≥ 0 that minimize Σ log²(counts·c / seconds), near 1.
+
+    Least squares of counts·c/√(t ŝ) with the prediction ŝ of the round before are its Gauss–Newton steps; far-off
+    points weigh less. At last all constants are scaled so that the median of t / counts·c comes nearer to 1.
+
+    Args:
+        counts: (points, constants), in units in which the expected constants are 1.
+        seconds: (points,).
+        weight: of the expected constants, in points.
+    """
+    from scipy.optimize import nnls  # slow to import, and needed after the first finished point only
+
+    scale, pull = np.ones(counts.shape[1]), math.sqrt(weight) * np.eye(counts.shape[1])
     for _ in range(_ROUNDS):
-        foreseen = np.maximum(counts @ scale, 1e-9)
-        off = np.abs(np.log(seconds / foreseen))
-        each = np.sqrt(np.minimum(1.0, _FAR / np.maximum(off, 1e-9)) / (seconds * foreseen))
+        expected = np.maximum(counts @ scale, 1e-9)
+        off = np.abs(np.log(seconds / expected))
+        each = np.sqrt(np.minimum(1.0, _FAR / np.maximum(off, 1e-9)) / (seconds * expected))
         rows = np.vstack([counts * each[:, None], pull])
-        scale = _non_negative(rows, np.concatenate([seconds * each, pull.sum(axis=1)]))
+        scale = nnls(rows, np.concatenate([seconds * each, pull.sum(axis=1)]))[0]
     median = float(np.median(np.log(seconds / np.maximum(counts @ scale, 1e-9))))
-    return Machine(*(start * scale * math.exp(median * len(points) / (len(points) + weight))).tolist())
-
-
-def _non_negative(rows: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The x ≥ 0 with the smallest ‖rows·x − wanted‖: the best of all choices of entries that are 0, which are few."""
-    size, best, least = rows.shape[1], np.zeros(rows.shape[1]), math.inf
-    for kept in itertools.product((True, False), repeat=size):
-        chosen = np.flatnonzero(kept)
-        found = np.zeros(size)
-        found[chosen] = np.linalg.lstsq(rows[:, chosen], wanted, rcond=None)[0]
-        error = float(np.linalg.norm(rows @ found - wanted))
-        if (found >= 0).all() and error < least:
-            best, least = found, error
-    return best
+    return np.asarray(scale * math.exp(median * len(seconds) / (len(seconds) + weight)))

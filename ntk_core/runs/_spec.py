@@ -11,6 +11,7 @@ from ntk_core.settings.part import SpecPart, Width
 
 SCHEMA_VERSION: Literal[2] = 2
 UPLOAD = "upload"  # name of the data that a person brings
+MAX_POINTS = 120  # of one run, checked before anything is estimated; our choice
 
 
 class ExperimentSpec(SpecPart):
@@ -26,6 +27,15 @@ class ExperimentSpec(SpecPart):
 
     experiment: str
     schema_version: Literal[2] = SCHEMA_VERSION
+
+    @model_validator(mode="after")
+    def _has_few_points(self) -> Self:
+        if (num_points := len(self.point_keys())) > MAX_POINTS:
+            values = getattr(self, self.swept_field)
+            fewer = max(1, len(values) * MAX_POINTS // num_points)
+            allowed = f"values that make at most {MAX_POINTS} {self.point_words[1]}, not {num_points:,}"
+            raise InvalidInput(self.swept_field, values, allowed, values[:fewer])
+        return self
 
     @property
     def is_private(self) -> bool:

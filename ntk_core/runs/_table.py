@@ -6,14 +6,13 @@ import inspect
 from collections import ChainMap
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol, cast
+from typing import Annotated, Any, cast
 
 from pydantic import BeforeValidator, SerializeAsAny
 
 from ntk_core.data import Dataset, data_fingerprint, load_dataset
 from ntk_core.errors import InvalidInput
-from ntk_core.runs._costs import Work
-from ntk_core.runs._data_seeds import OwnDataCosts
+from ntk_core.runs._costs import Counts, CountsOf
 from ntk_core.runs._preset import Preset, presets_beside
 from ntk_core.runs._spec import SeededSpec, Spec
 from ntk_core.runs._values import PointValue, ResultValue
@@ -21,16 +20,6 @@ from ntk_core.table import KEPT, MODULES
 
 Progress = tuple[float, str]  # fraction, message
 Growth = tuple[float, str, PointValue]  # the same with the point as far as it is, to draw its curves while they grow
-
-
-class Costs(Protocol):
-    """What a point costs, by counting; nothing is traced."""
-
-    def work(self, spec: Any, key: str, most: bool = False, /) -> Work:
-        """What is to be done; as much of it as typical, or with ``most`` as the settings allow at most."""
-
-    def peak_bytes(self, spec: Any, key: str, /) -> float:
-        """Expected peak memory."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +46,7 @@ class Experiment:
 
     Attributes:
         spec, point, result: what is asked for, what one point gives, what a run gives.
-        costs: what a point costs, free of JAX.
+        counts: what a point computes and holds, free of JAX.
         summary: (spec, points) → lines of text.
         sources: keys of the papers that it stands on, see ``ntk_core.runs.citation``.
     """
@@ -65,7 +54,7 @@ class Experiment:
     spec: type[Spec]
     point: type[PointValue]
     result: type[ResultValue]
-    costs: Costs
+    counts: CountsOf
     summary: Callable[[Any, Any], str]
     sources: tuple[str, ...] = ("liu",)
 
@@ -149,10 +138,9 @@ def experiment_of(spec: Spec) -> Experiment:
     return KINDS[spec.experiment]
 
 
-def costs_of(spec: Spec) -> Costs:
-    """What the points of a spec cost."""
-    costs = experiment_of(spec).costs
-    return OwnDataCosts(costs) if getattr(spec, "draws_data", False) else costs
+def counts_of(spec: Spec, key: str, most: bool = False) -> Sequence[Counts]:
+    """What a point computes and holds; with ``most`` all steps and products that the settings allow."""
+    return experiment_of(spec).counts(spec, key, most)
 
 
 def summary(spec: Spec, points: Sequence[PointValue]) -> str:

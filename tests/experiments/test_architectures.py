@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from ntk_core.data.spec import DatasetSpec
-from ntk_core.experiments.architectures import EXPERIMENT, costs
+from ntk_core.experiments.architectures import EXPERIMENT
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
-from ntk_core.experiments.kernel_change import costs as costs_of_one
 from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.runs import PRESETS as ALL_PRESETS
-from ntk_core.runs import estimate, parse_spec, run, summary
+from ntk_core.runs import counts_of, estimate, parse_spec, run, summary
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 from tests.smallest import network_of, patch_size_for
 
@@ -65,8 +64,7 @@ def test_a_point_costs_what_its_network_costs_alone():
     for key in SMALL.point_keys():
         letter, width = SMALL.value_of(key)
         one, key_of_one = SMALL.of_network(letter), f"width={width}"
-        assert costs.work(SMALL, key) == costs_of_one.work(one, key_of_one)
-        assert costs.peak_bytes(SMALL, key) == costs_of_one.peak_bytes(one, key_of_one)
+        assert counts_of(SMALL, key) == counts_of(one, key_of_one)
     assert estimate(SMALL).num_points == 4
 
 

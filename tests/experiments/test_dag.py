@@ -10,7 +10,6 @@ from ntk_core.data import load_dataset
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics import eigenvalues
 from ntk_core.dynamics.spec import TrainingSpec
-from ntk_core.experiments.dag import costs
 from ntk_core.experiments.dag.costs import layer_sizes_of
 from ntk_core.experiments.dag.result import DAGResult
 from ntk_core.experiments.dag.spec import DAGSpec
@@ -29,7 +28,18 @@ from ntk_core.networks.graphs import (
 )
 from ntk_core.networks.initial import initial_key
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import HESSIAN_BYTES, PRESETS, Result, canonical_json, digest, estimate, parse_spec, run, summary
+from ntk_core.runs import (
+    PRESETS,
+    Result,
+    canonical_json,
+    counts_of,
+    digest,
+    estimate,
+    parse_spec,
+    peak_bytes,
+    run,
+    summary,
+)
 from ntk_core.runs.events import Ended
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
@@ -183,7 +193,7 @@ def test_estimates_grow_with_the_width_and_count_masked_hessians():
     small, large = (with_settings(SMALL, {"widths": [width]}) for width in (64, 1024))
     assert estimate(small).seconds < estimate(large).seconds
     dense = with_settings(SMALL, {"widths": [1024], "graph": str(dense_graph(2))})
-    held, masked = (costs.peak_bytes(each, "width=1024") - HESSIAN_BYTES for each in (dense, large))
+    held, masked = (peak_bytes(counts_of(each, "width=1024")) for each in (dense, large))
     assert held < masked / 3
 
 

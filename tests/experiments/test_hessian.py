@@ -11,7 +11,7 @@ from ntk_core.data import load_dataset
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.experiments.hessian import compute as _hessian
 from ntk_core.experiments.hessian.compute import _measured, _network
-from ntk_core.experiments.hessian.costs import hidden_and_output, peak_bytes
+from ntk_core.experiments.hessian.costs import hidden_and_output
 from ntk_core.experiments.hessian.network import TEMPLATES, ComparedNetwork, named, templates, titles
 from ntk_core.experiments.hessian.result import HessianResult
 from ntk_core.experiments.hessian.spec import HessianSpec
@@ -21,7 +21,7 @@ from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.build import build_network
 from ntk_core.networks.initial import initial_key
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import check_size, estimate, run, summary
+from ntk_core.runs import check_size, counts_of, estimate, peak_bytes, run, summary
 from ntk_core.runs.events import Ended, PointProgress
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
@@ -275,7 +275,7 @@ def test_a_ball_counts_six_copies_of_the_weights_and_too_much_is_refused_before_
     check_size(wide)
     (key,) = wide.point_keys()
     searched = with_settings(wide, {"radii": [1.0]})
-    assert peak_bytes(searched, key) - peak_bytes(wide, key) > 4.9 * 4 * 4000**2
+    assert peak_bytes(counts_of(searched, key)) - peak_bytes(counts_of(wide, key)) > 4.9 * 4 * 4000**2
     with pytest.raises(TooLarge) as refused:
         check_size(with_settings(searched, {"widths": [100, 8000]}))
     assert refused.value.field == "widths"

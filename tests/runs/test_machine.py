@@ -8,10 +8,9 @@ from dataclasses import astuple
 
 import numpy as np
 import pytest
-from scipy.optimize import nnls
 
 from ntk_core.runs import PRESETS, SHIPPED, Machine, Work, estimate, learn, machine
-from ntk_core.runs._machine import _non_negative, fitted, forget
+from ntk_core.runs._machine import fitted, forget
 from ntk_core.settings.grammar import with_settings
 
 
@@ -34,7 +33,7 @@ def noisy(here: Machine, count: int, sigma: float) -> list[tuple[Work, float]]:
 
 
 def test_the_constants_of_another_machine_are_found():
-    other = Machine(operations=5e-12, traffic=2e-10, calls=5e-6, programs=6.0)
+    other = Machine(operations=5e-12, traffic=2e-10, calls=7e-6, programs=6.0)
     found = fitted(noisy(other, 300, 0.2))
     assert astuple(found) == pytest.approx(astuple(other), rel=0.3)
     ratios = [seconds / found.seconds(work) for work, seconds in noisy(other, 300, 0.2)]
@@ -53,13 +52,6 @@ def test_a_few_points_that_took_a_hundred_times_as_long_do_not_count_for_more_th
     found = fitted([*points, *((work, 100 * seconds) for work, seconds in points[:5])])
     ratios = [seconds / found.seconds(work) for work, seconds in points]
     assert 0.7 < np.median(ratios) < 1.4
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_non_negative_least_squares_are_those_of_scipy(seed):
-    draw = np.random.default_rng(seed)
-    rows, wanted = draw.normal(size=(30, 4)), draw.normal(size=30)
-    assert _non_negative(rows, wanted) == pytest.approx(nnls(rows, wanted)[0], abs=1e-9)
 
 
 def test_estimates_follow_what_was_learned():

@@ -13,7 +13,8 @@ import pytest
 from ntk_core.experiments import EXPERIMENTS
 from ntk_core.fits import fit_power_law
 from ntk_core.networks.sizes import LayerSize
-from ntk_core.runs import SHIPPED, Counted, ExperimentSpec, costs_of
+from ntk_core.runs import SHIPPED, Counted, ExperimentSpec, counts_of, peak_bytes
+from ntk_core.runs._costs import total_work
 from ntk_core.settings.fields import settings
 from ntk_core.settings.grammar import with_settings
 
@@ -85,7 +86,8 @@ def test_exponents_are_those_of_the_costs(name):
 
     def counted(spec):
         key = spec.point_keys()[-1]
-        return costs_of(spec).work(spec, key, True).operations, costs_of(spec).peak_bytes(spec, key)
+        counts = counts_of(spec, key, True)
+        return total_work(counts).operations, peak_bytes(counts)
 
     for size, (setting, largest) in {**GROWING, **OWN_GROWING.get(name, {})}.items():
         if cells[size] == "–":

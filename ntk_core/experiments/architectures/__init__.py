@@ -1,11 +1,11 @@
 """Kernel change of several networks that differ in nothing but the architecture."""
 
-from ntk_core.experiments.architectures import costs
+from ntk_core.experiments.architectures.costs import counts
 from ntk_core.experiments.architectures.result import ArchitecturesPoint, ArchitecturesResult
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.architectures.summary import architectures_summary
 from ntk_core.runs import Experiment
 
 EXPERIMENT = Experiment(
-    ArchitecturesSpec, ArchitecturesPoint, ArchitecturesResult, costs, architectures_summary, ("liu", "zhu")
+    ArchitecturesSpec, ArchitecturesPoint, ArchitecturesResult, counts, architectures_summary, ("liu", "zhu")
 )

@@ -1,22 +1,15 @@
-"""What a point of ``architectures`` costs: that of ``kernel_change`` for its network; free of JAX."""
+"""What a point of ``architectures`` computes: a point of ``kernel_change`` for its network; free of JAX."""
+
+import functools
 
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.kernel_change import costs
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import Work
+from ntk_core.runs import Counts
+
+_of_network = functools.lru_cache(maxsize=256)(ArchitecturesSpec.of_network)
 
 
-def work(spec: ArchitecturesSpec, key: str, most: bool = False) -> Work:
+def counts(spec: ArchitecturesSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
     """One network of one width, all seeds and outputs."""
-    return costs.work(*_in_one(spec, key), most)
-
-
-def peak_bytes(spec: ArchitecturesSpec, key: str) -> float:
-    """Expected peak memory for one seed of one network of one width, in bytes."""
-    return costs.peak_bytes(*_in_one(spec, key))
-
-
-def _in_one(spec: ArchitecturesSpec, key: str) -> tuple[KernelChangeSpec, str]:
-    """The spec of the network alone, and the point's key there."""
     letter, width = spec.value_of(key)
-    return spec.of_network(letter), f"width={width}"
+    return costs.counts(_of_network(spec, letter), f"width={width}", most)

@@ -1,5 +1,6 @@
-"""What a point of ``dag`` costs: training, kernels and Hessian norms of one width; free of JAX."""
+"""What a point of ``dag`` computes, counted: training, kernels and Hessian norms of one width; free of JAX."""
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -7,27 +8,27 @@ from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.networks.graphs import INPUT, OUTPUT, Graph
 from ntk_core.networks.sizes import LayerSize
-from ntk_core.runs import BYTES, HESSIAN_BYTES, Counted, Work
+from ntk_core.runs import BYTES, Counted, Counts, Work, typical_steps
 
 MAX_MATVECS = 40  # a relative residual of 2 % takes 10 to 25 products here
 TYPICAL_STEPS, TYPICAL_MATVECS = 300, 20
-COMPILED = 0.65  # a program of a graph, in those of a chain of as many layers
-# λ_min in a ball: four descents of 33 kernels, each with its gradient, which costs some three of them, and calls of its
-# own
-BALL_VALUES, BALL_KERNELS, BALL_CALLS = 4 * 33, 4.5, 375
+# λ_min in a ball: four descents of 33 kernels, each with its gradient, which costs some three of them, eigenvalues,
+# and calls of its own.
+BALL_VALUES, BALL_KERNELS, BALL_CUBES, BALL_CALLS = 4 * 33, 4.5, 20, 375
 
 
-def work(spec: DAGSpec, key: str, most: bool = False) -> Work:
+def counts(spec: DAGSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
     """One width, all graphs, outputs and seeds; ``most`` counts all steps and products that are allowed."""
-    return sum((_graph_work(spec, graph, spec.value_of(key), most) for graph in spec.graphs().values()), Work())
+    return tuple(_of_graph(spec, network, most) for network in _networks(spec, spec.value_of(key)))
 
 
-def peak_bytes(spec: DAGSpec, key: str) -> float:
-    """Expected peak memory of one run of one width: weights, their gradient and copy, views, kernels, a Lanczos basis.
-
-    The basis of masked layers has all their edges, that of others fan-in and features of each layer.
-    """
-    return max(_graph_bytes(spec, _counted(spec, graph, spec.value_of(key))) for graph in spec.graphs().values())
+@functools.lru_cache(maxsize=512)
+def _networks(spec: DAGSpec, width: int) -> tuple[Counted, ...]:
+    shapes = _shapes(spec)
+    return tuple(
+        Counted(layer_sizes_of(spec, graph, width), shapes.num_samples, shapes.num_outputs)
+        for graph in spec.graphs().values()
+    )
 
 
 def layer_sizes_of(spec: DAGSpec, graph: Graph, width: int) -> list[LayerSize]:
@@ -56,43 +57,32 @@ def _shapes(spec: DAGSpec) -> DatasetShapes:
     return dataset_shapes(spec.dataset.name, **spec.dataset.options())
 
 
-def _counted(spec: DAGSpec, graph: Graph, width: int) -> Counted:
-    shapes = _shapes(spec)
-    return Counted(layer_sizes_of(spec, graph, width), shapes.num_samples, shapes.num_outputs)
-
-
-def _graph_work(spec: DAGSpec, graph: Graph, width: int, most: bool) -> Work:
-    counted = _counted(spec, graph, width)
-    layers, kernel = counted.layers, counted.kernel
-    steps = spec.training.max_steps if most else min(spec.training.max_steps, TYPICAL_STEPS)
+def _of_graph(spec: DAGSpec, network: Counted, most: bool) -> Counts:
+    layers, basis = network.layers, _basis_entries(network.layers)
     matvecs = MAX_MATVECS if most else TYPICAL_MATVECS
-    basis = _basis_entries(layers)
-    matvec = Work(8 * counted.multiplications + 4 * matvecs * basis, 2 * BYTES * matvecs * basis, 1)
-    hessians = (
-        max(1, spec.num_hessians)
-        * (bool(spec.num_hessians) + (len(layers) if spec.pre_activations else 0))
-        * matvecs
-        * matvec
+    norms = bool(spec.num_hessians) + spec.pre_activations * len(layers)
+    products = max(1, spec.num_hessians) * norms * matvecs
+    values = BALL_VALUES * bool(spec.ball_radius)
+    watched = 0.2 * spec.pre_activations * len(layers)
+    programs = {"training": 1, "hessian": norms + spec.pre_activations * len(layers), "search": bool(values)}
+    return Counts(
+        network,
+        {kind: len(spec.outputs) * number for kind, number in programs.items()},
+        times=len(spec.outputs) * spec.num_seeds,
+        steps=typical_steps(spec.training.max_steps, most, TYPICAL_STEPS),
+        kernels=spec.training.num_records * (1 + watched) + BALL_KERNELS * values,
+        products=products,
+        cubes=BALL_CUBES * values,
+        more=Work(4 * products * matvecs * basis, 2 * BYTES * products * matvecs * basis, BALL_CALLS * values),
+        copies=3,
+        views=1,
+        matrices=6,
+        numbers=(MAX_MATVECS + 8) * basis if products else 0,
     )
-    records = spec.training.num_records * (1 + (0.2 * len(layers) if spec.pre_activations else 0))
-    values = BALL_KERNELS * kernel + Work(20 * counted.kernel_rows**3, calls=BALL_CALLS)
-    ball = BALL_VALUES * values if spec.ball_radius else Work()
-    compilations = (
-        2 + bool(spec.num_hessians) + 2 * bool(spec.ball_radius) + (2 * len(layers) if spec.pre_activations else 0)
-    )
-    one = steps * counted.step + records * kernel + hessians + ball
-    return len(spec.outputs) * (COMPILED * compilations * counted.program + spec.num_seeds * one)
-
-
-def _graph_bytes(spec: DAGSpec, counted: Counted) -> float:
-    takes_hessians = bool(spec.num_hessians or spec.pre_activations)
-    hessian = (MAX_MATVECS + 8) * _basis_entries(counted.layers) if takes_hessians else 0
-    numbers = 3 * counted.num_weights + counted.num_views + 6 * counted.kernel_rows**2 + hessian
-    return HESSIAN_BYTES * bool(takes_hessians or spec.ball_radius) + BYTES * float(numbers)
 
 
 def _basis_entries(layers: Sequence[LayerSize]) -> int:
-    """Numbers in one direction of the Hessian's space."""
+    """Numbers in one direction of the Hessian's space: all edges of masked layers, else fan-in and features."""
     return sum(
         layer.num_params
         if layer.masked

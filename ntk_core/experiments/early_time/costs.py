@@ -1,10 +1,11 @@
-"""What a point of ``early_time`` costs: steps, looks at the outputs, kernels; free of JAX."""
+"""What a point of ``early_time`` computes, counted: steps, records of the outputs, kernels; free of JAX."""
+
+import functools
 
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.networks.sizes import LayerSize, layer_sizes, num_features
-from ntk_core.runs import BYTES, Work
+from ntk_core.runs import BYTES, Counts, Work
 
-COMPILED_ONCE, COMPILED_EACH = 0.4, 0.4  # programs, and of each activation
 LOOKED_AT = 5000  # training inputs on which the loss is measured
 # An activation and its derivative take about as long as this many multiplications.
 _ACTIVATION_OPERATIONS = 60
@@ -13,51 +14,43 @@ _LIMIT_BYTES, _LIMIT_PAIRS = 260.0, 2.0**24
 _KERNEL_BYTES = 4 * 2**30  # kernels of a network are made in blocks below this
 
 
-def work(spec: EarlyTimeSpec, key: str, most: bool = False) -> Work:
-    """One point, all activations and seeds; all steps in any case."""
-    layers, n, n_test = _layers(spec, key), spec.dataset.num_samples, spec.dataset.num_test
-    once = sum(layer.multiplications for layer in layers) * 2 + _ACTIVATION_OPERATIONS * num_features(layers)
-    batch = spec.training.batch_size or n
-    copies = 2 if spec.network.is_doubled else 1
-    looks = min(spec.training.num_records, spec.training.max_steps)
-    steps = spec.training.max_steps
-    training = 3 * batch * once * steps + (min(n, LOOKED_AT) + n_test) * once * looks
-    seen = 6 * num_features(layers) + 4 * _patches(layers)  # of an input, read or written
-    numbers = (3 * sum(layer.num_params for layer in layers) + batch * seen) * steps
-    numbers += (min(n, LOOKED_AT) + n_test) * seen * looks
-    one = Work(training + _kernel_operations(spec, layers), BYTES * float(numbers))
-    activations = len(spec.network.activations)
-    runs = activations * spec.num_seeds
-    compiled = COMPILED_ONCE + COMPILED_EACH * activations
-    return runs * (copies * one + Work(calls=steps)) + Work(programs=compiled)
+def counts(spec: EarlyTimeSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
+    """One point, all activations and seeds; all steps in any case.
 
-
-def peak_bytes(spec: EarlyTimeSpec, key: str) -> float:
-    """Expected peak memory of a point, in bytes.
-
-    Data, their features in float64; weights, gradient and a copy; inputs, pre-activations and cotangents of a batch
-    (patches, for convolutions), each once more as a temporary; the order of the batches; kernels in float64.
+    Held are data and their features in float64; weights, gradient and a copy; inputs, pre-activations and cotangents of
+    a batch (patches, for convolutions), each once more as a temporary; the order of the batches; kernels in float64.
     """
-    layers, n, d = _layers(spec, key), spec.dataset.num_samples, spec.dim_at(key)
-    data = 2 * BYTES * (n + spec.dataset.num_test) * d + 3 * 8 * n * (d + 2)
+    layers, n, n_test, d = _layers(spec, key), spec.dataset.num_samples, spec.dataset.num_test, spec.dim_at(key)
+    batch, steps = spec.training.batch_size or n, spec.training.max_steps
     copies = 2 if spec.network.is_doubled else 1
-    rows = max(spec.training.batch_size or n, 1000) if spec.training.max_steps else 0
-    trained = min(rows, spec.training.batch_size or n)  # inputs whose patches are held for the gradient
-    weights = 0 if spec.infinite_width and not rows else 4 * sum(layer.num_params for layer in layers)
-    batches = 2 * BYTES * spec.training.batch_size * spec.training.max_steps
-    network = copies * BYTES * float(weights + 4 * rows * num_features(layers) + 2 * trained * _patches(layers))
-    return float(data + batches) + network + _kernel_bytes(spec, layers)
+    once = sum(layer.multiplications for layer in layers) * 2 + _ACTIVATION_OPERATIONS * num_features(layers)
+    patches = sum(layer.positions * layer.fan_in for layer in layers if layer.positions > 1)
+    seen = 6 * num_features(layers) + 4 * patches  # of an input, read or written
+    num_params = sum(layer.num_params for layer in layers)
+    recorded = (min(n, LOOKED_AT) + n_test) * min(spec.training.num_records, steps)
+    numbers = (3 * num_params + batch * seen) * steps + recorded * seen
+    operations = (3 * batch * steps + recorded) * once + _kernel_operations(spec, layers)
+    rows = max(batch, 1000) if steps else 0
+    weights = 0 if spec.infinite_width and not rows else 4 * num_params
+    held = copies * (weights + 4 * rows * num_features(layers) + 2 * min(rows, batch) * patches)
+    data = 2 * (n + n_test) * d + 6 * n * (d + 2) + 2 * spec.training.batch_size * steps
+    activations = len(spec.network.activations)
+    return (
+        Counts(
+            programs={"early time": 1 + activations},
+            times=activations * spec.num_seeds,
+            more=Work(copies * operations, copies * BYTES * float(numbers), steps),
+            numbers=data + held,
+            num_bytes=_kernel_bytes(spec, layers),
+        ),
+    )
 
 
+@functools.lru_cache(maxsize=512)
 def _layers(spec: EarlyTimeSpec, key: str) -> list[LayerSize]:
     d, network = spec.dim_at(key), spec.network
     architecture = network.architecture(network.activations[0], d)
     return layer_sizes(architecture, spec.width_at(key), spec.seen_shape(d), 1, network.dimensions)
-
-
-def _patches(layers: list[LayerSize]) -> int:
-    """Numbers in the patches of one input that convolutions see."""
-    return sum(layer.positions * layer.fan_in for layer in layers if layer.positions > 1)
 
 
 def _kernel_operations(spec: EarlyTimeSpec, layers: list[LayerSize]) -> float:

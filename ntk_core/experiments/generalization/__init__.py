@@ -1,9 +1,9 @@
 """What linearity costs: generalization beside the kernel."""
 
-from ntk_core.experiments.generalization import costs
+from ntk_core.experiments.generalization.costs import counts
 from ntk_core.experiments.generalization.result import GeneralizationPoint, GeneralizationResult
 from ntk_core.experiments.generalization.spec import GeneralizationSpec
 from ntk_core.experiments.generalization.summary import generalization_summary
 from ntk_core.runs import Experiment
 
-EXPERIMENT = Experiment(GeneralizationSpec, GeneralizationPoint, GeneralizationResult, costs, generalization_summary)
+EXPERIMENT = Experiment(GeneralizationSpec, GeneralizationPoint, GeneralizationResult, counts, generalization_summary)

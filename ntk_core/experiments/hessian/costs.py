@@ -1,5 +1,6 @@
-"""What a point of ``hessian`` costs: norms, bounds, balls and training of one network at one width; free of JAX."""
+"""What a point of ``hessian`` computes, counted: norms, bounds, balls and training of one network; free of JAX."""
 
+import functools
 import math
 from dataclasses import replace
 
@@ -7,7 +8,7 @@ from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.experiments.hessian.network import ComparedNetwork
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.networks.sizes import LayerSize, layer_sizes, num_copies, small_space_pays
-from ntk_core.runs import BYTES, Counted, Work
+from ntk_core.runs import Counted, Counts, typical_steps
 
 # Typical counts: products until the residual is small, places at which an ascent looks (its steps and starts), steps of
 # training and rounds. The largest number of Lanczos vectors that are held is exact.
@@ -16,62 +17,53 @@ MAX_LANCZOS_VECTORS, MAX_OF_DIAGONAL = 129, 257
 BALL_STEPS = 8
 TYPICAL_STEPS = 200
 TYPICAL_ROUNDS = 5  # of the search for the best combination of outputs
-# Taken while products are compiled, and where the Hessian has a closed form; measured.
-NORM_BYTES, CLOSED_FORM_BYTES = 1.1e8, 5e7
 # Copies of the weights: the network alone; a step of training (gradient and new weights); an ascent in a ball.
 COPIES_AT_REST, COPIES_IN_TRAINING, COPIES_IN_BALLS = 1, 3, 6
 
 
-def work(spec: HessianSpec, key: str, most: bool = False) -> Work:
+def counts(spec: HessianSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
     """One width and network, all seeds; ``most`` counts all steps and products that are allowed."""
     width, line = spec.at_key(key)
-    network = spec.lines()[line]
+    network = _lines(spec)[line]
     counted = _counted(spec, network, width)
-    num_inputs = min(spec.num_inputs, counted.num_samples)
-    # A product reads each weight twice: tangents forward and backward.
-    matvecs = _lanczos_vectors(network) if most else TYPICAL_MATVECS
-    norm = num_inputs * matvecs * Work(4 * counted.multiplications, 2 * BYTES * counted.num_weights, 1)
-    compiled, each = 0.9, norm  # programs to compile, in those that go through the whole network
-    if spec.bounds and (network.has_bound or network.output != "linear"):
-        compiled, each = compiled + 0.5, each + norm
-    if spec.vector:  # every output alone, then the rounds from each of them and from a random direction
-        num_outputs = counted.num_outputs
-        compiled, each = compiled + 1, each + (num_outputs + TYPICAL_ROUNDS * (num_outputs + 1)) * norm
-    total = spec.num_seeds * each
-    if spec.shares:
-        compiled, total = compiled + 0.5, total + spec.num_seeds * counted.kernel
-    if spec.blocks and width == spec.widths[-1]:
-        pairs = math.comb(len(counted.layers) + 1, 2)
-        compiled, total = compiled + 0.5, total + 2 * pairs / num_inputs * norm
-    if network.input == "data" and (trained := min(spec.num_trained, spec.num_seeds)):
-        steps = spec.training.max_steps if most else min(TYPICAL_STEPS, spec.training.max_steps)
-        compiled += 1
-        total += trained * (steps * counted.step + spec.training.num_records * counted.kernel)
-    if spec.radii:
-        places = len(spec.radii) * spec.num_starts * (BALL_STEPS + 1)
-        searched = min(spec.num_ball_seeds, spec.num_seeds)
-        compiled, total = compiled + 1, total + 2 * searched * places / num_inputs * norm
-    return compiled * counted.program + total
-
-
-def _lanczos_vectors(network: ComparedNetwork) -> int:
-    return MAX_OF_DIAGONAL if network.closed_form == "shallow" else MAX_LANCZOS_VECTORS
-
-
-def peak_bytes(spec: HessianSpec, key: str) -> float:
-    """Expected peak memory in bytes: the weights as often as they are held, the Lanczos basis, views of the inputs."""
-    width, line = spec.at_key(key)
-    network = spec.lines()[line]
-    counted = _counted(spec, network, width)
-    trains = network.input == "data" and min(spec.num_trained, spec.num_seeds) > 0
-    copies = COPIES_IN_BALLS if spec.radii else COPIES_IN_TRAINING if trains else COPIES_AT_REST
-    basis = _lanczos_vectors(network) * sum(map(restricted_size, counted.layers))
-    compiling = CLOSED_FORM_BYTES if network.closed_form == "shallow" else NORM_BYTES
-    return compiling + BYTES * float(
-        copies * counted.num_weights + basis + counted.num_views + 4 * counted.kernel_rows**2
+    lanczos = MAX_OF_DIAGONAL if network.closed_form == "shallow" else MAX_LANCZOS_VECTORS
+    bounded = spec.bounds and (network.has_bound or network.output != "linear")
+    # Every output alone, then the rounds from each of them and from a random direction.
+    num_outputs = counted.num_outputs
+    norms = 1 + bounded + spec.vector * (num_outputs + TYPICAL_ROUNDS * (num_outputs + 1))
+    directions = spec.num_seeds * norms * min(spec.num_inputs, counted.num_samples)
+    blocks = spec.blocks and width == spec.widths[-1]
+    directions += 2 * blocks * math.comb(len(counted.layers) + 1, 2)
+    places = len(spec.radii) * spec.num_starts * (BALL_STEPS + 1)
+    directions += 2 * min(spec.num_ball_seeds, spec.num_seeds) * places
+    trained = min(spec.num_trained, spec.num_seeds) if network.input == "data" else 0
+    copies = COPIES_IN_BALLS if spec.radii else COPIES_IN_TRAINING if trained else COPIES_AT_REST
+    programs = {
+        "hessian": 1 + (bounded + blocks + spec.shares) / 2 + spec.vector,
+        "training": bool(trained),
+        "search": bool(places),
+    }
+    return (
+        Counts(
+            counted,
+            programs,
+            steps=trained * typical_steps(spec.training.max_steps, most, TYPICAL_STEPS),
+            kernels=trained * spec.training.num_records + spec.shares * spec.num_seeds,
+            products=directions * (lanczos if most else TYPICAL_MATVECS),
+            copies=copies,
+            views=1,
+            matrices=4,
+            numbers=lanczos * sum(map(restricted_size, counted.layers)),
+        ),
     )
 
 
+@functools.lru_cache(maxsize=256)
+def _lines(spec: HessianSpec) -> dict[str, ComparedNetwork]:
+    return spec.lines()
+
+
+@functools.lru_cache(maxsize=512)
 def _counted(spec: HessianSpec, network: ComparedNetwork, value: int) -> Counted:
     """All copies of one of the networks, on what it sees, at one value of what is swept."""
     shapes = _shapes(spec, network, value)

@@ -15,7 +15,7 @@ from jax import Array
 from ntk_core.data import Dataset
 from ntk_core.dynamics import KernelTraining, Loss, eigenvalues, kernel_velocity, over_seeds
 from ntk_core.experiments.kernel_change import costs
-from ntk_core.experiments.kernel_change.costs import BALL_STARTS, BALL_STEPS, peak_bytes
+from ntk_core.experiments.kernel_change.costs import BALL_STARTS, BALL_STEPS, point_bytes
 from ntk_core.experiments.kernel_change.result import KernelAtStart, KernelChangePoint, KernelChangeRun, KernelSnapshot
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, TrainingGroup
 from ntk_core.hessians import ball_sup
@@ -217,10 +217,10 @@ def seeds_at_once(spec: KernelChangeSpec, key: str) -> int:
         return 1
     usable = accelerator_bytes()
     limit = num_parts() * usable[0] if usable else memory_limit()
-    return int(min(spec.num_seeds, max(1, 0.8 * limit // peak_bytes(spec, key))))
+    return int(min(spec.num_seeds, max(1, 0.8 * limit // point_bytes(spec, key))))
 
 
 def trainings_at_once(spec: KernelChangeSpec, key: str) -> int:
     """On how many threads a CPU trains small networks, whose products use a single core each: at most four; else 1."""
-    small = peak_bytes(spec, key) <= MOST_BESIDE_BYTES
+    small = point_bytes(spec, key) <= MOST_BESIDE_BYTES
     return min(4, os.cpu_count() or 1) if small and jax.default_backend() == "cpu" and num_parts() == 1 else 1

@@ -1,9 +1,9 @@
 """Linear by width or lazy by scale."""
 
-from ntk_core.experiments.lazy import costs
+from ntk_core.experiments.lazy.costs import counts
 from ntk_core.experiments.lazy.result import LazyPoint, LazyResult
 from ntk_core.experiments.lazy.spec import LazySpec
 from ntk_core.experiments.lazy.summary import lazy_summary
 from ntk_core.runs import Experiment
 
-EXPERIMENT = Experiment(LazySpec, LazyPoint, LazyResult, costs, lazy_summary)
+EXPERIMENT = Experiment(LazySpec, LazyPoint, LazyResult, counts, lazy_summary)
