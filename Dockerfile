@@ -1,8 +1,8 @@
 # CPU:  docker build -t linearity-lab . && docker run --rm -p 8501:8501 -v linearity-lab:/data linearity-lab
 # GPU:  docker build -t linearity-lab --build-arg ACCELERATOR=cuda13 . && docker run --rm --gpus all -p 8501:8501 linearity-lab
-# A host:  docker run --read-only --tmpfs /tmp -v linearity-lab:/data -e LINEARITY_LAB_PROFILE=hosted …  (docs/hosting.md)
+# A host:  docker compose up --build, which puts nginx in front  (docs/hosting.md)
 
-# Any image with Python 3.11 or later as "python"; by digest, which docs/hosting.md says how to renew.
+# Any Debian image with Python 3.11 or later as "python"; docs/hosting.md describes how to renew its digest.
 ARG BASE=python:3.11-slim@sha256:9c900dea9e8fb7e16277c179b555cc72d29a352dbc33cff48ad5a0412fd5bfc7
 
 FROM ${BASE} AS build
@@ -14,6 +14,19 @@ COPY locks/${ACCELERATOR}.txt requirements.txt
 RUN python -m venv /opt/venv \
     && /opt/venv/bin/pip install --no-cache-dir --no-deps --only-binary=:all: --require-hashes -r requirements.txt
 
+FROM ${BASE} AS proxy
+# Debian's nginx with its security fixes.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends nginx-light \
+    && rm -rf /var/lib/apt/lists/*
+COPY hosting /hosting
+USER 65534
+EXPOSE 8080
+HEALTHCHECK --interval=30s --timeout=5s --start-period=10s --retries=3 \
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/_stcore/health', timeout=4)"]
+CMD ["python", "/hosting/start_nginx.py"]
+
 FROM ${BASE}
 RUN useradd --create-home --uid 1000 app && install -d -o app -g app -m 700 /data
 COPY --from=build /opt/venv /opt/venv
@@ -21,7 +34,7 @@ WORKDIR /app
 # .dockerignore lets in only what the dashboard runs on.
 COPY . .
 RUN /opt/venv/bin/python -m compileall -q /app
-# Everything that is written goes to /data (results, compiled code) or /tmp, so the rest can be read-only.
+# Results and compiled code go to /data, scratch files to /tmp; the rest can be read-only.
 ENV PATH="/opt/venv/bin:$PATH" \
     HOME=/data \
     XDG_DATA_HOME=/data \

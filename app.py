@@ -9,7 +9,7 @@ from linearity_lab.components import session
 from linearity_lab.jobs import shared_jobs
 from linearity_lab.jobs.faults import told
 from linearity_lab.jobs.profile import profile
-from linearity_lab.server import bound_connections, lifespan, middleware, routes
+from linearity_lab.server import lifespan, middleware, routes
 from linearity_lab.server.garbage import collect_garbage
 from linearity_lab.views.navigation import ICON, menu
 from linearity_lab.words.sentences import plain
@@ -31,5 +31,4 @@ if __name__ == "__main__":
     page.run()
     collect_garbage(page.url_path)
 elif __name__ == "app":
-    bound_connections()
     app = st.App(__file__, lifespan=lifespan, routes=routes(), middleware=middleware())

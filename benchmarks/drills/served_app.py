@@ -55,12 +55,17 @@ class ServedApp:
         return sum(sum(process.cpu_times()[:2]) for process in (self.process, *self.workers()))
 
 
+def free_port() -> int:
+    """A port of this machine that no one listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 @contextmanager
 def served_app(**environment: str) -> Iterator[ServedApp]:
     """``streamlit run app.py`` until the block ends, with these variables set."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     host, port = address.split(":")
     command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.address={host}", f"--server.port={port}"]
     with subprocess.Popen(

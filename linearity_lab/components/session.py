@@ -8,7 +8,6 @@ import streamlit as st
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from linearity_lab.server import address_of_line
 from ntk_core.errors import InvalidInput
 
 _SEEN = "seen_jobs"
@@ -33,7 +32,7 @@ def network_address() -> str:
     With a proxy in front it is the browser's only where the server trusts the proxy, see docs/hosting.md.
     """
     found = st.context.ip_address
-    return address_of_line(found) if isinstance(found, str) else ""
+    return found if isinstance(found, str) else ""
 
 
 def new_address(page: str) -> dict[str, str] | None:

@@ -1,77 +1,55 @@
-"""Security headers on every answer; the policy lets Streamlit and Plotly work and nothing else in."""
+"""Security headers on every answer; the policy lets Streamlit and Plotly work and nothing else."""
 
 import base64
 import functools
 import hashlib
 import os
 import re
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
-import streamlit as st
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from linearity_lab.server._first_paint import OWN_SCRIPT
+from linearity_lab.jobs.profile import PROFILES, profile
+from linearity_lab.server._first_paint import OWN_SCRIPT, STATIC
+from linearity_lab.server._visitors import or_strict
 from ntk_core.errors import InvalidInput
 
 FRAMES_VARIABLE = "LINEARITY_LAB_FRAME_ANCESTORS"
 _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _FRAME_ORIGIN = re.compile(r"https?://(\*\.)?[A-Za-z0-9.-]+(:\d{1,5})?\Z")
-_UNUSED = (
-    "accelerometer",
-    "camera",
-    "geolocation",
-    "gyroscope",
-    "magnetometer",
-    "microphone",
-    "midi",
-    "payment",
-    "usb",
-)
+_UNUSED = ("accelerometer", "camera", "geolocation", "gyroscope", "magnetometer", "microphone", "payment", "usb")
 
 
 class SecurityHeaders:
-    """ASGI middleware that states, on every answer, what a browser may do with it.
+    """ASGI middleware that adds :func:`security_headers`, and on HTTPS those that need it."""
 
-    Args:
-        policy: asked once, at the first answer: the headers, see :func:`security_headers`, and whether browsers are to
-            come back by HTTPS only, which is said on answers that went out by HTTPS.
-    """
-
-    def __init__(self, app: ASGIApp, policy: Callable[[], tuple[Mapping[str, str], bool]]):
-        self._app, self._policy = app, functools.cache(policy)
+    def __init__(self, app: ASGIApp):
+        self._app = app
+        self._headers = functools.cache(lambda: security_headers(or_strict(frame_origins, ())))
+        self._is_shared = functools.cache(lambda: or_strict(profile, PROFILES["hosted"]).is_shared)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        stated, strict_transport = self._policy()
-        secure = scope.get("scheme") == "https"
-
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in stated.items():
-                    headers[name] = value
-                if secure:  # browsers complain about it on a plain connection
+                headers.update(self._headers())
+                if scope.get("scheme") == "https":  # browsers complain about it on a plain connection
                     headers["Cross-Origin-Opener-Policy"] = "same-origin"
-                if secure and strict_transport:
-                    headers["Strict-Transport-Security"] = "max-age=31536000"
+                    if self._is_shared():
+                        headers["Strict-Transport-Security"] = "max-age=31536000"
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
 
 
 def security_headers(frames: tuple[str, ...] = ()) -> Mapping[str, str]:
-    """Name → value; ``frames`` are the origins whose pages may show this one inside them."""
+    """Name → value; ``frames`` are the origins whose pages may embed this one."""
     policy = {
         "default-src": "'self'",
-        # Streamlit loads the scripts of a page's own components from memory, as blobs; one of them assembles its
-        # products of large matrices as WebAssembly, which can reach nothing that its script could not.
+        # Scripts of components are loaded as blobs; one of them assembles WebAssembly.
         "script-src": " ".join(["'self'", "blob:", "'wasm-unsafe-eval'", *map(_hash, [OWN_SCRIPT, *inline_scripts()])]),
-        # Streamlit, Plotly and app.py write style elements and attributes while a page is drawn.
-        "style-src": "'self' 'unsafe-inline'",
+        "style-src": "'self' 'unsafe-inline'",  # written by Streamlit and Plotly while they draw
         "img-src": "'self' data: blob:",
         "font-src": "'self' data:",
         "connect-src": "'self'",
@@ -91,22 +69,21 @@ def security_headers(frames: tuple[str, ...] = ()) -> Mapping[str, str]:
 
 
 def frame_origins() -> tuple[str, ...]:
-    """The origins that ``LINEARITY_LAB_FRAME_ANCESTORS`` names, separated by spaces or commas.
+    """Origins in ``LINEARITY_LAB_FRAME_ANCESTORS``, separated by spaces or commas.
 
     Raises:
         InvalidInput: for anything but an origin such as ``https://huggingface.co``.
     """
-    given = re.split(r"[,\s]+", os.environ.get(FRAMES_VARIABLE, "").strip())
-    for origin in filter(None, given):
+    given = [origin for origin in re.split(r"[,\s]+", os.environ.get(FRAMES_VARIABLE, "")) if origin]
+    for origin in given:
         if not _FRAME_ORIGIN.match(origin):
             raise InvalidInput(FRAMES_VARIABLE, origin, "origins such as https://huggingface.co, separated by commas")
-    return tuple(filter(None, given))
+    return tuple(given)
 
 
 def inline_scripts() -> list[str]:
-    """The scripts inside the one HTML page that Streamlit serves, as this version of it has them."""
-    page = Path(st.__file__).parent / "static" / "index.html"
-    return _INLINE_SCRIPT.findall(page.read_text(encoding="utf-8"))
+    """The inline scripts of Streamlit's HTML page."""
+    return _INLINE_SCRIPT.findall((STATIC / "index.html").read_text(encoding="utf-8"))
 
 
 def _hash(script: str) -> str:

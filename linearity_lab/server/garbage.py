@@ -1,4 +1,4 @@
-"""What has been loaded once and stays: libraries, tables, results of the gallery. Free of Streamlit."""
+"""Garbage collection between runs of pages. Free of Streamlit."""
 
 import gc
 import time
@@ -13,11 +13,9 @@ _collected_at = 0.0
 def collect_garbage(page: str) -> None:
     """Collect garbage after a run of a page, at most every ten seconds.
 
-    Streamlit would do it after each run of each part of each page, which holds every session up for as long as it takes
-    to look at every object: under thirty sessions more than half of all the time of the server. That is turned off
-    (``runner.postScriptGC``), and Python collects what has become much by itself besides. What is alive when a page
-    has been drawn for the first time, libraries, tables and results of the gallery, is mostly there to stay and is
-    spared from then on.
+    Streamlit would do it after every run of every part of a page (``runner.postScriptGC``, turned off), which takes
+    more than half of the server's time under thirty sessions. After a page's first run, living objects are mostly
+    libraries, tables and saved results, and are excluded from later collections.
     """
     global _collected_at
     is_first = page not in _SETTLED

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from compose_spec import PyCompose
 
+from hosting.start_nginx import CONFIGURATION, DEFAULTS
 from linearity_lab.jobs.profile import OVERRIDES, PROFILES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,28 +26,29 @@ def compose() -> dict:
     return yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
 
 
-def test_the_dashboard_runs_with_a_read_only_root_no_rights_and_one_data_volume(compose):
-    dashboard = compose["services"]["dashboard"]
-    assert dashboard["read_only"] is True
-    assert dashboard["volumes"] == ["data:/data"]
-    assert dashboard["tmpfs"] == ["/tmp"]
-    assert dashboard["cap_drop"] == ["ALL"]
-    assert dashboard["security_opt"] == ["no-new-privileges:true"]
-    assert set(compose["volumes"]) == {"data", "database"}
+@pytest.mark.parametrize("name", ["dashboard", "nginx"])
+def test_containers_have_a_read_only_root_and_no_rights(compose, name):
+    service = compose["services"][name]
+    assert service["read_only"] is True
+    assert service["tmpfs"] == ["/tmp"]
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service.get("volumes", []) == (["data:/data"] if name == "dashboard" else [])
 
 
-def test_memory_and_processes_of_every_container_are_limited(compose):
+def test_memory_processes_and_logs_are_limited(compose):
     for service in compose["services"].values():
         assert re.search(r"\d+g\b", service["mem_limit"])
         assert 100 <= service["pids_limit"] <= 1000
+        assert set(service["logging"]["options"]) == {"max-size", "max-file"}
 
 
 def test_every_image_is_named_by_its_digest(compose):
     (base,) = re.findall(r"^ARG BASE=(.*)$", DOCKERFILE, re.MULTILINE)
     assert set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)) == {"${BASE}"}
-    built = compose["services"]["dashboard"]["build"]["args"]["BASE"]
+    built = {each["build"]["args"]["BASE"] for each in compose["services"].values() if "build" in each}
     fetched = [each["image"] for each in compose["services"].values() if "build" not in each]
-    assert built == f"${{BASE:-{base}}}"
+    assert built == {f"${{BASE:-{base}}}"}
     for image in (base, fetched[0]):
         assert re.search(r"@sha256:[0-9a-f]{64}\}?$", image)
     assert len(fetched) == 1
@@ -71,7 +73,7 @@ def test_the_compose_file_is_one_by_the_specification():
     text = (ROOT / "compose.yaml").read_text(encoding="utf-8")
     filled = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
     assert "$" not in re.sub(r"^ *#.*$", "", filled, flags=re.MULTILINE)
-    assert len(PyCompose.from_yaml(filled)) == 2
+    assert len(PyCompose.from_yaml(filled)) == 3
     with pytest.raises(ValueError, match="cap_dropp"):
         PyCompose.from_yaml(filled.replace("cap_drop", "cap_dropp"))
 
@@ -85,24 +87,37 @@ def test_postgres_is_an_option_that_the_dashboard_waits_for_only_where_it_is_cho
     assert postgres["healthcheck"]["test"][1] == "pg_isready"
 
 
-def test_only_this_machine_can_reach_the_container_unless_somebody_says_so(compose):
-    assert compose["services"]["dashboard"]["ports"] == ["${LINEARITY_LAB_BIND:-127.0.0.1}:8501:8501"]
+def test_nginx_alone_is_published_on_this_machine_by_default(compose):
+    ports = {name: service["ports"] for name, service in compose["services"].items() if "ports" in service}
+    assert ports == {"nginx": ["${LINEARITY_LAB_BIND:-127.0.0.1}:8501:8080"]}
+    # The app believes X-Forwarded-For of any peer, and nginx is the only one.
+    assert compose["services"]["dashboard"]["environment"]["FORWARDED_ALLOW_IPS"] == "*"
+    assert set(compose["services"]["nginx"]["environment"]) <= set(DEFAULTS)
+    assert set(re.findall(r"\$\{(\w+)\}", CONFIGURATION.read_text())) == set(DEFAULTS)
 
 
-def test_the_image_is_built_from_a_lock_and_runs_as_nobody_in_particular():
-    stages = DOCKERFILE.split("\nFROM ")
-    assert len(stages) == 3
-    assert "--require-hashes" in stages[1]
-    assert re.search(r"COPY locks/\$\{ACCELERATOR\}\.txt", stages[1])
-    last_user = re.findall(r"^USER (.*)$", DOCKERFILE, re.MULTILINE)[-1]
-    assert last_user == "1000"
-    assert "HEALTHCHECK" in stages[2]
-    assert "VOLUME /data" in stages[2]
+def test_a_gpu_is_reserved_for_cuda_variants():
+    gpu = yaml.safe_load(re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", (ROOT / "compose.gpu.yaml").read_text()))
+    assert len(PyCompose.from_yaml(yaml.safe_dump(gpu))) == 1
+    dashboard = gpu["services"]["dashboard"]
+    assert dashboard["build"]["args"]["ACCELERATOR"] in {"cuda12", "cuda13"}
+    (device,) = dashboard["deploy"]["resources"]["reservations"]["devices"]
+    assert device == {"driver": "nvidia", "count": 1, "capabilities": ["gpu"]}
+
+
+def test_the_image_is_built_from_a_lock_and_runs_without_root():
+    build, proxy, app = DOCKERFILE.split("\nFROM ")[1:]
+    assert "--require-hashes" in build
+    assert re.search(r"COPY locks/\$\{ACCELERATOR\}\.txt", build)
+    for stage, user in ((proxy, "65534"), (app, "1000")):
+        assert re.findall(r"^USER (.*)$", stage, re.MULTILINE)[-1] == user
+        assert "HEALTHCHECK" in stage
+    assert "VOLUME /data" in app
 
 
 def test_everything_that_the_image_copies_is_let_in():
     let_in = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
-    assert let_in == {"app.py", "pages", "linearity_lab", "ntk_core", "gallery", "locks", ".streamlit"}
+    assert let_in == {"app.py", "pages", "linearity_lab", "ntk_core", "gallery", "locks", ".streamlit", "hosting"}
     assert all((ROOT / name).exists() for name in let_in)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 import logging
 import os
 import signal
@@ -15,7 +13,6 @@ import pytest
 
 from linearity_lab.jobs._process import WorkerProcess, _cause
 from linearity_lab.jobs.faults import NEUTRAL, told
-from linearity_lab.server._logs import JsonFormatter, Rarely
 from linearity_lab.words.sentences import plain
 from ntk_core.errors import InvalidInput
 from ntk_core.runs.store import VARIABLE, Store
@@ -105,32 +102,6 @@ def test_of_what_a_worker_writes_only_known_causes_are_passed_on():
     said = "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 8 bytes for anna.csv"
     assert _cause(said) == "XlaRuntimeError, RESOURCE_EXHAUSTED, Out of memory"
     assert _cause("the file anna.csv of 192.0.2.7") == ""
-
-
-def test_one_place_does_not_flood_the_log_and_the_next_line_counts_what_was_left_out():
-    clock, stream = [0.0], io.StringIO()
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(JsonFormatter())
-    handler.addFilter(Rarely(most=3, per_s=60, clock=lambda: clock[0]))
-    log = logging.Logger("linearity_lab.flood")
-    log.addHandler(handler)
-    for number in range(1000):
-        clock[0] = number * 0.01
-        log.error("out of descriptors")
-    log.error("something else")
-    clock[0] = 61.0
-    log.error("out of descriptors")  # from another line: a place of its own
-    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert [line["event"] for line in lines] == ["out of descriptors"] * 3 + ["something else", "out of descriptors"]
-
-    def again() -> None:
-        log.error("again")
-
-    for _ in range(10):
-        again()
-    clock[0] = 130.0
-    again()
-    assert json.loads(stream.getvalue().splitlines()[-1])["left_out"] == 7
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,7 @@
-"""Headers, allowed hosts, readiness and logs, in process."""
+"""Headers, readiness and logs, in process."""
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import logging
@@ -22,9 +21,9 @@ from linearity_lab.jobs import Load
 from linearity_lab.server import middleware, routes
 from linearity_lab.server._first_paint import OWN_SCRIPT
 from linearity_lab.server._headers import SecurityHeaders, frame_origins, inline_scripts, security_headers
-from linearity_lab.server._hosts import AllowedHosts, allowed_hosts
 from linearity_lab.server._logs import write_json_logs
 from ntk_core.errors import InvalidInput
+from tests.hosting.answer import Answer
 
 VARIABLES = ("LINEARITY_LAB_PROFILE", "LINEARITY_LAB_HOSTS", "LINEARITY_LAB_FRAME_ANCESTORS")
 
@@ -35,43 +34,6 @@ def _bare_environment(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-class Answer:
-    """What an ASGI app sends for one GET."""
-
-    def __init__(self, app, path: str = "/", *, host: str = "localhost:8501", scheme: str = "http", kind: str = "http"):
-        self.messages: list[dict] = []
-        scope = {
-            "type": kind,
-            "method": "GET",
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": b"",
-            "scheme": scheme,
-            "headers": [(b"host", host.encode())],
-            "client": ("192.0.2.7", 1234),
-        }
-
-        async def receive() -> dict:
-            return {"type": "http.request", "body": b"", "more_body": False}
-
-        async def send(message: dict) -> None:
-            self.messages.append(message)
-
-        asyncio.run(app(scope, receive, send))
-
-    @property
-    def status(self) -> int:
-        return self.messages[0]["status"]
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {name.decode().lower(): value.decode() for name, value in self.messages[0]["headers"]}
-
-    @property
-    def text(self) -> str:
-        return b"".join(message.get("body", b"") for message in self.messages[1:]).decode()
-
-
 PAGE = PlainTextResponse("a page")
 
 
@@ -80,7 +42,8 @@ def policy(headers: dict[str, str]) -> dict[str, list[str]]:
     return {name: values for name, *values in parts}
 
 
-def test_every_answer_carries_the_security_headers():
+def test_every_answer_carries_the_security_headers(monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_HOSTS", "localhost")
     stack: ASGIApp = PAGE
     for layer in reversed(middleware()):
         stack = layer.cls(stack, *layer.args, **layer.kwargs)
@@ -91,7 +54,7 @@ def test_every_answer_carries_the_security_headers():
             assert answer.headers[name.lower()] == security_headers()[name]
 
 
-def test_the_policy_lets_only_this_server_and_the_page_s_own_inline_scripts_run():
+def test_the_policy_allows_own_scripts_only():
     rules = policy({name.lower(): value for name, value in security_headers().items()})
     assert rules["default-src"] == rules["connect-src"] == ["'self'"]
     assert rules["object-src"] == ["'none'"]
@@ -102,7 +65,7 @@ def test_the_policy_lets_only_this_server_and_the_page_s_own_inline_scripts_run(
     assert not {"'unsafe-inline'", "'unsafe-eval'", "*", "data:", "https:"} & set(scripts)
 
 
-def test_other_sites_may_show_the_pages_only_where_they_are_named(monkeypatch):
+def test_only_named_sites_may_embed_the_pages(monkeypatch):
     headers = security_headers()
     assert headers["X-Frame-Options"] == "SAMEORIGIN"
     assert "frame-ancestors 'self'" in headers["Content-Security-Policy"]
@@ -122,49 +85,11 @@ def test_an_origin_that_is_none_is_refused(monkeypatch, given):
 
 
 @pytest.mark.parametrize(("strict", "scheme"), [(True, "https"), (True, "http"), (False, "https")])
-def test_browsers_are_asked_for_https_only_by_a_shared_server_that_has_it(strict, scheme):
-    answer = Answer(SecurityHeaders(PAGE, lambda: (security_headers(), strict)), scheme=scheme)
+def test_only_a_shared_server_with_https_insists_on_it(monkeypatch, strict, scheme):
+    monkeypatch.setenv("LINEARITY_LAB_PROFILE", "hosted" if strict else "local")
+    answer = Answer(SecurityHeaders(PAGE), scheme=scheme)
     assert ("strict-transport-security" in answer.headers) == (strict and scheme == "https")
     assert ("cross-origin-opener-policy" in answer.headers) == (scheme == "https")
-
-
-@pytest.mark.parametrize(
-    ("host", "status"),
-    [
-        ("lab.example.org", 200),
-        ("LAB.example.org:443", 200),
-        ("a.class.example.org", 200),
-        ("localhost:8501", 200),
-        ("127.0.0.1:8501", 200),
-        ("[::1]:8501", 200),
-        ("class.example.org", 400),
-        ("lab.example.org.evil.example", 400),
-        ("evilclass.example.org", 400),
-        ("", 400),
-    ],
-)
-def test_only_allowed_hosts_are_answered(host, status):
-    guarded = AllowedHosts(PAGE, lambda: ("lab.example.org", "*.class.example.org"))
-    answer = Answer(guarded, host=host)
-    assert answer.status == status
-    if status == 400:
-        assert answer.text == "This host name is not served here; LINEARITY_LAB_HOSTS says which ones are.\n"
-
-
-def test_a_websocket_for_another_host_is_closed_before_it_is_accepted():
-    assert Answer(AllowedHosts(PAGE, lambda: ("localhost",)), host="evil.example", kind="websocket").messages == [
-        {"type": "websocket.close", "code": 1008}
-    ]
-
-
-def test_a_server_that_only_this_machine_can_reach_answers_to_no_other_name(monkeypatch):
-    assert "localhost" in allowed_hosts("localhost")
-    assert allowed_hosts("0.0.0.0") == allowed_hosts(None) == ()
-    monkeypatch.setenv("LINEARITY_LAB_HOSTS", "*")
-    assert allowed_hosts("localhost") == ()
-    monkeypatch.setenv("LINEARITY_LAB_HOSTS", "lab.example.org,http://x")
-    with pytest.raises(InvalidInput, match=r"LINEARITY_LAB_HOSTS: http://x"):
-        allowed_hosts(None)
 
 
 @pytest.mark.parametrize(
@@ -174,17 +99,17 @@ def test_a_server_that_only_this_machine_can_reach_answers_to_no_other_name(monk
 )
 def test_readiness_reflects_the_workers_and_the_queue(monkeypatch, workers, waiting, room, status):
     load = Load(workers=workers, running=1, waiting=waiting, max_waiting=16, has_room=room)
-    monkeypatch.setattr("linearity_lab.server._ready.shared_jobs", lambda: SimpleNamespace(load=lambda: load))
+    monkeypatch.setattr("linearity_lab.server._app.shared_jobs", lambda: SimpleNamespace(load=lambda: load))
     answer = Answer(Router(routes()), "/api/ready")
     assert (answer.status, json.loads(answer.text)) == (status, {"ready": status == 200, **asdict(load)})
     assert answer.headers["cache-control"] == "no-store"
 
 
-def test_a_store_that_cannot_be_used_is_not_ready_and_its_address_is_not_told(monkeypatch):
+def test_readiness_hides_the_address_of_a_broken_store(monkeypatch):
     def no_jobs():
         raise InvalidInput("LINEARITY_LAB_STORE", "postgresql://lab:secret@db/lab", "a database")
 
-    monkeypatch.setattr("linearity_lab.server._ready.shared_jobs", no_jobs)
+    monkeypatch.setattr("linearity_lab.server._app.shared_jobs", no_jobs)
     answer = Answer(Router(routes()), "/api/ready")
     assert answer.status == 503
     assert "LINEARITY_LAB_STORE" in answer.text
@@ -211,7 +136,7 @@ def logs() -> Iterator[io.StringIO]:
         logging.getLogger(name).propagate = propagate
 
 
-def test_logs_are_json_and_hold_nothing_that_users_gave(logs):
+def test_logs_are_json_without_user_data(logs):
     """Whatever a library writes, in whatever way, of addresses, names of files, settings, texts of exceptions."""
     secret = "192.0.2.7 marks.csv widths=987654321"
     logging.getLogger("linearity_lab.jobs").warning("a run failed: %s", secret, extra={"facts": {"experiment": "dag"}})

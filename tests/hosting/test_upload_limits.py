@@ -7,14 +7,12 @@ import os
 import urllib.error
 
 import pytest
-from streamlit import config
 
 from benchmarks.drills.browser_session import BrowserSession
 from benchmarks.drills.report import own_data
 from benchmarks.drills.served_app import ServedApp, served_app
 from linearity_lab.components.own_data import upload_limits
 from linearity_lab.jobs.profile import OVERRIDES, PROFILES
-from linearity_lab.server._app import _limit_uploads
 from ntk_core.data.uploads import parse_upload
 from ntk_core.errors import InvalidInput
 
@@ -37,16 +35,6 @@ def test_the_size_of_a_file_at_the_limit_is_no_reason_to_refuse_it_and_one_more_
     assert refused.value.field == "file"
     assert f"{limits.max_upload_bytes + 1:,} bytes" in str(refused.value)
     assert f"at most {limits.max_upload_bytes:,} bytes" in str(refused.value)
-
-
-@pytest.mark.parametrize("limits", PROFILES.values(), ids=PROFILES.keys())
-def test_the_door_of_the_server_is_as_wide_as_the_largest_file_and_the_form_around_it(limits):
-    before = config.get_option("server.maxUploadSize")
-    try:
-        _limit_uploads(limits)
-        assert config.get_option("server.maxUploadSize") * 2**20 == limits.max_upload_bytes + 2**20
-    finally:
-        config.set_option("server.maxUploadSize", before)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")

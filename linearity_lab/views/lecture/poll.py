@@ -8,7 +8,7 @@ import segno
 import streamlit as st
 
 from linearity_lab.components import session
-from linearity_lab.server import Poll, TooManyPolls, shared_polls
+from linearity_lab.views.lecture.rooms import Poll, TooManyPolls, shared_polls
 from linearity_lab.views.lecture.steps import STEPS, Step
 from linearity_lab.views.lecture.visit import PAGE, Visit
 from linearity_lab.words.markdown import read
@@ -115,7 +115,7 @@ def show_phone(code: str) -> None:
             st.info(_word("ended"))
             return
         member = secrets.token_urlsafe()
-        how = shared_polls().join(code, member, session.network_address())
+        how = shared_polls().join(code, member)
         if how != "joined":
             st.warning(_word("crowded" if how == "full" else "unknown"))
             return

@@ -1,4 +1,4 @@
-"""Polls of classes, in the memory of this process alone: rooms with unguessable codes, their members and votes."""
+"""Polls of classes, in the memory of this process: rooms with unguessable codes, members and votes."""
 
 import hmac
 import secrets
@@ -9,31 +9,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from linearity_lab.server._sessions import AllowanceByLine
-
 CODE_BYTES = 12  # 96 bits
-MAX_ROOMS, MAX_ROOMS_OF_LINE = 40, 10
+MAX_ROOMS, MAX_ROOMS_PER_ADDRESS = 40, 10
 MAX_MEMBERS, MAX_QUESTIONS, MAX_CHOICES = 120, 40, 9
-# Of one network address, which may be that of a whole school; what is guessed counts like what is known.
-JOINED_AT_ONCE, JOINED_PER_S = 60.0, 0.5
-LONGEST_S, IDLE_S = 4 * 3600.0, 3600.0  # of a room, and of its teacher's silence
-SILENT_S = 600.0  # after that a room makes way for another one of the same address, where that has its share
-HERE_S = 10.0  # so long ago a phone that is here has asked at most
-AWAY_S = 120.0  # after that a member makes room for another one
+LONGEST_S, IDLE_S = 4 * 3600.0, 3600.0  # life of a room; of one whose host is gone
+SILENT_S = 600.0  # a room whose host is gone so long makes room for another one of its address
+HERE_S = 10.0  # a member that has asked since then is present
+AWAY_S = 120.0  # a member absent so long makes room for another one
 Joined = Literal["joined", "unknown", "full"]
 
 
 @dataclass(frozen=True)
 class Poll:
-    """What a page shows of a room.
+    """A room as a page shows it.
 
     Attributes:
-        question: what is asked.
-        order: the choices as they stand in the room.
-        is_revealed: whether the answer is shown, so that no vote changes any more.
-        num_members: phones that are here.
+        question: name of the question.
+        order: choices in the order of this room.
+        is_revealed: the answer is shown and votes are closed.
+        num_members: phones that are present.
         counts: votes for each choice.
-        own: the vote of whoever looks.
+        own: the viewer's vote.
     """
 
     question: str
@@ -45,7 +41,7 @@ class Poll:
 
     @property
     def num_votes(self) -> int:
-        """How many have answered."""
+        """Number of votes."""
         return sum(self.counts)
 
 
@@ -53,22 +49,22 @@ class Poll:
 class _Room:
     code: str
     host: str
-    line: str
+    address: str
     opened: float
     heard: float
     question: str = ""
     order: tuple[int, ...] = ()
     revealed: set[str] = field(default_factory=set)
-    members: dict[str, float] = field(default_factory=dict)  # session → when it asked last
+    members: dict[str, float] = field(default_factory=dict)  # session → time of its last request
     votes: dict[str, dict[str, int]] = field(default_factory=dict)  # question → session → choice
 
 
 class TooManyPolls(Exception):
-    """No room can be opened now."""
+    """No further room can be opened now."""
 
 
 class Polls:
-    """All rooms of this process. Sessions are known by the names that the server has for them; nothing is written down.
+    """All rooms of this process; nothing is written to disk.
 
     Args:
         clock: seconds.
@@ -76,36 +72,32 @@ class Polls:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
         self._clock = clock
-        self._rooms: dict[str, _Room] = {}  # by host, who holds one
-        self._joins = AllowanceByLine(JOINED_AT_ONCE, JOINED_PER_S, clock)
+        self._rooms: dict[str, _Room] = {}  # by host
         self._lock = threading.Lock()
 
-    def open(self, host: str, line: str) -> str:
-        """The code of a new room; a host's earlier one ends.
+    def open(self, host: str, address: str) -> str:
+        """Open a room and return its code; the host's earlier room ends.
 
         Raises:
-            TooManyPolls: as many as there may be are open, in all or from this network address.
+            TooManyPolls: the limit of rooms, in total or of this network address, is reached.
         """
         with self._lock:
             self._forget_old()
             self._rooms.pop(host, None)
             now = self._clock()
-            own = [room for room in self._rooms.values() if room.line == line]
+            own = [room for room in self._rooms.values() if room.address == address]
             silent = min(own, key=lambda room: room.heard, default=None)
-            if len(own) >= MAX_ROOMS_OF_LINE and silent is not None and now - silent.heard > SILENT_S:
-                del self._rooms[silent.host]  # whose page was closed or loaded anew
+            if len(own) >= MAX_ROOMS_PER_ADDRESS and silent is not None and now - silent.heard > SILENT_S:
+                del self._rooms[silent.host]
                 own.remove(silent)
-            if len(self._rooms) >= MAX_ROOMS or len(own) >= MAX_ROOMS_OF_LINE:
+            if len(self._rooms) >= MAX_ROOMS or len(own) >= MAX_ROOMS_PER_ADDRESS:
                 raise TooManyPolls
-            room = _Room(secrets.token_urlsafe(CODE_BYTES), host, line, now, now)
+            room = _Room(secrets.token_urlsafe(CODE_BYTES), host, address, now, now)
             self._rooms[host] = room
             return room.code
 
     def ask(self, code: str, host: str, question: str, order: Sequence[int], *, is_revealed: bool) -> Poll | None:
-        """Show a question to the room; what a host sees. None where this is no room of the host's.
-
-        Votes of an earlier question are there when it is asked again. What has been revealed stays so.
-        """
+        """Show a question; None if this is not the host's room. Earlier votes and answers are kept."""
         with self._lock:
             room = self._found(code)
             if room is None or room.host != host:
@@ -121,11 +113,9 @@ class Polls:
                 room.revealed.add(question)
             return self._seen(room)
 
-    def join(self, code: str, session: str, line: str) -> Joined:
-        """Let a session into a room; how often a network address may try is limited, whatever it tries."""
+    def join(self, code: str, session: str) -> Joined:
+        """Admit a session to a room."""
         with self._lock:
-            if self._joins.of(line).wait_or_refuse() is None:
-                return "full"
             room = self._found(code)
             if room is None:
                 return "unknown"
@@ -140,7 +130,7 @@ class Polls:
             return "joined"
 
     def look(self, code: str, session: str) -> Poll | None:
-        """What a member sees; None where the room has ended, or for no member."""
+        """The room as a member sees it; None if it has ended, or for no member."""
         with self._lock:
             room = self._found(code)
             if room is None or session not in room.members:
@@ -149,7 +139,7 @@ class Polls:
             return self._seen(room, session)
 
     def vote(self, code: str, session: str, question: str, choice: int) -> bool:
-        """A member's vote, in place of an earlier one; whether it counts: not after the answer, nor elsewhere."""
+        """Replace a member's vote; whether it counts, which it does until the answer is shown."""
         with self._lock:
             room = self._found(code)
             if room is None or session not in room.members or question != room.question:
@@ -160,14 +150,14 @@ class Polls:
             return True
 
     def close(self, code: str, host: str) -> None:
-        """End a host's room: nothing of it is kept."""
+        """End a host's room and forget its votes."""
         with self._lock:
             room = self._found(code)
             if room is not None and room.host == host:
                 del self._rooms[host]
 
     def _found(self, code: str) -> _Room | None:
-        """The room of this code, in a time that tells nothing of the codes that there are."""
+        """The room of this code, in a time that does not depend on the codes."""
         self._forget_old()
         given, found = code.encode("utf-8", "replace"), None
         for room in self._rooms.values():

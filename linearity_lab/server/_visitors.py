@@ -1,0 +1,109 @@
+"""Who may connect: allowed host names, pages of this server, and a bounded rate of messages per session."""
+
+import asyncio
+import functools
+import os
+import re
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import streamlit as st
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from linearity_lab.jobs.profile import PROFILES, profile
+from ntk_core.errors import InvalidInput
+
+HOSTS_VARIABLE = "LINEARITY_LAB_HOSTS"
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+MAX_MESSAGE_BYTES = 2_500_000  # a drawn graph has some kilobytes
+# A dragged slider sends a burst of messages; a page runs about three times a second.
+BURST, PER_S = 30.0, 3.0
+_TOO_LARGE, _REFUSED = 1009, 1008
+_NAME = re.compile(r"(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\Z|\[[0-9A-Fa-f:.]+\]\Z")
+T = TypeVar("T")
+
+
+def or_strict(setting: Callable[[], T], strict: T) -> T:
+    """A setting of the server; the strict value if it is invalid, which the log reports."""
+    try:
+        return setting()
+    except InvalidInput:
+        return strict
+
+
+def allowed_hosts() -> tuple[str, ...]:
+    """Host names in ``LINEARITY_LAB_HOSTS``, or ``*``; by default loopback if the server listens there alone.
+
+    Raises:
+        InvalidInput: for anything but names of hosts.
+    """
+    given = [name for name in re.split(r"[,\s]+", os.environ.get(HOSTS_VARIABLE, "").strip()) if name]
+    for name in given:
+        if name != "*" and not _NAME.match(name):
+            raise InvalidInput(HOSTS_VARIABLE, name, "names such as lab.example.org, separated by commas, or *")
+    if given:
+        return tuple(given)
+    return LOOPBACK if st.get_option("server.address") in ("localhost", "127.0.0.1", "::1") else ("*",)
+
+
+class AllowedHosts(TrustedHostMiddleware):
+    """Refuse requests for other host names (DNS rebinding); loopback names always work."""
+
+    def __init__(self, app: ASGIApp):
+        super().__init__(app, {*or_strict(allowed_hosts, LOOPBACK), *LOOPBACK}, www_redirect=False)  # type: ignore[arg-type]
+
+
+class WebSockets:
+    """ASGI middleware for web sockets: own pages only, once modules are loaded, at a bounded rate.
+
+    Two threads that import the same modules at the same time can see them half initialized, so pages wait for
+    ``loaded``. On a shared server a session may send 30 messages at once and then three a second; further messages
+    wait. A message of more than 2.5 MB ends the session.
+    """
+
+    def __init__(self, app: ASGIApp, loaded: threading.Event):
+        self._app, self._loaded = app, loaded
+        self._is_shared = functools.cache(lambda: or_strict(profile, PROFILES["hosted"]).is_shared)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "websocket":
+            await self._app(scope, receive, send)
+            return
+        if not is_own_page(Headers(scope=scope)):
+            await send({"type": "websocket.close", "code": _REFUSED})
+            return
+        if not self._loaded.is_set():
+            await run_in_threadpool(self._loaded.wait)
+        left, since = BURST, time.monotonic()
+
+        async def bounded() -> Message:
+            nonlocal left, since
+            message = await receive()
+            if len(message.get("bytes") or message.get("text") or "") > MAX_MESSAGE_BYTES:
+                await send({"type": "websocket.close", "code": _TOO_LARGE})
+                return {"type": "websocket.disconnect", "code": _TOO_LARGE}
+            if self._is_shared():
+                now = time.monotonic()
+                left, since = min(BURST, left + (now - since) * PER_S) - 1, now
+                await asyncio.sleep(max(0.0, -left / PER_S))
+            return message
+
+        await self._app(scope, bounded, send)
+
+
+def is_own_page(headers: Headers) -> bool:
+    """Whether the origin is this very host and port, or allowed by ``server.corsAllowedOrigins``.
+
+    Streamlit alone accepts pages of any port of this machine. Programs state no origin.
+    """
+    origin = headers.get("origin")
+    if origin is None:
+        return True
+    allowed = {each.rstrip("/").lower() for each in st.get_option("server.corsAllowedOrigins") or ()}
+    return urlsplit(origin).netloc.lower() == headers.get("host", "").lower() or origin.lower() in allowed

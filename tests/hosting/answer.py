@@ -1,0 +1,42 @@
+"""Answers of an ASGI application to one request, without a server."""
+
+from __future__ import annotations
+
+import asyncio
+
+
+class Answer:
+    """What an ASGI app sends for one request."""
+
+    def __init__(self, app, path: str = "/", *, host="localhost:8501", scheme="http", method="GET", accept="*/*"):
+        self.messages: list[dict] = []
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "scheme": scheme,
+            "headers": [(b"host", host.encode()), (b"accept", accept.encode())],
+            "client": ("192.0.2.7", 1234),
+        }
+
+        async def receive() -> dict:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: dict) -> None:
+            self.messages.append(message)
+
+        asyncio.run(app(scope, receive, send))
+
+    @property
+    def status(self) -> int:
+        return self.messages[0]["status"]
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {name.decode().lower(): value.decode() for name, value in self.messages[0]["headers"]}
+
+    @property
+    def text(self) -> str:
+        return b"".join(message.get("body", b"") for message in self.messages[1:]).decode()

@@ -1,0 +1,154 @@
+"""Who may connect, how fast a session may ask, and how much memory uploads may hold."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+from starlette.responses import PlainTextResponse
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.uploaded_file_manager import UploadedFileRec
+
+from linearity_lab.server import _visitors
+from linearity_lab.server._uploads import shrink
+from linearity_lab.server._visitors import AllowedHosts, WebSockets, allowed_hosts
+from ntk_core.errors import InvalidInput
+from tests.hosting.answer import Answer
+
+READY = threading.Event()
+READY.set()
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch):
+    for name in ("LINEARITY_LAB_PROFILE", "LINEARITY_LAB_HOSTS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("lab.example.org", 200),
+        ("LAB.example.org:443", 200),
+        ("a.class.example.org", 200),
+        ("localhost:8501", 200),
+        ("127.0.0.1:8501", 200),
+        ("[::1]:8501", 200),
+        ("class.example.org", 400),
+        ("lab.example.org.evil.example", 400),
+        ("evilclass.example.org", 400),
+        ("", 400),
+    ],
+)
+def test_only_allowed_hosts_are_answered(monkeypatch, host, status):
+    monkeypatch.setenv("LINEARITY_LAB_HOSTS", "lab.example.org, *.class.example.org")
+    app = AllowedHosts(PlainTextResponse("a page"))
+    assert Answer(app, host=host).status == status
+
+
+def test_a_local_server_answers_to_loopback_names_only(monkeypatch):
+    def listening_at(address: str | None) -> tuple[str, ...]:
+        monkeypatch.setattr(_visitors.st, "get_option", lambda _: address)
+        return allowed_hosts()
+
+    assert "localhost" in listening_at("localhost")
+    assert listening_at("0.0.0.0") == listening_at(None) == ("*",)
+    monkeypatch.setenv("LINEARITY_LAB_HOSTS", "*")
+    assert listening_at("localhost") == ("*",)
+    monkeypatch.setenv("LINEARITY_LAB_HOSTS", "lab.example.org,http://x")
+    with pytest.raises(InvalidInput, match=r"LINEARITY_LAB_HOSTS: http://x"):
+        allowed_hosts()
+
+
+class Session:
+    """An application that notes messages, behind the middleware."""
+
+    def __init__(self, loaded: threading.Event = READY, **headers: str):
+        self.messages: list[bytes] = []
+        self.sent: list[dict] = []
+        self.is_open = False
+        self._app = WebSockets(self._note, loaded)
+        self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
+
+    async def _note(self, scope, receive, send):
+        self.is_open = True
+        while (message := await receive())["type"] == "websocket.receive":
+            self.messages.append(message["bytes"])
+
+    async def open(self, *messages: bytes) -> None:
+        queue = [{"type": "websocket.receive", "bytes": each} for each in messages]
+
+        async def receive():
+            return queue.pop(0) if queue else {"type": "websocket.disconnect"}
+
+        async def send(message):
+            self.sent.append(message)
+
+        await self._app({"type": "websocket", "headers": self._headers}, receive, send)
+
+
+@pytest.mark.parametrize(
+    ("origin", "is_let_in"),
+    [
+        ("http://lab.example.org:8501", True),
+        ("https://LAB.example.org:8501", True),
+        (None, True),
+        ("http://localhost:1234", False),
+        ("http://lab.example.org", False),
+        ("http://lab.example.org.evil.example:8501", False),
+        ("null", False),
+    ],
+)
+def test_only_own_pages_open_web_sockets(origin, is_let_in):
+    session = Session(host="lab.example.org:8501", **({"origin": origin} if origin else {}))
+    asyncio.run(session.open())
+    assert session.is_open == is_let_in
+    assert session.sent == ([] if is_let_in else [{"type": "websocket.close", "code": 1008}])
+
+
+def test_a_large_message_ends_its_session():
+    session = Session()
+    asyncio.run(session.open(b"x", b"x" * (_visitors.MAX_MESSAGE_BYTES + 1), b"y"))
+    assert session.messages == [b"x"]
+    assert session.sent == [{"type": "websocket.close", "code": 1009}]
+
+
+@pytest.mark.parametrize(("profile", "waits"), [("local", False), ("classroom", True), ("hosted", True)])
+def test_messages_of_a_session_wait_on_a_shared_server(monkeypatch, profile, waits):
+    monkeypatch.setenv("LINEARITY_LAB_PROFILE", profile)
+    monkeypatch.setattr(_visitors, "BURST", 3.0)
+    session, slept = Session(), []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(_visitors.asyncio, "sleep", sleep)
+    asyncio.run(session.open(*[b"x"] * 5))
+    assert len(session.messages) == 5, "delayed, not dropped"
+    # The sixth is the disconnection; without real waiting the debt adds up at three a second.
+    assert slept == (pytest.approx([0, 0, 0, 1 / 3, 2 / 3, 1], abs=0.1) if waits else [])
+
+
+def test_pages_wait_until_modules_are_loaded():
+    async def story() -> list[bool]:
+        loaded = threading.Event()
+        session = Session(loaded)
+        opening = asyncio.create_task(session.open())
+        await asyncio.sleep(0.05)
+        before = session.is_open
+        loaded.set()
+        await opening
+        return [before, session.is_open]
+
+    assert asyncio.run(story()) == [False, True]
+
+
+def test_uploads_shrink_at_the_cost_of_the_heaviest_session():
+    held = MemoryUploadedFileManager("")
+    held.add_file("visitor", UploadedFileRec("mine", "a.csv", "", b"x" * 10))
+    for index in range(9):
+        held.add_file("heavy", UploadedFileRec(str(index), "b.csv", "", b"x" * 20))
+    shrink(held, 100)
+    assert list(held.file_storage["heavy"]) == ["5", "6", "7", "8"]
+    assert list(held.file_storage["visitor"]) == ["mine"]
