@@ -54,6 +54,7 @@ def _shared() -> dict[str, str]:
     return {
         "plotly.js": PLOTLY.read_text(encoding="utf-8"),
         "live.js": plain_script(source.module(), "live", "settingsFrom", "textsOf"),
+        "home.js": plain_script(source.home_module(), "home"),
         "sketch.js": plain_script(sketch.SCRIPT.read_text(encoding="utf-8"), "sketch"),
         "site.js": (FOLDER / "site.js").read_text(encoding="utf-8") + _page.configuration(),
         "lecture.js": (FOLDER / "lecture.js").read_text(encoding="utf-8"),

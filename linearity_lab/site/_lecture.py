@@ -7,7 +7,7 @@ from typing import Any
 
 from linearity_lab.charts.numbers import width_label
 from linearity_lab.components.gallery import gallery_result
-from linearity_lab.components.live import SHOWN, TOUR, given
+from linearity_lab.components.live import home_data
 from linearity_lab.components.sketch import CSS, HTML
 from linearity_lab.site._figures import Figure, chart_data, lecture_figure
 from linearity_lab.site._markdown import formula, html_of
@@ -15,12 +15,11 @@ from linearity_lab.site._page import page_html, told
 from linearity_lab.views.lecture.drawing import drawing_words, measured_words, to_draw, with_line
 from linearity_lab.views.lecture.steps import PARTS, STEPS, Step, part_of
 from linearity_lab.views.overview.parts import TITLE
-from linearity_lab.views.overview.picture import tangent_kernel_picture
 from linearity_lab.words.glossary import glossary
 from linearity_lab.words.pages import FINITE, SHOWS, figure_words, prose
 from ntk_core.runs import PRESETS
 
-SCRIPTS = ("live.js", "sketch.js", "lecture.js")
+SCRIPTS = ("home.js", "sketch.js", "lecture.js")
 _STEP = """\
 <section class="step" id="{name}" aria-labelledby="{name}-title">
 <h3 id="{name}-title"><span class="number">Step {number}</span> <span class="asks">{asks}</span>
@@ -59,12 +58,11 @@ def lecture_page() -> str:
         parts += [_step(step) for step in steps]
     data = {
         "steps": answers,
-        "live": given(SHOWN, small=True, version=0, veiled=False, tour=TOUR),
+        "home": home_data(),
         "sketch": {"css": CSS, "html": HTML},
     }
     body = (
-        f'<div class="opening"><div><h1>{TITLE}</h1>{html_of(prose("overview", SHOWS))}</div>'
-        f"<figure>{tangent_kernel_picture()}</figure></div>"
+        f'<div class="opening"><h1>{TITLE}</h1>{html_of(prose("overview", SHOWS))}</div>'
         f'<div class="live-place" id="live"></div><noscript><p>The figures need JavaScript.</p></noscript>'
         f'<div class="story">{html_of(prose("lecture", "Story"))}{_contents()}</div>'
         f'{"".join(parts)}<section class="end">{html_of(prose("lecture", "The end"))}<p class="score"></p></section>'

@@ -1,5 +1,5 @@
 // What all pages of the site share: theme, figures that are drawn once they come into sight, and files of them.
-/* global Plotly, live, root, settingsFrom, textsOf */
+/* global Plotly, home, live, root, settingsFrom, textsOf */
 "use strict";
 
 // Words take the page's color from its style sheet, on the screen; in files they have this one.
@@ -104,7 +104,7 @@ const theme = {
   show(button) {
     button.hidden = false;
     button.setAttribute("aria-label", theme.isDark ? "Light theme" : "Dark theme");
-    for (const each of document.querySelectorAll(".live")) each.live.stale = true; // pictures on canvases
+    for (const each of document.querySelectorAll(".live")) (each.live ?? each.home).stale = true; // pictures on canvases
   },
 
   begin() {
@@ -202,7 +202,11 @@ document.addEventListener("DOMContentLoaded", () => {
   letScroll();
   addEventListener("resize", letScroll);
   const place = document.querySelector(".live-place");
-  if (place) mountLive(place, JSON.parse(document.getElementById("told").textContent).live);
+  if (place) {
+    const data = JSON.parse(document.getElementById("told").textContent);
+    if (data.home) home({ parentElement: place, data: data.home });
+    else mountLive(place, data.live);
+  }
   if (document.querySelector(".place[data-chart]")) showOne();
   if (document.getElementById("search")) search();
   theme.begin();

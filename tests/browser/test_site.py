@@ -35,7 +35,7 @@ FEW_OF_EACH = """() => document.querySelectorAll(
   'tbody:nth-of-type(n+2), tr:nth-of-type(n+5), .entries article:nth-of-type(n+8), .step:nth-of-type(n+4)'
 ).forEach(each => each.remove())"""
 TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-TRAINS = "document.querySelector('.live')?.live.now?.time > 20"
+TRAINS = "(each => (each?.live ?? each?.home?.sides[0])?.now?.time > 20)(document.querySelector('.live'))"
 
 
 def save(path: Path, text: str) -> None:
