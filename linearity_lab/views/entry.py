@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-Group = Literal["Learn", "Width", "Beyond", "Yours"]
+Group = Literal["See it", "Measure", "Beyond width", "Your own"]
 GROUPS: tuple[Group, ...] = get_args(Group)
 
 
@@ -24,7 +24,7 @@ class Page:
     icon: str
     question: str
     place: float
-    group: Group = "Beyond"
+    group: Group = "Beyond width"
     letters: str = ""
     name: str = ""
 

@@ -12,7 +12,7 @@ from linearity_lab.views.entry import GROUPS, Page
 from ntk_core.environment import TOP
 
 ICON = Path(__file__).parents[1] / "icon.svg"
-
+BRAND = ICON.with_name("brand.svg")
 
 EMBEDDED = "embed"  # a script that a fresh server must know by its URL, and no page of the menu
 
@@ -61,9 +61,18 @@ def menu() -> st.Page:
     old = {PAGES[0].name: PAGES[0].name, **OLD_NAMES}
     groups[GROUPS[0]] += [leading_to(page, old[each.name]) for each, page in pages.items() if each.name in old]
     groups[GROUPS[0]].append(st.Page(f"pages/{EMBEDDED}.py", title="Figure", visibility="hidden"))
+    st.logo(str(BRAND), size="large")
     opened = st.navigation(groups, position="top")
+    _mark(next((each.group for each, page in pages.items() if page.url_path == opened.url_path), None))
     _SHOWN.set()
     return opened
+
+
+def _mark(group: str | None) -> None:
+    """Underline the group of the open page in the menu."""
+    if group is not None:
+        place = GROUPS.index(group) + 1
+        st.html(f'<style>[data-testid="stTopNav"] > :nth-child({place}) button {{ box-shadow: inset 0 -3px }}</style>')
 
 
 def open_page(name: str) -> None:

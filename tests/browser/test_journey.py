@@ -23,7 +23,7 @@ WIDTHS_SHOWN = """(() => {
 def test_from_the_overview_to_a_figure_of_ones_own_and_its_export(open_page, dashboard_url):
     page = open_page("/")
     expect(page.get_by_role("heading", name="When does a wide network become linear?")).to_be_visible()
-    page.get_by_test_id("stTopNavSection").filter(has_text="Width").click()
+    page.get_by_test_id("stTopNavSection").filter(has_text="Measure").click()
     page.get_by_test_id("stTopNavDropdownLink").filter(has_text="Kernel").first.click()
     page.wait_for_url("**/kernel_change*", timeout=TIMEOUT_MS)
     page.wait_for_selector(".js-plotly-plot .main-svg", timeout=TIMEOUT_MS)  # the gallery's, before anything is run

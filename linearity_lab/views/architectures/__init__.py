@@ -2,4 +2,4 @@
 
 from linearity_lab.views.entry import Page
 
-PAGE = Page("Architectures", ":material/account_tree:", "Which architectures become linear?", group="Width", place=2)
+PAGE = Page("Architectures", ":material/account_tree:", "Which architectures become linear?", group="Measure", place=3)

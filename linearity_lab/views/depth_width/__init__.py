@@ -2,4 +2,4 @@
 
 from linearity_lab.views.entry import Page
 
-PAGE = Page("Depth", ":material/layers:", "Deep against wide: which wins?", group="Width", place=3)
+PAGE = Page("Depth", ":material/layers:", "Deep against wide: which wins?", group="Beyond width", place=1)

@@ -2,4 +2,4 @@
 
 from linearity_lab.views.entry import Page
 
-PAGE = Page("Early time", ":material/schedule:", "What does a network learn first?", group="Beyond", place=4)
+PAGE = Page("Early time", ":material/schedule:", "What does a network learn first?", group="Beyond width", place=5)

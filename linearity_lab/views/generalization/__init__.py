@@ -2,4 +2,4 @@
 
 from linearity_lab.views.entry import Page
 
-PAGE = Page("Generalization", ":material/psychology:", "What does linearity cost?", group="Beyond", place=3)
+PAGE = Page("Generalization", ":material/psychology:", "What does linearity cost?", group="Beyond width", place=4)

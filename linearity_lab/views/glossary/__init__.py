@@ -3,5 +3,5 @@
 from linearity_lab.views.entry import Page
 
 PAGE = Page(
-    "Glossary", ":material/dictionary:", "What does this word mean?", group="Learn", place=3, letters="K  H  κ  ΔK"
+    "Glossary", ":material/dictionary:", "What does this word mean?", group="See it", place=3, letters="K  H  κ  ΔK"
 )

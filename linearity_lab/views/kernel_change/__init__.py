@@ -3,5 +3,5 @@
 from linearity_lab.views.entry import Page
 
 PAGE = Page(
-    "Kernel", ":material/show_chart:", "Does the kernel stop moving as the width grows?", group="Width", place=0
+    "Kernel", ":material/show_chart:", "Does the kernel stop moving as the width grows?", group="Measure", place=0
 )

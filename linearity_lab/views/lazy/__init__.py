@@ -3,5 +3,9 @@
 from linearity_lab.views.entry import Page
 
 PAGE = Page(
-    "Lazy to rich", ":material/alt_route:", "Lazy or rich: by width, by scale or by choice?", group="Beyond", place=1
+    "Lazy to rich",
+    ":material/alt_route:",
+    "Lazy or rich: by width, by scale or by choice?",
+    group="Beyond width",
+    place=2,
 )

@@ -2,4 +2,4 @@
 
 from linearity_lab.views.entry import Page
 
-PAGE = Page("Learning rate", ":material/speed:", "Where does linearity end?", group="Beyond", place=0)
+PAGE = Page("Learning rate", ":material/speed:", "Where does linearity end?", group="Beyond width", place=0)

@@ -3,5 +3,5 @@
 from linearity_lab.views.entry import Page
 
 PAGE = Page(
-    "Optimization", ":material/trending_down:", "Does training need a constant kernel?", group="Beyond", place=2
+    "Optimization", ":material/trending_down:", "Does training need a constant kernel?", group="Beyond width", place=3
 )

@@ -2,4 +2,4 @@
 
 from linearity_lab.views.entry import Page
 
-PAGE = Page("Overview", ":material/home:", "", group="Learn", place=0)
+PAGE = Page("Home", ":material/home:", "", group="See it", place=0)

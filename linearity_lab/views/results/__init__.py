@@ -3,5 +3,5 @@
 from linearity_lab.views.entry import Page
 
 PAGE = Page(
-    "Results", ":material/folder_open:", "What has been computed here?", group="Yours", place=1, letters="A | B | C"
+    "Results", ":material/folder_open:", "What has been computed here?", group="Your own", place=1, letters="A | B | C"
 )
