@@ -5,10 +5,10 @@
 
 from importlib import import_module
 
+import plotly.graph_objects as go
+
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.numbers import plain_symbols
-from linearity_lab.charts.still import still
-from ntk_core.markup import paragraph
 from ntk_core.runs import ResultValue, SeededSpec
 
 
@@ -18,13 +18,10 @@ def first_chart(result: ResultValue) -> Chart:
     return chart
 
 
-def figure_html(result: ResultValue) -> str | None:
-    """The figure as SVG, and the sentences below it; None where nothing of it can be drawn so."""
+def figure_and_words(result: ResultValue) -> tuple[go.Figure, str]:
+    """The first figure of a result and the sentences below it."""
     chart = first_chart(result)
-    drawn = still(chart.figure, plain_symbols(chart.takeaway))
-    if drawn is None:
-        return None
-    below = [*chart.caption]
+    words = [chart.takeaway, *chart.caption]
     if chart.given and isinstance(result.spec, SeededSpec):
-        below.append(f"95% intervals: {result.spec.scope}, {chart.given}.")
-    return drawn + paragraph(" ".join(map(plain_symbols, below)))
+        words.append(f"95% intervals: {result.spec.scope}, {chart.given}.")
+    return go.Figure(chart.figure).update_layout(template="plotly_white"), " ".join(map(plain_symbols, words))

@@ -1,7 +1,10 @@
 """HTML that notebooks show: escaped, styled in place, in the colors of its page, to be read on light and on dark."""
 
 import html
+import importlib
+import sys
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 _LINE = "1px solid rgba(128,128,128,.35)"
 _CELL = f"text-align:left;vertical-align:top;padding:.15em 1em .15em 0;border-bottom:{_LINE}"
@@ -14,6 +17,35 @@ class Markup(str):
 
     def _repr_html_(self) -> str:
         return str(self)
+
+
+class Shown:
+    """Displays a value of several parts: HTML, and figures that Plotly draws by its own renderers."""
+
+    def _shown_parts(self, with_figure: bool) -> list[Any]:
+        """The parts from top to bottom; text is HTML."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return f"<div>{''.join(self._shown_parts(with_figure=False))}</div>"
+
+    def _ipython_display_(self) -> None:
+        if not is_kernel():
+            raise NotImplementedError  # IPython then prints the value
+        display = importlib.import_module("IPython.display").display
+        for part in self._shown_parts(with_figure=True):
+            display({"text/html": part} if isinstance(part, str) else part._repr_mimebundle_(), raw=True)
+
+    def _display_(self) -> Any:
+        marimo = sys.modules["marimo"]  # its caller
+        parts = self._shown_parts(with_figure=True)
+        return marimo.vstack([marimo.Html(part) if isinstance(part, str) else part for part in parts])
+
+
+def is_kernel() -> bool:
+    """Whether a Jupyter notebook runs this process."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return getattr(shell, "kernel", None) is not None
 
 
 def paragraph(text: object, *, title: str = "") -> str:

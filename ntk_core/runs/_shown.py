@@ -11,7 +11,7 @@ from typing import Any
 
 from ntk_core.environment import how_to_install
 from ntk_core.errors import InvalidInput, amount
-from ntk_core.markup import folded, lines, paragraph
+from ntk_core.markup import folded, is_kernel, lines, paragraph
 from ntk_core.runs._estimate import estimate
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import summary
@@ -19,7 +19,7 @@ from ntk_core.runs._values import ResultValue
 from ntk_core.runs.events import Ended, Estimated, Event, PointFinished, PointProgress
 from ntk_core.settings.shown import settings_html
 
-FIGURES = "linearity_lab.figures"  # entry points: result → HTML of its figure, or None where it has none
+FIGURES = "linearity_lab.figures"  # entry points: result → (Plotly figure, sentences below it)
 HOW_TO_DRAW = f"Its figure is drawn here where the dashboard is installed too: {how_to_install('app')}."
 _ENDS = {"completed": "Completed", "cancelled": "Stopped", "stopped": "Stopped by the server", "failed": "Failed"}
 _BETWEEN_S = 0.2  # from one look of the bar to the next
@@ -41,40 +41,49 @@ def estimate_words(found: Estimated) -> str:
     return f"{points}, {time_s} on this machine, about {amount(found.peak_bytes, 'bytes')} of memory for the largest."
 
 
-def result_html(result: ResultValue) -> str:
-    """How a run ended, its figure, its numbers as ``summary`` writes them, and its settings."""
-    spec, title = result.spec, type(result).__name__
-    origin = result.provenance
-    kind, _, name = origin.device.partition(": ")
-    ended = (
-        f"{_ENDS[result.status]}: {_counted(spec, len(result.points))} in {amount(result.runtime_s, 'seconds')} "
-        f"on {kind if name == kind else origin.device} in {origin.dtype}, {origin.started_at}."
-    )
-    picture = _figure(result) if result.points else ""
-    settings = folded("Settings that are not at their defaults", settings_html(spec))
-    return f"<div>{paragraph(ended, title=title)}{picture}{lines(summary(spec, result.points))}{settings}</div>"
+def result_parts(result: ResultValue, with_figure: bool) -> list[Any]:
+    """The outcome, the figure with its sentences, the numbers and the settings, from top to bottom."""
+    parts: list[Any] = [_outcome(result)]
+    found = figure_of(result) if with_figure and result.points else None
+    if found is not None:
+        parts += [found[0], paragraph(found[1])]
+    elif with_figure:
+        parts.append(paragraph(HOW_TO_DRAW))
+    settings = folded("Settings that are not at their defaults", settings_html(result.spec))
+    return [*parts, lines(summary(result.spec, result.points)), settings]
 
 
-def ended_html(event: Ended) -> str:
-    """The result, and why there is none or not all of it."""
-    why = paragraph(event.reason, title=_ENDS[event.status]) if event.reason else ""
-    return why + (result_html(event.result) if event.result is not None else "")
+def ended_parts(event: Ended, with_figure: bool) -> list[Any]:
+    """Why there is no result or only a part of it, and the result."""
+    why: list[Any] = [paragraph(event.reason, title=_ENDS[event.status])] if event.reason else []
+    return why + (result_parts(event.result, with_figure) if event.result is not None else [])
 
 
-def _counted(spec: Spec, count: int) -> str:
-    asked = len(spec.point_keys())
-    return f"{count} of {asked} {spec.point_words[asked != 1]}"
-
-
-def _figure(result: ResultValue) -> str:
-    """What the dashboard draws of the result; the core itself knows no figure and no dashboard."""
+def figure_of(result: ResultValue) -> tuple[Any, str] | None:
+    """The dashboard's figure of a result and the sentences below it; None without the dashboard."""
     for entry in entry_points(group=FIGURES):
         try:
             draw = entry.load()
         except ImportError:  # installed without what it draws with
             continue
-        return draw(result) or ""
-    return paragraph(HOW_TO_DRAW)
+        found: tuple[Any, str] = draw(result)
+        return found
+    return None
+
+
+def _outcome(result: ResultValue) -> str:
+    spec, origin = result.spec, result.provenance
+    kind, _, name = origin.device.partition(": ")
+    ended = (
+        f"{_ENDS[result.status]}: {_counted(spec, len(result.points))} in {amount(result.runtime_s, 'seconds')} "
+        f"on {kind if name == kind else origin.device} in {origin.dtype}, {origin.started_at}."
+    )
+    return paragraph(ended, title=type(result).__name__)
+
+
+def _counted(spec: Spec, count: int) -> str:
+    asked = len(spec.point_keys())
+    return f"{count} of {asked} {spec.point_words[asked != 1]}"
 
 
 def with_bar(events: Generator[Event, None, None], spec: Spec) -> Generator[Event, None, None]:
@@ -117,8 +126,7 @@ def _place() -> Callable[[str], None] | None:
     marimo = sys.modules.get("marimo")  # whoever runs in a notebook has loaded its program already
     if marimo is not None and marimo.running_in_notebook():
         return lambda text: marimo.output.replace(marimo.Html(text))
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    if getattr(shell, "kernel", None) is None:
+    if not is_kernel():
         return None
     return functools.partial(_update, importlib.import_module("IPython.display"), [])
 

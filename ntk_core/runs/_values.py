@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from ntk_core.dynamics.outcomes import refined
+from ntk_core.markup import Shown
 from ntk_core.runs._spec import Spec
 
 # How a run came to its end: a person cancelled it, or the server or its operator stopped it.
@@ -168,7 +169,7 @@ class WidthPoint(PointValue):
         return f"width={self.width}"
 
 
-class ResultValue(Value):
+class ResultValue(Value, Shown):
     """Everything that a run gave; a subclass states the types of ``spec`` and ``points``.
 
     Attributes:
@@ -201,10 +202,10 @@ class ResultValue(Value):
         """:meth:`rows` as CSV text with a header line."""
         return csv_text(self.rows())
 
-    def _repr_html_(self) -> str:
-        from ntk_core.runs._shown import result_html  # which reads results
+    def _shown_parts(self, with_figure: bool) -> list[Any]:
+        from ntk_core.runs._shown import result_parts  # which reads results
 
-        return result_html(self)
+        return result_parts(self, with_figure)
 
 
 def csv_text(rows: Sequence[dict[str, object]]) -> str:

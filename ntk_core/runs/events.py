@@ -1,10 +1,10 @@
 """What a run tells while it goes: one stream of typed events drives every progress display."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
-from ntk_core.markup import paragraph
+from ntk_core.markup import Shown, paragraph
 from ntk_core.runs._table import Point, Result
 from ntk_core.runs._values import EndStatus, Value
 
@@ -74,7 +74,7 @@ class PointFailed(Value):
     reason: str
 
 
-class Ended(Value):
+class Ended(Value, Shown):
     """The last event. Cancelled is not failed: a cancelled run keeps its points and can be resumed.
 
     Attributes:
@@ -87,10 +87,10 @@ class Ended(Value):
     result: Result | None = None
     reason: str = ""
 
-    def _repr_html_(self) -> str:
-        from ntk_core.runs._shown import ended_html  # which reads events
+    def _shown_parts(self, with_figure: bool) -> list[Any]:
+        from ntk_core.runs._shown import ended_parts  # which reads events
 
-        return ended_html(self)
+        return ended_parts(self, with_figure)
 
 
 Event = Annotated[

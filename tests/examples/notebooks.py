@@ -9,6 +9,7 @@ import os
 import tempfile
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
@@ -33,7 +34,8 @@ def as_if_installed(folder: Path) -> dict[str, str]:
     (folder / "linearity_lab-0.dist-info" / "entry_points.txt").write_text("".join(lines), encoding="utf-8")
     paths = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(folder))), "JUPYTER_PLATFORM_DIRS": "1"}
     places = {name: str(folder) for name in ("XDG_DATA_HOME", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR")}
-    return {**os.environ, **paths, **places, "LINEARITY_LAB_STORE": str(folder / "results.sqlite")}
+    renderer = {"PLOTLY_RENDERER": "plotly_mimetype"}  # without Plotly's script of 4.7 MB
+    return {**os.environ, **paths, **places, **renderer, "LINEARITY_LAB_STORE": str(folder / "results.sqlite")}
 
 
 def executed(book: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:
@@ -43,10 +45,10 @@ def executed(book: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode
     return book
 
 
-def html_of(book: nbformat.NotebookNode) -> str:
-    """All outputs that a notebook shows as HTML."""
+def shown_in(book: nbformat.NotebookNode, mime: str) -> list[Any]:
+    """All outputs that a notebook shows as this MIME type."""
     outputs = [output for cell in book.cells if cell.cell_type == "code" for output in cell.outputs]
-    return "\n".join(output.data["text/html"] for output in outputs if "text/html" in output.get("data", {}))
+    return [output.data[mime] for output in outputs if mime in output.get("data", {})]
 
 
 if __name__ == "__main__":

@@ -10,11 +10,12 @@ import pytest
 
 import ntk_core
 from tests.compiler_flags import QUICK_ENVIRONMENT
-from tests.examples.notebooks import NOTEBOOKS, ROOT, executed, html_of
+from tests.examples.notebooks import NOTEBOOKS, ROOT, executed, shown_in
 
+FIGURE = "application/vnd.plotly.v1+json"
 PROMISED = {
-    "first_figure": ("<svg", "KernelChangeSpec", "widths in", "of memory for the largest"),
-    "held_against_the_paper": ("<svg", "HessianSpec", "points in"),
+    "first_figure": ("KernelChangeSpec", "widths in", "of memory for the largest"),
+    "held_against_the_paper": ("HessianSpec", "points in"),
     "own_model": ("Residual", "∝ m^(", "FullyConnected", "parameters"),
 }
 
@@ -29,8 +30,9 @@ def test_their_outputs_are_there_small_and_without_errors():
         assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
         outputs = [output for cell in code for output in cell.outputs]
         assert [each for each in outputs if each.output_type == "error" or each.get("name") == "stderr"] == []
-        shown = html_of(book)
+        shown = "\n".join(shown_in(book, "text/html"))
         assert [words for words in PROMISED[path.stem] if words not in shown] == []
+        assert len(shown_in(book, FIGURE)) == (path.stem != "own_model")
         assert "<script" not in shown
         assert str(ROOT) not in path.read_text(encoding="utf-8")
 
@@ -47,7 +49,9 @@ def test_they_run_and_show_what_they_promise(tmp_path, monkeypatch):
         cell.id = f"cell-{number}"
         cell.source = re.sub(r"\[\d+(, \d+)+\]", "[4, 8]", cell.source)
         cell.source = cell.source.replace('"networks": 2', '"networks": 1').replace('"linear", "softmax"', '"linear"')
-    shown = html_of(executed(all_of_them, tmp_path))
+    executed(all_of_them, tmp_path)
+    shown = "\n".join(shown_in(all_of_them, "text/html"))
+    assert len(shown_in(all_of_them, FIGURE)) == 2
     assert [words for each in PROMISED.values() for words in each if words not in shown] == []
     assert "Completed: 2 of 2 widths" in shown
 

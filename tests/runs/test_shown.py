@@ -2,39 +2,46 @@
 
 from __future__ import annotations
 
+import functools
+import html
 import sys
+from importlib import import_module
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
+import plotly.io as pio
 import pytest
 
 import ntk_core
+from linearity_lab.components.gallery import GALLERY, gallery_result
+from linearity_lab.notebook import first_chart
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import _shown, estimate
+from ntk_core.runs import EXPERIMENTS, _shown, estimate
 from ntk_core.runs.events import Ended, Estimated, PointProgress
 from ntk_core.settings.grammar import with_settings
 from tests.dashboard.made_results import make_points, make_result
+from tests.examples.notebooks import stated_entry_points
 
 ENTRIES = "ntk_core.runs._shown.entry_points"
 
 
-def parsed(html: str) -> ElementTree.Element:
+def parsed(text: str) -> ElementTree.Element:
     """The HTML, which is closed and escaped as XML is."""
-    return ElementTree.fromstring(f"<div>{html}</div>")
+    return ElementTree.fromstring(f"<div>{text}</div>")
 
 
-def cells(html: str) -> list[list[str]]:
-    return [["".join(cell.itertext()) for cell in row] for row in parsed(html).iter("tr")]
+def cells(text: str) -> list[list[str]]:
+    return [["".join(cell.itertext()) for cell in row] for row in parsed(text).iter("tr")]
 
 
 def test_a_spec_shows_what_is_not_at_its_default_and_what_it_costs():
     spec = with_settings(KernelChangeSpec(), {"widths": [10, 20], "architecture.activation": "tanh"})
-    html = spec._repr_html_()
-    _, *rows = cells(html)
+    shown = spec._repr_html_()
+    _, *rows = cells(shown)
     assert {row[1]: row[2] for row in rows} == {"widths": "10, 20", "architecture.activation": "tanh"}
     assert [row[3] for row in rows if row[1] == "architecture.activation"] == ["ReLU"]
-    assert "2 points, " in html
+    assert "2 points, " in shown
     assert "All settings are at their defaults." in KernelChangeSpec()._repr_html_()
     assert parsed(spec.architecture._repr_html_()) is not None
 
@@ -50,7 +57,6 @@ def test_a_result_shows_its_outcome_its_numbers_and_how_to_get_its_figure(monkey
     text = "".join(parsed(result._repr_html_()).itertext())
     assert "Completed: 3 of 3 widths in 12 s on cpu in float32" in text
     assert ntk_core.summary(result.spec, result.points) in text
-    assert _shown.HOW_TO_DRAW in text
     assert "cancelled" not in text
     half = result.model_copy(update={"status": "cancelled", "points": ()})
     assert "Stopped: 0 of 3 widths" in half._repr_html_()
@@ -58,12 +64,50 @@ def test_a_result_shows_its_outcome_its_numbers_and_how_to_get_its_figure(monkey
     assert "&lt;b&gt;" in Ended(status="failed", reason="<b> is no bracket")._repr_html_()
 
 
-def test_a_figure_that_cannot_be_imported_costs_only_the_figure(monkeypatch):
+def test_result_without_the_dashboard_says_how_to_get_its_figure(monkeypatch):
     def load():
         raise ImportError("no plotly")
 
+    result = make_result(make_points())
+    for entries in ([], [SimpleNamespace(load=load)]):
+        monkeypatch.setattr(ENTRIES, lambda group, found=entries: found if group == _shown.FIGURES else [])
+        assert any(_shown.HOW_TO_DRAW in part for part in result._shown_parts(with_figure=True))
+
+
+def test_every_experiment_has_a_figure_in_notebooks(monkeypatch):
+    """Of the smallest result of the gallery; the displayed bundle is Plotly's, without a script."""
+    (target,) = stated_entry_points()["linearity_lab.figures"].values()
+    module, _, name = target.partition(":")
+    load = functools.partial(getattr, import_module(module), name)
     monkeypatch.setattr(ENTRIES, lambda group: [SimpleNamespace(load=load)] if group == _shown.FIGURES else [])
-    assert _shown.HOW_TO_DRAW in make_result(make_points())._repr_html_().replace("&#x27;", "'")
+    monkeypatch.setattr(pio.renderers, "default", "plotly_mimetype")
+    monkeypatch.setattr("ntk_core.markup.is_kernel", lambda: True)
+    shown = []
+    monkeypatch.setattr("IPython.display.display", lambda data, raw: shown.append(data))
+    for experiment in EXPERIMENTS.values():
+        files = [GALLERY / f"{each.name}.json" for each in experiment.presets]
+        result = gallery_result(min(files, key=lambda file: file.stat().st_size).stem)
+        shown.clear()
+        result._ipython_display_()
+        outcome, figure, words, *rest = shown
+        assert "Completed" in outcome["text/html"]
+        assert list(figure) == ["application/vnd.plotly.v1+json"]
+        assert len(figure["application/vnd.plotly.v1+json"]["data"]) > 0
+        assert first_chart(result).takeaway[:10] in html.unescape(words["text/html"])
+        assert [list(each) for each in rest] == [["text/html"]] * 2
+
+
+def test_results_keep_their_plain_repr_outside_of_notebooks():
+    with pytest.raises(NotImplementedError):
+        make_result(make_points())._ipython_display_()
+
+
+def test_marimo_stacks_html_and_figure(monkeypatch):
+    stacked = SimpleNamespace(Html=lambda text: ("html", text), vstack=list)
+    monkeypatch.setitem(sys.modules, "marimo", stacked)
+    monkeypatch.setattr(ENTRIES, lambda group: [SimpleNamespace(load=lambda: lambda result: (("figure",), "words"))])
+    parts = Ended(status="completed", result=make_result(make_points()))._display_()
+    assert [kind for kind, *_ in parts] == ["html", "figure", "html", "html", "html"]
 
 
 class Screen:
