@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 APP := $(VENV)/.app-installed
 DEV := $(VENV)/.dev-installed
 
-.PHONY: help app test slow check check-tests static format gallery bench bench-quick wheel lowest newest torch locked locks audit licenses sbom docs \
+.PHONY: help app test slow check check-tests static format gallery claims bench bench-quick wheel lowest newest torch locked locks audit licenses sbom docs \
   notebooks clean
 
 help:
@@ -16,7 +16,8 @@ help:
 	@echo "make check    what a change must pass: format, lint, types, import contracts, Dockerfile, then all tests"
 	@echo "make static   the same without the tests"
 	@echo "make format   rewrite the code in the house style"
-	@echo "make gallery  compute the figures that are shown before anything is run"
+	@echo "make gallery  compute the figures that are shown before anything is run, and make claims"
+	@echo "make claims   write docs/truth.md: every claim beside what the gallery measures"
 	@echo "make bench    measure speed and memory against peers, in a quarter of an hour of a quiet machine"
 	@echo "make wheel    build the wheel and try it in empty folders: the library, the dashboard, uvx"
 	@echo "make bench-quick  which ratio to a plain route has fallen by more than a fifth, in three minutes"
@@ -58,7 +59,11 @@ format: $(DEV)
 # Every preset, or some: make gallery PRESETS="liu-fig1-left liu-fig2". Interrupted, it resumes.
 gallery: $(APP)
 	$(BIN)/python -m ntk_core gallery $(PRESETS)
-	$(BIN)/python -m ntk_core truth
+	$(MAKE) claims
+
+# Every claim beside what the gallery measures of it.
+claims: $(APP)
+	$(BIN)/python -m tests.claims.page
 
 # Everything, with the peers' environments; or BENCH_ARGS="--only kernel --peer torch=PATH/python".
 bench: $(DEV)

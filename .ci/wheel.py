@@ -177,12 +177,6 @@ def try_the_library(wheel: Path, python: Path, empty: Path, environment: dict[st
     claim("show prints them", "width" in done([lab, "show", "results"], empty, environment))
     done([lab, "export", "results", "--out", "numbers.csv"], empty, environment)
     claim("export writes them", (empty / "numbers.csv").read_text(encoding="utf-8").startswith("width,"))
-    done([lab, "truth"], empty, environment, code=2)
-    done([lab, "truth", "--out", "truth.md"], empty, environment)
-    claim(
-        "truth judges the gallery, and asks where to write it",
-        "**holds**" in (empty / "truth.md").read_text(encoding="utf-8"),
-    )
     said = done([lab, "app"], empty, environment, code=1)
     claim("linearity-lab app says what is missing", re.search(r"pip install '\S+\.whl\[app\]'\n$", said), said)
     said = done([lab, "site", "--out", "pages"], empty, environment, code=2)

@@ -13,8 +13,8 @@ from linearity_lab.views.live import QUESTION
 from linearity_lab.views.navigation import PAGES
 from linearity_lab.words.glossary import glossary
 from linearity_lab.words.pages import CHANGES, SHOWS, prose, says
+from ntk_core.environment import TOP
 from ntk_core.runs import EXPERIMENTS, PRESETS
-from ntk_core.runs.truth import rendered
 
 _PRESET = re.compile(r"<code>([\w-]+)</code>")
 _NAMED = re.compile(r'<a href="((?:gallery|live)\.html(?:#\w+)?)">(\w+)</a>')  # a page of the app by its folder
@@ -52,8 +52,8 @@ def _seen(page: str) -> str:
 
 
 def truth_page() -> str:
-    """Every claim beside what the gallery measures of it, as in docs/truth.md."""
-    text = html_of(rendered(), link=_place)
+    """Every claim beside its measurement: docs/truth.md."""
+    text = html_of((TOP / "docs" / "truth.md").read_text(encoding="utf-8"), link=_place)
     text = _PRESET.sub(
         lambda found: (
             f'<a href="figures/{found[1]}.html"><code>{found[1]}</code></a>' if found[1] in PRESETS else found[0]

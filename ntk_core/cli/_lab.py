@@ -22,10 +22,9 @@ from ntk_core.data.uploads import (
     parse_upload,
     suggested_choices,
 )
-from ntk_core.environment import IS_CHECKOUT, TOP, command_name, how_to_install
+from ntk_core.environment import TOP, command_name, how_to_install
 from ntk_core.errors import InvalidInput
 from ntk_core.runs.run_directory import unreadable, write_whole
-from ntk_core.runs.truth import TRUTH, rendered
 
 Flag = Annotated[bool, Parameter(negative=())]
 # A file on the user's own machine: larger than a server takes.
@@ -125,17 +124,6 @@ def site(*, out: str) -> None:
         complain(f"Written: {part}.")
     for earlier in {*folder.glob("data/*.js"), *folder.glob("figures/*.html")} - written:
         earlier.unlink()
-
-
-def truth(*, out: str | None = str(TRUTH) if IS_CHECKOUT else None) -> None:
-    """Write docs/truth.md: every claim, what is measured, and the verdict.
-
-    Args:
-        out: The file; in a checkout docs/truth.md by default.
-    """
-    if out is None:
-        raise InvalidInput("--out", out, "the name of a file")
-    write_whole(Path(out), rendered(), "--out")
 
 
 def _read(path: Path) -> bytes:

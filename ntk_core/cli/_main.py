@@ -27,7 +27,6 @@ COMMANDS = {
     "data": "_lab:data",
     "own": "_compute:own",
     "gallery": "_compute:gallery",
-    "truth": "_lab:truth",
     "app": "_lab:app",
     "site": "_lab:site",
 }

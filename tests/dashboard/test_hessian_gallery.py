@@ -11,8 +11,8 @@ from ntk_core.experiments.hessian.compute import TOLERANCE
 from ntk_core.experiments.hessian.summary import norm_law
 from ntk_core.fits import LINEARITY_LIMIT, becomes_linear, fit_power_law
 from ntk_core.runs import PRESETS
-from ntk_core.runs.truth import claims, judged
 from ntk_core.settings.grammar import with_settings
+from tests.claims.claim import claims, judged
 
 HESSIANS = [name for name, preset in PRESETS.items() if preset.spec.experiment == "hessian"]
 LINEAR, NONLINEAR, NARROW = "fully-connected", "fully-connected-swish", "bottleneck"

@@ -1,4 +1,4 @@
-"""A claim with its source, what is read off the gallery for it, and the verdict of the numbers."""
+"""A claim with its source, its reading of the gallery, and the verdict of the numbers."""
 
 import functools
 import inspect
@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from ntk_core.runs._table import EXPERIMENTS, PRESETS, Result
 from ntk_core.runs._values import ResultValue
 from ntk_core.runs.gallery import GALLERY
-from ntk_core.runs.truth._readings import Measured, Reading
+from tests.claims.readings import Measured, Reading
 
 Verdict = Literal["holds", "holds with a correction", "not seen here"]
 _RESULT: TypeAdapter[Any] = TypeAdapter(Result)

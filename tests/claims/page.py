@@ -1,4 +1,4 @@
-"""The claims as a page, ``docs/truth.md``."""
+"""``python -m tests.claims.page`` writes every claim beside its measurement to ``docs/truth.md``."""
 
 import math
 from collections import Counter
@@ -7,8 +7,9 @@ from pathlib import Path
 
 from ntk_core.environment import TOP
 from ntk_core.runs._text_tables import num_runs
-from ntk_core.runs.truth._claim import Judged, claims, judged
-from ntk_core.runs.truth._readings import Measured
+from ntk_core.runs.run_directory import write_whole
+from tests.claims.claim import Judged, claims, judged
+from tests.claims.readings import Measured
 
 TRUTH = TOP / "docs" / "truth.md"
 _PAPERS = ("Liu, Zhu & Belkin 2020", "Zhu, Liu & Belkin 2022", "Hu, Xiao, Adlam & Pennington 2020")
@@ -16,7 +17,7 @@ _OTHERS = "Other sources"
 _HEAD = """\
 # What is claimed, and what is measured
 
-Written by `python -m ntk_core truth` from `gallery/` and the tables `ntk_core/experiments/*/claims.toml`; nobody edits
+Written by `make claims` from `gallery/` and the tables `ntk_core/experiments/*/claims.toml`; nobody edits
 it. {counts}
 
 A claim **holds** where the whole measured interval lies in what it says. It **holds with a correction** where the
@@ -93,3 +94,7 @@ def _span(low: float, high: float) -> str:
 
 def _number(value: float) -> str:
     return (f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}").replace("-", "−")
+
+
+if __name__ == "__main__":
+    write_whole(TRUTH, rendered(), "docs/truth.md")
