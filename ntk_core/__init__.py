@@ -6,11 +6,6 @@ result does not start JAX; ``__init__.pyi`` says where each comes from.
 
 import lazy_loader
 
-from ntk_core import table
 from ntk_core._version import __version__ as __version__
-from ntk_core.experiments import EXPERIMENTS, KEPT
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-
-for names, modules in ((EXPERIMENTS, table.MODULES), (KEPT, table.KEPT)):
-    modules.update({name: f"ntk_core.experiments.{name}" for name in names})

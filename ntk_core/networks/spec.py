@@ -17,6 +17,7 @@ from ntk_core.networks.compositions import (
 )
 from ntk_core.networks.kinds import ARCHITECTURES, Kind
 from ntk_core.settings.part import SpecPart, Width
+from ntk_core.settings.vocabulary import one_of
 
 if TYPE_CHECKING:  # type checkers want the names written out; at run time they come from the vocabulary
     ArchitectureName = str
@@ -25,11 +26,11 @@ if TYPE_CHECKING:  # type checkers want the names written out; at run time they 
     ParameterizationName = str
     OutputName = str
 else:
-    ArchitectureName = Literal[tuple(ARCHITECTURES)]
-    ActivationName = Literal[tuple(ACTIVATIONS)]
+    ArchitectureName = one_of(ARCHITECTURES)
+    ActivationName = one_of(ACTIVATIONS)
     BottleneckActivationName = Literal[("same", *ACTIVATIONS)]
-    ParameterizationName = Literal[tuple(PARAMETERIZATIONS)]
-    OutputName = Literal[tuple(OUTPUTS)]
+    ParameterizationName = one_of(PARAMETERIZATIONS)
+    OutputName = one_of(OUTPUTS)
 
 
 COMPOSED = "composed"  # the architecture that a person puts together

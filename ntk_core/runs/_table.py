@@ -3,7 +3,6 @@
 import functools
 import importlib
 import inspect
-from collections import ChainMap
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, cast
@@ -16,8 +15,8 @@ from ntk_core.runs._costs import Counts, CountsOf
 from ntk_core.runs._preset import Preset, presets_beside
 from ntk_core.runs._spec import SeededSpec, Spec
 from ntk_core.runs._values import PointValue, ResultValue
-from ntk_core.table import KEPT, MODULES
 
+_PACKAGE = "ntk_core.experiments"
 Progress = tuple[float, str]  # fraction, message
 Growth = tuple[float, str, PointValue]  # the same with the point as far as it is, to draw its curves while they grow
 
@@ -76,19 +75,29 @@ def load_data(spec: Any) -> Dataset:
 
 
 class _Experiments(Mapping[str, Experiment]):
-    """Name → experiment, imported when it is asked for."""
+    """Name → experiment, imported when it is asked for: the lists of names in ``ntk_core.experiments``.
 
-    def __init__(self, modules: Mapping[str, str]):
-        self._modules = modules
+    That package is named, not imported: what runs experiments knows none of them.
+    """
+
+    def __init__(self, *lists: str):
+        self._lists = lists
+
+    @functools.cached_property
+    def _names(self) -> tuple[str, ...]:
+        package = importlib.import_module(_PACKAGE)
+        return tuple(name for each in self._lists for name in getattr(package, each))
 
     def __getitem__(self, name: str) -> Experiment:
-        return cast(Experiment, importlib.import_module(self._modules[name]).EXPERIMENT)
+        if name not in self._names:
+            raise KeyError(name)
+        return cast(Experiment, importlib.import_module(f"{_PACKAGE}.{name}").EXPERIMENT)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._modules)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self._modules)
+        return len(self._names)
 
 
 class _Presets(Mapping[str, Preset[Spec]]):
@@ -109,8 +118,8 @@ def _presets() -> dict[str, Preset[Spec]]:
     return {preset.name: preset for each in EXPERIMENTS.values() for preset in each.presets}
 
 
-EXPERIMENTS: Mapping[str, Experiment] = _Experiments(MODULES)
-KINDS: Mapping[str, Experiment] = _Experiments(ChainMap(KEPT, MODULES))  # with those that are kept and shown alone
+EXPERIMENTS: Mapping[str, Experiment] = _Experiments("EXPERIMENTS")
+KINDS: Mapping[str, Experiment] = _Experiments("EXPERIMENTS", "KEPT")  # with those that are kept and shown alone
 PRESETS: Mapping[str, Preset[Spec]] = _Presets()
 
 

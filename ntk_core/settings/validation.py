@@ -2,6 +2,7 @@
 
 import types
 import typing
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import ValidationError
@@ -9,6 +10,7 @@ from pydantic.fields import FieldInfo
 
 from ntk_core.errors import InvalidInput, UnknownSetting
 from ntk_core.settings.part import CountsNeurons, SpecPart
+from ntk_core.settings.vocabulary import Term, Vocabulary
 
 
 def problems(model: type[SpecPart], error: ValidationError) -> tuple[InvalidInput, ...]:
@@ -61,6 +63,12 @@ def bounds(info: FieldInfo) -> tuple[float | None, float | None]:
 def counts_neurons(info: FieldInfo) -> bool:
     """Whether a field gives widths: one, or a list of them."""
     return any(isinstance(mark, CountsNeurons) for mark in [*info.metadata, *_of_entries(info)])
+
+
+def terms_of(info: FieldInfo) -> Mapping[str, Term]:
+    """Name → term of the choices of a field, or of the entries of a list; empty where they have no words."""
+    marks = [*info.metadata, *_of_entries(info)]
+    return next((mark.terms for mark in marks if isinstance(mark, Vocabulary)), {})
 
 
 def lengths(info: FieldInfo) -> tuple[int, int | None]:

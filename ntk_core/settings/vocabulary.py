@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 
 @dataclass(frozen=True)
@@ -15,11 +15,20 @@ class Term:
 
 
 AnyTerm = TypeVar("AnyTerm", bound=Term)
-VOCABULARIES: list[Mapping[str, Term]] = []  # every table, in the order of their making
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """Marks the type of a setting whose choices are terms: name → term."""
+
+    terms: Mapping[str, Term]
 
 
 def table(*terms: AnyTerm) -> dict[str, AnyTerm]:
-    """Name → term, known to forms and URLs from now on."""
-    made = {term.name: term for term in terms}
-    VOCABULARIES.append(made)
-    return made
+    """Name → term."""
+    return {term.name: term for term in terms}
+
+
+def one_of(terms: Mapping[str, Term]) -> Any:
+    """The type of a setting that takes the name of one of these terms."""
+    return Annotated[Literal[tuple(terms)], Vocabulary(terms)]

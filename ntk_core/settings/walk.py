@@ -12,8 +12,16 @@ from pydantic.fields import FieldInfo
 
 from ntk_core.errors import InvalidInput
 from ntk_core.settings.part import SpecPart, chosen_among
-from ntk_core.settings.validation import allowed_values, bounds, counts_neurons, holds_several, lengths, part_type
-from ntk_core.settings.vocabulary import VOCABULARIES, Term
+from ntk_core.settings.validation import (
+    allowed_values,
+    bounds,
+    counts_neurons,
+    holds_several,
+    lengths,
+    part_type,
+    terms_of,
+)
+from ntk_core.settings.vocabulary import Term
 
 Part = TypeVar("Part", bound=SpecPart)
 Entry = Literal["choice", "choices", "switch", "integer", "number", "list", "text", "upload", "composition", "parts"]
@@ -70,7 +78,7 @@ class Setting:
 
     def term(self, option: Any) -> Term | None:
         """The vocabulary's entry for a choice."""
-        return next((table[option] for table in VOCABULARIES if tuple(table) == self.options), None)
+        return terms_of(self.info).get(option)
 
     def label(self, option: Any) -> str:
         """A choice as people read it."""

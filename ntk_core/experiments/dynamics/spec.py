@@ -13,13 +13,14 @@ from ntk_core.errors import InvalidInput
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import SweepSpec
 from ntk_core.settings.part import Once, Width
+from ntk_core.settings.vocabulary import one_of
 
 if TYPE_CHECKING:  # as in ntk_core.networks.spec
     LossName = str
     MethodName = str
 else:
-    LossName = Literal[tuple(LOSSES)]
-    MethodName = Literal[tuple(METHODS)]
+    LossName = one_of(LOSSES)
+    MethodName = one_of(METHODS)
 
 
 class DynamicsSpec(SweepSpec):
