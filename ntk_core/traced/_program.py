@@ -13,6 +13,7 @@ from jax import Array
 from jax.extend.core import Jaxpr, JaxprEqn, subjaxprs
 from jaxtyping import Float, Shaped
 
+from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures._contractions import gram
 from ntk_core.traced._evaluate import Changes, evaluate
 from ntk_core.traced._layers import layer_kernel, sides_of, sorted_into_layers, wide
@@ -60,6 +61,8 @@ class Program:
 
         with jax.default_matmul_precision("highest"):  # which equations remember
             self.closed = jax.make_jaxpr(one_row)(list(avals), row)
+            if any(eqn.primitive.name == "while" for eqn in _equations(self.closed.jaxpr)):
+                _check_reversible(one_row, avals, moving, row)
         paths = jax.tree_util.tree_flatten_with_path(jax.tree.unflatten(structure, list(range(len(avals)))))[0]
         self.names = {
             at: jax.tree_util.keystr(path) or "params" for (path, at), moves in zip(paths, moving, strict=True) if moves
@@ -154,6 +157,29 @@ class Program:
         return total
 
 
+def _check_reversible(one_row: Apply, avals: Sequence[Any], moving: Sequence[bool], row: Any) -> None:
+    """Refuse loops through which JAX has no gradient."""
+
+    def gradient(leaves: list[Any], row: Array) -> Any:
+        own = [leaf for leaf, moves in zip(leaves, moving, strict=True) if moves]
+
+        def value(own: list[Any]) -> Array:
+            new = iter(own)
+            values = [next(new) if moves else leaf for leaf, moves in zip(leaves, moving, strict=True)]
+            return jnp.sum(one_row(values, row).real)
+
+        return jax.grad(value)(own)
+
+    try:
+        jax.eval_shape(gradient, list(avals), row)
+    except ValueError as error:
+        raise InvalidInput(
+            "net",
+            "parameters inside a while_loop, which has no gradient",
+            "jax.lax.scan, or fori_loop with a known number of steps",
+        ) from error
+
+
 def _types(jaxpr: Jaxpr) -> Iterator[Any]:
     """Of all inexact numbers in a program, those of its calls included."""
     for atom in (*jaxpr.invars, *(var for eqn in _equations(jaxpr) for var in eqn.outvars)):
@@ -181,7 +207,9 @@ def traced(apply: Apply, params: Any, x: Array) -> Program | None:
         avals = tuple(jax.eval_shape(lambda *each: each, *leaves))
     except TypeError:
         return None
-    moving = tuple(hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves)
+    moving = tuple(
+        hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact) and leaf.size > 0 for leaf in leaves
+    )
     row = jax.ShapeDtypeStruct(x.shape[1:], x.dtype)
     make: Callable[..., Program] = _traced
     try:

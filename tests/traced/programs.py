@@ -1,4 +1,4 @@
-"""Thirty programs, tiny: (name, apply, params, x), and what is found of each."""
+"""Tiny programs of usual architectures, and what kinds of layers they have."""
 
 from __future__ import annotations
 
@@ -16,13 +16,20 @@ RNG = np.random.default_rng(0)
 
 @dataclass(frozen=True)
 class Case:
-    """A program, and kinds of layers in the order of its parameters."""
+    """A program, and kinds of layers in the order of its parameters.
+
+    Attributes:
+        tolerance: of its numbers, in units of the largest: that of the types in which it computes.
+        oracle: what to compare with where derivatives of the program itself are not those of its function.
+    """
 
     name: str
     apply: Callable[[Any, Any], Any]
     params: Any
     x: Any
     kinds: str  # a letter each: p(roduct) c(onvolution) l(ook-up) a(ddition) g(ain) j(acobian)
+    tolerance: float = 1e-9
+    oracle: Callable[[Any, Any], Any] | None = None
 
 
 def draw(*shape: int) -> np.ndarray:

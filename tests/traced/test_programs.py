@@ -1,4 +1,4 @@
-"""Every traced program has the kernel of explicit Jacobians and the Hessian norm of the dense Hessian."""
+"""Every program of the zoo has the kernel of explicit Jacobians and the Hessian norm of the dense Hessian."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from jax.flatten_util import ravel_pytree
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_eigenpairs, hessian_norm
-from ntk_core.hessians._operator import operator
 from ntk_core.hessians._traced import with_layers
 from ntk_core.kernels import _empirical, empirical_ntk, generic_ntk, kernel_derivative, split_inexact
 from ntk_core.traced import TracingDisagrees, _check, _program, layers_of, traced
+from tests.traced.formulas import FORMULAS
+from tests.traced.more_programs import MORE_CASES, while_with_weights
 from tests.traced.programs import CASES, Case, X, batch_statistics, draw, mlp
 
-QUICK = ("tied weights",)
+ZOO = [*CASES, *MORE_CASES, *FORMULAS]
+QUICK = ("tied weights", "padding by default", "in bf16", "complex product")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -40,44 +42,52 @@ def largest(hessian):
     return np.abs(np.linalg.eigvalsh((hessian + hessian.T) / 2)).max()
 
 
+def zoo():
+    """All cases, the quick ones in the quick tier."""
+    return [pytest.param(case, id=case.name, marks=() if case.name in QUICK else pytest.mark.slow) for case in ZOO]
+
+
 def compare(case):
-    """In one compiled program: kernel against explicit Jacobians, restricted Hessian against the dense one."""
+    """The kernel of different rows, and the Hessian norm of the last row, against whole-batch derivatives."""
     params, x = numbers(case)
-    program = traced(case.apply, params, x)
+    oracle = case.oracle or case.apply
 
     @jax.jit
-    def both(params, x):
-        views = program.views(program.leaves(params), x)
-        kernel = sum(program.kernels(views, views).values())
-        hessian = operator(program, params, x[0], 0)
-        products = jax.vmap(lambda v: hessian.matvec(hessian.project(v)))(jnp.eye(hessian.zero.size))
-        return kernel, generic_ntk(case.apply, params, x), products, dense_hessian(case.apply, params, x[0])
+    def plain(params, x):
+        return generic_ntk(oracle, params, x[:-1], x[1:]), dense_hessian(oracle, params, x[-1])
 
-    kernel, expected, small, dense = (np.asarray(each) for each in both(params, x))
-    np.testing.assert_allclose(kernel, expected, rtol=0, atol=1e-10 * np.abs(expected).max(), err_msg=case.name)
-    assert largest(small) == pytest.approx(largest(dense), rel=1e-6), case.name
+    expected, dense = (np.asarray(each) for each in plain(params, x))
+    kernel = empirical_ntk(case.apply, params, x[:-1], x[1:])
+    assert kernel.shape == expected.shape
+    np.testing.assert_allclose(kernel, expected, rtol=0, atol=case.tolerance * np.abs(expected).max())
+    asked = {"tolerance": 1e-9} if case.tolerance < 1e-8 else {}
+    found = hessian_norm(case.apply, params, x[-1], **asked)
+    assert found.value == pytest.approx(largest(dense), rel=max(case.tolerance, 1e-8), abs=1e-12)
+
+
+@pytest.mark.parametrize("case", zoo())
+def test_kernel_and_hessian_are_those_of_plain_derivatives(case, x64):
+    compare(case)
+
+
+def test_loops_without_a_gradient_are_refused_by_name(x64):
+    x = jnp.asarray(X)
+    params = {"w": jnp.asarray(draw(3, 8)), "u": jnp.asarray(draw(8, 8)), "v": jnp.asarray(draw(8, 2))}
+    for refuse in (empirical_ntk, layers_of):
+        with pytest.raises(InvalidInput, match="while_loop"):
+            refuse(while_with_weights, params, x)
+    with pytest.raises(InvalidInput, match="while_loop"):
+        hessian_norm(while_with_weights, params, x[0])
 
 
 def test_uses_are_found_in_all_programs(x64):
-    for case in CASES:
+    for case in ZOO:
         params, x = numbers(case)
         program = traced(case.apply, params, x)
         program.kept["kernel"] = None  # what was found, without the comparison
         kinds = "".join(layer.kind[0] for layer in layers_of(case.apply, params, x).layers)
         assert kinds == case.kinds, (case.name, kinds)
         del program.kept["kernel"]
-
-
-@pytest.mark.parametrize("name", QUICK)
-def test_some_programs_have_the_kernel_and_the_hessian_of_plain_derivatives(name, x64):
-    compare(next(case for case in CASES if case.name == name))
-
-
-@pytest.mark.slow
-def test_all_other_programs_have_them(x64):
-    for case in CASES:
-        if case.name not in QUICK:
-            compare(case)
 
 
 def test_a_function_takes_this_route_by_itself(x64):
