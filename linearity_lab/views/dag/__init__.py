@@ -2,4 +2,4 @@
 
 from linearity_lab.views.entry import Page
 
-PAGE = Page("Graphs", ":material/polyline:", "Does the graph that I draw become linear?", group="Measure", place=4)
+PAGE = Page("Graphs", ":material/polyline:", "Does my own graph become linear?", group="Measure", place=4)

@@ -3,5 +3,5 @@
 from linearity_lab.views.entry import Page
 
 PAGE = Page(
-    "Dynamics", ":material/compare_arrows:", "Does the network move like its linear model?", group="Measure", place=2
+    "Dynamics", ":material/compare_arrows:", "Does the network follow its linear model?", group="Measure", place=2
 )

@@ -24,7 +24,7 @@ from linearity_lab.views.dynamics.frames import moving
 from ntk_core.dynamics.choices import METHODS
 
 PAGE = "dynamics"
-TITLE = "Does the network move like its linear model?"
+TITLE = "Does the network follow its linear model?"
 CONTROLS = ("widths", "methods", "training.learning_rate")
 GROUPS = (
     Group("Network", ("architecture.", "outputs")),

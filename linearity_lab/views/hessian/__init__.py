@@ -2,4 +2,4 @@
 
 from linearity_lab.views.entry import Page
 
-PAGE = Page("Hessian", ":material/grid_on:", "Why does it become linear?", group="Measure", place=1)
+PAGE = Page("Hessian", ":material/grid_on:", "Why do wide networks become linear?", group="Measure", place=1)

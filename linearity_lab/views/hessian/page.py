@@ -12,7 +12,7 @@ from linearity_lab.views.hessian.networks import SETTINGS, activation_chooser, n
 from linearity_lab.views.hessian.parts import balls, one_network
 
 PAGE = "hessian"
-TITLE = "Why does it become linear? The Hessian"
+TITLE = "Why do wide networks become linear? The Hessian"
 CONTROLS = (networks_chooser, activation_chooser, "widths", "num_seeds")
 GROUPS = (
     Group("Widths and seeds", ("widths", "num_seeds", "seed", "draws", "num_inputs", "output_index")),

@@ -2,4 +2,4 @@
 
 from linearity_lab.views.entry import Page
 
-PAGE = Page("Lecture", ":material/school:", "Why does all this happen, step by step?", group="See it", place=2)
+PAGE = Page("Lecture", ":material/school:", "Why does this happen, step by step?", group="See it", place=2)

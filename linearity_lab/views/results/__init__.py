@@ -2,6 +2,4 @@
 
 from linearity_lab.views.entry import Page
 
-PAGE = Page(
-    "Results", ":material/folder_open:", "What has been computed here?", group="Your own", place=1, letters="A | B | C"
-)
+PAGE = Page("Results", ":material/folder_open:", "Your runs", group="Your own", place=1, letters="A | B | C")

@@ -15,7 +15,7 @@ PAGE = "results"
 
 def show() -> None:
     """The page."""
-    st.title("What has been computed here?", anchor=False)
+    st.title("Your runs", anchor=False)
     try:
         open_address(session.new_address(PAGE))
         found = filters()
