@@ -1,12 +1,19 @@
-"""What this machine and its environment variables state: where files belong, how much memory runs may use."""
+"""The environment of this process: its variables, the directories of its files, its memory."""
+
+from __future__ import annotations
 
 import ctypes
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import platformdirs
 
 from ntk_core._version import __version__
-from ntk_core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from ntk_core.variables import Settings
 
 _NAME = "linearity-lab"
 _BESIDE = Path(__file__).resolve().parents[1]
@@ -16,7 +23,7 @@ IS_CHECKOUT = not (_PACKED / "app.py").is_file()
 TOP = _BESIDE if IS_CHECKOUT else _PACKED
 # glibc's malloc.h: parameter → value for a server of many threads that holds uploads for a while
 _MALLOPT = {"M_MMAP_THRESHOLD": (-3, 2**18), "M_ARENA_MAX": (-8, 2)}
-MEMORY_VARIABLE = "LINEARITY_LAB_MEMORY_GIB"
+PREFIX = "LINEARITY_LAB_"
 
 
 def command_name() -> str:
@@ -32,19 +39,27 @@ def how_to_install(extra: str) -> str:
     return f"pip install 'linearity_lab-{__version__}-py3-none-any.whl[{extra}]'"
 
 
+def settings() -> Settings:
+    """The settings of the environment as it is now.
+
+    Raises:
+        InvalidInput: naming the variable, its value and the allowed ones.
+    """
+    from ntk_core.variables import read  # imports pydantic, without which a server listens sooner
+
+    return read(tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(PREFIX))))
+
+
 def data_directory() -> Path:
     """The user's data directory of the lab by the platform's custom; not created here.
 
     Raises:
         RuntimeError: when the user has no home directory.
     """
-    if sys.platform == "win32":
-        base = _absolute(os.environ.get("LOCALAPPDATA")) or Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Application Support"
-    else:  # XDG Base Directory Specification: relative values must be ignored
-        base = _absolute(os.environ.get("XDG_DATA_HOME")) or Path.home() / ".local" / "share"
-    return base / _NAME
+    directory = platformdirs.user_data_path(_NAME, appauthor=False)
+    if not directory.is_absolute():
+        raise RuntimeError(f"{directory} is not an absolute path; set HOME or XDG_DATA_HOME to one")
+    return directory
 
 
 def private_directory(path: Path) -> Path:
@@ -59,26 +74,14 @@ def private_directory(path: Path) -> Path:
     return path
 
 
-def _absolute(text: str | None) -> Path | None:
-    return Path(text) if text and os.path.isabs(text) else None
-
-
 def stated_memory() -> float | None:
-    """Bytes that a run may use as ``LINEARITY_LAB_MEMORY_GIB`` says; None where it says nothing.
+    """Bytes that a run may use by ``LINEARITY_LAB_MEMORY_GIB``; None where it is unset.
 
     Raises:
         InvalidInput: when it is not a number above 0.
     """
-    given = os.environ.get(MEMORY_VARIABLE)
-    if not given:
-        return None
-    try:
-        gibibytes = float(given)
-    except ValueError:
-        gibibytes = -1.0
-    if not 0 < gibibytes < 1e6:
-        raise InvalidInput(MEMORY_VARIABLE, given, "a number of GiB above 0")
-    return gibibytes * 2**30
+    gibibytes = settings().memory_gib
+    return None if gibibytes is None else gibibytes * 2**30
 
 
 def keep_memory_returnable() -> None:

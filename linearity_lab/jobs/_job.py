@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 from linearity_lab.jobs._process import WorkerProcess
 from linearity_lab.jobs._snapshot import Snapshot, Status
-from ntk_core.runs import EXPERIMENTS, EndStatus, Point, Result, Spec, digest, learn, work_of_points
+from ntk_core.runs import EXPERIMENTS, EndStatus, Point, Result, Spec, learn, work_of_points
 from ntk_core.runs.events import Ended, Estimated, Event, PointFailed, PointFinished, PointProgress, PointStarted
-from ntk_core.runs.store import JobClock, UnfinishedJob
+from ntk_core.runs.store import UnfinishedJob
 
 # Where so many workers die at one point, another one would die too.
 MAX_STARTS = 3
@@ -35,7 +35,6 @@ class Job:
         stopping: asked to stop, not stopped yet.
         wants_again: submitted again while it was stopping.
         num_starts: how often it has begun since its last finished point.
-        num_servers: how many servers have ended before it finished another point.
         worker: the process that computes it.
     """
 
@@ -48,7 +47,7 @@ class Job:
         self._since: float | None = None  # it has run since then
         self.verdict = ""
         self.stopping = self.wants_again = False
-        self.num_starts = self.num_servers = self._num_lost = 0
+        self.num_starts = self._num_lost = 0
         self.worker: WorkerProcess | None = None
         self._viewers: dict[str, float] | None = None  # when each has looked last; None: nobody is known by name
         self._points: dict[str, Point] = {}  # by key
@@ -106,12 +105,13 @@ class Job:
 
     def inherit(self, left: UnfinishedJob) -> None:
         """An earlier server did not finish it."""
-        self.num_servers, self._spent_s = left.num_servers, left.spent_s
+        self._spent_s = left.spent_s
         self._viewers = {}  # nobody has asked for it here
 
-    def clock(self) -> JobClock:
+    def clock(self) -> UnfinishedJob:
         allowed = self.allowed_s if math.isfinite(self.allowed_s) else None
-        return JobClock(digest(self.spec), self.status == "running", self.spent_s(), allowed)
+        running = self.status == "running"
+        return UnfinishedJob(self.spec, self.owner, self.submitted_s, running, self.spent_s(), allowed)
 
     def left_s(self) -> float:
         """Expected seconds until it ends once it has a worker; what is foreseen until something has been measured."""
@@ -149,7 +149,7 @@ class Job:
         """Into the queue, keeping the points of earlier attempts in sight."""
         self.status = "queued"
         self.stopping = self.wants_again = False
-        self.num_starts = self.num_servers = self._num_lost = 0
+        self.num_starts = self._num_lost = 0
         self._failures, self._result = {}, None
         self._reason = self._interruption = self.verdict = ""
         self._spent_s, self._since = 0.0, None
@@ -254,7 +254,7 @@ class Job:
                 self._progress(event)
                 self._current = ""
                 if not event.resumed:
-                    self.num_starts, self.num_servers, self._num_lost = 1, 0, 0
+                    self.num_starts, self._num_lost = 1, 0
                     learn([(work_of_points(self.spec)[event.key], event.point.runtime_s)])
             case PointFailed():
                 self._growing.pop(event.key, None)

@@ -17,14 +17,12 @@ from linearity_lab.jobs._record import Record
 from linearity_lab.jobs._snapshot import Load, Snapshot
 from linearity_lab.jobs._watch import Watch
 from ntk_core.runs import Result, Spec, digest
-from ntk_core.runs.events import Ended, PointFinished
+from ntk_core.runs.events import Ended
 from ntk_core.runs.store import MIN_PREFIX, Store
 
 MAX_WAITING = 32
 MAX_REMEMBERED = 64
 GRACE_S = 0.15
-# Work is done in worker processes, so the end of a server is seldom the doing of a job.
-MAX_SERVERS = 20
 
 
 class Jobs:
@@ -129,7 +127,7 @@ class Jobs:
     def adopt(self, result: Result) -> None:
         """Keep a result that was computed elsewhere, so that nobody computes it again."""
         self.forget(digest(result.spec)[:MIN_PREFIX])
-        self._store.import_run(result.spec, {}, result)
+        self._store.import_result(result)
 
     def stop(self, job_id: str, viewer: str = "", wait_s: float = 0.0) -> bool:
         """Stop a job and wait ``wait_s`` for its end; False where others look at it, and only this viewer leaves."""
@@ -169,11 +167,16 @@ class Jobs:
         self._presence.ask(is_connected)
 
     def warm_up(self) -> None:
-        """Start the workers before the first job, and go on with what an earlier server left; once."""
+        """Start the workers before the first job, and go on with what an earlier server left; once.
+
+        Raises:
+            InvalidInput: another server uses the store.
+        """
         with self._starting:
             with self._changed:
                 if self._closing or self._threads:
                     return
+                self._store.lock_for_server()
                 for index, target in enumerate((self._watch.serve, *self._num_workers * (self._serve,))):
                     thread = threading.Thread(target=target, daemon=True, name=f"jobs-{index}")
                     self._threads.append(thread)
@@ -187,7 +190,6 @@ class Jobs:
             self._closing = True
             for job in self._jobs.values():
                 if job.active:
-                    job.num_servers = -1  # this one ends in an orderly way
                     self._record.unfinished(job)
                 if job.status == "queued":
                     job.end("cancelled")
@@ -275,13 +277,10 @@ class Jobs:
             with self._record.recorded():
                 if job.worker is not worker:  # it has been killed and the job has ended, or begun elsewhere
                     continue
-                first_of_server = job.num_servers != 0
                 job.take(event)
                 if isinstance(event, Ended):
                     self._settle(job)
                     return True
-                if isinstance(event, PointFinished) and first_of_server and job.num_servers == 0:
-                    self._record.unfinished(job)
         return False
 
     def _outlived(self, job: Job, worker: WorkerProcess) -> bool:
@@ -377,11 +376,11 @@ class Jobs:
             del self._jobs[job_id]
 
     def _inherit(self) -> None:
-        """Go on with the jobs that an earlier server did not finish, unless several have ended over one point."""
+        """Resume the jobs that an earlier server did not finish."""
         for left in self._record.ledger.inherit():
             job = recalled_unfinished(self._store, left, self._check, self._allowed_s)
             with self._record.recorded():
-                if job is None or job.status == "completed" or left.num_servers > MAX_SERVERS:
+                if job is None or job.status == "completed":
                     self._record.ledger.strike(left.spec)
                     continue
                 self._remember(job)

@@ -73,7 +73,7 @@ def recalled_unfinished(
 
     Args:
         check: raises ``InvalidInput`` for a spec that is beyond the limits of today.
-        allowed_s: seconds that it could take at most → how long it may run, where that was not written down.
+        allowed_s: seconds that it could take at most → how long it may run.
     """
     try:
         job = recalled_from(store, left.spec)
@@ -84,7 +84,7 @@ def recalled_unfinished(
         return None
     job.owner, job.submitted_s = left.owner, left.submitted_s
     job.expected_s, most_s = expected_and_most(job.spec, job.finished_keys())
-    job.allowed_s = left.allowed_s or allowed_s(most_s)
+    job.allowed_s = allowed_s(most_s)
     return job
 
 

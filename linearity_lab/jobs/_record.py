@@ -6,8 +6,9 @@ import threading
 from collections.abc import Iterator
 
 from linearity_lab.jobs._job import Job
+from linearity_lab.jobs._ledger import Ledger
 from ntk_core.errors import InvalidInput
-from ntk_core.runs.store import Store, UnfinishedJob
+from ntk_core.runs.store import Store
 
 _LOG = logging.getLogger(__name__)
 
@@ -21,7 +22,7 @@ class Record:
     """
 
     def __init__(self, store: Store):
-        self._store, self.ledger = store, store.ledger()
+        self._store, self.ledger = store, Ledger(store)
         self.changed = threading.Condition()
         self._stopped: list[Job] = []
 
@@ -40,7 +41,7 @@ class Record:
 
     def unfinished(self, job: Job) -> None:
         """To be written: this job waits or runs."""
-        self.ledger.note(UnfinishedJob(job.spec, job.owner, job.submitted_s, job.num_servers + 1))
+        self.ledger.note(job.clock())
 
     def ended(self, job: Job) -> None:
         """To be written: this job has ended."""

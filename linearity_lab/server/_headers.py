@@ -3,7 +3,6 @@
 import base64
 import functools
 import hashlib
-import os
 import re
 from collections.abc import Mapping
 
@@ -13,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from linearity_lab.jobs.profile import PROFILES, profile
 from linearity_lab.server._first_paint import OWN_SCRIPT, STATIC
 from linearity_lab.server._visitors import or_strict
+from ntk_core.environment import settings
 from ntk_core.errors import InvalidInput
 
 FRAMES_VARIABLE = "LINEARITY_LAB_FRAME_ANCESTORS"
@@ -74,7 +74,7 @@ def frame_origins() -> tuple[str, ...]:
     Raises:
         InvalidInput: for anything but an origin such as ``https://huggingface.co``.
     """
-    given = [origin for origin in re.split(r"[,\s]+", os.environ.get(FRAMES_VARIABLE, "")) if origin]
+    given = [origin for origin in re.split(r"[,\s]+", settings().frame_ancestors) if origin]
     for origin in given:
         if not _FRAME_ORIGIN.match(origin):
             raise InvalidInput(FRAMES_VARIABLE, origin, "origins such as https://huggingface.co, separated by commas")

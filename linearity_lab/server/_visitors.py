@@ -2,7 +2,6 @@
 
 import asyncio
 import functools
-import os
 import re
 import threading
 import time
@@ -17,6 +16,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from linearity_lab.jobs.profile import PROFILES, profile
+from ntk_core.environment import settings
 from ntk_core.errors import InvalidInput
 
 HOSTS_VARIABLE = "LINEARITY_LAB_HOSTS"
@@ -43,7 +43,7 @@ def allowed_hosts() -> tuple[str, ...]:
     Raises:
         InvalidInput: for anything but names of hosts.
     """
-    given = [name for name in re.split(r"[,\s]+", os.environ.get(HOSTS_VARIABLE, "").strip()) if name]
+    given = [name for name in re.split(r"[,\s]+", settings().hosts) if name]
     for name in given:
         if name != "*" and not _NAME.match(name):
             raise InvalidInput(HOSTS_VARIABLE, name, "names such as lab.example.org, separated by commas, or *")

@@ -15,7 +15,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.runs import KINDS, PRESETS, Result, canonical_json, summary
 from ntk_core.runs.citation import bibtex, cite_run
 from ntk_core.runs.run_directory import unreadable, write_whole, written_whole
-from ntk_core.runs.store import STATUSES, ListedJob, Store, StoredRun, read_runs, write_runs
+from ntk_core.runs.store import STATUSES, Store, StoredRun, UnfinishedJob, read_runs, write_runs
 
 Flag = Annotated[bool, Parameter(negative=())]
 _DASHBOARD = "linearity_lab.components.exports"  # named, not imported: the core works without it
@@ -211,14 +211,14 @@ def _run_as_json(run: StoredRun) -> str:
     return json_format.dumps({**values, "spec": run.spec and run.spec.model_dump(mode="json")})
 
 
-def _job_named(found: tuple[ListedJob, ...], prefix: str) -> ListedJob:
+def _job_named(found: tuple[UnfinishedJob, ...], prefix: str) -> UnfinishedJob:
     fitting = [job for job in found if prefix and job.digest.startswith(prefix.lower())]
     if len(fitting) != 1:
         raise InvalidInput("--end", prefix, "the first digits of one unfinished job's digest, as `jobs` shows it")
     return fitting[0]
 
 
-def _job_line(job: ListedJob) -> str:
+def _job_line(job: UnfinishedJob) -> str:
     since = datetime.fromtimestamp(job.submitted_s).isoformat(" ", "minutes")
     state = "ending" if job.ending else "running" if job.running else "waiting"
     allowed = "any time" if job.allowed_s is None else f"{job.allowed_s:.0f} s"

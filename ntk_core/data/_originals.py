@@ -1,6 +1,5 @@
 """The full image sets, read from copies that people already have and verified by their checksums."""
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ntk_core.data._readers import file_sha256, idx_sha256, read_cifar_batch, read_idx, read_npz
+from ntk_core.environment import settings
 from ntk_core.errors import InvalidInput
 
 ROOT_VARIABLE = "LINEARITY_LAB_DATA"
@@ -94,8 +94,8 @@ def read_originals(name: str) -> tuple[LabeledImages, LabeledImages]:
 
 
 def _roots() -> Iterator[Path]:
-    if os.environ.get(ROOT_VARIABLE):
-        yield Path(os.environ[ROOT_VARIABLE]).expanduser()
+    if root := settings().data:
+        yield Path(root).expanduser()
     yield Path("~/.keras/datasets").expanduser()  # Keras
     yield Path("data")  # the usual root of torchvision
     yield Path("/usr/share/datasets")  # Debian

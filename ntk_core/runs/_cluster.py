@@ -7,8 +7,6 @@ spec and the key of a point, and what is used of the answer is JSON again (docs/
 import asyncio
 import contextlib
 import logging
-import math
-import os
 import queue
 import threading
 import time
@@ -21,7 +19,7 @@ from typing import Any
 from distributed import Client, KilledWorker
 from distributed.versions import VersionMismatchWarning
 
-from ntk_core.errors import InvalidInput
+from ntk_core.environment import settings
 from ntk_core.runs._cluster_point import DASK, TOPIC, Message, Reply, Request, compute_point, conditions, different
 from ntk_core.runs._parse import canonical_json
 from ntk_core.runs._sites import Advanced, Failed, Finished, Report, SiteFailure, Started
@@ -34,8 +32,6 @@ CENSUS_EVERY_S = 1.0
 LOOK_EVERY_S = 0.02  # for Stop
 CLOSE_S = 2.0
 LEAVE_S = 0.05  # a job gives its worker process 0.15 s to stop; closing goes on by itself, and ends with the process
-WAIT_VARIABLE = "LINEARITY_LAB_WORKER_WAIT_S"
-WAIT_S = 60.0
 _LOG = logging.getLogger(__name__)
 
 
@@ -168,7 +164,7 @@ class _ClusterRun(threading.Thread):
 
     async def _census(self, client: Client) -> None:
         """How many threads the workers have, again and again; fails when nobody answers, or nobody is there."""
-        patience = _patience_s()
+        patience = settings().worker_wait_s
         while True:
             threads = await self._asked(client, "ncores_running")
             self._num_threads, now = sum(threads.values()), time.monotonic()
@@ -244,15 +240,3 @@ async def _close(client: Client) -> None:
     """Tells the scheduler that nobody waits for these points any more; the workers ask for that."""
     with contextlib.suppress(TimeoutError, OSError):
         await asyncio.wait_for(client.close(), CLOSE_S)
-
-
-def _patience_s() -> float:
-    """Seconds to wait for a first worker: ``LINEARITY_LAB_WORKER_WAIT_S``, 60 by default."""
-    given = os.environ.get(WAIT_VARIABLE, "")
-    try:
-        seconds = float(given) if given else WAIT_S
-    except ValueError:
-        seconds = math.nan
-    if not 0 <= seconds < 1e7:
-        raise SiteFailure(str(InvalidInput(WAIT_VARIABLE, given, "a number of seconds")))
-    return seconds

@@ -1,10 +1,10 @@
 """Over how many devices one point is divided: one, unless it does not fit there. Free of JAX until it has started."""
 
 import math
-import os
 import re
 import sys
 
+from ntk_core.environment import settings
 from ntk_core.errors import InvalidInput
 from ntk_core.runs._costs import peak_bytes
 from ntk_core.runs._spec import Spec
@@ -14,20 +14,6 @@ DEVICES_VARIABLE = "LINEARITY_LAB_DEVICES"
 USABLE = 0.9  # of a device's memory; compiled programs and their constants take some
 
 
-def stated_devices() -> int | None:
-    """Devices that one point uses, as ``LINEARITY_LAB_DEVICES`` says; None for as few as it needs.
-
-    Raises:
-        InvalidInput: when it is not an integer above 0.
-    """
-    given = os.environ.get(DEVICES_VARIABLE, "")
-    if not given:
-        return None
-    if not (given.isascii() and given.isdigit() and 0 < int(given) < 10_000):
-        raise InvalidInput(DEVICES_VARIABLE, given, "an integer above 0")
-    return int(given)
-
-
 def accelerator_bytes() -> list[float]:
     """Usable memory of each accelerator that a point may use; nothing before JAX has started, and on a CPU."""
     jax = sys.modules.get("jax")
@@ -35,7 +21,7 @@ def accelerator_bytes() -> list[float]:
         return []
     statistics = [device.memory_stats() or {} for device in jax.devices() if device.platform != "cpu"]
     found = [USABLE * each["bytes_limit"] for each in statistics if "bytes_limit" in each]
-    return found[: stated_devices()]
+    return found[: settings().devices]
 
 
 def devices_for(spec: Spec, key: str) -> int:
@@ -46,7 +32,7 @@ def devices_for(spec: Spec, key: str) -> int:
     """
     import jax
 
-    stated, available = stated_devices(), len(jax.devices())
+    stated, available = settings().devices, len(jax.devices())
     if stated is not None and stated > available:
         raise InvalidInput(DEVICES_VARIABLE, stated, f"an integer from 1 to {available}, the devices of this process")
     if stated is not None or available == 1:

@@ -1,11 +1,11 @@
 """Where the points of a run are computed: in this process, or on a dask cluster. A site tells how they come along."""
 
-import os
 import re
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ntk_core.environment import settings
 from ntk_core.errors import InvalidInput
 from ntk_core.runs._values import PointValue, Provenance
 
@@ -76,7 +76,7 @@ def scheduler_address(given: str | None = None) -> str | None:
         InvalidInput: when it is not an address.
     """
     field = SCHEDULER_VARIABLE if given is None else "scheduler"
-    address = os.environ.get(SCHEDULER_VARIABLE, "") if given is None else given
+    address = settings().scheduler if given is None else given
     if not address:
         return None
     found = _ADDRESS.fullmatch(address)

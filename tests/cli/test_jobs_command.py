@@ -7,7 +7,7 @@ import json
 from ntk_core.cli import main
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import digest
-from ntk_core.runs.store import JobClock, Store, UnfinishedJob
+from ntk_core.runs.store import Store, UnfinishedJob
 
 SPEC = KernelChangeSpec(widths=(3,), num_seeds=1)
 
@@ -15,10 +15,7 @@ SPEC = KernelChangeSpec(widths=(3,), num_seeds=1)
 def test_the_command_line_lists_and_ends_jobs(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("LINEARITY_LAB_STORE", str(tmp_path / "s.sqlite"))
     store = Store()
-    ledger = store.ledger()
-    ledger.note(UnfinishedJob(SPEC, "somebody", 1.0))
-    ledger.write()
-    ledger.write_clocks([JobClock(digest(SPEC), True, 12.0, 60.0)])
+    store.write_jobs([UnfinishedJob(SPEC, "somebody", 1.0, running=True, spent_s=12.0, allowed_s=60.0)])
     assert main(["jobs"]) == 0
     (line,) = capsys.readouterr().out.splitlines()
     assert line.split()[:2] == [digest(SPEC)[:16], "running"]
@@ -30,5 +27,4 @@ def test_the_command_line_lists_and_ends_jobs(monkeypatch, tmp_path, capsys):
     assert main(["jobs", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["ending"], told["experiment"]) == (True, "kernel_change")
-    ledger.close()
     store.close()

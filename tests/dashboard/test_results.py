@@ -211,7 +211,7 @@ def test_a_file_is_imported_and_one_that_is_none_is_a_sentence(store, tmp_path):
     store.delete(run)
     arrived = stored_runs.take_file(io.BytesIO(file + b"junk\n"), 10**6)
     assert (arrived.digests, arrived.good) == ((run,), "1 run imported.")
-    assert arrived.problems == ("Line 3: damaged; it is no JSON.",)
+    assert arrived.problems == ("Line 2: damaged; it is no JSON.",)
     assert store.result(run) is not None
     refused = stored_runs.take_file(io.BytesIO(b"\x89PNG\r\n"), 10**6)
     assert refused.good == ""
@@ -240,10 +240,10 @@ def test_a_private_run_is_listed_only_for_a_session_that_knows_it(store, monkeyp
 
 
 def test_thousands_of_runs_come_twenty_at_a_time(store):
-    from ntk_core.runs.store._store import _insert_run
+    from ntk_core.runs.store._rows import insert_run
 
     specs = [KernelChangeSpec(seed=number) for number in range(2000)]
-    store._database.do(lambda connection: list(map(partial(_insert_run, connection), specs)))
+    store._database.do(lambda connection: list(map(partial(insert_run, connection), specs)))
     app = open_page("results")
     assert len(app.checkbox) == 20
     assert "1 to 20 of 2,000 runs" in words(app)

@@ -16,7 +16,7 @@ from linearity_lab.jobs.limits import check_limits
 from linearity_lab.jobs.profile import LEAST_ALLOWED_S, PROFILES
 from ntk_core.errors import TooLarge
 from ntk_core.runs import PRESETS, digest, estimate
-from ntk_core.runs.store import JobClock, Store, UnfinishedJob
+from ntk_core.runs.store import Store, UnfinishedJob
 from ntk_core.settings.grammar import with_settings
 from tests.jobs.conftest import PATIENCE_S, worker_pid
 
@@ -97,23 +97,18 @@ def test_a_job_stopped_before_its_first_point_is_known_as_such_to_the_next_serve
     job_id = jobs.submit(tiny(seed=71))
     jobs._end(jobs._jobs[job_id], "stopped by the server")
     assert jobs.snapshot(job_id).status == "stopped"
+    jobs.shutdown()
     assert unattended().snapshot(job_id).status == "stopped"
     assert Store(tmp_path / "unattended.sqlite").listed(digest(tiny(seed=71))).status == "stopped"
 
 
-def test_the_time_that_a_job_has_run_outlives_its_server(unattended, long, tmp_path):
+def test_spent_time_outlives_the_server(unattended, long, tmp_path):
     store, spec = Store(tmp_path / "unattended.sqlite"), long(seed=72)
-    left = store.ledger()
-    left.note(UnfinishedJob(spec, "", 1.0))
-    left.write()
-    left.write_clocks([JobClock(digest(spec), True, 500.0, 600.0)])
-    left._lock.close()  # as when the process dies
-    left._lock = None
-    jobs = unattended(allowed_s=lambda most_s: 1e6)
+    store.write_jobs([UnfinishedJob(spec, "", 1.0, running=True, spent_s=500.0)])
+    store.close()
+    jobs = unattended(allowed_s=lambda most_s: 600.0)
     jobs._inherit()
-    job = jobs._jobs[digest(spec)[:16]]
-    assert job.allowed_s == 600.0
-    assert 500.0 <= job.spent_s() < 600.0
+    assert 500.0 <= jobs._jobs[digest(spec)[:16]].spent_s() < 600.0
 
 
 def test_a_long_job_gives_way_to_waiting_jobs_of_others_and_goes_on_later(unattended, tiny):

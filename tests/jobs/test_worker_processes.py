@@ -62,8 +62,8 @@ def test_a_job_whose_worker_dies_says_why_and_goes_on_by_itself_but_not_for_ever
 
 @pytest.mark.slow
 @posix
-def test_a_worker_that_does_not_listen_is_killed_after_the_grace(shared_store_file, long, tiny, wait_for):
-    jobs = Jobs(Store(shared_store_file), num_workers=1, grace_s=0.5)
+def test_a_worker_that_does_not_listen_is_killed_after_the_grace(tmp_path, long, tiny, wait_for):
+    jobs = Jobs(Store(tmp_path / "own.sqlite"), num_workers=1, grace_s=0.5)
     try:
         job_id = jobs.submit(long(seed=22))
         kept = wait_for(jobs, job_id, has_a_point).points

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
 import os
 import stat
 import subprocess
 import sys
-import zlib
 from pathlib import Path
 
 import pytest
@@ -109,25 +107,14 @@ def test_code_from_the_disk_computes_the_same_to_the_bit(filled):
 
 
 @pytest.mark.slow
-def test_damaged_files_are_compiled_anew_and_replaced(filled):
-    place, plain = filled
-    damages = [lambda entry: entry[: len(entry) // 2], lambda entry: b"", lambda entry: os.urandom(len(entry))]
-    for index, path in enumerate(entries(place)):
-        path.write_bytes(damages[index % 3](path.read_bytes()))
-    point, hits = ended(started(place))
-    assert (point, hits) == (plain, 0)
-    assert all(zlib.decompress(path.read_bytes()) for path in entries(place))
-
-
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
-def test_a_disk_that_is_full_fails_no_run_and_leaves_nothing_broken(tmp_path, filled):
+def test_full_disk_and_damaged_files_fail_no_run(tmp_path, filled):
     _, plain = filled
     assert ended(started(tmp_path, 1000)) == (plain, 0)
-    assert any(path.stat().st_size == 1000 for path in entries(tmp_path))
+    for path in entries(tmp_path)[:3]:
+        path.write_bytes(os.urandom(100))
     point, _ = ended(started(tmp_path))
     assert point == plain
-    assert all(zlib.decompress(path.read_bytes()) for path in entries(tmp_path))
 
 
 @pytest.fixture
@@ -184,7 +171,7 @@ def refusal(caplog) -> str:
         keep_compiled_code()
     assert os.environ[JAX_VARIABLE] == ""
     (message,) = caplog.messages
-    assert message.startswith(f"Compiled code is not kept between starts: {VARIABLE}: ")
+    assert message.startswith("Compiled code is not kept between starts: ")
     assert "\n" not in message
     return message
 
@@ -200,59 +187,32 @@ def test_a_file_in_the_way_is_said_in_one_sentence(place, caplog):
     assert "Not a directory" in refusal(caplog)
 
 
-def test_a_disk_that_can_only_be_read_is_said_in_one_sentence(place, caplog, monkeypatch):
-    def touch(self):
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(self))
-
-    monkeypatch.setattr(Path, "touch", touch)
-    assert "Read-only file system" in refusal(caplog)
-
-
-def test_what_was_used_longest_ago_goes_first_and_nothing_else_is_touched(place, monkeypatch):
-    directory = compiled_code_directory()
-    other_machine = place / "linearity-lab-000000000000"
-    strangers = [place / "thesis.tex", place / "other" / "x-cache"]
-    for path in strangers:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(bytes(900))
-    for age, path in enumerate([directory / "a-cache", other_machine / "b-cache", directory / "c-cache"]):
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(b"\x28\xb5\x2f\xfd" + bytes(396))
-        os.utime(path, (1e9 - age, 1e9 - age))
-    monkeypatch.setattr(compiled_code, "MAX_BYTES", 900)
-    keep_compiled_code()
-    assert [path.name for path in entries(place)] == ["b-cache", "a-cache"]
-    monkeypatch.setattr(compiled_code, "MAX_BYTES", 500)
-    monkeypatch.setenv(JAX_VARIABLE, "")
-    keep_compiled_code()
-    assert [path.name for path in entries(place)] == ["a-cache"]
-    assert all(path.exists() for path in strangers)
-
-
-def test_files_are_checked_once(place, monkeypatch):
-    seen = []
-
-    def is_whole(entry: bytes) -> bool:
-        seen.append(entry)
-        return True
-
-    monkeypatch.setattr(compiled_code, "_is_whole", is_whole)
+def test_full_directory_is_cleared(place, monkeypatch):
     directory = compiled_code_directory()
     directory.mkdir(parents=True)
-    (directory / "a-cache").write_bytes(b"a")
-    os.utime(directory / "a-cache", (1e9, 1e9))
-    for _ in range(2):
-        monkeypatch.setenv(JAX_VARIABLE, "")
-        keep_compiled_code()
-    assert seen == [b"a"]
+    (directory / "a-cache").write_bytes(bytes(900))
+    (place / "thesis.tex").write_bytes(bytes(900))
+    keep_compiled_code()
+    assert entries(place)
+    monkeypatch.setattr(compiled_code, "MAX_BYTES", 800)
+    monkeypatch.setenv(JAX_VARIABLE, "")
+    keep_compiled_code()
+    assert directory.is_dir()
+    assert entries(place) == []
+    assert (place / "thesis.tex").exists()
 
 
-@pytest.mark.parametrize("change", ["processor", "compiler"])
-def test_another_processor_or_compiler_has_a_directory_of_its_own(place, tmp_path, monkeypatch, change):
+def test_empty_entry_is_deleted(place):
+    directory = compiled_code_directory()
+    directory.mkdir(parents=True)
+    (directory / "a-cache").touch()
+    (directory / "b-cache").write_bytes(b"b")
+    keep_compiled_code()
+    assert [path.name for path in entries(place)] == ["b-cache"]
+
+
+def test_another_processor_has_its_own_directory(place, tmp_path, monkeypatch):
     ours = compiled_code_directory()
-    if change == "compiler":
-        monkeypatch.setattr(compiled_code.metadata, "version", lambda name: "99.0")
-    else:
-        (tmp_path / "cpuinfo").write_text("model name : another\nflags : fpu sse\n")
-        monkeypatch.setattr(compiled_code, "_PROCESSOR", tmp_path / "cpuinfo")
+    (tmp_path / "cpuinfo").write_text("model name : another\nflags : fpu sse\n")
+    monkeypatch.setattr(compiled_code, "_PROCESSOR", tmp_path / "cpuinfo")
     assert compiled_code_directory() != ours

@@ -5,8 +5,7 @@ import streamlit as st
 from linearity_lab.jobs.profile import profile
 from linearity_lab.views.results.stored_runs import shared_store
 from linearity_lab.words.pages import prose
-from ntk_core.errors import InvalidInput
-from ntk_core.runs.store import MAX_MARKS, Mark
+from ntk_core.runs.store import Mark
 
 _KEY = "results.marks"
 
@@ -23,7 +22,7 @@ def write_mark(run: str, name: str, note: str, favorite: bool) -> None:
     """Write this on a run.
 
     Raises:
-        InvalidInput: it is too long, or on too many runs.
+        InvalidInput: it is too long.
     """
     found = Mark(_printable(name), _printable(note), favorite)
     if not profile().is_shared:
@@ -31,8 +30,6 @@ def write_mark(run: str, name: str, note: str, favorite: bool) -> None:
         return
     kept = marks()
     kept.pop(run, None)
-    if len(kept) >= MAX_MARKS:
-        raise InvalidInput("name", f"{MAX_MARKS:,} runs have one", "fewer names, notes and favorites")
     if found != Mark():
         kept[run] = found
 

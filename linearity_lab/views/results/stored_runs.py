@@ -18,7 +18,6 @@ STATUS_WORDS = {
     "stopped": "stopped by the server",
     "failed": "failed",
     "started": "not finished",
-    "damaged": "damaged",
     "older": "of an older version",
 }
 

@@ -1,4 +1,4 @@
-"""What stands in a row of the store: written with a SHA-256, believed only when it still matches."""
+"""Rows of the store as values: written with a SHA-256, used only while it matches."""
 
 import hashlib
 import logging
@@ -16,16 +16,11 @@ _T = TypeVar("_T")
 
 
 class Ending(Value):
-    """A result without its spec and points, which are kept beside it.
-
-    Attributes:
-        keys: of its points.
-    """
+    """A result without its spec and points, which have rows of their own."""
 
     status: EndStatus
     provenance: Provenance
     runtime_s: float
-    keys: tuple[str, ...]
 
 
 POINT: TypeAdapter[Point] = TypeAdapter(Point)
@@ -33,29 +28,36 @@ ENDING: TypeAdapter[Ending] = TypeAdapter(Ending)
 
 
 def ending_of(result: Result) -> Ending:
-    """What is to be kept of a result beside its spec and points."""
-    keys = tuple(point.key for point in result.points)
-    return Ending(status=result.status, provenance=result.provenance, runtime_s=result.runtime_s, keys=keys)
+    """The part of a result that is stored beside its spec and points."""
+    return Ending(status=result.status, provenance=result.provenance, runtime_s=result.runtime_s)
 
 
 def result_of(spec: Spec, ending: Ending, points: dict[str, PointValue]) -> Result | None:
-    """The inverse of :func:`ending_of`; None when a point is missing or is none of this spec's."""
-    if not all(key in points for key in ending.keys):
+    """The inverse of :func:`ending_of`; None when a completed run lacks a point or a point is not one of the spec."""
+    keys = spec.point_keys()
+    if ending.status == "completed" and not points.keys() >= set(keys):
         return None
+    found = tuple(points[key] for key in keys if key in points)
     try:
         return experiment_of(spec).result(
-            spec=spec,
-            points=tuple(points[key] for key in ending.keys),
-            provenance=ending.provenance,
-            status=ending.status,
-            runtime_s=ending.runtime_s,
+            spec=spec, points=found, provenance=ending.provenance, status=ending.status, runtime_s=ending.runtime_s
         )
     except ValidationError:
         return None
 
 
+def partial_result(spec: Spec, points: dict[str, PointValue], status: EndStatus = "cancelled") -> Result | None:
+    """A result of the finished points of a run that has not ended; None without points."""
+    known = [point.provenance for point in points.values() if point.provenance is not None]
+    if not known:
+        return None
+    latest = max(known, key=lambda each: each.started_at)
+    runtime_s = sum(point.runtime_s for point in points.values())
+    return result_of(spec, Ending(status=status, provenance=latest, runtime_s=runtime_s), points)
+
+
 def intact(adapter: TypeAdapter[_T], text: Any, expected: str | None, name: str) -> _T | None:
-    """What ``text`` says; None, and a warning, when it is damaged or of an older version."""
+    """The value of ``text``; None, and a warning, when it is damaged."""
     if isinstance(text, str) and sha(text) == expected:
         try:
             return adapter.validate_json(text)
@@ -66,7 +68,7 @@ def intact(adapter: TypeAdapter[_T], text: Any, expected: str | None, name: str)
 
 
 def intact_spec(run: str, text: str) -> Spec | None:
-    """The spec that has this digest; None, and a warning, when ``text`` is another one or none."""
+    """The spec with this digest; None, and a warning, when ``text`` is not its JSON."""
     try:
         spec = parse_spec(text)
     except InvalidSpec:
@@ -78,12 +80,12 @@ def intact_spec(run: str, text: str) -> Spec | None:
 
 
 def warn(name: str) -> None:
-    """Say that an entry cannot be used."""
-    _LOG.warning("The stored %s is damaged or of an older version; it is left aside.", name)
+    """Log that an entry cannot be used."""
+    _LOG.warning("The stored %s is damaged; it is dropped and will be recomputed.", name)
 
 
 def swept_words(spec: Spec) -> str:
-    """The points that a spec asks for, in a few words: ``6 widths, 30 to 10000``."""
+    """The points of a spec in a few words: ``6 widths, 30 to 10000``."""
     count = len(spec.point_keys())
     words = f"{count} {spec.point_words[count != 1]}"
     values = [value for value in getattr(spec, spec.swept_field) if isinstance(value, int | float)]

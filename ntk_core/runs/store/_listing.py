@@ -1,38 +1,57 @@
-"""Runs in a list: what is kept, filtered and page by page, without reading what is large."""
+"""Lists of stored runs, filtered and page by page, without their large texts."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from ntk_core.errors import InvalidInput
 from ntk_core.runs._spec import SCHEMA_VERSION, Spec
 from ntk_core.runs.store._entries import intact_spec
-from ntk_core.runs.store._marks import Mark
 from ntk_core.runs.store._tables import RUNS
 
 MIN_PREFIX = 16
+MAX_NAME, MAX_NOTE = 80, 500
 # Longer searches find nothing that shorter ones do not; databases refuse patterns and conditions without end.
 MAX_SEARCH, MAX_WORDS = 400, 12
 OLDER = "older"
-STATUSES = ("completed", "cancelled", "stopped", "failed", "started", "damaged", OLDER)
+STATUSES = ("completed", "cancelled", "stopped", "failed", "started", OLDER)
 # All that a list shows, without what is large beside the settings.
 LISTED = tuple(column for column in RUNS.c if column.name not in ("ending", "sha"))
 
 
 @dataclass(frozen=True)
+class Mark:
+    """A person's name, note and star on one run; no part of a result.
+
+    Raises:
+        InvalidInput: name or note are too long, or not printable.
+    """
+
+    name: str = ""
+    note: str = ""
+    favorite: bool = False
+
+    def __post_init__(self) -> None:
+        for field, text, most in (("name", self.name, MAX_NAME), ("note", self.note, MAX_NOTE)):
+            if len(text) > most or not text.replace("\n", " ").isprintable():
+                raise InvalidInput(field, text, f"at most {most} printable letters")
+
+
+@dataclass(frozen=True)
 class StoredRun:
-    """One line of a list of runs.
+    """One entry of a list of runs.
 
     Attributes:
         spec: None where it is damaged or of an older version.
-        swept: the points that it asks for, in a few words.
-        status: ``started`` until a result is saved, then the result's status; ``damaged`` when that cannot be read,
-            ``older`` when another version of the lab wrote it.
+        swept: its points, in a few words.
+        status: ``started`` until a result is saved, then the result's status; ``older`` when another version of the lab
+            wrote the run.
         num_points: finished points.
         created, used: seconds since 1970.
-        num_bytes: room it takes in the store.
-        private: computed on somebody's own data.
-        imported: came from a file, not from a computation here.
+        num_bytes: size in the store.
+        private: computed on uploaded data.
+        imported: read from a file, not computed here.
     """
 
     digest: str
@@ -50,7 +69,7 @@ class StoredRun:
 
 @dataclass(frozen=True)
 class RunList:
-    """One page of a list of runs, the ones used last first.
+    """One page of a list of runs, most recently used first.
 
     Attributes:
         total: number of runs on all pages.
@@ -69,7 +88,7 @@ def conditions(
     *,
     only_favorites: bool,
 ) -> list[sa.ColumnElement[bool]]:
-    """What rows must fulfill; empty texts ask for nothing, ``visible`` names the private runs that may be seen."""
+    """Conditions on rows; empty texts add none, ``visible`` names the private runs that may be seen."""
     wanted: list[sa.ColumnElement[bool]] = []
     if experiment:
         wanted.append(RUNS.c.experiment == experiment)
@@ -92,7 +111,7 @@ def conditions(
 
 
 def stored_run(row: sa.Row[tuple[object, ...]]) -> StoredRun:
-    """A row of the table as a line of the list."""
+    """A row of the table as an entry of the list."""
     older = row.schema_version != SCHEMA_VERSION
     found = {name: value for name, value in row._mapping.items() if name in StoredRun.__dataclass_fields__}
     found["spec"] = None if older else intact_spec(row.digest, row.spec)

@@ -1,38 +1,44 @@
-"""Runs as one file, to export and to import: JSON lines, a header and then one run per line.
+"""Runs as a file: one result per line in JSON, each ending with the SHA-256 of the rest of its line.
 
-Plain text on purpose: nothing unpacks to more than it is, names no path and runs no code, and a damaged line costs no
-other. Every run carries the SHA-256 of its own line and is named by the digest of its spec; both are computed again.
+Exports, ``--out`` and the gallery have this format. Plain text on purpose: nothing unpacks, names a path or runs code,
+and a damaged line costs only its own run.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any, NoReturn
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from ntk_core.errors import InvalidInput
-from ntk_core.runs._parse import InvalidSpec, canonical_json, digest, parse_spec
-from ntk_core.runs._spec import SCHEMA_VERSION, Spec
-from ntk_core.runs._values import PointValue
-from ntk_core.runs.store._entries import ENDING, POINT, Ending, ending_of, result_of, sha
+from ntk_core.runs._parse import InvalidSpec, digest, parse_spec
+from ntk_core.runs._spec import SCHEMA_VERSION
+from ntk_core.runs._table import Result
+from ntk_core.runs.store._entries import partial_result, sha
 from ntk_core.runs.store._store import Store
 
-FORMAT, VERSION = "linearity-lab-runs", 1
 MAX_LINE_BYTES = 20_000_000
 MAX_FILE_BYTES = 1_000_000_000
 MAX_NAMED = 20
 _REST_BYTES = 65_536
+_SHA = re.compile(r',"sha256":"([0-9a-f]{64})"\}\s*\Z')
+_RESULT: TypeAdapter[Result] = TypeAdapter(Result)
+
+
+class UnusableLine(Exception):
+    """Why a line holds no usable run, as a clause."""
 
 
 @dataclass(frozen=True)
 class Imported:
-    """What came out of a file.
+    """The outcome of an import.
 
     Attributes:
-        digests: of the runs that were good, those included that were here already.
-        left_aside: one sentence per run that was not, twenty at most.
-        num_left_aside: how many were not.
+        digests: of the good runs, including those that were here already.
+        left_aside: one sentence per unusable run, twenty at most.
+        num_left_aside: number of unusable runs.
     """
 
     digests: tuple[str, ...]
@@ -40,144 +46,109 @@ class Imported:
     num_left_aside: int
 
 
+def run_line(result: Result) -> str:
+    """A result as one line of a run file, with its line break."""
+    text = result.model_dump_json()
+    return f'{text[:-1]},"sha256":"{sha(text)}"}}\n'
+
+
+def read_line(line: str) -> Result:
+    """The result of a line of a run file, after every check.
+
+    Raises:
+        UnusableLine: the line is damaged or changed, of another version, or its points are not those of its settings.
+    """
+    data = _json(line)
+    version = data.get("spec", {}).get("schema_version") if isinstance(data.get("spec"), dict) else None
+    if version != SCHEMA_VERSION:
+        raise UnusableLine(f"of version {str(version)[:20]!r}; this lab reads version {SCHEMA_VERSION}")
+    found = _SHA.search(line)
+    if found is None or found[1] != sha(f"{line[: found.start()]}}}"):
+        raise UnusableLine("damaged; its SHA-256 does not match")
+    del data["sha256"]
+    try:
+        parse_spec(data["spec"])
+    except (InvalidSpec, RecursionError):
+        raise UnusableLine("its settings are not allowed here") from None
+    try:
+        result = _RESULT.validate_python(data)
+    except (ValidationError, RecursionError):
+        raise UnusableLine("its points are not those of a run") from None
+    keys, expected = [point.key for point in result.points], set(result.spec.point_keys())
+    if not expected.issuperset(keys) or len(set(keys)) < len(keys):
+        raise UnusableLine("its points are not those of its settings")
+    if result.status == "completed" and len(keys) < len(expected):
+        raise UnusableLine("it is called completed and lacks points")
+    return result
+
+
 def write_runs(store: Store, runs: Iterable[str], file: IO[bytes]) -> int:
-    """Write the runs with these digests; the number that could be written: damaged and unknown ones are left out."""
+    """Write the runs with these digests; the number written: runs that are unknown or have no point are left out."""
     written = 0
-    header = {"format": FORMAT, "version": VERSION, "schema_version": SCHEMA_VERSION}
-    file.write(json.dumps(header).encode() + b"\n")
     for run in runs:
         spec = store.spec(run)
-        if spec is None:
-            continue
-        result = store.result(run)
-        points = {point.key: point for point in result.points} if result else store.points_of(run)
-        entry = {
-            "digest": run,
-            "schema_version": SCHEMA_VERSION,
-            "spec": json.loads(canonical_json(spec)),
-            "points": {key: json.loads(point.model_dump_json()) for key, point in points.items()},
-            "ending": json.loads(ending_of(result).model_dump_json()) if result else None,
-        }
-        file.write(_canonical({**entry, "sha256": sha(_canonical(entry))}).encode() + b"\n")
-        written += 1
+        result = store.result(run) or (partial_result(spec, store.points_of(run)) if spec else None)
+        if result is not None:
+            file.write(run_line(result).encode())
+            written += 1
     return written
 
 
 def read_runs(store: Store, file: IO[bytes], *, field: str = "file", max_bytes: int = MAX_FILE_BYTES) -> Imported:
-    """Put the runs of a file into the store; what is damaged, foreign or of an older version is named and left aside.
+    """Put the runs of a file into the store; damaged, foreign and older ones are named and left aside.
 
     Args:
-        field: how the person named the file, for errors.
+        field: the user's name for the file, for errors.
         max_bytes: most bytes that are read.
 
     Raises:
-        InvalidInput: when the file was not written by :func:`write_runs`, or is too large.
+        InvalidInput: when the file is not one of runs, or is too large.
     """
-    lines = _lines(file, field, max_bytes)
-    _check_header(next(lines, b""), field)
     good: dict[str, None] = {}
     left_aside: list[str] = []
     num_left_aside = 0
-    for number, line in enumerate(lines, start=2):
-        if not line.strip():
-            continue
+    for number, line in _lines(file, field, max_bytes):
         try:
-            entry = _checked(line)
-        except _Unusable as problem:
+            if len(line) > MAX_LINE_BYTES:
+                raise UnusableLine(f"longer than {MAX_LINE_BYTES:,} bytes")
+            result = read_line(line.decode("utf-8", "replace"))
+        except UnusableLine as problem:
+            if not good and not num_left_aside and b'"spec"' not in line[:1000]:
+                begins = "".join(letter for letter in line[:40].decode("utf-8", "replace") if letter.isprintable())
+                raise InvalidInput(field, begins, "a file of runs, as an export writes it") from None
             num_left_aside += 1
             left_aside += [f"line {number}: {problem}"] if len(left_aside) < MAX_NAMED else []
             continue
-        result = result_of(entry.spec, entry.ending, entry.points) if entry.ending else None
-        store.import_run(entry.spec, entry.points, result)
-        good[digest(entry.spec)] = None
+        store.import_result(result)
+        good[digest(result.spec)] = None
+    if not good and not num_left_aside:
+        raise InvalidInput(field, "an empty file", "a file of runs, as an export writes it")
     return Imported(tuple(good), tuple(left_aside), num_left_aside)
 
 
-class _Unusable(Exception):
-    """Why a line cannot be taken."""
-
-
-@dataclass(frozen=True)
-class _Entry:
-    spec: Spec
-    points: dict[str, PointValue]
-    ending: Ending | None
-
-
-def _checked(line: bytes) -> _Entry:
-    """The run of a line, after every check."""
-    if len(line) > MAX_LINE_BYTES:
-        raise _Unusable(f"longer than {MAX_LINE_BYTES:,} bytes")
-    data = _json(line)
-    if not isinstance(data, dict):
-        raise _Unusable("no run")
-    version = data.get("schema_version")
-    if version != SCHEMA_VERSION:
-        raise _Unusable(f"of version {str(version)[:20]!r}; this lab reads version {SCHEMA_VERSION}")
-    if data.pop("sha256", None) != sha(_canonical(data)):
-        raise _Unusable("damaged; its SHA-256 does not match")
-    try:
-        spec = parse_spec(data.get("spec"))
-    except (InvalidSpec, RecursionError):
-        raise _Unusable("its settings are not allowed here") from None
-    if digest(spec) != data.get("digest"):
-        raise _Unusable("its digest is not that of its settings")
-    return _Entry(spec, *_outcome(spec, data))
-
-
-def _outcome(spec: Spec, data: dict[str, Any]) -> tuple[dict[str, PointValue], Ending | None]:
-    """The points by key, and how the run ended."""
-    given, ended = data.get("points"), data.get("ending")
-    if not isinstance(given, dict):
-        raise _Unusable("it has no points")
-    try:
-        points = {key: POINT.validate_python(value) for key, value in given.items()}
-        ending = None if ended is None else ENDING.validate_python(ended)
-    except (ValidationError, RecursionError):
-        raise _Unusable("its points are not those of a run") from None
-    keys = set(spec.point_keys())
-    if any(key not in keys or point.key != key or point.kind != spec.experiment for key, point in points.items()):
-        raise _Unusable("its points are not those of its settings")
-    if ending is not None:
-        result = result_of(spec, ending, points)
-        if result is None or (result.status == "completed" and set(ending.keys) != keys):
-            raise _Unusable("its result is not that of its settings")
-    return points, ending
-
-
-def _json(line: bytes) -> Any:
+def _json(line: str) -> dict[str, Any]:
     def refuse(_name: str) -> NoReturn:
         raise ValueError
 
     try:
-        return json.loads(line, parse_constant=refuse)
+        data = json.loads(line, parse_constant=refuse)
     except (ValueError, RecursionError):
-        raise _Unusable("damaged; it is no JSON") from None
+        raise UnusableLine("damaged; it is no JSON") from None
+    if not isinstance(data, dict):
+        raise UnusableLine("no run")
+    return data
 
 
-def _check_header(line: bytes, field: str) -> None:
-    try:
-        header = _json(line)
-    except _Unusable:
-        header = None
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        begins = "".join(letter for letter in line[:40].decode("utf-8", "replace") if letter.isprintable())
-        raise InvalidInput(field, begins, "a file of runs, as an export writes it")
-    if header.get("version") != VERSION:
-        raise InvalidInput(field, f"version {header.get('version')!r}", f"a file of runs of version {VERSION}")
-
-
-def _lines(file: IO[bytes], field: str, max_bytes: int) -> Iterator[bytes]:
-    """The lines; of one that is too long only the beginning, so that it can be named."""
-    left = max_bytes
+def _lines(file: IO[bytes], field: str, max_bytes: int) -> Iterator[tuple[int, bytes]]:
+    """Lines that are not blank, with their numbers; one that is too long is cut just above the limit."""
+    left, number = max_bytes, 0
     while line := file.readline(MAX_LINE_BYTES + 1):
-        yield line
         left -= len(line)
-        while left >= 0 and not line.endswith(b"\n") and (line := file.readline(_REST_BYTES)):
-            left -= len(line)
+        end = line
+        while left >= 0 and not end.endswith(b"\n") and (end := file.readline(_REST_BYTES)):
+            left -= len(end)
         if left < 0:
             raise InvalidInput(field, "its size", f"at most {max_bytes:,} bytes")
-
-
-def _canonical(data: Any) -> str:
-    return json.dumps(data, sort_keys=True, separators=(",", ":"))
+        number += 1
+        if line.strip():
+            yield number, line

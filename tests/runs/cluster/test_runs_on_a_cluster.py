@@ -233,16 +233,6 @@ def test_a_scheduler_that_hangs_is_not_waited_for_for_ever(lonely_scheduler, mon
     assert "was lost" in events[-1].reason
 
 
-@pytest.mark.parametrize("given", ["soon", "-1", "inf", "nan"])
-def test_a_time_to_wait_that_is_no_number_is_named(given, monkeypatch):
-    from ntk_core.runs import _cluster
-    from ntk_core.runs._sites import SiteFailure
-
-    monkeypatch.setenv("LINEARITY_LAB_WORKER_WAIT_S", given)
-    with pytest.raises(SiteFailure, match="LINEARITY_LAB_WORKER_WAIT_S"):
-        _cluster._patience_s()
-
-
 def test_a_run_whose_scheduler_dies_fails_with_a_sentence_and_keeps_its_points(lonely_scheduler, here):
     points = Memory({point.key: point for point in here[-1].result.points[:1]})
     lonely_scheduler.add_workers()

@@ -74,18 +74,6 @@ def test_the_run_that_has_just_been_written_stays_however_large_it_is(location):
     store.close()
 
 
-def test_what_was_set_aside_goes_before_any_run(full, change):
-    full.save_result(result(spec=spec(1000)))
-    change("UPDATE lab_points SET json = json || ' ' WHERE key = 'width=10'")
-    assert full.result(digest(spec(1000))) is None
-    full.save_result(result(spec=spec(1000)))
-    before = full.num_bytes()
-    for number in range(1001, 1003):
-        full.save_result(result(spec=spec(number)))
-    assert full.num_bytes() < before * 3
-    assert kept(full) == {1000, 1001, 1002}
-
-
 def test_a_file_that_was_full_shrinks(tmp_path):
     store = Store(tmp_path / "results.sqlite")
     large = point(10).model_copy(update={"runs": point(10).runs * 5000})

@@ -30,14 +30,13 @@ def test_the_first_of_two_intact_points_stays(store):
 
 
 @pytest.mark.parametrize("damage", ["{}", "", "�\x01", '{"kind": "kernel_change", "width": 10}'])
-def test_a_damaged_point_is_set_aside_and_replaced(store, change, damage):
+def test_damaged_point_is_dropped_and_replaced(store, change, damage):
     points = store.points(SPEC)
     points.save("width=10", point(10))
     points.save("width=20", point(20))
     change("UPDATE lab_points SET json = :damage WHERE key = 'width=10'", damage=damage)
     assert points.finished() == {"width=20": point(20)}
     assert [run.num_points for run in store.runs().runs] == [1]
-    change("UPDATE lab_set_aside SET found = 0 WHERE key = 'width=10' AND json = :damage", damage=damage)  # it is there
     points.save("width=10", point(10))
     assert points.finished() == {"width=10": point(10), "width=20": point(20)}
 
@@ -84,13 +83,13 @@ def test_a_completed_result_is_not_replaced_by_a_cancelled_one(store):
         "DELETE FROM lab_points WHERE key = 'width=20'",
     ],
 )
-def test_a_damaged_result_is_none_and_named_until_it_is_replaced(store, change, damage):
+def test_damaged_result_is_none_until_it_is_replaced(store, change, damage):
     store.save_result(result())
     change(damage)
     assert store.result(digest(SPEC)) is None
-    assert [run.status for run in store.runs().runs] == ["damaged"]
+    assert [run.status for run in store.runs().runs] == ["started"]
     store.save_result(result("cancelled"))
-    assert store.result(digest(SPEC)) == result("cancelled")
+    assert store.result(digest(SPEC)).status == "cancelled"
     store.save_result(result())
     assert store.result(digest(SPEC)) == result()
 
@@ -112,24 +111,18 @@ def test_a_damaged_spec_is_left_aside_and_repaired_with_its_points(store, change
     assert store.spec(digest(SPEC)) == SPEC
 
 
-def test_runs_of_an_older_version_are_set_aside_with_one_sentence(store, location, change, caplog):
+def test_runs_of_an_older_version_are_only_listed(store, change):
     store.save_result(result("cancelled"))
-    words = {"now": '"schema_version":2', "then": '"schema_version":1'}
-    change("UPDATE lab_runs SET schema_version = 1, spec = replace(spec, :now, :then)", **words)
-    change("UPDATE lab_points SET schema_version = 1")
-    for _ in range(2):
-        Store(location).close()
-    assert caplog.messages == [
-        "1 stored runs are of an older version of the lab; they stay listed as older and are not used."
-    ]
-    assert store.result(digest(SPEC)) is None
-    assert store.spec(digest(SPEC)) is None
-    assert [run.status for run in store.runs().runs] == ["older"]
-    assert store.points(SPEC).finished() == {}
+    older = "0" * 64
+    change("UPDATE lab_runs SET schema_version = 1, digest = :older", older=older)
+    assert store.result(older) is None
+    assert store.find("0") == ()
     store.save_result(result())
-    assert store.result(digest(SPEC)) == result()
     assert {run.status for run in store.runs().runs} == {"older", "completed"}
-    assert [run.status for run in store.runs(status="older").runs] == ["older"]
+    (listed,) = store.runs(status="older").runs
+    assert (listed.digest, listed.spec) == (older, None)
+    store.delete(older)
+    assert store.runs().total == 1
 
 
 @pytest.mark.parametrize("prefix", ["", "%", "a" * 15, "g" * 16, "' OR 1=1 --      ", "é" * 16, "a" * 65, "\0" * 16])

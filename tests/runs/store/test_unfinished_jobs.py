@@ -1,0 +1,113 @@
+"""Unfinished jobs survive their server and are taken over by the next one: in SQLite and in Postgres."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from ntk_core.errors import InvalidInput
+from ntk_core.runs import digest
+from ntk_core.runs.store import Store, UnfinishedJob, _jobs
+from tests.runs.store.made_runs import ROOT, SPEC, result, spec
+
+SERVER = """
+import os, signal, sys
+from ntk_core.runs.store import Store, UnfinishedJob
+from tests.runs.store.made_runs import SPEC
+store = Store(sys.argv[1])
+store.lock_for_server()
+store.write_jobs([UnfinishedJob(SPEC, "ann", 1.0)])
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def job(seed: int, submitted_s: float = 1.0, **changes) -> UnfinishedJob:
+    return UnfinishedJob(spec(seed), "ann", submitted_s, **changes)
+
+
+def test_jobs_are_claimed_in_order_until_they_end(store, location):
+    store.write_jobs([job(1, 2.0), job(2, 3.0), job(3, 1.0)])
+    store.write_jobs([job(1, 2.0, running=True, spent_s=5.0)], ended=[digest(spec(2))])
+    store.close()
+    later = Store(location)
+    assert later.claim_jobs() == (job(3, 1.0), job(1, 2.0, running=True, spent_s=5.0))
+    assert later.claim_jobs() == later.unfinished_jobs()
+    later.close()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_job_of_a_killed_server_is_claimed(location):
+    killed = subprocess.run([sys.executable, "-c", SERVER, str(location)], cwd=ROOT, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    store = Store(location)
+    store.lock_for_server()
+    assert store.claim_jobs() == (UnfinishedJob(SPEC, "ann", 1.0),)
+    store.close()
+
+
+@pytest.mark.slow
+def test_live_server_of_a_shared_database_keeps_its_jobs(postgres, monkeypatch):
+    store = Store(postgres)
+    monkeypatch.setattr(_jobs.socket, "gethostname", lambda: "another")
+    store.write_jobs([job(1)])
+    monkeypatch.undo()
+    assert store.claim_jobs() == ()
+    monkeypatch.setattr(_jobs, "SILENT_S", -1.0)
+    assert store.claim_jobs() == (job(1),)
+    store.delete(digest(spec(1)))
+    store.close()
+
+
+def test_asked_end_is_seen_by_the_server(store):
+    store.write_jobs([job(1), job(2)])
+    store.end_job(digest(spec(2)))
+    store.write_jobs([job(2, running=True)])
+    assert store.jobs_to_end() == {digest(spec(2))}
+    assert [each.ending for each in store.unfinished_jobs()] == [False, True]
+    store.write_jobs([], ended=[digest(spec(2))])
+    assert store.jobs_to_end() == frozenset()
+
+
+def test_clock_of_an_ended_job_brings_nothing_back(store):
+    store.write_jobs([job(1), job(2)])
+    store.write_jobs([], ended=[digest(spec(1))])
+    store.write_clocks([job(1, spent_s=9.0), job(2, spent_s=9.0)])
+    assert store.unfinished_jobs() == (job(2, spent_s=9.0),)
+
+
+def test_job_with_a_damaged_spec_is_skipped(store, change):
+    store.write_jobs([job(1), job(2)])
+    change("UPDATE lab_runs SET spec = '{}' WHERE digest = :run", run=digest(spec(1)))
+    assert store.claim_jobs() == (job(2),)
+
+
+def test_deleted_run_has_no_job(store):
+    store.save_result(result())
+    store.write_jobs([UnfinishedJob(SPEC, "ann", 1.0)])
+    store.delete(digest(SPEC))
+    assert store.unfinished_jobs() == ()
+
+
+def test_list_of_jobs_names_no_owner(monkeypatch):
+    shown = json.dumps(job(1).as_json())
+    assert "ann" not in shown
+    assert digest(spec(1)) in shown
+    assert '"seed": 1' in shown
+    assert job(1).visitor == replace(job(2), submitted_s=2.0).visitor != replace(job(1), owner="bob").visitor
+    monkeypatch.setattr(type(SPEC), "is_private", property(lambda self: True))
+    assert job(1).as_json()["spec"] is None
+
+
+def test_second_server_is_refused(tmp_path):
+    first, second = Store(tmp_path / "a.sqlite"), Store(tmp_path / "a.sqlite")
+    first.lock_for_server()
+    with pytest.raises(InvalidInput, match="no other running server"):
+        second.lock_for_server()
+    first.close()
+    second.close()

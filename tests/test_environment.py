@@ -1,0 +1,80 @@
+"""Environment variables: one class names them all; a wrong one is refused in one sentence."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ntk_core.environment import PREFIX, data_directory, settings
+from ntk_core.errors import InvalidInput
+from ntk_core.variables import Settings
+
+ROOT = Path(__file__).resolve().parents[1]
+OUTSIDE_PYTHON = {"BIND", "CONTAINER_MEMORY"}  # compose.yaml
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch):
+    for name in Settings.model_fields:
+        monkeypatch.delenv(PREFIX + name.upper(), raising=False)
+
+
+def test_defaults_without_variables():
+    assert settings() == Settings.model_construct()
+
+
+def test_values_are_stripped_and_empty_ones_unset(monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_PROFILE", " classroom ")
+    monkeypatch.setenv("LINEARITY_LAB_WORKERS", "")
+    assert (settings().profile, settings().workers) == ("classroom", None)
+
+
+def test_later_changes_are_read(monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_STORE", "a")
+    assert settings().store == "a"
+    monkeypatch.setenv("LINEARITY_LAB_STORE", "b")
+    assert settings().store == "b"
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "allowed"),
+    [
+        ("STORE_BYTES", "2 GB", "an integer from 1,000,000 to 1,000,000,000,000,000"),
+        ("STORE_BYTES", "999999", "an integer from 1,000,000 to"),
+        ("STORE_BYTES", "٥" * 8, "an integer from 1,000,000 to"),
+        ("WORKERS", "0", "an integer from 1 to 64"),
+        ("WORKERS", "²", "an integer from 1 to 64"),
+        ("DEVICES", "1e3", "an integer from 1 to 9,999"),
+        ("MEMORY_GIB", "nan", "a number above 0 (GiB)"),
+        ("MEMORY_GIB", "-1", "a number above 0 (GiB)"),
+        ("WORKER_WAIT_S", "inf", "a number from 0 to 86,400"),
+        ("PROFILE", "public", "one of local, classroom, hosted"),
+    ],
+)
+def test_wrong_value_is_refused_in_one_sentence(monkeypatch, name, given, allowed):
+    monkeypatch.setenv(PREFIX + name, given)
+    with pytest.raises(InvalidInput) as refused:
+        settings()
+    assert str(refused.value).startswith(f"{PREFIX}{name}: {given} cannot be used; use {allowed}")
+    assert "\n" not in str(refused.value)
+
+
+def test_every_variable_in_the_code_is_a_setting():
+    named = set()
+    for folder in ("ntk_core", "linearity_lab", "pages"):
+        for path in (ROOT / folder).rglob("*.py"):
+            named |= set(re.findall(r"LINEARITY_LAB_([A-Z_]*[A-Z])", path.read_text(encoding="utf-8")))
+    assert named - OUTSIDE_PYTHON <= {name.upper() for name in Settings.model_fields}
+
+
+def test_every_setting_is_documented():
+    docs = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))
+    assert {name for name in Settings.model_fields if PREFIX + name.upper() not in docs} == set()
+
+
+def test_relative_home_is_refused(monkeypatch):
+    monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: Path("~/share"))
+    with pytest.raises(RuntimeError, match="not an absolute path"):
+        data_directory()
