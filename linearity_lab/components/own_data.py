@@ -8,7 +8,7 @@ import streamlit as st
 from linearity_lab.components import session
 from linearity_lab.jobs.profile import profile
 from ntk_core.data.spec import DatasetSpec
-from ntk_core.data.uploads import DEFAULT_LIMITS, MAX_KEPT_BYTES, Keeper, Limits
+from ntk_core.data.uploads import DEFAULT_LIMITS, Keeper, Limits
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
@@ -107,17 +107,11 @@ def upload_limits() -> Limits:
 
 
 def keeper() -> Keeper:
-    """This session, with what it may keep on disk."""
+    """This session and its quota on disk."""
     chosen = profile()
     if not chosen.is_shared:
-        return Keeper(session.viewer(), session.network_address())
-    return Keeper(
-        session.viewer(),
-        session.network_address(),
-        max_session_bytes=4 * chosen.max_upload_bytes,
-        max_address_bytes=chosen.address_share * MAX_KEPT_BYTES / 2,
-        max_files=MAX_BROUGHT / chosen.address_share,
-    )
+        return Keeper(session.viewer())
+    return Keeper(session.viewer(), max_bytes=4 * chosen.max_upload_bytes, max_files=MAX_BROUGHT)
 
 
 def _known() -> dict[str, Brought]:

@@ -11,6 +11,7 @@ import numpy as np
 from ntk_core.data.uploads import (
     Archive,
     Arrays,
+    BadLine,
     Choices,
     Cleaned,
     Column,
@@ -82,7 +83,7 @@ def _written(value: Any, blobs: list[bytes]) -> Any:
         case dict():
             return {"dict": [[inside(key), inside(each)] for key, each in value.items()]}
         case InvalidInput():
-            return {"refused": [value.field, value.given, value.allowed]}
+            return {"refused": [value.field, value.given, value.allowed], "bad line": isinstance(value, BadLine)}
         case MemoryError():
             return {"memory": True}
         case Archive():
@@ -108,7 +109,7 @@ def _read(found: Any, blobs: list[bytes]) -> Any:
     if "dict" in found:
         return {inside(key): inside(each) for key, each in found["dict"]}
     if "refused" in found:
-        return InvalidInput(*found["refused"])
+        return (BadLine if found["bad line"] else InvalidInput)(*found["refused"])
     if "memory" in found:
         return MemoryError()
     if "archive" in found:

@@ -73,7 +73,8 @@ def test_every_kind_of_file_shows_what_the_network_will_see(data, name, expected
     [
         (arrays(x=np.array([{}], object)), "file: array x, of Python objects (a pickle), cannot be used"),
         (b"", "file: an empty file cannot be used"),
-        (b"a,b,kind\n1,2,x\nNA,3,y\n3,4,x\n4,1,y\n", "features: a (1 missing, the first in row 2) cannot be used"),
+        (b"a,b,kind\n1,2,x\n4,5\n", "Line 3 has 2 values; the header has 3 columns."),
+        (b"a,b,kind\n1,2,x\nNA,3,y\n3,4,x\n4,1,y\n", "features: a (1 missing, the first in line 3) cannot be used"),
         (b"a,b,kind\n1,2,x\n2,3,x\n", "target: one class only (x) cannot be used"),
         (pets(**{"pets/ape/1.png": b"no image"}), "file: pets/ape/1.png, which cannot be read as an image"),
     ],
@@ -83,6 +84,7 @@ def test_a_refusal_is_one_sentence_on_the_page_and_nothing_can_be_run(data, sent
     (shown,) = [error.value.replace("\\", "") for error in app.error]
     assert shown.startswith(sentence)
     assert shown.endswith(".")
+    assert any("Nothing yet" in info.value for info in app.info)
     assert not [button for button in app.button if button.key == f"{PAGE}.run"]
 
 

@@ -79,6 +79,9 @@ def bring_data(page: str) -> None:
         if file.sentence is not None:
             say(file.sentence, file.sentence.field)
     if candidate is None:
+        with seen:
+            st.subheader("What the network will see", anchor=False)
+            st.info("Nothing yet. Correct the file or choose another one.")
         return
     key = f"{page}.{file.version[:16]}"
     # The sentence of a choice stands beside it, so the choices are read before they are tried, and again after.

@@ -23,7 +23,7 @@ class Column:
         codes: (n,) positions in ``texts``, −1 where a value is missing; empty for numbers and varied text.
         texts: the different values, sorted.
         num_missing: empty cells, and cells such as ``NA``.
-        first_missing: row of the first of them, counted from 1 below the header; 0 for none.
+        first_missing: line of the file with the first of them; 0 for none.
         example: a value, as the file has it.
     """
 

@@ -118,7 +118,7 @@ def _kept_rows(table: Table, choices: Choices, target: Column, features: list[Co
     used = [target, *features]
     incomplete = [column for column in used if column.num_missing]
     if incomplete and not choices.drop_missing:
-        counted = [f"{c.name} ({c.num_missing:,} missing, the first in row {c.first_missing:,})" for c in incomplete]
+        counted = [f"{c.name} ({c.num_missing:,} missing, the first in line {c.first_missing:,})" for c in incomplete]
         field = "target" if incomplete[0] is target else "features"
         raise InvalidInput(field, named(counted), "columns without missing values, or rows with missing values dropped")
     is_kept = np.ones(table.num_rows, bool)

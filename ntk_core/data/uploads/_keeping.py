@@ -1,6 +1,6 @@
-"""Cleaned uploads on disk, by the SHA-256 of their content; whoever knows it may use them, and nobody lists them.
+"""Cleaned uploads on disk, by the SHA-256 of their content, which gives access to them and is listed nowhere.
 
-Equal data are one file, however many bring them: each keeps a reference, and the file stays while somebody has one.
+Equal data are one file: each session that uploads them keeps a reference, and the file stays while one has it.
 """
 
 import functools
@@ -72,18 +72,17 @@ def keep_upload(
 ) -> str:
     """Keep the data in the user's data directory, readable by its owner only.
 
-    When the directory is full, data of the network address that keeps most go, the longest unused first.
+    When the directory is full, data of the session that keeps most are deleted, the longest unused first.
 
     Args:
-        keeper: who keeps them, within which limits; without one, whoever this process belongs to.
-        needed: digests that waiting or running jobs need: those stay.
+        keeper: the session and its quota; by default the user of this process, without one.
+        needed: digests that waiting or running jobs need, which stay.
 
     Returns:
         The digest, by which ``load_dataset("upload", digest=…)`` finds them.
 
     Raises:
-        InvalidInput: the directory cannot be written, the keeper keeps too much already, or what is needed leaves no
-            room.
+        InvalidInput: the directory cannot be written, the quota is used up, or needed data leave no room.
     """
     keeper, digest = keeper or Keeper(), upload_digest(cleaned)
     if (_SHIPPED / f"{digest}.npz").exists():
@@ -111,13 +110,13 @@ def keep_upload(
 
 
 def forget_upload(digest: str, keeper: Keeper | None = None, *, needed: Collection[str] = ()) -> None:
-    """Let go of one's own reference; the file goes when nobody else has one and no job needs it."""
+    """Drop the reference of a session; the file is deleted without other references unless a job needs it."""
     path = _path(digest)
     if path is None or path.parent == _SHIPPED:
         return
     references = _references()
     references.remove(digest, keeper or Keeper())
-    if not references.of(digest) and digest not in needed:
+    if not references.exist(digest) and digest not in needed:
         path.unlink(missing_ok=True)
 
 
@@ -251,17 +250,13 @@ def _sizes(folder: Path) -> dict[str, int]:
 
 
 def _evict(folder: Path, references: References, most: int, needed: Collection[str]) -> bool:
-    """Delete until all together are small enough: of the address that keeps most, the longest unused first.
-
-    Returns:
-        False where what is needed is too much by itself.
-    """
+    """Delete the data chosen by the references until ``most`` bytes are left; False when needed data exceed them."""
     sizes = _sizes(folder)
     while sum(sizes.values()) > most:
-        digest = references.heaviest(sizes, needed)
+        digest = references.first_to_delete(sizes, needed)
         if digest is None:
             return False
-        references.remove_all(digest)
+        references.remove(digest)
         (folder / f"{digest}.npz").unlink(missing_ok=True)
         del sizes[digest]
     return True

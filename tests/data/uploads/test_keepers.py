@@ -26,7 +26,7 @@ from ntk_core.data.uploads import (
 from ntk_core.errors import InvalidInput
 from tests.data.uploads.files import pets
 
-ANNA, BEN = Keeper("anna", "10.0.0.1"), Keeper("ben", "10.0.0.2")
+ANNA, BEN = Keeper("anna"), Keeper("ben")
 MIB = 2**20
 
 
@@ -43,7 +43,7 @@ def is_kept(digest: str) -> bool:
     return True
 
 
-def test_to_forget_lets_go_of_ones_own_reference_only():
+def test_forgetting_drops_one_reference():
     digest = keep_upload(made(0), ANNA)
     assert keep_upload(made(0), BEN) == digest
     forget_upload(digest, ANNA)
@@ -54,21 +54,13 @@ def test_to_forget_lets_go_of_ones_own_reference_only():
     assert not is_kept(digest)
 
 
-def test_two_sessions_of_one_address_are_two_keepers():
-    other = Keeper("carl", ANNA.address)
-    digest = keep_upload(made(0), ANNA)
-    keep_upload(made(0), other)
-    forget_upload(digest, other)
-    assert is_kept(digest)
-
-
 def test_what_a_job_needs_stays_when_it_is_forgotten():
     digest = keep_upload(made(0), ANNA)
     forget_upload(digest, ANNA, needed={digest})
     assert is_kept(digest)
 
 
-def test_the_heaviest_address_makes_room_and_nobody_else():
+def test_session_that_keeps_most_makes_room():
     mine = keep_upload(made(0), BEN)
     os.utime(path_of(mine), (1, 1))  # the longest unused of all
     for seed in range(1, 40):
@@ -92,14 +84,10 @@ def test_what_is_needed_is_never_evicted_and_what_finds_no_room_is_refused():
 
 @pytest.mark.parametrize(
     ("limits", "words"),
-    [
-        ({"max_session_bytes": 150 * 1024}, "data of yours"),
-        ({"max_address_bytes": 150 * 1024}, "data of your network address"),
-        ({"max_files": 2}, "3 sets of data of your network address"),
-    ],
+    [({"max_bytes": 150 * 1024}, "0.19 MiB of your data with these"), ({"max_files": 2}, "one more data set")],
 )
-def test_quotas_are_refused_in_one_sentence_and_equal_data_count_once(limits, words):
-    keeper = Keeper("anna", "10.0.0.1", **limits)
+def test_quota_of_a_session_counts_equal_data_once(limits, words):
+    keeper = Keeper("anna", **limits)
     for seed in (0, 1, 1, 0):
         keep_upload(made(seed), keeper)
     with pytest.raises(InvalidInput, match=words) as refused:
@@ -110,11 +98,9 @@ def test_quotas_are_refused_in_one_sentence_and_equal_data_count_once(limits, wo
     keep_upload(made(2), keeper)
 
 
-def test_no_name_and_no_address_is_written_to_disk():
+def test_names_of_sessions_are_hashed_on_disk():
     keep_upload(made(0), ANNA)
-    names = " ".join(str(path) for path in path_of("x").parents[1].rglob("*"))
-    assert "anna" not in names
-    assert "10.0.0.1" not in names
+    assert "anna" not in " ".join(str(path) for path in path_of("x").parents[1].rglob("*"))
 
 
 def test_the_example_is_shipped_so_nobody_keeps_or_forgets_it():

@@ -67,7 +67,7 @@ TABLES = [
     (table(*rows(), header="1,2,3"), "file", "a first row of numbers"),
     (table(*rows(), header="a,,kind"), "file", "column 2 without a name"),
     (table(*rows(), header="a,a,kind"), "file", "column a, 2 times"),
-    (table(*rows(), "7,8"), "file", "row 7 with 2 cells"),
+    (table(*rows(), "7,8"), "file", "Line 8 has 2 values"),
     (table(*rows(), '7,"8,x'), "file", "line"),
     (table(), "file", "a header without rows"),
     (b"onlyonecolumn\n1\n2\n", "file", "one column only"),
@@ -77,7 +77,7 @@ TABLES = [
     (image(4, 4), "file", "a single image"),
     (b"%PDF-1.7 something", "file", "a PDF file"),
     (b"\x80\x04\x95abc", "file", "a pickle"),
-    (table(*rows(), "nan,1,x", ",2,y"), "features", "a (2 missing, the first in row 7)"),
+    (table(*rows(), "nan,1,x", ",2,y"), "features", "a (2 missing, the first in line 8)"),
     (table(*rows(), "inf,1,x", "2,-inf,y"), "features", "a (1 infinite"),
     (table(*rows(), "1" * 400 + ",1,x"), "features", "a (1 infinite"),
     (table(*[f"{10**15 + i},{i},{'xy'[i % 2]}" for i in range(6)]), "features", "a, huge against its differences"),
@@ -185,6 +185,20 @@ def test_an_entry_that_is_longer_than_it_says_is_never_unpacked_beyond_what_it_s
     honest = archive({"x.npy": bytes(50_000)})
     lying = patched(honest, 24, (100).to_bytes(4, "little"))
     assert refusal(lying).given == "x.npy, damaged"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a,b,c\n1,2,3\n4,5\n", "Line 3 has 2 values; the header has 3 columns"),
+        ("a,b,c\n\n1,2,3\n\n4,5,6,7\n", "Line 5 has 4 values; the header has 3 columns"),
+        ('a,b\n"x\ny",1\n"z\nz"\n', "Line 4 has 1 value; the header has 2 columns"),
+    ],
+)
+def test_bad_line_is_named_by_its_line_in_the_file(text, sentence):
+    with pytest.raises(InvalidInput) as refused:
+        parse_upload(text.encode())
+    assert str(refused.value) == sentence
 
 
 def test_an_archive_that_grows_enormously_is_refused_before_it_is_unpacked():
