@@ -7,7 +7,6 @@ it tells ``PointFinished``, until the page shows it in its progress and its figu
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -23,13 +22,15 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from benchmarks.drills.proxied import proxied
+from benchmarks.drills.report import ROOT
 from benchmarks.measure import Settings, spread
+from hosting.start_nginx import find_nginx
 from ntk_core import presets
 from ntk_core.runs import Spec
 from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import with_settings
 
-ROOT = Path.cwd()  # of the checkout that is measured, this one or BEFORE
 PORT = 8597
 URL = f"http://127.0.0.1:{PORT}"
 READY = '[data-testid="stApp"][data-test-script-state="notRunning"][data-test-connection-state="CONNECTED"]'
@@ -41,9 +42,6 @@ WAITS, SETTLE_S = 9, 8  # of what an aim is set for
 # 10 Mbit/s both ways in bytes per second, and 40 ms.
 LINE = {"offline": False, "latency": 40, "downloadThroughput": 10e6 / 8, "uploadThroughput": 10e6 / 8}
 PRESET = "liu-fig1-left"
-# The folder of an earlier checkout, which is measured right after this one, by the same clocks.
-BEFORE = "LINEARITY_LAB_BEFORE"
-THERE = f"import json, runpy; print(json.dumps(runpy.run_path({str(Path(__file__).resolve())!r})['measured']()))"
 # Finished widths in the progress line, and distinct widths in the figure; a point counts when both show it. The first
 # marks in the figure, of a width whose first training has ended, are those of fewer widths than were there. A click is
 # timed where the browser notes it, since the button is looked for before. A look every 25 ms costs the page little.
@@ -94,9 +92,9 @@ def new_page(browser: Browser, **options: Any) -> Page:
     return page
 
 
-def first_figure(page: Page) -> float:
+def first_figure(page: Page, url: str = URL) -> float:
     """Seconds from the request of the page to a painted figure, by the browser's clock."""
-    page.goto(f"{URL}/kernel_change", wait_until="commit")
+    page.goto(f"{url}/kernel_change", wait_until="commit")
     page.wait_for_function("() => window.paintedAt !== undefined", polling=50, timeout=TIMEOUT_MS)
     return float(page.evaluate("() => window.paintedAt")) / 1000
 
@@ -195,26 +193,27 @@ def finished_points(store: Store, spec: Spec) -> Iterator[dict[int, float]]:
         looking.join()
 
 
-def visit_over_a_line(browser: Browser, compressed: bool) -> tuple[float, int]:
-    """Seconds to a drawn figure and bytes for a new visitor over a slow line; who is far is told by a header."""
-    page = new_page(browser, extra_http_headers={"X-Forwarded-For": "192.0.2.7"} if compressed else {})
+def visit_over_a_line(browser: Browser, url: str) -> tuple[float, int]:
+    """Seconds to a drawn figure and bytes for a new visitor over a slow line."""
+    page = new_page(browser)
     network = page.context.new_cdp_session(page)
     network.send("Network.enable")
     network.send("Network.emulateNetworkConditions", LINE)
     loaded: list[int] = []
     network.on("Network.loadingFinished", lambda event: loaded.append(event["encodedDataLength"]))
-    took = first_figure(page)
+    took = first_figure(page, url)
     page.wait_for_timeout(1000)
     page.close()
     return took, sum(loaded)
 
 
 def over_a_line(browser: Browser) -> dict[str, Any]:
-    """The same visit with scripts as Streamlit hands them out, and compressed, in turn."""
+    """The same visit without nginx and with it, which compresses scripts, in turn."""
     visits: dict[str, list[tuple[float, int]]] = {"plain": [], "compressed": []}
-    for _ in range(REPEATS):
-        for name, found in visits.items():
-            found.append(visit_over_a_line(browser, name == "compressed"))
+    with proxied(URL.removeprefix("http://")) as address:
+        for _ in range(REPEATS):
+            for name, found in visits.items():
+                found.append(visit_over_a_line(browser, f"http://{address}" if name == "compressed" else URL))
     return {
         name: {**spread([took for took, _ in found]), "bytes": max(loaded for _, loaded in found)}
         for name, found in visits.items()
@@ -229,20 +228,13 @@ def reason_to_skip(settings: Settings) -> str | None:
     """Why there is nothing to measure here, or None."""
     if settings.quick:
         return "it has no quick form: it waits for a server, a worker and a browser"
-    return None if chromium() else "there is no Chromium: set BROWSER_PATH to one"
+    if not chromium():
+        return "there is no Chromium: set BROWSER_PATH to one"
+    return None if find_nginx() else "there is no nginx: apt-get install nginx-light"
 
 
 def measure(settings: Settings) -> dict[str, Any]:
-    """A server of its own, one browser, every wait in turn; then those of another checkout (``BEFORE``)."""
-    if folder := os.environ.get(BEFORE):
-        here = measured()
-        told = subprocess.run([sys.executable, "-c", THERE], cwd=folder, capture_output=True, text=True, check=True)
-        return {**here, "before": json.loads(told.stdout.splitlines()[-1])}
-    return measured()
-
-
-def measured() -> dict[str, Any]:
-    """The waits of this checkout."""
+    """A server of its own, one browser, one wait after another."""
     with tempfile.TemporaryDirectory() as folder:
         location = Path(folder) / "store"
         server = subprocess.Popen(

@@ -3,50 +3,19 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
-from benchmarks import (
-    coverage_section,
-    generalization_section,
-    large_n_section,
-    live_section,
-    maps_section,
-    pictures,
-    sections,
-    site_section,
-    traced_section,
-    transformer_section,
-)
-from benchmarks.drill_sections import DRILLS
+import jinja2
+import jinja2.meta
+
+from benchmarks import pictures, site, words
 from benchmarks.measure import RESULTS
 from benchmarks.words import Data
 
+TEMPLATE = Path(__file__).with_name("page.md.jinja")
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 IMAGES = PAGE.parent / "images"
-SECTIONS = {
-    "kernel": sections.kernel,
-    "transformer": transformer_section.transformer,
-    "traced": traced_section.traced,
-    "large_n": large_n_section.large_n,
-    "hessian": sections.hessian,
-    "trajectories": sections.trajectories,
-    "training": sections.training,
-    "sweep": sections.sweep,
-    "start": sections.start,
-    "dashboard": sections.dashboard,
-    "pages": sections.pages,
-    "live": live_section.live,
-    "site": site_section.site,
-    "growth": sections.growth,
-    "ceilings": sections.ceilings,
-    "gpu": sections.gpu,
-    "estimates": sections.estimates,
-    "maps": maps_section.maps,
-    "generalization": generalization_section.generalization,
-    "masked_layer": sections.masked_layer,
-    "coverage": coverage_section.coverage,
-    **DRILLS,
-}
 PICTURES = {
     "kernel": pictures.kernel,
     "hessian": pictures.hessian,
@@ -54,26 +23,31 @@ PICTURES = {
     "growth": pictures.growth,
     "estimates": pictures.estimates,
 }
-HEAD = """# Benchmarks
-
-`make bench` measures all of this in one session and writes `benchmarks/results/`; `python -m benchmarks.table` renders
-this page from there; a drill (`python -m benchmarks.drills.NAME`) writes there too. Competitors take turns; times are
-medians, in brackets the quartiles. Ratios, not seconds, travel between machines. ▼ marks where a
-peer is faster, with a link to what we do about it."""
+FILTERS = (
+    *(words.seconds, words.count_of, words.size, words.timed, words.faster, words.exponent, words.stamp),
+    *(words.versions, words.names_of, words.groups_of_estimates, words.within, words.coverage_of),
+)
 
 
 def results() -> dict[str, Data]:
-    """Every result that has been committed, by its name, in the order of the page."""
-    paths = {name: RESULTS / f"{name}.json" for name in SECTIONS}
-    return {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
+    """Every committed result by its name."""
+    return {path.stem: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
 
 
 def page(found: dict[str, Data]) -> str:
-    return "\n\n".join([HEAD, *(SECTIONS[name](data) for name, data in found.items())]) + "\n"
+    """The page: a blank line between its paragraphs, none between rows of a table."""
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
+    environment.filters |= {each.__name__: each for each in FILTERS} | {"f": format}
+    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    absent = dict.fromkeys(set(jinja2.meta.find_undeclared_variables(environment.parse(TEMPLATE.read_text()))))
+    text = template.render(absent | found | {"aims": site})
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    apart = ["\n" if line[0] == after[0] == "|" else "\n\n" for line, after in pairwise(lines)]
+    return "".join(line + gap for line, gap in zip(lines, [*apart, "\n"], strict=True))
 
 
 def images(found: dict[str, Data]) -> dict[Path, str]:
-    """The pictures that the page shows."""
+    """The pictures of the page."""
     return {IMAGES / f"benchmarks-{name}.svg": draw(found[name]) for name, draw in PICTURES.items() if name in found}
 
 

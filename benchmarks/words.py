@@ -1,10 +1,13 @@
-"""How measured numbers are written: amounts, spreads, tables, exponents, and the mark where somebody else is faster."""
+"""How docs/benchmarks.md writes measured numbers: filters of its template."""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from benchmarks.coverage import EXPONENT
+from benchmarks.estimates import CLAIMS
 from benchmarks.plots import amount, superscript
 
 Data = Mapping[str, Any]
@@ -14,7 +17,7 @@ def seconds(value: float) -> str:
     return amount(value, "s")
 
 
-def count(value: float) -> str:
+def count_of(value: float) -> str:
     """Two digits and a power of ten."""
     digits, power = f"{value:.1e}".split("e")
     return f"{digits.removesuffix('.0')}·10{superscript(int(power))}"
@@ -28,20 +31,20 @@ def size(value: float | None) -> str:
 
 
 def timed(row: Data) -> str:
-    """The median with its quartiles, where there were enough calls for them."""
+    """The median with its quartiles, if there were enough calls."""
     if row.get("repeats", 1) < 3 or "q1_s" not in row:
         return seconds(row["median_s"])
     return f"{seconds(row['median_s'])} ({seconds(row['q1_s'])} – {seconds(row['q3_s'])})"
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table in Markdown."""
     head = list(header)
-    lines = [head, ["---"] * len(head), *map(list, rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *map(list, rows)])
 
 
-def times_faster(ratio: float, decision: str) -> str:
-    """By how much we are faster; where we are not, the mark and what we do about it."""
+def faster(ratio: float, decision: str) -> str:
+    """How many times faster we are; if a peer is faster, a mark and the decision about it."""
     words = f"{ratio:.0f} ×" if ratio >= 100 else f"{ratio:.3g} ×"
     return words if ratio >= 1 else f"**{words}** ▼ [peer faster](decisions/{decision})"
 
@@ -54,7 +57,7 @@ def exponent(law: Data | None) -> str:
 
 
 def stamp(data: Data) -> str:
-    """Where and when, with what, and how busy the machine was with other things."""
+    """Machine, versions, date, and how busy other programs kept the machine."""
     found = data["environment"]
     packages = ", ".join(f"{name} {version}" for name, version in found["packages"].items())
     return (
@@ -74,6 +77,65 @@ def _load(data: Data) -> str:
 
 
 def versions(data: Data) -> str:
-    """What the peers are, as measured."""
+    """Versions of the peers."""
     of_peers: Data = data.get("peers", {})
     return "; ".join(", ".join(f"{name} {version}" for name, version in found.items()) for found in of_peers.values())
+
+
+def names_of(cases: Iterable[Data]) -> list[str]:
+    """Every competitor of some cases, in order of appearance."""
+    return list(dict.fromkeys(name for row in cases for name in row["times"]))
+
+
+def groups_of_estimates(rows: list[Data]) -> dict[str, list[Data]]:
+    """Title → rows: experiments, presets, random specs, all."""
+    names = sorted({row["experiment"] for row in rows})
+    groups = {name: [row for row in rows if row["experiment"] == name] for name in names}
+    groups["presets"] = [row for row in rows if not row["name"].startswith("random")]
+    groups["random specs"] = [row for row in rows if row["name"].startswith("random")]
+    return {**groups, "all": rows}
+
+
+def within(rows: list[Data]) -> list[str]:
+    """For every claim about estimates: the median ratio, and the share of ratios within its factor."""
+    cells = []
+    for actual, estimated, factor in CLAIMS:
+        ratios = [row[actual] / row[estimated] for row in rows]
+        share = sum(1 / factor <= ratio <= factor for ratio in ratios) / len(ratios)
+        cells += [f"{statistics.median(ratios):.2f}", f"{share:.0%}"]
+    return cells
+
+
+def coverage_of(data: Data) -> Data:
+    """Cells of the table of intervals: spans of coverage by regime, widths against the first method by seeds."""
+    rows = data["rows"]
+    regimes = list(dict.fromkeys(row["regime"] for row in rows))
+    seeds = list(dict.fromkeys(row["seeds"] for row in rows))
+    methods = list(rows[0]["methods"])
+
+    def span(regime: str, method: str, name: str) -> str:
+        found = [row["methods"][method][name] for row in rows if row["regime"] == regime]
+        return f"{min(found):.1%} – {max(found):.1%}"
+
+    def width(method: str, number: int) -> str:
+        found = [row["methods"] for row in rows if row["regime"] == regimes[0] and row["seeds"] == number]
+        return f"{statistics.mean(row[method]['half_width'] / row[methods[0]]['half_width'] for row in found):.2f} ×"
+
+    return {
+        "regimes": regimes,
+        "seeds": seeds,
+        "seed_titles": [f"width, {number} seeds" for number in seeds],
+        "widths": list(dict.fromkeys(row["widths"] for row in rows)),
+        "error": (0.05 * 0.95 / data["trials"]) ** 0.5,
+        "moved": [row["exponent_of_kept"] - EXPONENT for row in rows if row["regime"] == regimes[-1]],
+        "bends": [row["said_to_bend"] for row in rows],
+        "rows": [
+            (
+                method,
+                [span(regime, method, "covers") for regime in regimes]
+                + [span(regimes[-1], method, "covers_of_kept")]
+                + [width(method, number) for number in seeds],
+            )
+            for method in methods
+        ],
+    }

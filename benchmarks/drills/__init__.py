@@ -1,5 +1,5 @@
-"""Drills: what must not happen, provoked on purpose. Each is one command that prints and saves a verdict.
+"""Drills provoke what must not happen; each is one command that prints and saves which claims hold.
 
-``python -m benchmarks.drills.stops``, ``.kills``, ``.sweeps``, ``.sessions``, ``.gallery``,
-``.fuzzed_specs``, ``.poll``; ``--help`` lists what can be chosen.
+``python -m benchmarks.drills.sessions``, ``.attacker``, ``.kills``, ``.full_disk``, ``.poll``, ``.gallery``,
+``.fuzzed_specs``; ``--help`` lists the options.
 """

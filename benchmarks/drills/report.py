@@ -1,30 +1,32 @@
-"""What all drills share: a place of their own for data, and a verdict that is printed and saved."""
+"""A data directory for each drill, its store, and a verdict that is printed and saved."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import RESULTS, environment
+from ntk_core.runs.store import Store
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("jax", "jaxlib", "numpy", "streamlit", "sqlalchemy")
+STORE = "drill.sqlite"
 
 
 @contextmanager
 def own_data() -> Iterator[Path]:
-    """A data directory that is used by this drill alone and removed afterwards; also that of processes it starts."""
+    """An empty data directory for this process and those it starts; its store is ``STORE`` in it."""
     before = dict(os.environ)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        os.environ["XDG_DATA_HOME"] = folder
-        os.environ.pop("LINEARITY_LAB_STORE", None)
+        os.environ |= {"XDG_DATA_HOME": folder, "LINEARITY_LAB_STORE": str(Path(folder) / STORE)}
         try:
             yield Path(folder)
         finally:
@@ -32,26 +34,53 @@ def own_data() -> Iterator[Path]:
             os.environ.update(before)
 
 
-def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least this share of the values does not exceed."""
-    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
+def finished_points(file: Path, job_id: str) -> dict[str, Any] | None:
+    """Key → values of a job's finished points, without times; None while its spec is unknown."""
+    with closing(Store(file)) as store:
+        spec = store.spec(job_id)
+        if spec is None:
+            return None
+        points = {key: point.model_dump(mode="json") for key, point in store.points(spec).finished().items()}
+    for point in points.values():
+        del point["runtime_s"]
+        point["provenance"].pop("started_at", None)
+    return points
+
+
+def is_finished(file: Path, job_id: str) -> bool:
+    """Whether every point of a job is in the store."""
+    with closing(Store(file)) as store:
+        spec = store.spec(job_id)
+        return spec is not None and set(store.points(spec).finished()) == set(spec.point_keys())
+
+
+def is_intact(file: Path) -> bool:
+    """SQLite's own check of its file."""
+    with closing(sqlite3.connect(file, timeout=30)) as connection:
+        return bool(connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok")
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """Median, p95 and largest of some seconds."""
+    """Count, median, 95th percentile and maximum of some seconds."""
+    ordered = sorted(values)
+
+    def percentile(share: float) -> float:
+        return round(ordered[max(0, math.ceil(share * len(ordered)) - 1)], 4)
+
     return {
-        "count": len(values),
-        "median_s": round(percentile(values, 0.5), 4),
-        "p95_s": round(percentile(values, 0.95), 4),
-        "max_s": round(max(values), 4),
+        "count": len(ordered),
+        "median_s": percentile(0.5),
+        "p95_s": percentile(0.95),
+        "max_s": percentile(1.0),
     }
 
 
-def conclude(name: str, measured: Mapping[str, Any], claims: Mapping[str, bool]) -> None:
-    """Save and print; the exit code says whether every claim holds."""
+def conclude(name: str, measured: Mapping[str, Any], claims: Mapping[str, bool], *, is_kept: bool = True) -> None:
+    """Print the verdict, save it unless this was a short run, and exit with 1 if a claim fails."""
     found = {"environment": environment(PACKAGES), "claims": dict(claims), **measured}
-    (RESULTS / f"drill_{name}.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     print(json.dumps(found, ensure_ascii=False))
     for claim, holds in claims.items():
         print(f"{'holds' if holds else 'FAILS'}: {claim}")
+    if is_kept:
+        (RESULTS / f"drill_{name}.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     sys.exit(0 if all(claims.values()) else 1)

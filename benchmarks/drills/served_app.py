@@ -34,6 +34,11 @@ class ServedApp:
     def workers(self) -> list[psutil.Process]:
         return self.process.children()
 
+    def kill(self) -> None:
+        """End the server at once, as by lack of memory."""
+        self.process.kill()
+        self.process.wait(10)
+
     def kill_a_worker(self, draw: random.Random) -> bool:
         """Kill one of its workers, whichever; whether there was one."""
         try:
@@ -45,6 +50,10 @@ class ServedApp:
     def resident_bytes(self) -> tuple[int, int]:
         """Memory of the server and of all its workers."""
         return self.process.memory_info().rss, sum(_resident(worker) for worker in self.workers())
+
+    def largest_worker_bytes(self) -> int:
+        """Memory of the largest process that the server has started."""
+        return max(map(_resident, self.workers()), default=0)
 
     def server_s(self) -> float:
         """Processor time that the server has used, without its workers."""
@@ -75,7 +84,8 @@ def served_app(**environment: str) -> Iterator[ServedApp]:
             _wait_until_healthy(address)
             yield ServedApp(psutil.Process(server.pid), address)
         finally:
-            server.terminate()
+            if server.poll() is None:
+                server.terminate()
             try:
                 server.wait(20)
             except subprocess.TimeoutExpired:

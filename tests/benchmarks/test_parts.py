@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks.measure import Settings, environment
-from benchmarks.table import PICTURES, SECTIONS
+from benchmarks.table import PICTURES, page
 
 # "ceilings" is the code of "gpu" with other sizes; "dashboard" has no quick form; trajectories alone compare nothing.
 PARTS = (
@@ -39,10 +39,10 @@ def measured(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", PARTS)
 def test_part_runs_and_its_numbers_can_be_shown(quick_compilation, name):
     data = {"environment": environment(), "load": NOTE, **measured(name)}
-    shown = SECTIONS[name](data)
-    assert shown.startswith("## ")
+    shown = page({name: data})
+    assert shown.count("\n## ") == 1
     assert "load 0.5 at the start, 1.5 at the end, 0.01 cores busy with other programs" in shown
-    assert "too many for these numbers" in SECTIONS[name]({**data, "load": {**NOTE, "high": True}})
+    assert "too many for these numbers" in page({name: {**data, "load": {**NOTE, "high": True}}})
     if name in PICTURES:
         ElementTree.fromstring(PICTURES[name](data))
 

@@ -9,11 +9,10 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from benchmarks import pictures
-from benchmarks.drill_sections import DRILLS
 from benchmarks.measure import RESULTS
 from benchmarks.plots import Line, Mark, Panel, amount, figure, ticks
 from benchmarks.table import IMAGES, PAGE, images, page, results
-from benchmarks.words import size, times_faster
+from benchmarks.words import faster, size
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -22,9 +21,8 @@ def test_the_page_of_benchmarks_shows_the_committed_results():
     assert PAGE.read_text() == page(results())
 
 
-def test_every_drill_that_was_run_stands_on_the_page_with_all_its_claims():
+def test_the_page_lists_every_claim_of_every_drill():
     drills = {path.stem: json.loads(path.read_text()) for path in RESULTS.glob("drill_*.json")}
-    assert drills.keys() <= DRILLS.keys()
     shown = PAGE.read_text()
     for found in drills.values():
         for claim, holds in found["claims"].items():
@@ -38,7 +36,7 @@ def test_the_pictures_of_benchmarks_show_the_committed_results():
     assert set(IMAGES.glob("benchmarks-*.svg")) == set(drawn)
 
 
-def test_every_row_in_which_a_peer_is_faster_is_marked_and_leads_to_a_decision():
+def test_rows_with_a_faster_peer_link_to_a_decision():
     marked = [line for line in PAGE.read_text().splitlines() if "▼ [peer faster]" in line]
     slower = [
         row
@@ -56,7 +54,7 @@ def test_every_row_in_which_a_peer_is_faster_is_marked_and_leads_to_a_decision()
 
 @pytest.mark.parametrize(("ratio", "marked"), [(0.99, True), (1.0, False), (12.3, False)])
 def test_only_a_faster_peer_is_marked(ratio, marked):
-    assert ("▼" in times_faster(ratio, "x.md")) is marked
+    assert ("▼" in faster(ratio, "x.md")) is marked
 
 
 @pytest.mark.parametrize(

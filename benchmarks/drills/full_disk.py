@@ -1,0 +1,122 @@
+"""A full disk: pages stay, runs end with a sentence, and work goes on when there is room again.
+
+Run: ``python -m benchmarks.drills.full_disk`` (as root on Linux: it mounts a file system of 48 MiB; a minute). Claims:
+a page shows no exception, the server reports that it is not ready, finished points survive, and after some room is
+made the same server finishes the run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.drills.browser_session import CLICK, BrowserSession
+from benchmarks.drills.report import STORE, conclude, finished_points, is_finished, is_intact, own_data
+from benchmarks.drills.served_app import ServedApp, served_app
+
+PAGE, SWEEP = "kernel_change", "widths=10,20&num_seeds=1&outputs=linear&training.max_steps=200"
+PATIENCE_S = 90.0
+
+
+@contextmanager
+def small_disk() -> Iterator[Path]:
+    """A file system of 48 MiB, more than twice what a store needs to count as writable."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", folder], check=True)
+        try:
+            yield Path(folder)
+        finally:
+            subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def fill(file: Path) -> None:
+    """Write until there is no room."""
+    with file.open("wb", buffering=0) as filling:
+        try:
+            while filling.write(bytes(2**16)):
+                pass
+        except OSError:
+            os.fsync(filling.fileno())
+
+
+def status(app: ServedApp) -> int:
+    """Status of ``/api/ready``."""
+    try:
+        with urllib.request.urlopen(f"http://{app.address}/api/ready", timeout=20) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def becomes(app: ServedApp, wanted: int) -> bool:
+    """Whether the readiness becomes this within a while."""
+    deadline = time.monotonic() + PATIENCE_S
+    while status(app) != wanted and time.monotonic() < deadline:
+        time.sleep(0.5)
+    return status(app) == wanted
+
+
+async def run(app: ServedApp, file: Path, seed: int, patience_s: float) -> tuple[str, bool, list[str], list[str]]:
+    """Press Run; job id, whether it finished in time, alerts and exceptions of the page."""
+    async with BrowserSession(f"ws://{app.address}", PAGE, f"{SWEEP}&seed={seed}") as session:
+        await session.act()
+        await session.act({f"{PAGE}.run": CLICK})
+        alerts = list(session.alerts)
+        deadline = time.monotonic() + patience_s
+        while not (done := bool(session.job_id) and is_finished(file, session.job_id)) and time.monotonic() < deadline:
+            await asyncio.sleep(0.5)
+        await session.act()
+        return session.job_id, done, [*alerts, *session.alerts], session.errors
+
+
+def drill() -> dict[str, Any]:
+    """A run with room, one without, and one with room again, on one server."""
+    with small_disk() as disk, own_data():
+        file = disk / STORE
+        with served_app(LINEARITY_LAB_STORE=str(file)) as app:
+            was_ready = becomes(app, 200)
+            first, was_done, _, _ = asyncio.run(run(app, file, 1, PATIENCE_S))
+            kept = finished_points(file, first)
+            fill(disk / "filling")
+            is_refused = becomes(app, 503)
+            _, without_room, alerts, errors = asyncio.run(run(app, file, 2, 10.0))
+            is_kept, is_whole = finished_points(file, first) == kept, is_intact(file)
+            (disk / "filling").unlink()
+            is_back = becomes(app, 200)
+            _, again, _, more = asyncio.run(run(app, file, 3, PATIENCE_S))
+            set_aside = [path.name for path in disk.glob("*.damaged*")]
+    return {
+        "ready_before": was_ready and was_done,
+        "not_ready_when_full": is_refused,
+        "finished_when_full": without_room,
+        "alerts_when_full": alerts,
+        "kept": is_kept and is_whole and not set_aside,
+        "ready_again": is_back and again,
+        "errors": errors + more,
+    }
+
+
+def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    found = drill()
+    claims = {
+        "a full disk makes the server not ready": found["ready_before"] and found["not_ready_when_full"],
+        "a page says so and shows no exception": bool(found["alerts_when_full"]) and not found["errors"],
+        "finished points survive and the store is intact": found["kept"],
+        "with room again the same server is ready and finishes a run": found["ready_again"],
+    }
+    conclude("full_disk", found, claims)
+
+
+if __name__ == "__main__":
+    main()
