@@ -94,6 +94,15 @@ def amount(value: float, unit: str) -> str:
     return f"{value:.0f} s" if value < 600 else f"{value / 60:.0f} min"
 
 
+def kind_of(value: object) -> str:
+    """What something is, in a few words."""
+    if isinstance(value, str):
+        return repr(value)
+    if isinstance(value, tuple):
+        return f"a tuple of {len(value)}"
+    return str(getattr(value, "__name__", type(value).__name__))
+
+
 def _shorten(value: object, limit: int = 60) -> str:
     text = value if isinstance(value, str) else repr(value)
     return _encodable(text if len(text) <= limit else text[: limit - 1] + "…")

@@ -8,7 +8,7 @@ from jaxtyping import Float, Shaped
 
 from ntk_core.dynamics.choices import LOSSES
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.architectures import output_function
+from ntk_core.networks.architectures import largest_slope, output_function
 from ntk_core.networks.choices import OUTPUTS
 
 
@@ -72,5 +72,5 @@ class Loss:
 
         For the unbounded slope of a quadratic output this is the curvature at |φ'| = 1, an assumption.
         """
-        slope = OUTPUTS[self.model_output].max_slope
+        slope = largest_slope(OUTPUTS[self.model_output])
         return self.model_curvature * (slope**2 if math.isfinite(slope) else 1.0)

@@ -7,10 +7,8 @@ from functools import cache
 import jax
 import numpy as np
 from numpy.polynomial.legendre import leggauss
-from scipy.special import roots_hermitenorm
 
-from ntk_core.networks.architectures import activation_function
-from ntk_core.networks.choices import ACTIVATIONS
+from ntk_core.networks.architectures import Activation, activation_function
 
 NUM_NODES = 256
 # Beyond |g| = 14 the normal density is below 1e-43: no activation of ours grows fast enough to be heard from there.
@@ -41,24 +39,23 @@ class ActivationConstants:
 
 
 @cache
-def activation_constants(name: str) -> ActivationConstants:
-    """ζ, ϑ₀, ϑ₁, ϑ₂ of the activation of that name, in float64.
+def activation_constants(activation: Activation) -> ActivationConstants:
+    """ζ, ϑ₀, ϑ₁, ϑ₂ of an activation, by name or as a function, in float64.
 
     ζ = E[φ'(g)], ϑ₀ = E[φ(g)], ϑ₁ = E[g φ'(g)], ϑ₂ = E[(g³/2 − g) φ'(g)] with g ~ N(0, 1).
-    Smooth activations by Gauss–Hermite quadrature; those with a kink at 0 by Gauss–Legendre quadrature on each side of
-    it, where they are smooth again.
+    By Gauss–Legendre quadrature on each side of 0, where activations with a kink are smooth.
 
     >>> constants = activation_constants("relu")
     >>> round(constants.zeta, 8), round(constants.theta0, 8), abs(round(constants.theta2, 8))
     (0.5, 0.39894228, 0.0)
 
     Raises:
-        InvalidInput: for an activation that is not in the vocabulary.
+        InvalidInput: for what is neither a name of an activation nor an elementwise function.
 
     Source: Hu, Xiao, Adlam & Pennington 2020, Eqs. 5 and 9.
     """
-    sigma = activation_function(name)
-    nodes, weights = _hermite() if ACTIVATIONS[name].smooth else _two_sides()
+    sigma = activation_function(activation)
+    nodes, weights = _two_sides()
     with jax.enable_x64(True):
         values = np.asarray(sigma(jax.numpy.asarray(nodes)))
         slopes = np.asarray(jax.vmap(jax.grad(sigma))(jax.numpy.asarray(nodes)))
@@ -68,13 +65,6 @@ def activation_constants(name: str) -> ActivationConstants:
         theta1=float(weights @ (nodes * slopes)),
         theta2=float(weights @ ((nodes**3 / 2 - nodes) * slopes)),
     )
-
-
-@cache
-def _hermite() -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of E[·] under N(0, 1) on the whole axis."""
-    nodes, weights = roots_hermitenorm(NUM_NODES)
-    return nodes, weights / weights.sum()
 
 
 @cache

@@ -15,6 +15,6 @@ from ntk_core.kernels._empirical import empirical_ntk, layer_kernels, pre_output
 from ntk_core.kernels._generic import generic_ntk, split_inexact
 from ntk_core.kernels._gradient_bound import gradient_norm_bound
 from ntk_core.kernels._infinite_heads import SampledKernel, infinite_heads_ntk
-from ntk_core.kernels._infinite_width import infinite_width_ntk
+from ntk_core.kernels._infinite_width import infinite_width_ntk, quadrature_error
 from ntk_core.kernels._products import KernelExtremes, KernelOperator, KernelSolution
 from ntk_core.kernels._regression import JITTER, KernelRegression, kernel_regression

@@ -1,8 +1,8 @@
 """Expectations of an activation over pairs of jointly Gaussian pre-activations, in float64.
 
-For (u, v) ~ N(0, [[q₁, c], [c, q₂]]): E[σ(u)σ(v)] and E[σ'(u)σ'(v)], from closed forms for (leaky) ReLU and erf, else
-by Gauss–Hermite quadrature and Mehler's formula (docs/math/infinite_width.md). Everything here runs under
-``float64``.
+For (u, v) ~ N(0, [[q₁, c], [c, q₂]]): E[σ(u)σ(v)] and E[σ'(u)σ'(v)], from closed forms for (leaky) ReLU and erf, for
+functions with a kink at 0 by quadrature between the kinks, else by Gauss–Hermite quadrature and Mehler's formula
+(docs/math/infinite_width.md). Everything here runs under ``float64``.
 """
 
 import math
@@ -13,30 +13,47 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float
+from numpy.polynomial.legendre import leggauss
 from scipy.special import roots_hermitenorm
 
-from ntk_core.networks.architectures import activation_function
-from ntk_core.networks.choices import ACTIVATIONS
+from ntk_core.networks.architectures import Activation, Pointwise, activation_of, slope_jumps
 
 NUM_NODES = 256
+REACH = 10.0  # in standard deviations: beyond, the normal density is below 1e-22
 
 
 def pair_expectations(
-    name: str, cov: Float[Array, "..."], variance1: Float[Array, "..."], variance2: Float[Array, "..."]
+    activation: Activation,
+    cov: Float[Array, "..."],
+    variance1: Float[Array, "..."],
+    variance2: Float[Array, "..."],
+    num_nodes: int = NUM_NODES,
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """(E[σ(u)σ(v)], E[σ'(u)σ'(v)]) for covariances and variances of shapes that broadcast to that of ``cov``."""
-    if (slope := ACTIVATIONS[name].negative_slope) is not None:
+    sigma = activation_of(activation)
+    if (slope := sigma.negative_slope) is not None:
         return _leaky_relu(slope, cov, variance1, variance2)
-    if name == "erf":
+    if sigma.name == "erf":
         return _erf(cov, variance1, variance2)
-    return _by_quadrature(name, cov, variance1, variance2)
+    if any(slope_jumps(sigma.apply)):
+        return _by_angles(sigma.apply, cov, variance1, variance2, num_nodes)
+    return _by_quadrature(sigma.apply, cov, variance1, variance2, num_nodes)
 
 
-def mean(name: str, variance: Array) -> Array:
+def mean(activation: Activation, variance: Array, num_nodes: int = NUM_NODES) -> Array:
     """E[σ(u)] for u ~ N(0, variance)."""
-    if (slope := ACTIVATIONS[name].negative_slope) is not None:
+    sigma = activation_of(activation)
+    if (slope := sigma.negative_slope) is not None:
         return (1 - slope) * jnp.sqrt(variance / (2 * math.pi))
-    return _coefficients(activation_function(name), variance)[..., 0]
+    nodes, weights = _half_line(num_nodes // 2)
+    scaled = jnp.sqrt(variance)[..., None] * nodes
+    return (sigma.apply(scaled) + sigma.apply(-scaled)) @ (weights * np.exp(-(nodes**2) / 2) / math.sqrt(2 * math.pi))
+
+
+def has_closed_form(activation: Activation) -> bool:
+    """Whether the expectations are exact."""
+    sigma = activation_of(activation)
+    return sigma.negative_slope is not None or sigma.name == "erf"
 
 
 def _leaky_relu(slope: float, cov: Array, variance1: Array, variance2: Array) -> tuple[Array, Array]:
@@ -59,15 +76,24 @@ def _erf(cov: Array, variance1: Array, variance2: Array) -> tuple[Array, Array]:
     return values, 4 / math.pi / jnp.sqrt(product - 4 * cov**2)
 
 
-def _by_quadrature(name: str, cov: Array, variance1: Array, variance2: Array) -> tuple[Array, Array]:
-    """Mehler: E[σ(u)σ(v)] = Σ_k a_k(q₁) a_k(q₂) ρᵏ with a_k(q) = E[σ(√q g) h_k(g)], h_k orthonormal for g ~ N(0, 1)."""
+def _correlation(cov: Array, variance1: Array, variance2: Array) -> Array:
     norm = jnp.sqrt(variance1 * variance2)
-    rho = jnp.clip(cov / jnp.where(norm > 0, norm, 1), -1, 1)
-    sigma = activation_function(name)
-    slope = jax.vmap(jax.grad(sigma))
+    return jnp.clip(cov / jnp.where(norm > 0, norm, 1), -1, 1)
 
-    def expectation(function) -> Array:  # type: ignore[no-untyped-def]
-        left, right = _coefficients(function, variance1), _coefficients(function, variance2)
+
+def _by_quadrature(
+    sigma: Pointwise, cov: Array, variance1: Array, variance2: Array, num_nodes: int
+) -> tuple[Array, Array]:
+    """Mehler: E[σ(u)σ(v)] = Σ_k a_k(q₁) a_k(q₂) ρᵏ with a_k(q) = E[σ(√q g) h_k(g)], h_k orthonormal for g ~ N(0, 1)."""
+    rho = _correlation(cov, variance1, variance2)
+    slope = jax.vmap(jax.grad(sigma))
+    nodes, weighted = _hermite(num_nodes)
+
+    def coefficients(function: Pointwise, variance: Array) -> Array:
+        return function(jnp.sqrt(variance)[..., None] * nodes) @ weighted
+
+    def expectation(function: Pointwise) -> Array:
+        left, right = coefficients(function, variance1), coefficients(function, variance2)
         start = jnp.zeros(jnp.broadcast_shapes(rho.shape, variance1.shape, variance2.shape))
 
         def horner(total: Array, pair: tuple[Array, Array]) -> tuple[Array, None]:
@@ -79,21 +105,56 @@ def _by_quadrature(name: str, cov: Array, variance1: Array, variance2: Array) ->
     return expectation(sigma), expectation(lambda z: slope(z.ravel()).reshape(z.shape))
 
 
-def _coefficients(function, variance: Array) -> Array:  # type: ignore[no-untyped-def]
-    """a_k = E[function(√variance · g) h_k(g)] along a new last axis."""
-    nodes, weighted = _hermite()
-    return function(jnp.sqrt(variance)[..., None] * nodes) @ weighted
+def _by_angles(sigma: Pointwise, cov: Array, variance1: Array, variance2: Array, num_nodes: int) -> tuple[Array, Array]:
+    """u = √q₁ r cos θ and v = √q₂ r cos(θ − φ) with ρ = cos φ: Gauss–Legendre in r, and in θ between signs of u and v.
+
+    A function that is smooth but for 0 is smooth in each of the four parts of the circle.
+    """
+    rho = _correlation(cov, variance1, variance2)
+    angle = 2 * jnp.arctan2(jnp.sqrt(1 - rho), jnp.sqrt(1 + rho))
+    shape = jnp.broadcast_shapes(rho.shape, variance1.shape, variance2.shape)
+    scales = [jnp.broadcast_to(jnp.sqrt(each), shape).ravel() for each in (variance1, variance2)]
+    phi = jnp.broadcast_to(angle, shape).ravel()
+    slope = jax.vmap(jax.grad(sigma))
+    radii, of_radii = _half_line(num_nodes // 4)
+    of_radii = of_radii * radii * np.exp(-(radii**2) / 2)
+    places, of_places = leggauss(num_nodes // 10)
+    parts = [(first, second) for first in (0, 1) for second in (0, 1)]  # of the circle: half turns, narrow and wide
+
+    def add(sums: tuple[Array, Array], node: tuple[Array, ...]) -> tuple[tuple[Array, Array], None]:
+        half, wide, place, r, weight = node
+        length = jnp.where(wide == 0, phi, math.pi - phi)
+        theta = -math.pi / 2 + math.pi * half + jnp.where(wide == 0, 0.0, phi) + length * place
+        u, v = r * scales[0] * jnp.cos(theta), r * scales[1] * jnp.cos(theta - phi)
+        share = weight * length
+        return (sums[0] + share * sigma(u) * sigma(v), sums[1] + share * slope(u) * slope(v)), None
+
+    grid = [
+        (half, wide, (place + 1) / 2, r, of_place / 2 * of_r / (2 * math.pi))
+        for half, wide in parts
+        for place, of_place in zip(places, of_places, strict=True)
+        for r, of_r in zip(radii, of_radii, strict=True)
+    ]
+    found, _ = jax.lax.scan(add, (jnp.zeros(phi.shape),) * 2, tuple(jnp.asarray(each) for each in np.transpose(grid)))
+    return found[0].reshape(shape), found[1].reshape(shape)
 
 
 @cache
-def _hermite() -> tuple[Float[np.ndarray, " N"], Float[np.ndarray, "N N"]]:
+def _half_line(num_nodes: int) -> tuple[Float[np.ndarray, " N"], Float[np.ndarray, " N"]]:
+    """Gauss–Legendre nodes and weights on [0, REACH]."""
+    nodes, weights = leggauss(num_nodes)
+    return (nodes + 1) * (REACH / 2), weights * (REACH / 2)
+
+
+@cache
+def _hermite(num_nodes: int) -> tuple[Float[np.ndarray, " N"], Float[np.ndarray, "N N"]]:
     """Gauss–Hermite nodes x (N,) and weights · h_k(x), (N, N), k = 0 … N−1.
 
     With the weights' square roots inside the recursion h stays of order one, where h_k alone would overflow.
     """
-    nodes, weights = roots_hermitenorm(NUM_NODES)
+    nodes, weights = roots_hermitenorm(num_nodes)
     roots = np.sqrt(weights / weights.sum())
     functions = [roots, nodes * roots]
-    for k in range(1, NUM_NODES - 1):
+    for k in range(1, num_nodes - 1):
         functions.append((nodes * functions[k] - math.sqrt(k) * functions[k - 1]) / math.sqrt(k + 1))
     return nodes, roots[:, None] * np.stack(functions, axis=1)

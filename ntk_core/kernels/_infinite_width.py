@@ -16,14 +16,15 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Shaped
 
-from ntk_core.errors import InvalidInput
-from ntk_core.kernels._gaussian import mean, pair_expectations
+from ntk_core.errors import InvalidInput, kind_of
+from ntk_core.kernels._gaussian import NUM_NODES, has_closed_form, mean, pair_expectations
 from ntk_core.kernels._infinite_heads import infinite_heads_ntk
 from ntk_core.networks import compositions
-from ntk_core.networks.architectures import Attention, Convolution, Dense, Layer, Network, Paired, Stack
+from ntk_core.networks.architectures import Activation, Attention, Convolution, Dense, Layer, Network, Paired, Stack
 from ntk_core.networks.compositions import Block
 from ntk_core.networks.kinds import ARCHITECTURES
 
+CHECKED_ROWS, MAX_QUADRATURE_ERROR = 4, 1e-3  # our choice
 BLOCK_ENTRIES = 2**24  # pairs of inputs and positions at a time: 128 MiB per array in float64
 
 
@@ -52,6 +53,7 @@ class Positions:
 
     axes: int
     all_pairs: bool
+    num_nodes: int = NUM_NODES  # of every quadrature
 
     @property
     def pair_axes(self) -> tuple[int, ...]:
@@ -82,8 +84,9 @@ def infinite_width_ntk(
     """lim_{m→∞} of the tangent kernel of one output, shape (n1, n2); kernels between different outputs vanish.
 
     For :class:`FullyConnected`, :class:`ResNet` and convolutional networks with linear output in the NTK
-    parameterization. ReLU, leaky ReLU and erf in closed form; other activations by Gauss–Hermite quadrature in
-    float64, to about 1e-8 while pre-activations have variances of order one.
+    parameterization. ReLU, leaky ReLU and erf in closed form; other activations by quadrature in float64, to about
+    1e-8 while pre-activations have variances of order one. For an activation given as a function the error is measured
+    (``kernels.quadrature_error``), and one above 1e-3 is refused.
 
     For :class:`Attention` what grows is the number of heads, at the head dimension that it has, and the kernel is a
     mean over 16,384 sampled heads, to about 1 %; ``infinite_heads_ntk`` gives its standard error.
@@ -95,15 +98,15 @@ def infinite_width_ntk(
 
     Raises:
         InvalidInput: for a network without such a limit (a bottleneck, a nonlinear output), another parameterization,
-            or an architecture that is not covered.
+            an architecture that is not covered, or an activation that quadrature does not resolve.
 
     Source: Jacot, Gabriel & Hongler 2018; Arora et al. 2019 (convolutions).
     """
     inner = net.net if isinstance(net, Paired) else net
     if not (isinstance(inner, Stack | Attention) and inner.kind.has_infinite_width):
         known = [kind.network.rpartition(":")[2] for kind in ARCHITECTURES.values() if kind.has_infinite_width]
-        allowed = f"{', '.join(known)}, Mirrored or Subtracted or not; other limits are not derived"
-        raise InvalidInput("net", type(inner).__name__, allowed)
+        allowed = f"a network: {', '.join(known)}, Mirrored or Subtracted or not; other limits are not derived"
+        raise InvalidInput("net", kind_of(inner), allowed)
     if inner.parameterization != "ntk":
         raise InvalidInput(
             "parameterization", inner.parameterization, "ntk: the kernels of the others grow with the width"
@@ -120,12 +123,35 @@ def infinite_width_ntk(
     positions = _positions(inner)
     pair_entries = math.prod(left.shape[1:-1] * (2 if positions.all_pairs else 1)) if positions.axes else 1
     rows = max(1, BLOCK_ENTRIES // (right.shape[0] * pair_entries))
+    _check_quadrature(inner, left)
     with jax.enable_x64(True):
         blocks = [
             np.asarray(_kernel(inner, jnp.asarray(left[start : start + rows]), jnp.asarray(right)))
             for start in range(0, left.shape[0], rows)
         ]
     return jnp.asarray(np.concatenate(blocks), dtype=jnp.result_type(float))
+
+
+def quadrature_error(net: Stack, x: Shaped[ArrayLike, "n ..."]) -> float:
+    """‖K_N − K_{N/2}‖_∞ / ‖K_N‖_∞ for the first inputs: how much half the nodes change; 0 for closed forms.
+
+    Source: our choice; docs/math/infinite_width.md.
+    """
+    if all(map(has_closed_form, net.written_out.functions())):
+        return 0.0
+    with jax.enable_x64(True):
+        rows = jnp.asarray(np.asarray(x, np.float64)[:CHECKED_ROWS])
+        whole, half = (np.asarray(_kernel(net, rows, rows, nodes)) for nodes in (NUM_NODES, NUM_NODES // 2))
+    return float(np.abs(whole - half).max() / max(np.abs(whole).max(), np.finfo(float).tiny))
+
+
+def _check_quadrature(net: Stack, x: Shaped[np.ndarray, "n ..."]) -> None:
+    """Refuse a function whose kernel is not resolved; those with a name are, at variances of order one."""
+    if len(x) and not all(isinstance(each, str) for each in net.written_out.functions()):
+        error = quadrature_error(net, x)
+        if not error <= MAX_QUADRATURE_ERROR:
+            allowed = f"a function whose kernel {NUM_NODES} nodes of a quadrature resolve to {MAX_QUADRATURE_ERROR:g}"
+            raise InvalidInput("activation", f"{kind_of(net.activation)}, with an error of {error:.1e}", allowed)
 
 
 def _positions(net: Stack) -> Positions:
@@ -135,9 +161,11 @@ def _positions(net: Stack) -> Positions:
     return Positions(net.dimensions if isinstance(blocks[0], compositions.ConvolutionBlock) else 0, mixed)
 
 
-@partial(jax.jit, static_argnums=0)
-def _kernel(net: Stack, x1: Shaped[Array, "n1 ..."], x2: Shaped[Array, "n2 ..."]) -> Float[Array, "n1 n2"]:
-    positions = _positions(net)
+@partial(jax.jit, static_argnums=(0, 3))
+def _kernel(
+    net: Stack, x1: Shaped[Array, "n1 ..."], x2: Shaped[Array, "n2 ..."], num_nodes: int = NUM_NODES
+) -> Float[Array, "n1 n2"]:
+    positions = replace(_positions(net), num_nodes=num_nodes)
     if not positions.axes:
         x1, x2 = (x.reshape(x.shape[0], -1) for x in (x1, x2))
     layers = iter(net.layers.values())
@@ -160,7 +188,7 @@ def _through(blocks: tuple[Block, ...], layers: Iterator[Layer], limit: Limit, p
             case compositions.FlattenInputBlock():
                 pass
             case compositions.GlobalAverageBlock() | compositions.FlattenBlock():
-                limit, positions = _read_out(limit, block, positions), Positions(0, False)
+                limit, positions = _read_out(limit, block, positions), replace(positions, axes=0, all_pairs=False)
     return limit
 
 
@@ -206,13 +234,15 @@ def _windows_average(layer: Convolution, positions: Positions, cov: Array) -> Ar
     return jnp.asarray(sum(padded[(..., *window * repeats)] for window in windows)) / len(windows)
 
 
-def _activate(name: str, limit: Limit, positions: Positions) -> Limit:
+def _activate(sigma: Activation, limit: Limit, positions: Positions) -> Limit:
     """Through σ: C = E[σ(u)σ(v)], Θ = Θ' E[σ'(u)σ'(v)]."""
     q1, q2 = positions.diagonal(limit.cov1), positions.diagonal(limit.cov2)
-    cov, slopes = pair_expectations(name, limit.cov, positions.at_first(q1)[:, None], positions.at_second(q2)[None])
-    cov1, _ = pair_expectations(name, limit.cov1, positions.at_first(q1), positions.at_second(q1))
-    cov2, _ = pair_expectations(name, limit.cov2, positions.at_first(q2), positions.at_second(q2))
-    return Limit(cov, cov1, cov2, limit.tangent * slopes, mean(name, q1), mean(name, q2))
+    pairs = partial(pair_expectations, sigma, num_nodes=positions.num_nodes)
+    cov, slopes = pairs(limit.cov, positions.at_first(q1)[:, None], positions.at_second(q2)[None])
+    cov1, _ = pairs(limit.cov1, positions.at_first(q1), positions.at_second(q1))
+    cov2, _ = pairs(limit.cov2, positions.at_first(q2), positions.at_second(q2))
+    means = (mean(sigma, each, positions.num_nodes) for each in (q1, q2))
+    return Limit(cov, cov1, cov2, limit.tangent * slopes, *means)
 
 
 def _add(upper: Limit, lower: Limit) -> Limit:

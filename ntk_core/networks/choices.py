@@ -1,6 +1,5 @@
 """Activations, outputs and parameterizations that people choose from: one entry each; JAX starts when one is used."""
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,49 +20,55 @@ class Function(Term):
     Attributes:
         apply: the function of an array; entry by entry but for the softmax, which couples the C entries of a row.
         min_slope: the largest ρ with |φ'| ≥ ρ everywhere; 0 where there is none.
-        max_slope: the least bound of |φ'| to four digits (for the softmax of the norm of the Jacobian), or infinity.
-        smooth: False where the function is linear but for a kink (ReLU and leaky ReLU), so that the Hessian of a
-            network built from it exists almost everywhere only, see ``almost_everywhere``.
+        bound: of the norm of the Jacobian where the function is not elementwise; None where the slope is the bound.
+        smooth: False where the function has a kink (ReLU), so that the Hessian of a network built from it exists
+            almost everywhere only, see ``almost_everywhere``.
         negative_slope: s of a function that is z above 0 and s z below; None for any other.
     """
 
     apply: Callable[[Any], Any]
-    min_slope: float
-    max_slope: float
+    min_slope: float = 0.0
+    bound: float | None = None
     smooth: bool = True
     negative_slope: float | None = None
 
 
+# The functions by name, for networks, specs, URLs and forms: a fixed list. Slopes and moments follow from `apply`.
 ACTIVATIONS = table(
-    Function(
-        "relu", "ReLU", "max(z, 0)", lambda z: _jax().numpy.maximum(z, 0), 0.0, 1.0, smooth=False, negative_slope=0.0
-    ),
+    Function("relu", "ReLU", "max(z, 0)", lambda z: _jax().numpy.maximum(z, 0), smooth=False, negative_slope=0.0),
     Function(
         "leaky_relu",
         "leaky ReLU",
         "max(z, 0.01 z)",
         lambda z: _jax().numpy.where(z > 0, z, 0.01 * z),
         min_slope=0.01,
-        max_slope=1.0,
         smooth=False,
         negative_slope=0.01,
     ),
-    Function("tanh", "tanh", "tanh z", lambda z: _jax().numpy.tanh(z), 0.0, 1.0),
-    Function("erf", "erf", "erf z", lambda z: _jax().scipy.special.erf(z), 0.0, 2 / math.sqrt(math.pi)),
-    Function("sigmoid", "sigmoid", "1 / (1 + e⁻ᶻ)", lambda z: _jax().nn.sigmoid(z), 0.0, 0.25),
-    Function("softplus", "softplus", "log(1 + eᶻ)", lambda z: _jax().nn.softplus(z), 0.0, 1.0),
-    Function("swish", "swish", "z · sigmoid(z)", lambda z: _jax().nn.silu(z), 0.0, 1.0998),
+    Function("tanh", "tanh", "tanh z", lambda z: _jax().numpy.tanh(z)),
+    Function("erf", "erf", "erf z", lambda z: _jax().scipy.special.erf(z)),
+    Function("sigmoid", "sigmoid", "1 / (1 + e⁻ᶻ)", lambda z: _jax().nn.sigmoid(z)),
+    Function("softplus", "softplus", "log(1 + eᶻ)", lambda z: _jax().nn.softplus(z)),
+    Function("swish", "swish", "z · sigmoid(z)", lambda z: _jax().nn.silu(z)),
     Function(
         "gelu",
         "GELU",
         "z · Φ(z), Φ the normal distribution function",
         lambda z: _jax().nn.gelu(z, approximate=False),
-        min_slope=0.0,
-        max_slope=1.129,
     ),
-    Function("quadratic", "quadratic", "z² / 2", lambda z: 0.5 * z * z, 0.0, math.inf),
-    Function("identity", "identity", "z", lambda z: z, 1.0, 1.0, negative_slope=1.0),
+    Function("quadratic", "quadratic", "z² / 2", lambda z: 0.5 * z * z),
+    Function("identity", "identity", "z", lambda z: z, min_slope=1.0, negative_slope=1.0),
+    Function("elu", "ELU", "z above 0, eᶻ − 1 below", lambda z: _jax().nn.elu(z)),
+    Function("selu", "SELU", "1.0507 z above 0, 1.7581 (eᶻ − 1) below", lambda z: _jax().nn.selu(z), smooth=False),
+    Function("mish", "mish", "z · tanh(log(1 + eᶻ))", lambda z: _jax().nn.mish(z)),
+    Function("softsign", "softsign", "z / (1 + |z|)", lambda z: _jax().nn.soft_sign(z)),
+    Function("arctan", "arctan", "arctan z", lambda z: _jax().numpy.arctan(z)),
+    Function("sin", "sin", "sin z", lambda z: _jax().numpy.sin(z)),
+    Function("cos", "cos", "cos z", lambda z: _jax().numpy.cos(z)),
+    Function("abs", "|z|", "|z|", lambda z: _jax().numpy.abs(z), min_slope=1.0, smooth=False, negative_slope=-1.0),
 )
+ALIASES = {"silu": "swish", "celu": "elu"}  # further names that the library takes, of the same functions
+_OUTPUTS_TOO = ("relu", "leaky_relu", "tanh", "erf", "sigmoid", "softplus", "gelu", "quadratic")
 
 
 def _as_output(name: str) -> Function:
@@ -71,10 +76,10 @@ def _as_output(name: str) -> Function:
     return replace(sigma, title=f"{sigma.title} output", formula=sigma.formula.translate(str.maketrans("zᶻ", "fᶠ")))
 
 
-# Every activation is an output too, the identity under another name.
+# Most activations are outputs too, the identity under another name.
 _FIRST = (
     replace(ACTIVATIONS["identity"], name="linear", title="linear output", formula="f"),
-    Function("softmax", "softmax output", "e^{f_c} / Σ e^{f_k}", lambda f: _jax().nn.softmax(f), 0.0, 0.5),
+    Function("softmax", "softmax output", "e^{f_c} / Σ e^{f_k}", lambda f: _jax().nn.softmax(f), bound=0.5),
     _as_output("swish"),
     Function(
         "leaky_softplus",
@@ -82,10 +87,9 @@ _FIRST = (
         "0.2 f + 0.8 log(1 + e^f), slope at least 0.2 everywhere",
         lambda f: 0.2 * f + 0.8 * _jax().nn.softplus(f),
         min_slope=0.2,
-        max_slope=1.0,
     ),
 )
-OUTPUTS = table(*_FIRST, *(_as_output(name) for name in ACTIVATIONS if name not in ("swish", "identity")))
+OUTPUTS = table(*_FIRST, *map(_as_output, _OUTPUTS_TOO))
 
 PARAMETERIZATIONS = table(
     Term("ntk", "NTK", "z = W a / √fan_in + b, all W, b ~ N(0, 1)"),

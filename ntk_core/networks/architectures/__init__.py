@@ -1,6 +1,15 @@
 """Networks as programs over layers that are linear in their weights."""
 
-from ntk_core.networks.architectures._activations import activation_function, output_function, output_jacobian
+from ntk_core.networks.architectures._activations import (
+    Activation,
+    Pointwise,
+    activation_function,
+    activation_of,
+    largest_slope,
+    output_function,
+    output_jacobian,
+    slope_jumps,
+)
 from ntk_core.networks.architectures._composed import Composed
 from ntk_core.networks.architectures._contractions import FactoredCotangents, whole
 from ntk_core.networks.architectures._convolution import Convolution
@@ -9,7 +18,14 @@ from ntk_core.networks.architectures._initial_output import Mirrored, Paired, Su
 from ntk_core.networks.architectures._layered import Layered
 from ntk_core.networks.architectures._layers import Dense, Layer, Scaling
 from ntk_core.networks.architectures._masked import MaskedDense
-from ntk_core.networks.architectures._network import LayerViews, Network, NetworkParams, layer_views, merge
+from ntk_core.networks.architectures._network import (
+    LayerViews,
+    Network,
+    NetworkParams,
+    accepted_network,
+    layer_views,
+    merge,
+)
 from ntk_core.networks.architectures._numbered import (
     Bottleneck,
     ConvNet,

@@ -1,29 +1,114 @@
-"""Activation and output functions by name.
+"""Activations by name or as functions, and output functions by name.
 
 Pointwise functions act on pre-activations z of any shape; output functions act on the last axis of pre-outputs
 f of shape (n, C).
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-from ntk_core.errors import InvalidInput
-from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS
+from ntk_core.errors import InvalidInput, kind_of
+from ntk_core.networks.choices import ACTIVATIONS, ALIASES, OUTPUTS, Function
 
 Pointwise = Callable[[Array], Array]
+Activation = str | Pointwise
+REACH = 10.0  # inputs on which a function must be finite
+# Where slopes are compared: densely where activations bend, and far outside.
+GRID = np.concatenate([np.linspace(-30, 30, 60_001), np.linspace(-1e4, 1e4, 2_000)])
 
 
-def activation_function(name: str, field: str = "activation") -> Pointwise:
-    """The pointwise function σ of that name.
+def activation_of(given: Activation, field: str = "activation") -> Function:
+    """What is known of an activation, by its name or as a function of an array, entry by entry.
 
     Raises:
-        InvalidInput: for a name that is not in ``ntk_core.networks.choices.ACTIVATIONS``.
+        InvalidInput: for another name, and for a function that is not elementwise, not finite or not differentiable.
     """
-    if name not in ACTIVATIONS:
-        raise InvalidInput(field, name, "one of " + ", ".join(ACTIVATIONS))
-    return ACTIVATIONS[name].apply
+    if isinstance(given, str) and (name := ALIASES.get(given, given)) in ACTIVATIONS:
+        return ACTIVATIONS[name]
+    if isinstance(given, str) or not callable(given):
+        allowed = "one of " + ", ".join([*ACTIVATIONS, *ALIASES]) + ", or an elementwise JAX function"
+        raise InvalidInput(field, given, allowed)
+    problem = _problem(given)
+    if problem:
+        raise InvalidInput(field, f"{kind_of(given)}, {problem}", "a name, or an elementwise function of one JAX array")
+    return _described(given)
+
+
+def activation_function(given: Activation, field: str = "activation") -> Pointwise:
+    """The pointwise function σ of that name, or the function itself.
+
+    Raises:
+        InvalidInput: as :func:`activation_of`.
+    """
+    return activation_of(given, field).apply
+
+
+@lru_cache(maxsize=256)
+def _problem(function: Pointwise) -> str:
+    """Why it is no elementwise function; empty where it is one."""
+    z = np.random.default_rng(0).uniform(-REACH, REACH, (4, 5))
+    with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+        try:
+            together = np.asarray(function(jnp.asarray(z)))
+            alone = np.asarray(jax.vmap(function)(jnp.asarray(z).ravel())).reshape(z.shape)
+            slopes = np.asarray(jax.vmap(jax.grad(function))(jnp.asarray(z).ravel()))
+        except Exception as error:  # whatever a function raises that is none of one array
+            first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+            return f"which fails on an array, a number or its derivative ({first})"
+    if together.shape != z.shape or not np.allclose(together, alone, rtol=1e-9, atol=1e-12, equal_nan=True):
+        return "which mixes the entries of an array"
+    if not (np.isfinite(together).all() and np.isfinite(slopes).all()):
+        return f"which is not finite everywhere from {-REACH:g} to {REACH:g}"
+    return ""
+
+
+@lru_cache(maxsize=256)
+def _described(function: Pointwise) -> Function:
+    """What is known of a function, from its values."""
+    name = kind_of(function)
+    z = GRID[np.abs(GRID) <= REACH]
+    with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+        values, negative = np.asarray(function(jnp.asarray(z))), -float(function(jnp.asarray(-1.0)))
+        erf = np.asarray(jax.scipy.special.erf(jnp.asarray(z)))
+        kinks = slope_jumps(function)
+    if np.allclose(values, erf, rtol=1e-12, atol=1e-14):
+        return ACTIVATIONS["erf"]
+    straight = np.allclose(values, np.where(z > 0, z, negative * z), rtol=1e-12, atol=1e-14)
+    smooth = not kinks[0]
+    return Function(name, name, "σ(z)", function, smooth=smooth, negative_slope=negative if straight else None)
+
+
+@lru_cache(maxsize=256)
+def slope_jumps(function: Pointwise) -> tuple[bool, bool]:
+    """Whether the first and the second derivative jump at 0."""
+    found = []
+    with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+        derivative = function
+        for _ in range(2):
+            derivative = jax.grad(derivative)
+            below, above = (float(derivative(jnp.asarray(z))) for z in (-1e-7, 1e-7))
+            found.append(abs(above - below) > 1e-5 * max(1.0, abs(above), abs(below)))
+    return found[0], found[1]
+
+
+@lru_cache(maxsize=256)
+def largest_slope(function: Function) -> float:
+    """The least bound of |φ'|, to some four digits; infinite where |φ'| still grows far outside.
+
+    Of a function that is not elementwise the stated bound of its Jacobian.
+    """
+    if function.bound is not None:
+        return function.bound
+    with jax.ensure_compile_time_eval(), jax.enable_x64(True):
+        slopes = np.abs(np.asarray(jax.vmap(jax.grad(function.apply))(jnp.asarray(GRID))))
+    inside = np.abs(GRID) <= 1e3
+    largest = float(slopes[inside].max())
+    return largest if slopes.max() <= largest * (1 + 1e-3) else float("inf")
 
 
 def output_function(name: str, field: str = "output") -> Pointwise:

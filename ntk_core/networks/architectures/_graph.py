@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.architectures._activations import activation_function, output_function
+from ntk_core.networks.architectures._activations import Activation, activation_function, output_function
 from ntk_core.networks.architectures._convolution import Convolution
 from ntk_core.networks.architectures._layers import Dense, Layer, Scaling, Shape
 from ntk_core.networks.architectures._masked import MaskedDense
@@ -60,7 +60,7 @@ class DAGNetwork(Network):
     groups: tuple[Group, ...] = _DEFAULT_GROUPS
     edges: tuple[Edge, ...] = _DEFAULT_EDGES
     num_outputs: int = 1
-    activation: str = "relu"
+    activation: Activation = "relu"
     output: str = "linear"
     parameterization: str = "ntk"
     use_bias: bool = False

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ntk_core.networks.architectures._layers import Layer, Shape
-from ntk_core.networks.architectures._network import Call, Network, NetworkParams
+from ntk_core.networks.architectures._network import Call, Network, NetworkParams, accepted_network
 
 COPY = "copy."
 
@@ -25,6 +25,9 @@ class Paired(Network):
     """
 
     net: Network
+
+    def __post_init__(self) -> None:
+        accepted_network(self.net)
 
     @property
     @abc.abstractmethod
@@ -47,7 +50,7 @@ class Paired(Network):
     def with_output(self, output: str) -> Network:
         return replace(self, net=self.net.with_output(output))
 
-    def init(self, key: Array, input_shape: Shape) -> NetworkParams:
+    def init(self, key: Array, input_shape: Shape | int) -> NetworkParams:
         drawn = self.net.init(key, input_shape)
         # Arrays of its own: training may overwrite those of the original in place.
         return {**drawn, **{COPY + name: jax.tree.map(jnp.copy, params) for name, params in drawn.items()}}
@@ -129,6 +132,8 @@ def subtract_initial_output(net: Network, params: NetworkParams) -> Callable[[Ne
 
     Source: Hu, Xiao, Adlam & Pennington 2020, §3; Chizat, Oyallon & Bach 2019.
     """
+
+    accepted_network(net)
 
     def apply(current: NetworkParams, x: Array) -> Array:
         return net.apply(current, x) - jax.lax.stop_gradient(net.apply(params, x))

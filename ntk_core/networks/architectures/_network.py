@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Shaped
 
-from ntk_core.errors import InvalidInput
+from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.markup import Markup
 from ntk_core.networks.architectures._activations import output_function
 from ntk_core.networks.architectures._contractions import Cotangents, FactoredCotangents
@@ -69,15 +70,18 @@ class Network(abc.ABC):
     def output(self) -> str:
         """Name of the output function φ, one of ``ntk_core.networks.choices.OUTPUTS``."""
 
-    def init(self, key: Array, input_shape: Shape) -> NetworkParams:
-        """Draw all parameters for inputs of shape ``input_shape`` (one input, without the batch axis).
+    def init(self, key: Array, input_shape: Shape | int) -> NetworkParams:
+        """Draw all parameters for inputs of shape ``input_shape`` (one input, without the batch axis; d for (d,)).
 
         Under a :func:`width_mesh` each device draws its part; the numbers are the same.
 
         Raises:
-            InvalidInput: where ``input_shape`` does not suit the network.
+            InvalidInput: where ``input_shape`` does not suit the network, or ``key`` is no key.
         """
-        return self._draw(key, input_shape) if num_parts() == 1 else _drawn_in_parts(self, key, tuple(input_shape))
+        if not hasattr(key, "dtype"):
+            raise InvalidInput("key", key, "a random key, such as jax.random.key(0)")
+        shape = as_shape(input_shape)
+        return self._draw(key, shape) if num_parts() == 1 else _drawn_in_parts(self, key, shape)
 
     def _draw(self, key: Array, input_shape: Shape) -> NetworkParams:
         shapes = self.layer_input_shapes(input_shape)
@@ -98,9 +102,7 @@ class Network(abc.ABC):
         """Shape of one input of each layer, in the order in which the layers are called; nothing is computed."""
         shapes: dict[str, Shape] = {}
         layers = self.layers
-        input_shape = tuple(int(size) for size in input_shape)
-        if not input_shape or min(input_shape) < 1:
-            raise InvalidInput("input_shape", input_shape, "a tuple of positive integers, without the batch axis")
+        input_shape = as_shape(input_shape)
 
         def call(name: str, a: Array) -> Array:
             if name in shapes:
@@ -187,9 +189,35 @@ class Network(abc.ABC):
         return trained, fixed
 
 
+def as_shape(given: Any) -> Shape:
+    """A shape from a tuple of integers, or from a single one.
+
+    Raises:
+        InvalidInput: for anything else.
+    """
+    sizes = (given,) if isinstance(given, int | np.integer) else given
+    whole = isinstance(sizes, tuple | list) and all(isinstance(size, int | np.integer) and size >= 1 for size in sizes)
+    if not (sizes and whole):
+        raise InvalidInput("input_shape", given, "a tuple of positive integers, without the batch axis")
+    return tuple(int(size) for size in sizes)
+
+
 @partial(jax.jit, static_argnums=(0, 2))
 def _drawn_in_parts(net: Network, key: Array, input_shape: Shape) -> NetworkParams:
     return divided(net._draw(key, input_shape))
+
+
+def accepted_network(net: Any, kinds: type | tuple[type, ...] = Network) -> Any:
+    """``net``, where it is a network of this package and of one of these kinds.
+
+    Raises:
+        InvalidInput: with what is needed.
+    """
+    if not isinstance(net, kinds):
+        names = ", ".join(kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
+        layers = "a network of this package, whose layers are known" if kinds is Network else f"a network ({names})"
+        raise InvalidInput("net", kind_of(net), layers)
+    return net
 
 
 def merge(trained: NetworkParams, fixed: NetworkParams) -> NetworkParams:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.architectures._activations import activation_function
+from ntk_core.networks.architectures._activations import Activation, activation_function
 from ntk_core.networks.architectures._convolution import PADDINGS
 from ntk_core.networks.architectures._layers import Shape
 from ntk_core.networks.architectures._network import Network
@@ -57,7 +57,7 @@ class Bottleneck(Chain):
     depth: int = 3
     bottleneck_width: int = 3
     bottleneck_layer: int = 2
-    bottleneck_activation: str | None = None
+    bottleneck_activation: Activation | None = None
 
     def __post_init__(self) -> None:
         check_count("bottleneck_width", self.bottleneck_width, MAX_WIDTH)

@@ -9,7 +9,7 @@ from jax import Array
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures._layers import Layer
-from ntk_core.networks.architectures._network import Call, Network
+from ntk_core.networks.architectures._network import Call, Network, accepted_network
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class PreActivations(Network):
     units: tuple[int, ...] = (0,)
 
     def __post_init__(self) -> None:
+        accepted_network(self.net)
         if self.layer not in self.net.layers:
             raise InvalidInput("layer", self.layer, "one of " + ", ".join(self.net.layers))
         if not self.units or min(self.units) < 0:

@@ -8,7 +8,7 @@ from jax import Array
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures._layers import Layer, Shape
-from ntk_core.networks.architectures._network import Call, Network, NetworkParams
+from ntk_core.networks.architectures._network import Call, Network, NetworkParams, accepted_network
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Scaled(Network):
     scale: float
 
     def __post_init__(self) -> None:
+        accepted_network(self.net)
         if not (math.isfinite(self.scale) and self.scale > 0):
             raise InvalidInput("scale", self.scale, "a finite number above 0")
 
@@ -47,7 +48,7 @@ class Scaled(Network):
     def with_output(self, output: str) -> Network:
         return Scaled(self.net.with_output(output), self.scale)
 
-    def init(self, key: Array, input_shape: Shape) -> NetworkParams:
+    def init(self, key: Array, input_shape: Shape | int) -> NetworkParams:
         return self.net.init(key, input_shape)
 
     def body(self, call: Call, x: Array) -> Array:

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.architectures._activations import activation_function
+from ntk_core.networks.architectures._activations import Activation, activation_function
 from ntk_core.networks.architectures._layered import Layered
 from ntk_core.networks.architectures._layers import Scaling
 from ntk_core.networks.architectures._settings import MAX_DEPTH, check_count, check_switch, hidden_biases, hidden_widths
@@ -22,7 +22,7 @@ class Stack(Layered):
         width: neurons (or channels) of every hidden layer, or one number per layer.
         depth: number of hidden layers.
         num_outputs: C.
-        activation: σ, one of ``ntk_core.networks.choices.ACTIVATIONS``.
+        activation: σ, the name of one of ``ntk_core.networks.choices.ACTIVATIONS``, or any elementwise JAX function.
         output: φ, one of ``ntk_core.networks.choices.OUTPUTS``; the network returns φ(f).
         parameterization: ``"ntk"``, ``"standard"`` or ``"lecun"``, see :class:`Scaling`.
         use_bias: biases of the hidden layers, one switch for all or one per layer; the output layer never has one.
@@ -39,7 +39,7 @@ class Stack(Layered):
     width: int | tuple[int, ...] = 512
     depth: int = 1
     num_outputs: int = 1
-    activation: str = "relu"
+    activation: Activation = "relu"
     output: str = "linear"
     parameterization: str = "ntk"
     use_bias: bool | tuple[bool, ...] = False

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.architectures._activations import activation_function
+from ntk_core.networks.architectures._activations import Activation, activation_function
 from ntk_core.networks.architectures._layered import Layered
 from ntk_core.networks.architectures._layers import Scaling, Shape
 from ntk_core.networks.architectures._settings import MAX_WIDTH, check_choice, check_count, check_switch
@@ -118,7 +118,7 @@ class Transformer(Heads):
     num_blocks: int = 2
     mlp_width: int | None = None
     mlp_factor: float = 4.0
-    activation: str = "relu"
+    activation: Activation = "relu"
     normalization: str = "gains"
     positions: str = "learned"
     token_readout: str = "mean"

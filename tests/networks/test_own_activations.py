@@ -1,0 +1,140 @@
+"""Any elementwise JAX function as an activation: taken by networks, with its kernel of infinite width."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.polynomial.legendre import leggauss
+
+from ntk_core import InvalidInput, activation_constants, empirical_ntk, hessian_norm, infinite_width_ntk
+from ntk_core.kernels._gaussian import has_closed_form, mean, pair_expectations
+from ntk_core.networks.architectures import Bottleneck, ConvNet, DAGNetwork, FullyConnected, Transformer, activation_of
+from ntk_core.networks.choices import ACTIVATIONS, ALIASES
+
+OWN = {
+    "gelu by tanh": jax.nn.gelu,
+    "squareplus": jax.nn.squareplus,
+    "a lambda": lambda z: jnp.sin(z) + 0.1 * z**2,
+    "kinked": lambda z: jnp.where(z > 0, jnp.tanh(z), 0.3 * z),
+    "jax.nn.celu": jax.nn.celu,
+}
+EACH = {**{name: name for name in ACTIVATIONS}, **OWN}
+# (covariance, variances): equal, nearly equal, unequal, opposite, independent, one constant.
+PAIRS = np.array([[1.3, 1.3, 1.3], [0.999, 1, 1], [0.4, 0.5, 2.0], [-0.8, 0.8, 1.2], [0.0, 1.0, 0.3], [0.0, 0.0, 1.0]])
+
+
+def by_products(sigma, cov, variance1, variance2):
+    """E[σ(u)σ(v)] by a product of rules that are cut where u = 0 and, for each u, where v = 0."""
+    nodes, weights = leggauss(100)
+
+    def cut(at):
+        """Nodes and normal weights on both sides of ``at``, within ±9."""
+        at = min(max(at, -9.0), 9.0)
+        parts = [((high - low) / 2, (high + low) / 2) for low, high in ((-9.0, at), (at, 9.0))]
+        g = np.concatenate([half * nodes + middle for half, middle in parts])
+        w = np.concatenate([half * weights for half, _ in parts])
+        return g, w * np.exp(-(g**2) / 2) / np.sqrt(2 * np.pi)
+
+    first, of_first = cut(0.0)
+    u = np.sqrt(variance1) * first
+    along = cov / variance1 * u if variance1 else 0.0 * u
+    rest = np.sqrt(max(variance2 - (cov**2 / variance1 if variance1 else 0.0), 0.0))
+    total = 0.0
+    values = np.asarray(sigma(jnp.asarray(u)))
+    for a, value, weight in zip(along, values, of_first, strict=True):
+        h, of_h = cut(-a / rest) if rest > 1e-9 else (np.zeros(1), np.ones(1))
+        total += weight * value * (of_h @ np.asarray(sigma(jnp.asarray(a + rest * h))))
+    return total
+
+
+@pytest.mark.parametrize("activation", EACH.values(), ids=EACH)
+def test_expectations_agree_with_a_product_of_quadratures(x64, activation):
+    sigma = activation_of(activation).apply
+    slope = jax.vmap(jax.grad(sigma))
+    values, slopes = pair_expectations(activation, *map(jnp.asarray, PAIRS.T))
+    for row, (pair, found, moved) in enumerate(zip(PAIRS, values, slopes, strict=True)):
+        np.testing.assert_allclose(found, by_products(sigma, *pair), rtol=1e-7, atol=1e-9)
+        if row < 5:  # where one is constant at a kink, its slope has no meaning
+            np.testing.assert_allclose(moved, by_products(slope, *pair), rtol=1e-6, atol=1e-9)
+    constant = jnp.asarray(0.7)
+    g = np.random.default_rng(0).standard_normal(1_000_000) * np.sqrt(0.7)
+    drawn = np.asarray(sigma(jnp.asarray(g)))
+    assert abs(float(mean(activation, constant)) - drawn.mean()) < 5 * drawn.std() / 1000 + 1e-12
+
+
+@pytest.mark.parametrize("activation", ["selu", "cos", jax.nn.squareplus], ids=str)
+def test_wide_networks_approach_the_kernel_of_infinite_width(x64, activation):
+    x = jax.random.normal(jax.random.key(1), (3, 4))
+    net = FullyConnected(width=4000, depth=2, activation=activation)
+    kernels = [empirical_ntk(net, net.init(jax.random.key(seed), 4), x)[:, :, 0, 0] for seed in range(4)]
+    limit = infinite_width_ntk(net, x)
+    error = jnp.std(jnp.stack(kernels), axis=0).max()
+    assert float(jnp.abs(sum(kernels) / 4 - limit).max()) < 4 * float(error)
+    assert float(error) < 0.1 * float(jnp.abs(limit).max())
+
+
+def test_a_function_measures_as_its_name():
+    x = jax.random.normal(jax.random.key(1), (3, 4))
+    for name, function in (("tanh", jnp.tanh), ("silu", jax.nn.silu), ("relu", jax.nn.relu)):
+        named, own = (FullyConnected(width=5, depth=2, activation=each) for each in (name, function))
+        params = named.init(jax.random.key(0), 4)
+        assert hessian_norm(named, params, x[0]).value == pytest.approx(hessian_norm(own, params, x[0]).value, rel=1e-5)
+        for measure in (lambda net, w=params: empirical_ntk(net, w, x), lambda net: infinite_width_ntk(net, x)):
+            np.testing.assert_allclose(measure(named), measure(own), rtol=1e-5, atol=1e-7)
+
+
+def test_every_architecture_takes_a_function():
+    image, sequence = jnp.ones((2, 4, 4, 1)), jnp.ones((2, 3, 8))
+    for net, x in (
+        (ConvNet(width=3, activation=jnp.tanh), image),
+        (Bottleneck(width=3, depth=2, activation=jnp.sin, bottleneck_width=1, bottleneck_activation=jnp.cos), image),
+        (DAGNetwork(width=3, activation=jax.nn.mish), image),
+        (Transformer(num_heads=2, head_dim=4, num_blocks=1, activation=jnp.sin), sequence),
+    ):
+        params = net.init(jax.random.key(0), x.shape[1:])
+        assert empirical_ntk(net, params, x).shape == (2, 2, 1, 1)
+
+
+def test_kinks_and_closed_forms_are_found():
+    assert activation_of(lambda z: jnp.maximum(z, 0.2 * z)).negative_slope == pytest.approx(0.2)
+    assert activation_of(jnp.abs).negative_slope == -1
+    assert activation_of(jax.scipy.special.erf).name == "erf"
+    assert has_closed_form(jax.nn.relu)
+    assert not has_closed_form(jnp.tanh)
+    assert {name: activation_of(name).name for name in ALIASES} == ALIASES
+
+
+def test_moments_of_a_function_are_those_of_its_name():
+    assert activation_constants(jax.nn.relu).zeta == pytest.approx(0.5, abs=1e-12)
+    assert activation_constants(jnp.tanh).zeta == pytest.approx(activation_constants("tanh").zeta, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("activation", "words"),
+    [
+        ("swoosh", "one of relu"),
+        (3, "elementwise JAX function"),
+        (jax.nn.softmax, "mixes|fails"),
+        (lambda z: z - z.mean(), "mixes"),
+        (lambda z: z[:1], "mixes|fails"),
+        (jnp.log, "not finite"),
+        (lambda z: float(z), "fails"),
+        (lambda z: np.tanh(np.asarray(z)), "fails"),
+        (jax.nn.glu, "mixes|fails"),
+        (lambda a, b: a + b, "fails"),
+    ],
+)
+def test_what_is_no_elementwise_function_is_refused(activation, words):
+    for make in (FullyConnected, DAGNetwork):
+        with pytest.raises(InvalidInput, match=words) as caught:
+            make(activation=activation)
+        assert caught.value.field == "activation"
+        assert "\n" not in str(caught.value)
+
+
+def test_a_function_with_a_far_kink_is_refused_where_quadrature_misses_it(x64):
+    x = jnp.ones((2, 3))
+    with pytest.raises(InvalidInput, match="quadrature"):
+        infinite_width_ntk(FullyConnected(activation=lambda z: jnp.where(z > 0.7, 50 * (z - 0.7), 0.0)), x)
