@@ -15,6 +15,7 @@ from jaxtyping import Float, Shaped
 from ntk_core.dynamics._losses import Loss
 from ntk_core.kernels import kernel_derivative, split_inexact
 from ntk_core.networks.architectures import Network, merge
+from ntk_core.traced import accepted, accepted_targets
 
 Apply = Callable[[Any, Array], Array]
 
@@ -48,7 +49,8 @@ def kernel_velocity(
 
     Source: Dyer & Gur-Ari 2020; Huang & Yau 2020; docs/math/kernel-velocity.md.
     """
-    inputs, targets = jnp.asarray(x), jnp.asarray(y)
+    net, rows, num_outputs = accepted(net, params, x)
+    inputs, targets = jnp.asarray(rows), jnp.asarray(accepted_targets(y, len(rows), num_outputs))
     mean_loss = loss or Loss(net.output if isinstance(net, Network) else "linear")
     moving: Any
     outputs: Apply

@@ -4,11 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 from jaxtyping import Float, Shaped
 
 from ntk_core.kernels import split_inexact
 from ntk_core.networks.architectures import Network
+from ntk_core.traced import accepted, check_model, like_params
 
 Apply = Callable[[Any, Array], Array]
 Linearized = Callable[[Any, Array], Array]
@@ -24,14 +27,17 @@ def linearize(net: Network | Apply, params: Any) -> Linearized:
     >>> linearize(lambda w, x: w**2 * x, w0)(w, jax.numpy.ones((1, 1))).item()  # 9 + 2·3·(4 − 3)
     15.0
 
+    Raises:
+        InvalidInput: for a model, parameters or inputs that do not fit each other.
+
     Source: Liu, Zhu & Belkin 2020, §2; Lee et al. 2019.
     """
-    apply = net.apply if isinstance(net, Network) else net
+    check_model(net, params)
     origin, rebuild = split_inexact(params)
 
-    def f_lin(moved: Any, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
-        direction = jax.tree.map(lambda w, w0: w - w0, split_inexact(moved)[0], origin)
-        value, change = jax.jvp(lambda w: apply(rebuild(w), x), (origin,), (direction,))
+    def f_lin(moved: Any, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n C"]:
+        apply, rows, direction = _at(net, params, moved, x)
+        value, change = jax.jvp(lambda w: apply(rebuild(w), rows), (origin,), (direction,))
         return value + change
 
     return f_lin
@@ -49,16 +55,27 @@ def quadratic_model(net: Network | Apply, params: Any) -> Linearized:
     >>> quadratic_model(lambda w, x: w**2 * x, w0)(w, jax.numpy.ones((1, 1))).item()  # w² is its own quadratic model
     16.0
 
+    Raises:
+        InvalidInput: for a model, parameters or inputs that do not fit each other.
+
     Source: Zhu, Liu, Radhakrishnan & Belkin 2022, "Quadratic models for understanding neural network dynamics".
     """
-    apply = net.apply if isinstance(net, Network) else net
+    check_model(net, params)
     origin, rebuild = split_inexact(params)
 
-    def f_quad(moved: Any, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
-        direction = jax.tree.map(lambda w, w0: w - w0, split_inexact(moved)[0], origin)
-        return second_order(lambda w: apply(rebuild(w), x), origin, direction)
+    def f_quad(moved: Any, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n C"]:
+        apply, rows, direction = _at(net, params, moved, x)
+        return second_order(lambda w: apply(rebuild(w), rows), origin, direction)
 
     return f_quad
+
+
+def _at(net: Network | Apply, params: Any, moved: Any, x: Shaped[ArrayLike, "n ..."]) -> tuple[Apply, Array, list[Any]]:
+    """(the function, x as an array, w − w₀) where a model is evaluated at the parameters w."""
+    found, rows, _ = accepted(net, params, x)
+    like_params(moved, params, "params")
+    direction = jax.tree.map(lambda w, w0: w - w0, split_inexact(moved)[0], split_inexact(params)[0])
+    return found.apply if isinstance(found, Network) else found, jnp.asarray(rows), direction
 
 
 def second_order(function: Callable[[Any], Array], origin: Any, direction: Any) -> Array:

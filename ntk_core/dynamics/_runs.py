@@ -20,6 +20,7 @@ from ntk_core.dynamics._history import FloatArray, Path
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._models import KernelModel, Model, Origin
 from ntk_core.errors import InvalidInput
+from ntk_core.traced import accepted_targets, like_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,27 +43,26 @@ class Points:
         y_test: ArrayLike | None,
         followed: Sequence[int] | None,
         followed_test: Sequence[int] | None,
+        num_outputs: int,
     ) -> Points:
-        """Checked and brought to JAX's float type.
+        """Checked arrays on the device, targets of JAX's float type.
 
         Raises:
             InvalidInput: for shapes that do not fit each other, or an index beyond the points.
         """
-        train_x, train_y = jnp.asarray(x, jnp.result_type(float)), jnp.asarray(y, jnp.result_type(float))
-        other_x = train_x[:0] if x_test is None else jnp.asarray(x_test, train_x.dtype)
-        other_y = train_y[:0] if y_test is None else jnp.asarray(y_test, train_y.dtype)
-        if train_x.ndim < 2 or not len(train_x):
+        floats, train_x = jnp.result_type(float), jnp.asarray(x)
+        if not len(train_x):
             raise InvalidInput("x", f"shape {train_x.shape}", "shape (n, …) with at least one sample")
-        for field, rows, targets in (("y", train_x, train_y), ("y_test", other_x, other_y)):
-            if targets.ndim != 2 or len(targets) != len(rows):
-                raise InvalidInput(field, f"shape {targets.shape}", f"shape ({len(rows)}, C), one row per point")
-        if other_x.shape[1:] != train_x.shape[1:] or other_y.shape[1:] != train_y.shape[1:]:
-            raise InvalidInput("x_test", f"shape {other_x.shape}", "the shapes of the training points")
+        train_y = jnp.asarray(accepted_targets(y, len(train_x), num_outputs), floats)
+        other_x = train_x[:0] if x_test is None else jnp.asarray(like_rows(x_test, train_x, "x_test"), train_x.dtype)
+        other_y = train_y[:0] if y_test is None else accepted_targets(y_test, len(other_x), num_outputs, "y_test")
+        if len(other_x) != len(other_y):
+            raise InvalidInput("y_test", "nothing", f"shape ({len(other_x)}, {num_outputs}), one row for each x_test")
         return cls(
             train_x,
             train_y,
             other_x,
-            other_y,
+            jnp.asarray(other_y, floats),
             _indices("followed", followed, len(train_x)),
             _indices("followed_test", followed_test, len(other_x)),
         )

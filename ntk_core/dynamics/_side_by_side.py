@@ -32,6 +32,7 @@ from ntk_core.dynamics._runs import Points, Run
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import infinite_width_ntk, split_inexact, through_output
 from ntk_core.networks.architectures import Network, merge
+from ntk_core.traced import accepted
 
 MAX_KERNEL_ROWS = 900  # n·C of a kernel whose spectrum is taken at every record
 MAX_KERNEL_MODEL_ROWS = 3000  # n·C up to which the linear model is followed through its kernel
@@ -72,8 +73,11 @@ class Training:
         kernels: bool = True,
         num_kernel_points: int | None = None,
     ):
-        self.points = Points.of(x, y, x_test, y_test, followed, followed_test)
-        n, num_outputs = self.points.y.shape
+        net, inputs, num_outputs = accepted(net, params, x)
+        if isinstance(net, Network) or jnp.issubdtype(inputs.dtype, jnp.inexact):  # else numbers of words, for look-ups
+            inputs = jnp.asarray(inputs, jnp.result_type(float))
+        self.points = Points.of(inputs, y, x_test, y_test, followed, followed_test, num_outputs)
+        n = len(self.points.y)
         self.optimizer = Optimizer.of(optimizer)
         if self.optimizer.batch_size is not None and self.optimizer.batch_size > n:
             raise InvalidInput("batch_size", self.optimizer.batch_size, f"at most {n}, the number of samples")

@@ -25,7 +25,8 @@ from ntk_core.hessians._norm import relative_tolerance
 from ntk_core.hessians._operator import check_request, output_scalar, restricted_operator
 from ntk_core.hessians._restriction import displaced_pre_outputs
 from ntk_core.kernels import empirical_ntk, kernel_change
-from ntk_core.networks.architectures import Network, NetworkParams, merge
+from ntk_core.networks.architectures import Network, NetworkParams, accepted_network, merge
+from ntk_core.traced import accepted, accepted_input
 
 QUANTITIES = ("hessian", "kernel")
 MAX_MATVECS = 64
@@ -96,7 +97,7 @@ class Ascents(TypedDict, total=False):
 def ball_sup(
     net: Network,
     params: NetworkParams,
-    x: Shaped[Array, "n ..."],
+    x: Shaped[Array, "..."],
     radius: float,
     quantity: str = "hessian",
     **ascents: Unpack[Ascents],
@@ -121,7 +122,7 @@ def ball_sup(
 def ball_sups(
     net: Network,
     params: NetworkParams,
-    x: Shaped[Array, "n ..."],
+    x: Shaped[Array, "..."],
     radii: Sequence[float],
     quantity: str = "hessian",
     **ascents: Unpack[Ascents],
@@ -136,7 +137,7 @@ def ball_sups(
 def ball_sups_in_turn(
     net: Network,
     params: NetworkParams,
-    x: Shaped[Array, "n ..."],
+    x: Shaped[Array, "..."],
     radii: Sequence[float],
     quantity: str = "hessian",
     *,
@@ -205,7 +206,7 @@ def ascend(
 def path_sup(
     net: Network,
     path: Iterable[NetworkParams],
-    x: Shaped[Array, "n ..."],
+    x: Shaped[Array, "..."],
     quantity: str = "hessian",
     *,
     output_index: int = 0,
@@ -222,8 +223,8 @@ def path_sup(
     first = next(points, None)
     if first is None:
         raise InvalidInput("path", "no parameters", "at least one point")
-    center, _ = net.partition(first)
     measure = _Measure(net, first, x, quantity, output_index, tolerance, max_matvecs, with_direction=False)
+    center, _ = net.partition(first)
     values, distances, converged = [], [], True
     for point in itertools.chain([first], points):
         trained, fixed = net.partition(point)
@@ -268,9 +269,11 @@ class _Measure:
     ):
         if quantity not in QUANTITIES:
             raise InvalidInput("quantity", quantity, "one of " + ", ".join(QUANTITIES))
-        self._net, self._x, self._quantity, self._with_direction = net, x, quantity, with_direction
+        find = accepted_input if quantity == "hessian" else accepted
+        net, x, num_outputs = find(accepted_network(net), params, x)
+        self._net, self._x, self._quantity, self._with_direction = net, jnp.asarray(x), quantity, with_direction
         if quantity == "hessian":
-            check_request(net, params, x, output_index, max_matvecs)
+            check_request(net, params, num_outputs, output_index, max_matvecs)
             self._settings = (output_index, relative_tolerance(tolerance, jnp.result_type(float)), max_matvecs)
         else:
             self._kernel = empirical_ntk(net, params, x)

@@ -13,7 +13,8 @@ from jaxtyping import Float, Key, Shaped
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._ball import free, sphere_point, step_inside, unit
 from ntk_core.kernels import empirical_ntk
-from ntk_core.networks.architectures import Network, NetworkParams, merge
+from ntk_core.networks.architectures import Network, NetworkParams, accepted_network, merge
+from ntk_core.traced import accepted
 
 NUM_STARTS, NUM_STEPS = 3, 32  # our choice: where dense searches of small balls find little more (the tests)
 
@@ -81,6 +82,7 @@ def smallest_eigenvalue_in_turn(
         raise InvalidInput("radius", radius, "a finite number above 0")
     if num_starts < 1 or num_steps < 0:
         raise InvalidInput("num_starts", num_starts, "at least 1, with at least 0 steps each")
+    x = jnp.asarray(accepted(accepted_network(net), params, x).x)
     center, fixed = net.partition(params)
     key = jax.random.key(0) if key is None else key
     visited: list[list[float]] = []

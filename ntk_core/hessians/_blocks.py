@@ -9,11 +9,11 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Int, Key, Shaped
 
-from ntk_core.errors import InvalidInput
 from ntk_core.hessians._lanczos import lanczos_extreme
 from ntk_core.hessians._norm import MAX_MATVECS, checked_request
-from ntk_core.hessians._operator import Apply, Operator, operator
-from ntk_core.networks.architectures import Network, NetworkParams
+from ntk_core.hessians._operator import Operator, operator
+from ntk_core.networks.architectures import Network, NetworkParams, accepted_network
+from ntk_core.traced import accepted_input
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class BlockNorms:
 
 
 def hessian_block_norms(
-    net: Network | Apply,
+    net: Network,
     params: NetworkParams,
     x: Shaped[Array, "..."],
     output_index: int = 0,
@@ -55,9 +55,8 @@ def hessian_block_norms(
 
     Source: Liu, Zhu & Belkin 2020, Lemma E.1.
     """
-    if not isinstance(net, Network):
-        raise InvalidInput("net", type(net).__name__, "a network of this package, whose layers are known")
-    relative, key = checked_request(net, params, x, output_index, tolerance, max_matvecs, key)
+    net, x, num_outputs = accepted_input(accepted_network(net), params, x)
+    relative, key = checked_request(net, params, x, num_outputs, output_index, tolerance, max_matvecs, key)
     order = net.layer_input_shapes(x.shape)
     layers = tuple(name for name in order if net.layers[name].trainable)
     rows, columns = np.triu_indices(len(layers))

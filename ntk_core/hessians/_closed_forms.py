@@ -13,7 +13,15 @@ from ntk_core.errors import InvalidInput
 from ntk_core.hessians._norm import MAX_MATVECS, SpectralEstimate, checked_request, hessian_norm
 from ntk_core.hessians._operator import check_request, restricted_operator
 from ntk_core.kernels import pre_output_ntk
-from ntk_core.networks.architectures import FullyConnected, Network, NetworkParams, activation_function, output_function
+from ntk_core.networks.architectures import (
+    FullyConnected,
+    Network,
+    NetworkParams,
+    accepted_network,
+    activation_function,
+    output_function,
+)
+from ntk_core.traced import accepted_input
 
 
 def shallow_hessian_blocks(
@@ -31,6 +39,7 @@ def shallow_hessian_blocks(
 
     Source: Liu, Zhu & Belkin 2020, §3.1.
     """
+    accepted_network(net, FullyConnected)
     for field, given, needed in (
         ("depth", net.depth, 1),
         ("trained", net.trained, "first"),
@@ -38,7 +47,8 @@ def shallow_hessian_blocks(
     ):
         if given != needed:
             raise InvalidInput(field, given, f"{needed} for the closed form of §3.1")
-    check_request(net, params, x, output_index)
+    net, x, num_outputs = accepted_input(net, params, x)
+    check_request(net, params, num_outputs, output_index)
     hidden, output = tuple(net.layer_input_shapes(x.shape))
     layer, head = net.layers[hidden], net.layers[output]
     sigma = activation_function(net.activation)
@@ -108,6 +118,7 @@ def nonlinear_output_hessian(
 
     Source: Liu, Zhu & Belkin 2020, §4, Eq. 28–29.
     """
+    accepted_network(net)
     measured = hessian_norm(net, params, x, output_index, tolerance=tolerance, max_matvecs=max_matvecs, key=key)
     gradient_part, linear_part, _ = nonlinear_output_parts(
         net, params, x, output_index, tolerance=tolerance, max_matvecs=max_matvecs, key=key
@@ -128,7 +139,8 @@ def nonlinear_output_parts(
     key: Array | None = None,
 ) -> tuple[float, float, bool]:
     """(``gradient_part``, ``linear_part``, whether the latter converged) of :func:`nonlinear_output_hessian` alone."""
-    relative, key = checked_request(net, params, x, output_index, tolerance, max_matvecs, key)
+    net, x, num_outputs = accepted_input(accepted_network(net), params, x)
+    relative, key = checked_request(net, params, x, num_outputs, output_index, tolerance, max_matvecs, key)
     with jax.default_matmul_precision("highest"):
         gradient, linear, converged = _parts(net, params, x, output_index, relative, max_matvecs, key)
     return float(gradient), float(linear), bool(converged)

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax import Array, lax
+from jax.typing import ArrayLike
 from jaxtyping import Float, Key, Shaped
 
 from ntk_core.errors import InvalidInput
@@ -15,6 +16,7 @@ from ntk_core.hessians._lanczos import lanczos_quadrature
 from ntk_core.hessians._operator import Apply, check_request, operator
 from ntk_core.hessians._traced import with_layers
 from ntk_core.networks.architectures import Network
+from ntk_core.traced import accepted_input
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class SpectralDensity:
 def hessian_density(
     net: Network | Apply,
     params: Any,
-    x: Shaped[Array, "..."],
+    x: Shaped[ArrayLike, "..."],
     output_index: int = 0,
     *,
     num_probes: int = 8,
@@ -73,11 +75,12 @@ def hessian_density(
     for field, given in (("num_probes", num_probes), ("num_steps", num_steps)):
         if given < 1:
             raise InvalidInput(field, given, "an integer of at least 1")
-    net = with_layers(net, params, x)
-    check_request(net, params, x, output_index, num_steps)
+    net, one, num_outputs = accepted_input(net, params, x)
+    net = with_layers(net, params, one)
+    check_request(net, params, num_outputs, output_index, num_steps)
     key = jax.random.key(0) if key is None else key
     with jax.default_matmul_precision("highest"):
-        nodes, weights, dimension = _sampled(net, params, x, output_index, num_probes, num_steps, key)
+        nodes, weights, dimension = _sampled(net, params, one, output_index, num_probes, num_steps, key)
     trained = net.partition(params)[0] if isinstance(net, Network) else params
     removed = _num_removed_edges(net, params)
     num_parameters = sum(leaf.size for leaf in jax.tree.leaves(trained)) - removed

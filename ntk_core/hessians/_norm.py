@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.tree_util import Partial
+from jax.typing import ArrayLike
 from jaxtyping import Key, Shaped
 
 from ntk_core.errors import InvalidInput
@@ -20,7 +21,7 @@ from ntk_core.hessians._restriction import lifted
 from ntk_core.hessians._traced import with_layers, written_out
 from ntk_core.markup import table
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import Program, traced
+from ntk_core.traced import Program, accepted, accepted_input, traced
 
 MAX_MATVECS = 128
 MANY_WEIGHTS = 4_000_000  # beyond them a product is a fifth faster optimized, and compiles .3 s longer
@@ -84,7 +85,7 @@ class LeadingEigenpairs:
 def hessian_norm(
     net: Network | Apply,
     params: Any,
-    x: Shaped[Array, "..."],
+    x: Shaped[ArrayLike, "..."],
     output_index: int = 0,
     *,
     tolerance: float | None = None,
@@ -118,23 +119,25 @@ def hessian_norm(
         key: of the random start; a fixed one by default, so that equal requests give equal answers.
 
     Raises:
-        InvalidInput: for a wrong shape of ``x``, an ``output_index`` or tolerance out of range.
+        InvalidInput: for a model, parameters and ``x`` that do not fit each other, an ``output_index`` or tolerance
+            out of range.
             Of a callable also where rows of a batch meet each other, with the operation in which they do.
         TooLarge: generic route only, where the Lanczos basis would not fit into memory.
         TracingDisagrees: where what was found in a callable's program is not what plain derivatives say.
 
     Source: Liu, Zhu & Belkin 2020, §2 and §3.
     """
-    net = with_layers(net, params, x)
-    relative, key = checked_request(net, params, x, output_index, tolerance, max_matvecs, key)
-    found = _norm(net, params, x, output_index, relative, max_matvecs, key)
+    net, one, num_outputs = accepted_input(net, params, x)
+    net = with_layers(net, params, one)
+    relative, key = checked_request(net, params, one, num_outputs, output_index, tolerance, max_matvecs, key)
+    found = _norm(net, params, one, output_index, relative, max_matvecs, key)
     return SpectralEstimate(abs(found.value), *found, relative)
 
 
 def hessian_norms(
     net: Network | Apply,
     params: Any,
-    x: Shaped[Array, "..."],
+    x: Shaped[ArrayLike, "..."],
     output_index: int = 0,
     *,
     tolerance: float | None = None,
@@ -154,11 +157,15 @@ def hessian_norms(
     Source: Liu, Zhu & Belkin 2020, §2 and §3.
     """
     seeds: Sequence[Any] = params if isinstance(params, list) else [params]
-    if not seeds or x.shape[0] == 0:
-        raise InvalidInput("x" if seeds else "params", "nothing", "at least one")
-    net = with_layers(net, seeds[0], x[0])
-    relative, key = checked_request(net, seeds[0], x[0], output_index, tolerance, max_matvecs, key)
-    each = [[_norm(net, one, at, output_index, relative, max_matvecs, key) for at in np.asarray(x)] for one in seeds]
+    if not seeds:
+        raise InvalidInput("params", "nothing", "at least one")
+    net, inputs, num_outputs = accepted(net, seeds[0], x)
+    if not len(inputs):
+        raise InvalidInput("x", "nothing", "at least one")
+    rows = [accepted_input(net, seeds[0], row).x for row in np.asarray(inputs)]
+    net = with_layers(net, seeds[0], rows[0])
+    relative, key = checked_request(net, seeds[0], rows[0], num_outputs, output_index, tolerance, max_matvecs, key)
+    each = [[_norm(net, one, at, output_index, relative, max_matvecs, key) for at in rows] for one in seeds]
     found = [np.array([[one[field] for one in row] for row in each]) for field in range(len(Leading._fields))]
     if not isinstance(params, list):
         found = [part[0] for part in found]
@@ -169,7 +176,7 @@ def hessian_norms(
 def hessian_eigenpairs(
     net: Network | Apply,
     params: Any,
-    x: Shaped[Array, "..."],
+    x: Shaped[ArrayLike, "..."],
     output_index: int = 0,
     *,
     num_wanted: int = 5,
@@ -185,12 +192,15 @@ def hessian_eigenpairs(
 
     Source: Golub & Van Loan 2013, §10.1–10.3 (Lanczos); docs/math/hessian_in_a_small_space.md.
     """
-    net = with_layers(net, params, x)
-    relative, key = checked_request(net, params, x, output_index, tolerance, max_matvecs, key, num_wanted)
+    net, one, num_outputs = accepted_input(net, params, x)
+    net = with_layers(net, params, one)
+    relative, key = checked_request(
+        net, params, one, num_outputs, output_index, tolerance, max_matvecs, key, num_wanted
+    )
     with jax.default_matmul_precision("highest"):
-        found = _leading(net, params, x, output_index, num_wanted, relative, max_matvecs, key)
+        found = _leading(net, params, one, output_index, num_wanted, relative, max_matvecs, key)
     vectors = [
-        _written_out(net, params, x, output_index, found.vectors[k], k < num_directions) for k in range(num_wanted)
+        _written_out(net, params, one, output_index, found.vectors[k], k < num_directions) for k in range(num_wanted)
     ]
     return LeadingEigenpairs(
         eigenvalues=np.asarray(found.values),
@@ -216,6 +226,7 @@ def checked_request(
     net: Network | Apply,
     params: Any,
     x: Array,
+    num_outputs: int,
     output_index: int,
     tolerance: float | None,
     max_matvecs: int,
@@ -227,8 +238,8 @@ def checked_request(
         raise InvalidInput("num_wanted", num_wanted, "an integer of at least 1")
     if max_matvecs < num_wanted:
         raise InvalidInput("max_matvecs", max_matvecs, f"an integer of at least {num_wanted}")
-    check_request(net, params, x, output_index, max_matvecs)
-    program = None if isinstance(net, Network) else traced(net, params, jnp.asarray(x)[None])
+    check_request(net, params, num_outputs, output_index, max_matvecs)
+    program = None if isinstance(net, Network) else traced(net, params, x[None])
     dtype = jnp.result_type(*jax.tree.leaves(params)) if program is None else program.roughest
     return relative_tolerance(tolerance, dtype), jax.random.key(0) if key is None else key
 

@@ -3,7 +3,6 @@
 import math
 import os
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -113,33 +112,17 @@ def operator(net: Network | Apply, params: Any, x: Array, output_index: int | Ar
     return generic_operator(net, params, x, output_index)
 
 
-def check_request(net: Network | Apply, params: Any, x: Array, output_index: int, max_steps: int = 1) -> None:
+def check_request(net: Network | Apply, params: Any, num_outputs: int, output_index: int, max_steps: int = 1) -> None:
     """Refuse, before the operator is traced, what cannot be answered.
 
     Raises:
-        InvalidInput: for an ``x`` that does not suit the parameters, and for an ``output_index`` outside the outputs.
+        InvalidInput: for an ``output_index`` outside the outputs.
         TooLarge: where the Lanczos basis of the generic route would not fit into memory.
     """
-    inputs = jax.ShapeDtypeStruct((1, *x.shape), x.dtype)
-    try:
-        if isinstance(net, Network):
-            leaves, structure = jax.tree.flatten(params)
-            shapes = (jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
-            outputs = _outputs_like(net, structure, tuple(shapes), inputs)
-        else:
-            outputs = jax.eval_shape(net, params, inputs)
-    except (TypeError, ValueError) as error:
-        allowed = "one input of the shape that the parameters were drawn for, without the batch axis"
-        raise InvalidInput("x", f"an array of shape {x.shape}", allowed) from error
-    if not 0 <= output_index < outputs.shape[-1]:
-        raise InvalidInput("output_index", output_index, f"an integer from 0 to {outputs.shape[-1] - 1}")
+    if not 0 <= output_index < num_outputs:
+        raise InvalidInput("output_index", output_index, f"an integer from 0 to {num_outputs - 1}")
     if not isinstance(net, Network | Program):
         _check_memory(params, max_steps)
-
-
-@lru_cache(maxsize=256)  # to trace a network takes as long as its norm where it is narrow
-def _outputs_like(net: Network, structure: Any, leaves: tuple[Any, ...], inputs: Any) -> Any:
-    return jax.eval_shape(net.apply, jax.tree.unflatten(structure, leaves), inputs)
 
 
 def _check_memory(params: Any, max_steps: int) -> None:

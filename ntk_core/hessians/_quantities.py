@@ -13,7 +13,15 @@ from jaxtyping import Float, Shaped
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._lanczos import lanczos_extreme
 from ntk_core.hessians._operator import check_request
-from ntk_core.networks.architectures import Bottleneck, FullyConnected, Network, NetworkParams, activation_function
+from ntk_core.networks.architectures import (
+    Bottleneck,
+    FullyConnected,
+    Network,
+    NetworkParams,
+    accepted_network,
+    activation_function,
+)
+from ntk_core.traced import accepted_input
 
 NORM_STEPS = 64
 NORM_TOLERANCE = 1e-3
@@ -84,13 +92,11 @@ def layer_quantities(
 
     Source: Liu, Zhu & Belkin 2020, §3.3.1, Theorem 3.1 and App. E–F.
     """
-    if not isinstance(net, FullyConnected | Bottleneck):
-        raise InvalidInput(
-            "net", type(net).__name__, "a fully connected network, for which the layer formulas are stated"
-        )
+    accepted_network(net, (FullyConnected, Bottleneck))
     if net.output != "linear":
         raise InvalidInput("output", net.output, "linear, as in Theorem 3.1")
-    check_request(net, params, x, output_index)
+    net, x, num_outputs = accepted_input(net, params, x)
+    check_request(net, params, num_outputs, output_index)
     names = tuple(net.layer_input_shapes(x.shape))
     with jax.default_matmul_precision("highest"):
         found = _measure(net, names, params, x, output_index)

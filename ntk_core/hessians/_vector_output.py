@@ -1,9 +1,7 @@
 """The Hessian of all outputs together, a tensor of order three, and its spectral norm."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,11 +9,11 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Key, Shaped
 
-from ntk_core.errors import InvalidInput
 from ntk_core.hessians._norm import MAX_MATVECS, checked_request, hessian_norm
 from ntk_core.hessians._operator import restricted_operator
 from ntk_core.hessians._restriction import displaced_pre_outputs
-from ntk_core.networks.architectures import Network, NetworkParams, output_function
+from ntk_core.networks.architectures import Network, NetworkParams, accepted_network, output_function
+from ntk_core.traced import accepted_input
 
 MAX_ROUNDS = 20
 GAIN = 1e-3  # a round that adds less than this share is the last one; as our tolerance of a norm
@@ -41,7 +39,7 @@ class VectorHessianNorm:
 
 
 def vector_hessian_norm(
-    net: Network | Callable[..., Any],
+    net: Network,
     params: NetworkParams,
     x: Shaped[Array, "..."],
     *,
@@ -60,10 +58,8 @@ def vector_hessian_norm(
 
     Source: Zhu, Liu & Belkin 2022, App. C.
     """
-    if not isinstance(net, Network):
-        raise InvalidInput("net", type(net).__name__, "a network of this package")
-    relative, key = checked_request(net, params, x, 0, tolerance, max_matvecs, key)
-    num_outputs = jax.eval_shape(net.apply, params, x[None]).shape[-1]
+    net, x, num_outputs = accepted_input(accepted_network(net), params, x)
+    relative, key = checked_request(net, params, x, num_outputs, 0, tolerance, max_matvecs, key)
     alone = [
         hessian_norm(net, params, x, index, tolerance=tolerance, max_matvecs=max_matvecs, key=key)
         for index in range(num_outputs)

@@ -27,6 +27,7 @@ from ntk_core.kernels._estimated import MIN_PROBES, Share, Sums, estimated_sums
 from ntk_core.kernels._generic import Apply
 from ntk_core.kernels._products import LARGE_MEMORY, KernelOperator, checked_limit, num_moving
 from ntk_core.networks.architectures import Network
+from ntk_core.traced import accepted, accepted_targets, like_params
 
 PAIR_COPIES = 6  # of a block of the kernel that are held while two are made and compared; measured
 Pair = tuple[int, int]
@@ -139,13 +140,16 @@ def changes_from_first(
     Source: as :func:`kernel_change_between`.
     """
     checked_limit(memory_limit)
-    x = x if hasattr(x, "shape") else np.asarray(x)
-    y = None if targets is None else np.asarray(targets, np.float64)
+    net, inputs, num_outputs = accepted(net, params[0], x)
+    for later in params[1:]:
+        like_params(later, params[0], "params1")
+    y = None if targets is None else accepted_targets(targets, len(inputs), num_outputs, "targets")
+    y = None if y is None else np.asarray(y, np.float64)
     size_of_targets = math.nan if y is None else float(np.sum(y**2))
     each = max(1, len(outputs))
     if probes is None:
         limit = memory_limit or LARGE_MEMORY
-        sums, num_pairs = yield from _summed(_Problem(net, tuple(params), x, y, outputs), limit, mapped, kept)
+        sums, num_pairs = yield from _summed(_Problem(net, tuple(params), inputs, y, outputs), limit, mapped, kept)
         exact = [_comparison(row.tolist(), size_of_targets, 0.0, 0.0, num_pairs) for row in sums.reshape(-1, 5)]
         return [exact[first : first + each] for first in range(0, len(exact), each)]
     if not probes >= MIN_PROBES:
@@ -157,7 +161,7 @@ def changes_from_first(
     for index, later in enumerate(params[1:]):
         estimates.append([])
         for place, model in enumerate(seen):
-            kernels = [KernelOperator(model, at, x, memory_limit=memory_limit) for at in (params[0], later)]
+            kernels = [KernelOperator(model, at, inputs, memory_limit=memory_limit) for at in (params[0], later)]
             products = (kernels[0].flat_product, kernels[1].flat_product)
             turn = (index * each + place, (len(params) - 1) * each)
             found = yield from estimated_sums(*products, kernels[0].shape[0], y, probes, seed, turn)
@@ -355,7 +359,9 @@ def _parsed(line: str) -> Any:
 
 def _digest(net: Network | Apply, of: Any) -> str:
     """Of the network, its weights, inputs and targets; of a callable, its name in place of the network."""
-    digest = hashlib.sha256((repr(net) if isinstance(net, Network) else getattr(net, "__qualname__", "")).encode())
+    digest = hashlib.sha256(
+        (repr(net) if isinstance(net, Network) else getattr(getattr(net, "function", net), "__qualname__", "")).encode()
+    )
     for leaf in jax.tree.leaves(of):
         array = np.ascontiguousarray(leaf)  # the very numbers, not a copy: they may be most of the memory
         digest.update(f"{array.dtype} {array.shape}".encode())

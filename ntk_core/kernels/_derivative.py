@@ -18,7 +18,7 @@ from ntk_core.kernels._callable import contract_jacobians, row_jacobian
 from ntk_core.kernels._empirical import DEFAULT_MEMORY, kernels_of_views, view_bytes
 from ntk_core.kernels._generic import Apply, split_inexact
 from ntk_core.networks.architectures import Network, layer_views, merge
-from ntk_core.traced import Program, checked
+from ntk_core.traced import Program, accepted, checked
 
 Moving = tuple[Any, Any]  # a tree of arrays and its derivative
 KernelPair = tuple[Float[Array, "n n C C"], Float[Array, "n n C C"]]
@@ -47,7 +47,8 @@ def kernel_derivative(
     """
     if memory_limit is not None and not memory_limit > 0:
         raise InvalidInput("memory_limit", memory_limit, "a number of bytes above 0, or None")
-    rows = jnp.asarray(x)
+    net, inputs, num_outputs = accepted(net, params, x)
+    rows = jnp.asarray(inputs)
     moves: Any
     view: Callable[[Array], Moving]
     contract: Callable[[Moving, Moving | None], Moving]
@@ -62,8 +63,7 @@ def kernel_derivative(
         contract = partial(_contract_traced, program)
     else:
         leaves, moves = (split_inexact(tree)[0] for tree in (params, direction))
-        outputs = jax.eval_shape(net, params, rows[:1]).shape[-1]
-        row_bytes = 2 * 2 * outputs * sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
+        row_bytes = 2 * 2 * num_outputs * sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
         view, contract = partial(_jacobians, net, params, moves), _contract_jacobians
     size = min(len(rows), rows_within(memory_limit or DEFAULT_MEMORY, row_bytes))
     pair: KernelPair = in_blocks(view, contract, rows, None, size)

@@ -12,6 +12,7 @@ from jaxtyping import Shaped
 from ntk_core.kernels._empirical import empirical_ntk
 from ntk_core.kernels._generic import Apply
 from ntk_core.networks.architectures import Network
+from ntk_core.traced import accepted, like_params
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the way from start to end at which the kernel is taken; our choice
 SMALLEST = 1e-6  # eigenvalues of K(w₀) below this share of the largest one are left out of its inverse
@@ -45,6 +46,8 @@ def least_distance(net: Network | Apply, start: Any, end: Any, x: Shaped[ArrayLi
 
     Source: Liu, Zhu & Belkin 2020, Eq. 2; derivation in docs/math/distance.md.
     """
+    net, x, _ = accepted(net, start, x)
+    like_params(end, start, "end")
     apply = net.apply if isinstance(net, Network) else net
     moved = np.subtract(*(np.asarray(apply(params, jnp.asarray(x)), np.float64).ravel() for params in (end, start)))
     on_the_way = (jax.tree.map(lambda w0, w, s=share: w0 + s * (w - w0), start, end) for share in SHARES)

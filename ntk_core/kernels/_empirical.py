@@ -20,7 +20,7 @@ from ntk_core.kernels._callable import callable_ntk
 from ntk_core.kernels._generic import Apply
 from ntk_core.networks.architectures import LayerViews, Network, NetworkParams, layer_views, output_jacobian
 from ntk_core.networks.architectures._contractions import in_stretches
-from ntk_core.traced import Program, checked, kernels_of, views_of, whole_kernels
+from ntk_core.traced import Program, accepted, checked, kernels_of, like_rows, views_of, whole_kernels
 
 DEFAULT_MEMORY = 4 * 2**30  # by an estimate from above: about half of it is used
 Inputs1 = Shaped[ArrayLike, "n1 ..."]
@@ -72,10 +72,10 @@ def empirical_ntk(
 
     Args:
         net: a network of this package (structured route: no gradient of the size of the weights), or any callable
-            ``apply(params, x) -> (n, C)`` that treats each row of x for itself. Its program is read for what multiplies
-            (``layers_of`` says what was found, and a small instance is compared with plain derivatives first), and
-            takes the same route; parameters used otherwise go by their Jacobians, and so does a callable without any
-            layer (or by vector products, whichever needs fewer multiplications).
+            ``apply(params, x) -> (n, C)`` or ``(n,)`` that treats each row of x for itself. Its program is read for
+            what multiplies (``layers_of`` says what was found, and a small instance is compared with plain derivatives
+            first), and takes the same route; parameters used otherwise go by their Jacobians, and so does a callable
+            without any layer (or by vector products, whichever needs fewer multiplications).
         params: parameters; leaves that are not floating-point numbers are not differentiated.
         x1: inputs (n1, *input_shape).
         x2: inputs (n2, *input_shape); ``x1`` when left out.
@@ -85,18 +85,21 @@ def empirical_ntk(
             rows are taken in blocks, at least one at a time. Blocks inside a contraction need some 100 MiB on top.
 
     Raises:
-        InvalidInput: for ``per_layer`` with a callable without layers, a memory limit that is not above 0, or a
-            callable in which rows of x meet each other, with the operation in which they do.
+        InvalidInput: for a model, parameters and inputs that do not fit each other, ``per_layer`` with a callable
+            without layers, a memory limit that is not above 0, or a callable in which rows of x meet each other, with
+            the operation in which they do.
         TracingDisagrees: where what was found in a callable's program is not what plain derivatives say.
 
     Source: Jacot, Gabriel & Hongler 2018; Liu, Zhu & Belkin 2020, §2.
     """
     if memory_limit is not None and not memory_limit > 0:
         raise InvalidInput("memory_limit", memory_limit, "a number of bytes above 0, or None")
+    net, x1, _ = accepted(net, params, x1, "x1")
     left = jnp.asarray(x1)
-    right = None if x2 is None else jnp.asarray(x2)
+    if isinstance(net, Network):
+        left = left.astype(jnp.result_type(left, float))  # a network multiplies: images of bytes become numbers
+    right = None if x2 is None else jnp.asarray(like_rows(x2, left, "x2")).astype(left.dtype)
     if not isinstance(net, Network):
-        right = None if right is None else right.astype(left.dtype)
         program = checked(net, params, left)
         if program is not None:
             parts = _traced(program, params, left, right, memory_limit or DEFAULT_MEMORY)
@@ -104,8 +107,6 @@ def empirical_ntk(
         if per_layer:
             raise InvalidInput("per_layer", True, "False for a callable without layers")
         return callable_ntk(net, params, left, right, memory_limit)
-    left = left.astype(jnp.result_type(left, float))  # a network multiplies: images of bytes become numbers
-    right = None if right is None else right.astype(left.dtype)
     size = rows_within(memory_limit or DEFAULT_MEMORY, 2 * view_bytes(net, left.shape[1:], left.dtype.itemsize))
     if memory_limit is None and size >= max(len(left), 0 if right is None else len(right)):
         return _structured(net, per_layer, params, left, right)

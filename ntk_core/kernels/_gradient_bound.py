@@ -5,8 +5,9 @@ from jax.typing import ArrayLike
 from jaxtyping import Shaped
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.architectures import DAGNetwork
+from ntk_core.networks.architectures import DAGNetwork, accepted_network
 from ntk_core.networks.graphs import INPUT, OUTPUT
+from ntk_core.traced import checked_array
 
 # (r, E[σ(g)²]) with σ(c z) = c^r σ(z) for c > 0 and g ~ N(0, 1).
 HOMOGENEOUS = {
@@ -39,8 +40,8 @@ def gradient_norm_bound(net: DAGNetwork, x: Shaped[ArrayLike, "..."]) -> float:
 
     Source: Zhu, Liu & Belkin 2022, Assumptions 4.1 and 4.2, Proposition 4.4, App. G.
     """
-    _check(net)
-    flat = np.asarray(x, float).ravel()
+    _check(accepted_network(net, DAGNetwork))
+    flat = np.asarray(checked_array(x, "x"), float).ravel()
     mean_square = {INPUT: float(np.mean(flat**2))}
     sizes = {INPUT: flat.size, **net.sizes}
     for name in net.depths:
@@ -51,7 +52,7 @@ def gradient_norm_bound(net: DAGNetwork, x: Shaped[ArrayLike, "..."]) -> float:
         variance = min(squares) if removed else float(np.average(squares, weights=weights))
         if name == OUTPUT:
             return variance
-        degree, second_moment = HOMOGENEOUS[net.graph.group[name].activation or net.activation]
+        degree, second_moment = HOMOGENEOUS[str(net.graph.group[name].activation or net.activation)]
         variance = net.gain**2 * variance + (1.0 if net.use_bias else 0.0)
         mean_square[name] = second_moment * variance**degree
     raise AssertionError("a graph without output")  # Graph refuses it

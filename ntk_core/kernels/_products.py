@@ -21,6 +21,7 @@ from ntk_core.kernels._empirical import empirical_ntk, view_bytes
 from ntk_core.kernels._generic import Apply, split_inexact
 from ntk_core.kernels._regression import JITTER
 from ntk_core.networks.architectures import Network, merge
+from ntk_core.traced import accepted, accepted_targets, like_rows
 
 LARGE_MEMORY = 2**30  # bytes for everything between parameters and products, by default
 CALLABLE_ROWS = 128  # of a callable, whose activations nobody knows; our choice
@@ -91,7 +92,8 @@ class KernelOperator:
         self, net: Network | Apply, params: Any, x: Shaped[ArrayLike, "n ..."], *, memory_limit: float | None = None
     ):
         checked_limit(memory_limit)
-        x = jnp.asarray(x)
+        net, inputs, self.num_outputs = accepted(net, params, x)
+        x = jnp.asarray(inputs)
         self._net = net if isinstance(net, Network) else _hashable(net)
         self._params, self._num_samples = params, len(x)
         size = CALLABLE_ROWS
@@ -101,15 +103,15 @@ class KernelOperator:
         self._size = size
         self._rows = _in_equal_blocks(x, size)
         outputs = jax.eval_shape(partial(_outputs, self._net), params, x[:1])
-        self._dtype, self.num_outputs = outputs.dtype, outputs.shape[-1]
+        self._dtype = outputs.dtype
         self.shape = (len(x) * self.num_outputs,) * 2
 
     def product(self, v: Float[ArrayLike, "n C"], others: Shaped[ArrayLike, "m ..."] | None = None) -> Array:
         """K(x, x) v, (n, C); K(others, x) v, (m, C), at other inputs."""
-        v = jnp.asarray(v, self._dtype)
+        v = jnp.asarray(accepted_targets(v, self._num_samples, self.num_outputs, "v"), self._dtype)
         rows, count = self._rows, self._num_samples
         if others is not None:
-            more = jnp.asarray(others).astype(self._rows.dtype)
+            more = jnp.asarray(like_rows(others, self._rows[0], "others")).astype(self._rows.dtype)
             rows, count = _in_equal_blocks(more, self._size), len(more)
         padded = jnp.pad(v, [(0, self._rows.shape[0] * self._rows.shape[1] - len(v)), (0, 0)])
         found = _product(self._net, self._params, self._rows, rows, padded.reshape(*self._rows.shape[:2], -1))
@@ -184,7 +186,7 @@ class KernelOperator:
         """
         if not ridge >= 0:
             raise InvalidInput("ridge", ridge, "a number from 0 on")
-        y = np.asarray(targets, np.float64).ravel()
+        y = np.asarray(accepted_targets(targets, self._num_samples, self.num_outputs, "targets"), np.float64).ravel()
         shift, count = (ridge + JITTER) * self.mean_diagonal, 0
 
         def shifted(v: Flat) -> Flat:

@@ -29,6 +29,7 @@ from ntk_core.kernels import empirical_ntk, kernel_change, split_inexact
 from ntk_core.networks.initial import initial_key
 from ntk_core.own_models._contract import Apply, OwnModel, checked_model
 from ntk_core.own_models._shown import sweep_html
+from ntk_core.traced import accepted_targets, checked_array
 
 LossKind = Literal["square", "cross-entropy"]
 TOLERANCE, MAX_MATVECS = 1e-3, 128
@@ -107,8 +108,9 @@ def sweep_widths(
 ) -> OwnSweep:
     """Train a model of one's own at several widths; ΔK along training and ‖H(w₀)‖, with exponents and intervals.
 
-    ``model(width, key)`` returns ``(apply, params)``: any JAX function ``apply(params, x) -> (n, C)`` and any tree of
-    arrays. Gradient descent on (1/2n) Σ ‖f − y‖², or cross-entropy on softmax(f), until ``loss_threshold``.
+    ``model(width, key)`` returns ``(apply, params)``: any JAX function ``apply(params, x) -> (n, C)`` or ``(n,)`` and
+    any tree of arrays. Gradient descent on (1/2n) Σ ‖f − y‖², or cross-entropy on softmax(f), until
+    ``loss_threshold``.
 
     >>> import jax, jax.numpy as jnp
     >>> def model(width, key):
@@ -120,7 +122,7 @@ def sweep_widths(
 
     Args:
         x: inputs (n, *input_shape).
-        y: targets (n, C); for cross-entropy one-hot rows.
+        y: targets (n, C) or (n,); for cross-entropy one-hot rows.
         num_inputs: for how many inputs ‖H‖ is measured and averaged; 0 for none.
         output_index: a, the output whose Hessian is measured.
         report: called with each run when it is done.
@@ -228,11 +230,13 @@ def _hessian_norm(apply: Apply, params: Any, x: Array, output_index: int) -> dic
 
 
 def _checked_data(x: ArrayLike, y: ArrayLike, loss: str) -> tuple[Array, Array]:
-    inputs, targets = jnp.asarray(x), jnp.asarray(y)
+    inputs = jnp.asarray(checked_array(x, "x"))
     if not jnp.issubdtype(inputs.dtype, jnp.inexact):
         inputs = inputs.astype(jnp.result_type(float))
-    if inputs.ndim < 2 or targets.ndim != 2 or len(inputs) != len(targets) or not inputs.size:
-        raise InvalidInput("x", f"shapes {inputs.shape} and {targets.shape} of y", "(n, …) and (n, C)")
+    if inputs.ndim < 2 or not inputs.size:
+        allowed = "shape (n, …) with a batch axis: x[None] for one input, x[:, None] for n numbers"
+        raise InvalidInput("x", f"shape {inputs.shape}", allowed)
+    targets = jnp.asarray(accepted_targets(y, len(inputs), None))
     for name, array in (("x", inputs), ("y", targets)):
         if not bool(jnp.isfinite(array).all()):
             raise InvalidInput(name, "values NaN or infinite", "finite numbers")

@@ -15,6 +15,7 @@ from ntk_core.errors import TooLarge
 from ntk_core.runs._costs import Machine, Work, compiling_bytes, peak_bytes, total_work
 from ntk_core.runs._devices import accelerator_bytes
 from ntk_core.runs._machine import machine
+from ntk_core.runs._parse import spec_from
 from ntk_core.runs._sites import scheduler_address
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import counts_of
@@ -29,17 +30,19 @@ _TIME_SETTINGS = ("num_seeds", _STEPS, "dataset.num_samples")
 ROUND = (*range(1, 10), *(digits * 10**zeros for zeros in range(10) for digits in range(10, 100)))
 
 
-def estimate(spec: Spec, finished: Container[str] = (), *, most: bool = False) -> Estimated:
+def estimate(spec: Spec | str, finished: Container[str] = (), *, most: bool = False) -> Estimated:
     """Spec → points, wall time on this machine (see :func:`learn`) and peak memory of the largest point.
 
     Wall time is Σ over points and counts (operations, bytes, calls, programs) of count × time of one on this machine.
 
     Args:
+        spec: a spec, or the name of a preset.
         finished: keys of points that are already computed and take no time.
         most: with all steps and products that the settings allow, not as many as are typical.
 
     Source: our choice, docs/decisions/0024-every-job-ends.md.
     """
+    spec = spec_from(spec)
     seconds = seconds_of_points(spec, most)
     return Estimated(
         num_points=len(seconds),

@@ -1,12 +1,15 @@
 """Specs from outside: parsed, changed, written as canonical JSON, named by a digest."""
 
+import difflib
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
-from ntk_core.errors import InvalidInput
-from ntk_core.runs._spec import Spec
-from ntk_core.runs._table import EXPERIMENTS, KINDS
+from ntk_core.errors import InvalidInput, kind_of
+from ntk_core.runs._preset import Preset
+from ntk_core.runs._spec import ExperimentSpec, Spec
+from ntk_core.runs._table import EXPERIMENTS, KINDS, PRESETS
 from ntk_core.settings.grammar import InvalidSpec, validated
 
 MAX_JSON_BYTES = 1_000_000
@@ -35,6 +38,27 @@ def parse_spec(data: Any) -> Spec:
     if not (isinstance(experiment, str) and experiment in KINDS):
         raise InvalidSpec((InvalidInput("experiment", experiment, "one of " + ", ".join(EXPERIMENTS)),))
     return validated(KINDS[experiment].spec, data)
+
+
+def spec_from(given: Spec | Preset[Spec] | Mapping[str, Any] | str) -> Spec:
+    """The spec itself, that of a preset or of its name, or a parsed mapping.
+
+    Raises:
+        InvalidInput: for an unknown preset, or anything else; InvalidSpec as :func:`parse_spec`.
+    """
+    if isinstance(given, Preset):
+        return given.spec
+    if isinstance(given, str):
+        if given in PRESETS:
+            return PRESETS[given].spec
+        near = difflib.get_close_matches(given, PRESETS, n=3, cutoff=0.4)
+        meant = f", such as {', '.join(near)}" if near else ""
+        raise InvalidInput("spec", given, f"a spec, or the name of a preset{meant} (ntk_core.presets() lists them)")
+    if isinstance(given, Mapping):
+        return parse_spec(dict(given))
+    if not isinstance(given, ExperimentSpec):
+        raise InvalidInput("spec", kind_of(given), "a spec such as KernelChangeSpec(), or the name of a preset")
+    return given
 
 
 def canonical_json(spec: Spec) -> str:

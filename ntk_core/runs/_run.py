@@ -10,6 +10,7 @@ from typing import Protocol
 from ntk_core.environment import how_to_install
 from ntk_core.runs._clock import Clock
 from ntk_core.runs._estimate import check_size, estimate, seconds_of_points
+from ntk_core.runs._parse import spec_from
 from ntk_core.runs._shown import with_bar
 from ntk_core.runs._sites import Advanced, Failed, Finished, Report, Site, SiteFailure, Started, scheduler_address
 from ntk_core.runs._spec import Spec
@@ -31,14 +32,14 @@ class Points(Protocol):
 
 
 def run(
-    spec: Spec,
+    spec: Spec | str,
     *,
     points: Points | None = None,
     should_stop: Callable[[], bool] | None = None,
     scheduler: str | None = None,
     computation: Computation | None = None,
 ) -> Iterator[Event]:
-    """Spec → events: compute what it asks for, point by point, in order of cost.
+    """Spec, or the name of a preset → events: compute what it asks for, point by point, in order of cost.
 
     Yields ``Estimated``, then for each point ``PointStarted``, ``PointProgress`` …, ``PointFinished`` or
     ``PointFailed``, and last ``Ended`` with the result. Numerical trouble is part of a point (a typed
@@ -56,11 +57,12 @@ def run(
     Raises:
         TooLarge: before anything is traced, when the largest point does not fit into memory; workers of a cluster
             look for themselves, and fail the points that do not fit.
-        InvalidInput: when ``scheduler`` is not an address, or the spec is of a model of one's own without its
-            ``computation``.
+        InvalidInput: for what is no spec and no preset, when ``scheduler`` is not an address, or the spec is of a model
+            of one's own without its ``computation``.
 
     Source: our choice, docs/decisions/0001-core-and-page-meet-in-specs-and-events.md and docs/jobs-and-results.md.
     """
+    spec = spec_from(spec)
     address = scheduler_address(scheduler) if computation is None else None
     if computation is None:
         check_size(spec, scheduler=address or "")

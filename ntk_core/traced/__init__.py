@@ -1,6 +1,15 @@
 """Any function ``apply(params, x)`` read for the uses of its parameters (docs/math/traced-programs.md)."""
 
 from ntk_core.traced._check import Check, TracingDisagrees, checked, compared_once
+from ntk_core.traced._entrance import (
+    accepted,
+    accepted_input,
+    accepted_targets,
+    check_model,
+    checked_array,
+    like_params,
+    like_rows,
+)
 from ntk_core.traced._layers import TracedLayer, sides_of, wide
 from ntk_core.traced._positions import features_at, positions_of, z_of
 from ntk_core.traced._program import Program, TracedViews, kernels_of, traced, views_of, whole_kernels

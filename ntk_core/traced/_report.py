@@ -9,7 +9,9 @@ import jax.numpy as jnp
 from jaxtyping import Shaped
 
 from ntk_core.errors import InvalidInput
+from ntk_core.networks.architectures import Network
 from ntk_core.traced._check import Check, checked
+from ntk_core.traced._entrance import accepted, kind_of
 from ntk_core.traced._layers import TracedLayer, num_positions
 from ntk_core.traced._program import Apply, Program, traced
 from ntk_core.traced._uses import ADDED, MULTIPLIED
@@ -107,10 +109,11 @@ def layers_of(apply: Apply, params: Any, x: Shaped[Any, "n ..."]) -> LayersFound
 
     Source: docs/math/traced-programs.md; Novak, Sohl-Dickstein & Schoenholz 2022, §4.
     """
+    net, x, _ = accepted(apply, params, x)
     inputs = jnp.asarray(x)
-    program = traced(apply, params, inputs)
+    program = traced(net.apply if isinstance(net, Network) else net, params, inputs)
     if program is None:
-        raise InvalidInput("net", getattr(apply, "__name__", type(apply).__name__), "outputs (n, C) of real parameters")
+        raise InvalidInput("apply", kind_of(apply), "a function whose program can be read, outside of jax.jit")
     checked(program, params, inputs)
     n = len(inputs)
     layers = [_structured(program, layer, n) for layer in program.layers]

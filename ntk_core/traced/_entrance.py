@@ -1,0 +1,285 @@
+"""The check at the entrance of every function that takes a model: parameters, inputs, outputs and targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.errors import ConcretizationTypeError, TracerArrayConversionError, TracerIntegerConversionError
+
+from ntk_core.errors import InvalidInput, kind_of
+from ntk_core.networks.architectures import Network
+from ntk_core.traced._program import Apply, Program
+
+Model = Network | Program | Apply
+FUNCTION = "a network of this package or a function apply(params, x) that returns outputs (n, C)"
+# How a module of another library becomes (apply, params); `model` is the module.
+SPLIT = {
+    "flax.nnx": (
+        "graphdef, params, rest = nnx.split(model, nnx.Param, ...)",
+        "apply = lambda params, x: nnx.merge(graphdef, params, rest)(x)",
+    ),
+    "flax.linen": ("params = model.init(jax.random.key(0), x)", "apply = model.apply"),
+    "equinox": (
+        "params, static = eqx.partition(model, eqx.is_inexact_array)",
+        "apply = lambda params, x: jax.vmap(eqx.combine(params, static))(x)",
+    ),
+    "torch": ("apply, params = ntk_core.from_torch(model, x)",),
+}
+SAYS = "the model says: "
+_UNTRACEABLE = (ConcretizationTypeError, TracerArrayConversionError, TracerIntegerConversionError)
+
+
+class Accepted(NamedTuple):
+    """A model that can be measured.
+
+    Attributes:
+        net: the model, with outputs (n, C).
+        x: inputs as an array, (n, *input_shape), or one input.
+        num_outputs: C.
+    """
+
+    net: Any
+    x: Any
+    num_outputs: int
+
+
+@dataclass(frozen=True)
+class Column:
+    """A function with outputs (n,) as one with outputs (n, 1); equal for equal functions, as compiled programs need."""
+
+    function: Apply
+
+    def __call__(self, params: Any, x: Array) -> Array:
+        outputs = self.function(params, x)
+        return outputs[:, None] if outputs.ndim == 1 else outputs
+
+
+def accepted(net: Any, params: Any, x: Any, field: str = "x") -> Accepted:
+    """``net``, which maps (params, x) → (n, C), for inputs x of shape (n, *input_shape).
+
+    Raises:
+        InvalidInput: in one sentence with the remedy, for a ``net`` that is no model, parameters without floats, a
+            missing batch axis, a loss in place of outputs, or outputs of another shape or type.
+    """
+    check_model(net, params)
+    inputs = checked_array(x, field)
+    if not inputs.ndim:
+        raise InvalidInput(field, "a number", "inputs of shape (n, *input_shape)")
+    outputs = _outputs(net, params, inputs, field)
+    shape, n = tuple(outputs.shape), len(inputs)
+    single = shape == (n,) and (n == 1 or _tried(net, params, _rows(inputs, 1)) == (1,))
+    if not (single or (len(shape) == 2 and shape[0] == n)):
+        raise _wrong_shape(net, params, inputs, field, shape)
+    _check_type(outputs)
+    return Accepted(Column(net) if single else net, inputs, 1 if single else shape[-1])
+
+
+def accepted_input(net: Any, params: Any, x: Any) -> Accepted:
+    """As :func:`accepted`, for one input x without a batch axis."""
+    one = checked_array(x, "x")
+    check_model(net, params)
+    try:
+        found = accepted(net, params, one[None])
+    except InvalidInput as error:
+        if error.field != "params" and one.ndim and _fits(net, params, one):
+            raise InvalidInput("x", f"{len(one)} inputs of shape {one.shape[1:]}", "one input, such as x[0]") from None
+        if error.field == "x":
+            reason = error.allowed.rpartition(SAYS)[2]
+            allowed = f"one input of the shape that the parameters are for, without the batch axis; {SAYS}{reason}"
+            raise InvalidInput("x", f"shape {one.shape} and type {one.dtype}", allowed) from error
+        raise
+    whole = isinstance(net, Network) and not jnp.issubdtype(one.dtype, jnp.inexact)
+    return found._replace(x=jnp.asarray(one, jnp.result_type(float)) if whole else jnp.asarray(one))
+
+
+def accepted_targets(y: Any, num_samples: int, num_outputs: int | None, field: str = "y") -> Any:
+    """Targets as floats (n, C); (n,) counts as (n, 1).
+
+    Raises:
+        InvalidInput: for another shape, with the way from class labels to targets.
+    """
+    targets = checked_array(y, field)
+    if targets.ndim == 1 and num_outputs in (None, 1):
+        targets = targets[:, None]
+    allowed = f"shape ({num_samples}, {'C' if num_outputs is None else num_outputs}), one row for each input"
+    if targets.ndim == 1 and jnp.issubdtype(targets.dtype, jnp.integer):
+        allowed += f"; class labels by jax.nn.one_hot({field}, {num_outputs})"
+    if targets.ndim != 2 or len(targets) != num_samples or num_outputs not in (None, targets.shape[1]):
+        raise InvalidInput(field, f"shape {targets.shape}", allowed)
+    inexact = jnp.issubdtype(targets.dtype, jnp.floating)
+    return targets if inexact else targets.astype(jnp.result_type(float))
+
+
+def like_rows(x: Any, rows: Any, field: str) -> Any:
+    """``x`` as an array of further inputs, of the shape of those of ``rows``.
+
+    Raises:
+        InvalidInput: for inputs of another shape.
+    """
+    array = checked_array(x, field)
+    if array.ndim + 1 == rows.ndim and array.shape == rows.shape[1:]:
+        raise _without_batch(array, field)
+    if array.shape[1:] != rows.shape[1:] or not array.ndim:
+        raise InvalidInput(field, f"shape {array.shape}", f"rows of shape {rows.shape[1:]}, as in the other inputs")
+    return array
+
+
+def like_params(params: Any, origin: Any, field: str) -> None:
+    """Refuse parameters that are no tree like those of ``origin``.
+
+    Raises:
+        InvalidInput: with what is different.
+    """
+    found, expected = (str(jax.tree.structure(tree)) for tree in (params, origin))
+    if found != expected:
+        raise InvalidInput(field, f"a tree {found}", f"one like {expected}")
+    for given, leaf in zip(jax.tree.leaves(params), jax.tree.leaves(origin), strict=True):
+        if jnp.shape(given) != jnp.shape(leaf):
+            raise InvalidInput(field, f"an array of shape {jnp.shape(given)}", f"shape {jnp.shape(leaf)}, as before")
+
+
+def check_model(net: Any, params: Any) -> None:
+    """Refuse what is no model, and parameters that cannot be differentiated.
+
+    Raises:
+        InvalidInput: field ``net`` or ``params``.
+    """
+    library = next((name for base in type(net).__mro__ for name in SPLIT if base.__module__.startswith(name)), None)
+    if library is not None:
+        module = f"a module of {library}, {type(net).__name__}"
+        raise InvalidInput("net", module, "(apply, params), made by: " + "; ".join(SPLIT[library]))
+    if isinstance(net, type):
+        raise InvalidInput("net", f"the class {net.__name__}", f"an instance of it, {FUNCTION}")
+    if not (isinstance(net, Network) or callable(net)):
+        raise InvalidInput("net", kind_of(net), FUNCTION)
+    if isinstance(net, Network):
+        if not isinstance(params, dict) or not net.layers.keys() <= params.keys():
+            raise InvalidInput("params", kind_of(params), "the parameters that net.init(key, input_shape) draws")
+        return
+    leaves = jax.tree.leaves(params)
+    if not any(_is_float(leaf) for leaf in leaves) or not all(map(_is_parameter, leaves)):
+        _refuse_params(params)
+
+
+def checked_array(x: Any, field: str) -> Any:
+    """``x`` as an array of numbers: as it is where it is one.
+
+    Raises:
+        InvalidInput: for anything else.
+    """
+    try:
+        array = x if isinstance(x, Array | np.ndarray) else np.asarray(x)
+    except ValueError:
+        raise InvalidInput(field, f"a {type(x).__name__} of rows of different lengths", "an array of numbers") from None
+    if not (jnp.issubdtype(array.dtype, jnp.number) or array.dtype == bool):
+        raise InvalidInput(field, f"{kind_of(x)} of type {array.dtype}", "an array of numbers")
+    return array
+
+
+def _is_float(leaf: Any) -> bool:
+    return hasattr(leaf, "dtype") and bool(jnp.issubdtype(leaf.dtype, jnp.inexact))
+
+
+def _is_parameter(leaf: Any) -> bool:
+    if hasattr(leaf, "dtype"):
+        return not jnp.issubdtype(leaf.dtype, jnp.complexfloating) and leaf.dtype != object
+    return isinstance(leaf, int)
+
+
+def _refuse_params(params: Any) -> None:
+    for path, leaf in jax.tree_util.tree_leaves_with_path(params):
+        place = jax.tree_util.keystr(path) or "params"
+        if isinstance(leaf, float | complex):
+            remedy = f"jnp.asarray({leaf}) to differentiate it, or a constant inside of the function"
+            raise InvalidInput("params", f"the Python number {leaf} at {place}", remedy)
+        if not _is_parameter(leaf):
+            found = f"complex numbers at {place}" if hasattr(leaf, "dtype") else f"{kind_of(leaf)} at {place}"
+            remedy = "real and imaginary parts apart" if hasattr(leaf, "dtype") else "a tree of arrays"
+            raise InvalidInput("params", found, remedy)
+    given = f"{len(jax.tree.leaves(params))} arrays without floating-point numbers"
+    raise InvalidInput("params", given, "a tree with at least one array of floats")
+
+
+def _rows(x: Any, count: int | None = None) -> jax.ShapeDtypeStruct:
+    """Rows like those of ``x``, by shape and type; ``x`` as a single row for None."""
+    shape = (1, *x.shape) if count is None else (count, *x.shape[1:])
+    return jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(x.dtype))
+
+
+def _evaluated(net: Model, params: Any, rows: jax.ShapeDtypeStruct) -> Any:
+    if not isinstance(net, Network):
+        return jax.eval_shape(net, params, rows)
+    rows = jax.ShapeDtypeStruct(rows.shape, jnp.result_type(rows.dtype, float))  # images of bytes become numbers
+    leaves, structure = jax.tree.flatten(params)
+    avals = tuple(jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
+    return _network_outputs(net, structure, avals, rows)
+
+
+@lru_cache(maxsize=256)  # tracing a narrow network takes as long as its kernel
+def _network_outputs(net: Network, structure: Any, leaves: tuple[Any, ...], rows: Any) -> Any:
+    net.layer_input_shapes(rows.shape[1:])
+    return jax.eval_shape(net.apply, jax.tree.unflatten(structure, leaves), rows)
+
+
+def _tried(net: Model, params: Any, rows: jax.ShapeDtypeStruct) -> tuple[int, ...] | None:
+    """The shape of the outputs for these rows, None where there are none."""
+    try:
+        return tuple(_evaluated(net, params, rows).shape)
+    except Exception:  # whatever a model raises for rows that are not its own
+        return None
+
+
+def _fits(net: Model, params: Any, x: Any) -> bool:
+    """Whether outputs for the rows of ``x`` have the shape (n,) or (n, C)."""
+    shape = _tried(net, params, _rows(x, len(x)))
+    return shape is not None and 0 < len(shape) <= 2 and shape[0] == len(x)
+
+
+def _outputs(net: Model, params: Any, x: Any, field: str) -> Any:
+    """Shape and type of the outputs."""
+    try:
+        outputs = _evaluated(net, params, _rows(x, len(x)))
+    except Exception as error:
+        if (shape := _tried(net, params, _rows(x))) is not None and shape[:1] == (1,):
+            raise _without_batch(x, field) from None
+        first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        if isinstance(error, _UNTRACEABLE):
+            allowed = "operations of jax.numpy, and jax.lax.cond in place of if"
+            raise InvalidInput("net", f"a function that JAX cannot trace ({first})", allowed) from error
+        if isinstance(error, TypeError | ValueError) and getattr(error, "field", "input_shape") == "input_shape":
+            allowed = f"inputs (n, *input_shape) that the parameters are for; {SAYS}{first}"
+            raise InvalidInput(field, f"shape {x.shape} and type {x.dtype}", allowed) from error
+        raise
+    if not hasattr(outputs, "shape"):
+        raise InvalidInput("net", f"a function that returns {kind_of(outputs)}", "one that returns an array (n, C)")
+    return outputs
+
+
+def _without_batch(x: Any, field: str) -> InvalidInput:
+    return InvalidInput(field, f"shape {x.shape} without a batch axis", f"shape (n, …): {field}[None] for one input")
+
+
+def _wrong_shape(net: Model, params: Any, x: Any, field: str, shape: tuple[int, ...]) -> InvalidInput:
+    single = _tried(net, params, _rows(x))
+    if shape and single is not None and single[:1] == (1,) and len(single) <= 2:
+        return _without_batch(x, field)
+    given = f"a function with outputs of shape {shape} for {len(x)} inputs"
+    if not shape:
+        allowed = "the outputs (n, C) themselves in place of a loss or a mean of them"
+    elif shape[0] == len(x):
+        allowed = "outputs (n, C) or (n,), such as outputs.reshape(len(x), -1)"
+    else:
+        allowed = f"outputs (n, C) or (n,), one row for each of the {len(x)} inputs"
+    return InvalidInput("net", given, allowed)
+
+
+def _check_type(outputs: Any) -> None:
+    if not jnp.issubdtype(outputs.dtype, jnp.floating):
+        parts = ", such as real and imaginary parts beside each other" if outputs.dtype.kind == "c" else ""
+        raise InvalidInput("net", f"a function with outputs of type {outputs.dtype}", f"real floats{parts}")

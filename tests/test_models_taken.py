@@ -1,0 +1,225 @@
+"""Every public function that takes a model checks it at its entrance: accepted, or refused in one sentence."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jaxtyping
+import numpy as np
+import pytest
+
+import ntk_core
+from ntk_core import FullyConnected, InvalidInput
+from tests.test_door import imported_names
+
+NET = FullyConnected(width=4, num_outputs=1, activation="tanh")
+PARAMS = NET.init(jax.random.key(0), 3)
+X, Y = jax.random.normal(jax.random.key(1), (5, 3)), jnp.linspace(-1.0, 1.0, 5)
+TRAINED = {"max_steps": 2, "learning_rate": 0.1}
+
+
+def swept(net: Any, params: Any, x: Any) -> Any:
+    run = ntk_core.sweep_widths(lambda width, key: (net, params), [2], x, Y[: len(x)], num_seeds=1, **TRAINED).runs[0]
+    return run.change, run.hessian_norm
+
+
+# How each function is called with any model; `one`: it takes one input without a batch axis.
+ANY: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "KernelOperator": lambda net, w, x: ntk_core.KernelOperator(net, w, x).product(Y),
+    "empirical_ntk": lambda net, w, x: ntk_core.empirical_ntk(net, w, x),
+    "kernel_change_between": lambda net, w, x: ntk_core.kernel_change_between(net, w, w, x, targets=Y).norm0,
+    "kernel_velocity": lambda net, w, x: ntk_core.kernel_velocity(net, w, x, Y),
+    "layers_of": lambda net, w, x: ntk_core.layers_of(net, w, x).multiplications,
+    "least_distance": lambda net, w, x: ntk_core.least_distance(net, w, w, x),
+    "linearize": lambda net, w, x: ntk_core.linearize(net, w)(w, x),
+    "quadratic_model": lambda net, w, x: ntk_core.quadratic_model(net, w)(w, x),
+    "sweep_widths": swept,
+    "train": lambda net, w, x: ntk_core.train(net, w, x, Y, **TRAINED).network.loss,
+}
+ANY_ONE = {
+    "hessian_density": lambda net, w, x: ntk_core.hessian_density(net, w, x).nodes,
+    "hessian_eigenpairs": lambda net, w, x: ntk_core.hessian_eigenpairs(net, w, x, num_wanted=1).eigenvalues,
+    "hessian_norm": lambda net, w, x: ntk_core.hessian_norm(net, w, x).value,
+}
+ANY["hessian_norms"] = lambda net, w, x: ntk_core.hessian_norms(net, w, x).value
+NETWORK: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "Mirrored": lambda net, w, x: ntk_core.Mirrored(net),
+    "PreActivations": lambda net, w, x: ntk_core.PreActivations(net, "hidden1"),
+    "Scaled": lambda net, w, x: ntk_core.Scaled(net, 2.0),
+    "Subtracted": lambda net, w, x: ntk_core.Subtracted(net),
+    "ball_sup": lambda net, w, x: ntk_core.ball_sup(net, w, x[0], 1.0, num_starts=1, num_steps=1).value,
+    "ball_sups": lambda net, w, x: ntk_core.ball_sups(net, w, x[0], [1.0], num_starts=1, num_steps=1)[0].value,
+    "gradient_norm_bound": lambda net, w, x: ntk_core.gradient_norm_bound(net, x[0]),
+    "hessian_block_norms": lambda net, w, x: ntk_core.hessian_block_norms(net, w, x[0]).values,
+    "infinite_width_ntk": lambda net, w, x: ntk_core.infinite_width_ntk(net, x),
+    "layer_quantities": lambda net, w, x: ntk_core.layer_quantities(net, w, x[0]).bound,
+    "nonlinear_output_hessian": lambda net, w, x: ntk_core.nonlinear_output_hessian(net, w, x[0]).upper,
+    "path_sup": lambda net, w, x: ntk_core.path_sup(net, [w], x[0]).value,
+    "shallow_hessian_blocks": lambda net, w, x: ntk_core.shallow_hessian_blocks(net, w, x[0]),
+    "smallest_eigenvalue_in_ball": lambda net, w, x: (
+        ntk_core.smallest_eigenvalue_in_ball(net, w, x, 1.0, num_starts=1, num_steps=1).value
+    ),
+    "subtract_initial_output": lambda net, w, x: ntk_core.subtract_initial_output(net, w)(w, x),
+    "vector_hessian_norm": lambda net, w, x: ntk_core.vector_hessian_norm(net, w, x[0]).value,
+}
+EVERY = {**ANY, **ANY_ONE}
+TAKING_TARGETS = {"KernelOperator", "kernel_change_between", "kernel_velocity", "sweep_widths", "train"}
+TAKING_A_MODEL = {"net", "apply", "model"}
+
+
+@pytest.fixture(autouse=True)
+def without_checks_of_types():
+    """As for users, who have no type checker around the mathematics."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+def apply(params: Any, x: Any) -> Any:
+    return NET.apply(params, x)
+
+
+def given(name: str) -> Any:
+    """The inputs of this function."""
+    return X[0] if name in ANY_ONE else X
+
+
+def refusal(name: str, net: Any, params: Any, x: Any) -> InvalidInput:
+    """What the function answers, checked to be one short sentence."""
+    with pytest.raises(InvalidInput) as caught:
+        EVERY.get(name, NETWORK.get(name))(net, params, x)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+    return caught.value
+
+
+def test_no_public_function_that_takes_a_model_is_forgotten():
+    found = set()
+    for name, _, _ in imported_names("ntk_core"):
+        each = getattr(ntk_core, name)
+        if not callable(each) or (isinstance(each, type) and issubclass(each, Exception)):
+            continue
+        if TAKING_A_MODEL & inspect.signature(each).parameters.keys():
+            found.add(name)
+    assert found == EVERY.keys() | NETWORK.keys()
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_outputs_of_shape_n_count_as_n_by_1(name):
+    def flat(params, x):
+        return NET.apply(params, x)[:, 0]
+
+    both = [EVERY[name](function, PARAMS, given(name)) for function in (apply, flat)]
+    for one, other in zip(*map(jax.tree.leaves, both), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+WRONG: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "a loss": ("in place of a loss", lambda w, x: jnp.mean(NET.apply(w, x) ** 2)),
+    "a mean over the batch": ("one row for each", lambda w, x: jnp.stack([NET.apply(w, x).mean(0)] * 2)),
+    "a third axis": (r"outputs \(n, C\)", lambda w, x: NET.apply(w, x)[:, None]),
+    "two arrays": ("a tuple of 2", lambda w, x: (NET.apply(w, x), x)),
+    "nothing": ("NoneType", lambda w, x: None),
+    "integers": ("type int32", lambda w, x: jnp.round(NET.apply(w, x)).astype(int)),
+    "complex numbers": ("type complex64", lambda w, x: NET.apply(w, x) * 1j),
+    "no JAX": ("cannot trace", lambda w, x: np.tanh(np.asarray(NET.apply(w, x)))),
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+@pytest.mark.parametrize("name", EVERY)
+def test_wrong_outputs_are_refused(name, words):
+    said, function = WRONG[words]
+    found = refusal(name, function, PARAMS, given(name))
+    assert found.field in ("net", "model")
+    assert re.search(said, str(found))
+
+
+@pytest.mark.parametrize("net", [NET, apply], ids=["network", "function"])
+@pytest.mark.parametrize("name", EVERY)
+def test_a_missing_or_added_batch_axis_is_named(name, net):
+    if name in ANY_ONE:
+        assert "x[0]" in str(refusal(name, net, PARAMS, X))
+    elif name != "layers_of" or net is apply:
+        assert "batch axis" in str(refusal(name, net, PARAMS, X[0]))
+
+
+@pytest.mark.parametrize(
+    "params", [3, {}, {"w": 2.0}, {"w": jnp.ones(3), "s": "tanh"}, {"w": jnp.ones(3) * 1j}], ids=str
+)
+@pytest.mark.parametrize("name", EVERY.keys() - {"sweep_widths"})
+def test_parameters_that_cannot_be_differentiated_are_refused(name, params):
+    assert refusal(name, apply, params, given(name)).field == "params"
+
+
+@pytest.mark.parametrize("x", ["words", ["a", "b"], np.array([object()]), [[1.0], [1.0, 2.0]]], ids=range(4))
+@pytest.mark.parametrize("name", EVERY)
+def test_inputs_that_are_no_numbers_are_refused(name, x):
+    assert refusal(name, NET if name != "sweep_widths" else apply, PARAMS, x).field in ("x", "x1")
+
+
+@pytest.mark.parametrize("net", ["relu", None, FullyConnected, (apply, PARAMS), 3.0], ids=range(5))
+@pytest.mark.parametrize("name", EVERY | NETWORK)
+def test_what_is_no_model_is_refused(name, net):
+    assert refusal(name, net, PARAMS, given(name)).field in ("net", "apply", "model")
+
+
+@pytest.mark.parametrize("name", NETWORK)
+def test_functions_about_layers_refuse_plain_functions(name):
+    found = refusal(name, apply, PARAMS, X)
+    assert found.field == "net"
+    assert "network" in found.allowed
+
+
+def split_by_its_remedy(model: Any, **names: Any) -> tuple[Any, Any]:
+    """(apply, params) from the lines that the error for this module states."""
+    lines = refusal("empirical_ntk", model, None, X).allowed.removeprefix("(apply, params), made by: ").split("; ")
+    known = {"model": model, "jax": jax, "x": X, "ntk_core": ntk_core, **names}
+    exec("\n".join(lines), known)
+    return known["apply"], known["params"]
+
+
+def test_the_remedy_for_an_nnx_module_splits_it():
+    nnx = pytest.importorskip("flax.nnx")
+    model = nnx.Linear(3, 1, rngs=nnx.Rngs(0))
+    function, params = split_by_its_remedy(model, nnx=nnx)
+    np.testing.assert_allclose(function(params, X), model(X), rtol=1e-6)
+    assert ntk_core.empirical_ntk(function, params, X).shape == (5, 5, 1, 1)
+
+
+def test_the_remedy_for_a_linen_module_splits_it():
+    linen = pytest.importorskip("flax.linen")
+    function, params = split_by_its_remedy(linen.Dense(2))
+    assert ntk_core.empirical_ntk(function, params, X).shape == (5, 5, 2, 2)
+
+
+def test_the_remedy_for_an_equinox_module_splits_it():
+    eqx = pytest.importorskip("equinox")
+    model = eqx.nn.MLP(3, 2, 4, 1, key=jax.random.key(0))
+    function, params = split_by_its_remedy(model, eqx=eqx)
+    np.testing.assert_allclose(function(params, X), jax.vmap(model)(X), rtol=1e-6)
+    assert ntk_core.empirical_ntk(function, params, X).shape == (5, 5, 2, 2)
+
+
+@pytest.mark.parametrize(
+    "name", ["KernelOperator", "kernel_change_between", "kernel_velocity", "train", "sweep_widths"]
+)
+def test_class_labels_for_several_outputs_lead_to_one_hot(name, monkeypatch):
+    monkeypatch.setattr(f"{__name__}.Y", jnp.array([0, 1, 0, 1, 1]))
+    wide = FullyConnected(width=4, num_outputs=2)
+    found = refusal(name, wide.apply, wide.init(jax.random.key(0), 3), X)
+    assert "one_hot" in found.allowed
+
+
+def test_init_takes_a_single_size_and_names_a_missing_key():
+    key = jax.random.key(0)
+    assert jax.tree.map(jnp.shape, NET.init(key, (3,))) == jax.tree.map(jnp.shape, PARAMS)
+    for first, shape, field in ((0, 3, "key"), (key, (3, 0), "input_shape"), (key, "3", "input_shape")):
+        with pytest.raises(InvalidInput) as caught:
+            NET.init(first, shape)
+        assert caught.value.field == field
