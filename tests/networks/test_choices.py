@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ import pytest
 from ntk_core.dynamics import Loss
 from ntk_core.kernels._gaussian import pair_expectations
 from ntk_core.networks.architectures import FullyConnected, largest_slope, output_jacobian, slope_jumps
-from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, Function
+from ntk_core.networks.choices import ACTIVATIONS, ALIASES, OUTPUTS, Function
 
 GRID = np.concatenate([np.linspace(-30, 30, 60_001), np.linspace(-1e4, 1e4, 2_000)])
 POINTWISE = {**ACTIVATIONS, **{name: term for name, term in OUTPUTS.items() if name != "softmax"}}
@@ -65,3 +66,8 @@ def test_one_entry_is_all_that_a_new_function_needs(x64, monkeypatch):
     assert Loss("double").curvature == 4.0
     values, slopes = pair_expectations("double", *(jnp.asarray(c) for c in (0.5, 1.0, 1.0)))
     np.testing.assert_allclose((values, slopes), (2.0, 4.0), rtol=1e-10)
+
+
+def test_the_documentation_lists_every_name():
+    page = (Path(__file__).parents[2] / "docs/api/networks.md").read_text(encoding="utf-8")
+    assert [name for name in (*ACTIVATIONS, *ALIASES) if f"`{name}`" not in page] == []
