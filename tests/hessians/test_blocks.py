@@ -4,7 +4,6 @@ import jax
 import numpy as np
 import pytest
 
-from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_block_norms, hessian_norm
 from ntk_core.networks.architectures import FullyConnected
 from tests.hessians.dense_oracle import full_hessian
@@ -45,9 +44,3 @@ def test_frozen_layers_have_no_block(x64):
     net = FullyConnected(width=5, depth=2, activation="tanh", trained="hidden")
     params = net.init(jax.random.key(0), (3,))
     assert hessian_block_norms(net, params, jax.random.normal(jax.random.key(1), (3,))).layers == ("hidden1", "hidden2")
-
-
-def test_a_callable_without_known_layers_is_refused(drawn):
-    params, x = drawn
-    with pytest.raises(InvalidInput, match="net"):
-        hessian_block_norms(NET.apply, params, x)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_norm, vector_hessian_norm
 from ntk_core.networks.architectures import ConvNet, DenseNet, FullyConnected, merge
 
@@ -79,9 +78,3 @@ def test_a_linear_model_has_none():
     found = vector_hessian_norm(net, *drawn(net))
     assert found.value == found.upper == 0
     assert found.converged
-
-
-def test_a_callable_without_layers_is_refused():
-    params, x = drawn(NET)
-    with pytest.raises(InvalidInput, match="a network of this package"):
-        vector_hessian_norm(NET.apply, params, x)
