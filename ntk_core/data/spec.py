@@ -39,7 +39,6 @@ class DatasetSpec(SpecPart):
     """
 
     selector: ClassVar[str] = "name"
-    later: ClassVar[tuple[str, ...]] = ("patch_size",)
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {
         option: tuple(name for name, info in DATASETS.items() if option in info.uses)
         for option in (

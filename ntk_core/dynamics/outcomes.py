@@ -1,4 +1,4 @@
-"""How a training ended, by what was recorded of it. Free of JAX: stored results are read by the same rule."""
+"""How a training ended, by what was recorded of it. Free of JAX."""
 
 import math
 from collections.abc import Sequence
@@ -49,12 +49,3 @@ def on_plateau(steps: Sequence[int], losses: Sequence[float]) -> bool:
     half = max((index for index, step in enumerate(steps) if 2 * step <= steps[-1]), default=0)
     change = max(losses[half:]) - min(losses[half:])
     return change < PLATEAU_CHANGE * losses[-1] and change <= PLATEAU_SHARE * (losses[0] - losses[-1])
-
-
-def refined(outcome: str, steps: Sequence[int], losses: Sequence[float], rate: float) -> str:
-    """The outcome of a stored training; older results call over budget what was stuck, or dead."""
-    if outcome != "over-budget":
-        return outcome
-    if math.isinf(rate):
-        return "dead"
-    return "stuck" if on_plateau(steps, losses) else outcome

@@ -9,7 +9,7 @@ from ntk_core.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.settings.part import SpecPart, Width
 
-SCHEMA_VERSION: Literal[2] = 2
+SCHEMA_VERSION: Literal[3] = 3
 UPLOAD = "upload"  # name of the data that a person brings
 MAX_POINTS = 120  # of one run, checked before anything is estimated; our choice
 
@@ -26,7 +26,7 @@ class ExperimentSpec(SpecPart):
     point_words: ClassVar[tuple[str, str]] = ("width", "widths")
 
     experiment: str
-    schema_version: Literal[2] = SCHEMA_VERSION
+    schema_version: Literal[3] = SCHEMA_VERSION
 
     @model_validator(mode="after")
     def _has_few_points(self) -> Self:
@@ -62,8 +62,6 @@ class ExperimentSpec(SpecPart):
 
 class SeededSpec(ExperimentSpec):
     """Runs with several seeds, which draw networks, or networks and data; a subclass states its ``dataset``."""
-
-    later: ClassVar[tuple[str, ...]] = ("draws",)
 
     if TYPE_CHECKING:  # fields of the subclasses, which order them
         dataset: Any

@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict
 
-from ntk_core.dynamics.outcomes import refined
 from ntk_core.markup import Shown
 from ntk_core.runs._spec import Spec
 
@@ -93,19 +92,6 @@ class RecordedTraining(Value):
 
     steps: tuple[int, ...]
     change: tuple[float, ...]
-
-    @model_validator(mode="after")
-    def _refine(self) -> Self:
-        """Older results call trainings over budget that were stuck or dead: their records tell."""
-        rate = getattr(self, "learning_rate", math.nan)
-        for path in self._paths():
-            if path.outcome == "over-budget" and self.steps:
-                object.__setattr__(path, "outcome", refined(path.outcome, self.steps, path.loss, rate))
-        return self
-
-    def _paths(self) -> tuple[Any, ...]:
-        """What was trained by these steps: each has an ``outcome`` and its ``loss`` at the recorded steps."""
-        return (self,) if {"outcome", "loss"} <= set(type(self).model_fields) else ()
 
     @property
     def sup_change(self) -> float:

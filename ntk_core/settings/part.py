@@ -41,14 +41,12 @@ class SpecPart(BaseModel):
     """A frozen group of settings, each described by the words below it; unknown settings are refused.
 
     ``relevant`` names, for a setting that only some kinds use, those kinds; elsewhere the setting is refused when given
-    and left out of the JSON, so that equal work has equal digests. ``later`` names settings that came after results
-    were kept: at their default they are left out too, and older specs keep their digests.
+    and left out of the JSON, so that equal work has equal digests.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
     selector: ClassVar[str] = ""
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {}
-    later: ClassVar[tuple[str, ...]] = ()
 
     @model_validator(mode="after")
     def _only_relevant(self) -> Self:
@@ -61,11 +59,7 @@ class SpecPart(BaseModel):
 
     @model_serializer(mode="wrap")
     def _serialize(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: value for name, value in handler(self).items() if self.uses(name) and not self._is_older(name)}
-
-    def _is_older(self, name: str) -> bool:
-        """Whether the spec is what it was before there was the setting of that name."""
-        return name in self.later and getattr(self, name) == type(self).model_fields[name].default
+        return {name: value for name, value in handler(self).items() if self.uses(name)}
 
     @classmethod
     def field(cls, name: str, default: Any, description: str = "") -> Any:

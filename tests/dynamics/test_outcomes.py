@@ -1,6 +1,5 @@
 """How trainings end, by their records: plateaus against slow trainings, dead networks, rates of nearly dead ones."""
 
-import json
 import math
 
 import jax
@@ -10,9 +9,7 @@ import pytest
 
 from ntk_core import train
 from ntk_core.dynamics import Loss, auto_learning_rate, largest_eigenvalue
-from ntk_core.dynamics.outcomes import ended, on_plateau, refined
-from ntk_core.experiments.dynamics.result import DynamicsRun
-from ntk_core.experiments.kernel_change.result import KernelChangeRun
+from ntk_core.dynamics.outcomes import ended, on_plateau
 from ntk_core.networks.architectures import FullyConnected
 from tests.dynamics.problems import NET, problem
 
@@ -107,41 +104,3 @@ def test_the_largest_eigenvalue_is_found_where_the_kernel_sends_ones_to_zero():
     assert largest_eigenvalue(exact[:, :, None, None]) == pytest.approx(4)
     assert largest_eigenvalue(np.zeros((6, 6, 1, 1))) == 0
     assert largest_eigenvalue(np.full((6, 6, 1, 1), 1e-320)) >= 0
-
-
-def made_run(losses, rate=0.5, outcome="over-budget"):
-    return KernelChangeRun(
-        output="swish", seed=0, learning_rate=rate, outcome=outcome, steps=STEPS, change=[0.0] * len(STEPS), loss=losses
-    )
-
-
-def test_results_that_were_stored_before_are_read_by_the_same_rule():
-    assert [made_run(losses).outcome for losses in (PLATEAU, SLOW, TINY_RATE)] == [
-        "stuck",
-        "over-budget",
-        "over-budget",
-    ]
-    assert made_run(PLATEAU, outcome="converged").outcome == "converged"
-    stored = json.loads(made_run(PLATEAU).model_dump_json()) | {"outcome": "over-budget"}
-    read = KernelChangeRun.model_validate_json(json.dumps(stored))
-    assert read == made_run(PLATEAU)
-    assert KernelChangeRun.model_validate_json(read.model_dump_json()) == read
-    assert made_run(PLATEAU, rate=math.inf).outcome == refined("over-budget", STEPS, PLATEAU, math.inf) == "dead"
-
-
-def test_network_and_linear_model_of_a_stored_run_are_judged_each_by_its_losses():
-    row = [0.0] * len(STEPS)
-    paths = {
-        name: {"outcome": "over-budget", "last_finite_step": 5000, "loss": losses, "test_loss": row, "distance": row}
-        for name, losses in (("network", PLATEAU), ("linearized", SLOW))
-    }
-    run = DynamicsRun.model_validate(
-        {
-            **dict.fromkeys(
-                ("largest_distance", "smallest", "largest", "difference", "test_difference", "change"), row
-            ),
-            **{"output": "swish", "method": "gradient-descent", "seed": 0, "learning_rate": 0.5, "stable_rate": 2.0},
-            **{"steps": STEPS, "infinite": None, "layer_change": {}, **paths},
-        }
-    )
-    assert (run.outcome, run.network.outcome, run.linearized.outcome) == ("stuck", "stuck", "over-budget")

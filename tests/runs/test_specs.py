@@ -75,7 +75,7 @@ BAD = [
     ('{"num_seeds": 1.5}', "num_seeds", "an integer from 1 to 100"),
     ('{"experiment": "alchemy"}', "experiment", "kernel_change"),
     ('{"experiment": []}', "experiment", "kernel_change"),
-    ('{"schema_version": 99}', "schema_version", "2"),
+    ('{"schema_version": 99}', "schema_version", "3"),
     ('{"architecture": {"kind": "bottleneck"}}', "architecture.depth", "2 to 16"),
     ('{"architecture": {"kind": "convnet"}}', "architecture.kind", "images"),
     ('{"swept": "bottleneck_width"}', "swept", "bottleneck"),

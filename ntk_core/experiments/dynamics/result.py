@@ -70,9 +70,6 @@ class DynamicsRun(RecordedTraining):
     difference: tuple[float, ...]
     test_difference: tuple[float, ...]
 
-    def _paths(self) -> tuple[ModelPath, ...]:
-        return (self.network, self.linearized, *([] if self.infinite is None else [self.infinite]))
-
     @property
     def outcome(self) -> Outcome:
         """That of the network."""

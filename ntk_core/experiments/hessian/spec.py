@@ -25,7 +25,6 @@ class HessianSpec(SweepSpec):
     selector: ClassVar[str] = "swept"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {"fixed_width": ("num_tokens",)}
     point_words: ClassVar[tuple[str, str]] = ("point", "points")
-    later: ClassVar[tuple[str, ...]] = (*SweepSpec.later, "vector", "swept", "shares")
 
     experiment: Literal["hessian"] = "hessian"
     dataset: DatasetSpec = DatasetSpec(name="digits", num_samples=20, classes=(0, 1, 2), standardize="standard")

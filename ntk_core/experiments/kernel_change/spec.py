@@ -27,7 +27,6 @@ class KernelChangeSpec(SweepSpec):
 
     selector: ClassVar[str] = "swept"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {"hidden_width": ("bottleneck_width",)}
-    later: ClassVar[tuple[str, ...]] = (*SweepSpec.later, "measured", "ball_radius", "probes")
 
     experiment: Literal["kernel_change"] = "kernel_change"
     architecture: ArchitectureSpec = ArchitectureSpec()

