@@ -89,7 +89,7 @@ def test_runs_are_exported_and_imported_as_one_file(store, capsys, tmp_path, mon
     assert main(["import", str(file)]) == 1
     printed = capsys.readouterr()
     assert printed.out == "2 runs imported, 1 left aside.\n"
-    assert printed.err.startswith("line 4: ")
+    assert printed.err.startswith("line 3: ")
     assert main(["show", digest(SPEC)[:8]]) == 0
     assert [path.name for path in tmp_path.glob(".*")] == []
 
