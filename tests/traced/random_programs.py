@@ -1,0 +1,359 @@
+"""Random programs: a chain of steps, drawn by Hypothesis, from (n, T, D) to outputs (n, C).
+
+Parameters are drawn by name, may be shared by several steps, and enter directly or by way of one of ``ways``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from hypothesis import strategies as st
+from jax import lax
+
+TIME, WIDTH, OUTPUTS, WORDS = 3, 4, 2, 5
+
+
+@dataclass
+class Weights:
+    """Parameters by name and shape: those that exist while a program is run, new ones while it is drawn."""
+
+    values: dict[str, Any]
+    seed: int | None = None
+
+    def __call__(self, name: str, *shape: int) -> Any:
+        key = f"{name}{'x'.join(map(str, shape))}"
+        if self.seed is not None and key not in self.values:
+            rng = np.random.default_rng([self.seed, *key.encode()])
+            self.values[key] = rng.normal(size=shape) / max(1, *shape[:1]) ** 0.5
+        return jnp.asarray(self.values[key])
+
+
+@jax.custom_vjp
+def _bent(a: Any) -> Any:
+    return jnp.sin(a)
+
+
+_bent.defvjp(lambda a: (jnp.sin(a), a), lambda a, t: (t * jnp.cos(a),))
+
+
+@jax.custom_jvp
+def _soft(a: Any) -> Any:
+    return jnp.log1p(jnp.exp(a))
+
+
+_soft.defjvp(lambda primals, tangents: (_soft(primals[0]), jax.nn.sigmoid(primals[0]) * tangents[0]))
+
+
+def _unit(a: Any) -> Any:
+    return (a - a.mean(-1, keepdims=True)) / jnp.sqrt(a.var(-1, keepdims=True) + 0.1)
+
+
+def _tokens(a: Any, x: Any) -> Any:
+    """Ids from the data, some outside of the table."""
+    return jnp.floor(3 * x[..., 0]).astype(int)
+
+
+# How a matrix becomes another one of its shape before it is used.
+WAYS: dict[str, Callable[[Any], Any]] = {
+    "itself": lambda w: w,
+    "scaled": lambda w: -0.5 * w / jnp.sqrt(3.0),
+    "transposed": lambda w: w.T,
+    "rearranged": lambda w: w.reshape(2, 8).T.reshape(-1).reshape(4, 4),
+    "flattened": lambda w: w.reshape(-1).reshape(4, 4),
+    "heads": lambda w: jnp.moveaxis(w.reshape(4, 2, 2), 1, 0).transpose(1, 0, 2).reshape(4, 4),
+    "cut and joined": lambda w: jnp.concatenate([w[:, 2:], w[:, :2]], 1),
+    "masked": lambda w: w * np.tri(4),
+    "reversed": lambda w: w[::-1],
+    "rolled": lambda w: jnp.roll(w, 1, 0),
+    "rows chosen": lambda w: w[np.array([2, 0, 1, 2])],
+    "rows filled": lambda w: jnp.take(w, np.array([2, 9, -1, 0]), axis=0, mode="fill", fill_value=0.5),
+    "rows clipped": lambda w: jnp.take(w, np.array([2, 9, -1, 0]), axis=0, mode="clip"),
+    "slice clamped": lambda w: jnp.tile(lax.dynamic_slice(w, (3, 1), (2, 4)), (2, 1)),
+    "unit columns": lambda w: w / jnp.linalg.norm(w, axis=0),
+    "symmetric": lambda w: w + w.T,
+    "squared": lambda w: w @ w,
+    "stopped in part": lambda w: w + lax.stop_gradient(w),
+    "remembered": lambda w: jax.jit(lambda v: 2 * v)(w),
+    "complex": lambda w: (w * (1 + 2j)).imag,
+}
+
+
+def _mixed(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    return a @ v
+
+
+def _scan_in_time(**settings: Any) -> Callable[..., Any]:
+    def step(w: Weights, a: Any, x: Any, v: Any) -> Any:
+        def one(h: Any, b: Any) -> Any:
+            h = jnp.tanh(b @ v + h @ w("u", WIDTH, WIDTH))
+            return h, h
+
+        start = jnp.zeros((len(a), WIDTH))
+        return jnp.moveaxis(lax.scan(one, start, jnp.moveaxis(a, 1, 0), **settings)[1], 0, 1)
+
+    return step
+
+
+def _scan_of_layers(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    return lax.scan(lambda b, u: (jnp.tanh(b @ u) + 0.5 * b @ v, None), a, w("stack", 2, WIDTH, WIDTH))[0]
+
+
+def _gru(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    def step(h: Any, b: Any) -> Any:
+        z = jax.nn.sigmoid(b @ v + h @ w("u", WIDTH, WIDTH))
+        return (1 - z) * h + z * jnp.tanh(b @ w("w", WIDTH, WIDTH)), None
+
+    h = lax.scan(step, a[:, 0], jnp.moveaxis(a, 1, 0))[0]
+    return a + h[:, None]
+
+
+def _attention(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    q, k = jnp.split(a @ w("qk", WIDTH, 2 * WIDTH), 2, -1)
+    scores = jnp.where(np.tri(TIME, dtype=bool), jnp.einsum("nid,njd->nij", q, k), -jnp.inf)
+    return jnp.einsum("nij,njd->nid", jax.nn.softmax(scores, -1), a @ v)
+
+
+def _heads(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    q = jnp.einsum("ntd,dhe->nhte", a, w("q", WIDTH, 2, 2))
+    scores = jax.nn.softmax(q @ jnp.swapaxes(q, -1, -2), -1)
+    return jnp.einsum("nhts,nshe,hed->ntd", scores, (a @ v).reshape(-1, TIME, 2, 2), w("o", 2, 2, WIDTH))
+
+
+def _convolution(**settings: Any) -> Callable[..., Any]:
+    def step(w: Weights, a: Any, x: Any, v: Any) -> Any:
+        groups = settings.get("feature_group_count", 1)
+        how = {"window_strides": (1,), "padding": "SAME", **settings}
+        kernel = w(f"conv{groups}", 2, WIDTH // groups, WIDTH)
+        numbers = ("NWC", "WIO", "NWC")
+        b = lax.conv_general_dilated(a @ v, kernel, dimension_numbers=numbers, **how)
+        return jnp.concatenate([b, b, b], 1)[:, :TIME]
+
+    return step
+
+
+def _by_pooling(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    return lax.reduce_window(a @ v, -jnp.inf, lax.max, (1, 2, 1), (1, 1, 1), "SAME")
+
+
+def _look_up(**settings: Any) -> Callable[..., Any]:
+    def step(w: Weights, a: Any, x: Any, v: Any) -> Any:
+        return a + jnp.take(w("table", WORDS, WIDTH), _tokens(a, x), axis=0, **settings) @ v
+
+    return step
+
+
+def _tied(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    table = w("table", WORDS, WIDTH)
+    return jax.nn.softmax(a @ v @ table.T, -1) @ table
+
+
+def _one_hot(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    return a @ v + jax.nn.one_hot(_tokens(a, x), WORDS) @ w("table", WORDS, WIDTH)
+
+
+def _scatter(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    at = jnp.arange(len(a))[:, None], _tokens(a, x)
+    return jnp.zeros((len(a), TIME, WIDTH)).at[at].add(a @ v, mode="drop")
+
+
+def _segments(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    return jax.vmap(lambda b, ids: jax.ops.segment_sum(b, ids, TIME))(a @ v, _tokens(a, x))
+
+
+def _soft_experts(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    gates = jax.nn.softmax(a @ w("gate", WIDTH, 2), -1)
+    return jnp.einsum("nte,eio,nti->nto", gates, w("experts", 2, WIDTH, WIDTH), a @ v)
+
+
+def _hard_experts(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    best = jnp.argmax(x[..., :2], -1)
+    return jnp.einsum("nti,ntio->nto", a @ v, w("experts", 2, WIDTH, WIDTH)[best])
+
+
+def _top_experts(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    scores, best = lax.top_k(a @ w("gate3", WIDTH, 3), 2)
+    each = jnp.einsum("nti,eio->nteo", a @ v, w("experts3", 3, WIDTH, WIDTH))
+    return jnp.einsum("ntk,ntko->nto", jnp.tanh(scores), jnp.take_along_axis(each, best[..., None], 2))
+
+
+def _vmapped(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    return jax.vmap(lambda u: jnp.tanh(a @ v @ u))(w("experts", 2, WIDTH, WIDTH)).sum(0)
+
+
+def _switch(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    branches = [lambda b: jnp.tanh(b @ v), lambda b: b @ w("u", WIDTH, WIDTH), lambda b: b**2]
+    return jax.vmap(lambda b, y: lax.switch((y[0, 0] > 0) + (y[1, 0] > 0).astype(int), branches, b))(a, x)
+
+
+def _cond(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    return jax.vmap(lambda b, y: lax.cond(y[0, 0] > 0, lambda c: jnp.sin(c @ v), lambda c: c, b))(a, x)
+
+
+def _loop(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    return lax.fori_loop(0, 2, lambda _, b: jnp.tanh(b @ v), a)
+
+
+def _generated(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    made = jnp.tanh(a.mean(1) @ w("maker", WIDTH, WIDTH**2)).reshape(-1, WIDTH, WIDTH)
+    return jnp.einsum("nti,nio->nto", a, made) @ v
+
+
+def _low_rank(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    return a @ (v + w("left", WIDTH, 1) @ w("right", 1, WIDTH))
+
+
+def _bilinear(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    return jnp.einsum("nti,oij,ntj->nto", a, w("cube", WIDTH, WIDTH, WIDTH), a @ v) / 4
+
+
+def _spectral(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    gains = w("re", 3) + 1j * w("im", 3)
+    return jnp.fft.irfft(jnp.fft.rfft(a @ v, axis=-1) * gains, WIDTH, axis=-1)
+
+
+def _complex(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    b = lax.complex(a @ v, a) @ lax.complex(w("u", WIDTH, WIDTH), v)
+    return (b * (1 - 2j)).real + jnp.abs(b) / 4
+
+
+def _remat(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    return jax.checkpoint(lambda b, u: jnp.tanh(b @ u))(a, v)
+
+
+def _norm(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    return w("gain", WIDTH) * _unit(a @ v) + w("bias", WIDTH)
+
+
+def _rms(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    b = a @ v
+    return w("gain", WIDTH) * b * lax.rsqrt((b**2).mean(-1, keepdims=True) + 0.1)
+
+
+def _summed(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    return jnp.cumsum(a @ v, 1) + lax.associative_scan(jnp.multiply, jnp.tanh(a), axis=1)
+
+
+def _sorted(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    return jnp.sort(a @ v, -1)
+
+
+def _placed(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    return (a + w("places", TIME + 2, WIDTH)[:TIME]) @ v
+
+
+def _polynomial(w: Weights, a: Any, x: Any, v: Any) -> Any:
+    c = w("powers", 3)
+    return c[0] + c[1] * a @ v + c[2] ** 2 * a**2
+
+
+STEPS: dict[str, Callable[..., Any]] = {
+    "product": _mixed,
+    "scan in time": _scan_in_time(),
+    "scan backwards": _scan_in_time(reverse=True),
+    "scan unrolled": _scan_in_time(unroll=2),
+    "scan of layers": _scan_of_layers,
+    "gru": _gru,
+    "attention": _attention,
+    "heads": _heads,
+    "convolution": _convolution(),
+    "dilated": _convolution(rhs_dilation=(2,)),
+    "grouped": _convolution(feature_group_count=2),
+    "strided": _convolution(window_strides=(2,), padding=((1, 1),)),
+    "transposed convolution": _convolution(lhs_dilation=(2,), padding=((1, 0),)),
+    "cropped": _convolution(padding=((-1, 2),)),
+    "pooling": _by_pooling,
+    "fill": _look_up(mode="fill", fill_value=0.0),
+    "clip": _look_up(mode="clip"),
+    "wrap": _look_up(mode="wrap"),
+    "tied": _tied,
+    "one-hot": _one_hot,
+    "scatter": _scatter,
+    "segments": _segments,
+    "soft experts": _soft_experts,
+    "hard experts": _hard_experts,
+    "top experts": _top_experts,
+    "vmapped experts": _vmapped,
+    "switch": _switch,
+    "cond": _cond,
+    "loop": _loop,
+    "hypernetwork": _generated,
+    "low rank": _low_rank,
+    "bilinear": _bilinear,
+    "spectral": _spectral,
+    "complex": _complex,
+    "remat": _remat,
+    "norm": _norm,
+    "rms": _rms,
+    "sums": _summed,
+    "sort": _sorted,
+    "places": _placed,
+    "polynomial": _polynomial,
+}
+
+ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "tanh": jnp.tanh, "gelu": jax.nn.gelu, "relu": jax.nn.relu, "identity": lambda a: a, "rule": _bent, "soft": _soft,
+    "jit": jax.jit(jnp.sin),
+}  # fmt: skip
+
+# Steps that are refused by name: rows that meet, and loops without a gradient.
+REFUSED: dict[str, Callable[..., Any]] = {
+    "batch norm": lambda w, a, x, v: (a @ v - (a @ v).mean(0)) / jnp.sqrt((a @ v).var(0) + 0.1),
+    "while": lambda w, a, x, v: lax.while_loop(lambda b: jnp.sum(b**2) > 4, lambda b: 0.5 * b @ v, a),
+}
+
+
+@dataclass(frozen=True)
+class Link:
+    """One step of a chain: what is done, with which matrix, what follows, and whether its input is added."""
+
+    step: str
+    way: str = "itself"
+    shared: bool = False
+    activation: str = "tanh"
+    residual: bool = False
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A program; equal chains are one function."""
+
+    links: tuple[Link, ...]
+    readout: str = "mean"
+    seed: int = 0
+
+    def run(self, w: Weights, x: Any) -> Any:
+        a = x
+        for index, link in enumerate(self.links):
+            v = WAYS[link.way](w("w" if link.shared else f"w{index}-", WIDTH, WIDTH))
+            b = ACTIVATIONS[link.activation]({**STEPS, **REFUSED}[link.step](w, a, x, v))
+            a = a + b if link.residual else b
+        a = {"mean": lambda: a.mean(1), "last": lambda: a[:, -1], "flat": lambda: a.reshape(len(a), -1)}[self.readout]()
+        return a @ w(f"out {self.readout}", a.shape[-1], OUTPUTS)
+
+    def __call__(self, params: Any, x: Any) -> Any:
+        return self.run(Weights(params), x)
+
+    def params(self, x: Any) -> dict[str, Any]:
+        """Drawn for all names that a run asks for."""
+        w = Weights({}, self.seed)
+        jax.eval_shape(lambda x: self.run(w, x), x)
+        return {name: jnp.asarray(value) for name, value in sorted(w.values.items())}
+
+
+def chains(most: int = 2) -> Any:
+    """A strategy for chains of one to ``most`` links; some programs are to be refused."""
+    link = st.builds(
+        Link,
+        step=st.sampled_from([*STEPS, *REFUSED]),
+        way=st.sampled_from(sorted(WAYS)),
+        shared=st.booleans(),
+        activation=st.sampled_from(sorted(ACTIVATIONS)),
+        residual=st.booleans(),
+    )
+    links = st.lists(link, min_size=1, max_size=most).map(tuple)
+    return st.builds(Chain, links, st.sampled_from(("mean", "last", "flat")), st.integers(0, 9))

@@ -1,0 +1,104 @@
+"""A thousand random programs: each one is right to 1e-8, or refused by name."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from ntk_core.errors import InvalidInput
+from ntk_core.hessians._operator import operator
+from ntk_core.kernels import empirical_ntk, generic_ntk
+from ntk_core.traced import traced
+from tests.traced.random_programs import REFUSED, TIME, WIDTH, chains
+from tests.traced.test_programs import dense_hessian
+
+X = np.random.default_rng(1).normal(size=(3, TIME, WIDTH))
+CHUNKS, OF_EACH, QUICK = 20, 50, 6
+TOLERANCE = 1e-8
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _quickly(quick_compilation: None) -> None:
+    """No test here is about speed."""
+
+
+def assert_near(found, expected, chain):
+    """To the tolerance in units of the largest; not finite in the same places."""
+    scale = np.abs(np.where(np.isfinite(expected), expected, 0)).max(initial=0)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE * max(scale, 1e-3), err_msg=repr(chain))
+
+
+def norm(hessian):
+    if not np.isfinite(hessian).all():
+        return np.array(np.nan)
+    return np.abs(np.linalg.eigvalsh((hessian + hessian.T) / 2)).max()
+
+
+def rows_of(views, rows):
+    """Views of some of the rows: axis 0 of all, but axis 1 of cotangents."""
+    cotangents = {name: each[:, rows] for name, each in views.cotangents.items()}
+    return jax.tree.map(lambda each: each[rows], views)._replace(cotangents=cotangents)
+
+
+def verdict(chain):
+    """What becomes of a program: ``right`` or ``refused``; an assertion fails where it is wrong."""
+    x = jnp.asarray(X)
+    params = chain.params(x)
+    if any(link.step in REFUSED for link in chain.links):
+        try:
+            kernel = empirical_ntk(chain, params, x[:2], x[1:])
+        except InvalidInput:
+            return "refused"
+        assert_near(kernel, generic_ntk(chain, params, x[:2], x[1:]), chain)
+        return "right"
+    program = traced(chain, params, x)
+
+    @jax.jit
+    def both(params, x):
+        """The structured route and the plain one, compiled once."""
+        views = program.views(program.leaves(params), x)
+        left, right = (rows_of(views, rows) for rows in (slice(2), slice(1, None)))
+        hessian = operator(program if program.layers else chain, params, x[-1], 0)
+        products = jax.vmap(lambda v: hessian.matvec(hessian.project(v)))(jnp.eye(hessian.zero.size))
+        plain = generic_ntk(chain, params, x)[:2, 1:], dense_hessian(chain, params, x[-1])
+        return (sum(program.kernels(left, right).values()), products), plain
+
+    (kernel, small), (expected, dense) = jax.device_get(both(params, x))
+    assert_near(kernel, expected, chain)
+    assert_near(norm(small), norm(dense), chain)
+    return "right"
+
+
+@pytest.mark.parametrize("chunk", [pytest.param(chunk, marks=pytest.mark.slow) for chunk in range(1, CHUNKS + 1)])
+def test_random_programs_are_right_or_refused(chunk, x64):
+    counts = judged(chunk, OF_EACH)
+    assert counts["right"] + counts["refused"] >= OF_EACH
+
+
+def test_some_random_programs_are_right_or_refused(x64):
+    assert judged(0, QUICK)["right"]
+
+
+def judged(chunk, number):
+    counts: Counter[str] = Counter()
+
+    @seed(chunk)
+    @settings(
+        max_examples=number,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(chains())
+    def draw_and_judge(chain):
+        counts[verdict(chain)] += 1
+
+    draw_and_judge()
+    print(dict(counts))
+    return counts
