@@ -104,14 +104,21 @@ def _by_jacobians(apply: Apply, params: Any, x1: Array, x2: Array | None) -> Arr
     return contract_jacobians(row_jacobian(apply, params, x1), None if x2 is None else row_jacobian(apply, params, x2))
 
 
+def derivative_along(function: Callable[[Any], Array], at: Any) -> Callable[[Any], Array]:
+    """Direction ↦ derivative of ``function`` along it, by reverse mode alone: all that a ``custom_vjp`` defines."""
+    outputs, pull = jax.vjp(function, at)
+    transposed = jax.linear_transpose(pull, outputs)
+    return lambda direction: transposed((direction,))[0]
+
+
 @partial(jax.jit, static_argnums=0)
 def _by_vector_products(
     apply: Apply, params: Any, x1: Shaped[Array, "n1 ..."], x2: Shaped[Array, "n2 ..."]
 ) -> Float[Array, "n1 n2 C C"]:
-    """Column (j, b) of the kernel is ⟨∇f(x1), g⟩, g = ∇f_b(x2_j): a backward pass, then a forward derivative."""
+    """Column (j, b) of the kernel is ⟨∇f(x1), g⟩, g = ∇f_b(x2_j): a backward pass, then the transpose of one."""
     moving, function = _row_function(apply, params)
     with jax.default_matmul_precision("highest"):
-        _, push = jax.linearize(lambda leaves: jax.vmap(partial(function, leaves))(x1), moving)
+        push = derivative_along(lambda leaves: jax.vmap(partial(function, leaves))(x1), moving)
 
         def columns(row: Array) -> Array:
             output, pull = jax.vjp(lambda leaves: function(leaves, row), moving)

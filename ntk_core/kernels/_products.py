@@ -16,7 +16,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._blocks import even_size, rows_within
-from ntk_core.kernels._callable import _hashable
+from ntk_core.kernels._callable import _hashable, derivative_along
 from ntk_core.kernels._empirical import empirical_ntk, view_bytes
 from ntk_core.kernels._generic import Apply, split_inexact
 from ntk_core.kernels._regression import JITTER
@@ -243,7 +243,7 @@ def _product(
 
     with jax.default_matmul_precision("highest"):
         direction, _ = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, moving), (rows, v))
-        return jax.lax.map(lambda x: jax.jvp(lambda w: outputs(w, x), (moving,), (direction,))[1], others)
+        return jax.lax.map(lambda x: derivative_along(lambda w: outputs(w, x), moving)(direction), others)
 
 
 @partial(jax.jit, static_argnums=0)

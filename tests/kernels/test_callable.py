@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ntk_core.errors import InvalidInput
+from ntk_core.kernels import KernelOperator, empirical_ntk, generic_ntk
 from ntk_core.kernels import _callable as routes
-from ntk_core.kernels import empirical_ntk, generic_ntk
 
 PARAMS = {"a": np.linspace(-1, 1, 12).reshape(3, 4), "b": np.linspace(0, 1, 8).reshape(4, 2), "step": np.array(3)}
 X = np.random.default_rng(0).standard_normal((5, 3))
@@ -86,3 +86,18 @@ def test_a_callable_is_compiled_once(x64, monkeypatch):
 def test_a_callable_apply_has_no_parts():
     with pytest.raises(InvalidInput, match="per_layer"):
         empirical_ntk(apply, PARAMS, X, per_layer=True)
+
+
+@pytest.mark.parametrize("by_products", [True, False])
+def test_rules_for_reverse_mode_alone_suffice(by_products, x64, monkeypatch):
+    monkeypatch.setattr(routes, "vector_products_are_cheaper", lambda *args: by_products)
+    bent = jax.custom_vjp(jnp.sin)
+    bent.defvjp(lambda a: (jnp.sin(a), a), lambda a, cotangent: (cotangent * jnp.cos(a),))
+
+    def with_rule(params, x):
+        return bent(apply(params, bent(x)))
+
+    expected = generic_ntk(with_rule, PARAMS, X)
+    np.testing.assert_allclose(empirical_ntk(with_rule, PARAMS, X), expected, rtol=1e-11, atol=1e-14)
+    products = KernelOperator(with_rule, PARAMS, X).product(np.ones((5, 2)))
+    np.testing.assert_allclose(products, expected.sum((1, 3)), rtol=1e-10)
