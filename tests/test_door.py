@@ -37,7 +37,7 @@ def describing_modules() -> list[str]:
         for part in DESCRIBING
         if (ROOT / "ntk_core" / folder.replace(".", "/") / f"{part}.py").exists()
     ]
-    assert len(parts) >= 4 * len(folders)
+    assert len(parts) >= 3 * len(folders)
     return [f"ntk_core.{name}" for name in ("runs", *alone, *folders, *parts)]
 
 

@@ -111,7 +111,7 @@ def test_the_command_line_knows_it_runs_it_and_resumes_it(tree, environment, tmp
     assert [event["kind"] for event in events if event["kind"] in ("estimated", "ended")] == ["estimated", "ended"]
     again = [json.loads(line) for line in told(tree, environment, *run).splitlines()]
     assert [event["resumed"] for event in again if event["kind"] == "point_finished"] == [True, True]
-    assert "toy at width 8" in told(tree, environment, "-m", "ntk_core", "show", out)
+    assert "mean of f²" in told(tree, environment, "-m", "ntk_core", "show", out)
     told(tree, environment, "-m", "ntk_core", "run", "toy-first", "--set", "num_seeds=1")
     assert "toy" in told(tree, environment, "-m", "ntk_core", "list", "--experiment", "toy")
     header, *rows = (Path(out) / "points.csv").read_text().splitlines()

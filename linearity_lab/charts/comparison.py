@@ -1,13 +1,12 @@
 """How several runs of one experiment are laid over each other; every experiment's view states it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from linearity_lab.charts.style import output_title
-from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import ResultValue, Spec
+from ntk_core.runs.columns import Columns, measures
 
 Values = dict[str, Any]
 
@@ -39,29 +38,25 @@ class Comparison:
 
     Attributes:
         measures: column → title.
-        lines: the columns that together name a line.
-        numbers: column of ``lines`` → how its number is written, with its letter or unit.
+        lines: the columns that together name a line → a value of it in words.
     """
 
     axes: tuple[Axis, ...]
     measures: dict[str, str]
-    lines: tuple[str, ...]
-    numbers: Mapping[str, str] = field(default_factory=dict)
+    lines: Mapping[str, Callable[[Any], Any]]
 
     def line_words(self, line: Sequence[Any]) -> str:
         """A line as people read it: ``linear output, random, ρ = 0.25``."""
-        return ", ".join(
-            self.numbers[name].format(part)
-            if name in self.numbers
-            else output_title(part)
-            if part in OUTPUTS
-            else str(part).replace("_", " ")
-            for name, part in zip(self.lines, line, strict=True)
-        )
+        return ", ".join(str(words(part)) for words, part in zip(self.lines.values(), line, strict=True))
 
 
 WIDTH = Axis("width", "width m")
-CHANGE = {"sup_kernel_change": "kernel change ΔK"}
+
+
+def compared_by(columns: Columns, *axes: Axis) -> Comparison:
+    """Runs compared by all measures of their table against ``axes``, the width where none is given."""
+    lines = {column.name: column.words for column in columns if column.role == "line"}
+    return Comparison(axes or (WIDTH,), measures(columns), lines)
 
 
 def comparison_of(spec: Spec) -> Comparison:

@@ -33,6 +33,7 @@ else:
     OutputName = one_of(OUTPUTS)
 
 
+MAX_DEPTH = 16  # hidden layers
 COMPOSED = "composed"  # the architecture that a person puts together
 
 
@@ -69,7 +70,7 @@ class ArchitectureSpec(SpecPart):
 
     kind: ArchitectureName = Field("fully-connected", title="Architecture")
     """How neurons are connected."""
-    depth: int = Field(1, ge=1, le=16, title="Hidden layers L")
+    depth: int = Field(1, ge=1, le=MAX_DEPTH, title="Hidden layers L")
     """Number L of hidden layers."""
     activation: ActivationName = Field("relu", title="Activation σ")
     """Nonlinearity σ of the hidden layers."""

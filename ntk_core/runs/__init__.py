@@ -59,6 +59,7 @@ from ntk_core.runs._text_tables import (
     outcome_notes,
     with_error,
 )
+from ntk_core.runs._trained_sweep import TrainedPoint, TrainedRun, TrainedSweep
 from ntk_core.runs._values import (
     OUTCOME_WORDS,
     EndStatus,

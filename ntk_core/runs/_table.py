@@ -14,7 +14,9 @@ from ntk_core.errors import InvalidInput
 from ntk_core.runs._costs import Counts, CountsOf
 from ntk_core.runs._preset import Preset, presets_beside
 from ntk_core.runs._spec import SeededSpec, Spec
+from ntk_core.runs._text_tables import outcome_notes
 from ntk_core.runs._values import PointValue, ResultValue
+from ntk_core.runs.columns import text_table
 
 _PACKAGE = "ntk_core.experiments"
 Progress = tuple[float, str]  # fraction, message
@@ -39,6 +41,11 @@ class Computation:
     fingerprint: Callable[[Any], str]
 
 
+def table_summary(spec: Spec, points: Sequence[PointValue]) -> str:
+    """The table of an experiment's columns, and what became of runs that did not converge."""
+    return "\n".join([*text_table(experiment_of(spec).result.columns, points), *outcome_notes(points)])
+
+
 @dataclass(frozen=True)
 class Experiment:
     """One experiment.
@@ -46,7 +53,7 @@ class Experiment:
     Attributes:
         spec, point, result: what is asked for, what one point gives, what a run gives.
         counts: what a point computes and holds, free of JAX.
-        summary: (spec, points) → lines of text.
+        summary: (spec, points) → lines of text; by default the table of the result's columns.
         sources: keys of the papers that it stands on, see ``ntk_core.runs.citation``.
     """
 
@@ -54,7 +61,7 @@ class Experiment:
     point: type[PointValue]
     result: type[ResultValue]
     counts: CountsOf
-    summary: Callable[[Any, Any], str]
+    summary: Callable[[Any, Any], str] = table_summary
     sources: tuple[str, ...] = ("liu",)
 
     @functools.cached_property

@@ -3,20 +3,10 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from ntk_core.fits import PowerLaw, condition, remarks
 from ntk_core.runs._values import OUTCOME_WORDS, mean
-
-
-class Ended(Protocol):
-    """A run that knows how it ended."""
-
-    @property
-    def outcome(self) -> str: ...
-
-    @property
-    def seed(self) -> int: ...
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
@@ -59,7 +49,7 @@ def outcome_notes(
     points: Iterable[Any], words: Mapping[str, str] = OUTCOME_WORDS, good: str = "converged", then: str = ""
 ) -> list[str]:
     """One line for each outcome other than ``good`` among the runs of the points."""
-    seen = {run.outcome for point in points for run in point.runs} - {good}
+    seen = {getattr(run, "outcome", good) for point in points for run in point.runs} - {good}
     return [f"! {outcome}: {words[outcome]}{then}" for outcome in sorted(seen)]
 
 
@@ -69,6 +59,7 @@ def counted_marks(outcomes: Iterable[str]) -> str:
     return ", ".join(f"! {count} {outcome}" for outcome, count in sorted(counts.items()))
 
 
-def marks(runs: Sequence[Ended]) -> str:
-    """The runs that did not converge: ``! diverged (seed 3)``."""
-    return ", ".join(f"! {run.outcome} (seed {run.seed})" for run in runs if run.outcome != "converged")
+def marks(runs: Sequence[Any]) -> str:
+    """The trainings that did not converge: ``! diverged (seed 3)``."""
+    ended = [(getattr(run, "outcome", "converged"), run) for run in runs]
+    return ", ".join(f"! {outcome} (seed {run.seed})" for outcome, run in ended if outcome != "converged")

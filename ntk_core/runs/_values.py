@@ -144,6 +144,12 @@ class PointValue(Value):
         """The point's key, one of those of its spec."""
         raise NotImplementedError
 
+    @property
+    def records(self) -> Sequence[Any]:
+        """What tables have a row for: the runs."""
+        found: Sequence[Any] = getattr(self, "runs", ())
+        return found
+
 
 class WidthPoint(PointValue):
     """A point of one width m."""
@@ -159,10 +165,13 @@ class ResultValue(Value, Shown):
     """Everything that a run gave; a subclass states the types of ``spec`` and ``points``.
 
     Attributes:
+        columns: of every table of the runs, see ``Column``.
         points: in the order of the spec's keys; some may be missing.
         provenance: of the run that computed the last of the points; :attr:`origins` tells of all.
         runtime_s: wall time of the run and of the points that it took over from earlier ones, in seconds.
     """
+
+    columns: ClassVar[Sequence[Any]] = ()
 
     spec: Spec
     points: tuple[PointValue, ...]
@@ -171,8 +180,10 @@ class ResultValue(Value, Shown):
     runtime_s: float
 
     def rows(self) -> list[dict[str, object]]:
-        """The numbers, one row per line of ``points.csv``; all rows have the same columns."""
-        raise NotImplementedError
+        """The numbers, one row per run, as in ``points.csv``; all rows have the same columns."""
+        from ntk_core.runs.columns import csv_rows, runs_of  # which describes runs
+
+        return csv_rows(self.columns, runs_of(self.points))
 
     @property
     def origins(self) -> tuple[tuple[Provenance, tuple[str, ...]], ...]:

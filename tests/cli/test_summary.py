@@ -45,8 +45,8 @@ def test_a_run_that_did_not_converge_is_marked_and_not_averaged():
     )
     first, second = text.splitlines()[1:3]
     error = mean([0.5, 0.7]).standard_error
-    assert first.split() == ["10", "linear", "0.6", "±", f"{error:.1g}", "2", "of", "2"]
-    assert second.split() == ["100", "linear", "0.1", "1", "of", "2", "!", "1", "diverged"]
+    assert first.split() == ["10", "linear", "output", "0.6", "±", f"{error:.1g}", "2"]
+    assert second.split() == ["100", "linear", "output", "0.1", "2", "!", "1", "diverged"]
     assert "! diverged: " in text
 
 

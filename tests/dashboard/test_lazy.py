@@ -135,8 +135,8 @@ def test_the_least_distance_is_drawn_where_it_was_computed():
     )
     after, drawn = names(bounded)
     assert after == [*before, "least distance, all inputs", "least distance, one input"]
-    assert drawn.rows[0]["least, one input"] == 0.5
-    assert drawn.rows[0]["least, all inputs"] == 0.9
+    assert drawn.rows[0]["least ‖w − w₀‖₂, one input"] == 0.5
+    assert drawn.rows[0]["least ‖w − w₀‖₂, all inputs"] == 0.9
 
 
 def test_the_gallery_has_every_run_going_as_far_as_it_has_to_and_wide_ones_no_farther():

@@ -180,7 +180,8 @@ def test_seeds_draw_data_of_their_own_and_the_summary_says_what_was_measured():
     assert point.runs[0].alignment[0] != point.runs[1].alignment[0]
     assert all(each.infinite is None for each in point.runs)
     words = summary(spec, ended.result.points)
-    assert "Test error; the last interval but one is Wilson's" in words
+    assert "test error, network" in words
+    assert "95%: Wilson's interval" in words
     assert len(ended.result.rows()) == 2
     assert GeneralizationRun.model_validate_json(point.runs[0].model_dump_json()) == point.runs[0]
 

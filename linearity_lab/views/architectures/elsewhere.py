@@ -3,11 +3,11 @@
 from typing import Any
 
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.comparison import WIDTH, Comparison
+from linearity_lab.charts.comparison import Comparison, compared_by
 from linearity_lab.charts.style import compared_styles
 from linearity_lab.charts.vector import cells
 from linearity_lab.views.architectures.figures import against_width
-from linearity_lab.views.kernel_change.elsewhere import MEASURES
+from ntk_core.experiments.architectures.result import COLUMNS
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 
 CARD = "bottleneck"
@@ -32,5 +32,5 @@ def first_chart(result: Any) -> Chart:
 
 
 def compared(_: ArchitecturesSpec) -> Comparison:
-    """Columns of the rows, by what they show."""
-    return Comparison((WIDTH,), MEASURES, ("network", "output"))
+    """How runs are laid over each other."""
+    return compared_by(COLUMNS)

@@ -3,13 +3,13 @@
 from typing import Any
 
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.comparison import CHANGE, WIDTH, Axis, Comparison
+from linearity_lab.charts.comparison import WIDTH, Axis, Comparison, compared_by
 from linearity_lab.charts.sweep import sketch
 from linearity_lab.views.dag.figures import axes_of, change_lines, charts
+from ntk_core.experiments.dag.result import COLUMNS
 from ntk_core.experiments.dag.spec import DAGSpec
 
 CARD = "zhu-bottleneck-neurons"
-MEASURES = {**CHANGE, "hessian_norm": "Hessian norm ‖H‖", "smallest_eigenvalue": "λ_min of the kernel"}
 
 
 def card(result: Any) -> str:
@@ -23,5 +23,5 @@ def first_chart(result: Any) -> Chart:
 
 
 def compared(_: DAGSpec) -> Comparison:
-    """Columns of the rows, by what they show."""
-    return Comparison((WIDTH, Axis("min_in_degree", "smallest in-degree")), MEASURES, ("graph", "output"))
+    """How runs are laid over each other."""
+    return compared_by(COLUMNS, WIDTH, Axis("min_in_degree", "smallest in-degree"))

@@ -3,9 +3,10 @@
 from typing import Any
 
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.comparison import Axis, Comparison
+from linearity_lab.charts.comparison import Axis, Comparison, compared_by
 from linearity_lab.charts.sweep import sketch
 from linearity_lab.views.depth_width import figures
+from ntk_core.experiments.depth_width.result import COLUMNS
 from ntk_core.experiments.depth_width.spec import DepthWidthSpec
 
 CARD = "depth-width"
@@ -22,8 +23,5 @@ def first_chart(result: Any) -> Chart:
 
 
 def compared(_: DepthWidthSpec) -> Comparison:
-    """Columns of the rows, by what they show."""
-    measures = {"cv_squared": "CV² of K(x, x)", "log_variance": "variance of ln K", "sup_change": "kernel change ΔK"}
-    return Comparison(
-        (Axis("depth", "depth L", "L"), Axis("beta", "β", "β")), measures, ("width",), {"width": "m = {:,}"}
-    )
+    """How runs are laid over each other."""
+    return compared_by(COLUMNS, Axis("depth", "depth L", "L"), Axis("beta", "β", "β"))

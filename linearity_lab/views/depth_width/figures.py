@@ -16,8 +16,8 @@ from linearity_lab.charts.numbers import beginning, number, width_label
 from linearity_lab.charts.style import Style, width_style
 from linearity_lab.charts.sweep import sweep
 from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, limit_moment
-from ntk_core.experiments.depth_width.result import DepthRun, DepthWidthPoint
-from ntk_core.runs import OUTCOME_WORDS, finite_or_none
+from ntk_core.experiments.depth_width.result import COLUMNS, PAIR, DepthRun, DepthWidthPoint
+from ntk_core.runs.columns import table_rows
 
 Of = Callable[[DepthWidthPoint], float]
 DEPTH, BETA = Axis("depth L", "L"), Axis("β = Σ 1/m = L/m", "β")
@@ -68,7 +68,7 @@ def against_depth(points: Sequence[DepthWidthPoint]) -> Chart:
         first=_first(points),
         heading="How random the kernel is",
         caption=_captions(points),
-        rows=_rows(points),
+        rows=_pair_rows(points),
     )
     _add_intervals(chart.figure, points, lambda point: point.depth, lambda cv_squared: cv_squared)
     chart.figure.update_yaxes(range=None)  # bars reach beyond the means
@@ -86,7 +86,7 @@ def against_beta(points: Sequence[DepthWidthPoint]) -> Chart:
         first=_first(points),
         heading="Depth over width decides",
         caption=_captions(points),
-        rows=_rows(points),
+        rows=_pair_rows(points),
     )
     _add_intervals(chart.figure, points, lambda point: point.beta, lambda cv_squared: float(np.log1p(cv_squared)))
     betas = sorted(point.beta for point in points)
@@ -136,7 +136,7 @@ def trained(points: Sequence[DepthWidthPoint], measure: Measure) -> Chart:
         name=measure.name,
         heading=beginning(measure.title),
         caption=[f"Measured to depth {depth} at widths to {width:,}."],
-        rows=_run_rows(shown),
+        rows=table_rows(COLUMNS, shown),
     )
     chart.figure.update_xaxes(**log_ticks([point.beta for point in shown]))
     return chart
@@ -232,43 +232,6 @@ def _note(point: DepthWidthPoint) -> str:
     return f"L = {point.depth}, β = {number(point.beta, 3)}<br>largest network: {point.largest_share:.1%} of Σ K²"
 
 
-def _rows(points: Sequence[DepthWidthPoint]) -> list[dict[str, object]]:
+def _pair_rows(points: Sequence[DepthWidthPoint]) -> list[dict[str, object]]:
     """One row per pair."""
-    return [
-        {
-            "depth L": point.depth,
-            "width m": point.width,
-            "β": point.beta,
-            "networks": point.num_kernels,
-            "mean K(x, x)": point.mean,
-            "CV²": point.cv_squared,
-            "from": point.low,
-            "to": point.high,
-            "CV² by formula": point.expected_cv_squared,
-            "ln(1 + CV²) / β": point.growth,
-            "variance of ln K": point.log_variance,
-            "largest share of Σ K²": point.largest_share,
-        }
-        for point in sorted(points, key=lambda point: (point.width, point.depth))
-    ]
-
-
-def _run_rows(points: Sequence[DepthWidthPoint]) -> list[dict[str, object]]:
-    """One row per trained network."""
-    return [
-        {
-            "depth L": point.depth,
-            "width m": point.width,
-            "β": point.beta,
-            "seed": run.seed,
-            "ΔK": run.sup_change,
-            "‖H‖": finite_or_none(run.hessian),
-            "‖∇f‖²": run.squared_gradient,
-            "loss": run.loss[-1],
-            "steps": run.num_steps,
-            "η": finite_or_none(run.learning_rate),
-            "outcome": OUTCOME_WORDS[run.outcome],
-        }
-        for point in sorted(points, key=lambda point: (point.width, point.depth))
-        for run in point.runs
-    ]
+    return table_rows(PAIR, [point.model_copy(update={"runs": ()}) for point in points])

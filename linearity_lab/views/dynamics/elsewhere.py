@@ -3,14 +3,14 @@
 from typing import Any
 
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.comparison import CHANGE, WIDTH, Comparison
+from linearity_lab.charts.comparison import Comparison, compared_by
 from linearity_lab.charts.style import model_style
 from linearity_lab.charts.vector import Stroke, thumbnail
 from linearity_lab.views.dynamics.figures import difference_against_time
+from ntk_core.experiments.dynamics.result import COLUMNS
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 
 CARD = "curves-in-one-dimension"
-MEASURES = {"sup_relative_difference": "difference to the linear model", **CHANGE, "sup_distance": "sup ‖w − w₀‖"}
 
 
 def card(result: Any) -> str:
@@ -36,5 +36,5 @@ def first_chart(result: Any) -> Chart:
 
 
 def compared(_: DynamicsSpec) -> Comparison:
-    """Columns of the rows, by what they show."""
-    return Comparison((WIDTH,), MEASURES, ("output", "method"))
+    """How runs are laid over each other."""
+    return compared_by(COLUMNS)

@@ -12,9 +12,10 @@ from linearity_lab.charts.labels import MOST_CURVES, spread_out
 from linearity_lab.charts.numbers import beginning, law_words, number, width_label
 from linearity_lab.charts.style import MODEL_TITLES, Style, network_style, nth_style, output_title
 from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, dash_key, times
-from ntk_core.experiments.dynamics.result import DEPARTURE_LEVEL, DynamicsPoint, DynamicsRun, ModelPath
+from ntk_core.experiments.dynamics.result import COLUMNS, DEPARTURE_LEVEL, DynamicsPoint, DynamicsRun, ModelPath
 from ntk_core.experiments.dynamics.summary import difference_law
-from ntk_core.runs import OUTCOME_WORDS, finite_or_none
+from ntk_core.runs import OUTCOME_WORDS
+from ntk_core.runs.columns import table_rows
 
 Points = Literal["training points", "test points"]
 POINT_SETS: tuple[Points, ...] = ("training points", "test points")
@@ -114,27 +115,9 @@ def first_run(point: DynamicsPoint, output: str, method: str) -> DynamicsRun:
 
 
 def difference_rows(points: Sequence[DynamicsPoint], method: str) -> list[dict[str, object]]:
-    """One row per run: when and how far it left its linear model."""
-    return [
-        {
-            "width m": point.width,
-            "output": output_title(run.output),
-            "seed": run.seed,
-            "sup difference": run.sup_difference,
-            "sup test difference": max(filter(math.isfinite, run.test_difference), default=math.nan),
-            "departed at step": run.departure_step,
-            "loss": run.network.loss[-1],
-            "loss, linear model": run.linearized.loss[-1],
-            "learning rate η": finite_or_none(run.learning_rate),
-            "stable rate": run.stable_rate,
-            "network": OUTCOME_WORDS[run.outcome],
-            "linear model": OUTCOME_WORDS[run.linearized.outcome],
-            "last finite step": run.network.last_finite_step,
-        }
-        for point in points
-        for run in point.runs
-        if run.method == method
-    ]
+    """One row per run of this method: when and how far it left its linear model."""
+    own = [point.model_copy(update={"runs": tuple(r for r in point.runs if r.method == method)}) for point in points]
+    return table_rows(COLUMNS, own)
 
 
 def trajectory_rows(point: DynamicsPoint, output: str, method: str, points: Points) -> list[dict[str, object]]:

@@ -3,26 +3,15 @@
 from typing import Any
 
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.comparison import Axis, Comparison
+from linearity_lab.charts.comparison import Axis, Comparison, compared_by
 from linearity_lab.charts.style import model_style
 from linearity_lab.charts.vector import Stroke, thumbnail
 from linearity_lab.views.early_time.figures import along_steps
 from linearity_lab.views.early_time.sweep_figures import kernel_distance
+from ntk_core.experiments.early_time.result import KERNELS, STEPS
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 
 CARD = "hu-fig3"
-TRAINED = {
-    "test_loss": "test loss",
-    "linear_test_loss": "test loss of the linear model",
-    "train_loss": "training loss",
-    "distance": "mean squared difference to the linear model",
-}
-KERNELS = {
-    "difference": "‖K − K of the linear model‖",
-    "naive_difference": "the same without the norm feature",
-    "frobenius_difference": "the same in Frobenius norm",
-    "kernel": "‖K‖",
-}
 SWEPT = {"width": Axis("width", "width m"), "input_dim": Axis("input_dim", "dimension d", "d")}
 
 
@@ -49,6 +38,5 @@ def first_chart(result: Any) -> Chart:
 def compared(spec: EarlyTimeSpec) -> Comparison:
     """Along training, or kernels against what is swept where nothing is trained."""
     if spec.training.max_steps == 0:
-        return Comparison((SWEPT[spec.swept],), KERNELS, ("activation",))
-    sizes = {"width": "m = {:,}", "input_dim": "d = {:,}"}
-    return Comparison((Axis("step", "step", "step", along_time=True),), TRAINED, ("activation", *sizes), sizes)
+        return compared_by([each for each in KERNELS if each.name != spec.swept], SWEPT[spec.swept])
+    return compared_by(STEPS, Axis("step", "step", "step", along_time=True))

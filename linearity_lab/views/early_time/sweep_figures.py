@@ -8,9 +8,17 @@ from linearity_lab.charts.lines import Axis, Dot, Line
 from linearity_lab.charts.numbers import number
 from linearity_lab.charts.style import activation_style
 from linearity_lab.charts.sweep import sweep
-from ntk_core.experiments.early_time.result import EARLY_OUTCOME_WORDS, EarlyPoint, EarlyRun, KernelComparison
+from ntk_core.experiments.early_time.result import (
+    EARLY_OUTCOME_WORDS,
+    KERNELS,
+    RUNS,
+    EarlyPoint,
+    EarlyRun,
+    KernelComparison,
+)
 from ntk_core.networks.choices import ACTIVATIONS
 from ntk_core.runs import mean
+from ntk_core.runs.columns import table_rows
 
 # Quantity → (title of its axis, its number of a run).
 QUANTITIES: dict[str, tuple[str, Callable[[EarlyRun], float]]] = {
@@ -45,7 +53,7 @@ def against_swept(points: Sequence[EarlyPoint], quantity: str) -> Chart:
         quantity,
         name="against",
         caption=without,
-        rows=_sweep_rows(points),
+        rows=table_rows(RUNS, points),
     )
 
 
@@ -71,7 +79,7 @@ def kernel_distance(points: Sequence[EarlyPoint]) -> Chart:
         name="kernels",
         heading="Kernel at initialization and linear kernel",
         caption=ends,
-        rows=_comparison_rows(points),
+        rows=table_rows(KERNELS, [point.model_copy(update={"runs": point.kernels}) for point in points]),
     )
 
 
@@ -105,44 +113,3 @@ def _dot(at: float, value: float, run: EarlyRun) -> Dot:
 
 def _fits(dots: Sequence[Dot]) -> bool:
     return sum(dot.counts for dot in dots) >= FEWEST_VALUES
-
-
-def _sweep_rows(points: Sequence[EarlyPoint]) -> list[dict[str, object]]:
-    """One row per point, activation and seed."""
-    return [
-        {
-            AXES[point.swept].title: point.value,
-            "m": point.width,
-            "d": point.input_dim,
-            "activation": ACTIVATIONS[run.activation].title,
-            "seed": run.seed,
-            "η": run.learning_rate,
-            "discrepancy": run.discrepancy,
-            "linear phase ends at step": run.steps[run.linear_phase],
-            "departs at step": run.departure_step,
-            "largest gap of losses before": run.loss_gap,
-            "best linear test loss": run.optimal_test_loss,
-        }
-        for point in sorted(points, key=lambda point: point.value)
-        for run in point.runs
-    ]
-
-
-def _comparison_rows(points: Sequence[EarlyPoint]) -> list[dict[str, object]]:
-    """One row per compared kernel."""
-    return [
-        {
-            "m": point.width,
-            "d": point.input_dim,
-            "activation": ACTIVATIONS[each.activation].title,
-            "seed": each.seed,
-            "n": each.num_samples,
-            "‖K‖": each.kernel,
-            "‖ψψᵀ‖": each.linear,
-            "‖K − ψψᵀ‖": each.difference,
-            "without norm feature": each.naive_difference,
-            "‖K − ψψᵀ‖, Frobenius": each.frobenius_difference,
-        }
-        for point in points
-        for each in point.kernels
-    ]

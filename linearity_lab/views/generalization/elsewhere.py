@@ -3,25 +3,15 @@
 from typing import Any
 
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.comparison import Axis, Comparison, Values
+from linearity_lab.charts.comparison import Axis, Comparison, Values, compared_by
 from linearity_lab.charts.sweep import sketch
 from linearity_lab.views.generalization import figures
+from ntk_core.experiments.generalization.result import COLUMNS
 from ntk_core.experiments.generalization.spec import GeneralizationSpec
 from ntk_core.experiments.generalization.summary import measured
 from ntk_core.runs import ResultValue
 
 CARD = "price-of-linearity"
-MEASURES = {
-    "network_error": "test error",
-    "network_loss": "test loss",
-    "first_kernel_error": "test error of K₀",
-    "first_kernel_loss": "test loss of K₀",
-    "after_kernel_error": "test error of the after kernel",
-    "after_kernel_loss": "test loss of the after kernel",
-    "alignment_last": "alignment at the end",
-    "kernel_distance": "distance from K₀",
-    "sup_change": "kernel change ΔK",
-}
 
 
 def card(result: Any) -> str:
@@ -44,10 +34,9 @@ def _widest(row: Values, result: ResultValue) -> bool:
 
 
 def compared(_: GeneralizationSpec) -> Comparison:
-    """Columns of the rows, by what they show."""
-    return Comparison(
-        (Axis("width", "width m", keep=_most_samples), Axis("num_samples", "training points n", "n", _widest)),
-        MEASURES,
-        ("richness",),
-        {"richness": "ρ = {:g}"},
+    """How runs are laid over each other."""
+    widths, points = (
+        Axis("width", "width m", keep=_most_samples),
+        Axis("num_samples", "training points n", "n", _widest),
     )
+    return compared_by(COLUMNS, widths, points)

@@ -3,9 +3,10 @@
 from typing import Any
 
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.comparison import CHANGE, Axis, Comparison
+from linearity_lab.charts.comparison import Axis, Comparison, compared_by
 from linearity_lab.charts.sweep import sketch
 from linearity_lab.views.hessian.figures import against_width, norm_lines
+from ntk_core.experiments.hessian.result import COLUMNS
 from ntk_core.experiments.hessian.spec import HessianSpec
 
 CARD = "liu-table1"
@@ -23,12 +24,5 @@ def first_chart(result: Any) -> Chart:
 
 
 def compared(spec: HessianSpec) -> Comparison:
-    """Columns of the rows, by what they show."""
-    measures = {
-        "hessian_norm": "Hessian norm ‖H‖",
-        "kernel": "kernel K(x, x)",
-        "bound": "sum of the bounds of its blocks",
-    }
-    return Comparison(
-        (Axis("m", "tokens T" if spec.swept == "num_tokens" else "width m"),), {**measures, **CHANGE}, ("network",)
-    )
+    """How runs are laid over each other."""
+    return compared_by(COLUMNS, Axis("m", "tokens T" if spec.swept == "num_tokens" else "width m"))

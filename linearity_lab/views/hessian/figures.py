@@ -10,11 +10,11 @@ from linearity_lab.charts.numbers import exponent_words, number, rate_words, wid
 from linearity_lab.charts.style import Style, network_style
 from linearity_lab.charts.sweep import sweep
 from ntk_core.experiments.hessian.network import ComparedNetwork, titles
-from ntk_core.experiments.hessian.result import HessianPoint, HessianRun
+from ntk_core.experiments.hessian.result import COLUMNS, HessianPoint, HessianRun
 from ntk_core.fits import PowerLaw, becomes_linear, remarks
 from ntk_core.networks.choices import PARAMETERIZATIONS
 from ntk_core.networks.spec import COMPOSED
-from ntk_core.runs import OUTCOME_WORDS, Mean, finite_or_none, mean
+from ntk_core.runs import OUTCOME_WORDS, Mean, columns, mean
 
 Of = Callable[[HessianPoint, HessianRun], float]
 
@@ -127,7 +127,7 @@ def change_against_width(points: Sequence[HessianPoint]) -> Chart:
         slopes=(-0.5, -1.0),
         name="change",
         heading="Kernel change of the same weights",
-        rows=_change_rows(points),
+        rows=[row for row in columns.table_rows(COLUMNS, points) if row["outcome"] is not None],
     )
 
 
@@ -224,22 +224,3 @@ def amount(average: Mean) -> str:
         return number(average.value)
     decimals = max(0, -math.floor(math.log10(float(f"{error:.1g}"))))
     return f"{average.value:.{decimals}f} ± {error:.{decimals}f}"
-
-
-def _change_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
-    """One row per trained run."""
-    known, place = titles(networks_of(points)), place_name(points)
-    return [
-        {
-            "network": known[point.line],
-            place: point.place,
-            "seed": run.seed,
-            "ΔK": run.trained.sup_change,
-            "steps": run.trained.num_steps,
-            "learning rate η": finite_or_none(run.trained.learning_rate),
-            "outcome": OUTCOME_WORDS[run.trained.outcome],
-        }
-        for point in points
-        for run in point.runs
-        if run.trained is not None
-    ]

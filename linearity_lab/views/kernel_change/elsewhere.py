@@ -3,13 +3,13 @@
 from typing import Any
 
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.comparison import CHANGE, WIDTH, Comparison
+from linearity_lab.charts.comparison import Comparison, compared_by
 from linearity_lab.charts.sweep import sketch
 from linearity_lab.views.kernel_change.figures import change_against_width, change_lines, start_against_width
+from ntk_core.experiments.kernel_change.result import COLUMNS
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 
 CARD = "liu-fig1-left"
-MEASURES = {**CHANGE, "kernel_velocity": "kernel velocity at w₀", "final_loss": "final loss", "steps": "steps"}
 
 
 def card(result: Any) -> str:
@@ -26,5 +26,5 @@ def first_chart(result: Any) -> Chart:
 
 
 def compared(_: KernelChangeSpec) -> Comparison:
-    """Columns of the rows, by what they show."""
-    return Comparison((WIDTH,), MEASURES, ("output",))
+    """How runs are laid over each other."""
+    return compared_by(COLUMNS)

@@ -17,14 +17,13 @@ from linearity_lab.views.lazy.figures import (
     CHANGE,
     CURVATURE,
     HIDDEN,
-    START_TITLES,
     Measure,
     line,
     measure_style,
-    rows,
 )
-from ntk_core.experiments.lazy.result import LazyPoint
+from ntk_core.experiments.lazy.result import COLUMNS, START_TITLES, LazyPoint
 from ntk_core.fits import PowerLaw
+from ntk_core.runs.columns import table_rows
 
 # What exponents in m are expected to be, as (at ρ = 0, at ρ = 1/2), see docs/math/richness.md.
 PREDICTED = {"2ρ − 1": (-1.0, 0.0), "ρ − 1/2": (-0.5, 0.0)}
@@ -51,7 +50,7 @@ def against_width(
         name="dial",
         heading="Along the dial",
         caption=[f"{_where(output, start)}."],
-        rows=rows(points),
+        rows=table_rows(COLUMNS, points),
     )
     if shown is not None:
         strong = (None, "", _title(shown))

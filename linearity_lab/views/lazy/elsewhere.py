@@ -3,23 +3,16 @@
 from typing import Any
 
 from linearity_lab.charts.chart import Chart, occurring
-from linearity_lab.charts.comparison import Axis, Comparison, Values
+from linearity_lab.charts.comparison import Axis, Comparison, Values, compared_by
 from linearity_lab.charts.style import network_style
 from linearity_lab.charts.sweep import sketch
 from linearity_lab.views.lazy import dial
 from linearity_lab.views.lazy import figures as lazy
+from ntk_core.experiments.lazy.result import COLUMNS
 from ntk_core.experiments.lazy.spec import LazySpec
 from ntk_core.runs import ResultValue
 
 CARD = "liu-lazy"
-MEASURES = {
-    "sup_change": "kernel change ΔK",
-    "kappa": "κ",
-    "distance": "‖w − w₀‖₂",
-    "least_distance": "least ‖w − w₀‖₂",
-    "largest_distance": "‖w − w₀‖_∞",
-    "hidden_change_1": "|Δh| of the first layer",
-}
 
 
 def card(result: Any) -> str:
@@ -49,10 +42,5 @@ def _narrowest(row: Values, result: ResultValue) -> bool:
 
 
 def compared(_: LazySpec) -> Comparison:
-    """Columns of the rows, by what they show."""
-    return Comparison(
-        (Axis("scale", "scale α", "α", _narrowest), Axis("width", "width m", keep=_unscaled)),
-        MEASURES,
-        ("output", "start", "richness"),
-        {"richness": "ρ = {:g}"},
-    )
+    """How runs are laid over each other."""
+    return compared_by(COLUMNS, Axis("scale", "scale α", "α", _narrowest), Axis("width", "width m", keep=_unscaled))

@@ -9,12 +9,11 @@ from linearity_lab.charts.lines import Axis, Line, trained_dot
 from linearity_lab.charts.numbers import beginning, width_label
 from linearity_lab.charts.style import Style, network_style, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
-from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
-from ntk_core.runs import OUTCOME_WORDS, finite_or_none
+from ntk_core.experiments.lazy.result import COLUMNS, START_TITLES, LazyPoint, LazyRun
+from ntk_core.runs.columns import table_rows
 
 Swept = Literal["scale", "width"]
 AXES: dict[Swept, Axis] = {"scale": Axis("scale α", "α"), "width": Axis("width m")}
-START_TITLES = {"random": "random f(w₀)", "subtracted": "f(w₀) = 0", "symmetric": "f(w₀) = 0, mirrored"}
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def against(points: Sequence[LazyPoint], swept: Swept, output: str, measure: Mea
         name="figure1" if swept == "scale" else "figure2",
         heading=f"Against {swept}",
         caption=[f"{beginning(output_title(output))}, {_where(points, swept)}"],
-        rows=rows(points),
+        rows=table_rows(COLUMNS, points),
     )
 
 
@@ -115,7 +114,7 @@ def distances(points: Sequence[LazyPoint], output: str, start: str) -> Chart:
         name="figure3",
         heading="How far the weights move",
         caption=[f"{beginning(output_title(output))}, {START_TITLES[start]}, {_where(points, 'width')}"],
-        rows=rows(points),
+        rows=table_rows(COLUMNS, points),
     )
 
 
@@ -133,40 +132,10 @@ def same_parameters(points: Sequence[LazyPoint], output: str, start: str, kind: 
         name="figure4",
         heading="Same weights, two outputs",
         caption=[f"{beginning(START_TITLES[start])}, {_where(points, 'width')}"],
-        rows=rows(points),
+        rows=table_rows(COLUMNS, points),
     )
 
 
 def _where(points: Sequence[LazyPoint], swept: Swept) -> str:
     narrow = min((point.width for point in points), default=0)
     return f"at width {width_label(narrow)}." if swept == "scale" else "at scale α = 1."
-
-
-def rows(points: Sequence[LazyPoint]) -> list[dict[str, object]]:
-    """One row per run."""
-    return [
-        {
-            "width m": point.width,
-            "scale α": point.scale,
-            "richness ρ": point.richness,
-            "output": output_title(run.output),
-            "start": START_TITLES[run.start],
-            "seed": run.seed,
-            "κ": run.kappa,
-            "|F − y|": run.residual,
-            "‖H‖": run.hessian,
-            "‖∇F‖²": run.squared_gradient,
-            "ΔK": run.sup_change,
-            "ΔK of α f": run.pre_output_change,
-            "|Δh|": run.mean_hidden_change,
-            "‖w − w₀‖₂": run.distance,
-            "‖w − w₀‖_∞": run.largest_distance,
-            **dict(zip(("least, one input", "least, all inputs"), run.least_distance, strict=False)),
-            "loss": run.last_loss,
-            "steps": run.num_steps,
-            "η": finite_or_none(run.learning_rate),
-            "outcome": OUTCOME_WORDS[run.outcome],
-        }
-        for point in sorted(points, key=lambda point: (point.width, point.scale, point.richness))
-        for run in point.runs
-    ]

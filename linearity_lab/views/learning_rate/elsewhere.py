@@ -3,14 +3,14 @@
 from typing import Any
 
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.comparison import WIDTH, Comparison
+from linearity_lab.charts.comparison import Comparison, compared_by
 from linearity_lab.charts.lines import Dot, Line
 from linearity_lab.charts.sweep import sketch
 from linearity_lab.views.learning_rate.figures import peaks, style
+from ntk_core.experiments.learning_rate.result import COLUMNS
 from ntk_core.experiments.learning_rate.spec import LearningRateSpec
 
 CARD = "catapult-map"
-MEASURES = {"peak": "largest loss / loss at w₀", "curvature": "c at the end", "num_steps": "steps"}
 
 
 def card(result: Any) -> str:
@@ -29,5 +29,5 @@ def first_chart(result: Any) -> Chart:
 
 
 def compared(_: LearningRateSpec) -> Comparison:
-    """Columns of the rows, by what they show."""
-    return Comparison((WIDTH,), MEASURES, ("model", "rate"), {"rate": "c = {:g}"})
+    """How runs are laid over each other."""
+    return compared_by(COLUMNS)

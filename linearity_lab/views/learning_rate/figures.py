@@ -15,10 +15,10 @@ from linearity_lab.charts.style import GUIDE_COLOR, Style, model_style, nth_styl
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.training import Curve, Row, along_training
 from ntk_core.dynamics import one_sample_catapult
-from ntk_core.experiments.learning_rate.result import RATE_OUTCOMES, RatePoint, RateRun
+from ntk_core.experiments.learning_rate.result import COLUMNS, MODEL_TITLES, RATE_OUTCOMES, RatePoint, RateRun
 from ntk_core.runs import finite_sup
+from ntk_core.runs.columns import table_rows
 
-MODEL_TITLES = {"linear": "linear model", "quadratic": "quadratic model", "network": "network"}
 PANEL_TITLES = {
     "linear": "linear",
     "quadratic": "quadratic",
@@ -115,7 +115,7 @@ def outcome_map(points: Sequence[RatePoint], models: Sequence[str], cell: tuple[
     caption.append("A cell shows the most frequent outcome of its seeds; a click on it shows its run.")
     # The toolbar stands above the titles of the panels; wherever a cell is clicked on, its marker is the nearest.
     figure = finish(figure).update_layout(margin_t=60, hoverdistance=-1)
-    return Chart(figure, "; ".join(said) + ".", _rows(points), [" ".join(caption)], "map")
+    return Chart(figure, "; ".join(said) + ".", table_rows(COLUMNS, points), [" ".join(caption)], "map")
 
 
 def _most(runs: Sequence[RateRun]) -> tuple[str, str]:
@@ -150,7 +150,7 @@ def peaks(points: Sequence[RatePoint], widths: Sequence[int], models: Sequence[s
         name="peaks",
         heading=f"How high the loss rises at c = {rate:g}",
         caption=["Models whose runs all diverged are not drawn."],
-        rows=_rows(points),
+        rows=table_rows(COLUMNS, points),
     )
 
 
@@ -230,22 +230,3 @@ def one_sample(rates: Sequence[float]) -> Chart:
     figure.add_vline(2, line=GUIDE_LINE)
     said = f"One sample: {'; '.join(ends) or 'no rate from 1 to 4'}."
     return Chart(finish(figure), said, rows, [said], "one_sample", "One sample: a map of the plane")
-
-
-def _rows(points: Sequence[RatePoint]) -> list[dict[str, object]]:
-    """One row per run."""
-    return [
-        {
-            "width m": point.width,
-            "model": MODEL_TITLES[run.model],
-            "c": run.rate,
-            "seed": run.seed,
-            "outcome": run.outcome,
-            "peak / start": run.peak,
-            "last loss": run.last_loss,
-            "c at the end": run.curvature,
-            "steps": run.num_steps,
-        }
-        for point in points
-        for run in point.runs
-    ]

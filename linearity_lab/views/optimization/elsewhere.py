@@ -3,19 +3,14 @@
 from typing import Any
 
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.comparison import CHANGE, WIDTH, Comparison
+from linearity_lab.charts.comparison import Comparison, compared_by
 from linearity_lab.charts.style import GUIDE_COLOR, network_style
 from linearity_lab.charts.vector import Stroke, thumbnail
 from linearity_lab.views.optimization.figures import loss_against_step, slow_runs
+from ntk_core.experiments.optimization.result import COLUMNS
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 
 CARD = "liu-section5"
-MEASURES = {
-    **CHANGE,
-    "min_eigenvalue": "smallest λ_min on the path",
-    "pl_constant": "PL* constant",
-    "steps": "steps",
-}
 
 
 def card(result: Any) -> str:
@@ -35,5 +30,5 @@ def first_chart(result: Any) -> Chart:
 
 
 def compared(_: OptimizationSpec) -> Comparison:
-    """Columns of the rows, by what they show."""
-    return Comparison((WIDTH,), MEASURES, ("output", "rate"), {"rate": "at {:g} η"})
+    """How runs are laid over each other."""
+    return compared_by(COLUMNS)

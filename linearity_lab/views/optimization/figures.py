@@ -10,9 +10,10 @@ from linearity_lab.charts.numbers import number, rate_words, seed_words
 from linearity_lab.charts.style import GUIDE_COLOR, Style, network_style, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.training import Curve, Row, along_training
-from ntk_core.experiments.optimization.result import OptimizationPoint, OptimizationRun
+from ntk_core.experiments.optimization.result import COLUMNS, OptimizationPoint, OptimizationRun
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import OUTCOME_WORDS, finite_or_none
+from ntk_core.runs import OUTCOME_WORDS
+from ntk_core.runs.columns import table_rows
 
 StepAxis = Literal["linear", "log"]
 STEP_AXES: tuple[StepAxis, ...] = ("linear", "log")
@@ -90,7 +91,7 @@ def change_against_width(
         name="figure2",
         heading="The kernel keeps moving",
         caption=["Mean over converged runs at the smallest rate."],
-        rows=_run_rows(points),
+        rows=table_rows(COLUMNS, points),
     )
 
 
@@ -145,30 +146,6 @@ def step_rows(point: OptimizationPoint, output: str) -> list[dict[str, object]]:
         }
         for run in point.of(output)
         for index, step in enumerate(run.steps)
-    ]
-
-
-def _run_rows(points: Sequence[OptimizationPoint]) -> list[dict[str, object]]:
-    """One row per run."""
-    return [
-        {
-            "width m": point.width,
-            "output": output_title(run.output),
-            "rate": f"{run.rate:g} η",
-            "seed": run.seed,
-            "η used": finite_or_none(run.learning_rate),
-            "stable rate": finite_or_none(run.stable_rate),
-            "ΔK": run.sup_change,
-            "μ": run.min_eigenvalue,
-            "PL* constant": run.pl_constant,
-            "max L / L₀": run.overshoot,
-            "loss": run.loss[-1],
-            "steps": run.num_steps,
-            "last finite step": run.last_finite_step,
-            "outcome": OUTCOME_WORDS[run.outcome],
-        }
-        for point in sorted(points, key=lambda point: point.width)
-        for run in point.runs
     ]
 
 

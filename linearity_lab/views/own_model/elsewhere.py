@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.comparison import WIDTH, Comparison
+from linearity_lab.charts.comparison import Comparison, compared_by
 from linearity_lab.charts.lines import Line, width_axis
 from linearity_lab.charts.sweep import sketch, sweep
-from linearity_lab.views.kernel_change.elsewhere import MEASURES
 from linearity_lab.views.kernel_change.figures import change_lines
+from ntk_core.experiments.own_model.result import COLUMNS
 from ntk_core.experiments.own_model.spec import OwnModelSpec
 
 
@@ -24,8 +24,8 @@ def first_chart(result: Any) -> Chart:
 
 
 def compared(_: OwnModelSpec) -> Comparison:
-    """Columns of the rows, by what they show."""
-    return Comparison((WIDTH,), MEASURES, ("output",))
+    """How runs are laid over each other."""
+    return compared_by(COLUMNS)
 
 
 def _line(result: Any) -> Line:

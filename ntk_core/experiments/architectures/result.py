@@ -3,8 +3,10 @@
 from typing import Literal
 
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec, network_key
+from ntk_core.experiments.kernel_change.result import COLUMNS as CHANGES
 from ntk_core.experiments.kernel_change.result import KernelChanges
 from ntk_core.runs import ResultValue
+from ntk_core.runs.columns import Column
 
 
 class ArchitecturesPoint(KernelChanges):
@@ -22,6 +24,9 @@ class ArchitecturesPoint(KernelChanges):
         return network_key(self.network, self.width)
 
 
+COLUMNS = (Column("network", "network", lambda point, _: point.network, role="line"), *CHANGES)
+
+
 class ArchitecturesResult(ResultValue):
     """Everything an ``architectures`` run gave; ``points`` are in the order of the spec's keys, some may be missing.
 
@@ -30,12 +35,6 @@ class ArchitecturesResult(ResultValue):
     Source: Liu, Zhu & Belkin 2020, §6; the comparison is our choice.
     """
 
+    columns = COLUMNS
     spec: ArchitecturesSpec
     points: tuple[ArchitecturesPoint, ...]
-
-    def rows(self) -> list[dict[str, object]]:
-        """One row per network, width, output and seed, as in ``points.csv``."""
-        distance = self.spec.infinite_width
-        return [
-            {"network": point.network, **row} for point in self.points for row in point.rows(infinite_width=distance)
-        ]

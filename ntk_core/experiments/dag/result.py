@@ -4,7 +4,9 @@ import math
 from typing import Literal
 
 from ntk_core.experiments.dag.spec import DAGSpec
-from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint, finite_or_none
+from ntk_core.networks.graphs import EXAMPLE_TITLES
+from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint, columns
+from ntk_core.runs.columns import Column, runs_of
 
 
 class LayerLinearity(Value):
@@ -79,6 +81,28 @@ class DAGPoint(WidthPoint):
         return tuple(run for run in self.runs if (run.graph, run.output) == (graph, output))
 
 
+COLUMNS = (
+    columns.WIDTH,
+    Column("graph", "graph", format=lambda name: EXAMPLE_TITLES.get(name, "drawn graph"), role="line"),
+    columns.OUTPUT,
+    columns.SEED,
+    Column("min_in_degree", "smallest in-degree", format=columns.counted),
+    Column("max_in_degree", "largest in-degree"),
+    columns.CHANGE,
+    Column("hessian_norm", "Hessian norm ‖H‖", format=columns.precise, counts=lambda run: run.hessian_converged),
+    Column("hessian_converged", ""),
+    Column("smallest_eigenvalue", "λ_min of the kernel", lambda _, run: run.smallest_eigenvalue[0]),
+    Column("smallest_eigenvalue_on_path", "λ_min on the path", lambda _, run: min(run.smallest_eigenvalue)),
+    Column("smallest_eigenvalue_in_ball", "λ_min in the ball", lambda _, run: run.ball_eigenvalue),
+    Column("gradient_norm", "‖∇f‖²"),
+    Column("gradient_bound", "lower bound of ‖∇f‖²"),
+    columns.FINAL_LOSS,
+    columns.STEPS,
+    columns.LEARNING_RATE,
+    columns.OUTCOME,
+)
+
+
 class DAGResult(ResultValue):
     """Everything a ``dag`` run gave; ``points`` are in the order of the widths, some may be missing.
 
@@ -87,34 +111,15 @@ class DAGResult(ResultValue):
     Source: Zhu, Liu & Belkin 2022, Fig. 2, Theorems 3.6 and 3.8, §4.
     """
 
+    columns = COLUMNS
     spec: DAGSpec
     points: tuple[DAGPoint, ...]
 
     def rows(self) -> list[dict[str, object]]:
-        """One row per width, graph, output and seed, as in ``points.csv``."""
-        return [
-            {
-                "width": point.width,
-                "graph": run.graph,
-                "output": run.output,
-                "seed": run.seed,
-                "min_in_degree": run.min_in_degree,
-                "max_in_degree": run.max_in_degree,
-                "sup_kernel_change": run.sup_change,
-                "hessian_norm": run.hessian_norm,
-                "hessian_converged": run.hessian_converged,
-                "smallest_eigenvalue": run.smallest_eigenvalue[0],
-                "smallest_eigenvalue_on_path": min(run.smallest_eigenvalue),
-                "smallest_eigenvalue_in_ball": run.ball_eigenvalue,
-                "gradient_norm": run.gradient_norm,
-                "gradient_bound": run.gradient_bound,
-                "final_loss": run.loss[-1],
-                "steps": run.num_steps,
-                "learning_rate": finite_or_none(run.learning_rate),
-                "outcome": run.outcome,
-                **{f"hessian_norm_{layer.group}": layer.hessian_norm for layer in run.layers if run.graph == "drawn"},
-                **{f"kernel_change_{layer.group}": layer.change for layer in run.layers if run.graph == "drawn"},
-            }
-            for point in self.points
-            for run in point.runs
-        ]
+        """One row per run, with the norms and changes of every group of the drawn graph."""
+        found = super().rows()
+        for row, (_, run) in zip(found, runs_of(self.points), strict=True):
+            for layer in run.layers if run.graph == "drawn" else ():
+                row[f"hessian_norm_{layer.group}"] = layer.hessian_norm
+                row[f"kernel_change_{layer.group}"] = layer.change
+        return found

@@ -2,24 +2,21 @@
 
 from collections.abc import Sequence
 
-from ntk_core.experiments.dag.result import DAGPoint
+from ntk_core.experiments.dag.result import COLUMNS, DAGPoint, DAGRun
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.fits import fit_power_law
 from ntk_core.networks.graphs import EXAMPLE_TITLES, verdict
-from ntk_core.runs import aligned, between, counted_marks, law_words, num_runs, outcome_notes, with_error
+from ntk_core.runs import counted_marks, law_words, num_runs, outcome_notes
+from ntk_core.runs.columns import text_table
 
 
 def dag_summary(spec: DAGSpec, points: Sequence[DAGPoint]) -> str:
     """Realized in-degree, ΔK and ‖H‖ of each graph and output, the verdicts, and exponents with their intervals."""
     series = [(graph, output) for graph in spec.graphs() for output in spec.outputs]
-    rows: list[tuple[str, ...]] = [
-        ("width", "graph", "output", "smallest in-degree", "ΔK (mean ± s.e.)", "‖H‖ (mean ± s.e.)", "seeds", "")
-    ]
-    rows += [_row(point, *each) for point in points for each in series]
     notes = outcome_notes(points, then="; not in the mean")
     laws = [exponent(points, *each) for each in series]
     missed = [spec.almost_everywhere] if spec.almost_everywhere else []
-    return "\n".join([*aligned(rows), "", *missed, *notes, *_verdicts(spec), *laws])
+    return "\n".join([*text_table(COLUMNS, points, _lost), "", *missed, *notes, *_verdicts(spec), *laws])
 
 
 def exponent(points: Sequence[DAGPoint], graph: str, output: str) -> str:
@@ -58,16 +55,5 @@ def _verdicts(spec: DAGSpec) -> list[str]:
     return lines
 
 
-def _row(point: DAGPoint, graph: str, output: str) -> tuple[str, ...]:
-    runs = point.of(graph, output)
-    done = [run for run in runs if run.outcome == "converged"]
-    return (
-        str(point.width),
-        title_of(graph),
-        output,
-        between([run.min_in_degree for run in runs], "d"),
-        with_error([run.sup_change for run in done], 4),
-        with_error([run.hessian_norm for run in runs if run.hessian_converged], 4),
-        f"{len(done)} of {len(runs)}",
-        counted_marks(run.outcome for run in runs),
-    )
+def _lost(runs: Sequence[DAGRun]) -> str:
+    return counted_marks(run.outcome for run in runs)

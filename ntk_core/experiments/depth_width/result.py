@@ -1,11 +1,14 @@
 """Results of ``depth_width``: the scatter of K(x, x) and the trained networks, for pairs of depth and width."""
 
 import math
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
 
 from ntk_core.experiments.depth_width.random_kernels import second_moment
 from ntk_core.experiments.depth_width.spec import DepthWidthSpec, depth_key
-from ntk_core.runs import Outcome, PointValue, RecordedTraining, ResultValue, finite_or_none
+from ntk_core.runs import Outcome, PointValue, RecordedTraining, ResultValue, columns, finite_or_none, with_error
+from ntk_core.runs.columns import Column
 
 
 class DepthRun(RecordedTraining):
@@ -68,6 +71,11 @@ class DepthWidthPoint(PointValue):
         return depth_key(self.depth, self.width)
 
     @property
+    def records(self) -> Sequence[DepthRun | None]:
+        """The runs; one empty row for a pair that is not trained."""
+        return self.runs or (None,)
+
+    @property
     def beta(self) -> float:
         """β = Σ_l 1/m_l = L/m."""
         return self.depth / self.width
@@ -88,39 +96,59 @@ class DepthWidthPoint(PointValue):
         return self.log_moment / self.beta
 
 
+def _of_pair(name: str, title: str, field: str = "", spec: str = "") -> Column:
+    """What is known of a pair, the same for all of its runs; in the text summary where it has a format."""
+
+    def of(point: DepthWidthPoint, _: DepthRun | None) -> Any:
+        return getattr(point, field or name)
+
+    return Column(name, title, of, (lambda values: format(values[0], spec) if values else "–") if spec else None)
+
+
+def _of_run(column: Column) -> Column:
+    """A column that is empty for pairs that are not trained."""
+    return replace(column, of=lambda point, run: None if run is None else column.value(point, run))
+
+
+PAIR = (
+    Column("depth", "depth L", lambda point, _: point.depth, str, "swept"),
+    replace(columns.WIDTH, format="m = {:,}".format, role="line"),
+    _of_pair("beta", "β", spec=".4g"),
+    _of_pair("num_kernels", "networks"),
+    _of_pair("mean_kernel", "mean K(x, x)", "mean"),
+    _of_pair("cv_squared", "CV² of K(x, x)", spec=".3g"),
+    _of_pair("cv_squared_low", "from", "low", ".3g"),
+    _of_pair("cv_squared_high", "to", "high", ".3g"),
+    _of_pair("expected_cv_squared", "CV² by formula"),
+    _of_pair("growth", "ln(1 + CV²) / β", spec=".2f"),
+    _of_pair("largest_share", "largest share of Σ K²", spec=".1%"),
+    _of_pair("log_variance", "variance of ln K"),
+)
+COLUMNS = (
+    *PAIR,
+    replace(columns.SEED, of=lambda point, run: run.seed if run else point.seed),
+    *map(
+        _of_run,
+        (
+            replace(columns.CHANGE, name="sup_change", format=with_error),
+            Column("hessian", "‖H‖", lambda _, run: finite_or_none(run.hessian)),
+            Column("squared_gradient", "‖∇f‖²"),
+            Column("curvature", "‖H‖ / ‖∇f‖²", lambda _, run: finite_or_none(run.curvature), with_error),
+            replace(columns.FINAL_LOSS, name="last_loss"),
+            columns.STEPS,
+            columns.LEARNING_RATE,
+            columns.OUTCOME,
+        ),
+    ),
+)
+
+
 class DepthWidthResult(ResultValue):
     """Everything a ``depth_width`` run gave: CV² = Var K / (E K)² of K(x, x), ‖H‖ and ΔK of depths and widths.
 
     Source: Hanin & Nica 2020, Theorem 1; docs/math/depth-and-width.md.
     """
 
+    columns = COLUMNS
     spec: DepthWidthSpec
     points: tuple[DepthWidthPoint, ...]
-
-    def rows(self) -> list[dict[str, object]]:
-        """One row per depth, width and seed; pairs that are not trained have one row, with empty cells."""
-        return [
-            {
-                "depth": point.depth,
-                "width": point.width,
-                "beta": point.beta,
-                "num_kernels": point.num_kernels,
-                "mean_kernel": point.mean,
-                "cv_squared": point.cv_squared,
-                "cv_squared_low": point.low,
-                "cv_squared_high": point.high,
-                "expected_cv_squared": point.expected_cv_squared,
-                "largest_share": point.largest_share,
-                "log_variance": point.log_variance,
-                "seed": run.seed if run else point.seed,
-                "sup_change": run.sup_change if run else None,
-                "hessian": finite_or_none(run.hessian) if run else None,
-                "squared_gradient": run.squared_gradient if run else None,
-                "last_loss": run.loss[-1] if run else None,
-                "steps": run.num_steps if run else None,
-                "learning_rate": finite_or_none(run.learning_rate) if run else None,
-                "outcome": run.outcome if run else None,
-            }
-            for point in self.points
-            for run in point.runs or (None,)
-        ]

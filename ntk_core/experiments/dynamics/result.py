@@ -1,10 +1,25 @@
 """Results of ``dynamics``: a network beside its linear model, for each width, output, method and seed."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Literal
 
+from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
-from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint, finite_or_none, finite_sup
+from ntk_core.runs import (
+    Outcome,
+    RecordedTraining,
+    ResultValue,
+    Value,
+    WidthPoint,
+    between,
+    columns,
+    finite_or_none,
+    finite_sup,
+    with_error,
+)
+from ntk_core.runs.columns import Column
 
 DEPARTURE_LEVEL = 0.01  # our choice of the relative mean-squared difference from which on two models have parted
 
@@ -114,6 +129,10 @@ def departure(values: Sequence[float], level: float) -> int | None:
     return index if index < len(values) else None
 
 
+def _lives(run: DynamicsRun) -> bool:
+    return run.outcome != "dead"
+
+
 class DynamicsPoint(WidthPoint):
     """All runs of one width.
 
@@ -138,37 +157,34 @@ class DynamicsPoint(WidthPoint):
         return tuple(run for run in self.runs if run.output == output and method in (None, run.method))
 
 
+COLUMNS = (
+    columns.WIDTH,
+    columns.NUM_PARAMS,
+    columns.OUTPUT,
+    Column("method", "method", format=lambda name: METHODS[name].title, role="line"),
+    columns.SEED,
+    Column("sup_relative_difference", "sup difference", lambda _, run: run.sup_difference, with_error, counts=_lives),
+    Column("sup_test_difference", "sup test difference", lambda _, run: finite_sup(run.test_difference)),
+    Column("departure_step", "departed at step", format=partial(between, spec=",.0f")),
+    replace(columns.CHANGE, format=with_error, counts=lambda run: True),
+    Column("sup_distance", "sup ‖w − w₀‖", format=with_error, counts=_lives),
+    Column("final_loss", "final loss", lambda _, run: run.network.loss[-1]),
+    Column("final_loss_linear", "final loss, linear model", lambda _, run: run.linearized.loss[-1]),
+    columns.STEPS,
+    columns.LEARNING_RATE,
+    Column("stable_rate", "stable rate", lambda _, run: run.stable_rate and finite_or_none(run.stable_rate)),
+    columns.OUTCOME,
+    replace(columns.OUTCOME, name="outcome_linear", title="linear model", of=lambda _, run: run.linearized.outcome),
+    Column("last_finite_step", "last finite step", lambda _, run: run.network.last_finite_step),
+)
+
+
 class DynamicsResult(ResultValue):
     """Everything a ``dynamics`` run gave: Σ_i ‖F − F_lin‖² / Σ_i ‖F_lin‖², losses, distances and ΔK along training.
 
     Source: Liu, Zhu & Belkin 2020, §2; Lee et al. 2019, §2.2; docs/math/linearized-training.md.
     """
 
+    columns = COLUMNS
     spec: DynamicsSpec
     points: tuple[DynamicsPoint, ...]
-
-    def rows(self) -> list[dict[str, object]]:
-        """One row per width, output, method and seed."""
-        return [
-            {
-                "width": point.width,
-                "num_params": point.num_params,
-                "output": run.output,
-                "method": run.method,
-                "seed": run.seed,
-                "sup_relative_difference": run.sup_difference,
-                "departure_step": run.departure_step,
-                "sup_kernel_change": run.sup_change,
-                "sup_distance": run.sup_distance,
-                "final_loss": run.network.loss[-1],
-                "final_loss_linear": run.linearized.loss[-1],
-                "steps": run.num_steps,
-                "learning_rate": finite_or_none(run.learning_rate),
-                "stable_rate": run.stable_rate and finite_or_none(run.stable_rate),
-                "outcome": run.outcome,
-                "outcome_linear": run.linearized.outcome,
-                "last_finite_step": run.network.last_finite_step,
-            }
-            for point in self.points
-            for run in point.runs
-        ]

@@ -4,24 +4,28 @@ import math
 from collections.abc import Sequence
 
 from ntk_core.dynamics.choices import METHODS
-from ntk_core.experiments.dynamics.result import DEPARTURE_LEVEL, DynamicsPoint
+from ntk_core.experiments.dynamics.result import COLUMNS, DEPARTURE_LEVEL, DynamicsPoint
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import aligned, law_words, marks, outcome_notes, with_error
+from ntk_core.runs import law_words, outcome_notes
+from ntk_core.runs.columns import text_table
 
 
 def dynamics_summary(spec: DynamicsSpec, points: Sequence[DynamicsPoint]) -> str:
     """A table of means over the seeds, then the fitted exponent of the difference for each output and method."""
     pairs = [(output, method) for output in spec.outputs for method in spec.methods]
-    lines = aligned(
-        [("width", "output", "method", "sup relative difference", "departed at step", "sup ΔK", "sup ‖w−w₀‖", "")]
-        + [_row(point, *pair) for point in points for pair in pairs]
+    level = f"Departed: the relative mean-squared difference stays above {DEPARTURE_LEVEL:.0%} from this step on."
+    return "\n".join(
+        [
+            *text_table(COLUMNS, points),
+            "",
+            level,
+            *outcome_notes(points),
+            "",
+            *(exponent(pair, points) for pair in pairs),
+        ]
     )
-    level = (
-        f"Parted: the relative mean-squared difference stays above {DEPARTURE_LEVEL:.0%} from this step on (median)."
-    )
-    return "\n".join([*lines, "", level, *outcome_notes(points), "", *(exponent(pair, points) for pair in pairs)])
 
 
 def exponent(pair: tuple[str, str], points: Sequence[DynamicsPoint]) -> str:
@@ -40,16 +44,3 @@ def difference_law(points: Sequence[DynamicsPoint], output: str, method: str) ->
         lambda run: math.sqrt(run.sup_difference) if run.sup_difference >= 0 else math.nan,
         lambda run: run.outcome not in ("diverged", "dead"),
     )
-
-
-def _row(point: DynamicsPoint, output: str, method: str) -> tuple[str, ...]:
-    runs = point.of(output, method)
-    difference = with_error([run.sup_difference for run in runs if run.outcome != "dead"])
-    change, distance = (
-        with_error([run.sup_change for run in runs]),
-        with_error([run.sup_distance for run in runs if run.outcome != "dead"]),
-    )
-    steps = sorted(math.inf if run.departure_step is None else run.departure_step for run in runs)
-    middle = steps[len(steps) // 2] if steps else math.inf
-    parted = f"{middle:,.0f}" if math.isfinite(middle) else "–"
-    return (f"{point.width:,}", output, method, difference, parted, change, distance, marks(runs))

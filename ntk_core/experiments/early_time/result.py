@@ -1,11 +1,16 @@
 """Results of ``early_time``: a network and its linear models along training, and how far their kernels are apart."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from operator import attrgetter
 from typing import ClassVar, Literal
 
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
-from ntk_core.runs import PointValue, ResultValue, Value
+from ntk_core.networks.choices import ACTIVATIONS
+from ntk_core.runs import PointValue, ResultValue, Value, columns, with_error
+from ntk_core.runs.columns import Column, csv_rows, runs_of
 
 EarlyOutcome = Literal["completed", "diverged"]
 EARLY_OUTCOME_WORDS: dict[str, str] = {
@@ -193,50 +198,93 @@ class EarlyPoint(PointValue):
         return tuple(run for run in self.runs if run.activation == activation)
 
 
+WIDTH = replace(columns.WIDTH, format="m = {:,}".format, role="line")
+INPUT_DIM = Column("input_dim", "dimension d", lambda point, _: point.input_dim, "d = {:,}".format, "line")
+ACTIVATION = Column("activation", "activation", format=lambda name: ACTIVATIONS[name].title, role="line")
+
+
+def _took_all(run: EarlyRun) -> bool:
+    return run.outcome == "completed"
+
+
+def _last(name: str, title: str, of: Callable[[EarlyRun], float]) -> Column:
+    return Column(name, title, lambda _, run: of(run), partial(with_error, digits=4), counts=_took_all)
+
+
+RUNS = (
+    WIDTH,
+    INPUT_DIM,
+    ACTIVATION,
+    columns.SEED,
+    columns.LEARNING_RATE,
+    Column("discrepancy", "discrepancy", format=with_error, counts=_took_all),
+    Column("linear_phase_step", "linear phase ends at step", lambda _, run: run.steps[run.linear_phase]),
+    Column("departure_step", "departs at step", format=columns.counted, counts=_took_all),
+    Column("loss_gap", "largest gap of losses before"),
+    _last("test_loss", "test loss", lambda run: run.network.test_loss[-1]),
+    _last("linear_test_loss", "test loss, linear model", lambda run: run.linear.test_loss[-1]),
+    _last("optimal_test_loss", "best linear test loss", lambda run: run.optimal_test_loss),
+)
+
+
+def _of_run(column: Column) -> Column:
+    """A column of the run at each of its steps."""
+    return replace(column, of=lambda point, at: column.value(point, at[0]))
+
+
+def _at(name: str, title: str, path: str = "") -> Column:
+    """A number of the run at a step: ``network.test_loss``."""
+    of = attrgetter(path or name)
+    return Column(name, title, lambda _, at: of(at[0])[at[1]])
+
+
+STEPS = (
+    WIDTH,
+    INPUT_DIM,
+    _of_run(ACTIVATION),
+    _of_run(columns.SEED),
+    _of_run(Column("learning_rate", "")),
+    replace(_at("step", "step", "steps"), role="swept"),
+    _at("train_loss", "training loss", "network.train_loss"),
+    _at("linear_train_loss", "training loss, linear model", "linear.train_loss"),
+    _at("test_loss", "test loss", "network.test_loss"),
+    _at("linear_test_loss", "test loss, linear model", "linear.test_loss"),
+    _at("naive_test_loss", "test loss, without norm", "naive.test_loss"),
+    _at("span_loss", "residual inside the span", "network.span_loss"),
+    _at("complement_loss", "residual outside", "network.complement_loss"),
+    _at("distance", "mean squared difference to the linear model"),
+    _at("naive_distance", "the same without the norm feature"),
+    _of_run(Column("optimal_test_loss", "best linear test loss")),
+    _of_run(Column("departure_step", "departs at step")),
+    _of_run(Column("outcome", "outcome", role="label")),
+)
+KERNELS = (
+    WIDTH,
+    INPUT_DIM,
+    ACTIVATION,
+    columns.SEED,
+    Column("num_samples", "n", role="label"),
+    Column("kernel", "‖K‖", format=columns.precise),
+    Column("linear", "‖ψψᵀ‖"),
+    Column("difference", "‖K − ψψᵀ‖", format=columns.precise),
+    Column("naive_difference", "‖K − ψψᵀ‖ without norm feature", format=columns.precise),
+    Column("frobenius_difference", "‖K − ψψᵀ‖, Frobenius", format=columns.precise),
+)
+
+
 class EarlyResult(ResultValue):
     """Everything an ``early_time`` run gave: losses, mean (f − f_lin)² and ‖K − ψψᵀ‖, with f_lin(x) = ψ(x)·β.
 
     Source: Hu, Xiao, Adlam & Pennington 2020, §3.4 and §4.2; docs/math/early-time.md.
     """
 
+    columns = STEPS
     spec: EarlyTimeSpec
     points: tuple[EarlyPoint, ...]
 
     def rows(self) -> list[dict[str, object]]:
-        """One row per point, activation, seed and recorded step; or, without training, one per compared kernel."""
+        """One row per run and recorded step; or, without training, one per compared kernel."""
         if self.spec.training.max_steps == 0:
-            return [row for point in self.points for row in kernel_rows(point)]
-        return [row for point in self.points for run in point.runs for row in _run_rows(point, run)]
-
-
-def kernel_rows(point: EarlyPoint) -> list[dict[str, object]]:
-    """The compared kernels of a point as rows of a table."""
-    return [
-        {"width": point.width, "input_dim": point.input_dim, **comparison.model_dump()} for comparison in point.kernels
-    ]
-
-
-def _run_rows(point: EarlyPoint, run: EarlyRun) -> Sequence[dict[str, object]]:
-    return [
-        {
-            "width": point.width,
-            "input_dim": point.input_dim,
-            "activation": run.activation,
-            "seed": run.seed,
-            "learning_rate": run.learning_rate,
-            "step": step,
-            "train_loss": run.network.train_loss[i],
-            "linear_train_loss": run.linear.train_loss[i],
-            "test_loss": run.network.test_loss[i],
-            "linear_test_loss": run.linear.test_loss[i],
-            "naive_test_loss": run.naive.test_loss[i],
-            "span_loss": run.network.span_loss[i],
-            "complement_loss": run.network.complement_loss[i],
-            "distance": run.distance[i],
-            "naive_distance": run.naive_distance[i],
-            "optimal_test_loss": run.optimal_test_loss,
-            "departure_step": run.departure_step,
-            "outcome": run.outcome,
-        }
-        for i, step in enumerate(run.steps)
-    ]
+            return csv_rows(KERNELS, ((point, each) for point in self.points for each in point.kernels))
+        steps = ((point, (run, i)) for point, run in runs_of(self.points) for i in range(len(run.steps)))
+        return csv_rows(STEPS, steps)

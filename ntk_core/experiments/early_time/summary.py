@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from ntk_core.experiments.early_time.result import EARLY_OUTCOME_WORDS, EarlyPoint, EarlyRun
+from ntk_core.experiments.early_time.result import EARLY_OUTCOME_WORDS, KERNELS, RUNS, EarlyPoint, EarlyRun
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.fits import PowerLaw, fit_power_law, fit_runs
-from ntk_core.runs import aligned, law_words, mean, outcome_notes, with_error
+from ntk_core.runs import law_words, outcome_notes
+from ntk_core.runs.columns import text_table
 
 
 def early_summary(spec: EarlyTimeSpec, points: Sequence[EarlyPoint]) -> str:
@@ -13,23 +14,12 @@ def early_summary(spec: EarlyTimeSpec, points: Sequence[EarlyPoint]) -> str:
     swept = spec.swept.replace("_", " ")
     lines: list[str] = []
     if any(point.runs for point in points):
-        head = (
-            swept,
-            "activation",
-            "discrepancy (mean ± s.e.)",
-            "departure step",
-            "test loss",
-            "linear",
-            "best linear",
-        )
-        lines += aligned([head, *(_row(point, each) for point in points for each in spec.network.activations)])
+        lines += text_table(RUNS, points, _departed)
         lines += outcome_notes(points, EARLY_OUTCOME_WORDS, "completed", "; not in the means")
         lines += [discrepancy_exponent(activation, points, swept) for activation in spec.network.activations]
     if any(point.kernels for point in points):
-        columns = (swept, "activation", "‖K‖", "‖K − ψψᵀ‖", "without norm", "Frobenius")
-        lines += aligned(
-            [columns, *(_kernel_row(point, each) for point in points for each in spec.network.activations)]
-        )
+        kernels = [point.model_copy(update={"runs": point.kernels}) for point in points]
+        lines += text_table(KERNELS, kernels, lambda runs: "")
         for activation in spec.network.activations:
             lines += [kernel_exponent(activation, points, norm, swept) for norm in ("spectral", "Frobenius")]
     return "\n".join(lines)
@@ -64,30 +54,5 @@ def fit_kernel_distance(activation: str, points: Sequence[EarlyPoint], norm: str
     return fit_power_law([value for value, _ in found], values, seeds=[each.seed for _, each in found])
 
 
-def _row(point: EarlyPoint, activation: str) -> tuple[str, ...]:
-    runs = [run for run in point.of(activation) if run.outcome == "completed"]
-    if not runs:
-        return (str(point.value), activation, "–", "–", "–", "–", "–")
-    return (
-        str(point.value),
-        activation,
-        with_error([run.discrepancy for run in runs]),
-        _departures(runs),
-        f"{mean([run.network.test_loss[-1] for run in runs]).value:.4g}",
-        f"{mean([run.linear.test_loss[-1] for run in runs]).value:.4g}",
-        f"{mean([run.optimal_test_loss for run in runs]).value:.4g}",
-    )
-
-
-def _departures(runs: Sequence[EarlyRun]) -> str:
-    return ", ".join("never" if run.departure_step is None else f"{run.departure_step:,}" for run in runs)
-
-
-def _kernel_row(point: EarlyPoint, activation: str) -> tuple[str, ...]:
-    found = [each for each in point.kernels if each.activation == activation]
-    names = ("kernel", "difference", "naive_difference", "frobenius_difference")
-    return (
-        str(point.value),
-        activation,
-        *(f"{mean([getattr(each, name) for each in found]).value:.4g}" for name in names),
-    )
+def _departed(runs: Sequence[EarlyRun]) -> str:
+    return f"{sum(run.departure_step is not None for run in runs)} depart"

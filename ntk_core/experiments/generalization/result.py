@@ -1,12 +1,14 @@
 """Results of ``generalization``: what network and kernels predict where nobody trained, and how the kernel turned."""
 
 import math
+from dataclasses import replace
 from typing import Literal
 
 from scipy.special import ndtri
 
 from ntk_core.experiments.generalization.spec import GeneralizationSpec, generalization_key
-from ntk_core.runs import Outcome, PointValue, RecordedTraining, ResultValue, Value, finite_or_none
+from ntk_core.runs import Outcome, PointValue, RecordedTraining, ResultValue, Value, columns, with_error
+from ntk_core.runs.columns import Column
 
 
 class Predictor(Value):
@@ -95,47 +97,6 @@ class GeneralizationPoint(PointValue):
         return generalization_key(self.width, self.richness, self.num_samples)
 
 
-class GeneralizationResult(ResultValue):
-    """Everything a ``generalization`` run gave: test errors, (1/2n') Σ ‖F − y‖², yᵀKy / (‖K‖_F ‖y‖²) along training.
-
-    Source: docs/math/generalization.md, which names those of each quantity.
-    """
-
-    spec: GeneralizationSpec
-    points: tuple[GeneralizationPoint, ...]
-
-    def rows(self) -> list[dict[str, object]]:
-        """One row per width, richness, number of training points and seed."""
-        return [
-            {
-                "width": point.width,
-                "richness": point.richness,
-                "num_samples": point.num_samples,
-                "num_params": point.num_params,
-                "seed": run.seed,
-                "learning_rate": finite_or_none(run.learning_rate),
-                "outcome": run.outcome,
-                "num_steps": run.num_steps,
-                "last_loss": run.loss[-1],
-                "num_test": run.num_test,
-                **{
-                    f"{name}_{what}": getattr(model, what, math.nan)
-                    for what in ("error", "loss")
-                    for name, model in predictors(run).items()
-                },
-                "sup_change": run.sup_change,
-                "alignment_first": run.alignment[0],
-                "alignment_last": run.alignment[-1],
-                "kernel_distance": run.distance[-1],
-                "condition_first": run.condition[0],
-                "condition_last": run.condition[-1],
-                "jitter": max(run.jitter),
-            }
-            for point in self.points
-            for run in point.runs
-        ]
-
-
 def predictors(run: GeneralizationRun) -> dict[str, Predictor | None]:
     """What is compared at the end of training, by name."""
     return {
@@ -146,6 +107,58 @@ def predictors(run: GeneralizationRun) -> dict[str, Predictor | None]:
         "onward": run.onward[-1],
         "infinite": run.infinite,
     }
+
+
+TITLES = {
+    "network": "network",
+    "linear": "linear model",
+    "first_kernel": "K₀",
+    "after_kernel": "K_T",
+    "onward": "onward",
+    "infinite": "K_∞",
+}
+
+
+def _of_predictor(name: str, what: str) -> Column:
+    """The test error or loss of one predictor at the end."""
+
+    def of(_: GeneralizationPoint, run: GeneralizationRun) -> float:
+        return float(getattr(predictors(run)[name], what, math.nan))
+
+    return Column(f"{name}_{what}", f"test {what}, {TITLES[name]}", of, with_error)
+
+
+COLUMNS = (
+    columns.WIDTH,
+    Column("richness", "richness ρ", lambda point, _: point.richness, "ρ = {:g}".format, "line"),
+    Column("num_samples", "training points n", lambda point, _: point.num_samples, "{:,}".format, "swept"),
+    columns.NUM_PARAMS,
+    columns.SEED,
+    columns.LEARNING_RATE,
+    columns.OUTCOME,
+    Column("num_steps", "steps"),
+    replace(columns.FINAL_LOSS, name="last_loss"),
+    Column("num_test", "test points"),
+    *(_of_predictor(name, what) for what in ("error", "loss") for name in TITLES),
+    replace(columns.CHANGE, name="sup_change", format=None),
+    Column("alignment_first", "alignment of K₀", lambda _, run: run.alignment[0], with_error),
+    Column("alignment_last", "alignment at the end", lambda _, run: run.alignment[-1], with_error),
+    Column("kernel_distance", "distance from K₀", lambda _, run: run.distance[-1]),
+    Column("condition_first", "condition of K₀", lambda _, run: run.condition[0], columns.ranged),
+    Column("condition_last", "condition at the end", lambda _, run: run.condition[-1]),
+    Column("jitter", "jitter", lambda _, run: max(run.jitter)),
+)
+
+
+class GeneralizationResult(ResultValue):
+    """Everything a ``generalization`` run gave: test errors, (1/2n') Σ ‖F − y‖², yᵀKy / (‖K‖_F ‖y‖²) along training.
+
+    Source: docs/math/generalization.md, which names those of each quantity.
+    """
+
+    columns = COLUMNS
+    spec: GeneralizationSpec
+    points: tuple[GeneralizationPoint, ...]
 
 
 def wilson(share: float, count: float, confidence: float = 0.95) -> tuple[float, float]:

@@ -2,29 +2,27 @@
 
 from collections.abc import Sequence
 
-from ntk_core.experiments.generalization.result import GeneralizationPoint, GeneralizationRun, predictors, wilson
+from ntk_core.experiments.generalization.result import (
+    COLUMNS,
+    GeneralizationPoint,
+    GeneralizationRun,
+    predictors,
+    wilson,
+)
 from ntk_core.experiments.generalization.spec import GeneralizationSpec
-from ntk_core.runs import aligned, between, marks, outcome_notes, with_error
-
-TITLES = {
-    "network": "network",
-    "linear": "linear model",
-    "first_kernel": "K₀",
-    "after_kernel": "K_T",
-    "onward": "onward",
-    "infinite": "K_∞",
-}
+from ntk_core.runs import marks, outcome_notes
+from ntk_core.runs.columns import text_table
 
 
 def generalization_summary(spec: GeneralizationSpec, points: Sequence[GeneralizationPoint]) -> str:
     """One row per point: means over the seeds of the test error (of the test loss without classes)."""
     what = measured(points)
-    head = ("width", "ρ", "n", *TITLES.values(), "network, 95%", "alignment", "condition of K₀", "")
-    rows = [_row(point, what) for point in points]
+    other = "loss" if what == "error" else "error"
+    shown = [column for column in COLUMNS if not column.name.endswith(f"_{other}")]
     floor = spec.least_risk[what == "loss"]
-    said = [f"Test {what}; the last interval but one is Wilson's, of all test points of the network."]
+    said = ["95%: Wilson's interval of the network's test error, of all test points."]
     least = [f"Nothing is below {floor:.3g}, by the law of the data."] if floor > 0 else []
-    return "\n".join([*aligned([head, *rows]), "", *said, *least, *outcome_notes(points)])
+    return "\n".join([*text_table(shown, points, _ends), "", *said, *least, *outcome_notes(points)])
 
 
 def measured(points: Sequence[GeneralizationPoint]) -> str:
@@ -45,17 +43,7 @@ def pooled(runs: Sequence[GeneralizationRun], name: str) -> tuple[float, float]:
     return wilson(sum(errors) / len(errors), count) if errors else wilson(0, 0)
 
 
-def _row(point: GeneralizationPoint, what: str) -> tuple[str, ...]:
-    runs = point.runs
+def _ends(runs: Sequence[GeneralizationRun]) -> str:
+    """Wilson's interval where there are classes, and the runs that did not converge."""
     low, high = pooled(runs, "network")
-    turned = f"{with_error([run.alignment[0] for run in runs])} → {with_error([run.alignment[-1] for run in runs])}"
-    return (
-        f"{point.width:,}",
-        f"{point.richness:g}",
-        f"{point.num_samples:,}",
-        *(with_error(values(runs, name, what)) for name in TITLES),
-        f"{low:.3g}–{high:.3g}" if low == low else "–",
-        turned,
-        between([run.condition[0] for run in runs], ".2g"),
-        marks(runs),
-    )
+    return " ".join(filter(None, [f"95%: {low:.3g}–{high:.3g}" if low == low else "", marks(runs)]))

@@ -1,12 +1,13 @@
 """Results of ``hessian``: Hessian norms, their bounds, balls and blocks, beside the kernel change in training."""
 
 import math
-from collections.abc import Iterable
+from dataclasses import replace
 from typing import Literal
 
 from ntk_core.experiments.hessian.network import ComparedNetwork
 from ntk_core.experiments.hessian.spec import HessianSpec, hessian_key
-from ntk_core.runs import Outcome, ResultValue, Value, WidthPoint
+from ntk_core.runs import Outcome, ResultValue, Value, WidthPoint, columns
+from ntk_core.runs.columns import Column
 
 
 class LayerBound(Value):
@@ -137,6 +138,10 @@ class HessianRun(Value):
         return self.norm / self.kernel if self.kernel > 0 else math.nan
 
 
+def _found(run: HessianRun) -> bool:
+    return run.converged
+
+
 class HessianBlocks(Value):
     """‖H_{l,l'}‖ of all pairs of trained layers, of the first seed and input; symmetric."""
 
@@ -177,6 +182,42 @@ class HessianPoint(WidthPoint):
         return self.num_tokens or self.wide_width
 
 
+def _part(name: str, title: str, path: str) -> Column:
+    """A number of a part of a run that may be missing: ``bound.q_inf``."""
+    part, field = path.split(".")
+    return Column(name, title, lambda _, run: getattr(getattr(run, part), field, None))
+
+
+COLUMNS = (
+    replace(columns.WIDTH, name="m"),
+    Column("network", "network", lambda point, _: point.line, role="line"),
+    Column("parameterization", "", lambda point, _: point.network.parameterization),
+    columns.SEED,
+    Column("width", "", lambda point, _: point.wide_width),
+    Column("min_width", "", lambda point, _: point.min_width),
+    Column("hessian_norm", "Hessian norm ‖H‖", lambda _, run: run.norm, columns.precise, counts=_found),
+    Column("residual", "residual"),
+    Column("converged", ""),
+    Column("kernel", "kernel K(x, x)", format=columns.precise),
+    Column("exact", "‖H‖ in closed form"),
+    _part("bound", "sum of the bounds of its blocks", "bound.bound"),
+    _part("q_inf", "Q_∞", "bound.q_inf"),
+    _part("q_l", "Q_L", "bound.q_l"),
+    _part("q_221", "Q₂,₂,₁", "bound.q_221"),
+    _part("lower_bound", "lower bound of ‖H‖", "parts.lower"),
+    _part("vector_hessian_norm", "‖H‖ of all outputs", "vector.norm"),
+    _part("vector_upper_bound", "its upper bound", "vector.upper"),
+    replace(
+        _part("sup_kernel_change", "kernel change ΔK", "trained.sup_change"),
+        format=columns.precise,
+        counts=lambda run: run.trained is not None and run.trained.outcome == "converged",
+    ),
+    replace(_part("steps", "steps", "trained.num_steps"), optional=True),
+    replace(_part("learning_rate", "learning rate η", "trained.learning_rate"), optional=True),
+    replace(columns.OUTCOME, of=lambda _, run: run.trained and run.trained.outcome),
+)
+
+
 class HessianResult(ResultValue):
     """Everything a ``hessian`` run gave; ``points`` are in the order of the spec's keys, some may be missing.
 
@@ -185,45 +226,20 @@ class HessianResult(ResultValue):
     Source: Liu, Zhu & Belkin 2020, Table 1; docs/math/hessian_against_width.md.
     """
 
+    columns = COLUMNS
     spec: HessianSpec
     points: tuple[HessianPoint, ...]
 
     def rows(self) -> list[dict[str, object]]:
-        """One row per width, network and seed, as in ``points.csv``."""
-        runs = [run for point in self.points for run in point.runs]
+        """One row per width, network and seed, with the balls and the shares of the kernel."""
+        rows, runs = super().rows(), [run for point in self.points for run in point.runs]
         layers = dict.fromkeys(each.layer for run in runs for each in run.shares)
-        return [self._row(point, run, layers) for point in self.points for run in point.runs]
-
-    def _row(self, point: HessianPoint, run: HessianRun, layers: Iterable[str]) -> dict[str, object]:
-        bound, parts, trained, vector = run.bound, run.parts, run.trained, run.vector
-        shares = {each.layer: each.share for each in run.shares}
-        balls: dict[str, object] = {}
-        found = {ball.radius: ball for ball in run.balls}
-        for radius in self.spec.radii:
-            ball = found.get(radius)
-            balls[f"sup_hessian_norm_R={radius:g}"] = ball and ball.hessian
-            balls[f"sup_kernel_change_R={radius:g}"] = ball and ball.kernel_change
-        return {
-            "m": point.width,
-            "network": point.line,
-            "parameterization": point.network.parameterization,
-            "seed": run.seed,
-            "width": point.wide_width,
-            "min_width": point.min_width,
-            "hessian_norm": run.norm,
-            "residual": run.residual,
-            "converged": run.converged,
-            "kernel": run.kernel,
-            "exact": run.exact,
-            "bound": bound and bound.bound,
-            "q_inf": bound and bound.q_inf,
-            "q_l": bound and bound.q_l,
-            "q_221": bound and bound.q_221,
-            "lower_bound": parts and parts.lower,
-            "vector_hessian_norm": vector and vector.norm,
-            "vector_upper_bound": vector and vector.upper,
-            "sup_kernel_change": trained and trained.sup_change,
-            "outcome": trained and trained.outcome,
-            **balls,
-            **{f"share_{layer}": shares.get(layer) for layer in layers},
-        }
+        for row, run in zip(rows, runs, strict=True):
+            found = {ball.radius: ball for ball in run.balls}
+            for radius in self.spec.radii:
+                ball = found.get(radius)
+                row[f"sup_hessian_norm_R={radius:g}"] = ball and ball.hessian
+                row[f"sup_kernel_change_R={radius:g}"] = ball and ball.kernel_change
+            shares = {each.layer: each.share for each in run.shares}
+            row.update({f"share_{layer}": shares.get(layer) for layer in layers})
+        return rows

@@ -1,9 +1,12 @@
 """Results of ``kernel_change``: kernel change along training, for each width, output and seed."""
 
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
 
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint, finite_or_none
+from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint, columns
+from ntk_core.runs.columns import Column
 
 
 class KernelChangeRun(RecordedTraining):
@@ -95,35 +98,52 @@ class KernelChanges(WidthPoint):
         """The runs seen through this output."""
         return tuple(run for run in self.runs if run.output == output)
 
-    def rows(self, *, infinite_width: bool) -> list[dict[str, object]]:
-        """One row per output and seed, as in ``points.csv``; with what the spec asks for beside training."""
-        known = {(each.output, each.seed): _start_columns(each) for each in self.at_start}
-        if not self.runs:
-            size = {"width": self.width, "num_params": self.num_params}
-            return [{**size, "output": output, "seed": seed, **more} for (output, seed), more in known.items()]
-        return [
-            {
-                "width": self.width,
-                "num_params": self.num_params,
-                "output": run.output,
-                "seed": run.seed,
-                "sup_kernel_change": run.sup_change,
-                **({"kernel_change_error": run.sup_error} if run.error else {}),
-                "final_kernel_change": run.change[-1],
-                "final_loss": run.loss[-1],
-                "steps": run.num_steps,
-                "learning_rate": finite_or_none(run.learning_rate),
-                "outcome": run.outcome,
-                **({"distance_to_infinite_width": run.infinite_distance} if infinite_width else {}),
-                **known.get((run.output, run.seed), {}),
-            }
-            for run in self.runs
-        ]
+    @property
+    def records(self) -> Sequence[KernelChangeRun | KernelAtStart]:
+        """The trainings, or what is known before training where there is none."""
+        return self.runs or self.at_start
 
 
-def _start_columns(each: KernelAtStart) -> dict[str, object]:
-    columns = {"kernel_velocity": each.velocity, "ball_kernel_change": each.ball_change}
-    return {name: value for name, value in columns.items() if value is not None}
+def _trained(column: Column) -> Column:
+    """A column that is left out where nothing is trained."""
+
+    def of(point: KernelChanges, run: KernelChangeRun | KernelAtStart) -> Any:
+        return column.value(point, run) if isinstance(run, KernelChangeRun) else None
+
+    return replace(column, of=of, optional=True)
+
+
+def _start(name: str, title: str, field: str) -> Column:
+    """What is known of the same output and seed before training."""
+
+    def of(point: KernelChanges, run: KernelChangeRun | KernelAtStart) -> float | None:
+        found = (each for each in point.at_start if (each.output, each.seed) == (run.output, run.seed))
+        return getattr(next(found, None), field, None)
+
+    return Column(name, title, of, columns.precise, optional=True)
+
+
+COLUMNS = (
+    columns.WIDTH,
+    columns.NUM_PARAMS,
+    columns.OUTPUT,
+    columns.SEED,
+    *map(
+        _trained,
+        (
+            columns.CHANGE,
+            Column("kernel_change_error", "standard error of ΔK", lambda _, run: run.sup_error if run.error else None),
+            Column("final_kernel_change", "ΔK at the end", lambda _, run: run.change[-1]),
+            columns.FINAL_LOSS,
+            columns.STEPS,
+            columns.LEARNING_RATE,
+            columns.OUTCOME,
+            Column("distance_to_infinite_width", "distance from K_∞", lambda _, run: run.infinite_distance),
+        ),
+    ),
+    _start("kernel_velocity", "kernel velocity", "velocity"),
+    _start("ball_kernel_change", "largest ΔK in the ball", "ball_change"),
+)
 
 
 class KernelChangePoint(KernelChanges):
@@ -140,9 +160,6 @@ class KernelChangeResult(ResultValue):
     Source: Liu, Zhu & Belkin 2020, §6 and Fig. 1.
     """
 
+    columns = COLUMNS
     spec: KernelChangeSpec
     points: tuple[KernelChangePoint, ...]
-
-    def rows(self) -> list[dict[str, object]]:
-        """One row per width, output and seed, as in ``points.csv``."""
-        return [row for point in self.points for row in point.rows(infinite_width=self.spec.infinite_width)]

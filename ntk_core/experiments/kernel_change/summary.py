@@ -1,32 +1,32 @@
 """``kernel_change`` as text: a table of means with their errors, and the fitted exponents."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
-from ntk_core.experiments.kernel_change.result import KernelChanges
+from ntk_core.experiments.kernel_change.result import COLUMNS, KernelAtStart, KernelChangeRun, KernelChanges
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.fits import PowerLaw, fit_power_law, fit_runs
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import aligned, counted_marks, law_words, num_runs, outcome_notes, with_error
+from ntk_core.runs import columns, counted_marks, law_words, num_runs, outcome_notes
 
 StartMeasure = Literal["velocity", "ball_change"]
 START_TITLES: dict[StartMeasure, str] = {"velocity": "kernel velocity", "ball_change": "largest ΔK in the ball"}
 
 
 def kernel_change_summary(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> str:
-    """A table of ΔK, mean ± standard error over the converged seeds, and the fitted exponents with their intervals."""
-    start = _start_lines(spec, points)
-    if not spec.trains:
-        return "\n".join(start)
+    """The table of the means over converged runs, and the fitted exponents with their intervals."""
+    swept = replace(columns.WIDTH, title=spec.swept.replace("_", " "))
+    lines = columns.text_table([swept, *COLUMNS[1:]], points, _lost)
+    notes = [*outcome_notes(points, then="; not in the mean"), *_estimate_notes(spec, points)]
     outputs = [output for output in spec.outputs if any(point.of(output) for point in points)]
-    lines = aligned(
-        [(spec.swept.replace("_", " "), "output", "ΔK (mean ± s.e.)", "seeds", "")]
-        + [_row(p, o) for p in points for o in outputs]
-    )
-    notes = outcome_notes(points, then="; not in the mean")
-    notes += _estimate_notes(spec, points)
-    lines += ["", *notes] if notes else []
-    return "\n".join([*lines, "", *(exponent(output, points) for output in outputs), *([""] if start else []), *start])
+    exponents = [exponent(output, points) for output in outputs]
+    return "\n".join([*lines, *([""] if notes else []), *notes, "", *exponents, *_start_laws(spec, points)])
+
+
+def _lost(runs: Sequence[KernelChangeRun | KernelAtStart]) -> str:
+    """How many runs are not in the mean, and why."""
+    return counted_marks(run.outcome for run in runs if isinstance(run, KernelChangeRun))
 
 
 def _estimate_notes(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> list[str]:
@@ -59,29 +59,12 @@ def start_law(points: Sequence[KernelChanges], output: str, measure: StartMeasur
     return fit_power_law([width for width, _ in numbers], [value for _, value in numbers])
 
 
-def _start_lines(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> list[str]:
-    """The same for what is measured before training."""
+def _start_laws(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> list[str]:
+    """The exponents of what is measured before training."""
     lines: list[str] = []
     for measure, title in START_TITLES.items():
-        rows = [
-            (str(point.width), output, with_error(values, 4))
-            for point in points
-            for output in spec.outputs
-            if (values := [getattr(each, measure) for each in point.at_start if each.output == output])
-            and None not in values
-        ]
-        if not rows:
-            continue
-        lines += ["", *aligned([(spec.swept.replace("_", " "), "output", f"{title} (mean ± s.e.)"), *rows]), ""]
-        for output in spec.outputs:
+        for output in spec.outputs if any(getattr(each, measure) for p in points for each in p.at_start) else ():
             law = start_law(points, output, measure)
             said = "no exponent fitted (three runs at two widths are needed)" if law is None else law_words(law, "m")
             lines.append(f"{OUTPUTS[output].title}: {said if law is None else f'{title} ∝ {said}'}")
-    return lines[1:]
-
-
-def _row(point: KernelChanges, output: str) -> tuple[str, ...]:
-    runs = point.of(output)
-    changes = [run.sup_change for run in runs if run.outcome == "converged"]
-    lost = counted_marks(run.outcome for run in runs)
-    return (str(point.width), output, with_error(changes, 4), f"{len(changes)} of {len(runs)}", lost)
+    return lines

@@ -1,5 +1,6 @@
 """κ at initialization and the movement in training of a scaled network, one width, scale and richness at a time."""
 
+import itertools
 from collections.abc import Generator
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from ntk_core.data import Dataset
-from ntk_core.dynamics import Loss, Training, TrainingHistory
+from ntk_core.dynamics import Loss, Training
 from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
 from ntk_core.experiments.lazy.spec import LazySpec
 from ntk_core.hessians import hessian_norms
@@ -38,7 +39,7 @@ class Laziness:
 def compute(spec: LazySpec, data: Dataset, key: str) -> Generator[Progress, None, LazyPoint]:
     """All outputs, starts and seeds of one point; yields (fraction, message) between stretches of work."""
     width, scale, richness = spec.value_of(key)
-    plan = [(output, start, seed) for output in spec.outputs for start in spec.starts for seed in spec.seeds]
+    plan = itertools.product(spec.outputs, spec.starts, spec.seeds)
     runs = yield from in_turn([_run(spec, data, (width, scale, richness), *one) for one in plan])
     net = build_network(spec.architecture, width, data.num_outputs, spec.outputs[0])
     num_params = net.num_params(data.input_shape, only_trained=True)
@@ -57,25 +58,33 @@ def _run(
     params = net.init(initial_key(seed, width), data.input_shape)
     found = laziness(net, params, data)
     yield 0.3, f"{words}, first kernel"
-    training = Training(
-        net,
-        params,
-        data.x,
-        data.y,
-        loss=Loss(output, "square"),
-        followed=(),
-        linearized=False,
-        **spec.training.model_dump(),
-    )
+    settings = {"loss": Loss(output, "square"), "followed": (), "linearized": False, **spec.training.model_dump()}
+    training = Training(net, params, data.x, data.y, **settings)
     before = pre_activations(hidden, params, training.points.x)
     del params
     yield from by_steps(training.stretches(), spec.training.max_steps, words, first=0.3)
     descent = training.runs["network"].descent
     trained = merge(descent.state.trained, descent.fixed)
     after = pre_activations(hidden, trained, training.points.x)
-    moved = tuple(float(jnp.abs(h - h0).mean()) for h, h0 in zip(after, before, strict=True))
-    least = least_distance(net, net.init(initial_key(seed, width), data.input_shape), trained, training.points.x)
-    return _of_history(output, start, seed, found, training.history(), moved, tuple(least))
+    start_params = net.init(initial_key(seed, width), data.input_shape)
+    history = training.history()
+    kernel, path = history.kernel, history.network
+    assert kernel is not None
+    return LazyRun.read_off(
+        found, kernel, history, path,
+        output=output,
+        start=start,
+        seed=seed,
+        num_steps=int(history.steps[-1]),
+        first_loss=float(path.loss[0]),
+        last_loss=float(path.loss[-1]),
+        pre_output_change=finite_sup(kernel.pre_output_change.tolist()),
+        distance=float(path.distance[-1]),
+        largest_distance=float(path.largest_distance[-1]),
+        hidden_change=tuple(float(jnp.abs(h - h0).mean()) for h, h0 in zip(after, before, strict=True)),
+        last_change=finite_or_none(float(kernel.change[-1])),
+        least_distance=tuple(least_distance(net, start_params, trained, training.points.x)),
+    )  # fmt: skip
 
 
 @partial(jax.jit, static_argnums=0)
@@ -93,53 +102,15 @@ def pre_activations(net: Network, params: NetworkParams, x: Array) -> tuple[Arra
 
 def laziness(net: Network, params: NetworkParams, data: Dataset) -> Laziness:
     """κ at ``params``, at the first inputs of each class, or at the first of all for every number to be learned."""
-    kappas, residuals, hessians, squares, converged = [], [], [], [], True
+    found, converged = [], True
     for label in range(data.num_outputs):
         chosen = np.flatnonzero(data.labels == label) if data.class_names else np.arange(len(data.x))
         chosen = chosen[:INPUTS_OF_A_CLASS]
         x = jnp.asarray(data.x[chosen])
-        residual = np.abs(np.asarray(net.apply(params, x), np.float64)[:, label] - data.y[chosen, label])
-        kernel = np.asarray(empirical_ntk(net, params, x), np.float64)
-        square = np.einsum("iiaa->ia", kernel)[:, label]
+        off = np.abs(np.asarray(net.apply(params, x), np.float64)[:, label] - data.y[chosen, label])
+        square = np.einsum("iiaa->ia", np.asarray(empirical_ntk(net, params, x), np.float64))[:, label]
         norms = hessian_norms(net, params, x, label)
-        kappas += list(residual * norms.value / square)
-        residuals += list(residual)
-        hessians += list(norms.value)
-        squares += list(square)
+        found.append(np.stack([off * norms.value / square, off, norms.value, square]))
         converged = converged and bool(norms.converged.all())
-    kappa, residual_mean, hessian, square_mean = (
-        float(np.mean(values)) for values in (kappas, residuals, hessians, squares)
-    )
-    return Laziness(kappa, residual_mean, hessian, square_mean, converged)
-
-
-def _of_history(
-    output: str,
-    start: str,
-    seed: int,
-    found: Laziness,
-    history: TrainingHistory,
-    moved: tuple[float, ...],
-    least: tuple[float, ...],
-) -> LazyRun:
-    kernel, path = history.kernel, history.network
-    assert kernel is not None
-    assert path.outcome != "finished"  # there is always a threshold here
-    return LazyRun.read_off(
-        found,
-        kernel,
-        history,
-        path,
-        output=output,
-        start=start,
-        seed=seed,
-        num_steps=int(history.steps[-1]),
-        first_loss=float(path.loss[0]),
-        last_loss=float(path.loss[-1]),
-        pre_output_change=finite_sup(kernel.pre_output_change.tolist()),
-        distance=float(path.distance[-1]),
-        largest_distance=float(path.largest_distance[-1]),
-        hidden_change=moved,
-        last_change=finite_or_none(float(kernel.change[-1])),
-        least_distance=least,
-    )
+    kappa, residual, hessian, square = np.concatenate(found, axis=1).mean(axis=1).tolist()
+    return Laziness(kappa, residual, hessian, square, converged)

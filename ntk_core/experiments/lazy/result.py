@@ -1,35 +1,33 @@
 """Results of ``lazy``: κ at initialization and what training moved, for each width, scale and richness."""
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 from ntk_core.experiments.lazy.spec import LazySpec, lazy_key
-from ntk_core.runs import Outcome, PointValue, ResultValue, Value, finite_or_none
+from ntk_core.networks.spec import MAX_DEPTH
+from ntk_core.runs import Outcome, ResultValue, TrainedPoint, Value, columns, with_error
+from ntk_core.runs.columns import Column
+
+START_TITLES = {"random": "random f(w₀)", "subtracted": "f(w₀) = 0", "symmetric": "f(w₀) = 0, mirrored"}
 
 
 class LazyRun(Value):
     """One model F = φ(α m^(−ρ) f) at w₀, and its training by gradient descent on (1/2n) Σ ‖F − y‖².
 
     Attributes:
-        output: output nonlinearity φ.
         start: how the output at w₀ is chosen.
-        seed: seed of the initialization w₀.
-        learning_rate: η, as used; infinite where it is automatic and the network is dead.
-        outcome: how it ended, see ``ntk_core.dynamics.outcomes.ended``.
-        last_finite_step: the last step whose loss was finite.
-        num_steps: steps taken until the run ended.
         kappa: mean over the chosen inputs, each with the output of its class, of |F − y| ‖H‖ / ‖∇F‖² at w₀.
         residual, hessian, squared_gradient: the means of |F − y|, ‖H‖ and ‖∇F‖².
         hessian_converged: whether every spectral norm converged.
         first_loss, last_loss: at w₀ and at the end.
         sup_change: sup over the recorded times of ΔK(t) of the kernel of F.
-        last_change: ΔK at the end, None in results from before it was kept: a rich kernel may come back a little.
+        last_change: ΔK at the end: a rich kernel may recover a little.
         pre_output_change: the same as ``sup_change`` of the kernel of α m^(−ρ) f, at the same parameters.
         distance, largest_distance: ‖w − w₀‖₂ and ‖w − w₀‖_∞ at the end.
         least_distance: lower bounds of ``distance`` by what the outputs did: from one input (Liu, Zhu & Belkin 2020,
-            Eq. 2) and from all (``kernels.least_distance``); empty in results from before they were computed.
-        hidden_change: mean |h − h₀| over inputs and neurons at the end, h the pre-activations, for each hidden layer;
-            empty in results from before it was measured.
+            Eq. 2) and from all (``kernels.least_distance``).
+        hidden_change: mean |h − h₀| over inputs and neurons at the end, h the pre-activations, of each hidden layer.
     """
 
     output: str
@@ -65,29 +63,60 @@ class LazyRun(Value):
         return sum(self.hidden_change) / len(self.hidden_change) if self.hidden_change else math.nan
 
 
-class LazyPoint(PointValue):
-    """All runs of one width, scale and richness.
+class LazyPoint(TrainedPoint):
+    """All runs of one width m, scale α and richness ρ."""
 
-    Attributes:
-        width, scale, richness: m, α and ρ.
-        num_params: p, number of trained parameters of f.
-        runs: one entry per output, start and seed.
-    """
+    line = ("output", "start")
 
     kind: Literal["lazy"] = "lazy"
-    width: int
     scale: float
     richness: float = 0.0
-    num_params: int
     runs: tuple[LazyRun, ...]
 
     @property
     def key(self) -> str:
         return lazy_key(self.width, self.scale, self.richness)
 
-    def of(self, output: str, start: str | None = None) -> tuple[LazyRun, ...]:
-        """The runs of this output, and of this start where one is named."""
-        return tuple(run for run in self.runs if run.output == output and start in (None, run.start))
+
+def _item(name: str, title: str, field: str, index: int) -> Column:
+    """One of several numbers of a run, which may be fewer."""
+    return Column(name, title, lambda _, run: next(iter(getattr(run, field)[index:]), None), optional=True)
+
+
+def _mean(name: str, title: str, of: Callable[[LazyPoint, LazyRun], float] | None = None) -> Column:
+    """Shown in the text summary, as the mean over converged runs."""
+    return Column(name, title, of, with_error, counts=columns.converged)
+
+
+COLUMNS = (
+    columns.WIDTH,
+    Column("scale", "scale α", lambda point, _: point.scale, "{:g}".format, "swept"),
+    Column("richness", "richness ρ", lambda point, _: point.richness, "ρ = {:g}".format, "line"),
+    columns.NUM_PARAMS,
+    columns.OUTPUT,
+    Column("start", "start", format=START_TITLES.__getitem__, role="line"),
+    columns.SEED,
+    columns.LEARNING_RATE,
+    columns.OUTCOME,
+    Column("last_finite_step", ""),
+    Column("num_steps", "steps"),
+    _mean("kappa", "κ"),
+    Column("residual", "|F − y|"),
+    Column("hessian", "‖H‖"),
+    Column("squared_gradient", "‖∇F‖²"),
+    Column("hessian_converged", ""),
+    Column("first_loss", ""),
+    Column("last_loss", "final loss"),
+    _mean("sup_change", "kernel change ΔK"),
+    Column("pre_output_change", "ΔK of α f"),
+    _mean("distance", "‖w − w₀‖₂"),
+    _mean("largest_distance", "‖w − w₀‖_∞"),
+    Column("last_change", ""),
+    _mean("hidden_change", "|Δh|", lambda _, run: run.mean_hidden_change),
+    _item("least_distance_of_one", "least ‖w − w₀‖₂, one input", "least_distance", 0),
+    _item("least_distance", "least ‖w − w₀‖₂, all inputs", "least_distance", 1),
+    *(_item(f"hidden_change_{n + 1}", f"|Δh| of layer {n + 1}", "hidden_change", n) for n in range(MAX_DEPTH)),
+)
 
 
 class LazyResult(ResultValue):
@@ -96,22 +125,6 @@ class LazyResult(ResultValue):
     Source: Chizat, Oyallon & Bach 2019, §1; Yang & Hu 2021, §3; docs/math/richness.md.
     """
 
+    columns = COLUMNS
     spec: LazySpec
     points: tuple[LazyPoint, ...]
-
-    def rows(self) -> list[dict[str, object]]:
-        """One row per width, scale, richness, output, start and seed."""
-        return [
-            {
-                "width": point.width,
-                "scale": point.scale,
-                "richness": point.richness,
-                "num_params": point.num_params,
-                **run.model_dump(exclude={"hidden_change", "least_distance"}),
-                **dict(zip(("least_distance_of_one", "least_distance"), run.least_distance, strict=False)),
-                **{f"hidden_change_{number}": change for number, change in enumerate(run.hidden_change, 1)},
-                "learning_rate": finite_or_none(run.learning_rate),
-            }
-            for point in self.points
-            for run in point.runs
-        ]

@@ -7,15 +7,15 @@ from pydantic import Field, model_validator
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.choices import almost_everywhere
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
-from ntk_core.runs import SweepSpec
+from ntk_core.runs import HESSIAN_BASIS, MATVECS, Counts, TrainedSweep
 from ntk_core.settings.part import Ascending, Once, Width
 
+KERNELS_BETWEEN = 5  # w₀ and w_T, for the least distance
 StartName = Literal["random", "subtracted", "symmetric"]
 
 
-class LazySpec(SweepSpec):
+class LazySpec(TrainedSweep):
     """κ = |F(w₀) − y| ‖H(w₀)‖ / ‖∇F(w₀)‖² of F = φ(α m^(−ρ) f), and how far training moves weights, features, kernel.
 
     Every width at α = 1, ρ = 0, the smallest width at every scale α, and every width at every richness ρ (r = ½ − ρ
@@ -30,7 +30,7 @@ class LazySpec(SweepSpec):
     dataset: DatasetSpec = DatasetSpec(num_samples=12, num_classes=2, noise=0.5)
     # Output weights ±1, not trained: with normal ones the largest of m adds a slowly growing factor. Our choice.
     architecture: ArchitectureSpec = ArchitectureSpec(activation="tanh", output_weights="signs", trained="hidden")
-    widths: tuple[Width, ...] = SweepSpec.field(
+    widths: tuple[Width, ...] = TrainedSweep.field(
         "widths", (100, 300, 1000, 10_000), "Widths m of the hidden layers, each at scale α = 1."
     )
     scales: Annotated[tuple[Annotated[float, Field(ge=1e-3, le=1e4)], ...], Ascending] = Field(
@@ -41,7 +41,7 @@ class LazySpec(SweepSpec):
         (), max_length=8, title="Richness ρ"
     )
     """Factors m^(−ρ) in front of f at every width, up to ρ = 0.5; beside ρ = 0, the widths at scale 1."""
-    num_seeds: int = SweepSpec.field("num_seeds", 3, "Independent initializations w₀ for each pair.")
+    num_seeds: int = TrainedSweep.field("num_seeds", 3, "Independent initializations w₀ for each pair.")
     starts: Annotated[tuple[StartName, ...], Once] = Field(
         ("random", "subtracted"), min_length=1, max_length=3, title="Outputs at w₀"
     )
@@ -53,20 +53,11 @@ class LazySpec(SweepSpec):
     training: TrainingSpec = TrainingSpec(max_steps=5000, loss_threshold=1e-3, num_records=12)
 
     @model_validator(mode="after")
-    def _parts_fit(self) -> Self:
-        shapes = self.dataset.known_shapes()
-        if shapes is not None:
-            self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
-        if self.architecture.initial_output != "random":
-            raise InvalidInput(
-                "architecture.initial_output", self.architecture.initial_output, "random; starts says what is compared"
-            )
+    def _starts_are_compared(self) -> Self:
+        given = self.architecture.initial_output
+        if given != "random":
+            raise InvalidInput("architecture.initial_output", given, "random; starts says what is compared")
         return self
-
-    @property
-    def almost_everywhere(self) -> str:
-        """What κ misses where an activation or output has a kink; empty for others."""
-        return almost_everywhere(self.architecture.activations, self.outputs)
 
     def point_keys(self) -> tuple[str, ...]:
         """``width=100,scale=10.0``: the smallest width at every scale, then all widths at scale 1, every richness."""
@@ -83,3 +74,15 @@ class LazySpec(SweepSpec):
 def lazy_key(width: int, scale: float, richness: float = 0.0) -> str:
     """The key of a point; reads back as the same numbers. Without richness the key has no entry for it."""
     return f"width={width},scale={scale!r}" + (f",richness={richness!r}" if richness else "")
+
+
+def counts(spec: LazySpec, key: str, most: bool = False) -> tuple[Counts, ...]:
+    """One point, all outputs, starts and seeds; ``most`` counts all steps that are allowed."""
+    width, num_lines = spec.value_of(key)[0], len(spec.outputs) * len(spec.starts)
+    copies = 1 if spec.starts == ("random",) else 2  # an output of 0 at w₀ needs a copy
+    network = spec.counted(width)
+    directions = sum(layer.positions * (layer.fan_in + layer.features) for layer in network.layers)
+    programs = {"training": num_lines, "hessian": num_lines}
+    found = {"products": 2 * network.num_outputs * MATVECS, "kernels": KERNELS_BETWEEN, "programs": programs}
+    held = {"copies": 5 * copies, "views": copies, "numbers": HESSIAN_BASIS * copies * directions}
+    return (spec.trainings(width, num_lines * copies, spec.typical_steps(most), **found, **held),)

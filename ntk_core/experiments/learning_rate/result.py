@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
 from ntk_core.experiments.learning_rate.spec import LearningRateSpec
-from ntk_core.runs import ResultValue, Value, WidthPoint, finite_sup
+from ntk_core.runs import ResultValue, Value, WidthPoint, between, columns, finite_sup
+from ntk_core.runs.columns import Column
 
 RateOutcome = Literal["monotone", "catapult", "dead", "diverged"]
 RATE_OUTCOMES: dict[str, str] = {
@@ -14,6 +16,7 @@ RATE_OUTCOMES: dict[str, str] = {
     "dead": "the kernel ended at zero: no weight moves an output any more",
     "diverged": "the loss ended above its start, or became infinite or not a number",
 }
+MODEL_TITLES = {"linear": "linear model", "quadratic": "quadratic model", "network": "network"}
 RISE = 1.05  # our choice: a loss this many times its start has risen
 DEAD_SHARE = 1e-6  # our choice: a kernel of at most this share of its start counts as zero
 
@@ -81,6 +84,10 @@ def rate_outcome(losses: Sequence[float], dead: bool) -> RateOutcome:
     return "catapult" if finite_sup(losses) > RISE * first else "monotone"
 
 
+def _stays(run: RateRun) -> bool:
+    return run.outcome != "diverged"
+
+
 class RatePoint(WidthPoint):
     """All runs of one width.
 
@@ -102,19 +109,30 @@ class RatePoint(WidthPoint):
         return tuple(run for run in self.runs if run.rate == rate)
 
 
+COLUMNS = (
+    columns.WIDTH,
+    columns.NUM_PARAMS,
+    Column("model", "model", format=MODEL_TITLES.__getitem__, role="line"),
+    Column("rate", "c", format="c = {:g}".format, role="line"),
+    columns.SEED,
+    Column("learning_rate", "learning rate η"),
+    Column("outcome", "outcome", role="label"),
+    Column("converged", ""),
+    Column("num_steps", "steps"),
+    Column("first_loss", ""),
+    Column("peak_loss", ""),
+    Column("last_loss", "last loss"),
+    Column("curvature", "c at the end", format=partial(between, spec=".2f"), counts=_stays),
+    Column("peak", "largest loss / loss at w₀", format=partial(between, spec=".3g"), counts=_stays),
+)
+
+
 class RateResult(ResultValue):
     """Everything a ``learning_rate`` run gave: how models ended at c = η β λ_max(K(w₀)) / n, and max L / L₀.
 
     Source: Lewkowycz, Bahri, Dyer, Sohl-Dickstein & Gur-Ari 2020, §2; docs/math/learning-rate.md.
     """
 
+    columns = COLUMNS
     spec: LearningRateSpec
     points: tuple[RatePoint, ...]
-
-    def rows(self) -> list[dict[str, object]]:
-        """One row per width, model, seed and rate."""
-        return [
-            {"width": point.width, "num_params": point.num_params, **run.model_dump(exclude={"path"}), "peak": run.peak}
-            for point in self.points
-            for run in point.runs
-        ]

@@ -3,36 +3,28 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from ntk_core.experiments.learning_rate.result import RATE_OUTCOMES, RatePoint
+from ntk_core.experiments.learning_rate.result import COLUMNS, RATE_OUTCOMES, RatePoint, RateRun
 from ntk_core.experiments.learning_rate.spec import LearningRateSpec
 from ntk_core.fits import PowerLaw, fit_runs
-from ntk_core.runs import aligned, between, law_words
+from ntk_core.runs import law_words
+from ntk_core.runs.columns import text_table
 
 
 def learning_rate_summary(spec: LearningRateSpec, points: Sequence[RatePoint]) -> str:
     """A table over the seeds for each width, model and rate, then the exponent of the peak at each rate above 2."""
-    head = ("width", "model", "c", "outcomes", "peak / start", "c at the end")
-    rows = [
-        (
-            f"{point.width:,}",
-            model,
-            f"{rate:g}",
-            ", ".join(f"{count} {name}" for name, count in Counter(run.outcome for run in runs).items()),
-            between([run.peak for run in runs if run.outcome != "diverged"], ".3g"),
-            between([run.curvature for run in runs if run.outcome != "diverged"], ".2f"),
-        )
-        for point in points
-        for model in spec.models
-        for rate in spec.rates
-        for runs in [point.of(model, rate)]
-    ]
     laws = [
         f"{model} at c = {rate:g}: peak / start {law_words(law, 'm')}"
         for model in spec.models
         for rate in spec.rates
         if (law := peak_law(points, model, rate)) is not None
     ]
-    return "\n".join([*aligned([head, *rows]), "", *(f"{k}: {v}" for k, v in RATE_OUTCOMES.items()), *laws])
+    return "\n".join(
+        [*text_table(COLUMNS, points, _counted), "", *(f"{k}: {v}" for k, v in RATE_OUTCOMES.items()), *laws]
+    )
+
+
+def _counted(runs: Sequence[RateRun]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in Counter(run.outcome for run in runs).items())
 
 
 def peak_law(points: Sequence[RatePoint], model: str, rate: float) -> PowerLaw | None:

@@ -1,9 +1,10 @@
 """Gradient descent with nonlinear outputs, with the spectrum of the kernel along the path, one width at a time."""
 
+import itertools
 from collections.abc import Generator
 
 from ntk_core.data import Dataset
-from ntk_core.dynamics import KernelPath, Loss, Training, TrainingHistory
+from ntk_core.dynamics import Loss, Training
 from ntk_core.experiments.optimization.result import OptimizationPoint, OptimizationRun
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.networks.build import build_network
@@ -14,7 +15,7 @@ from ntk_core.runs import Progress, by_steps, in_turn
 def compute(spec: OptimizationSpec, data: Dataset, key: str) -> Generator[Progress, None, OptimizationPoint]:
     """All outputs, rates and seeds of one width; yields (fraction, message) between stretches of work."""
     width = spec.value_of(key)
-    plan = [(output, rate, seed) for output in spec.outputs for rate in spec.rates for seed in spec.seeds]
+    plan = itertools.product(spec.outputs, spec.rates, spec.seeds)
     runs = yield from in_turn([_run(spec, data, width, *one) for one in plan])
     net = build_network(spec.architecture, width, data.num_outputs, spec.outputs[0])
     num_params = net.num_params(data.input_shape, only_trained=True)
@@ -27,27 +28,12 @@ def _run(
     words = f"width {width:,}: {output} output, {rate:g} η, seed {seed}"
     yield 0.0, f"{words}, first kernel"
     net = build_network(spec.architecture, width, data.num_outputs, output)
-    training = Training(
-        net,
-        net.init(initial_key(seed, width), data.input_shape),
-        data.x,
-        data.y,
-        loss=Loss(output, "square"),
-        rate_factor=rate,
-        followed=(),
-        linearized=False,
-        num_kernel_points=len(data.x),
-        **spec.training.model_dump(),
-    )
+    params, loss = net.init(initial_key(seed, width), data.input_shape), Loss(output, "square")
+    settings = {"rate_factor": rate, "num_kernel_points": len(data.x), **spec.training.model_dump()}
+    training = Training(net, params, data.x, data.y, loss=loss, followed=(), linearized=False, **settings)
+    del params
     yield from by_steps(training.stretches(), spec.training.max_steps, words)
-    return _of_history(output, rate, seed, training.history())
-
-
-def _of_history(output: str, rate: float, seed: int, history: TrainingHistory) -> OptimizationRun:
-    kernel, path = history.kernel, history.network
-    assert isinstance(kernel, KernelPath)
-    assert history.stable_rate is not None  # gradient descent has one
-    assert path.outcome != "finished"  # there is always a threshold here
+    history, steps = training.history(), tuple(training.steps)
     return OptimizationRun.read_off(
-        path, kernel, history, output=output, rate=rate, seed=seed, steps=tuple(history.steps.tolist())
+        history.network, history.kernel, history, output=output, rate=rate, seed=seed, steps=steps
     )

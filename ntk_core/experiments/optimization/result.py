@@ -1,41 +1,32 @@
 """Results of ``optimization``: losses and spectra along training, for each width, output, rate and seed."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import Outcome, RecordedTraining, ResultValue, WidthPoint, finite_or_none
+from ntk_core.runs import ResultValue, TrainedPoint, TrainedRun, columns, finite_or_none, outcome_notes, with_error
+from ntk_core.runs.columns import Column
 
 
-class OptimizationRun(RecordedTraining):
+class OptimizationRun(TrainedRun):
     """One training with the square loss L = (1/2n) Σ ‖φ(f) − y‖²; entries after a divergence are not finite.
 
     Attributes:
-        output: output nonlinearity φ.
         rate: multiple of the learning rate that the spec asks for.
-        seed: seed of the initialization w₀.
-        learning_rate: η, as used; infinite where it is automatic and the network is dead.
         stable_rate: 2n/λ_max of the kernel of φ(f) at w₀: above it the linear model at w₀ diverges.
-        outcome: how it ended, see ``ntk_core.dynamics.outcomes.ended``.
         last_finite_step: the last step whose loss was finite.
-        steps: recorded step indices, starting at 0.
-        loss: L.
         change: ΔK(t) of the kernel of φ(f).
         smallest, largest: λ_min and λ_max of that kernel.
         pre_output_smallest: λ_min of the kernel of f.
         pl_ratio: ‖∇L‖² / 2L.
     """
 
-    output: str
     rate: float
-    seed: int
-    learning_rate: float
     stable_rate: float
-    outcome: Outcome
     last_finite_step: int
-    loss: tuple[float, ...]
     smallest: tuple[float, ...]
     largest: tuple[float, ...]
     pre_output_smallest: tuple[float, ...]
@@ -79,23 +70,39 @@ class OptimizationRun(RecordedTraining):
         return tuple(self.loss[0] * (1 - share) ** step for step in self.steps) if share < 1 else None
 
 
-class OptimizationPoint(WidthPoint):
-    """All runs of one width.
+class OptimizationPoint(TrainedPoint):
+    """All outputs, rates and seeds of one width; ``num_samples`` is n."""
 
-    Attributes:
-        num_params: p, number of trained parameters.
-        num_samples: n.
-        runs: one entry per output, rate and seed.
-    """
+    line = ("output", "rate")
 
     kind: Literal["optimization"] = "optimization"
-    num_params: int
     num_samples: int
     runs: tuple[OptimizationRun, ...]
 
-    def of(self, output: str, rate: float | None = None) -> tuple[OptimizationRun, ...]:
-        """The runs of this output, and of this rate where one is named."""
-        return tuple(run for run in self.runs if run.output == output and rate in (None, run.rate))
+
+COLUMNS = (
+    columns.WIDTH,
+    columns.NUM_PARAMS,
+    columns.OUTPUT,
+    Column("rate", "rate", format="{:g} η".format, role="line"),
+    columns.SEED,
+    columns.LEARNING_RATE,
+    Column("stable_rate", "stable rate", lambda point, run: finite_or_none(run.stable_rate), columns.ranged),
+    replace(columns.CHANGE, format=with_error, counts=lambda run: run.outcome not in ("diverged", "dead")),
+    Column("min_eigenvalue", "μ = min λ_min(K of f)", format=columns.ranged),
+    Column("pl_constant", "PL* constant"),
+    Column("overshoot", "max L / L₀"),
+    replace(columns.FINAL_LOSS, format=columns.ranged),
+    Column(
+        "final_bound",
+        "bound of the final loss",
+        lambda point, run: (run.bound(point.num_samples) or [None])[-1],
+        columns.ranged,
+    ),
+    columns.STEPS,
+    columns.OUTCOME,
+    Column("last_finite_step", "last finite step", format=columns.counted),
+)
 
 
 class OptimizationResult(ResultValue):
@@ -106,32 +113,20 @@ class OptimizationResult(ResultValue):
     Source: Liu, Zhu & Belkin 2020, §5, Theorem 5.1; docs/math/optimization-without-linearity.md.
     """
 
+    columns = COLUMNS
     spec: OptimizationSpec
     points: tuple[OptimizationPoint, ...]
 
-    def rows(self) -> list[dict[str, object]]:
-        """One row per width, output, rate and seed."""
-        return [
-            {
-                "width": point.width,
-                "num_params": point.num_params,
-                "output": run.output,
-                "rate": run.rate,
-                "seed": run.seed,
-                "learning_rate": finite_or_none(run.learning_rate),
-                "stable_rate": finite_or_none(run.stable_rate),
-                "sup_kernel_change": run.sup_change,
-                "min_eigenvalue": run.min_eigenvalue,
-                "pl_constant": run.pl_constant,
-                "overshoot": run.overshoot,
-                "final_loss": run.loss[-1],
-                "steps": run.num_steps,
-                "outcome": run.outcome,
-                "last_finite_step": run.last_finite_step,
-            }
-            for point in self.points
-            for run in point.runs
-        ]
+
+def optimization_summary(spec: OptimizationSpec, points: Sequence[OptimizationPoint]) -> str:
+    """The table of every width, output and rate, then what the theorem needs of each output."""
+    notes = [
+        f"{OUTPUTS[output].title}: "
+        + (f"|φ'| ≥ ρ = {rho:g}, the theorem holds at small rates" if rho else "ρ = 0, the theorem says nothing")
+        for output in spec.outputs
+        for rho in [OUTPUTS[output].min_slope]
+    ]
+    return "\n".join([*columns.text_table(COLUMNS, points), "", *notes, *outcome_notes(points)])
 
 
 def _least(values: Iterable[float]) -> float:

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from typing import Literal
 
+from ntk_core.experiments.kernel_change.result import COLUMNS as CHANGES
 from ntk_core.experiments.kernel_change.result import KernelChangeRun, KernelChanges
 from ntk_core.experiments.own_model.spec import OwnModelSpec
 from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.runs import ResultValue, Value
+from ntk_core.runs.columns import Column
 
 
 class OwnLayer(Value):
@@ -54,22 +56,23 @@ class OwnModelPoint(KernelChanges):
     difference: float | None = None
 
 
+COLUMNS = (
+    *(column for column in CHANGES if column.name not in ("kernel_velocity", "ball_kernel_change")),
+    Column("kernel_velocity", "kernel velocity", lambda _, run: run.velocity),
+    Column("hessian_norm", "Hessian norm ‖H‖"),
+    Column("hessian_converged", ""),
+)
+
+
 class OwnModelResult(ResultValue):
     """What ``own`` computed: ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F, ‖H(w₀)‖ and ‖K̇₀‖_F / ‖K₀‖_F of every run.
 
     Source: Liu, Zhu & Belkin 2020, §6 and Fig. 1.
     """
 
+    columns = COLUMNS
     spec: OwnModelSpec
     points: tuple[OwnModelPoint, ...]
-
-    def rows(self) -> list[dict[str, object]]:
-        """One row per width and seed, as in ``points.csv``."""
-        return [
-            row | {"kernel_velocity": run.velocity} | run.model_dump(include={"hessian_norm", "hessian_converged"})
-            for point in self.points
-            for row, run in zip(point.rows(infinite_width=False), point.runs, strict=True)
-        ]
 
 
 def change_law(points: Sequence[OwnModelPoint]) -> PowerLaw | None:

@@ -1,0 +1,107 @@
+"""A base for experiments that train networks against something swept."""
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from pydantic import model_validator
+
+from ntk_core.data import DatasetShapes
+from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.errors import InvalidInput
+from ntk_core.networks.choices import almost_everywhere
+from ntk_core.networks.sizes import num_copies
+from ntk_core.networks.spec import ArchitectureSpec
+from ntk_core.runs._costs import Counted, Counts, typical_steps
+from ntk_core.runs._spec import SweepSpec
+from ntk_core.runs._values import Outcome, RecordedTraining, WidthPoint
+
+
+class TrainedSweep(SweepSpec):
+    """Base of specs whose points train one network for every output, every other choice, and every seed.
+
+    It checks that the network takes the data, and counts the work of the trainings.
+    """
+
+    max_kernel_rows: ClassVar[int | None] = None
+    """The most rows n·C of a kernel, where all of its eigenvalues are computed."""
+
+    if TYPE_CHECKING:  # fields of the subclasses, which order them
+        architecture: ArchitectureSpec
+        training: TrainingSpec
+        outputs: tuple[Any, ...]
+
+    @model_validator(mode="after")
+    def _network_takes_data(self) -> Self:
+        shapes = self.shapes()
+        if shapes is not None:
+            self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
+            self._check_rows(shapes)
+        return self
+
+    def _check_rows(self, shapes: DatasetShapes) -> None:
+        most = (self.max_kernel_rows or shapes.num_samples * shapes.num_outputs) // shapes.num_outputs
+        if shapes.num_samples > most:
+            raise InvalidInput(
+                "dataset.num_samples", shapes.num_samples, f"at most {most}: all n·C eigenvalues are taken"
+            )
+
+    @property
+    def almost_everywhere(self) -> str:
+        """What second derivatives miss where an activation or output has a kink; empty for others."""
+        return almost_everywhere(self.architecture.activations, self.outputs)
+
+    def counted(self, width: int) -> Counted:
+        """The network of this width on the data, counted."""
+        return Counted.of(self, self.architecture, width, num_copies(self.architecture))
+
+    def trainings(self, width: int, num_lines: int, steps: float, **more: Any) -> Counts:
+        """The counts of one width: ``num_lines`` trainings of each seed, with a kernel at each record.
+
+        Args:
+            more: further counts, see :class:`Counts`; kernels are added to those of the records.
+        """
+        programs = {"training": len(self.outputs), **more.pop("programs", {})}
+        kernels = self.training.num_records + more.pop("kernels", 0)
+        held = {"copies": 5, "views": 1, "matrices": 20, **more}
+        return Counts(self.counted(width), programs, num_lines * self.num_seeds, steps=steps, kernels=kernels, **held)
+
+    def typical_steps(self, most: bool) -> int:
+        """Steps of a training until it converges, or with ``most`` all that are allowed."""
+        return typical_steps(self.training.max_steps, most)
+
+
+class TrainedRun(RecordedTraining):
+    """One training by gradient descent through one output.
+
+    Attributes:
+        output: output nonlinearity φ.
+        seed: seed of the initialization w₀.
+        learning_rate: η, as used; infinite where it is automatic and the network is dead.
+        outcome: how it ended, see ``ntk_core.dynamics.outcomes.ended``.
+        loss: the mean training loss at the recorded steps; not finite after a divergence.
+    """
+
+    output: str
+    seed: int
+    learning_rate: float
+    outcome: Outcome
+    loss: tuple[float, ...]
+
+
+class TrainedPoint(WidthPoint):
+    """All trainings of one width.
+
+    Attributes:
+        num_params: p, number of trained parameters.
+        runs: one entry per training.
+        line: the fields of a run that name its line in figures and tables.
+    """
+
+    line: ClassVar[tuple[str, ...]] = ("output",)
+
+    num_params: int
+    runs: tuple[Any, ...]
+
+    def of(self, *line: Any) -> tuple[Any, ...]:
+        """The runs with these values of the fields of :attr:`line`, in this order; None, or no value, takes all."""
+        wanted = [(name, value) for name, value in zip(self.line, line, strict=False) if value is not None]
+        return tuple(run for run in self.runs if all(getattr(run, name) == value for name, value in wanted))

@@ -1,0 +1,127 @@
+"""One table of columns per experiment: CSV rows, tables on pages, the text summary and comparisons come from it."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from ntk_core.networks.choices import OUTPUTS
+from ntk_core.runs._text_tables import aligned, between, marks, with_error
+from ntk_core.runs._values import OUTCOME_WORDS, finite_or_none
+
+Role = Literal["swept", "line", "label", "measure"]
+
+
+def _always(_run: Any) -> bool:
+    return True
+
+
+def converged(run: Any) -> bool:
+    """Whether a training reached its loss threshold."""
+    return getattr(run, "outcome", "") == "converged"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of every table of an experiment.
+
+    Attributes:
+        name: header in CSV files, which scripts rely on.
+        title: heading for people; a column without one is in CSV files alone.
+        of: (point, run) → value, None for an empty cell; by default the run's attribute of that name.
+        format: of a measure, the values of several runs → a cell of the text summary, which leaves out measures without
+            one. Of any other column, its value in words.
+        role: ``swept`` is what measures are drawn against, ``line`` names a line, ``label`` describes a run.
+        counts: the runs whose values the text summary shows.
+        optional: whether the column is left out of CSV files where no run has a value.
+    """
+
+    name: str
+    title: str
+    of: Callable[[Any, Any], Any] | None = None
+    format: Callable[[Any], str] | None = None
+    role: Role = "measure"
+    counts: Callable[[Any], bool] = _always
+    optional: bool = False
+
+    def value(self, point: Any, run: Any) -> Any:
+        """The value of one run."""
+        return getattr(run, self.name) if self.of is None else self.of(point, run)
+
+    def words(self, value: Any) -> Any:
+        """A value of a swept quantity, line or label as people read it; a measure as it is."""
+        return value if self.role == "measure" or self.format is None or value is None else self.format(value)
+
+
+Columns = Sequence[Column]
+
+ranged = partial(between, spec=".2g")
+counted = partial(between, spec=",.0f")
+precise = partial(with_error, digits=4)
+
+WIDTH = Column("width", "width m", lambda point, run: point.width, "{:,}".format, "swept")
+NUM_PARAMS = Column("num_params", "", lambda point, run: point.num_params)
+OUTPUT = Column("output", "output", format=lambda name: OUTPUTS[name].title, role="line")
+SEED = Column("seed", "seed", role="label")
+CHANGE = Column(
+    "sup_kernel_change", "kernel change ΔK", lambda point, run: run.sup_change, precise, "measure", converged
+)
+FINAL_LOSS = Column("final_loss", "final loss", lambda point, run: run.loss[-1])
+STEPS = Column("steps", "steps", lambda point, run: run.num_steps)
+LEARNING_RATE = Column("learning_rate", "learning rate η", lambda point, run: finite_or_none(run.learning_rate))
+OUTCOME = Column("outcome", "outcome", format=OUTCOME_WORDS.__getitem__, role="label")
+
+
+def runs_of(points: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    """Every record with its point."""
+    return ((point, run) for point in points for run in point.records)
+
+
+def csv_rows(columns: Columns, pairs: Iterable[tuple[Any, Any]]) -> list[dict[str, object]]:
+    """One row per run, by the names of the columns."""
+    rows = [{column.name: column.value(*pair) for column in columns} for pair in pairs]
+    absent = {each.name for each in columns if each.optional and all(row[each.name] is None for row in rows)}
+    return [{name: value for name, value in row.items() if name not in absent} for row in rows]
+
+
+def table_rows(columns: Columns, points: Iterable[Any]) -> list[dict[str, object]]:
+    """One row per run, by the titles of the columns; columns without a value are left out."""
+    rows = [{c.title: c.words(c.value(*pair)) for c in columns if c.title} for pair in runs_of(points)]
+    empty = {title for title in (rows[0] if rows else ()) if all(row[title] is None for row in rows)}
+    return [{title: value for title, value in row.items() if title not in empty} for row in rows]
+
+
+def text_table(columns: Columns, points: Iterable[Any], note: Callable[[Sequence[Any]], str] = marks) -> list[str]:
+    """One row per point and line of it: measures summed up over its runs, and a note on those that did not converge.
+
+    Measures that no run has are left out.
+    """
+    keys = [column for column in columns if column.role in ("swept", "line")]
+    summed = [column for column in columns if column.role == "measure" and column.format]
+    pairs = list(runs_of(points := list(points)))
+    shown = [column for column in summed if any(_is_finite(column.value(*pair)) for pair in pairs)]
+    rows: list[tuple[str, ...]] = [(*(column.title for column in (*keys, *shown)), "runs", "")]
+    for point in points:
+        lines: dict[tuple[str, ...], list[Any]] = {}
+        for run in point.records:
+            lines.setdefault(tuple(str(key.words(key.value(point, run))) for key in keys), []).append(run)
+        for line, runs in lines.items():
+            rows.append((*line, *(_cell(column, point, runs) for column in shown), str(len(runs)), note(runs)))
+    return aligned(rows)
+
+
+def measures(columns: Columns) -> dict[str, str]:
+    """Name → title of all measures for people, those of the text summary first."""
+    found = [column for column in columns if column.role == "measure" and column.title]
+    return {column.name: column.title for column in sorted(found, key=lambda column: column.format is None)}
+
+
+def _is_finite(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def _cell(column: Column, point: Any, runs: Sequence[Any]) -> str:
+    values = [column.value(point, run) for run in runs if column.counts(run)]
+    assert column.format is not None
+    return column.format(list(filter(_is_finite, values)))
