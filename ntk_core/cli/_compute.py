@@ -38,8 +38,7 @@ def run(
         target: Name of a preset, or path of a spec in JSON.
         settings: Change settings, NAME=VALUE: widths=30,100,1000 training.learning_rate=0.5
         paper: Use the paper's sizes.
-        out: Write spec.json, result.json, points.csv and points/ to this directory, and resume from them. By default
-            the run is kept in the store, like the runs of the pages.
+        out: Write run.jsonl and points.csv to this directory as well; the run is kept in the store in any case.
         json: Print one JSON event per line; by default when stdout is no terminal.
     """
     spec = spec_named(target, paper)
@@ -75,7 +74,7 @@ def own(
 
     Args:
         model: The file, and the name in it.
-        out: Keep the run in this directory, as run --out does, not in the store.
+        out: Write run.jsonl and points.csv to this directory as well.
         json: Print one JSON event per line.
     """
     from ntk_core.experiments.own_model.compute import computed_by, made_at  # starts JAX

@@ -7,7 +7,7 @@ from ntk_core.cli._interruption import Interruption, interruptible
 from ntk_core.cli._terminal import COMPLETED, FAILED, complain, printable
 from ntk_core.environment import command_name
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import Computation, Points, Spec, check_size, digest, run, summary
+from ntk_core.runs import Computation, Spec, check_size, digest, run, summary
 from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, event_json
 from ntk_core.runs.run_directory import RunDirectory
 from ntk_core.runs.store import Store
@@ -21,25 +21,24 @@ def wants_json(chosen: bool | None) -> bool:
 
 
 def compute(spec: Spec, directory: RunDirectory | None, as_json: bool, computation: Computation | None = None) -> int:
-    """Run ``spec``, keep its points in the directory or else in the store, report its events; the exit code."""
-    points: Points
+    """Run ``spec``, keep its points in the store, write its result to the directory; the exit code."""
     if computation is None:
         check_size(spec)  # what is refused leaves nothing behind
-    if directory is not None:
-        points, save, kept = directory.begin(spec), directory.finish, f"its finished points are in {directory.path}"
-        again = "the same command resumes the run"
-    else:
-        store = Store()
-        points, save, kept = store.points(spec), store.save_result, "its finished points are kept"
-        again = f"`{command_name()} resume {digest(spec)[:_PREFIX]}` resumes the run"
-    if computation is not None:  # nothing but the file itself can go on
-        again = "the same command resumes the run"
-    with interruptible(f"Stopped; {kept}. {again[0].upper()}{again[1:]}.") as interruption:
-        events = run(spec, points=points, should_stop=interruption, computation=computation)
+    earlier = directory.begin(spec) if directory is not None else None
+    store = Store()
+    if earlier is not None:
+        store.import_result(earlier)
+    again = f"`{command_name()} resume {digest(spec)[:_PREFIX]}` resumes the run"
+    if directory is not None or computation is not None:  # only the file of a model can resume its run
+        again = "The same command resumes the run"
+    with interruptible(f"Stopped; its finished points are kept. {again}.") as interruption:
+        events = run(spec, points=store.points(spec), should_stop=interruption, computation=computation)
         try:
             ended = follow(events, as_json)
             if ended.result is not None:
-                save(ended.result)
+                store.save_result(ended.result)
+                if directory is not None:
+                    directory.write(ended.result)
         except InvalidInput as error:  # the disk is full, for instance: the input was good, the run failed
             complain(error)
             return FAILED

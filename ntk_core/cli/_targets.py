@@ -78,8 +78,7 @@ def kept_run(target: str, store: Store | None = None) -> KeptRun:
         return KeptRun(spec, points, result)
     directory = RunDirectory(Path(target), RUN)
     result = directory.result()
-    spec = result.spec if result else directory.spec()
-    return KeptRun(spec, result.points if result else directory.points(), result, directory)
+    return KeptRun(result.spec, result.points, result, directory)
 
 
 def stored_digest(store: Store, prefix: str) -> str:

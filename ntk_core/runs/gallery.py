@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ntk_core.environment import TOP
-from ntk_core.runs._parse import digest
 from ntk_core.runs._run import run
 from ntk_core.runs._table import preset
 from ntk_core.runs.events import Ended, Event
-from ntk_core.runs.run_directory import RunDirectory, write_whole
+from ntk_core.runs.run_directory import write_whole
+from ntk_core.runs.store import Store
 
 GALLERY = TOP / "gallery"
 
@@ -20,9 +20,8 @@ def rebuild(name: str, should_stop: Callable[[], bool], folder: Path = GALLERY) 
         InvalidInput: for an unknown name, or a folder that cannot be written.
     """
     spec = preset(name, "NAME").spec
-    # By its digest: what another version of the spec left behind must not stand in the way.
-    points = RunDirectory(folder / ".runs" / f"{name}-{digest(spec)[:16]}", "gallery").begin(spec)
-    for event in run(spec, points=points, should_stop=should_stop):
+    store = Store(folder / ".runs" / "gallery.sqlite")
+    for event in run(spec, points=store.points(spec), should_stop=should_stop):
         if isinstance(event, Ended) and event.result is not None and event.status == "completed":
             write_whole(folder / f"{name}.json", event.result.model_dump_json() + "\n", "gallery")
         yield event

@@ -21,6 +21,7 @@ from ntk_core.experiments.kernel_change.result import KernelChangeResult
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import PRESETS, canonical_json, digest
 from ntk_core.runs.events import Ended, parse_event
+from ntk_core.runs.store import Store, read_line
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = ["--set", "widths=10,20", "num_seeds=1", "outputs=linear", "training.max_steps=50", "training.num_records=4"]
@@ -50,12 +51,20 @@ def fails(capsys, *arguments: object) -> list[str]:
     return lines
 
 
-def wait_until_exists(path: Path, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + FAST_POINT_S
-    while not path.exists():
+def written(out: Path) -> KernelChangeResult:
+    found = read_line((out / "run.jsonl").read_text())
+    assert isinstance(found, KernelChangeResult)
+    return found
+
+
+def wait_until_kept(spec: KernelChangeSpec, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 120
+    store = Store()
+    while not store.points_of(digest(spec)):
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.01)
+    store.close()
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +98,7 @@ def test_json_prints_one_event_a_line_and_out_holds_the_result(finished):
     assert events[0].kind == "estimated"
     ended = events[-1]
     assert isinstance(ended, Ended)
-    result = KernelChangeResult.model_validate_json((out / "result.json").read_bytes())
+    result = written(out)
     assert result == ended.result
     assert result.spec.widths == (10, 20)
     rows = list(csv.DictReader((out / "points.csv").read_text().splitlines()))
@@ -97,7 +106,6 @@ def test_json_prints_one_event_a_line_and_out_holds_the_result(finished):
     assert [float(row["sup_kernel_change"]) for row in rows] == [
         run.sup_change for point in result.points for run in point.runs
     ]
-    assert digest(result.spec) == digest(KernelChangeSpec.model_validate_json((out / "spec.json").read_bytes()))
 
 
 def test_progress_events_hold_no_points(finished):
@@ -109,11 +117,11 @@ def test_progress_events_hold_no_points(finished):
 
 def test_a_second_run_computes_nothing_again(finished, capsys):
     out, _ = finished
-    before = KernelChangeResult.model_validate_json((out / "result.json").read_bytes())
-    assert main(["run", str(out / "spec.json"), "--out", str(out), "--json"]) == 0
+    before = written(out)
+    assert main(["run", "liu-fig1-left", *TINY, "--out", str(out), "--json"]) == 0
     events = [parse_event(line) for line in capsys.readouterr().out.splitlines()]
     assert [event.resumed for event in events if event.kind == "point_finished"] == [True, True]
-    after = KernelChangeResult.model_validate_json((out / "result.json").read_bytes())
+    after = written(out)
     assert after.points == before.points
 
 
@@ -128,7 +136,7 @@ def test_show_prints_the_table_and_the_origin(finished, capsys):
 
 def test_without_json_the_table_is_printed_and_progress_goes_to_stderr(finished, capsys):
     out, _ = finished
-    assert main(["run", str(out / "spec.json"), "--out", str(out), "--no-json"]) == 0
+    assert main(["run", "liu-fig1-left", *TINY, "--out", str(out), "--no-json"]) == 0
     printed = capsys.readouterr()
     assert printed.out.splitlines()[0].split()[:2] == ["width", "output"]
     assert "width=20 resumed, 100%" in printed.err
@@ -143,14 +151,14 @@ def test_ctrl_c_leaves_a_run_that_resumes(tmp_path):
     with subprocess.Popen(
         command("run", spec, "--out", out, "--no-json"), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
-        wait_until_exists(out / "points" / "width=3.json", process)
+        wait_until_kept(SLOW, process)
         process.send_signal(signal.SIGINT)
         printed, complaints = process.communicate(timeout=60)
     assert process.returncode == 130
     assert b"Traceback" not in complaints
     assert b"The same command resumes the run" in complaints
     assert b"\n3 " in printed
-    cancelled = KernelChangeResult.model_validate_json((out / "result.json").read_bytes())
+    cancelled = written(out)
     assert (cancelled.status, [point.width for point in cancelled.points]) == ("cancelled", [3])
 
     with subprocess.Popen(command("run", spec, "--out", out, "--json"), cwd=ROOT, stdout=subprocess.PIPE) as process:
@@ -163,22 +171,20 @@ def test_ctrl_c_leaves_a_run_that_resumes(tmp_path):
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_a_killed_run_can_be_shown_and_keeps_its_points(tmp_path, capsys):
+    slow = SLOW.model_copy(update={"seed": 5})
     spec, out = tmp_path / "spec.json", tmp_path / "out"
-    spec.write_text(canonical_json(SLOW))
+    spec.write_text(canonical_json(slow))
     with subprocess.Popen(command("run", spec, "--out", out), cwd=ROOT, stderr=subprocess.DEVNULL) as process:
-        wait_until_exists(out / "points" / "width=3.json", process)
-        while "points/width=3.json" not in (out / "SHA256SUMS").read_text():  # a point without its sum is not believed
-            assert process.poll() is None
-            time.sleep(0.01)
+        wait_until_kept(slow, process)
         process.kill()
-    assert main(["show", str(out)]) == 0
+    assert main(["show", digest(slow)]) == 0
     assert "Not finished: 1 of 2 points." in capsys.readouterr().out
 
 
 def test_a_reader_that_leaves_early_gets_no_traceback(finished):
     out, _ = finished
     shell = subprocess.run(
-        f"{sys.executable} -m ntk_core run {out / 'spec.json'} --out {out} --json | head -c 20",
+        f"{sys.executable} -m ntk_core run liu-fig1-left {' '.join(TINY)} --out {out} --json | head -c 20",
         shell=True, cwd=ROOT, capture_output=True, check=True,
     )  # fmt: skip
     assert shell.stdout == b'{"kind":"estimated",'
@@ -186,7 +192,7 @@ def test_a_reader_that_leaves_early_gets_no_traceback(finished):
 
 
 def test_a_run_that_cannot_save_its_points_fails(tmp_path, capsys):
-    (tmp_path / "points").write_text("in the way")
+    (tmp_path / "points.csv").mkdir()  # in the way
     assert main(["run", "liu-fig1-left", *TINY, "--out", str(tmp_path), "--json"]) == 1
     assert capsys.readouterr().err.startswith("--out: ")
 
@@ -306,12 +312,12 @@ def test_a_directory_with_another_run_is_refused(finished, capsys):
 
 @pytest.mark.parametrize("damage", [b"", b"{}", b"\xff", b'{"status": "completed"}'])
 def test_a_damaged_result_is_refused_by_show(capsys, tmp_path, damage):
-    (tmp_path / "result.json").write_bytes(damage)
+    (tmp_path / "run.jsonl").write_bytes(damage)
     (line,) = fails(capsys, "show", tmp_path)
     assert line.startswith("DIR_OR_DIGEST: ")
 
 
-@pytest.mark.parametrize("place", ["/nowhere/at/all", "/dev/null", "a\0b", ""])
+@pytest.mark.parametrize("place", ["/nowhere/at/all", "/dev/null", "a\0b", "", "n" * 300])
 def test_show_needs_a_directory_of_a_run(capsys, place):
     assert len(fails(capsys, "show", place)) == 1
 

@@ -9,5 +9,13 @@ from ntk_core.runs.store._database import VARIABLE
 from ntk_core.runs.store._entries import partial_result
 from ntk_core.runs.store._jobs import UnfinishedJob
 from ntk_core.runs.store._listing import MAX_NAME, MAX_NOTE, MIN_PREFIX, STATUSES, Mark, RunList, StoredRun
-from ntk_core.runs.store._run_file import Imported, UnusableLine, read_line, read_runs, run_line, write_runs
+from ntk_core.runs.store._run_file import (
+    MAX_LINE_BYTES,
+    Imported,
+    UnusableLine,
+    read_line,
+    read_runs,
+    run_line,
+    write_runs,
+)
 from ntk_core.runs.store._store import Store, StoredPoints
