@@ -25,7 +25,7 @@ from benchmarks.drills.report import STORE, conclude, finished_points, is_finish
 from benchmarks.drills.served_app import ServedApp, served_app
 
 PAGE, SWEEP = "kernel_change", "widths=10,20&num_seeds=1&outputs=linear&training.max_steps=200"
-PATIENCE_S = 90.0
+PATIENCE_S = 150.0
 
 
 @contextmanager
@@ -111,7 +111,8 @@ def main() -> None:
     found = drill()
     claims = {
         "a full disk makes the server not ready": found["ready_before"] and found["not_ready_when_full"],
-        "a page says so and shows no exception": bool(found["alerts_when_full"]) and not found["errors"],
+        "a page says so and shows no exception": any("cannot be" in each for each in found["alerts_when_full"])
+        and not found["errors"],
         "finished points survive and the store is intact": found["kept"],
         "with room again the same server is ready and finishes a run": found["ready_again"],
     }

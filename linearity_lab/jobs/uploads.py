@@ -3,13 +3,15 @@
 import atexit
 import contextlib
 import functools
+import heapq
+import itertools
 import logging
 import os
 import subprocess
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,21 +26,50 @@ _ROOT = Path(__file__).resolve().parents[2]
 _LOG = logging.getLogger(__name__)
 
 
+class SmallestFirst:
+    """A lock that goes to the smallest waiting task, so that large files of some do not delay small ones of others."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: list[tuple[int, int]] = []
+        self._tickets = itertools.count()
+        self._is_held = False
+
+    @contextlib.contextmanager
+    def held(self, size: int) -> Iterator[None]:
+        """Wait for the turn of a task of this size, and hold the lock during the block."""
+        ticket = (size, next(self._tickets))
+        with self._changed:
+            heapq.heappush(self._waiting, ticket)
+            self._changed.wait_for(lambda: not self._is_held and self._waiting[0] == ticket)
+            heapq.heappop(self._waiting)
+            self._is_held = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._is_held = False
+                self._changed.notify_all()
+
+
 class Reader:
-    """The process that reads; started when it is first needed, and anew after it was ended. Used by one at a time."""
+    """The process that reads, one file at a time, the smallest first; started again after it has ended."""
 
     def __init__(self, max_reading_s: float = MAX_READING_S):
         self._max_reading_s = max_reading_s
-        self._lock = threading.Lock()
+        self._lock = SmallestFirst()
         self._process: subprocess.Popen[bytes] | None = None
 
-    def ask(self, what: str, *arguments: object) -> tuple[Any, int]:
+    def ask(self, what: str, *arguments: object, size: int = 0) -> tuple[Any, int]:
         """What ``parse_upload`` or ``clean_upload`` makes of the arguments, and its size in bytes.
+
+        Args:
+            size: bytes of the file, by which waiting questions are ordered.
 
         Raises:
             InvalidInput: what they raise, or that it takes too long or too much memory.
         """
-        with self._lock:
+        with self._lock.held(size):
             process = self._started()
             timer = threading.Timer(self._max_reading_s, process.kill)
             timer.daemon = True
@@ -64,7 +95,7 @@ class Reader:
 
     def close(self) -> None:
         """End the process; the next question starts another one."""
-        with self._lock:
+        with self._lock.held(0):
             self._end()
 
     def _started(self) -> subprocess.Popen[bytes]:
@@ -152,7 +183,8 @@ class ReadUploads:
         key = (version, limits)
         found: Candidate | None = self._cache.get(key)
         if found is None:
-            found, num_bytes = self._reader.ask("parse", read(), limits)
+            data = read()
+            found, num_bytes = self._reader.ask("parse", data, limits, size=len(data))
             self._cache.put(key, found, num_bytes, owner)
         return found
 
@@ -166,7 +198,7 @@ class ReadUploads:
         found: Cleaned | None = self._cache.get(key)
         if found is None:
             candidate = self.candidate(version, read, limits, owner)
-            found, num_bytes = self._reader.ask("clean", candidate, choices, limits)
+            found, num_bytes = self._reader.ask("clean", candidate, choices, limits, size=len(read()))
             self._cache.put(key, found, num_bytes, owner)
         return found
 

@@ -11,7 +11,7 @@ import pytest
 
 from linearity_lab.jobs import wire
 from linearity_lab.jobs.profile import PROFILES
-from linearity_lab.jobs.uploads import BoundedCache, Reader, ReadUploads
+from linearity_lab.jobs.uploads import BoundedCache, Reader, ReadUploads, SmallestFirst
 from ntk_core.data.uploads import Limits, clean_upload, parse_upload, suggested_choices
 from ntk_core.errors import InvalidInput
 from tests.data.uploads.files import arrays, blobs, flowers, pets
@@ -113,3 +113,22 @@ def test_a_small_file_that_becomes_much_is_refused_by_what_it_becomes(limits, mo
     candidate = parse_upload(big, found)
     with pytest.raises(InvalidInput, match="numbers in all inputs together"):
         clean_upload(candidate, suggested_choices(candidate), found)
+
+
+def test_the_smallest_waiting_file_is_read_next():
+    lock, order = SmallestFirst(), []
+    sizes = [9_000, 8_000_000, 20, 300]
+
+    def read(size: int) -> None:
+        with lock.held(size):
+            order.append(size)
+
+    with lock.held(0):
+        waiting = [threading.Thread(target=read, args=(size,)) for size in sizes]
+        for each in waiting:
+            each.start()
+        while len(lock._waiting) < len(sizes):
+            time.sleep(0.001)
+    for each in waiting:
+        each.join(10)
+    assert order == sorted(sizes)
