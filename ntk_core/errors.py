@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Self
 
+from ntk_core.numbers import duration, size
+
 
 class InvalidInput(ValueError):
     """A value from outside (widget, URL, file, command line) that cannot be used.
@@ -70,11 +72,11 @@ class TooLarge(InvalidInput):
 
     def __init__(self, field: str, given: object, *, required: float, limit: float, unit: str, nearest: object):
         self.required, self.limit, self.unit = required, limit, unit
+        words = size if unit == "bytes" else duration
         super().__init__(
             field,
             given,
-            f"at most {nearest} here, since it needs about {amount(required, unit)} "
-            f"and {amount(limit, unit)} are available",
+            f"at most {nearest} here, since it needs about {words(required)} and {words(limit)} are available",
             nearest,
         )
 
@@ -86,12 +88,6 @@ def _rebuild_too_large(
     field: str, given: object, required: float, limit: float, unit: str, nearest: object
 ) -> TooLarge:
     return TooLarge(field, given, required=required, limit=limit, unit=unit, nearest=nearest)
-
-
-def amount(value: float, unit: str) -> str:
-    if unit == "bytes":
-        return f"{value / 2**30:.1f} GiB" if value >= 2**30 else f"{value / 2**20:.0f} MiB"
-    return f"{value:.0f} s" if value < 600 else f"{value / 60:.0f} min"
 
 
 def kind_of(value: object) -> str:

@@ -9,6 +9,7 @@ from typing import Literal, Protocol, TypeVar
 import numpy as np
 
 from ntk_core.clustered import Estimate, least_squares
+from ntk_core.numbers import signed
 
 Verdict = Literal["yes", "no", "undecided"]
 LINEARITY_LIMIT = -0.25  # halfway between the exponents −1/2 and 0
@@ -150,9 +151,9 @@ def remarks(law: PowerLaw, swept: str = "widths", *, brief: bool = False) -> lis
         few = [f"{LEAST_SEEDS} seeds"] if law.num_seeds < LEAST_SEEDS else []
         few += [f"{LEAST_WIDTHS} {swept}"] if law.num_widths < LEAST_WIDTHS else []
         said.append("no interval" if brief else f"no interval (needs {' and '.join(few) or 'more runs'})")
-    if law.last is not None and _signed(law.last.slope) != _signed(law.exponent):
+    if law.last is not None and signed(law.last.slope) != signed(law.exponent):
         where = "last decade" if law.last.high >= 5 * law.last.low else f"last two {swept}"
-        said.append(f"{where} {_signed(law.last.slope)}")
+        said.append(f"{where} {signed(law.last.slope)}")
     if law.bends:
         said.append("still bending")
     return said
@@ -163,8 +164,8 @@ def condition(law: PowerLaw) -> str:
     if not law.num_excluded:
         return ""
     said = f"given the {law.num_values} runs that count"
-    if math.isfinite(law.with_all) and _signed(law.with_all) != _signed(law.exponent):
-        said += f", {_signed(law.with_all)} with those left out"
+    if math.isfinite(law.with_all) and signed(law.with_all) != signed(law.exponent):
+        said += f", {signed(law.with_all)} with those left out"
     return said
 
 
@@ -213,7 +214,3 @@ def _slope(log_x: np.ndarray, log_y: np.ndarray) -> float:
     centered = log_x - log_x.mean()
     spread = float(centered @ centered)
     return float(centered @ log_y) / spread if spread > 0 else math.nan
-
-
-def _signed(value: float) -> str:
-    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")

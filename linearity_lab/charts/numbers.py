@@ -1,30 +1,14 @@
-"""Numbers as people read them: the one place that writes them for legends, axes and sentences."""
+"""Exponents, learning rates, tick labels and tables as charts write them."""
 
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from ntk_core.fits import PowerLaw, condition, remarks
+from ntk_core.numbers import PLAIN_EXPONENTS, number, power_of, scientific, signed, width_label
 
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 DIGITS = 5  # of the numbers in tables, as many as people compare
-PLAIN_EXPONENTS = range(-4, 6)  # of numbers that are written without a power of ten
-
-
-def number(value: float, digits: int = 2) -> str:
-    """A number to this many significant digits: 0.033, 1,200, 3.2·10⁻⁸, −0.5; ∞, and a dash for none."""
-    if math.isnan(value):
-        return "–"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    if not value:
-        return "0"
-    exponent = _power(value, digits)
-    if exponent not in PLAIN_EXPONENTS:
-        return scientific(value, digits)
-    decimals = max(0, digits - 1 - exponent)
-    return _without_zeros(f"{float(f'{value:.{digits - 1}e}'):,.{decimals}f}").replace("-", "−")
 
 
 def rate_words(rates: Iterable[float]) -> str:
@@ -35,11 +19,6 @@ def rate_words(rates: Iterable[float]) -> str:
     finite = [rate for rate in known if math.isfinite(rate)]
     shown = dict.fromkeys(number(rate, 3) for rate in (finite[:1] + finite[-1:]))
     return "–".join(shown) or "none"
-
-
-def signed(value: float, digits: int = 2) -> str:
-    """A number with a true minus sign: −1.02; nothing is −0.00."""
-    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
 def exponent_words(law: PowerLaw) -> str:
@@ -66,30 +45,10 @@ def seed_words(seeds: Sequence[object]) -> str:
     return f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
 
 
-def power_of_ten(exponent: int) -> str:
-    """``10⁴`` for 4."""
-    return "10" + str(exponent).translate(_SUPERSCRIPTS)
-
-
-def width_label(width: float) -> str:
-    """A width, or another value that is swept, to the last digit: 300, 3,000, 10,000, 0.1; 3·10⁶ where it is round."""
-    if width != int(width):
-        return number(width, 3)
-    is_round = width >= 10**PLAIN_EXPONENTS.stop and width % 10 ** (math.floor(math.log10(width)) - 2) == 0
-    return number(width, 3) if is_round else f"{int(width):,}".replace("-", "−")
-
-
 def tick_labels(ticks: Sequence[float]) -> list[str]:
     """The labels of an axis, all of one kind: with powers of ten where any needs one."""
-    plain = all(_power(tick) in PLAIN_EXPONENTS for tick in ticks if tick)
+    plain = all(power_of(tick) in PLAIN_EXPONENTS for tick in ticks if tick)
     return [width_label(tick) if plain else scientific(tick) for tick in ticks]
-
-
-def scientific(value: float, digits: int = 3) -> str:
-    """A number with a power of ten: 10⁻¹, 3·10², 10⁰."""
-    mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
-    factor = _without_zeros(mantissa).replace("-", "−")
-    return power_of_ten(int(power)) if factor == "1" else f"{factor}·{power_of_ten(int(power))}"
 
 
 def readable(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
@@ -111,12 +70,3 @@ def beginning(text: str) -> str:
     """A text as a sentence begins: a word with a capital letter, a symbol as it is."""
     first = text.partition(" ")[0]
     return text[0].upper() + text[1:] if len(first) > 1 and first.isascii() and first.isalpha() else text
-
-
-def _without_zeros(text: str) -> str:
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _power(value: float, digits: int = 6) -> int:
-    """The power of ten of a number rounded to these digits."""
-    return int(f"{value:.{digits - 1}e}".partition("e")[2])

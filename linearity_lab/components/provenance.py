@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from linearity_lab.words.sentences import duration, plain
+from linearity_lab.words.sentences import plain
+from ntk_core.numbers import duration
 from ntk_core.runs import ResultValue, SeededSpec, digest
 
 

@@ -17,8 +17,9 @@ from linearity_lab.components.provenance import provenance_footer
 from linearity_lab.jobs import Snapshot, shared_jobs
 from linearity_lab.jobs.faults import told
 from linearity_lab.jobs.limits import largest_fit
-from linearity_lab.words.sentences import amount, duration, plain
+from linearity_lab.words.sentences import plain
 from ntk_core.errors import InvalidInput
+from ntk_core.numbers import duration, size
 from ntk_core.runs import Spec, digest, estimate
 from ntk_core.settings.fields import Part, differences, settings
 from ntk_core.settings.part import SpecPart
@@ -289,7 +290,7 @@ def _cost_words(spec: Spec, seconds: float, done: int) -> str:
     if done >= len(spec.point_keys()):
         return f"{_count_points(spec)}, computed already"
     known = f", {done} of them computed already" if done else ""
-    memory = amount(estimate(spec).peak_bytes)
+    memory = size(estimate(spec).peak_bytes)
     return f"{_count_points(spec)}{known}, about {duration(seconds)} here, {memory} of memory"
 
 

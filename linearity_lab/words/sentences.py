@@ -22,18 +22,3 @@ def typeset(text: str) -> str:
     pieces[::2] = [_MARKDOWN.sub(r"\\\1", each) for each in pieces[::2]]
     pieces[1::2] = ["$m^{" + each.replace("ρ", r"\rho ") + "}$" for each in pieces[1::2]]
     return "".join(pieces)
-
-
-def duration(seconds: float) -> str:
-    """``12 s``, ``3 min``, ``1 h 20 min``."""
-    if seconds < 1:
-        return "under 1 s"
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def amount(num_bytes: float) -> str:
-    """``120 MiB``, ``2.5 GiB``."""
-    return f"{num_bytes / 2**30:.1f} GiB" if num_bytes >= 2**30 else f"{max(num_bytes / 2**20, 1):.0f} MiB"

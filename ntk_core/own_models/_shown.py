@@ -5,6 +5,7 @@ from typing import Any
 
 from ntk_core.fits import PowerLaw
 from ntk_core.markup import paragraph, table
+from ntk_core.numbers import signed
 
 
 def sweep_html(found: Any) -> str:
@@ -30,5 +31,5 @@ def _words(law: PowerLaw | None) -> str:
         return "no exponent: three runs at two widths are needed."
     interval = f" ± {law.interval:.2f}" if math.isfinite(law.interval) else ""
     level = f", {law.confidence:.0%} interval" if interval else ""
-    exponent = f"{law.exponent:.2f}".replace("-", "−")
+    exponent = signed(law.exponent)
     return f"∝ m^({exponent}{interval}){level}, {law.num_values} runs, {law.num_excluded} left out."

@@ -14,6 +14,7 @@ from distributed import get_worker
 
 from ntk_core._version import __version__
 from ntk_core.errors import InvalidInput
+from ntk_core.numbers import size
 from ntk_core.runs._costs import peak_bytes
 from ntk_core.runs._estimate import check_data, memory_limit
 from ntk_core.runs._parse import parse_spec
@@ -96,9 +97,7 @@ def _reply(request: Request) -> Reply:
     check_data(spec)
     required, available = peak_bytes(counts_of(spec, request.key)), memory_limit()
     if required > available:
-        reason = (
-            f"it needs about {required / 2**30:.1f} GiB and {available / 2**30:.1f} GiB are available on its worker"
-        )
+        reason = f"it needs about {size(required)} and {size(available)} are available on its worker"
         return Reply(outcome="failed", reason=reason)
     wanted, tell = _still_wanted(), _teller(request)
     tell(Advanced(request.key, 0.0, "starting"))

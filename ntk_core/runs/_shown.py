@@ -10,8 +10,9 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from ntk_core.environment import how_to_install
-from ntk_core.errors import InvalidInput, amount
+from ntk_core.errors import InvalidInput
 from ntk_core.markup import folded, is_kernel, lines, paragraph
+from ntk_core.numbers import duration, size
 from ntk_core.runs._estimate import estimate
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import summary
@@ -37,8 +38,8 @@ def spec_html(spec: Spec) -> str:
 def estimate_words(found: Estimated) -> str:
     """``6 points, about 12 s on this machine, at most 0.4 GiB at a time.``"""
     points = f"{found.num_points} point{'s' * (found.num_points != 1)}"
-    time_s = f"about {amount(found.seconds, 'seconds')}" if found.seconds >= 1 else "less than a second"
-    return f"{points}, {time_s} on this machine, about {amount(found.peak_bytes, 'bytes')} of memory for the largest."
+    time_s = f"about {duration(found.seconds)}" if found.seconds >= 1 else "less than a second"
+    return f"{points}, {time_s} on this machine, about {size(found.peak_bytes)} of memory for the largest."
 
 
 def result_parts(result: ResultValue, with_figure: bool) -> list[Any]:
@@ -75,7 +76,7 @@ def _outcome(result: ResultValue) -> str:
     spec, origin = result.spec, result.provenance
     kind, _, name = origin.device.partition(": ")
     ended = (
-        f"{_ENDS[result.status]}: {_counted(spec, len(result.points))} in {amount(result.runtime_s, 'seconds')} "
+        f"{_ENDS[result.status]}: {_counted(spec, len(result.points))} in {duration(result.runtime_s)} "
         f"on {kind if name == kind else origin.device} in {origin.dtype}, {origin.started_at}."
     )
     return paragraph(ended, title=type(result).__name__)
@@ -115,7 +116,7 @@ def _followed(
 
 
 def _bar(fraction: float, remaining_s: float | None, words: str) -> str:
-    left = "" if remaining_s is None else f", about {amount(remaining_s, 'seconds')} left"
+    left = "" if remaining_s is None else f", about {duration(remaining_s)} left"
     share = min(1.0, max(0.0, fraction))
     bar = f'<progress value="{share:.3f}" max="1" aria-label="share done" style="width:20em"></progress>'
     return bar + paragraph(f"{share:.0%}{left}: {words}")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import IO
 
 from linearity_lab.jobs.faults import told
-from linearity_lab.words.sentences import duration
 from ntk_core.errors import InvalidInput
+from ntk_core.numbers import duration
 from ntk_core.runs.store import Store, StoredRun, read_runs, write_runs
 
 STATUS_WORDS = {

@@ -7,8 +7,9 @@ import zipfile
 from collections import Counter
 
 from ntk_core.data import _readers
-from ntk_core.data.uploads._limits import MIB, Limits, check_at_most, megabytes
+from ntk_core.data.uploads._limits import MIB, Limits, check_at_most
 from ntk_core.errors import InvalidInput
+from ntk_core.numbers import size
 
 # What Pillow was seen or is documented to raise besides on damaged bytes, or anything where warnings are errors.
 READ_ERRORS = (*_readers.READ_ERRORS, AttributeError, AssertionError, Warning)
@@ -77,7 +78,7 @@ class Archive:
         unpacked, packed = sum(e.file_size for e in entries), sum(e.compress_size for e in entries)
         most = self.limits.max_unpacked_bytes
         if unpacked > most:
-            raise InvalidInput("file", f"an archive of {megabytes(unpacked)} unpacked", f"at most {megabytes(most)}")
+            raise InvalidInput("file", f"an archive of {size(unpacked)} unpacked", f"at most {size(most)}")
         if unpacked > RATIO_MATTERS_FROM and unpacked > self.limits.max_ratio * max(1, packed):
             given = f"an archive that grows {unpacked / max(1, packed):,.0f}-fold"
             raise InvalidInput("file", given, f"at most {self.limits.max_ratio}-fold")

@@ -20,7 +20,7 @@ import numpy as np
 
 from ntk_core.data.uploads._archive import READ_ERRORS
 from ntk_core.data.uploads._cleaned import Cleaned
-from ntk_core.data.uploads._limits import MIB, megabytes
+from ntk_core.data.uploads._limits import MIB
 from ntk_core.data.uploads._references import Keeper, References
 from ntk_core.environment import data_directory, private_directory
 from ntk_core.errors import InvalidInput
@@ -100,7 +100,7 @@ def keep_upload(
         if not _evict(folder, references, max_kept_bytes, {*needed, digest}):
             references.remove(digest, keeper)
             path.unlink(missing_ok=True)
-            most = megabytes(max_kept_bytes)
+            most = size(max_kept_bytes)
             raise InvalidInput("file", "data beyond what can be kept now", f"it later; at most {most} are kept at once")
     except (OSError, RuntimeError) as error:
         cause = getattr(error, "strerror", None) or str(error)

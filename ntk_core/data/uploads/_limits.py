@@ -42,11 +42,6 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
-def megabytes(count: float) -> str:
-    """``20 MiB``, ``1.5 MiB``, ``300 bytes``."""
-    return f"{count / MIB:.3g} MiB" if count >= MIB / 10 else f"{count:,.0f} bytes"
-
-
 def check_at_most(field: str, count: int, most: int, noun: str) -> None:
     """Refuse more than ``most`` of what ``noun`` names.
 

@@ -4,9 +4,10 @@ from ntk_core.data.uploads._archive import Archive, is_zip
 from ntk_core.data.uploads._candidate import Candidate
 from ntk_core.data.uploads._csv import read_csv
 from ntk_core.data.uploads._image_folders import is_image_archive, read_image_folders
-from ntk_core.data.uploads._limits import DEFAULT_LIMITS, Limits, megabytes
+from ntk_core.data.uploads._limits import DEFAULT_LIMITS, Limits
 from ntk_core.data.uploads._npz import read_npz_arrays
 from ntk_core.errors import InvalidInput
+from ntk_core.numbers import size
 
 _KNOWN = {
     b"\x89PNG": "a single image",
@@ -35,10 +36,10 @@ def parse_upload(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Candidate:
         InvalidInput: field ``file``, one sentence: too large, damaged, dangerous, or of another kind.
     """
     if len(data) > limits.max_bytes:
-        size, most = megabytes(len(data)), megabytes(limits.max_bytes)
-        if size == most:  # after rounding
-            size, most = (f"{count:,} bytes" for count in (len(data), limits.max_bytes))
-        raise InvalidInput("file", f"a file of {size}", f"at most {most}")
+        found, most = size(len(data)), size(limits.max_bytes)
+        if found == most:  # after rounding
+            found, most = (f"{count:,} bytes" for count in (len(data), limits.max_bytes))
+        raise InvalidInput("file", f"a file of {found}", f"at most {most}")
     if not data:
         raise InvalidInput("file", "an empty file", _ALLOWED)
     if not is_zip(data):

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ntk_core.data.uploads._limits import megabytes
+from ntk_core import numbers
 from ntk_core.errors import InvalidInput
 
 _HASH_BYTES = 12
@@ -57,8 +57,8 @@ class References:
         kept = {path.name.partition(".")[0] for path in self._folder.glob(f"*.{self._hashed(keeper.session)}")}
         total = sum(sizes[each] for each in kept & sizes.keys() if each != digest) + size
         if total > keeper.max_bytes:
-            allowed = f"at most {megabytes(keeper.max_bytes)}; forget some first"
-            raise InvalidInput("file", f"{megabytes(total)} of your data with these", allowed)
+            allowed = f"at most {numbers.size(keeper.max_bytes)}; forget some first"
+            raise InvalidInput("file", f"{numbers.size(total)} of your data with these", allowed)
         if len((kept & sizes.keys()) | {digest}) > keeper.max_files:
             raise InvalidInput("file", "one more data set", f"at most {keeper.max_files:g}; forget some first")
 
