@@ -72,14 +72,14 @@ def test_choices_are_options_of_the_command(tmp_path, capsys, data, options, sha
     ("arguments", "sentence"),
     [
         (["data", "{folder}/none.csv"], "FILE: "),
-        (["data", "{folder}/model.py"], "file: "),
+        (["data", "{folder}/model.py"], "Line 4 has 7 values; the header has 2 columns"),
         (["own", "{folder}/model.py:nothing", "--widths", "4"], "FILE.py:NAME: nothing cannot be used"),
         (["own", "{folder}/none.py:network", "--widths", "4"], "FILE.py:NAME: "),
         (["own", "{folder}/model.py:network", "--widths", "four"], "widths: four cannot be used"),
         (["own", "{folder}/model.py:network", "--widths", "0"], "widths: 0 cannot be used"),
         (["own", "{folder}/model.py:network", "--widths", "4", "--dataset", "imagenet"], "dataset.name: imagenet"),
         (["own", "{folder}/model.py:network", "--widths", "4", "--digest", "0" * 64], "digest: 0000"),
-        (["own", "{folder}/model.py:wrong_shape", "--widths", "4"], "model: outputs of shape (40, 2) cannot be used"),
+        (["own", "{folder}/model.py:wrong_shape", "--widths", "4"], "model: 2 outputs cannot be used; use 3"),
         (["own", "{folder}/model.py:broken", "--widths", "4"], "model.py, line 9: TypeError: "),
     ],
 )
