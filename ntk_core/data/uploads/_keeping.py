@@ -18,6 +18,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from ntk_core import numbers
 from ntk_core.data.uploads._archive import READ_ERRORS
 from ntk_core.data.uploads._cleaned import Cleaned
 from ntk_core.data.uploads._limits import MIB
@@ -100,7 +101,7 @@ def keep_upload(
         if not _evict(folder, references, max_kept_bytes, {*needed, digest}):
             references.remove(digest, keeper)
             path.unlink(missing_ok=True)
-            most = size(max_kept_bytes)
+            most = numbers.size(max_kept_bytes)
             raise InvalidInput("file", "data beyond what can be kept now", f"it later; at most {most} are kept at once")
     except (OSError, RuntimeError) as error:
         cause = getattr(error, "strerror", None) or str(error)
