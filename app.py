@@ -5,13 +5,14 @@ Streamlit finds ``app`` below, serves it, and executes this file again, as ``__m
 
 import streamlit as st
 
-from linearity_lab.components import session
+from linearity_lab.components import job_status, session
 from linearity_lab.jobs import shared_jobs
 from linearity_lab.jobs.faults import told
 from linearity_lab.jobs.profile import profile
 from linearity_lab.server import lifespan, middleware, routes
 from linearity_lab.server.garbage import collect_garbage
-from linearity_lab.views.navigation import ICON, menu
+from linearity_lab.views.lecture import rooms
+from linearity_lab.views.navigation import ICON, PAGES, menu
 from linearity_lab.words.sentences import plain
 from ntk_core.errors import InvalidInput
 
@@ -28,7 +29,10 @@ if __name__ == "__main__":
         st.error(plain(f"The dashboard cannot compute: {told(error)}."))
         st.stop()
     page = menu()
+    job_status.tray({each.name: (each.title, each.path) for each in PAGES})
     page.run()
     collect_garbage(page.url_path)
 elif __name__ == "app":
-    app = st.App(__file__, lifespan=lifespan, routes=routes(), middleware=middleware())
+    app = st.App(
+        __file__, lifespan=lifespan, routes=[*routes(), *job_status.routes(), rooms.ROUTE], middleware=middleware()
+    )

@@ -52,10 +52,12 @@ def without_workers() -> Iterator[None]:
 
     jobs = mock.Mock()
     jobs.snapshot.return_value = None
+    jobs.followed.return_value = ()
     with (
         mock.patch.object(PagesManager, "__init__", create_after_the_menu),
         mock.patch("linearity_lab.jobs.shared_jobs", return_value=jobs),
         mock.patch("linearity_lab.components.run_panel.shared_jobs", return_value=jobs),
+        mock.patch("linearity_lab.components.job_status.shared_jobs", return_value=jobs),
     ):
         yield
 

@@ -46,8 +46,7 @@ class Settings(BaseSettings):
     max_sessions: int | None = Field(None, ge=1, le=10**9)
     max_waiting: int | None = Field(None, ge=1, le=10**9)
     max_sessions_per_address: int | None = Field(None, ge=1, le=10**9)
-    max_jobs_per_session: int | None = Field(None, ge=1, le=10**9)
-    max_jobs_per_address: int | None = Field(None, ge=1, le=10**9)
+    max_job_seconds: int | None = Field(None, ge=1, le=10**9)
 
     @model_validator(mode="before")
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import time
 import urllib.error
 import urllib.request
@@ -35,7 +36,7 @@ class BrowserSession:
     Attributes:
         page: path of the page in the URL.
         query: the URL's query, as the page has set it.
-        live: a part of the page refreshes itself, or the page is being run.
+        live: a part of the page waits for news, or the page is being run.
         errors: texts of exceptions that the page showed.
         options: of every choice, by its key.
         num_bytes: what the server has sent.
@@ -59,7 +60,8 @@ class BrowserSession:
         self._ids: dict[str, str] = {}
         self._fragments: dict[str, str] = {}  # of a widget, by its key: the part of the page that it belongs to
         self._values: dict[str, Any] = {}
-        self._refreshing: dict[str, asyncio.Task[None]] = {}
+        # Part of the page → what its component asks for: path, header, state that is drawn.
+        self._watched: dict[str, tuple[str, tuple[str, str], str]] = {}
         self._finished = asyncio.Event()
         self.errors: list[str] = []
         self.alerts: list[str] = []
@@ -76,18 +78,19 @@ class BrowserSession:
             ping_timeout=None,
         )
         self._reader = asyncio.create_task(self._read())
+        self._asking = asyncio.create_task(self._ask_for_news())
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        self._stop_refreshing()
         self._reader.cancel()
+        self._asking.cancel()
         await self._socket.close()
         with contextlib.suppress(asyncio.CancelledError, Exception):
             await self._reader
 
     @property
     def live(self) -> bool:
-        return bool(self._refreshing) or self._runs
+        return bool(self._watched) or self._runs
 
     async def act(self, changes: Mapping[str, object] | None = None, patience_s: float = 120.0) -> float:
         """Change widgets by their keys (:data:`CLICK` for a button); seconds until the page has been run to its end."""
@@ -102,7 +105,6 @@ class BrowserSession:
     async def press(self, key: str) -> None:
         """Click a button and wait for nothing; where a part of the page has it, that part alone is run."""
         message = self._rerun({key}, self._fragments.get(key, ""))
-        message.rerun_script.is_auto_rerun = False
         await self._socket.send(message.SerializeToString())
 
     async def look(self) -> None:
@@ -139,7 +141,7 @@ class BrowserSession:
         state = message.rerun_script
         state.query_string, state.page_script_hash = self.query, self._page_hash
         state.page_name = "" if self._page_hash else self.page
-        state.fragment_id, state.is_auto_rerun = fragment_id, bool(fragment_id)
+        state.fragment_id = fragment_id
         for key, value in self._values.items():
             state.widget_states.widgets.append(_widget_state(self._ids[key], value))
         for key in clicked:
@@ -162,7 +164,7 @@ class BrowserSession:
             self._runs = kind == "new_session"
         if kind == "new_session" and not message.metadata.run.fragment_ids:
             self._session_id = message.new_session.initialize.session_id
-            self._stop_refreshing()
+            self._watched = {}
             self.alerts = []
         elif kind == "file_urls_response":
             self._file_urls.put_nowait(message.file_urls_response.file_urls[0])
@@ -170,12 +172,6 @@ class BrowserSession:
             self._page_hash = message.navigation.page_script_hash
         elif kind == "page_info_changed":
             self.query = message.page_info_changed.query_string
-        elif kind == "stop_auto_rerun":
-            for fragment_id in message.stop_auto_rerun.fragment_ids:
-                if (refreshing := self._refreshing.pop(fragment_id, None)) is not None:
-                    refreshing.cancel()
-        elif kind == "auto_rerun":
-            self._refresh(message.auto_rerun.fragment_id, message.auto_rerun.interval)
         elif kind == "script_finished" and message.script_finished == FINISHED:
             self._finished.set()
         elif kind == "delta" and message.delta.WhichOneof("type") == "new_element":
@@ -188,6 +184,13 @@ class BrowserSession:
             self.errors.append(f"{shown.type}: {shown.message}")
         elif name == "alert":
             self.alerts.append(shown.body)
+        elif name == "bidi_component" and shown.component_name in ("linearity_lab_jobs", "linearity_lab_news"):
+            told = json.loads(shown.json)
+            if told.get("kind") == "bar":
+                drawn = told["jobs"][0]["id"] + told["jobs"][0]["seen"]
+                self._watched[fragment_id] = told["url"], ("X-Lab-Session", told["session"]), drawn
+            elif "watch" in told:
+                self._watched[fragment_id] = told["url"], ("X-Lab-Watch", told["watch"]), told["seen"]
         elif "$$ID-" in getattr(shown, "id", ""):
             key = shown.id.removeprefix("$$ID-").split("-", 1)[1]
             self._ids[key] = shown.id
@@ -195,19 +198,19 @@ class BrowserSession:
             if name == "selectbox":
                 self.options[key] = tuple(shown.options)
 
-    def _refresh(self, fragment_id: str, interval_s: float) -> None:
-        async def again() -> None:
-            while True:
-                await asyncio.sleep(interval_s)
-                await self._socket.send(self._rerun(set(), fragment_id).SerializeToString())
-
-        if fragment_id not in self._refreshing:
-            self._refreshing[fragment_id] = asyncio.create_task(again())
-
-    def _stop_refreshing(self) -> None:
-        for task in self._refreshing.values():
-            task.cancel()
-        self._refreshing = {}
+    async def _ask_for_news(self) -> None:
+        """What the components of the page do: ask for states, and for a run of their part when one has changed."""
+        http, every_s = self._url.replace("ws://", "http://"), 0.3
+        while True:
+            await asyncio.sleep(every_s)
+            for fragment_id, (path, header, drawn) in list(self._watched.items()):
+                with contextlib.suppress(OSError):
+                    headers = {**self._headers, header[0]: header[1]}
+                    answer = await asyncio.to_thread(_get_json, f"{http}{path}", headers)
+                    every_s = answer.get("every_s", 1.0)
+                    states = {job["id"] + job["seen"] for job in answer.get("jobs", ())} | {answer.get("state")}
+                    if drawn not in states and self._watched.get(fragment_id, ("", "", ""))[2] == drawn:
+                        await self._socket.send(self._rerun(set(), fragment_id).SerializeToString())
 
     @property
     def job_id(self) -> str:
@@ -239,6 +242,11 @@ def put_file(host: str, path: str, name: str, data: bytes, headers: Mapping[str,
     )
     with urllib.request.urlopen(request, timeout=60):
         pass
+
+
+def _get_json(url: str, headers: Mapping[str, str]) -> Any:
+    with urllib.request.urlopen(urllib.request.Request(url, headers=dict(headers)), timeout=60) as answer:
+        return json.load(answer)
 
 
 def _widget_state(widget_id: str, value: object) -> WidgetState:

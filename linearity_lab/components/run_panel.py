@@ -13,6 +13,7 @@ from linearity_lab.components.chart import Figures, linked_charts, shown_charts
 from linearity_lab.components.explain import TRIED
 from linearity_lab.components.forms import SpecForm
 from linearity_lab.components.gallery import gallery_result, gallery_result_of
+from linearity_lab.components.job_status import bar, count_points
 from linearity_lab.components.provenance import provenance_footer
 from linearity_lab.jobs import Snapshot, shared_jobs
 from linearity_lab.jobs.faults import told
@@ -24,13 +25,6 @@ from ntk_core.runs import Spec, digest, estimate
 from ntk_core.settings.fields import Part, differences, settings
 from ntk_core.settings.part import SpecPart
 
-REFRESH_S = 0.3
-# Looks of those who wait cost those who work; nothing but a place in the queue changes while a job waits.
-WAITING_REFRESH_S = 1.5
-# So many may look so often: a look takes some 20 ms of the one process that serves all pages.
-CROWD = 8
-# A job ends within this time after Stop, so that the page that comes back shows it stopped.
-STOP_S = 0.3
 # A run that should take longer than this asks first, and offers one that should take this long.
 ASK_S, SHORT_S = 120.0, 30.0
 _BEFORE = "shown_before"
@@ -86,7 +80,7 @@ def attach(page: str, address: Mapping[str, str] | None, kind: type[Part]) -> Pa
     snapshot = shared_jobs().snapshot(job_id, session.viewer()) if job_id else None
     spec = snapshot.spec if snapshot else None
     found = spec if isinstance(spec, kind) else None
-    _follow(page, job_id if found else None)
+    session.follow_job(page, job_id if found else None)
     return found
 
 
@@ -176,19 +170,18 @@ def foreseen(spec: Spec) -> tuple[float, int]:
 
 
 def live_panel(page: str, draw: Callable[[Snapshot | None, bool], None]) -> None:
-    """A part of a page that looks at the job that is followed under this name, again and again while it runs.
+    """A part of a page that runs again when the job followed under this name has something new to draw.
 
     Args:
         draw: is given the job as it is now, None without one, and whether it runs and is watched.
     """
     first = _snapshot_of(page)
     live = first is not None and first.active and not session.is_detached(page)
-    every_s = refresh_s(first) if first is not None and live else None
 
-    @st.fragment(run_every=every_s)
+    @st.fragment
     def panel() -> None:
         now = _snapshot_of(page)
-        if live and (now is None or not now.active or session.is_detached(page) or refresh_s(now) != every_s):
+        if live and (now is None or not now.active or session.is_detached(page)):
             st.rerun()
         draw(now, live)
 
@@ -267,16 +260,6 @@ def _before(page: str) -> _Before | None:
     return before if before is not None and before.page == page else None
 
 
-def refresh_s(now: Snapshot) -> float:
-    """How often to look at a job that is under way, in seconds: the more look, the less often each of them."""
-    rarer = 1
-    while shared_jobs().num_viewers() > CROWD * rarer:  # in steps, since a page that changes its pace is run anew
-        rarer *= 2
-    # One that finds a free worker is in the queue for a moment, and its first point must not wait for the slower pace.
-    waits = now.status == "queued" and (now.starts_in_s or 0.0) >= WAITING_REFRESH_S
-    return rarer * (WAITING_REFRESH_S if waits else REFRESH_S)
-
-
 def _snapshot_of(page: str) -> Snapshot | None:
     """The job that the page follows, as it is now."""
     job_id = session.followed_job(page)
@@ -288,16 +271,10 @@ def _snapshot_of(page: str) -> Snapshot | None:
 def _cost_words(spec: Spec, seconds: float, done: int) -> str:
     """What computing the points will take that are not known."""
     if done >= len(spec.point_keys()):
-        return f"{_count_points(spec)}, computed already"
+        return f"{count_points(spec)}, computed already"
     known = f", {done} of them computed already" if done else ""
     memory = size(estimate(spec).peak_bytes)
-    return f"{_count_points(spec)}{known}, about {duration(seconds)} here, {memory} of memory"
-
-
-def _count_points(spec: Spec) -> str:
-    """``1 width``, ``6 widths``."""
-    count = len(spec.point_keys())
-    return f"{count} {spec.point_words[count != 1]}"
+    return f"{count_points(spec)}{known}, about {duration(seconds)} here, {memory} of memory"
 
 
 def submit(page: str, spec: Spec) -> bool:
@@ -305,20 +282,12 @@ def submit(page: str, spec: Spec) -> bool:
     try:
         if (known := gallery_result_of(spec)) is not None:
             shared_jobs().adopt(known)
-        job_id = shared_jobs().submit(spec, session.viewer(), session.network_address())
+        job_id = shared_jobs().submit(spec, session.viewer())
     except InvalidInput as error:
         st.error(plain(f"{told(error)}."))
         return False
-    _follow(page, job_id)
-    return True
-
-
-def _follow(page: str, job_id: str | None) -> None:
-    """Show this job, and no longer look at the one before."""
-    before = session.followed_job(page)
-    if before is not None and before != job_id:
-        shared_jobs().leave(before, session.viewer())
     session.follow_job(page, job_id)
+    return True
 
 
 def _precomputed(form: SpecForm[Any]) -> Shown | None:
@@ -329,8 +298,6 @@ def _precomputed(form: SpecForm[Any]) -> Shown | None:
 def followed(page: str, now: Snapshot) -> Shown | None:
     """Say how far a job is, and what went wrong; what it has come to."""
     _progress(page, now)
-    if now.interruption:
-        st.warning(plain(f"{now.interruption}."))
     for failure in now.failures:
         st.warning(plain(f"{failure.key.replace('=', ' ')}: {failure.reason}."))
     if not now.points and not now.growing:
@@ -356,31 +323,20 @@ def _progress(page: str, now: Snapshot) -> None:
         st.info("Someone else is following this run too, so it continues. Press Run to follow it again.")
     elif now.active:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.progress(now.fraction, plain(progress_words(now)))
+            bar(page, now)
             st.button("Stop", key=f"{page}.stop", icon=":material/stop:", on_click=_stop, args=(page,))
     elif now.status == "failed":
         st.error(plain(f"{now.reason}."))
     elif now.status == "stopped":
-        done = f"{len(now.points)} of {_count_points(now.spec)} are done and kept"
+        done = f"{len(now.points)} of {count_points(now.spec)} are done and kept"
         st.warning(plain(f"{now.reason[:1].upper()}{now.reason[1:]}: {done}."), icon=":material/timer_off:")
     elif now.status == "cancelled":
-        done = f"{len(now.points)} of {_count_points(now.spec)} are done"
+        done = f"{len(now.points)} of {count_points(now.spec)} are done"
         st.info(f"Stopped: {done}. Resume continues from there.", icon=":material/stop_circle:")
-
-
-def progress_words(now: Snapshot) -> str:
-    """How far a job is and what it does."""
-    if now.status == "queued":
-        begins = "" if now.starts_in_s is None else f", begins in about {duration(now.starts_in_s)}"
-        left = "" if now.remaining_s is None else f", done in about {duration(now.remaining_s)}"
-        return f"Waiting, place {now.position} in the queue{begins}{left}"
-    done = f"{len(now.points)} of {_count_points(now.spec)}"
-    left = "" if now.remaining_s is None else f", {duration(now.remaining_s)} left"
-    return f"{done}{left} · {now.message}"
 
 
 def _stop(page: str) -> None:
     """Stop the followed job, or only look away when somebody else follows it."""
     job_id = session.followed_job(page)
-    if job_id is not None and not shared_jobs().stop(job_id, session.viewer(), STOP_S):
+    if job_id is not None and not shared_jobs().stop(job_id, session.viewer()):
         session.detach(page)

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any
 from linearity_lab.jobs._shared import shared_jobs
 
 if TYPE_CHECKING:
-    from linearity_lab.jobs._jobs import Jobs
-    from linearity_lab.jobs._limits import QueueFull, TooManyJobs
+    from linearity_lab.jobs._jobs import Jobs, QueueFull, TooManyJobs
     from linearity_lab.jobs._snapshot import Load, Snapshot
 
 __all__ = ["Jobs", "Load", "QueueFull", "Snapshot", "TooManyJobs", "shared_jobs"]
 _HOMES = {
     "Jobs": "_jobs",
     "Load": "_snapshot",
-    "QueueFull": "_limits",
+    "QueueFull": "_jobs",
     "Snapshot": "_snapshot",
-    "TooManyJobs": "_limits",
+    "TooManyJobs": "_jobs",
 }
 
 

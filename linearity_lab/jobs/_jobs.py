@@ -1,28 +1,48 @@
-"""The jobs of a server: the queue, and the threads that lead jobs through worker processes."""
+"""The jobs of a server: first in, first out, each within its wall clock and memory."""
 
 import collections
+import logging
 import math
 import threading
 import time
 from collections.abc import Callable
 
 from linearity_lab.jobs._job import Job
-from linearity_lab.jobs._limits import Limits, QueueFull
-from linearity_lab.jobs._pool import WorkerPool
-from linearity_lab.jobs._presence import Presence
-from linearity_lab.jobs._process import WorkerProcess
-from linearity_lab.jobs._queue import FairQueue
-from linearity_lab.jobs._recall import expected_and_most, foreseen, recalled_by_id, recalled_from, recalled_unfinished
+from linearity_lab.jobs._pool import Computation, WorkerPool
+from linearity_lab.jobs._recall import learn_from, recalled_by_id, recalled_from, unfinished_seconds
 from linearity_lab.jobs._record import Record
 from linearity_lab.jobs._snapshot import Load, Snapshot
-from linearity_lab.jobs._watch import Watch
-from ntk_core.runs import Result, Spec, digest
+from linearity_lab.jobs.faults import known_causes
+from linearity_lab.jobs.worker import over_memory
+from ntk_core.errors import InvalidInput
+from ntk_core.runs import EndStatus, Result, Spec, canonical_json, digest, memory_limit
 from ntk_core.runs.events import Ended
 from ntk_core.runs.store import MIN_PREFIX, Store
 
-MAX_WAITING = 32
 MAX_REMEMBERED = 64
-GRACE_S = 0.15
+MAX_PER_SESSION = 2  # one that runs and one that waits
+MAX_TRIES = 3  # of a job whose worker ends before it has begun
+TICK_S, IDLE_S = 0.1, 1.0  # between two looks at the memory of workers; at the pool, and at what is asked to end
+WRITE_S = 10.0  # between two notes of how long jobs have run
+_LOG = logging.getLogger(__name__)
+
+
+class QueueFull(InvalidInput):
+    """Too many jobs wait already."""
+
+    template = "{}: {} cannot be taken; try again {}"
+
+    def __init__(self, waiting: int):
+        super().__init__("run", f"one more than {waiting} waiting jobs", "in a moment, when one of them has begun")
+
+
+class TooManyJobs(InvalidInput):
+    """A session has a running and a waiting job already."""
+
+    template = QueueFull.template
+
+    def __init__(self) -> None:
+        super().__init__("run", "a third unfinished run of yours", "when one has ended or is stopped")
 
 
 class Jobs:
@@ -32,12 +52,12 @@ class Jobs:
         store: where finished points and results are kept; by default as ``LINEARITY_LAB_STORE`` says.
         num_workers: how many jobs are computed at once.
         num_spare: worker processes that are kept ready to take over.
-        grace_s: how long a stopped job may take to stop by itself before its worker is killed, in seconds.
         max_waiting: most jobs in the queue.
-        max_per_viewer: most unfinished jobs that one viewer may have asked for; None: as many as fit.
-        max_per_address: the same for one network address.
+        is_shared: a session has one running and one waiting job at most.
         check: refuses a spec before it becomes a job.
-        allowed_s: how long a job may run whose points could take so many seconds at most; any time by default.
+        max_s: how long a job may run, in seconds.
+        max_bytes: memory that a job may take, in bytes; where that is infinite, four fifths of what is free.
+        is_quiet: workers print nothing.
 
     Raises:
         InvalidInput: when the store cannot be used.
@@ -49,40 +69,37 @@ class Jobs:
         *,
         num_workers: int = 1,
         num_spare: int = 1,
-        grace_s: float = GRACE_S,
-        max_waiting: int = MAX_WAITING,
-        max_per_viewer: int | None = None,
-        max_per_address: int | None = None,
+        max_waiting: int = 32,
+        is_shared: bool = False,
         check: Callable[[Spec], None] | None = None,
-        allowed_s: Callable[[float], float] = lambda most_s: math.inf,
+        max_s: float = math.inf,
+        max_bytes: float = math.inf,
+        is_quiet: bool = False,
     ):
-        self._num_workers, self._check, self._allowed_s = num_workers, check, allowed_s
+        self._num_workers, self._max_waiting, self._is_shared = num_workers, max_waiting, is_shared
+        self._check, self._max_s, self._max_bytes = check, max_s, max_bytes
         self._store = store or Store()
-        self._grace_s, self._max_waiting = grace_s, max_waiting
-        self._limits = Limits(max_per_viewer, max_per_address)
-        self._pool = WorkerPool(self._store.location, self._num_workers, num_spare)
-        self._record = Record(self._store)
-        self._presence = Presence()
+        self._workers = WorkerPool(self._store.location, num_workers + num_spare, is_quiet=is_quiet)
+        self._record = Record(self._store, max_s if math.isfinite(max_s) else None)
+        self._is_connected: Callable[[str], bool] = lambda session: True
         self._starting = threading.Lock()
         self._changed = self._record.changed  # guards everything below
         self._jobs: collections.OrderedDict[str, Job] = collections.OrderedDict()
-        self._queue = FairQueue(self._presence.is_abandoned)
+        self._queue: list[Job] = []
         self._threads: list[threading.Thread] = []
         self._closing = False
-        self._watch = Watch(self._store, self._record, self._active, lambda: self._closing, self._end, self._take_turns)
 
-    def submit(self, spec: Spec, viewer: str = "", address: str = "") -> str:
+    def submit(self, spec: Spec, viewer: str = "") -> str:
         """Start ``spec`` or attach to the job that computes or has computed it; its job id.
 
         A cancelled or failed job is resumed: points that are finished are not computed again.
 
         Args:
-            viewer: who asks; viewers take turns.
-            address: where the viewer comes from.
+            viewer: the session that asks.
 
         Raises:
             QueueFull: when too many jobs wait.
-            TooManyJobs: when this viewer or address has too many unfinished jobs.
+            TooManyJobs: when this session has a running and a waiting job.
             InvalidInput: when the store cannot be used, or what ``check`` raises.
         """
         if self._check is not None:
@@ -91,68 +108,57 @@ class Jobs:
         job_id = digest(spec)[:MIN_PREFIX]
         # Not under the lock: another process may be writing to the store.
         recalled = self._jobs.get(job_id) or recalled_from(self._store, spec)
-        expected_s, most_s = expected_and_most(spec, recalled.finished_keys())
+        expected_s, _ = unfinished_seconds(self._store, spec)
         with self._record.recorded():
             job = self._jobs.get(job_id) or self._remember(recalled)
-            if job.status == "running" and job.stopping:
-                job.run_again()
-            elif not job.active and job.status != "completed":
-                self._make_room(viewer, address)
-                job.ask(viewer, address, expected_s, self._allowed_s(most_s))
-                job.wait()
-                self._enqueue(job)
-            job.see(viewer, time.monotonic())
+            if not job.active and job.status != "completed":
+                self._make_room(viewer)
+                job.expected_s, job.viewers = expected_s, set()
+                self._enqueue(job, viewer)
+            self._see(job, viewer)
         return job_id
 
     def snapshot(self, job_id: str, viewer: str = "") -> Snapshot | None:
         """The job at this moment, also one of an earlier run of the server; None for an unknown id.
 
         Args:
-            viewer: who looks; while somebody else looks, :meth:`stop` only detaches.
+            viewer: the session that follows it from now on; while another one does, :meth:`stop` only detaches.
         """
         recalled = self._jobs.get(job_id) or recalled_by_id(self._store, job_id)
         if recalled is None:
             return None
         with self._changed:
             job = self._jobs.get(job_id) or self._remember(recalled)
-            job.see(viewer, time.monotonic())
-            running = [other.left_s() for other in self._active() if other.status == "running"]
-            queued = job.status == "queued"
-            return job.snapshot(*self._queue.place(job, running, self._num_workers)) if queued else job.snapshot()
+            self._see(job, viewer)
+            return self._snapshot(job)
+
+    def followed(self, viewer: str) -> tuple[Snapshot, ...]:
+        """The jobs that a session has started or opened here while they were unfinished, the latest first."""
+        with self._changed:
+            found = [self._snapshot(job) for job in self._jobs.values() if viewer in job.viewers]
+        return tuple(reversed(found))
 
     def foreseen(self, spec: Spec) -> tuple[float, int]:
         """(seconds that unfinished points should take, number of finished ones); raises as :meth:`submit`."""
-        return foreseen(self._store, spec)
+        return unfinished_seconds(self._store, spec)
 
     def adopt(self, result: Result) -> None:
-        """Keep a result that was computed elsewhere, so that nobody computes it again."""
+        """Keep a result that was computed elsewhere, so that it is not computed again."""
         self.forget(digest(result.spec)[:MIN_PREFIX])
         self._store.import_result(result)
 
-    def stop(self, job_id: str, viewer: str = "", wait_s: float = 0.0) -> bool:
-        """Stop a job and wait ``wait_s`` for its end; False where others look at it, and only this viewer leaves."""
+    def stop(self, job_id: str, viewer: str = "") -> bool:
+        """Stop a job; False where other sessions follow it, and only this one leaves."""
         with self._record.recorded():
             job = self._jobs.get(job_id)
             if job is None or not job.active:
                 return True
-            job.leave(viewer)
-            job.keep_viewers(self._presence.is_here)
-            if job.num_viewers:
+            others = {each for each in job.viewers - {viewer} if self._is_connected(each)}
+            if others:
+                job.viewers.discard(viewer)
                 return False
-            if job.status == "queued":
-                self._give_up(job)
-            elif not job.stopping:
-                job.stop()
-                if job.worker is not None:
-                    self._stop_worker(job, job.worker)
-            self._changed.wait_for(lambda: not job.active, wait_s)
+            self._end(job, "cancelled")
             return True
-
-    def leave(self, job_id: str, viewer: str) -> None:
-        """``viewer`` follows this job no longer; it goes on."""
-        with self._changed:
-            if (job := self._jobs.get(job_id)) is not None:
-                job.leave(viewer)
 
     def forget(self, job_id: str) -> bool:
         """Drop a job from memory, once its run is deleted from the store; False while it waits or runs."""
@@ -163,47 +169,45 @@ class Jobs:
             return True
 
     def ask_presence(self, is_connected: Callable[[str], bool]) -> None:
-        """Whom to ask whether a viewer's browser is still there; else whoever has looked in the last seconds is."""
-        self._presence.ask(is_connected)
+        """Set the function that tells whether the browser of a session is there."""
+        self._is_connected = is_connected
 
     def warm_up(self) -> None:
-        """Start the workers before the first job, and go on with what an earlier server left; once.
+        """Start the workers before the first job, and resume unfinished jobs of an earlier server; once.
 
         Raises:
-            InvalidInput: another server uses the store.
+            InvalidInput: when another server uses the store.
         """
         with self._starting:
             with self._changed:
                 if self._closing or self._threads:
                     return
                 self._store.lock_for_server()
-                for index, target in enumerate((self._watch.serve, *self._num_workers * (self._serve,))):
+                for index, target in enumerate((self._watch, *self._num_workers * (self._serve,))):
                     thread = threading.Thread(target=target, daemon=True, name=f"jobs-{index}")
                     self._threads.append(thread)
                     thread.start()
-            self._pool.warm_up()
+            self._workers.warm_up()
             self._inherit()
 
     def shutdown(self) -> None:
-        """End all workers; unfinished jobs go on from their finished points with the next server, or submit."""
+        """End all workers; unfinished jobs are resumed by the next server, or submit."""
         with self._record.recorded():
             self._closing = True
+            self._queue.clear()
             for job in self._jobs.values():
                 if job.active:
-                    self._record.unfinished(job)
-                if job.status == "queued":
                     job.end("cancelled")
-            self._queue.clear()
             self._changed.notify_all()
-        self._pool.close()
+        self._workers.close()
         for thread in self._threads:
             thread.join(timeout=5.0)
-        self._record.ledger.close()
+        self._record.write()
         self._store.close()
 
     def worker_pids(self) -> list[int]:
         """Process ids of the workers that live, spare ones included."""
-        return self._pool.pids()
+        return self._workers.pids()
 
     def load(self) -> Load:
         """How busy the server is.
@@ -213,9 +217,8 @@ class Jobs:
         """
         self._store.try_to_write()
         with self._changed:
-            running = sum(job.status == "running" for job in self._jobs.values())
-            room = len(self._queue) < self._max_waiting or self._queue.last_abandoned() is not None
-            return Load(len(self.worker_pids()), running, len(self._queue), self._max_waiting, room)
+            running, waiting = len(self._running()), len(self._queue)
+            return Load(len(self.worker_pids()), running, waiting, self._max_waiting, waiting < self._max_waiting)
 
     def needed_uploads(self) -> frozenset[str]:
         """Digests of the uploads that waiting and running jobs compute with."""
@@ -224,146 +227,118 @@ class Jobs:
         return frozenset(digest for each in datasets if (digest := getattr(each, "digest", None)))
 
     def num_viewers(self) -> int:
-        """How many follow a job that is under way: each of them looks again and again."""
+        """Number of sessions that follow an unfinished job."""
         with self._changed:
-            return sum(job.num_viewers or 0 for job in self._active())
+            return len({viewer for job in self._jobs.values() if job.active for viewer in job.viewers})
 
     def _active(self) -> list[Job]:
-        return [job for job in self._jobs.values() if job.active]
+        with self._changed:
+            return [job for job in self._jobs.values() if job.active]
+
+    def _running(self) -> list[Job]:
+        return [job for job in self._jobs.values() if job.status == "running"]
+
+    def _snapshot(self, job: Job) -> Snapshot:
+        if job.status != "queued":
+            return job.snapshot()
+        place = self._queue.index(job)
+        ahead = [*self._running(), *self._queue[:place]]
+        # So many begin at once.
+        busy = len(ahead) >= self._num_workers
+        return job.snapshot(place + 1, sum(each.left_s() for each in ahead) / self._num_workers if busy else 0.0)
+
+    def _see(self, job: Job, viewer: str) -> None:
+        if viewer and job.active:
+            job.viewers.add(viewer)
 
     def _serve(self) -> None:
-        """The life of one thread: wait for a job, lead it through a worker, again."""
+        """Lead one job after another through a worker."""
         while job := self._next():
-            while worker := self._handed_over(job):
-                if self._followed(job, worker):
-                    self._pool.give_back(worker)
-                elif self._outlived(job, worker):
-                    continue
-                break
+            turn = job.turn
+            for _ in range(MAX_TRIES):
+                computation = self._workers.compute(canonical_json(job.spec), self._budget())
+                if computation is None or self._followed(job, turn, computation):
+                    break
+            with self._record.recorded():
+                if (job.status, job.turn) == ("running", turn):
+                    cause = "no worker process could be started" if computation is None else computation.death()
+                    self._end(job, "failed", f"{cause}; run it again to continue from its finished points")
 
     def _next(self) -> Job | None:
         with self._changed:
-            self._changed.wait_for(lambda: self._queue or self._closing)
-            if self._closing:
+            self._changed.wait_for(lambda: self._closing or self._first() is not None)
+            job = self._first()
+            if self._closing or job is None:
                 return None
-            job = self._queue.take()
+            self._queue.remove(job)
+            for other in self._queue:
+                other.change()  # its place
             job.begin()
             return job
 
-    def _handed_over(self, job: Job) -> WorkerProcess | None:
-        """The worker that has got the job; None when the job has ended instead."""
-        try:
-            worker = self._pool.take()
-        except OSError as error:
-            with self._record.recorded():
-                job.end("failed", f"no worker process could be started ({error.strerror})")
-                self._settle(job)
-            return None
-        with self._record.recorded():
-            if stopped := job.stopping or self._closing:
-                job.end("cancelled")
-                self._settle(job)
-            else:
-                job.worker = worker
-        if stopped:
-            self._pool.give_back(worker)
-            return None
-        worker.compute(job.spec.model_dump(mode="json"))
-        return worker
+    def _first(self) -> Job | None:
+        """The job that waits longest, of a session without a running one."""
+        running = {job.owner for job in self._running() if job.owner} if self._is_shared else ()
+        return next((job for job in self._queue if job.owner not in running), None)
 
-    def _followed(self, job: Job, worker: WorkerProcess) -> bool:
-        """Take note of all that the worker tells; whether it has come to an end of the job."""
-        for event in worker.events():
+    def _followed(self, job: Job, turn: int, computation: Computation) -> bool:
+        """Record the events of a computation; whether a worker has begun with it, or the job has ended."""
+        with self._changed:
+            if (job.status, job.turn) != ("running", turn):
+                computation.kill()
+                return True
+            job.computation = computation
+        for event in computation.events():
             with self._record.recorded():
-                if job.worker is not worker:  # it has been killed and the job has ended, or begun elsewhere
-                    continue
+                if job.computation is not computation:
+                    continue  # the job has ended, and its worker is being killed
                 job.take(event)
                 if isinstance(event, Ended):
                     self._settle(job)
-                    return True
-        return False
+        return computation.pid is not None or job.computation is not computation
 
-    def _outlived(self, job: Job, worker: WorkerProcess) -> bool:
-        """Whether a job whose worker has died begins again."""
-        cause = worker.death()
-        with self._record.recorded():
-            if job.worker is not worker:  # it was stopped by killing
-                return False
-            if job.stopping or self._closing:
-                job.end("cancelled")
-            elif job.lose_worker(cause, at_start=worker.killed_at_start):
-                return True
-            self._settle(job)
-            return False
+    def _budget(self) -> float:
+        return self._max_bytes if self._max_bytes < math.inf else memory_limit()
 
-    def _stop_worker(self, job: Job, worker: WorkerProcess) -> None:
-        """Ask the worker to stop, and kill it if it does not within the grace; its finished points are in the store."""
-        worker.ask_to_stop()
-
-        def kill_if_deaf() -> None:
-            with self._record.recorded():
-                if job.worker is worker and job.stopping:
-                    worker.kill()
-                    job.end("cancelled")
-                    self._settle(job)
-
-        timer = threading.Timer(self._grace_s, kill_if_deaf)
-        timer.daemon = True
-        timer.start()
-
-    def _end(self, job: Job, reason: str) -> None:
-        """End a job for this reason, whatever it does; its finished points are in the store."""
-        with self._record.recorded():
-            if not job.active:
-                return
-            job.verdict, job.wants_again = reason, False
-            if job.status == "queued":
-                self._give_up(job)
-            elif job.worker is None:
-                job.stop()
-            else:
-                job.worker.kill()
-                job.end("cancelled")
-                self._settle(job)
-
-    def _take_turns(self) -> None:
-        """Let running jobs that have had their turn give way to waiting ones of others."""
-        with self._record.recorded():
-            for job in self._active():
-                if job.worker is not None and job.had_its_turn and self._queue.others_wait(job.owner):
-                    job.worker.kill()
-                    job.give_way()
-                    self._enqueue(job)
+    def _end(self, job: Job, status: EndStatus, reason: str = "") -> None:
+        """End a job whatever it does; its finished points are in the store."""
+        if job in self._queue:
+            self._queue.remove(job)
+        if job.computation is not None:
+            job.computation.kill()
+        job.end(status, reason)
+        self._settle(job)
 
     def _settle(self, job: Job) -> None:
-        """What follows the end of a job."""
-        if job.wants_again and not self._closing:
-            job.wait()
-            self._enqueue(job)
-        elif not self._closing:
+        """Record the end of a job."""
+        if job.status in ("failed", "stopped"):
+            facts = {"job": job.job_id, "status": job.status, "cause": known_causes(job.snapshot().reason)}
+            _LOG.warning("a job did not complete", extra={"facts": facts})
+        if not self._closing:
             self._record.ended(job)
         self._forget()
         self._changed.notify_all()
 
-    def _enqueue(self, job: Job) -> None:
+    def _enqueue(self, job: Job, owner: str) -> None:
+        job.wait(owner)
         self._record.unfinished(job)
-        self._queue.add(job)
+        self._queue.append(job)
         self._changed.notify_all()
 
-    def _give_up(self, job: Job) -> None:
-        """End a job that waits."""
-        self._queue.remove(job)
-        job.end("cancelled")
-        self._settle(job)
+    def _make_room(self, viewer: str) -> None:
+        """Refuse one more job, or drop a waiting one whose sessions have all left.
 
-    def _make_room(self, viewer: str, address: str) -> None:
-        """Refuse one more job (QueueFull, TooManyJobs), or give up one that nobody waits for any more."""
-        self._limits.check(self._active(), viewer, address)
+        Raises:
+            TooManyJobs, QueueFull: when it cannot be accepted.
+        """
+        own = sum(job.owner == viewer for job in self._jobs.values() if job.active)
+        if self._is_shared and viewer and own >= MAX_PER_SESSION:
+            raise TooManyJobs
         if len(self._queue) >= self._max_waiting:
-            abandoned = self._queue.last_abandoned()
-            if abandoned is None:
+            left = [job for job in self._queue if job.viewers and not any(map(self._is_connected, job.viewers))]
+            if not left:
                 raise QueueFull(self._max_waiting)
-            self._give_up(abandoned)
+            self._end(left[-1], "cancelled")
 
     def _remember(self, job: Job) -> Job:
         self._jobs[job.job_id] = job
@@ -375,15 +350,51 @@ class Jobs:
         for job_id in [job_id for job_id, job in self._jobs.items() if not job.active][:-MAX_REMEMBERED]:
             del self._jobs[job_id]
 
+    def _watch(self) -> None:
+        """End jobs that are over their budgets or asked to end, and keep the pool alive."""
+        learn_from(self._store)
+        looked = wrote = 0.0
+        while True:
+            with self._changed:
+                if self._changed.wait_for(lambda: self._closing, TICK_S if self._running() else IDLE_S):
+                    return
+                running = {job: job.computation for job in self._running()}
+            for job, computation in running.items():
+                if job.spent_s() > self._max_s:
+                    self._stop(job, f"over time: {_time(self._max_s)} allowed")
+                elif computation is not None and computation.is_over_memory():
+                    self._stop(job, over_memory(computation.max_bytes))
+            if time.monotonic() - looked >= IDLE_S:
+                looked = time.monotonic()
+                self._workers.warm_up()
+                active = self._active()
+                if looked - wrote >= WRITE_S:
+                    wrote = looked
+                    self._record.write_clocks(active)
+                for job in self._record.to_end(active):
+                    self._stop(job, "stopped by the operator of the server")
+
+    def _stop(self, job: Job, reason: str) -> None:
+        with self._record.recorded():
+            if job.active:
+                self._end(job, "stopped", reason)
+
     def _inherit(self) -> None:
         """Resume the jobs that an earlier server did not finish."""
-        for left in self._record.ledger.inherit():
-            job = recalled_unfinished(self._store, left, self._check, self._allowed_s)
+        for left in self._record.inherit():
+            try:
+                if self._check is not None:
+                    self._check(left.spec)
+                job = recalled_from(self._store, left.spec)
+            except InvalidInput as error:
+                _LOG.warning("An unfinished job cannot be resumed: %s", str(error).splitlines()[0])
+                job = None
             with self._record.recorded():
                 if job is None or job.status == "completed":
-                    self._record.ledger.strike(left.spec)
-                    continue
-                self._remember(job)
-                job.wait()
-                job.inherit(left)
-                self._enqueue(job)
+                    self._record.strike(left.spec)
+                elif job.job_id not in self._jobs:
+                    self._enqueue(self._remember(job), left.owner)
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

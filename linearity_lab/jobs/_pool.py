@@ -1,102 +1,181 @@
-"""Warm worker processes: as many as compute at once, and a spare one that takes over without a pause."""
+"""Warm worker processes: pebble starts, feeds and replaces them; one more than can compute takes over after a kill."""
 
+import contextlib
 import logging
+import signal
+import sys
 import threading
+import types
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, TimeoutError
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnContext, SpawnProcess
+from typing import Any
+from weakref import WeakSet
 
-from linearity_lab.jobs._process import WorkerProcess
+import psutil
+from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
-# Compiled programs and freed arrays stay with a process; a fresh one waits already, so letting it go costs nobody time.
-MAX_GROWN_BYTES = 400 * 2**20
+from linearity_lab.jobs import worker
+from ntk_core.runs.events import Event, parse_event
+
+# Compiled programs and freed arrays stay in a process.
 MAX_JOBS = 50
+POLL_S = 0.05
+DEATH_S = 5.0  # pebble notices an ended process within a tenth of a second
+_MAIN = threading.Lock()
 _LOG = logging.getLogger(__name__)
 
 
-class WorkerPool:
-    """Worker processes that are ready before they are needed; may be used from any thread.
+class _Process(SpawnProcess):
+    """A child that does not execute the start script of its parent, as children of ``spawn`` do.
 
-    Args:
-        store: location of the store that the workers save to.
-        num_workers: how many compute at once.
-        num_spare: how many more are kept ready.
+    ``multiprocessing`` sends the path of ``__main__``, which in Streamlit's server is the script of the page.
     """
 
-    def __init__(self, store: str, num_workers: int, num_spare: int = 1):
-        self._store, self._num_workers, self._num_spare = store, num_workers, num_spare
-        self._lock = threading.Lock()  # guards everything below
-        self._alive: list[WorkerProcess] = []
-        self._idle: list[WorkerProcess] = []  # last used last
-        self._closing = False
+    def start(self) -> None:
+        stub = types.ModuleType("__main__")
+        with _MAIN:
+            main, sys.modules["__main__"] = sys.modules["__main__"], stub
+            try:
+                super().start()
+            finally:
+                if sys.modules["__main__"] is stub:  # else Streamlit has begun to run a page
+                    sys.modules["__main__"] = main
+
+
+class _Context(SpawnContext):
+    """Spawned processes, of which those that live are known."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._children: WeakSet[_Process] = WeakSet()
+
+    def Process(self, *arguments: Any, **named: Any) -> _Process:  # type: ignore[override]
+        """A process that is not yet started."""
+        child = _Process(*arguments, **named)
+        self._children.add(child)
+        return child
+
+    def living(self) -> list[_Process]:
+        """The started processes that have not ended."""
+        return [each for each in list(self._children) if each.pid is not None and each.is_alive()]
+
+
+class Computation:
+    """One spec in a worker.
+
+    Attributes:
+        pid: process id of the worker, None until one has begun.
+        max_bytes: memory that it may take.
+    """
+
+    def __init__(self, pool: ProcessPool, spec_json: str, max_bytes: float):
+        self._reader, self._writer = SpawnContext().Pipe(duplex=False)
+        self.max_bytes, self._bytes_at_start = max_bytes, 0
+        self.pid: int | None = None
+        self._future: ProcessFuture[None] = pool.schedule(worker.compute, (spec_json, self._writer, max_bytes))
+
+    def events(self) -> Iterator[Event]:
+        """Yield the events of the run, until its last one or the death of the worker."""
+        reader: Connection = self._reader
+        with reader, contextlib.suppress(EOFError, OSError):
+            try:
+                while not reader.poll(POLL_S):
+                    if self._future.done():  # no worker could take it
+                        return
+                pid, rss = map(int, reader.recv_bytes().split())
+            finally:
+                self._writer.close()  # the worker's end alone keeps the pipe open
+            self.pid, self._bytes_at_start = pid, rss
+            while True:
+                yield parse_event(reader.recv_bytes())
+
+    def grown_bytes(self) -> int:
+        """Resident memory of the worker above what it had when the computation began."""
+        with contextlib.suppress(psutil.Error):
+            if self.pid is not None:
+                return int(psutil.Process(self.pid).memory_info().rss) - self._bytes_at_start
+        return 0
+
+    def is_over_memory(self) -> bool:
+        """Whether the worker has taken more memory than it may."""
+        return self.grown_bytes() > self.max_bytes
+
+    def kill(self) -> None:
+        """End the computation and its worker at once; pebble starts another one."""
+        if self.pid is None:
+            self._future.cancel()
+        elif not self._future.done():
+            with contextlib.suppress(psutil.Error):
+                psutil.Process(self.pid).kill()
+
+    def death(self) -> str:
+        """Why the worker has ended, in one clause."""
+        try:
+            error = self._future.exception(DEATH_S)
+        except (CancelledError, TimeoutError):
+            error = None
+        if self.pid is None:
+            return "no worker process could be started"
+        if not isinstance(error, ProcessExpired):
+            return "the worker process has ended"
+        if error.exitcode == -signal.SIGKILL:
+            return "the worker process was killed by the system (SIGKILL), most often because memory ran out"
+        name = signal.Signals(-error.exitcode).name if error.exitcode < 0 else f"exit status {error.exitcode}"
+        return f"the worker process crashed ({name})"
+
+
+class WorkerPool:
+    """Worker processes that are warm before they are needed.
+
+    Args:
+        store: location of the store that workers save to.
+        num_workers: processes, the spare ones included.
+        is_quiet: workers print nothing, since their output names users' data.
+    """
+
+    def __init__(self, store: str, num_workers: int, *, is_quiet: bool):
+        self._num_workers, self._settings = num_workers, (store, is_quiet)
+        self._context = _Context()
+        self._lock = threading.Lock()
+        self._pool: ProcessPool | None = None
+        self._closed = False
 
     def warm_up(self) -> None:
-        """Start what is missing; if nothing can be started, the next :meth:`take` will say so."""
+        """Start the processes; a pool that broke, as pebble's does when an idle process dies, is replaced."""
         with self._lock:
-            self._refill()
-
-    def take(self) -> WorkerProcess:
-        """A worker for one job: the one that has worked last, since it knows most programs, if it is ready.
-
-        Raises:
-            OSError: when there is none and none can be started.
-        """
-        with self._lock:
-            idle = [worker for worker in self._idle if worker.alive]
-            chosen = next((worker for worker in reversed(idle) if worker.ready), idle[-1] if idle else None)
-            if chosen is None:
-                chosen = self._start()
-            self._idle.remove(chosen)
-            return chosen
-
-    def give_back(self, worker: WorkerProcess) -> None:
-        """Keep a worker that has done its job for the next one, or let it go before its memory grows."""
-        worn_out = worker.num_jobs >= MAX_JOBS or worker.grown_bytes > MAX_GROWN_BYTES
-        with self._lock:
-            if worker in self._alive and not worn_out and not self._closing:
-                self._idle.append(worker)
+            if self._closed or (self._pool is not None and self._pool.active):
                 return
-        worker.kill()  # its results are in the store; what follows its end is done in _changed
+            if self._pool is not None:
+                _LOG.warning("The worker processes have ended and are started again.")
+                self._end(self._pool)
+            self._pool = ProcessPool(self._num_workers, MAX_JOBS, worker.start, self._settings, context=self._context)
+            with contextlib.suppress(BrokenProcessPool, RuntimeError, OSError):
+                _ = self._pool.active  # starts it
+
+    def compute(self, spec_json: str, max_bytes: float) -> Computation | None:
+        """Hand a spec to the next warm worker; None if there is none and none can be started."""
+        self.warm_up()
+        with contextlib.suppress(RuntimeError, OSError):
+            if self._pool is not None:
+                return Computation(self._pool, spec_json, max_bytes)
+        return None
 
     def pids(self) -> list[int]:
-        """Process ids of the workers that live."""
-        with self._lock:
-            return [worker.pid for worker in self._alive if worker.alive]
+        """Process ids of the workers that live, spare ones included."""
+        return sorted(each.pid for each in self._context.living() if each.pid is not None)
 
     def close(self) -> None:
         """End all workers and start no more."""
         with self._lock:
-            self._closing = True
-            workers = list(self._alive)
-        for worker in workers:
-            worker.kill()
-        for worker in workers:
-            worker.death()
+            self._closed = True
+            if self._pool is not None:
+                self._end(self._pool)
 
-    def _changed(self, worker: WorkerProcess) -> None:
-        """A worker has become ready or has ended."""
-        with self._lock:
-            if not worker.alive:
-                self._alive.remove(worker)
-                if worker in self._idle:
-                    self._idle.remove(worker)
-                    if not self._closing:
-                        _LOG.warning("A worker without a job has ended: %s.", worker.death())
-            if worker.ready:  # one that cannot even start would be started for ever
-                self._refill()
-
-    def _refill(self) -> None:
-        """Start missing workers, spare ones after the others, so that the first is ready soonest."""
-        try:
-            while not self._closing and len(self._alive) < self._num_workers:
-                self._start()
-            missing = len(self._alive) < self._num_workers + self._num_spare
-            if missing and not self._closing and all(worker.ready for worker in self._alive):
-                self._start()
-        except OSError as error:
-            _LOG.warning("No worker process could be started: %s", error)
-
-    def _start(self) -> WorkerProcess:
-        worker = WorkerProcess(self._store, self._changed)
-        self._alive.append(worker)
-        self._idle.append(worker)
-        if self._closing:
-            worker.kill()
-        return worker
+    def _end(self, pool: ProcessPool) -> None:
+        pool.stop()
+        for process in self._context.living():
+            process.kill()  # pebble would wait seconds for one that computes
+        pool.join()

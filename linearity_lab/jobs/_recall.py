@@ -1,12 +1,11 @@
 """Jobs of earlier runs of the server, as the store knows them."""
 
 import logging
-from collections.abc import Callable, Container
 
 from linearity_lab.jobs._job import Job
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import EXPERIMENTS, Spec, digest, estimate, learn, work_of_points
-from ntk_core.runs.store import MIN_PREFIX, Store, UnfinishedJob
+from ntk_core.runs.store import MIN_PREFIX, Store
 
 INTERRUPTED = "stopped before it was finished; run it again to continue from its finished points"
 STOPPED = "stopped by the server; run it again to continue from its finished points"
@@ -31,7 +30,7 @@ def recalled_from(store: Store, spec: Spec) -> Job:
     return job
 
 
-def foreseen(store: Store, spec: Spec) -> tuple[float, int]:
+def unfinished_seconds(store: Store, spec: Spec) -> tuple[float, int]:
     """Seconds that the points of ``spec`` should take that the store does not have, and how many it has.
 
     Nothing is written, and points are not looked at closely: one that is damaged is found when it is needed.
@@ -64,30 +63,3 @@ def recalled_by_id(store: Store, job_id: str) -> Job | None:
     except InvalidInput as error:
         _LOG.warning("%s", error)
         return None
-
-
-def recalled_unfinished(
-    store: Store, left: UnfinishedJob, check: Callable[[Spec], None] | None, allowed_s: Callable[[float], float]
-) -> Job | None:
-    """The job that an earlier server wrote down; None when it cannot go on, which is then logged.
-
-    Args:
-        check: raises ``InvalidInput`` for a spec that is beyond the limits of today.
-        allowed_s: seconds that it could take at most → how long it may run.
-    """
-    try:
-        job = recalled_from(store, left.spec)
-        if check is not None:
-            check(job.spec)
-    except InvalidInput as error:
-        _LOG.warning("An unfinished job cannot go on: %s", str(error).splitlines()[0])
-        return None
-    job.owner, job.submitted_s = left.owner, left.submitted_s
-    job.expected_s, most_s = expected_and_most(job.spec, job.finished_keys())
-    job.allowed_s = allowed_s(most_s)
-    return job
-
-
-def expected_and_most(spec: Spec, finished: Container[str]) -> tuple[float, float]:
-    """Seconds that the other points should take, and could take at most, with all steps that are allowed."""
-    return estimate(spec, finished).seconds, estimate(spec, finished, most=True).seconds

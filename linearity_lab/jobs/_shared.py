@@ -23,10 +23,11 @@ def _shared() -> Jobs:
     jobs = Jobs(
         num_workers=limits.num_workers,
         max_waiting=limits.max_waiting,
-        max_per_viewer=limits.max_per_viewer,
-        max_per_address=limits.max_per_address,
+        is_shared=limits.is_shared,
         check=check_limits,
-        allowed_s=limits.allowed_s,
+        max_s=limits.max_job_s,
+        max_bytes=limits.max_memory_bytes,
+        is_quiet=limits.name == "hosted",
     )
     atexit.register(jobs.shutdown)
     return jobs

@@ -1,4 +1,4 @@
-"""What a job looks like at one moment."""
+"""A job at one moment."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,13 +11,13 @@ Status = Literal["queued", "running", "completed", "cancelled", "stopped", "fail
 
 @dataclass(frozen=True)
 class Load:
-    """How busy a server is at one moment.
+    """How busy a server is.
 
     Attributes:
-        workers: worker processes that live.
+        workers: living worker processes.
         running: jobs that are computed.
         waiting: jobs in the queue, ``max_waiting`` at most.
-        has_room: whether one more would be taken: in a full queue, in place of one that nobody waits for any more.
+        has_room: whether one more job would be accepted.
     """
 
     workers: int
@@ -36,16 +36,14 @@ class Snapshot:
         position: place in the queue from 1; 0 when the job does not wait.
         fraction: share of the work that is done, from 0 to 1.
         remaining_s: expected remaining wall time, waiting included, None while nothing is known.
-        message: what is being done, for people.
+        message: current activity, for people.
         points: finished points in the order of the spec's keys.
-        estimate: the cost foreseen, None before the job began.
+        estimate: expected cost, None before the job began.
         result: None before the job has ended, or when it has ended without a point.
         reason: one sentence for ``failed`` and ``stopped`` (by the server), empty otherwise.
-        growing: the points under way (several on a cluster), as far as each is, where curves are drawn while they grow;
-            how far they came in a job that was stopped.
+        growing: partial points (several on a cluster) whose curves are drawn while they grow, or grew until a stop.
         grown: another number for other growing points, 0 without any.
         starts_in_s: expected seconds until a waiting job begins, None for others.
-        interruption: why it was interrupted and how it goes on, empty when it was not.
     """
 
     job_id: str
@@ -64,9 +62,8 @@ class Snapshot:
     growing: tuple[Point, ...] = ()
     grown: int = 0
     starts_in_s: float | None = None
-    interruption: str = ""
 
     @property
     def active(self) -> bool:
-        """Whether more is to come."""
+        """Whether the job waits or runs."""
         return self.status in ("queued", "running")

@@ -1,11 +1,23 @@
 """What visitors are told when it is the server that fails; its operator finds the cause in the log."""
 
+import re
+
 from linearity_lab.jobs.profile import profile
 from ntk_core.errors import InvalidInput
 
 NEUTRAL = (
     "the results of this server cannot be read or written at the moment; whoever runs it finds the cause in its log"
 )
+
+_CAUSES = re.compile(
+    r"RESOURCE_EXHAUSTED|[Oo]ut of memory|over (?:memory|time)|No space left on device|disk is full|readonly database"
+    r"|Too many open files|SIG[A-Z]+|CUDA_ERROR_[A-Z_]+|\b[A-Z][A-Za-z]+(?:Error|Exception)\b"
+)
+
+
+def known_causes(text: str) -> str:
+    """The causes in a text that only programs write, for logs; the rest of it may name a user's data."""
+    return ", ".join(dict.fromkeys(_CAUSES.findall(text)))[:200]
 
 
 def told(error: InvalidInput) -> str:

@@ -1,112 +1,132 @@
-"""A worker process: computes one spec after another, told by JSON lines on stdin, telling by JSON lines on stdout.
+"""What a worker process does: warm up, then compute one spec after another and send the events of each.
 
-In: ``{"run": spec}``, ``{"stop": true}``. Out: ``{"kind": "ready"}`` once, then the events of each run. The process
-ends when stdin ends, so it never outlives its server. Start it with ``python -m linearity_lab.jobs.worker``.
+Started by pebble; it ends with its server.
 """
 
-import json
+import contextlib
 import logging
+import math
+import multiprocessing
 import os
-import queue
-import signal
 import sys
 import threading
-from typing import IO
+from collections.abc import Iterator
+from multiprocessing.connection import Connection, wait
+
+import psutil
 
 from linearity_lab.jobs.faults import told
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import PRESETS, Spec, parse_spec, run
+from ntk_core.runs import PRESETS, parse_spec, run
 from ntk_core.runs.compiled_code import keep_compiled_code
-from ntk_core.runs.events import Ended, event_json
-from ntk_core.runs.store import Store
+from ntk_core.runs.events import Ended, Event, PointFailed, event_json
+from ntk_core.runs.store import VARIABLE, Store
 from ntk_core.runs.unfinished import keep_unfinished
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
-READY = '{"kind": "ready"}'
 NICENESS = 15
+# A worker that has kept more than this after a job is replaced by the spare one, which is warm already.
+MAX_GROWN_BYTES = 400 * 2**20
+# The system refuses memory beyond the job's budget and this; the server ends a job that is over its budget.
+BURST_BYTES = 2**29
+OUT_OF_MEMORY = "ran out of memory"  # in the reasons of ntk_core.runs
 _LOG = logging.getLogger(__name__)
+_bytes_when_warm = 0
 
 
-def main() -> None:
-    """Serve until stdin ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the server's terminal is the server's to handle
-    _lower_priority()
-    out = _reserve_stdout()
+def start(store: str, is_quiet: bool) -> None:
+    """Prepare the process: low priority, JAX imported, the first point of the first figure compiled."""
+    global _bytes_when_warm
+    threading.Thread(target=_end_with_the_server, daemon=True).start()
+    if sys.platform != "win32":
+        os.nice(NICENESS)  # pages must answer while workers fill every core
+    os.environ.update({VARIABLE: store, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"})
+    if is_quiet:
+        silent = os.open(os.devnull, os.O_WRONLY)
+        for stream in (1, 2):
+            os.dup2(silent, stream)
     keep_compiled_code()
     keep_unfinished()
-    specs: queue.SimpleQueue[Spec | InvalidSpec] = queue.SimpleQueue()
-    stop = threading.Event()
-    threading.Thread(target=_listen, args=(specs, stop), daemon=True).start()
     _warm_up()
-    _say(out, READY)
-    store = Store()
-    while True:
-        spec = specs.get()
-        if isinstance(spec, InvalidSpec):
-            _say_failed(out, str(spec).splitlines()[0])
-        else:
-            _compute(spec, store, stop, out)
+    _bytes_when_warm = _resident_bytes()
 
 
-def _compute(spec: Spec, store: Store, stop: threading.Event, out: IO[str]) -> None:
-    """One run; whatever happens, its last line is an ``Ended`` event."""
+def compute(spec_json: str, out: Connection, max_bytes: float) -> None:
+    """Compute a spec and send its events as JSON, an ``Ended`` event last.
+
+    Args:
+        out: gets ``pid resident_bytes`` first.
+        max_bytes: memory that the job may take.
+    """
+    with out, contextlib.suppress(OSError):  # nobody listens: the job was stopped before it began
+        out.send_bytes(f"{os.getpid()} {_resident_bytes()}".encode())
+        _limit_memory(max_bytes)
+        try:
+            for event in _events(spec_json, max_bytes):
+                out.send_bytes(event_json(event).encode())
+        finally:
+            _limit_memory(math.inf)
+    if _resident_bytes() - _bytes_when_warm > MAX_GROWN_BYTES:
+        os._exit(1)
+
+
+def over_memory(max_bytes: float) -> str:
+    """The reason of a job that was ended for its memory."""
+    return f"over memory: {max_bytes / 2**30:.1f} GiB allowed"
+
+
+def _events(spec_json: str, max_bytes: float) -> Iterator[Event]:
+    """The events of a run; whatever happens, the last one is ``Ended``."""
     try:
-        for event in run(spec, points=store.points(spec), should_stop=stop.is_set):
+        spec, store = parse_spec(spec_json), Store()
+        for event in run(spec, points=store.points(spec)):
             if isinstance(event, Ended) and event.result is not None:
                 store.save_result(event.result)
-            _say(out, event_json(event))
+            yield event
+            if isinstance(event, PointFailed) and OUT_OF_MEMORY in event.reason and max_bytes < math.inf:
+                yield Ended(status="stopped", reason=over_memory(max_bytes))
+                return
+    except InvalidSpec as error:
+        yield Ended(status="failed", reason=str(error).splitlines()[0])
     except InvalidInput as error:
-        _say_failed(out, told(error))
+        yield Ended(status="failed", reason=told(error))
     except MemoryError:
-        _say_failed(out, "the computation ran out of memory; choose smaller widths or fewer seeds")
+        yield Ended(status="stopped", reason=over_memory(max_bytes))
     except Exception as error:
         _LOG.exception("A run failed.")
         text = (str(error).strip().splitlines() or ["no message"])[0]
-        _say_failed(out, f"the computation failed ({type(error).__name__}: {text[:200]})")
+        yield Ended(status="failed", reason=f"the computation failed ({type(error).__name__}: {text[:200]})")
 
 
-def _say_failed(out: IO[str], reason: str) -> None:
-    _say(out, event_json(Ended(status="failed", reason=reason)))
+def _limit_memory(max_bytes: float) -> None:
+    """Let the system refuse what is far beyond the budget, which XLA reports as an error; only Linux counts it so."""
+    if sys.platform == "linux":
+        import resource
+
+        held = _status_bytes("VmData")
+        most = int(held + max_bytes + BURST_BYTES) if max_bytes < math.inf else resource.RLIM_INFINITY
+        resource.setrlimit(resource.RLIMIT_DATA, (most, resource.RLIM_INFINITY))
 
 
-def _listen(specs: queue.SimpleQueue[Spec | InvalidSpec], stop: threading.Event) -> None:
-    """Read commands while the main thread computes."""
-    for line in sys.stdin.buffer:
-        command = json.loads(line)
-        if "run" in command:
-            stop.clear()  # a stop that came too late for the run before must not end this one
-            try:
-                specs.put(parse_spec(command["run"]))
-            except InvalidSpec as error:
-                specs.put(error)
-        elif "stop" in command:
-            stop.set()
-    os._exit(0)  # the server is gone; finished points are in the store already
+def _status_bytes(name: str) -> int:
+    """An entry of /proc/self/status."""
+    with open("/proc/self/status", encoding="ascii") as lines:
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
-def _say(out: IO[str], line: str) -> None:
-    try:
-        out.write(line + "\n")
-        out.flush()
-    except OSError:
-        os._exit(0)
+def _resident_bytes() -> int:
+    return int(psutil.Process().memory_info().rss)
 
 
-def _reserve_stdout() -> IO[str]:
-    """The pipe to the server, for our lines only: whatever else is printed, by C code too, goes to stderr."""
-    pipe = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    return pipe
-
-
-def _lower_priority() -> None:
-    # Pages must answer while workers fill every core. On Windows the server asks for it when it starts the process.
-    if sys.platform != "win32":
-        os.nice(NICENESS)
+def _end_with_the_server() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(0)  # finished points are in the store
 
 
 def _warm_up() -> None:
-    """Import JAX and compile the first point of the first figure, so that it comes at once when asked for."""
+    """Import JAX and compile the first point of the first figure, so that it appears at once when asked for."""
     try:
         figure = next(iter(PRESETS.values())).spec
         first = getattr(figure, figure.swept_field)[:1]
@@ -114,7 +134,3 @@ def _warm_up() -> None:
             pass
     except Exception:
         _LOG.exception("The worker could not warm up.")
-
-
-if __name__ == "__main__":
-    main()

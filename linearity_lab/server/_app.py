@@ -26,7 +26,6 @@ from linearity_lab.jobs.profile import PROFILES, profile
 from linearity_lab.server._first_paint import FirstPaint
 from linearity_lab.server._headers import SecurityHeaders, frame_origins
 from linearity_lab.server._logs import write_json_logs
-from linearity_lab.server._refreshes import OneRefreshAtATime
 from linearity_lab.server._uploads import bound_uploads
 from linearity_lab.server._visitors import AllowedHosts, WebSockets, allowed_hosts, or_strict
 from ntk_core.environment import keep_memory_returnable
@@ -48,7 +47,7 @@ def routes() -> list[Route]:
 
 def middleware() -> list[Middleware]:
     """Middleware, outermost first; built after Streamlit has copied its secrets into the environment."""
-    layers: tuple[Any, ...] = (SecurityHeaders, AllowedHosts, FirstPaint, OneRefreshAtATime)
+    layers: tuple[Any, ...] = (SecurityHeaders, AllowedHosts, FirstPaint)
     return [*map(Middleware, layers), Middleware(WebSockets, loaded=_LOADED)]
 
 

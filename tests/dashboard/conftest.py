@@ -18,7 +18,7 @@ class FakeJobs:
     """Jobs that stand still at the moment a test puts them in; ``others`` makes Stop only detach."""
 
     def __init__(self):
-        self.snapshots, self.stopped, self.submitted, self.left, self.adopted = {}, [], [], [], []
+        self.snapshots, self.stopped, self.submitted, self.adopted = {}, [], [], []
         self.others = False
         self.viewers = 1
         self.refusal: Exception | None = None
@@ -35,8 +35,8 @@ class FakeJobs:
     def num_viewers(self) -> int:
         return self.viewers
 
-    def leave(self, job_id, viewer) -> None:
-        self.left.append(job_id)
+    def followed(self, viewer):
+        return tuple(reversed(self.snapshots.values()))
 
     def forget(self, job_id) -> bool:
         job = self.snapshots.get(job_id)
@@ -52,7 +52,7 @@ class FakeJobs:
     def adopt(self, result) -> None:
         self.adopted.append(result)
 
-    def submit(self, spec, viewer="", address=""):
+    def submit(self, spec, viewer=""):
         if self.refusal:
             raise self.refusal
         self.submitted.append(spec)
@@ -83,7 +83,7 @@ class FakeJobs:
     def snapshot(self, job_id, viewer=""):
         return self.snapshots.get(job_id)
 
-    def stop(self, job_id, viewer="", wait_s=0.0):
+    def stop(self, job_id, viewer=""):
         if self.others:
             return False
         self.stopped.append(job_id)
@@ -177,5 +177,6 @@ def _go_through_the_menu(patch: pytest.MonkeyPatch) -> None:
 def _put_in_place(patch: pytest.MonkeyPatch, fake: FakeJobs) -> None:
     patch.setattr("linearity_lab.jobs.shared_jobs", lambda: fake)
     patch.setattr("linearity_lab.components.run_panel.shared_jobs", lambda: fake)
+    patch.setattr("linearity_lab.components.job_status.shared_jobs", lambda: fake)
     patch.setattr("linearity_lab.views.results.run_list.shared_jobs", lambda: fake)
     patch.setattr("linearity_lab.views.own_data.bring_data.shared_jobs", lambda: fake)

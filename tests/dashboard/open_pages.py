@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from unittest import mock
 
@@ -54,6 +55,12 @@ def words(app: AppTest) -> str:
     """All sentences on the page."""
     shown = [*app.error, *app.warning, *app.info, *app.caption, *app.markdown]
     return "\n".join(element.value.replace("\\", "") for element in shown)
+
+
+def bars(app: AppTest) -> list[str]:
+    """What the bars of running jobs say."""
+    mounts = [json.loads(each.proto.json) for each in app.get("bidi_component") if "_jobs" in each.proto.component_name]
+    return [mount["jobs"][0]["words"] for mount in mounts if mount["kind"] == "bar"]
 
 
 def chooser(app: AppTest, key: str) -> Widget:

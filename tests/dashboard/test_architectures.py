@@ -20,7 +20,7 @@ from ntk_core.networks.sizes import layer_sizes
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.settings.grammar import with_settings
 from tests.dashboard.made_results import make_points
-from tests.dashboard.open_pages import checked, open_page, words
+from tests.dashboard.open_pages import bars, checked, open_page, words
 
 KEY = "architectures."
 LAYERED = tuple(name for name, kind in ARCHITECTURES.items() if "depth" in kind.settings)
@@ -299,7 +299,7 @@ def test_run_starts_one_job_that_is_followed_stopped_and_found_again(page):
     assert page.submitted == [ArchitecturesSpec(widths=(30, 100, 1000))]
     (job_id,) = page.snapshots
     assert query(app) == {"widths": "30,100,1000", "job": job_id}
-    assert len(app.get("progress")) == 1
+    assert len(bars(app)) == 1
     checked(app.button(key=KEY + "stop").click().run())
     assert page.stopped == [job_id]
     assert "Stopped: 0 of 6 points are done" in words(app)
@@ -329,9 +329,9 @@ def test_a_changed_setting_of_one_network_names_it(page, points):
 def test_page_shows_one_network_while_the_other_is_computed(page, points):
     app = opened(job=page.add(MADE, points=of_a_run({"A": points["A"][:1]}), message="network B, width 30: linear"))
     assert len(app.get("plotly_chart")) == 4, "the drawings, the first figure, and what the open tab holds"
-    (bar,) = app.get("progress")
-    assert "1 of 8 points" in bar.proto.text
-    assert "network B, width 30" in bar.proto.text
+    (bar,) = bars(app)
+    assert "1 of 8 points" in bar
+    assert "network B, width 30" in bar
 
 
 def test_what_was_computed_beforehand_is_drawn_on_the_first_visit(jobs, through_the_menu):

@@ -1,4 +1,4 @@
-"""How a page follows a job: what it says while the job waits or loses its worker, and how often it looks."""
+"""How a page follows a job: its words while the job waits and runs, and which URLs it reads."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from linearity_lab.components import session
-from linearity_lab.components.run_panel import CROWD, REFRESH_S, WAITING_REFRESH_S, progress_words, refresh_s
+from linearity_lab.components.job_status import progress_words
 from ntk_core.experiments.architectures.result import ArchitecturesPoint
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import Spec
 from tests.dashboard.made_results import make_points
-from tests.dashboard.open_pages import checked, open_page, words
+from tests.dashboard.open_pages import bars, checked, open_page, words
 
 SPEC = KernelChangeSpec(widths=(30, 100, 1000))
 
@@ -27,28 +27,6 @@ def running(jobs):
 def test_waiting_says_the_place_the_beginning_and_the_end(running):
     waiting = replace(running, status="queued", position=3, starts_in_s=40.0, remaining_s=200.0)
     assert progress_words(waiting) == "Waiting, place 3 in the queue, begins in about 40 s, done in about 3 min"
-
-
-def test_the_reason_why_a_worker_was_replaced_is_shown(jobs):
-    cause = "the worker process was killed by the system (SIGKILL) at width 1000; another one went on"
-    app = checked(open_page("kernel_change", job=jobs.add(SPEC, interruption=cause)))
-    assert cause in words(app)
-
-
-def test_jobs_that_wait_are_looked_at_less_often(running):
-    assert refresh_s(running) == REFRESH_S
-    assert refresh_s(replace(running, status="queued", starts_in_s=40.0)) == WAITING_REFRESH_S
-
-
-def test_a_job_that_is_about_to_begin_is_looked_at_as_if_it_ran(running):
-    assert refresh_s(replace(running, status="queued", starts_in_s=0.0)) == REFRESH_S
-
-
-@pytest.mark.parametrize("viewers", [1, CROWD, CROWD + 1, 30, 64, 300])
-def test_all_viewers_together_look_no_more_often_than_a_small_crowd(jobs, running, viewers):
-    jobs.viewers = viewers
-    assert viewers / refresh_s(running) <= CROWD / REFRESH_S
-    assert viewers <= CROWD or viewers / refresh_s(running) > CROWD / REFRESH_S / 2
 
 
 @pytest.mark.parametrize("page", ["kernel_change", "architectures"])
@@ -66,17 +44,8 @@ def test_what_has_been_trained_at_a_width_is_drawn_while_the_rest_trains(jobs, p
     drawn = [trace for chart in app.get("plotly_chart") for trace in json.loads(chart.proto.spec)["data"]]
     seeds = [trace for trace in drawn if (trace.get("meta") or {}).get("seeds")]
     assert sum(len(trace["text"]) for trace in seeds) == len(whole.runs) * finished + 1
-    assert f"{finished} of {len(spec.point_keys())} " in app.get("progress")[0].proto.text
+    assert f"{finished} of {len(spec.point_keys())} " in bars(app)[0]
     assert "Computing the first point…" not in words(app)
-
-
-def test_another_job_in_its_place_is_followed_instead_of_the_first(jobs):
-    first = jobs.add(SPEC)
-    app = checked(open_page("kernel_change", job=first))
-    assert jobs.left == []
-    app.query_params["job"] = jobs.add(KernelChangeSpec(widths=(30, 100)))
-    checked(app.run())
-    assert jobs.left == [first]
 
 
 def test_an_address_that_comes_late_with_a_click_takes_back_nothing_and_the_way_back_still_does(jobs, monkeypatch):

@@ -11,7 +11,7 @@ from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.runs import PRESETS
 from ntk_core.settings.fields import differences, spec_from_texts, text_of
 from tests.dashboard.made_hessians import make_hessian_points, make_hessian_result, make_point
-from tests.dashboard.open_pages import checked, chooser, form_sentences, open_page, words
+from tests.dashboard.open_pages import bars, checked, chooser, form_sentences, open_page, words
 
 PREFIX = "hessian."
 CHOSEN, ALL, ONE = "hessian.networks.chosen", "hessian.networks.all.", "hessian.networks.one"
@@ -120,8 +120,8 @@ def test_unconverged_norms_are_named_below_the_figure(jobs):
 def test_points_of_a_running_job_are_drawn_network_by_network(jobs):
     points = make_hessian_points(widths=(100,))[:2]
     app = open_page("hessian", job=jobs.add(HessianSpec(), points=points))
-    (progress,) = app.get("progress")
-    assert progress.proto.text.startswith("2 of 24 points")
+    (progress,) = bars(app)
+    assert progress.startswith("2 of 24 points")
     assert [table.count('scope="row"') for table in tables(app)] == [2]
 
 

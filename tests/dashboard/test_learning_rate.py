@@ -14,7 +14,7 @@ from ntk_core.data import load_dataset
 from ntk_core.dynamics import one_sample_catapult
 from ntk_core.runs import digest
 from ntk_core.settings.grammar import with_settings
-from tests.dashboard.open_pages import checked, open_page, words
+from tests.dashboard.open_pages import bars, checked, open_page, words
 
 MAP = gallery_result("catapult-map")
 RUN = gallery_result("catapult-run")
@@ -139,7 +139,7 @@ def test_the_page_follows_the_chosen_cell_beneath_its_map(app, jobs):
     (asked,) = jobs.submitted
     assert (asked.widths, asked.rates, asked.num_seeds, asked.keep_paths) == ((800,), (2.5,), 1, True)
     assert asked.dataset == MAP.spec.dataset
-    assert "0 of 1 width" in app.get("progress")[0].proto.text
+    assert "0 of 1 width" in bars(app)[0]
     assert len(app.get("plotly_chart")) == 3
     (point,) = RUN.points
     grown = point.model_copy(update={"runs": point.of("network", 3.0)})

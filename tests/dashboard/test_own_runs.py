@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
-import threading
-
 import pytest
 
 from linearity_lab.components.exports import command_line
@@ -16,7 +12,7 @@ from linearity_lab.words.run_words import name_of
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.own_model.result import OwnLayer, OwnModelPoint, OwnModelResult, OwnModelRun
 from ntk_core.experiments.own_model.spec import OwnModelSpec
-from ntk_core.runs import EXPERIMENTS, Provenance, digest, estimate, parse_spec, run
+from ntk_core.runs import EXPERIMENTS, Provenance, canonical_json, digest, estimate, parse_spec, run
 from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import InvalidSpec
 from tests.dashboard.open_pages import checked, open_page, words
@@ -90,10 +86,8 @@ def test_nothing_that_a_browser_reaches_starts_one(store, opened, monkeypatch):
         monkeypatch.setattr(Jobs, "warm_up", lambda self: None)
         with pytest.raises(InvalidInput, match="nothing else runs a file of one's own"):
             start(spec)
-    told = io.StringIO()
-    worker._compute(spec, store, threading.Event(), told)
-    (line,) = told.getvalue().splitlines()
-    assert json.loads(line)["status"] == "failed"
+    monkeypatch.setenv("LINEARITY_LAB_STORE", store.location)
+    assert [event.status for event in worker._events(canonical_json(spec), 1e9)] == ["failed"]
     store.save_result(made(8, 16))
     for page in ("kernel_change", "lazy"):  # a link with its job, and with its experiment
         app = opened(page, job=digest(spec)[:16], experiment="own_model")

@@ -19,7 +19,7 @@ from ntk_core.runs import PRESETS
 from ntk_core.runs.events import PointFailed
 from ntk_core.settings.fields import differences, text_of, values_of
 from tests.dashboard.made_results import make_points, make_result, make_run
-from tests.dashboard.open_pages import ROOT, checked, form_sentences, open_page, words
+from tests.dashboard.open_pages import ROOT, bars, checked, form_sentences, open_page, words
 
 PREFIX = "kernel_change."
 ON_NO_PAGE = "kernel-convergence"
@@ -235,8 +235,7 @@ def test_job_of_the_url_is_followed_with_its_settings_and_points(jobs):
     assert app.text_input(key=PREFIX + "widths").value == "30,100,1000"
     assert query(app) == {"widths": "30,100,1000", "num_seeds": "2", "job": job_id}
     assert len(app.get("plotly_chart")) == 2
-    (progress,) = app.get("progress")
-    assert progress.proto.text.replace("\\", "") == "2 of 3 widths, 42 s left · width 30: training"
+    assert bars(app) == ["2 of 3 widths, 42 s left · width 30: training"]
 
 
 def test_stop_stops_the_job_and_keeps_its_points(jobs):
@@ -260,7 +259,7 @@ def test_stop_of_a_job_that_others_follow_only_ends_the_following(jobs):
 def test_waiting_failed_and_partly_failed_jobs_say_so(jobs):
     spec = KernelChangeSpec(widths=(30, 100))
     app = opened(job=jobs.add(spec, status="queued", position=3))
-    assert "place 3" in app.get("progress")[0].proto.text
+    assert "place 3" in bars(app)[0]
     failures = (PointFailed(key="width=100", reason="the computation ran out of memory"),)
     app = opened(
         job=jobs.add(

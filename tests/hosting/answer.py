@@ -8,16 +8,21 @@ import asyncio
 class Answer:
     """What an ASGI app sends for one request."""
 
-    def __init__(self, app, path: str = "/", *, host="localhost:8501", scheme="http", method="GET", accept="*/*"):
+    def __init__(
+        self, app, path: str = "/", *, host="localhost:8501", scheme="http", method="GET", accept="*/*", headers=None
+    ):
         self.messages: list[dict] = []
         scope = {
             "type": "http",
             "method": method,
             "path": path,
             "raw_path": path.encode(),
-            "query_string": b"",
             "scheme": scheme,
-            "headers": [(b"host", host.encode()), (b"accept", accept.encode())],
+            "query_string": b"",
+            "headers": [
+                (name.lower().encode(), value.encode())
+                for name, value in {"host": host, "accept": accept, **(headers or {})}.items()
+            ],
             "client": ("192.0.2.7", 1234),
         }
 

@@ -130,7 +130,7 @@ def test_every_variable_that_the_code_reads_is_documented():
     assert read - set(VARIABLE.findall(documents)) == set()
 
 
-@pytest.mark.parametrize("limit", ["max_width", "max_seeds", "max_waiting", "max_per_viewer", "max_per_address"])
+@pytest.mark.parametrize("limit", ["max_width", "max_seeds", "max_waiting", "max_job_s"])
 def test_the_table_of_limits_holds_the_numbers_of_the_profiles(limit):
     (variable,) = [name for name, (of, _) in OVERRIDES.items() if of == limit]
     (row,) = [line for line in HOSTING.splitlines() if variable in line and line.startswith("|")]

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
-import signal
 import sqlite3
-import time
 from types import SimpleNamespace
 
 import pytest
 
-from linearity_lab.jobs._process import WorkerProcess, _cause
-from linearity_lab.jobs.faults import NEUTRAL, told
+from linearity_lab.jobs.faults import NEUTRAL, known_causes, told
 from linearity_lab.words.sentences import plain
 from ntk_core.errors import InvalidInput
 from ntk_core.runs.store import VARIABLE, Store
@@ -41,7 +37,7 @@ def test_the_log_names_the_cause_where_the_disk_is_full(tmp_path, monkeypatch, c
     store.close()
 
 
-def test_a_full_database_is_no_damage_and_is_told_by_its_cause(tmp_path, caplog):
+def test_a_full_database_is_no_damage_and_is_told_by_itsknown_causes(tmp_path, caplog):
     file = tmp_path / "results.sqlite"
     store = Store(file)
     store.try_to_write()
@@ -80,28 +76,10 @@ def test_a_deleted_store_is_not_ready(tmp_path):
     store.close()
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_a_worker_that_is_killed_is_in_the_log_with_its_signal_and_one_that_is_ended_here_is_not(tmp_path, caplog):
-    def end(how) -> list[dict]:
-        caplog.clear()
-        worker = WorkerProcess(str(tmp_path / "results.sqlite"))
-        how(worker)
-        worker.death()
-        deadline = time.monotonic() + 10
-        while worker._listener.is_alive() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        time.sleep(0.3)
-        return [each.facts for each in caplog.records if "has ended by itself" in each.getMessage()]
-
-    (facts,) = end(lambda worker: os.kill(worker.pid, signal.SIGKILL))
-    assert facts["ended_by"] == "SIGKILL"
-    assert end(lambda worker: worker.kill()) == []
-
-
-def test_of_what_a_worker_writes_only_known_causes_are_passed_on():
+def test_logs_name_known_causes_alone():
     said = "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 8 bytes for anna.csv"
-    assert _cause(said) == "XlaRuntimeError, RESOURCE_EXHAUSTED, Out of memory"
-    assert _cause("the file anna.csv of 192.0.2.7") == ""
+    assert known_causes(said) == "XlaRuntimeError, RESOURCE_EXHAUSTED, Out of memory"
+    assert known_causes("the file anna.csv of 192.0.2.7") == ""
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import base64
 import hmac
+import json
 import threading
 
 import pytest
+from starlette.applications import Starlette
 
 from linearity_lab.views.lecture import rooms
 from linearity_lab.views.lecture.rooms import Polls, TooManyPolls
+from tests.hosting.answer import Answer
 
 HOST, LINE = "host", "192.0.2.1"
 ORDER = (2, 0, 1)
@@ -170,3 +173,36 @@ def test_thirty_members_at_once_lose_no_vote(polls):
     for thread in threads:
         thread.join()
     assert polls.ask(code, HOST, "q", ORDER, is_revealed=False).counts == (0, 0, 30)
+
+
+def test_state_changes_with_what_host_or_member_sees(polls):
+    code = polls.open("host", "")
+    polls.ask(code, "host", "q", (0, 1), is_revealed=False)
+    for member in ("a", "b"):
+        polls.join(code, member)
+    host, own, other = (polls.state(code, who) for who in ("host", "a", "b"))
+    assert host == polls.state(code, "host")
+    polls.vote(code, "a", "q", 1)
+    assert polls.state(code, "host") != host
+    assert polls.state(code, "a") != own
+    assert polls.state(code, "b") == other  # counts are for the host
+    polls.ask(code, "host", "q", (0, 1), is_revealed=True)
+    assert polls.state(code, "b") != other
+
+
+@pytest.mark.parametrize(("given", "who"), [("wrong", "host"), ("", ""), (None, "eve"), (None, "")])
+def test_state_is_empty_for_strangers(polls, given, who):
+    code = polls.open("host", "")
+    assert polls.state(code if given is None else given, who) == ""
+
+
+def test_state_is_served_for_the_header(polls, monkeypatch):
+    monkeypatch.setattr(rooms, "_SHARED", polls)
+    code = polls.open("host", "")
+    app = Starlette(routes=[rooms.ROUTE])
+
+    def state(watch: str) -> str:
+        return json.loads(Answer(app, rooms.PATH, headers={"x-lab-watch": watch}).text)["state"]
+
+    assert state(f"{code} host") == polls.state(code, "host") != ""
+    assert state("") == state(code) == state(f"{code} eve") == ""

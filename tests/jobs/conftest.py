@@ -19,13 +19,13 @@ PATIENCE_S = 150.0  # a busy machine gives niced workers little
 
 def worker_pid(jobs: Jobs, job_id: str) -> int | None:
     """Process id of the worker that computes this job now."""
-    worker = jobs._jobs[job_id].worker
-    return None if worker is None else worker.pid
+    computation = jobs._jobs[job_id].computation
+    return None if computation is None else computation.pid
 
 
 @pytest.fixture(scope="session", autouse=True)
 def own_data_directory(tmp_path_factory):
-    """Nothing is written to the data directory of whoever runs the tests."""
+    """Keep the data directory of the user as it is."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
         patch.delenv("LINEARITY_LAB_STORE", raising=False)
@@ -35,7 +35,7 @@ def own_data_directory(tmp_path_factory):
 
 @pytest.fixture(scope="module", autouse=True)
 def _workers_compile_quickly():
-    """No test here is about numbers but those that are compared with a process that compiles in the same way."""
+    """Numbers are only compared with those of processes that compile in the same way."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in QUICK_ENVIRONMENT.items():
             patch.setenv(name, value)
@@ -49,15 +49,14 @@ def shared_store_file(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def jobs(shared_store_file) -> Iterator[Jobs]:
-    # Time to stop by itself: a killed worker costs every later test the start of another one.
-    jobs = Jobs(Store(shared_store_file), num_workers=1, grace_s=3.0)
+    jobs = Jobs(Store(shared_store_file), num_workers=1)
     yield jobs
     jobs.shutdown()
 
 
 @pytest.fixture
 def unattended(tmp_path, monkeypatch) -> Iterator[Callable[..., Jobs]]:
-    """Makes jobs that nobody computes: they wait, or stand still once :meth:`Jobs._next` has begun one."""
+    """Makes jobs without workers: they wait, or stand still once :meth:`Jobs._next` has begun one."""
     made = []
 
     def make(**settings: Any) -> Jobs:
@@ -89,6 +88,14 @@ def long(tiny) -> Callable[[int], KernelChangeSpec]:
         return tiny(seed, widths=(3, 3000), training=slow)
 
     return make
+
+
+def ended(snapshot: Snapshot) -> bool:
+    return not snapshot.active
+
+
+def has_a_point(snapshot: Snapshot) -> bool:
+    return len(snapshot.points) > 0 and snapshot.status == "running"
 
 
 @pytest.fixture

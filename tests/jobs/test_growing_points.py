@@ -13,7 +13,7 @@ def progress(point=None, key=POINT.key) -> PointProgress:
     return PointProgress(key=key, fraction=0.1, remaining_s=None, message="step 10", point=point)
 
 
-def test_a_growing_point_is_seen_until_it_is_finished():
+def test_growing_point_is_shown_until_it_is_finished():
     job = Job(SPEC, "0" * 16)
     job.begin()
     job.take(PointStarted(key=POINT.key, index=0))
@@ -28,7 +28,7 @@ def test_a_growing_point_is_seen_until_it_is_finished():
     assert job.snapshot().points == (POINT,)
 
 
-def test_points_that_grow_side_by_side_are_seen_together_in_the_order_of_the_spec():
+def test_points_growing_in_parallel_are_in_order_of_the_spec():
     job = Job(SPEC, "0" * 16)
     job.begin()
     first, second = (make_early_point(int(key.partition("=")[2])) for key in SPEC.point_keys()[:2])
@@ -47,21 +47,21 @@ def grown() -> Job:
     return job
 
 
-def test_what_had_grown_stays_in_sight_when_the_job_is_stopped():
+def test_partial_point_of_a_stopped_job_stays():
     job = grown()
     job.end("cancelled")
     assert job.snapshot().growing == (POINT,)
     assert job.snapshot().points == ()
 
 
-def test_what_had_grown_is_gone_when_the_job_fails_or_loses_its_worker_or_waits_again():
-    for end in (lambda job: job.end("failed", "why"), lambda job: job.lose_worker("why"), lambda job: job.wait()):
+def test_partial_point_is_gone_after_a_failure_or_another_start():
+    for end in (lambda job: job.end("failed", "why"), lambda job: job.wait("ann")):
         job = grown()
         end(job)
         assert job.snapshot().growing == ()
 
 
-def test_a_growing_point_survives_the_way_through_json():
+def test_growing_point_survives_json():
     from ntk_core.runs.events import event_json, parse_event
 
     assert parse_event(event_json(progress(POINT))) == progress(POINT)

@@ -1,108 +1,119 @@
-"""Who is next: viewers take turns, jobs that nobody waits for come last. Without a process."""
+"""First in, first out; one running and one waiting job per session on shared servers. Without a process."""
 
 from __future__ import annotations
 
 import pytest
 
-from linearity_lab.jobs._job import Job
-from linearity_lab.jobs._limits import Limits, TooManyJobs
-from linearity_lab.jobs._queue import FairQueue, waits
+from linearity_lab.jobs import QueueFull, TooManyJobs
+from ntk_core.runs.events import PointProgress
 
 
-@pytest.fixture
-def make_job(tiny):
-    def make(owner: str, seed: int) -> Job:
-        job = Job(tiny(seed=seed), f"{owner}{seed}")
-        job.owner = job.address = owner
-        job.wait()
-        return job
-
-    return make
+def test_jobs_begin_in_the_order_of_their_arrival(unattended, tiny):
+    jobs = unattended()
+    ids = [jobs.submit(tiny(seed), viewer) for seed, viewer in enumerate(["ann", "ann", "bob", "ann"])]
+    assert [jobs.snapshot(job_id).position for job_id in ids] == [1, 2, 3, 4]
+    assert [jobs._next().job_id for _ in ids] == ids
 
 
-@pytest.fixture
-def queue() -> FairQueue:
-    return FairQueue(lambda job: job.num_viewers == 0)
+def test_places_change_the_version(unattended, tiny):
+    jobs = unattended()
+    first, second = jobs.submit(tiny(0)), jobs.submit(tiny(1))
+    before = jobs.snapshot(second)
+    assert jobs._next().job_id == first
+    after = jobs.snapshot(second)
+    assert (before.position, after.position) == (2, 1)
+    assert after.version > before.version
 
 
-def taken(queue: FairQueue) -> list[str]:
-    return [queue.take().job_id for _ in range(len(queue))]
+def test_session_has_one_running_and_one_waiting_job(unattended, tiny):
+    jobs = unattended(is_shared=True)
+    running, waiting, other = jobs.submit(tiny(0), "ann"), jobs.submit(tiny(1), "ann"), jobs.submit(tiny(2), "bob")
+    with pytest.raises(TooManyJobs, match="a third unfinished run of yours cannot be taken; try again when one has"):
+        jobs.submit(tiny(3), "ann")
+    assert jobs._next().job_id == running
+    assert jobs._next().job_id == other  # a free worker is for another session
+    assert jobs._first() is None
+    jobs.stop(running, "ann")
+    assert jobs._next().job_id == waiting
 
 
-def test_viewers_take_turns_however_many_jobs_one_of_them_has(queue, make_job):
-    for seed in range(4):
-        queue.add(make_job("ann", seed))
-    queue.add(make_job("bob", 0))
-    queue.add(make_job("cid", 0))
-    assert taken(queue) == ["ann0", "bob0", "cid0", "ann1", "ann2", "ann3"]
+def test_attaching_needs_no_place_of_the_session(unattended, tiny):
+    jobs = unattended(is_shared=True, max_waiting=3)
+    theirs = jobs.submit(tiny(0), "bob")
+    jobs.submit(tiny(1), "ann")
+    jobs.submit(tiny(2), "ann")
+    assert jobs.submit(tiny(0), "ann") == theirs
 
 
-def test_a_viewer_who_was_served_just_now_lets_others_go_first(queue, make_job):
-    for seed in range(10):
-        queue.add(make_job("ann", seed))
-    served = [queue.take().job_id]
-    for seed in range(3):
-        queue.add(make_job("bob", seed))
-    assert served + taken(queue)[:6] == ["ann0", "bob0", "ann1", "bob1", "ann2", "bob2", "ann3"]
+def test_one_person_may_queue_any_number_of_jobs(unattended, tiny):
+    jobs = unattended(max_waiting=5)
+    for seed in range(5):
+        jobs.submit(tiny(seed), "ann")
+    assert jobs.load().waiting == 5
 
 
-def test_positions_are_those_in_which_jobs_are_taken(queue, make_job):
-    for owner, seed in (("ann", 0), ("ann", 1), ("bob", 0), ("ann", 2), ("cid", 0), ("bob", 1)):
-        queue.add(make_job(owner, seed))
-    foreseen = [job.job_id for job in queue.in_order()]
-    assert taken(queue) == foreseen
+def test_queue_is_bounded(unattended, tiny):
+    jobs = unattended(max_waiting=1)
+    jobs.submit(tiny(0))
+    jobs._next()
+    waiting = jobs.submit(tiny(1))
+    assert not jobs.load().has_room
+    with pytest.raises(QueueFull, match="waiting"):
+        jobs.submit(tiny(2))
+    assert jobs.submit(tiny(1)) == waiting
 
 
-def test_a_job_whose_viewers_have_all_left_waits_for_those_that_are_waited_for(queue, make_job):
-    left, waited_for = make_job("ann", 0), make_job("bob", 0)
-    left.see("eve", 0.0)
-    left.leave("eve")
-    waited_for.see("bob", 0.0)
-    queue.add(left)
-    queue.add(waited_for)
-    assert queue.last_abandoned() is left
-    assert [job.job_id for job in queue.in_order()] == ["bob0", "ann0"]
-    left.see("dan", 1.0)  # the link was sent to somebody else
-    assert queue.last_abandoned() is None
-    assert [job.job_id for job in queue.in_order()] == ["ann0", "bob0"]
+def test_full_queue_drops_a_job_whose_session_has_left(unattended, tiny):
+    jobs, connected = unattended(max_waiting=1), {"ann", "bob"}
+    jobs.ask_presence(connected.__contains__)
+    left = jobs.submit(tiny(0), "ann")
+    with pytest.raises(QueueFull):
+        jobs.submit(tiny(1), "bob")
+    connected.remove("ann")
+    assert jobs.snapshot(jobs.submit(tiny(1), "bob")).position == 1
+    assert jobs.snapshot(left).status == "cancelled"
 
 
-def test_a_job_of_nobody_by_name_is_not_abandoned(queue, make_job):
-    queue.add(make_job("", 0))
-    assert queue.last_abandoned() is None
+def test_stop_only_detaches_while_another_session_follows(unattended, tiny):
+    jobs, connected = unattended(), {"ann", "bob"}
+    jobs.ask_presence(connected.__contains__)
+    job_id = jobs.submit(tiny(0), "ann")
+    jobs.snapshot(job_id, "bob")
+    assert not jobs.stop(job_id, "ann")
+    assert jobs.snapshot(job_id).status == "queued"
+    jobs.snapshot(job_id, "ann")
+    connected.remove("ann")  # her page was reloaded, which is another session
+    assert jobs.stop(job_id, "bob")
+    assert jobs.snapshot(job_id).status == "cancelled"
 
 
-@pytest.mark.parametrize(
-    ("running_s", "num_workers", "ahead_s", "expected"),
-    [
-        ([], 1, [5.0], [0.0]),
-        ([10.0], 1, [5.0, 7.0, 1.0], [10.0, 15.0, 22.0]),
-        ([10.0, 4.0], 2, [5.0, 7.0, 1.0], [4.0, 9.0, 10.0]),
-        ([10.0], 2, [3.0, 3.0, 9.0, 1.0], [0.0, 3.0, 6.0, 10.0]),
-    ],
-)
-def test_a_job_waits_for_what_is_ahead_of_it(running_s, num_workers, ahead_s, expected):
-    assert waits(running_s, num_workers, ahead_s) == expected
+def test_session_sees_its_own_jobs_alone(unattended, tiny):
+    jobs = unattended()
+    first, theirs, second = jobs.submit(tiny(0), "ann"), jobs.submit(tiny(1), "bob"), jobs.submit(tiny(2), "ann")
+    assert [each.job_id for each in jobs.followed("ann")] == [second, first]
+    assert [each.job_id for each in jobs.followed("bob")] == [theirs]
+    assert jobs.followed("eve") == jobs.followed("") == ()
+    jobs.stop(first, "ann")
+    assert [each.status for each in jobs.followed("ann")] == ["queued", "cancelled"]
 
 
-def test_a_limit_counts_unfinished_jobs_of_the_viewer_and_of_the_address(make_job):
-    unfinished = [make_job("ann", 0), make_job("ann", 1), make_job("bob", 0)]
-    limits = Limits(per_viewer=2, per_address=None)
-    with pytest.raises(TooManyJobs, match="2 unfinished runs of yours cannot be taken; try again when one has ended"):
-        limits.check(unfinished, "ann", "elsewhere")
-    limits.check(unfinished, "bob", "ann")
-    limits.check(unfinished, "", "")
-    with pytest.raises(TooManyJobs, match="one more than 1 unfinished run of your network address"):
-        Limits(per_address=1).check(unfinished, "cid", "bob")
-    Limits().check(unfinished, "ann", "ann")
+@pytest.mark.parametrize(("num_workers", "waits_s"), [(1, [20.0, 60.0, 120.0]), (2, [0.0, 30.0, 60.0])])
+def test_job_waits_for_those_ahead_of_it(unattended, tiny, num_workers, waits_s):
+    jobs = unattended(num_workers=num_workers)
+    ids = [jobs.submit(tiny(seed)) for seed in range(4)]
+    jobs._next()
+    for job_id, seconds in zip(ids, (20.0, 40.0, 60.0, 80.0), strict=True):
+        jobs._jobs[job_id].expected_s = seconds
+    assert jobs.snapshot(ids[0]).starts_in_s is None
+    assert [jobs.snapshot(job_id).starts_in_s for job_id in ids[1:]] == waits_s
+    assert jobs.snapshot(ids[1]).remaining_s == waits_s[0] + 40.0
 
 
-def test_a_running_job_takes_what_was_foreseen_until_something_is_measured(make_job):
-    from ntk_core.runs.events import PointProgress
-
-    job = make_job("ann", 0)
+def test_measured_time_replaces_the_expected_one(unattended, tiny):
+    jobs = unattended()
+    jobs.submit(tiny(0))
+    job = jobs._next()
     job.expected_s = 80.0
-    job.begin()
     assert job.left_s() == 80.0
     job.take(PointProgress(key="width=10", fraction=0.25, remaining_s=None, message="compiling"))
     assert job.left_s() == 60.0

@@ -8,7 +8,8 @@ import segno
 import streamlit as st
 
 from linearity_lab.components import session
-from linearity_lab.views.lecture.rooms import Poll, TooManyPolls, shared_polls
+from linearity_lab.components.news import rerun_on_news
+from linearity_lab.views.lecture.rooms import PATH, Poll, TooManyPolls, shared_polls
 from linearity_lab.views.lecture.steps import STEPS, Step
 from linearity_lab.views.lecture.visit import PAGE, Visit
 from linearity_lab.words.markdown import read
@@ -53,7 +54,7 @@ def show_room(visit: Visit) -> None:
     url = f"{st.context.url or ''}?room={visit.room}"
     answers, code = st.columns([3, 2], vertical_alignment="center")
     with answers:
-        st.fragment(_follow, run_every=HOST_S)(visit)
+        st.fragment(_follow)(visit)
     code.html(
         f'<img src="{_qr_code(url)}" alt="QR code of the link to this poll" style="width: 100%; max-width: 15rem">'
     )
@@ -77,6 +78,7 @@ def _follow(visit: Visit) -> None:
     seen = _asking(visit)
     if seen is None:
         st.rerun()
+    _watch(visit.room, session.viewer(), HOST_S)
     if visit.step.name in visit.bars:
         _bars(visit.step, seen)
     else:
@@ -84,6 +86,12 @@ def _follow(visit: Visit) -> None:
             st.markdown(f"{place}. {visit.step.question.choices[index]}")
     members = max(seen.num_members, seen.num_votes)
     st.caption(_word("count").format(votes=seen.num_votes, members=members))
+
+
+def _watch(code: str, member: str, every_s: float) -> None:
+    """Run this part of the page again when the room looks different to a member or the host."""
+    seen = shared_polls().state(code, member)
+    rerun_on_news(f"{PAGE}.room", PATH, f"{code} {member}", seen, every_s)
 
 
 def _bars(step: Step, seen: Poll) -> None:
@@ -121,13 +129,14 @@ def show_phone(code: str) -> None:
             return
         st.query_params[MEMBER] = member
     st.session_state[JOINED] = code
-    st.fragment(_answer, run_every=PHONE_S)(code, member)
+    st.fragment(_answer)(code, member)
 
 
 def _answer(code: str, member: str) -> None:
     seen = shared_polls().look(code, member)
     if seen is None:
         st.rerun()
+    _watch(code, member, PHONE_S)
     step = next((step for step in STEPS if step.name == seen.question), None)
     if step is None:
         st.info(_word("wait"))

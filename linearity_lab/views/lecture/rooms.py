@@ -9,6 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
 CODE_BYTES = 12  # 96 bits
 MAX_ROOMS, MAX_ROOMS_PER_ADDRESS = 40, 10
 MAX_MEMBERS, MAX_QUESTIONS, MAX_CHOICES = 120, 40, 9
@@ -138,6 +142,22 @@ class Polls:
             room.members[session] = self._clock()
             return self._seen(room, session)
 
+    def state(self, code: str, session: str) -> str:
+        """A text that changes with what the room's host or a member sees; empty for others, and when it has ended."""
+        with self._lock:
+            room = self._found(code)
+            if room is None:
+                return ""
+            if room.host == session:
+                room.heard = self._clock()
+                seen = self._seen(room)
+                return f"{seen.question} {seen.is_revealed} {seen.counts} {seen.num_members}"
+            if session in room.members:
+                room.members[session] = self._clock()
+                seen = self._seen(room, session)
+                return f"{seen.question} {seen.is_revealed} {seen.own}"
+            return ""
+
     def vote(self, code: str, session: str, question: str, choice: int) -> bool:
         """Replace a member's vote; whether it counts, which it does until the answer is shown."""
         with self._lock:
@@ -186,6 +206,16 @@ class Polls:
 
 
 _SHARED = Polls()
+PATH = "/api/polls"
+
+
+async def state(request: Request) -> JSONResponse:
+    """The state of a room, for the host or a member in the header."""
+    code, _, member = request.headers.get("x-lab-watch", "").partition(" ")
+    return JSONResponse({"state": shared_polls().state(code, member)}, headers={"Cache-Control": "no-store"})
+
+
+ROUTE = Route(PATH, state, methods=["GET"])
 
 
 def shared_polls() -> Polls:

@@ -1,0 +1,132 @@
+"""Progress of running jobs, drawn by the browser from ``/api/jobs``: a bar beside Stop, and a tray on every page.
+
+A page runs again only when there is something new to draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from linearity_lab.components import session
+from linearity_lab.components.news import address
+from linearity_lab.jobs import shared_jobs
+from linearity_lab.words.sentences import duration
+
+if TYPE_CHECKING:
+    from linearity_lab.jobs import Snapshot
+    from ntk_core.runs import Spec
+
+API = "/api/jobs"
+HEADER = "x-lab-session"  # requests of other sites cannot set it
+EVERY_S, WAITING_S = 0.3, 1.5  # between two requests of a browser, while a job runs and while all of its jobs wait
+CROWD = 8  # so many browsers may ask so often; more of them ask less often each
+MAX_LISTED = 8
+_FILES = Path(__file__).parent
+_mount = st.components.v2.component(
+    "linearity_lab_jobs",
+    css=(_FILES / "job_status.css").read_text(encoding="utf-8"),
+    js=(_FILES / "job_status.js").read_text(encoding="utf-8"),
+)
+
+
+def routes() -> list[Route]:
+    """The jobs of one session as JSON, and Stop."""
+    return [
+        Route(API, _list_jobs, methods=["GET"]),
+        Route(f"{API}/{{job_id}}/stop", _stop_job, methods=["POST"]),
+    ]
+
+
+async def _list_jobs(request: Request) -> Response:
+    """List the jobs that the session of the header has started or opened; no header, no jobs."""
+    viewer = request.headers.get(HEADER, "")
+    found = _followed(viewer) if viewer else []
+    return JSONResponse({"every_s": _every_s(found), "jobs": found}, headers={"Cache-Control": "no-store"})
+
+
+async def _stop_job(request: Request) -> Response:
+    """Stop a job of this session; one that other sessions follow only leaves its list."""
+    viewer, job_id = request.headers.get(HEADER, ""), request.path_params["job_id"]
+    if not viewer or job_id not in {job["id"] for job in _followed(viewer)}:
+        return JSONResponse({"reason": "no job of this session"}, status_code=404)
+    return JSONResponse({"stopped": shared_jobs().stop(job_id, viewer)})
+
+
+def _followed(viewer: str) -> list[dict[str, Any]]:
+    return [entry(each) for each in shared_jobs().followed(viewer)[:MAX_LISTED]]
+
+
+def _every_s(jobs: list[dict[str, Any]]) -> float:
+    rarer = max(1.0, shared_jobs().num_viewers() / CROWD)
+    return rarer * (EVERY_S if any(job["status"] == "running" for job in jobs) else WAITING_S)
+
+
+def entry(now: Snapshot) -> dict[str, Any]:
+    """What the browser shows of a job; ``seen`` changes when there is something new to draw."""
+    return {
+        "id": now.job_id,
+        "page": now.spec.experiment,
+        "points": count_points(now.spec),
+        "status": now.status,
+        "active": now.active,
+        "fraction": round(now.fraction, 4),
+        "words": progress_words(now) if now.active else _ending_words(now),
+        "seen": f"{len(now.points)} {now.grown} {len(now.failures)} {'' if now.active else now.status}",
+    }
+
+
+def bar(page: str, now: Snapshot) -> None:
+    """Progress of the job that a page follows; the enclosing fragment runs again when there is something new."""
+    data = {"kind": "bar", "jobs": [entry(now)], **_where()}
+    _mount(key=f"{page}.progress", data=data, on_news_change=lambda: None)
+
+
+def tray(pages: Mapping[str, tuple[str, str]]) -> None:
+    """The session's jobs in the header: how far each is, Open and Stop.
+
+    Args:
+        pages: experiment → title and script of its page.
+    """
+    if st.context.is_embedded:
+        return
+    jobs = [job for job in _followed(session.viewer()) if job["page"] in pages]
+    data = {"kind": "tray", "jobs": jobs, "titles": {name: title for name, (title, _) in pages.items()}, **_where()}
+    with st.container(key="job_tray"):
+        found = _mount(key="job_tray.list", data=data, on_open_change=lambda: None)
+    opened = next((job for job in jobs if job["id"] == found.get("open")), None)
+    if opened is not None:
+        st.switch_page(pages[opened["page"]][1], query_params={"job": opened["id"]})
+
+
+def _where() -> dict[str, str]:
+    return {"url": address(API), "session": session.viewer()}
+
+
+def progress_words(now: Snapshot) -> str:
+    """Progress and present activity of a job."""
+    if now.status == "queued":
+        begins = "" if now.starts_in_s is None else f", begins in about {duration(now.starts_in_s)}"
+        left = "" if now.remaining_s is None else f", done in about {duration(now.remaining_s)}"
+        return f"Waiting, place {now.position} in the queue{begins}{left}"
+    left = "" if now.remaining_s is None else f", {duration(now.remaining_s)} left"
+    return f"{len(now.points)} of {count_points(now.spec)}{left} · {now.message}"
+
+
+def count_points(spec: Spec) -> str:
+    """``1 width``, ``6 widths``."""
+    count = len(spec.point_keys())
+    return f"{count} {spec.point_words[count != 1]}"
+
+
+def _ending_words(now: Snapshot) -> str:
+    done = "" if now.status == "completed" else f", {len(now.points)} of {count_points(now.spec)} done"
+    return {"completed": "finished", "cancelled": "stopped", "stopped": "stopped", "failed": "failed"}[
+        now.status
+    ] + done

@@ -1,0 +1,124 @@
+"""The API of a session's jobs: its own alone, Stop, how often browsers ask; and the tray on every page."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+
+from linearity_lab.components import job_status
+from linearity_lab.components.job_status import CROWD, EVERY_S, HEADER, WAITING_S
+from linearity_lab.jobs import Jobs
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs.events import PointFinished
+from ntk_core.runs.store import Store
+from tests.dashboard.made_results import make_points
+from tests.dashboard.open_pages import open_page
+from tests.hosting.answer import Answer
+
+SPEC = KernelChangeSpec(widths=(30, 100))
+
+
+@pytest.fixture
+def waiting(tmp_path, monkeypatch):
+    """Jobs without workers."""
+    jobs = Jobs(Store(tmp_path / "s.sqlite"))
+    monkeypatch.setattr(jobs, "warm_up", lambda: None)
+    monkeypatch.setattr(job_status, "shared_jobs", lambda: jobs)
+    yield jobs
+    jobs.shutdown()
+
+
+def ask(path: str, session: str = "", method: str = "GET") -> tuple[int, Any]:
+    """Status and body of the answer to a request of this session."""
+    app = Starlette(routes=job_status.routes())
+    answer = Answer(app, path, method=method, headers={HEADER: session} if session else {})
+    return answer.status, json.loads(answer.text) if answer.status != 405 else None
+
+
+def listed(session: str) -> list[dict]:
+    return ask("/api/jobs", session)[1]["jobs"]
+
+
+def test_session_is_told_of_its_own_jobs_alone(waiting):
+    own, theirs = waiting.submit(SPEC, "ann"), waiting.submit(SPEC.model_copy(update={"seed": 1}), "bob")
+    assert [job["id"] for job in listed("ann")] == [own]
+    assert [job["id"] for job in listed("bob")] == [theirs]
+    assert listed("eve") == listed("") == []
+
+
+def test_stop_needs_the_session_of_the_job(waiting):
+    job_id = waiting.submit(SPEC, "ann")
+    for session in ("", "eve"):
+        assert ask(f"/api/jobs/{job_id}/stop", session, "POST")[0] == 404
+    assert ask(f"/api/jobs/{job_id}/stop", "ann")[0] == 405
+    assert waiting.snapshot(job_id).status == "queued"
+    assert ask(f"/api/jobs/{job_id}/stop", "ann", "POST") == (200, {"stopped": True})
+    assert waiting.snapshot(job_id).status == "cancelled"
+    assert listed("ann")[0]["words"] == "stopped, 0 of 2 widths done"
+
+
+def test_stop_of_a_shared_job_only_detaches(waiting):
+    job_id = waiting.submit(SPEC, "ann")
+    waiting.submit(SPEC, "bob")
+    assert ask(f"/api/jobs/{job_id}/stop", "ann", "POST")[1] == {"stopped": False}
+    assert (listed("ann"), len(listed("bob"))) == ([], 1)
+
+
+def test_only_something_to_draw_is_news(waiting):
+    job_id = waiting.submit(SPEC, "ann")
+    before = listed("ann")[0]
+    assert (before["status"], before["words"][:16]) == ("queued", "Waiting, place 1")
+    job = waiting._next()
+    began = listed("ann")[0]
+    assert (began["status"], began["seen"]) == ("running", before["seen"])
+    (point,) = make_points((30,))
+    job.take(PointFinished(key=point.key, point=point, fraction=0.5, remaining_s=None))
+    grown = listed("ann")[0]
+    assert (grown["fraction"], grown["seen"] != began["seen"]) == (0.5, True)
+    waiting.stop(job_id, "ann")
+    assert listed("ann")[0]["seen"] != grown["seen"]
+
+
+@pytest.mark.parametrize("viewers", [1, CROWD, 30, 300])
+def test_crowd_asks_no_more_often_than_a_few(jobs, viewers):
+    jobs.viewers = viewers
+    jobs.add(SPEC)
+    every_s = ask("/api/jobs", "ann")[1]["every_s"]
+    assert viewers / every_s <= CROWD / EVERY_S + 1e-9
+
+
+def test_waiting_jobs_are_asked_for_less_often(jobs):
+    jobs.add(SPEC, status="queued", position=1)
+    assert ask("/api/jobs", "ann")[1]["every_s"] == WAITING_S
+
+
+def trays(app) -> list[dict]:
+    mounts = [json.loads(each.proto.json) for each in app.get("bidi_component") if "_jobs" in each.proto.component_name]
+    return [mount for mount in mounts if mount["kind"] == "tray"]
+
+
+@pytest.mark.parametrize("page", ["overview", "glossary", "hessian", "results"])
+def test_tray_of_every_page_lists_the_jobs(jobs, through_the_menu, page):
+    job_id = jobs.add(SPEC)
+    (tray,) = trays(open_page(page, opened=False))
+    assert [job["id"] for job in tray["jobs"]] == [job_id]
+    assert tray["jobs"][0]["words"] == "0 of 2 widths, 42 s left · width 30: training"
+    assert tray["titles"]["kernel_change"] == "Kernel"
+
+
+def test_job_opened_in_the_tray_is_shown_on_its_page(jobs, monkeypatch):
+    job_id, switched = jobs.add(SPEC), []
+    monkeypatch.setattr(job_status, "_mount", lambda **_: {"open": job_id})
+    monkeypatch.setattr(job_status.st, "switch_page", lambda page, query_params: switched.append((page, query_params)))
+    job_status.tray({"kernel_change": ("Kernel", "pages/kernel_change.py")})
+    assert switched == [("pages/kernel_change.py", {"job": job_id})]
+
+
+def test_unknown_job_is_not_opened(jobs, monkeypatch):
+    jobs.add(SPEC)
+    monkeypatch.setattr(job_status, "_mount", lambda **_: {"open": "0" * 16})
+    monkeypatch.setattr(job_status.st, "switch_page", lambda *_, **__: pytest.fail("opened"))
+    job_status.tray({"kernel_change": ("Kernel", "pages/kernel_change.py")})

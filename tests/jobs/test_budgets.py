@@ -1,0 +1,161 @@
+"""Every job ends: by its wall clock, its memory or an operator; points are kept and other jobs go on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from linearity_lab.jobs import Jobs, worker
+from linearity_lab.jobs.profile import PROFILES
+from ntk_core.runs import PRESETS, canonical_json, digest
+from ntk_core.runs._this_process import sentence
+from ntk_core.runs.events import Ended, PointFailed
+from ntk_core.runs.store import Store
+from ntk_core.settings.fields import spec_from_texts
+from tests.jobs.conftest import PATIENCE_S, ended, has_a_point, worker_pid
+
+ROOT = Path(__file__).resolve().parents[2]
+posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+
+
+@pytest.fixture
+def make_jobs(tmp_path):
+    made = []
+
+    def make(**settings) -> Jobs:
+        made.append(Jobs(Store(tmp_path / "s.sqlite"), **{"num_workers": 1, **settings}))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.shutdown()
+
+
+def test_shared_profiles_bound_time_and_memory():
+    assert PROFILES["classroom"].max_job_s == 300
+    for limits in PROFILES.values():
+        assert limits.max_job_s < float("inf")
+
+
+@posix
+def test_job_over_time_ends_with_its_points_kept(make_jobs, long, tiny, wait_for, caplog, tmp_path):
+    jobs = make_jobs()
+    job_id = jobs.submit(long(seed=70))
+    wait_for(jobs, job_id, has_a_point)
+    os.kill(worker_pid(jobs, job_id), signal.SIGSTOP)  # it does not respond
+    jobs._max_s = 0.1
+    found = wait_for(jobs, job_id, ended)
+    assert (found.status, found.reason, len(found.points)) == ("stopped", "over time: 0 s allowed", 1)
+    assert any(record.facts.get("cause") == "over time" for record in caplog.records if hasattr(record, "facts"))
+    jobs._max_s = 600.0
+    assert wait_for(jobs, jobs.submit(tiny(seed=70)), ended).status == "completed"
+    jobs.shutdown()
+
+    store = Store(tmp_path / "s.sqlite")
+    assert store.listed(digest(long(seed=70))).status == "stopped"
+    assert store.unfinished_jobs() == ()
+    again = make_jobs().snapshot(job_id)
+    assert (again.status, again.result.status, again.points) == ("stopped", "stopped", found.points)
+
+
+def test_stopped_job_is_not_resumed_by_the_next_server(unattended, tiny, tmp_path):
+    jobs = unattended()
+    job_id = jobs.submit(tiny(seed=71))
+    jobs._stop(jobs._jobs[job_id], "over time: 5 min allowed")
+    assert jobs.snapshot(job_id).status == "stopped"
+    assert unattended().snapshot(job_id).status == "stopped"
+    assert Store(tmp_path / "unattended.sqlite").unfinished_jobs() == ()
+
+
+def test_stopped_job_can_be_run_again(unattended, tiny):
+    jobs = unattended()
+    job_id = jobs.submit(tiny(seed=74))
+    jobs._stop(jobs._jobs[job_id], "over time: 5 min allowed")
+    assert jobs.submit(tiny(seed=74)) == job_id
+    assert (jobs.snapshot(job_id).status, jobs.snapshot(job_id).reason) == ("queued", "")
+
+
+CONVNET = {
+    "dataset.name": "cifar2",
+    "dataset.num_samples": "60",
+    "dataset.resolution": "32",
+    "architecture.kind": "convnet",
+    "architecture.readout": "global-average",
+    "architecture.depth": "2",
+    "widths": "2",
+    "num_seeds": "1",
+    "infinite_width": "true",
+    "training.max_steps": "1",
+    "outputs": "linear",
+}
+TEACHER = {"dataset.num_samples": "200000", "dataset.teacher_width": "1000"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("preset", "settings"), [("liu-fig1-left", CONVNET), ("hu-fig1", TEACHER)])
+def test_job_over_memory_ends_and_others_go_on(make_jobs, long, tiny, wait_for, preset, settings):
+    """Both take gibibytes where far less was estimated."""
+    spec, wrong = spec_from_texts(settings, PRESETS[preset].spec)
+    assert not wrong
+    jobs = make_jobs(num_workers=2, is_shared=True, max_bytes=200 * 2**20)
+    other = jobs.submit(long(seed=75), "ann")
+    wait_for(jobs, other, has_a_point)
+    pid, most = worker_pid(jobs, other), 0
+    greedy = jobs.submit(spec, "eve")
+    while jobs.snapshot(greedy).active:
+        if computation := jobs._jobs[greedy].computation:
+            most = max(most, computation.grown_bytes())
+        time.sleep(0.02)
+    found = jobs.snapshot(greedy)
+    assert (found.status, found.reason) == ("stopped", "over memory: 0.2 GiB allowed")
+    assert most < 2**30
+    assert (jobs.snapshot(other).status, worker_pid(jobs, other)) == ("running", pid)
+    assert wait_for(jobs, jobs.submit(tiny(seed=75), "eve"), ended).status == "completed"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit data")
+def test_system_refuses_a_burst_beyond_the_budget():
+    """XLA reports it as an error, and the worker lives on."""
+    script = (
+        "import jax.numpy as jnp; from linearity_lab.jobs import worker\n"
+        "jnp.ones(3).block_until_ready(); worker._limit_memory(1e8)\n"
+        "try:\n    jnp.ones(400_000_000).block_until_ready()\n"
+        "except Exception as error:\n    print(str(error).splitlines()[0])\n"
+        "print(float(jnp.ones(3).sum()))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    refusal, after = done.stdout.splitlines()
+    assert "RESOURCE_EXHAUSTED" in refusal
+    assert after == "3.0"
+
+
+def test_refused_memory_has_the_same_outcome(tiny, monkeypatch, tmp_path):
+    monkeypatch.setenv("LINEARITY_LAB_STORE", str(tmp_path / "s.sqlite"))
+    reason = sentence(RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1600000000 bytes."))
+    failed = PointFailed(key="width=10", reason=reason)
+    monkeypatch.setattr(worker, "run", lambda spec, **_: iter([failed, Ended(status="failed", reason=reason)]))
+    events = list(worker._events(canonical_json(tiny(77)), 2**30))
+    assert events == [failed, Ended(status="stopped", reason="over memory: 1.0 GiB allowed")]
+
+
+@pytest.mark.slow
+def test_operator_ends_a_job_of_another_process(jobs, shared_store_file, long, wait_for):
+    job_id = jobs.submit(long(seed=73))
+    wait_for(jobs, job_id, has_a_point)
+    other = Store(shared_store_file)
+    (listed,) = other.unfinished_jobs()
+    assert (listed.digest[:16], listed.spec, listed.ending) == (job_id, long(seed=73), False)
+    other.end_job(listed.digest)
+    found = wait_for(jobs, job_id, ended)
+    assert (found.status, found.reason) == ("stopped", "stopped by the operator of the server")
+    assert len(found.points) == 1
+    deadline = time.monotonic() + PATIENCE_S
+    while other.unfinished_jobs():  # written a moment later
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
