@@ -32,7 +32,8 @@ class ServedApp:
     address: str
 
     def workers(self) -> list[psutil.Process]:
-        return self.process.children()
+        """Its worker processes, without the one in which ``multiprocessing`` tracks resources."""
+        return [each for each in self.process.children() if "spawn_main" in " ".join(each.cmdline())]
 
     def kill(self) -> None:
         """End the server at once, as by lack of memory."""

@@ -87,7 +87,7 @@ def test_health_and_readiness_carry_the_security_headers(served):
         assert "script-src 'self' blob: 'wasm-unsafe-eval' 'sha256-" in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
     assert served.get("/_stcore/health")[1] == "ok"
-    assert json.loads(served.get("/api/ready")[1])["workers"] == 1
+    assert json.loads(served.get("/api/ready")[1])["workers"] == 2  # one is spare
 
 
 def test_another_host_is_refused(served):
