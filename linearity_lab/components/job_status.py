@@ -17,7 +17,7 @@ from starlette.routing import Route
 from linearity_lab.components import session
 from linearity_lab.components.news import address
 from linearity_lab.jobs import shared_jobs
-from linearity_lab.words.sentences import duration
+from ntk_core.numbers import duration
 
 if TYPE_CHECKING:
     from linearity_lab.jobs import Snapshot
