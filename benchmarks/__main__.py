@@ -30,6 +30,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "kernel": ("jax", "jaxlib", "numpy"),
     "transformer": ("jax", "jaxlib", "numpy"),
     "traced": ("jax", "jaxlib", "numpy", "flax"),
+    "first_calls": ("jax", "jaxlib", "numpy"),
     "large_n": ("jax", "jaxlib", "numpy", "scipy"),
     "hessian": ("jax", "jaxlib", "numpy", "scipy"),
     "trajectories": ("jax", "jaxlib", "numpy"),

@@ -117,6 +117,7 @@ from .runs import summary as summary
 from .settings.grammar import InvalidSpec as InvalidSpec
 from .settings.grammar import with_settings as with_settings
 from .traced import TracingDisagrees as TracingDisagrees
+from .traced import freeze as freeze
 from .traced import layers_of as layers_of
 
 __version__: str

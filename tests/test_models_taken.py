@@ -106,7 +106,7 @@ def test_no_public_function_that_takes_a_model_is_forgotten():
             continue
         if TAKING_A_MODEL & inspect.signature(each).parameters.keys():
             found.add(name)
-    assert found == EVERY.keys() | NETWORK.keys()
+    assert found - {"freeze"} == EVERY.keys() | NETWORK.keys()  # which measures nothing
 
 
 @pytest.mark.parametrize("name", EVERY)

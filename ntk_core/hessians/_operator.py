@@ -121,7 +121,7 @@ def check_request(net: Network | Apply, params: Any, num_outputs: int, output_in
     """
     if not 0 <= output_index < num_outputs:
         raise InvalidInput("output_index", output_index, f"an integer from 0 to {num_outputs - 1}")
-    if not isinstance(net, Network | Program):
+    if not isinstance(net, Network) and not (isinstance(net, Program) and net.layers):
         _check_memory(params, max_steps)
 
 

@@ -17,6 +17,7 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from ntk_core.errors import InvalidInput
+from ntk_core.kernels import as_it_is
 from ntk_core.networks.architectures import Network
 from ntk_core.networks.sizes import small_space_pays
 from ntk_core.traced import (
@@ -26,6 +27,7 @@ from ntk_core.traced import (
     checked,
     compared_once,
     features_at,
+    quickly,
     sides_of,
     wide,
     z_of,
@@ -208,9 +210,9 @@ def written_out(program: Program, params: Any, x: Array, output_index: int | Arr
 
 
 def with_layers(net: Any, params: Any, x: Array) -> Any:
-    """The traced program of a callable whose parameters are used in layers; else ``net`` itself.
+    """The traced program of a callable; one that cannot be traced is compiled at every call.
 
-    Before its first use a product with the Hessian is compared with a plain one.
+    Before its first use a product with the Hessian of layers is compared with a plain one.
 
     Raises:
         InvalidInput: where rows of a batch meet each other.
@@ -224,8 +226,10 @@ def with_layers(net: Any, params: Any, x: Array) -> Any:
         raise
     except (TypeError, ValueError):  # parameters and x do not fit, which is said elsewhere
         return net
-    if program is None or not compared_once(program, "hessian", _compared, params, jnp.asarray(x)[None]):
-        return net
+    if program is None:
+        return as_it_is(net)
+    if program.layers and not compared_once(program, "hessian", _compared, params, jnp.asarray(x)[None]):
+        return as_it_is(net)
     return program
 
 
@@ -236,7 +240,7 @@ def _compared(program: Program, params: Any, rows: Array) -> float:
     """
     eps = program.epsilon
     with jax.default_matmul_precision("highest"):
-        inside, outside, along, beside, slack = (float(each) for each in _products(program, params, rows[0]))
+        inside, outside, along, beside, slack = (float(each) for each in quickly(_products)(program, params, rows[0]))
     largest = max(inside, outside)
     difference = max(abs(inside - outside), abs(along - beside))
     if not difference <= 10 * eps**0.5 * largest + 10 * eps * slack and np.isfinite(outside):
@@ -247,7 +251,6 @@ def _compared(program: Program, params: Any, rows: Array) -> float:
     return difference / largest if largest else 0.0
 
 
-@partial(jax.jit, static_argnums=0)
 def _products(program: Program, params: Any, x: Array) -> tuple[Array, ...]:
     """(‖H d‖ in the space, plainly; ⟨d, H d⟩ / ‖d‖ in the space, plainly; ‖d‖ ‖∇f‖, by which rounding is measured)."""
     parts = operator_parts(program, params, x, 0)

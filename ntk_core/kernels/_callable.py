@@ -16,8 +16,8 @@ from jax import Array
 from jaxtyping import Float, Shaped
 
 from ntk_core.kernels._blocks import in_blocks, rows_within
-from ntk_core.kernels._generic import Apply, split_inexact
-from ntk_core.traced import wide
+from ntk_core.kernels._generic import Apply, as_it_is, split_inexact
+from ntk_core.traced import Program, wide
 
 
 def callable_ntk(
@@ -28,7 +28,7 @@ def callable_ntk(
     memory_limit: float | None,
 ) -> Float[Array, "n1 n2 C C"]:
     """K[i, j, a, b] of ``apply``, shape (n1, n2, C, C), in rows of blocks where a limit in bytes asks for them."""
-    function = _hashable(apply)
+    function = apply if isinstance(apply, Program) else as_it_is(apply)
     moving, _ = split_inexact(params)
     row = jax.eval_shape(function, params, x1[:1])
     num_outputs = row.shape[-1]
@@ -62,15 +62,6 @@ def forward_multiplications(function: Apply, params: Any, row: Array, num_params
     costs = jax.jit(function).lower(params, row).cost_analysis()
     flops = costs.get("flops", 0.0) if isinstance(costs, dict) else 0.0
     return flops / 2 if flops > 0 else float(num_params)
-
-
-def _hashable(apply: Apply) -> Apply:
-    """``apply`` itself if its compiled program can be kept for the next call, else a wrapper."""
-    try:
-        hash(apply)
-    except TypeError:
-        return lambda params, x: apply(params, x)
-    return apply
 
 
 def _row_function(apply: Apply, params: Any) -> tuple[list[Array], Callable[[list[Array], Array], Array]]:

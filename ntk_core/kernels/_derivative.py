@@ -16,9 +16,9 @@ from ntk_core.errors import InvalidInput
 from ntk_core.kernels._blocks import in_blocks, rows_within
 from ntk_core.kernels._callable import contract_jacobians, row_jacobian
 from ntk_core.kernels._empirical import DEFAULT_MEMORY, kernels_of_views, view_bytes
-from ntk_core.kernels._generic import Apply, split_inexact
+from ntk_core.kernels._generic import Apply, as_it_is, split_inexact
 from ntk_core.networks.architectures import Network, layer_views, merge
-from ntk_core.traced import Program, accepted, checked
+from ntk_core.traced import Program, accepted, agree, checked
 
 Moving = tuple[Any, Any]  # a tree of arrays and its derivative
 KernelPair = tuple[Float[Array, "n n C C"], Float[Array, "n n C C"]]
@@ -52,21 +52,25 @@ def kernel_derivative(
     moves: Any
     view: Callable[[Array], Moving]
     contract: Callable[[Moving, Moving | None], Moving]
+    program = None if isinstance(net, Network) else checked(net, params, rows)
     if isinstance(net, Network):
         rows = rows.astype(jnp.result_type(rows, float))
         (trained, fixed), moves = net.partition(params), net.partition(direction)[0]
         row_bytes = 2 * 2 * view_bytes(net, rows.shape[1:], rows.dtype.itemsize)
         view, contract = partial(_views, net, trained, moves, fixed), partial(_contract, net, trained, moves, fixed)
-    elif program := checked(net, params, rows):
+    elif program is not None and program.layers:
         row_bytes = 2 * 4 * program.row_bytes()
         view = partial(_traced_views, program, program.leaves(params), program.leaves(direction))
         contract = partial(_contract_traced, program)
     else:
         leaves, moves = (split_inexact(tree)[0] for tree in (params, direction))
+        apply = program or as_it_is(net)
         row_bytes = 2 * 2 * num_outputs * sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
-        view, contract = partial(_jacobians, net, params, moves), _contract_jacobians
+        view, contract = partial(_jacobians, apply, params, moves), _contract_jacobians
     size = min(len(rows), rows_within(memory_limit or DEFAULT_MEMORY, row_bytes))
     pair: KernelPair = in_blocks(view, contract, rows, None, size)
+    if program is not None:
+        agree(program, params, rows, None, pair[0])
     return pair
 
 

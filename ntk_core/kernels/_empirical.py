@@ -20,7 +20,7 @@ from ntk_core.kernels._callable import callable_ntk
 from ntk_core.kernels._generic import Apply
 from ntk_core.networks.architectures import LayerViews, Network, NetworkParams, layer_views, output_jacobian
 from ntk_core.networks.architectures._contractions import in_stretches
-from ntk_core.traced import Program, accepted, checked, kernels_of, like_rows, views_of, whole_kernels
+from ntk_core.traced import Program, accepted, agree, checked, kernels_of, like_rows, views_of, whole_kernels
 
 DEFAULT_MEMORY = 4 * 2**30  # by an estimate from above: about half of it is used
 Inputs1 = Shaped[ArrayLike, "n1 ..."]
@@ -72,10 +72,10 @@ def empirical_ntk(
 
     Args:
         net: a network of this package (structured route: no gradient of the size of the weights), or any callable
-            ``apply(params, x) -> (n, C)`` or ``(n,)`` that treats each row of x for itself. Its program is read for
-            what multiplies (``layers_of`` says what was found, and a small instance is compared with plain derivatives
-            first), and takes the same route; parameters used otherwise go by their Jacobians, and so does a callable
-            without any layer (or by vector products, whichever needs fewer multiplications).
+            ``apply(params, x) -> (n, C)`` or ``(n,)`` that treats each row of x for itself. Its program is traced at
+            every call (``freeze`` avoids that), searched for layers (``layers_of`` lists them), compared with plain
+            derivatives for two rows, and takes the same route. Parameters used otherwise go by their Jacobians, and so
+            does a callable without any layer (or by vector products, whichever needs fewer multiplications).
         params: parameters; leaves that are not floating-point numbers are not differentiated.
         x1: inputs (n1, *input_shape).
         x2: inputs (n2, *input_shape); ``x1`` when left out.
@@ -86,8 +86,9 @@ def empirical_ntk(
 
     Raises:
         InvalidInput: for a model, parameters and inputs that do not fit each other, ``per_layer`` with a callable
-            without layers, a memory limit that is not above 0, or a callable in which rows of x meet each other, with
-            the operation in which they do.
+            without layers, a memory limit that is not above 0, or a callable in which rows of x interact, with the
+            operation in which they do. That is proven from its program, or else tested with x and random rows;
+            docs/math/traced-programs.md says what that cannot detect.
         TracingDisagrees: where what was found in a callable's program is not what plain derivatives say.
 
     Source: Jacot, Gabriel & Hongler 2018; Liu, Zhu & Belkin 2020, §2.
@@ -101,12 +102,16 @@ def empirical_ntk(
     right = None if x2 is None else jnp.asarray(like_rows(x2, left, "x2")).astype(left.dtype)
     if not isinstance(net, Network):
         program = checked(net, params, left)
-        if program is not None:
+        if right is not None and len(right) != len(left):
+            checked(net, params, right)
+        if program is not None and program.layers:
             parts = _traced(program, params, left, right, memory_limit or DEFAULT_MEMORY)
-            return parts if per_layer else jnp.asarray(sum(parts.values()))
+            total = jnp.asarray(sum(parts.values()))
+            agree(program, params, left, right, total)
+            return parts if per_layer else total
         if per_layer:
             raise InvalidInput("per_layer", True, "False for a callable without layers")
-        return callable_ntk(net, params, left, right, memory_limit)
+        return callable_ntk(program or net, params, left, right, memory_limit)
     size = rows_within(memory_limit or DEFAULT_MEMORY, 2 * view_bytes(net, left.shape[1:], left.dtype.itemsize))
     if memory_limit is None and size >= max(len(left), 0 if right is None else len(right)):
         return _structured(net, per_layer, params, left, right)

@@ -24,6 +24,11 @@ def split_inexact(params: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
     return [leaf for m, leaf in zip(moves, leaves, strict=True) if m], restore
 
 
+def as_it_is(apply: Apply) -> Apply:
+    """A function that is compiled at every call: one that cannot be traced may have changed since the last."""
+    return lambda params, x: apply(params, x)
+
+
 def generic_ntk(
     apply: Apply, params: Any, x1: Shaped[ArrayLike, "n1 ..."], x2: Shaped[ArrayLike, "n2 ..."] | None = None
 ) -> Float[Array, "n1 n2 C C"]:

@@ -16,12 +16,12 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._blocks import even_size, rows_within
-from ntk_core.kernels._callable import _hashable, derivative_along
+from ntk_core.kernels._callable import derivative_along
 from ntk_core.kernels._empirical import empirical_ntk, view_bytes
-from ntk_core.kernels._generic import Apply, split_inexact
+from ntk_core.kernels._generic import Apply, as_it_is, split_inexact
 from ntk_core.kernels._regression import JITTER
 from ntk_core.networks.architectures import Network, merge
-from ntk_core.traced import accepted, accepted_targets, like_rows
+from ntk_core.traced import accepted, accepted_targets, checked, like_rows
 
 LARGE_MEMORY = 2**30  # bytes for everything between parameters and products, by default
 CALLABLE_ROWS = 128  # of a callable, whose activations nobody knows; our choice
@@ -94,7 +94,7 @@ class KernelOperator:
         checked_limit(memory_limit)
         net, inputs, self.num_outputs = accepted(net, params, x)
         x = jnp.asarray(inputs)
-        self._net = net if isinstance(net, Network) else _hashable(net)
+        self._net = net if isinstance(net, Network) else checked(net, params, x) or as_it_is(net)
         self._params, self._num_samples = params, len(x)
         size = CALLABLE_ROWS
         if isinstance(net, Network):

@@ -1,6 +1,6 @@
 """Any function ``apply(params, x)`` read for the uses of its parameters (docs/math/traced-programs.md)."""
 
-from ntk_core.traced._check import Check, TracingDisagrees, checked, compared_once
+from ntk_core.traced._check import Check, TracingDisagrees, agree, checked, compared_once, quickly
 from ntk_core.traced._entrance import (
     accepted,
     accepted_input,
@@ -12,5 +12,6 @@ from ntk_core.traced._entrance import (
 )
 from ntk_core.traced._layers import TracedLayer, sides_of, wide
 from ntk_core.traced._positions import features_at, positions_of, z_of
-from ntk_core.traced._program import Program, TracedViews, kernels_of, traced, views_of, whole_kernels
+from ntk_core.traced._program import Program, TracedViews, kernels_of, views_of, whole_kernels
 from ntk_core.traced._report import LayerFound, LayersFound, layers_of
+from ntk_core.traced._trace import Frozen, freeze, traced

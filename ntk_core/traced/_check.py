@@ -1,20 +1,25 @@
-"""Before a traced program is believed: its rows, its kernel and its Hessian against plain derivatives."""
+"""Before a traced program is believed: its rows by proof or comparison, its kernel against plain derivatives."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from importlib.metadata import version
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from ntk_core.errors import InvalidInput
-from ntk_core.traced._program import Apply, Program, traced, whole_kernels
+from ntk_core.traced._program import Apply, Program, whole_kernels
+from ntk_core.traced._rows import operation_between_rows
+from ntk_core.traced._same import Comparison
+from ntk_core.traced._trace import Batch, traced_batch
+
+ROWS_SEARCHED = 64  # for two that differ
 
 
 class TracingDisagrees(RuntimeError):
@@ -23,35 +28,41 @@ class TracingDisagrees(RuntimeError):
 
 @dataclass(frozen=True)
 class Check:
-    """How far a small instance was from plain derivatives of the function on a whole batch, relative to the largest.
+    """How far one entry of the kernel was from plain derivatives of the function, relative to the gradients' norms.
 
     Attributes:
-        num_inputs: rows of that instance.
-        outputs: largest difference of outputs, row by row against the batch.
-        kernel: of inner products ⟨∇⟨u_i, f(x_i)⟩, ∇⟨u_j, f(x_j)⟩⟩ for random u from both.
+        num_inputs: distinct rows that were compared.
+        kernel: largest difference of inner products ⟨∇⟨u_i, f(x_i)⟩, ∇⟨u_j, f(x_j)⟩⟩ for random u from both.
         tolerance: of the kernel; beyond it an error is raised.
     """
 
     num_inputs: int
-    outputs: float
     kernel: float
     tolerance: float
 
 
 def checked(apply: Apply, params: Any, x: Array) -> Program | None:
-    """The program of ``apply`` where it has layers, compared with plain derivatives before its first use.
+    """The program of ``apply``, in which rows are known to be apart.
 
-    None where Jacobians of the function are the way: it cannot be traced, none of its parameters is a layer, or there
-    are no numbers to check it with.
+    None where Jacobians of the function are the way: it cannot be traced, or there are no numbers to check it with.
 
     Raises:
         InvalidInput: where rows of ``x`` meet each other, with the operation in which they do.
-        TracingDisagrees: where the kernel is not that of plain derivatives.
+        TracingDisagrees: inside ``jax.jit``, where the kernel for random numbers is not that of plain derivatives.
     """
-    program = traced(apply, params, x)
-    if program is None or not len(x) or not compared_once(program, "kernel", _compared, params, x):
+    if isinstance(apply, Program):
+        return apply
+    batch = traced_batch(apply, params, x)
+    if batch is None or not len(x):
         return None
-    return program if program.layers else None
+    if not batch.apart:
+        batch.apart = _how_apart(batch, params, x)
+    if not batch.program.num_outputs or not batch.apart:
+        return None
+    unknown = any(isinstance(each, jax.core.Tracer) for each in (*jax.tree.leaves(params), x))
+    if unknown and not compared_once(batch.program, "kernel", _kernel_compared, params, x[:2]):
+        return None
+    return batch.program
 
 
 def compared_once(
@@ -62,112 +73,178 @@ def compared_once(
     Inside ``jax.jit`` and ``jax.vmap`` numbers are drawn in place of those that are not known, for the equations
     depend on shapes alone; they say nothing where outputs are not finite. Numbers that are known are compared anyway.
     """
-    leaves = (*jax.tree.leaves(params), x)
-    unknown = [each for each in leaves if isinstance(each, jax.core.Tracer)]
+    unknown = any(isinstance(each, jax.core.Tracer) for each in (*jax.tree.leaves(params), x))
     kept_as = f"{name}, drawn" if unknown else name
     if {name, kept_as} & program.kept.keys():
         return True
-    if any(jnp.issubdtype(each.dtype, jax.dtypes.extended) for each in unknown):
-        return False
     with jax.ensure_compile_time_eval():
-        if unknown:
-            draw = partial(_drawn, np.random.default_rng(0))
-            params, x = jax.tree.map(draw, params), draw(x, (2, *x.shape[1:]))
-            if not np.isfinite(program(params, x)).all():
-                return False
-        program.kept[kept_as] = compare(program, params, x)
+        numbers = _numbers(params, x)
+        if numbers is None or (unknown and not np.isfinite(program(*numbers)).all()):
+            return False
+        program.kept[kept_as] = compare(program, *numbers)
     return True
 
 
-def _drawn(rng: np.random.Generator, leaf: Any, shape: tuple[int, ...] | None = None) -> Any:
-    """Small random numbers in place of what is not known; what is known as it is."""
+def _numbers(params: Any, x: Any) -> tuple[Any, Any] | None:
+    """Parameters and inputs, with small random numbers for what is not known; None for keys, which cannot be drawn."""
+    draw = partial(_drawn, np.random.default_rng(0))
+    leaves = (*jax.tree.leaves(params), x)
+    if any(isinstance(each, jax.core.Tracer) and jnp.issubdtype(each.dtype, jax.dtypes.extended) for each in leaves):
+        return None
+    return jax.tree.map(draw, params), draw(x)
+
+
+def _drawn(rng: np.random.Generator, leaf: Any) -> Any:
     if not isinstance(leaf, jax.core.Tracer):
         return leaf
-    shape = leaf.shape if shape is None else shape
     if not jnp.issubdtype(leaf.dtype, jnp.inexact):
-        return jnp.asarray(rng.integers(0, 2, shape), leaf.dtype)
-    return jnp.asarray(rng.standard_normal(shape, np.float32) / max(1, *shape[:1]) ** 0.5, leaf.dtype)
+        return jnp.asarray(rng.integers(0, 2, leaf.shape), leaf.dtype)
+    return jnp.asarray(rng.standard_normal(leaf.shape, np.float32) / max(1, *leaf.shape[:1]) ** 0.5, leaf.dtype)
 
 
-def two_rows(x: Array) -> Array:
-    """The first two rows; of a single one also what it is read backwards."""
-    return x[:2] if len(x) > 1 else jnp.stack([x[0], jnp.flip(x[0].ravel()).reshape(x[0].shape)])
+def _how_apart(batch: Batch, params: Any, x: Array) -> str:
+    """``proven`` or ``compared``; empty where neither is possible.
+
+    Raises:
+        InvalidInput: where rows meet each other.
+    """
+    operation = operation_between_rows(batch.closed, batch.size)
+    if operation is None and Comparison(batch.size).alike(batch.closed, batch.program.single):
+        return "proven"
+    with jax.ensure_compile_time_eval():
+        numbers = _numbers(params, x)
+        if numbers is None:
+            return ""
+        leaves = batch.program.leaves(numbers[0])
+        for rows in _batches(numbers[1], batch.size):
+            seeds = jax.random.normal(jax.random.key(0), (batch.size, batch.program.num_outputs))
+            together, apart = quickly(_both_ways)(batch, leaves, rows, seeds)
+            difference = max(map(difference_of, jax.tree.leaves(together), jax.tree.leaves(apart)), default=0.0)
+            if not difference <= 10 * batch.program.epsilon**0.5:
+                raise InvalidInput(
+                    "net",
+                    f"a function in which {operation or 'the size of the batch'} mixes the rows of x",
+                    "one that treats each row for itself, such as a batch normalization that keeps its averages",
+                )
+    return "compared"
 
 
-def _compared(program: Program, params: Any, x: Array) -> Check:
-    rows = two_rows(x)
-    eps = program.epsilon
-    apart = jnp.concatenate([program(params, rows[at : at + 1]) for at in range(2)])
-    together = program(params, rows)
-    outputs = _difference(together, apart)
-    if not outputs <= 10 * eps**0.5:
-        raise InvalidInput(
-            "net",
-            f"a function in which {mixing_operation(program, params, rows)} mixes the rows of x",
-            "one that treats each row for itself, such as a batch normalization that keeps its averages",
-        )
+def _batches(x: Array, size: int) -> list[Array]:
+    """Rows as they are given, and as many random ones, all distinct; ids stay among those that are given."""
+    rng = np.random.default_rng(0)
+    given = np.asarray(x)
+    if np.issubdtype(given.dtype, np.integer) or given.dtype == bool:
+        drawn = rng.choice(given.ravel(), (size, *given.shape[1:]))
+    else:
+        spread = np.asarray(given, np.float64)
+        drawn = spread.mean() + (spread.std() or 1) * rng.standard_normal((size, *given.shape[1:]))
+    found = jnp.asarray(drawn).astype(x.dtype)
+    return [jnp.asarray(x), found] if len(given) == size else [jnp.concatenate([jnp.asarray(x), found[len(given) :]])]
+
+
+def _both_ways(batch: Batch, leaves: list[Any], x: Array, seeds: Array) -> tuple[Any, Any]:
+    """(outputs, gradient of their random mixture) of the whole batch, and of its rows one by one."""
+    places = list(batch.program.names)
+
+    def values(moving: list[Array]) -> list[Any]:
+        return list((dict(enumerate(leaves)) | dict(zip(places, moving, strict=True))).values())
+
+    def whole(moving: list[Array]) -> Array:
+        return jnp.asarray(jax.core.eval_jaxpr(batch.closed.jaxpr, batch.closed.consts, *values(moving), x)[0])
+
+    def single(moving: list[Array]) -> Array:
+        return jax.vmap(partial(batch.program.row, values(moving)))(x)
+
+    def derived(function: Callable[[list[Array]], Array]) -> Any:
+        outputs, pull = jax.vjp(function, [leaves[at] for at in places])
+        return outputs, pull(seeds.astype(outputs.dtype))
+
+    with jax.default_matmul_precision("highest"):
+        return derived(whole), derived(single)
+
+
+def agree(program: Program, params: Any, x1: Array, x2: Array | None, kernel: Array) -> None:
+    """Compare a kernel of ``program`` with plain derivatives for two distinct rows, once for each program.
+
+    Raises:
+        TracingDisagrees: where they differ.
+    """
+    known = not any(isinstance(each, jax.core.Tracer) for each in (*jax.tree.leaves(params), x1, x2, kernel))
+    if known and program.layers and "kernel" not in program.kept:
+        program.kept["kernel"] = _compared(program, params, x1, x2, kernel)
+
+
+def _kernel_compared(program: Program, params: Any, x: Array) -> Check:
+    kernel = sum(whole_kernels(program, program.leaves(params), x, None).values())
+    return _compared(program, params, x, None, jnp.asarray(kernel))
+
+
+def _compared(program: Program, params: Any, x1: Array, x2: Array | None, kernel: Array) -> Check:
+    rng = np.random.default_rng(0)
+    tolerance = program.epsilon**0.5
     if not program.layers:
-        return Check(2, outputs, 0.0, eps**0.5)
-    seeds = jax.random.normal(jax.random.key(0), apart.shape, apart.dtype)
-    expected = _gram_of_gradients(program, params, rows, seeds)
-    parts = whole_kernels(program, program.leaves(params), rows, None)
-    found = jnp.einsum("ijab,ia,jb->ij", sum(parts.values()), seeds, seeds)
-    kernel = _difference(expected, found)
-    if not kernel <= eps**0.5:
+        return Check(0, 0.0, tolerance)
+    left, right = np.asarray(x1), np.asarray(x1 if x2 is None else x2)
+    i = int(rng.integers(len(left)))
+    others = rng.permutation(len(right))[:ROWS_SEARCHED]
+    j = int(next((at for at in others if not np.array_equal(left[i], right[at])), others[0]))
+    entries = [(0, 1)] if x2 is not None else [(0, 0), (0, 1), (1, 1)]
+    places, leaves = (i, j), program.leaves(params)
+    seeds = rng.standard_normal((2, program.num_outputs))
+    gradients = [
+        [np.asarray(leaf).astype(np.float64).ravel() for leaf in quickly(_gradient)(program, leaves, row, seed)]
+        for row, seed in zip((left[i], right[j]), seeds.astype(np.float32), strict=True)
+    ]
+    block = np.asarray(kernel)
+
+    def plain(a: int, b: int) -> float:
+        return float(sum(one @ two for one, two in zip(gradients[a], gradients[b], strict=True)))
+
+    expected = np.array([plain(*entry) for entry in entries])
+    seeds = seeds.astype(np.float32).astype(np.float64)
+    found = np.array([seeds[a] @ block[places[a], places[b]].astype(np.float64) @ seeds[b] for a, b in entries])
+    scale = max(plain(0, 0), plain(1, 1))
+    difference = difference_of(expected, found, scale if np.isfinite(scale) else 0.0)
+    if not difference <= tolerance:
         raise TracingDisagrees(
             f"The kernel from {len(program.layers)} traced layers differs from that of plain gradients by "
-            f"{kernel:.1e}; ntk_core.kernels.generic_ntk computes it without them. Please report the model."
+            f"{difference:.1e}; ntk_core.kernels.generic_ntk computes it without them. Please report the model."
         )
-    return Check(2, outputs, kernel, eps**0.5)
+    return Check(1 if i == j and x2 is None else 2, difference, tolerance)
 
 
-def _difference(expected: Array, found: Array) -> float:
-    """Largest difference in units of the largest entry; 0 where both are not finite in the same places."""
-    one, other = np.asarray(expected, np.float64), np.asarray(found, np.float64)
+def _gradient(program: Program, leaves: list[Any], row: Array, seed: Array) -> list[Array]:
+    """∇⟨u, f(x)⟩ along all moving parameters, by reverse mode."""
+    places = list(program.names)
+
+    def mixture(moving: list[Array]) -> Array:
+        values = dict(enumerate(leaves)) | dict(zip(places, moving, strict=True))
+        outputs = program.row(list(values.values()), row)
+        return jnp.sum(outputs * seed.astype(outputs.dtype))
+
+    with jax.default_matmul_precision("highest"):
+        return jax.grad(mixture)([leaves[at] for at in places])
+
+
+@cache
+def quickly(function: Callable[..., Any]) -> Any:
+    """Compiled for one run, the first argument being static: on a CPU without most optimizations.
+
+    XLA's older emitters, as long as it has them, compile a gradient in half the time.
+    """
+    options: dict[str, Any] | None = None
+    if jax.default_backend() == "cpu":
+        options = {"xla_backend_optimization_level": 0}
+        if tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 11):
+            options["xla_cpu_use_fusion_emitters"] = False
+    return jax.jit(function, static_argnums=0, compiler_options=options)
+
+
+def difference_of(expected: Any, found: Any, scale: float = 0.0) -> float:
+    """Largest difference in units of the largest entry; infinite where they are not finite in the same places."""
+    one, other = np.asarray(expected).astype(np.float64), np.asarray(found).astype(np.float64)
     if not np.array_equal(np.isfinite(one), np.isfinite(other)):
         return np.inf
     one, other = (np.where(np.isfinite(each), each, 0) for each in (one, other))
-    scale = max(np.abs(one).max(initial=0), np.abs(other).max(initial=0))
+    scale = max(np.abs(one).max(initial=0), np.abs(other).max(initial=0), scale)
     return float(np.abs(one - other).max(initial=0) / scale) if scale else 0.0
-
-
-@partial(jax.jit, static_argnums=0)
-def _gram_of_gradients(program: Program, params: Any, rows: Array, seeds: Array) -> Array:
-    """Inner products of the gradients of two random mixtures of outputs, from the function on the whole batch."""
-    leaves, structure = jax.tree.flatten(params)
-    moving = {at: leaves[at] for at in program.names}
-
-    def mixtures(moving: dict[int, Array]) -> Array:
-        values = [moving.get(at, leaf) for at, leaf in enumerate(leaves)]
-        return jnp.sum(program(jax.tree.unflatten(structure, values), rows) * seeds, axis=1)
-
-    with jax.default_matmul_precision("highest"):
-        gradients = jax.jacrev(mixtures)(moving)
-        flat = [each.reshape(2, -1) for each in jax.tree.leaves(gradients)]
-        return jnp.asarray(sum(each @ each.T for each in flat))
-
-
-def mixing_operation(program: Program, params: Any, x: Array) -> str:
-    """The first operation that takes rows of a batch together: one input has an axis for them, no output has."""
-
-    def of_size(n: int) -> ClosedJaxpr:
-        rows = jax.ShapeDtypeStruct((n, *x.shape[1:]), x.dtype)
-        return jax.make_jaxpr(program.__call__)(params, rows)
-
-    for first, second in _pairs(of_size(2).jaxpr, of_size(3).jaxpr):
-        has_rows = [[one.aval.shape != two.aval.shape for one, two in zip(*each, strict=False)] for each in (
-            (first.invars, second.invars), (first.outvars, second.outvars),
-        )]  # fmt: skip
-        if any(has_rows[0]) and not any(has_rows[1]):
-            return str(first.primitive.name)
-    return "an operation"
-
-
-def _pairs(one: Jaxpr, two: Jaxpr) -> Iterator[tuple[Any, Any]]:
-    """Equations of the same program for two sizes of batches, the inner ones before those that hold them."""
-    for first, second in zip(one.eqns, two.eqns, strict=False):
-        for name, each in first.params.items():
-            inner, other = (getattr(it, "jaxpr", it) for it in (each, second.params.get(name)))
-            if isinstance(inner, Jaxpr) and isinstance(other, Jaxpr):
-                yield from _pairs(inner, other)
-        yield first, second

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.extend.core import Jaxpr, JaxprEqn, subjaxprs
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
 from jaxtyping import Float, Shaped
 
 from ntk_core.errors import InvalidInput
@@ -21,7 +21,6 @@ from ntk_core.traced._positions import indices, positions_of, z_of
 from ntk_core.traced._uses import Use, find_uses
 
 Apply = Callable[[Any, Array], Array]
-PROGRAMS_KEPT = 32
 
 
 class TracedViews(NamedTuple):
@@ -41,9 +40,11 @@ class TracedViews(NamedTuple):
 
 
 class Program:
-    """``apply(params, x) -> (n, C)`` with its layers; static under ``jax.jit``, and callable as the function it is.
+    """``apply(params, x) -> (n, C)`` with its layers, as it was when it was traced; static under ``jax.jit``.
 
     Attributes:
+        single: the program for a batch of one row.
+        closed: the program of that row.
         layers: parts of parameters that only multiply.
         others: moving parameters that are used otherwise, by number.
         names: of all moving parameters, by number.
@@ -53,11 +54,11 @@ class Program:
         kept: what checks found, by what they are about.
     """
 
-    def __init__(self, function: Apply, structure: Any, avals: Sequence[Any], moving: Sequence[bool], row: Any):
-        self._function, self._structure, self._moving = function, structure, moving
+    def __init__(self, single: ClosedJaxpr, structure: Any, avals: Sequence[Any], moving: Sequence[bool], row: Any):
+        self.single, self._structure, self._moving = single, structure, moving
 
         def one_row(leaves: list[Any], row: Array) -> Array:
-            return function(jax.tree.unflatten(structure, leaves), row[None])[0]
+            return jax.core.eval_jaxpr(single.jaxpr, single.consts, *leaves, row[None])[0][0]
 
         with jax.default_matmul_precision("highest"):  # which equations remember
             self.closed = jax.make_jaxpr(one_row)(list(avals), row)
@@ -84,7 +85,14 @@ class Program:
         return float(jnp.finfo(self.roughest).eps)
 
     def __call__(self, params: Any, x: Array) -> Array:
-        return self._function(params, x)
+        """Outputs (n, C), row by row."""
+        leaves = self.leaves(params)
+        return jax.vmap(lambda row: self.row(leaves, row))(x)
+
+    def row(self, leaves: Sequence[Any], row: Array) -> Array:
+        """Outputs (C,) of one row."""
+        (outputs,) = jax.core.eval_jaxpr(self.closed.jaxpr, self.closed.consts, *leaves, row)
+        return jnp.asarray(outputs)
 
     def leaves(self, params: Any) -> list[Any]:
         """All parameters in their order."""
@@ -104,7 +112,7 @@ class Program:
         """
         look_ups = {name: () for name, use in self.uses.items() if use.kind == "look-up"}
         if not look_ups:
-            return self(jax.tree.unflatten(self._structure, leaves), row[None])[0]
+            return self.row(leaves, row)
 
         def touch(use: Use, a: Array, z: Array, _: Any) -> Array:
             reads = z_of(use, jnp.broadcast_to(indices(use, a), positions_of(use, z).shape)) < use.shapes[1][0]
@@ -192,41 +200,6 @@ def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
     yield from jaxpr.eqns
     for inner in subjaxprs(jaxpr):
         yield from _equations(inner)
-
-
-def traced(apply: Apply, params: Any, x: Array) -> Program | None:
-    """The program of ``apply`` for parameters and rows of these shapes, traced once.
-
-    None where there is nothing to trace: outputs that are not (n, C), leaves that are no arrays, complex parameters, or
-    a function that is made inside another one's trace.
-    """
-    if isinstance(apply, Program):
-        return apply
-    leaves, structure = jax.tree.flatten(params)
-    try:
-        avals = tuple(jax.eval_shape(lambda *each: each, *leaves))
-    except TypeError:
-        return None
-    moving = tuple(
-        hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact) and leaf.size > 0 for leaf in leaves
-    )
-    row = jax.ShapeDtypeStruct(x.shape[1:], x.dtype)
-    make: Callable[..., Program] = _traced
-    try:
-        hash(apply)
-    except TypeError:
-        make = _traced.__wrapped__  # traced and checked at every call
-    program = make(apply, structure, avals, moving, row, jnp.result_type(float).name)
-    return program if program.num_outputs and not program.kept.get("refused") else None
-
-
-@lru_cache(maxsize=PROGRAMS_KEPT)
-def _traced(apply: Apply, structure: Any, avals: Any, moving: Any, row: Any, floats: str) -> Program:
-    program = Program(apply, structure, avals, moving, row)
-    complex_ones = any(jnp.issubdtype(aval.dtype, jnp.complexfloating) for aval in avals)
-    inside = any(isinstance(const, jax.core.Tracer) for const in program.closed.consts)
-    program.kept["refused"] = complex_ones or inside
-    return program
 
 
 @partial(jax.jit, static_argnums=0)

@@ -10,10 +10,10 @@ from jaxtyping import Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import Network
-from ntk_core.traced._check import Check, checked
+from ntk_core.traced._check import Check, agree, checked
 from ntk_core.traced._entrance import accepted, kind_of
 from ntk_core.traced._layers import TracedLayer, num_positions
-from ntk_core.traced._program import Apply, Program, traced
+from ntk_core.traced._program import Apply, Program, whole_kernels
 from ntk_core.traced._uses import ADDED, MULTIPLIED
 
 
@@ -111,10 +111,13 @@ def layers_of(apply: Apply, params: Any, x: Shaped[Any, "n ..."]) -> LayersFound
     """
     net, x, _ = accepted(apply, params, x)
     inputs = jnp.asarray(x)
-    program = traced(net.apply if isinstance(net, Network) else net, params, inputs)
+    program = checked(net.apply if isinstance(net, Network) else net, params, inputs)
     if program is None:
         raise InvalidInput("apply", kind_of(apply), "a function whose program can be read, outside of jax.jit")
-    checked(program, params, inputs)
+    if program.layers and "kernel" not in program.kept:
+        rows = inputs[:2]
+        parts = whole_kernels(program, program.leaves(params), rows, None)
+        agree(program, params, rows, None, jnp.asarray(sum(parts.values())))
     n = len(inputs)
     layers = [_structured(program, layer, n) for layer in program.layers]
     layers += [_by_jacobian(program, leaf, n) for leaf in program.others]

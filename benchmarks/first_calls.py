@@ -1,0 +1,166 @@
+"""First calls of a plain function beside those of our own network, each in a fresh process: compilation included.
+
+``python -m benchmarks --only first_calls`` takes some three minutes on two cores. Times are wall and processor seconds
+of one call, after imports, weights and inputs.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from typing import Any
+
+from benchmarks.measure import Settings
+
+QUANTITIES = ("kernel", "hessian")
+NETWORKS = ("dense", "convnet", "resnet", "transformer")
+SLOWER_AT_MOST, BLOCK_AT_MOST_S = 1.5, 10.0
+GPT: dict[str, int] = {"layers": 2, "heads": 4, "width": 128, "tokens": 16, "vocabulary": 64, "num_outputs": 2}
+
+
+def measure(settings: Settings) -> dict[str, Any]:
+    """Medians of processes that alternate, and their ratios."""
+    repeats = 1 if settings.quick else 3
+    size = "small" if settings.quick else "full"
+    asked = [(name, what, way) for name in NETWORKS for what in QUANTITIES for way in ("own", "function")]
+    asked += [("gpt", what, "function") for what in QUANTITIES]
+    times: dict[tuple[str, str, str], list[dict[str, float]]] = {case: [] for case in asked}
+    for _ in range(repeats):
+        for case in asked:
+            times[case].append(_in_a_process(sys.executable, *case, size))
+    medians = {case: _median(found) for case, found in times.items()}
+    rows = [{"network": name, "quantity": what, "way": way, **row} for (name, what, way), row in medians.items()]
+    ratios = [
+        {"network": name, "quantity": what, "slower": medians[name, what, "function"]["wall_s"] / own["wall_s"]}
+        for (name, what, way), own in medians.items()
+        if way == "own"
+    ]
+    found: dict[str, Any] = {"repeats": repeats, "rows": rows, "ratios": ratios, "gpt": GPT}
+    if at := settings.interpreter("torchax"):
+        found["gpt_of_pytorch"] = {
+            what: _in_a_process(at, "gpt of pytorch", what, "function", size) for what in QUANTITIES
+        }
+    return found
+
+
+def _median(found: list[dict[str, float]]) -> dict[str, float]:
+    return {key: statistics.median(each[key] for each in found) for key in found[0]}
+
+
+def _in_a_process(interpreter: str, *case: str) -> dict[str, float]:
+    done = subprocess.run(
+        [interpreter, "-m", "benchmarks.first_calls", *case], capture_output=True, text=True, check=True, timeout=600
+    )
+    answer: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def _network(name: str, small: bool) -> tuple[Any, tuple[int, ...]]:
+    from ntk_core import ConvNet, FullyConnected, ResNet, Transformer
+
+    if name == "dense":
+        return FullyConnected(width=20 if small else 1_000, depth=3, num_outputs=3, activation="relu"), (10,)
+    if name == "convnet":
+        return ConvNet(width=4 if small else 64, depth=2, num_outputs=3, activation="relu"), (8, 8, 3)
+    if name == "resnet":
+        return ResNet(width=20 if small else 1_000, depth=3, num_outputs=3), (10,)
+    return Transformer(num_heads=4, head_dim=2 if small else 32, num_outputs=3), (16, 8)
+
+
+def _gpt() -> tuple[Any, Any, Any]:
+    """(apply, params, x) of a small decoder in plain JAX, whose table of words is also its last layer's."""
+    import jax
+    import jax.numpy as jnp
+
+    layers, heads, width, tokens = (GPT[key] for key in ("layers", "heads", "width", "tokens"))
+    keys = iter(jax.random.split(jax.random.key(0), 100))
+
+    def draw(*shape: int) -> Any:
+        return jax.random.normal(next(keys), shape) / shape[0] ** 0.5
+
+    def norm() -> dict[str, Any]:
+        return {"gain": jnp.ones(width), "bias": jnp.zeros(width)}
+
+    def block() -> dict[str, Any]:
+        sizes = {"qkv": (width, 3 * width), "out": (width, width), "up": (width, 4 * width), "down": (4 * width, width)}
+        matrices = {name: draw(*shape) for name, shape in sizes.items()}
+        return {"n1": norm(), "n2": norm(), "b": jnp.zeros(4 * width), **matrices}
+
+    params = {
+        "words": draw(GPT["vocabulary"], width),
+        "places": draw(tokens, width),
+        "blocks": [block() for _ in range(layers)],
+        "last": norm(),
+        "head": draw(width, GPT["num_outputs"]),
+    }
+
+    def normalized(p: Any, a: Any) -> Any:
+        a = a - a.mean(-1, keepdims=True)
+        return a / jnp.sqrt((a**2).mean(-1, keepdims=True) + 1e-5) * p["gain"] + p["bias"]
+
+    def apply(p: Any, x: Any) -> Any:
+        a = p["words"][x] + p["places"]
+        for each in p["blocks"]:
+            q, k, v = (
+                part.reshape(*a.shape[:2], heads, -1)
+                for part in jnp.split(normalized(each["n1"], a) @ each["qkv"], 3, -1)
+            )
+            scores = jnp.einsum("nthd,nshd->nhts", q, k) / (width // heads) ** 0.5
+            scores = jnp.where(jnp.tril(jnp.ones((tokens, tokens), bool)), scores, -jnp.inf)
+            a = a + jnp.einsum("nhts,nshd->nthd", jax.nn.softmax(scores), v).reshape(a.shape) @ each["out"]
+            a = a + jax.nn.gelu(normalized(each["n2"], a) @ each["up"] + each["b"]) @ each["down"]
+        return normalized(p["last"], a)[:, -1] @ p["head"]
+
+    return apply, params, jax.random.randint(jax.random.key(1), (8, tokens), 0, GPT["vocabulary"])
+
+
+def _gpt_of_pytorch() -> tuple[Any, Any, Any]:
+    import jax
+    import torch
+    from torch import nn
+
+    from ntk_core import from_torch
+
+    class Decoder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            width = GPT["width"]
+            self.words, self.places = nn.Embedding(GPT["vocabulary"], width), nn.Embedding(GPT["tokens"], width)
+            layer = nn.TransformerEncoderLayer(
+                width, GPT["heads"], 4 * width, 0.0, "gelu", batch_first=True, norm_first=True
+            )
+            self.blocks = nn.TransformerEncoder(layer, GPT["layers"], enable_nested_tensor=False)
+            self.head = nn.Linear(width, GPT["num_outputs"])
+
+        def forward(self, x: Any) -> Any:
+            mask = nn.Transformer.generate_square_subsequent_mask(GPT["tokens"])
+            return self.head(self.blocks(self.words(x) + self.places.weight, mask, is_causal=True)[:, -1])
+
+    x = jax.random.randint(jax.random.key(1), (8, GPT["tokens"]), 0, GPT["vocabulary"])
+    torch.manual_seed(0)
+    return (*from_torch(Decoder().eval(), x), x)
+
+
+def main(name: str, what: str, way: str, size: str) -> None:
+    """Measure one first call in this process."""
+    import jax
+
+    from ntk_core import empirical_ntk, hessian_norm
+
+    if name.startswith("gpt"):
+        net, params, x = _gpt() if name == "gpt" else _gpt_of_pytorch()
+    else:
+        own, shape = _network(name, size == "small")
+        params = jax.jit(own.init, static_argnums=1)(jax.random.key(0), shape)
+        net, x = own if way == "own" else own.apply, jax.random.normal(jax.random.key(1), (20, *shape))
+    jax.block_until_ready((params, x))
+    wall, cpu = time.perf_counter(), time.process_time()
+    jax.block_until_ready(empirical_ntk(net, params, x) if what == "kernel" else hessian_norm(net, params, x[0]).value)
+    print(json.dumps({"wall_s": time.perf_counter() - wall, "processor_s": time.process_time() - cpu}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

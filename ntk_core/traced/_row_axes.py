@@ -1,0 +1,58 @@
+"""What is known of an array in a program for a batch: its rows, or the axes along which no row enters it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class Rows(NamedTuple):
+    """An array that consists of rows: entry (o, i, j) of its axis, of size outer · n · inner, comes from row i."""
+
+    axis: int
+    outer: int = 1
+    inner: int = 1
+
+
+class Alike(NamedTuple):
+    """An array that no row enters, with the axes along which all its entries are equal."""
+
+    axes: frozenset[int]
+
+
+Known = Rows | Alike
+NOTHING = Alike(frozenset())
+# fmt: off
+ELEMENTWISE = frozenset({
+    "abs", "acos", "acosh", "add", "add_any", "and", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0e",
+    "bessel_i1e", "cbrt", "ceil", "clamp", "clz", "complex", "conj", "convert_element_type", "copy", "copy_p",
+    "cos", "cosh", "digamma", "div", "eq", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "floor", "ge",
+    "gt", "imag", "integer_pow", "is_finite", "le", "lgamma", "log", "log1p", "logistic", "lt", "max", "min",
+    "mul", "ne", "neg", "nextafter", "not", "or", "population_count", "pow", "real", "reduce_precision", "rem",
+    "round", "rsqrt", "select_n", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sin",
+    "sinh", "sqrt", "square", "stop_gradient", "sub", "tan", "tanh", "xor",
+})
+REDUCTIONS = frozenset({
+    "argmax", "argmin", "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_sum",
+    "reduce_xor",
+})
+# fmt: on
+RUNNING = frozenset({"cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"})
+
+
+class Unproven(Exception):
+    """The operation in which the proof ends."""
+
+
+def shape_of(atom: Any) -> tuple[int, ...]:
+    return tuple(atom.aval.shape)
+
+
+def alike_along(axis: int) -> Callable[[Any, Known], bool]:
+    """Whether an operand has equal entries along this axis."""
+
+    def check(atom: Any, known: Known) -> bool:
+        shape = shape_of(atom)
+        return not shape or (isinstance(known, Alike) and (axis in known.axes or shape[axis] == 1))
+
+    return check

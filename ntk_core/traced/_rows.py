@@ -1,0 +1,382 @@
+"""A proof that a program treats each row of a batch for itself: the axis of the rows, followed through its equations.
+
+The proof is incomplete: an operation without a rule, or one that takes rows together, ends it with its name.
+docs/math/traced-programs.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+
+from ntk_core.traced._row_axes import (
+    ELEMENTWISE,
+    NOTHING,
+    REDUCTIONS,
+    RUNNING,
+    Alike,
+    Known,
+    Rows,
+    Unproven,
+    alike_along,
+    shape_of,
+)
+from ntk_core.traced._same import of_jax
+
+CALLS = {
+    "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "checkpoint": "jaxpr", "remat2": "jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+}  # fmt: skip
+
+
+def operation_between_rows(closed: ClosedJaxpr, size: int) -> str | None:
+    """None where each output row depends on its own input row alone; else the operation where the proof ends.
+
+    Args:
+        closed: a program of (*parameters, x) for a batch of ``size`` rows, at least two.
+    """
+    *params, _ = closed.jaxpr.invars
+    try:
+        (output,) = _walk(closed.jaxpr, [*[NOTHING] * len(params), Rows(0)], size)
+    except Unproven as unproven:
+        return str(unproven)
+    return None if output == Rows(0) else "the output"
+
+
+def _walk(jaxpr: Jaxpr, inputs: Sequence[Known], size: int) -> list[Known]:
+    known: dict[Any, Known] = dict.fromkeys(jaxpr.constvars, NOTHING)
+    known.update(zip(jaxpr.invars, inputs, strict=True))
+
+    def read(atom: Any) -> Known:
+        return Alike(frozenset(range(len(shape_of(atom))))) if isinstance(atom, Literal) else known[atom]
+
+    for eqn in jaxpr.eqns:
+        operands = [read(atom) for atom in eqn.invars]
+        known.update(zip(eqn.outvars, _equation(eqn, operands, size), strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def _equation(eqn: JaxprEqn, operands: list[Known], size: int) -> Sequence[Known]:
+    name = eqn.primitive.name
+    if name in CALLS and all(of_jax(eqn.params[key]) for key in ("jvp_jaxpr_fun",) if key in eqn.params):
+        inner = eqn.params[CALLS[name]]
+        return _walk(getattr(inner, "jaxpr", inner), operands, size)
+    if name in LOOPS:
+        return LOOPS[name](eqn, operands, size)
+    rule = RULES.get(name)
+    if all(isinstance(each, Alike) for each in operands):
+        return [_without_rows(eqn, operands)] * len(eqn.outvars)
+    found = rule(eqn, operands, size) if rule is not None else None
+    if found is None:
+        raise Unproven(name)
+    return [found] * len(eqn.outvars)
+
+
+def _without_rows(eqn: JaxprEqn, operands: list[Known]) -> Known:
+    """Axes along which a result without rows is constant; none where that is not known."""
+    name = eqn.primitive.name
+    if name in ELEMENTWISE:
+        rank = len(shape_of(eqn.outvars[0]))
+        return Alike(frozenset(axis for axis in range(rank) if all(map(alike_along(axis), eqn.invars, operands))))
+    if name == "broadcast_in_dim":
+        shape, places = eqn.params["shape"], eqn.params["broadcast_dimensions"]
+        (old, *_), (operand, *_) = operands, eqn.invars
+        kept = {new for at, new in enumerate(places) if not alike_along(at)(operand, old)}
+        return Alike(frozenset(range(len(shape))) - kept)
+    if name == "iota":
+        return Alike(frozenset(range(len(eqn.params["shape"]))) - {eqn.params["dimension"]})
+    return NOTHING
+
+
+def _only(operands: Sequence[Known], eqn: JaxprEqn) -> Rows | None:
+    """The rows of all operands of one shape, where they agree and all others are equal for every row."""
+    rows = {each for each in operands if isinstance(each, Rows)}
+    if len(rows) != 1:
+        return None
+    (only,) = rows
+    others = [(atom, each) for atom, each in zip(eqn.invars, operands, strict=True) if isinstance(each, Alike)]
+    return only if all(alike_along(only.axis)(*each) for each in others) else None
+
+
+def _first(operands: Sequence[Known]) -> Rows | None:
+    """The rows of the first operand, where the others have none."""
+    first, *others = operands
+    return first if isinstance(first, Rows) and all(isinstance(each, Alike) for each in others) else None
+
+
+def _elementwise(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+    return _only(operands, eqn)
+
+
+def _kept_along(key: str) -> Callable[..., Known | None]:
+    """Operations along one axis, which is not that of the rows."""
+
+    def rule(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+        rows, rank = _only(operands, eqn), len(shape_of(eqn.invars[0]))
+        return rows if rows is not None and rows.axis != eqn.params[key] % rank else None
+
+    return rule
+
+
+def _reduced(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+    rows, axes = _first(operands), eqn.params["axes"]
+    if rows is None or rows.axis in axes:
+        return None
+    return rows._replace(axis=rows.axis - sum(axis < rows.axis for axis in axes))
+
+
+def _broadcast(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+    rows = _first(operands)
+    return None if rows is None else rows._replace(axis=eqn.params["broadcast_dimensions"][rows.axis])
+
+
+def _reshaped(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+    rows, shape = _first(operands), shape_of(eqn.invars[0])
+    if rows is None or eqn.params.get("dimensions") is not None:
+        return None
+    before, before_out = math.prod(shape[: rows.axis]) * rows.outer, 1
+    for axis, length in enumerate(eqn.params["new_sizes"]):
+        after = before_out * length
+        if before % before_out == 0 and after % (before * size) == 0 and after >= before * size:
+            return Rows(axis, before // before_out, after // (before * size))
+        before_out = after
+    return None
+
+
+def _transposed(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+    rows = _first(operands)
+    return None if rows is None else rows._replace(axis=list(eqn.params["permutation"]).index(rows.axis))
+
+
+def _squeezed(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+    rows, gone = _first(operands), eqn.params["dimensions"]
+    if rows is None or rows.axis in gone:
+        return None
+    return rows._replace(axis=rows.axis - sum(axis < rows.axis for axis in gone))
+
+
+def _sliced(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+    """A slice that takes all rows, or a whole number of the parts between which they lie."""
+    rows, shape = _first(operands), shape_of(eqn.invars[0])
+    if rows is None:
+        return None
+    strides = eqn.params.get("strides")
+    sizes = shape_of(eqn.outvars[0])
+    whole = sizes[rows.axis] == shape[rows.axis] and (strides is None or strides[rows.axis] == 1)
+    return rows if whole else None
+
+
+def _padded(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+    rows = _first(operands)
+    return rows if rows is not None and tuple(eqn.params["padding_config"][rows.axis]) == (0, 0, 0) else None
+
+
+def _reversed(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+    rows = _first(operands)
+    return rows if rows is not None and rows.axis not in eqn.params["dimensions"] else None
+
+
+def _updated(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+    """An update of all rows, at a place that is the same for them."""
+    (operand, update, *starts), (whole, part, *_) = operands, eqn.invars
+    rows = next((each for each in (operand, update) if isinstance(each, Rows)), None)
+    if rows is None or not all(isinstance(each, Alike) for each in starts):
+        return None
+    pair = ((whole, operand), (part, update))
+    agree = all(known == rows or alike_along(rows.axis)(atom, known) for atom, known in pair)
+    return rows if agree and shape_of(whole)[rows.axis] == shape_of(part)[rows.axis] else None
+
+
+def _multiplied(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+    contracting, batch = eqn.params["dimension_numbers"]
+    ranks = [len(shape_of(atom)) for atom in eqn.invars]
+    found: set[Rows] = set()
+    for at, known in enumerate(operands):
+        if isinstance(known, Alike):
+            continue
+        if known.axis in contracting[at]:
+            return None
+        if known.axis in batch[at]:
+            place = list(batch[at]).index(known.axis)
+            other, axis = operands[1 - at], batch[1 - at][place]
+            if other != known._replace(axis=axis) and not alike_along(axis)(eqn.invars[1 - at], other):
+                return None
+            found.add(known._replace(axis=place))
+        else:
+            if isinstance(operands[1 - at], Rows):
+                return None
+            free = [axis for axis in range(ranks[at]) if axis not in (*contracting[at], *batch[at])]
+            own = len(batch[0]) + (ranks[0] - len(batch[0]) - len(contracting[0]) if at else 0)
+            found.add(known._replace(axis=own + free.index(known.axis)))
+    return found.pop() if len(found) == 1 else None
+
+
+def _convolved(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+    rows, numbers = _first(operands), eqn.params["dimension_numbers"]
+    if rows is None or rows.axis != numbers.lhs_spec[0] or eqn.params["batch_group_count"] != 1:
+        return None
+    return rows._replace(axis=numbers.out_spec[0])
+
+
+def _gathered(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+    """A look-up of each row's own indices in a shared table, or in each row, or of shared indices in each row."""
+    (table, indices), numbers = operands, eqn.params["dimension_numbers"]
+    shape, rank = shape_of(eqn.invars[0]), len(shape_of(eqn.outvars[0]))
+    own = [axis for axis in range(rank) if axis not in numbers.offset_dims]  # in the order of the axes of the indices
+    found: set[Rows] = set()
+    batching = dict(zip(numbers.start_indices_batching_dims, numbers.operand_batching_dims, strict=True))
+    if isinstance(indices, Rows):
+        if indices.axis >= len(own):
+            return None
+        own_table = isinstance(table, Alike) and indices.axis in batching
+        if own_table and not alike_along(batching[indices.axis])(eqn.invars[0], table):
+            return None
+        found.add(indices._replace(axis=own[indices.axis]))
+    if isinstance(table, Rows):
+        if table.axis in numbers.operand_batching_dims:
+            place = next(at for at, axis in batching.items() if axis == table.axis)
+            if isinstance(indices, Alike) and not alike_along(place)(eqn.invars[1], indices):
+                return None
+            found.add(table._replace(axis=own[place]))
+        else:
+            left_out = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
+            kept = [axis for axis in range(len(shape)) if axis not in left_out]
+            if table.axis not in kept or eqn.params["slice_sizes"][table.axis] != shape[table.axis]:
+                return None
+            if table.axis in numbers.start_index_map:
+                return None
+            found.add(table._replace(axis=numbers.offset_dims[kept.index(table.axis)]))
+    return found.pop() if len(found) == 1 else None
+
+
+def _windowed(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+    rows = _first(operands)
+    if rows is None or eqn.params["window_dimensions"][rows.axis] != 1 or eqn.params["window_strides"][rows.axis] != 1:
+        return None
+    return rows if tuple(eqn.params["padding"][rows.axis]) == (0, 0) else None
+
+
+def _transformed(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+    rows, rank = _first(operands), len(shape_of(eqn.invars[0]))
+    return rows if rows is not None and rows.axis < rank - len(eqn.params["fft_lengths"]) else None
+
+
+RULES: dict[str, Callable[[JaxprEqn, list[Known], int], Known | None]] = {
+    **dict.fromkeys(ELEMENTWISE, _elementwise),
+    **dict.fromkeys(REDUCTIONS, _reduced),
+    **dict.fromkeys(RUNNING, _kept_along("axis")),
+    "broadcast_in_dim": _broadcast,
+    "concatenate": _kept_along("dimension"),
+    "conv_general_dilated": _convolved,
+    "dot_general": _multiplied,
+    "dynamic_slice": _sliced,
+    "dynamic_update_slice": _updated,
+    "fft": _transformed,
+    "gather": _gathered,
+    "pad": _padded,
+    **dict.fromkeys(("reduce_window_sum", "reduce_window_max", "reduce_window_min"), _windowed),
+    "reshape": _reshaped,
+    "rev": _reversed,
+    "slice": _sliced,
+    "sort": _kept_along("dimension"),
+    "split": _kept_along("axis"),
+    "squeeze": _squeezed,
+    "top_k": lambda eqn, operands, size: _kept_along("axis")(eqn, operands, size) if "axis" in eqn.params else None,
+    "transpose": _transposed,
+}
+
+
+def _joined(one: Known, two: Known, atom: Any) -> Known:
+    """What is known of an array that is either: rows, where the other is equal for every row."""
+    if one == two:
+        return one
+    if isinstance(one, Alike) and isinstance(two, Alike):
+        return Alike(one.axes & two.axes)
+    rows, other = (one, two) if isinstance(one, Rows) else (two, one)
+    if isinstance(rows, Rows) and alike_along(rows.axis)(atom, other):
+        return rows
+    raise Unproven("a loop")
+
+
+def _fixed(body: Callable[[list[Known]], Sequence[Known]], carry: list[Known], atoms: Sequence[Any]) -> list[Known]:
+    """What stays true of a carry, whatever the number of steps: it can only change from alike to rows."""
+    while True:
+        found = [_joined(old, new, atom) for old, new, atom in zip(carry, body(carry), atoms, strict=True)]
+        if found == carry:
+            return found
+        carry = found
+
+
+def _guessed(known: Known, atom: Any, size: int) -> Known:
+    """Rows in an array of equal ones, as in zeros that a loop starts from."""
+    if isinstance(known, Rows):
+        return known
+    axes = (axis for axis, length in enumerate(shape_of(atom)) if length == size and alike_along(axis)(atom, known))
+    axis = next(axes, None)
+    return known if axis is None else Rows(axis)
+
+
+def _either(run: Callable[[list[Known]], list[Known]], carry: list[Known], atoms: Sequence[Any], size: int) -> Any:
+    """The first start of a loop from which the proof goes through."""
+    guessed = [_guessed(known, atom, size) for known, atom in zip(carry, atoms, strict=True)]
+    try:
+        return run(guessed)
+    except Unproven:
+        return run(carry)
+
+
+def _scanned(eqn: JaxprEqn, operands: list[Known], size: int) -> Sequence[Known]:
+    num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
+    consts, carry, xs = operands[:num_consts], operands[num_consts:][:num_carry], operands[num_consts + num_carry :]
+    if any(isinstance(each, Rows) and each.axis == 0 for each in xs):
+        raise Unproven("scan")
+    inside = [_moved(each, -1) for each in xs]
+    inner = eqn.params["jaxpr"].jaxpr
+    atoms = inner.invars[num_consts:][:num_carry]
+
+    def after(carry: list[Known]) -> list[Known]:
+        return _fixed(lambda now: _walk(inner, [*consts, *now, *inside], size)[:num_carry], carry, atoms)
+
+    carry = _either(after, list(carry), atoms, size)
+    outputs = _walk(inner, [*consts, *carry, *inside], size)
+    return [*carry, *(_moved(each, 1) for each in outputs[num_carry:])]
+
+
+def _moved(known: Known, by: int) -> Known:
+    if isinstance(known, Rows):
+        return known._replace(axis=known.axis + by)
+    return Alike(frozenset(axis + by for axis in known.axes if axis + by >= 0))
+
+
+def _chosen(eqn: JaxprEqn, operands: list[Known], size: int) -> Sequence[Known]:
+    index, *rest = operands
+    if isinstance(index, Rows):
+        raise Unproven("cond")
+    found, *others = (_walk(branch.jaxpr, rest, size) for branch in eqn.params["branches"])
+    for other in others:
+        found = [_joined(*each) for each in zip(found, other, eqn.outvars, strict=True)]
+    return found
+
+
+def _repeated(eqn: JaxprEqn, operands: list[Known], size: int) -> Sequence[Known]:
+    asked, done = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
+    body, condition = eqn.params["body_jaxpr"].jaxpr, eqn.params["cond_jaxpr"].jaxpr
+    consts = operands[asked:][:done]
+    atoms = body.invars[done:]
+
+    def after(carry: list[Known]) -> list[Known]:
+        return _fixed(lambda now: _walk(body, [*consts, *now], size), carry, atoms)
+
+    carry = _either(after, operands[asked + done :], atoms, size)
+    (goes_on,) = _walk(condition, [*operands[:asked], *carry], size)
+    if isinstance(goes_on, Rows):
+        raise Unproven("while")
+    return carry
+
+
+LOOPS: dict[str, Callable[[JaxprEqn, list[Known], int], Sequence[Known]]] = {
+    "scan": _scanned, "cond": _chosen, "while": _repeated,
+}  # fmt: skip

@@ -1,0 +1,166 @@
+"""Whether two traced programs compute the same, equation by equation.
+
+Compiled code is kept for a program, not for the function that it came from: a function whose globals, closure or
+attributes have changed has another program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, subjaxprs
+
+# They move numbers without changing them; JAX leaves out those that a batch of one does not need.
+PLUMBING = frozenset({"broadcast_in_dim", "reshape", "squeeze", "expand_dims"})
+IGNORED = frozenset({"name", "debug_info"})
+RULES = frozenset({"jvp_jaxpr_fun", "jvp_jaxpr_thunk", "fwd_jaxpr_thunk", "bwd", "out_trees"})  # custom derivatives
+_OF_JAX = str(Path(jax.__file__).parent)
+
+
+@dataclass
+class Comparison:
+    """What two programs differ in.
+
+    Attributes:
+        size: of the batch that the first program is for, where the second one is for a single row; None where both
+            are for the same shapes.
+        rules: whether some functions among their parameters, such as derivatives of their own, are other objects.
+    """
+
+    size: int | None = None
+    rules: bool = False
+
+    def alike(self, one: ClosedJaxpr, two: ClosedJaxpr) -> bool:
+        """Whether both programs compute the same; ``rules`` are not compared."""
+        if one is two:
+            return True
+        if len(one.jaxpr.invars) != len(two.jaxpr.invars) or not _equal_arrays(one.consts, two.consts):
+            return False
+        return self._programs(one.jaxpr, two.jaxpr)
+
+    def _programs(self, one: Jaxpr, two: Jaxpr) -> bool:
+        if len(one.constvars) != len(two.constvars) or len(one.invars) != len(two.invars):
+            return False
+        numbers = count()
+        first: dict[Any, Any] = {}
+        second: dict[Any, Any] = {}
+        for left, right in zip((*one.constvars, *one.invars), (*two.constvars, *two.invars), strict=True):
+            if not self._shapes(left.aval, right.aval):
+                return False
+            first[left] = second[right] = next(numbers)
+        ones, others = list(self._counting(one, first)), list(self._counting(two, second))
+        if len(ones) != len(others):
+            return False
+        for eqn, other in zip(ones, others, strict=True):
+            if not self._equations(eqn, other, first, second):
+                return False
+            for made, same_as in zip(eqn.outvars, other.outvars, strict=True):
+                first[made] = second[same_as] = next(numbers)
+        return [_known(first, each) for each in one.outvars] == [_known(second, each) for each in two.outvars]
+
+    def _counting(self, jaxpr: Jaxpr, known: dict[Any, Any]) -> Iterator[JaxprEqn]:
+        """Equations that count; the results of plumbing are known as their operands."""
+        for eqn in jaxpr.eqns:
+            if self.size is not None and eqn.primitive.name in PLUMBING:
+                known[eqn.outvars[0]] = eqn.invars[0]
+            else:
+                yield eqn
+
+    def _equations(self, one: JaxprEqn, two: JaxprEqn, first: Mapping[Any, Any], second: Mapping[Any, Any]) -> bool:
+        if one.primitive is not two.primitive or len(one.invars) != len(two.invars):
+            return False
+        if any(_known(first, a) != _known(second, b) for a, b in zip(one.invars, two.invars, strict=True)):
+            return False
+        if len(one.outvars) != len(two.outvars) or one.params.keys() != two.params.keys():
+            return False
+        if not all(self._shapes(a.aval, b.aval) for a, b in zip(one.outvars, two.outvars, strict=True)):
+            return False
+        agree = all(self._values(one.params[key], two.params[key]) for key in one.params.keys() - IGNORED - RULES)
+        for key in RULES & one.params.keys() - {"out_trees"}:
+            self.rules |= not (of_jax(one.params[key]) and of_jax(two.params[key]))
+        return agree
+
+    def _shapes(self, one: Any, two: Any) -> bool:
+        if self.size is not None:
+            return bool(getattr(one, "dtype", None) == getattr(two, "dtype", None))
+        return bool(one == two)
+
+    def _values(self, one: Any, two: Any) -> bool:
+        """Whether two parameters of an equation agree."""
+        if one is two:
+            return True
+        if isinstance(one, ClosedJaxpr) and isinstance(two, ClosedJaxpr):
+            return self.alike(one, two)
+        if isinstance(one, Jaxpr) and isinstance(two, Jaxpr):
+            return self._programs(one, two)
+        if isinstance(one, int | np.integer) and isinstance(two, int | np.integer):
+            return bool(one == two or (self.size is not None and one == two * self.size))
+        if type(one) is not type(two):
+            return False
+        if isinstance(one, tuple | list):
+            return len(one) == len(two) and all(map(self._values, one, two))
+        if isinstance(one, np.ndarray | jax.Array):
+            return _equal_arrays([one], [two])
+        try:
+            return bool(one == two)
+        except (TypeError, ValueError):
+            return False
+
+
+def of_jax(rule: Any) -> bool:
+    """Whether JAX itself defines the derivative of a function, as that of a ReLU, so that it cannot change."""
+    found = getattr(getattr(rule, "debug_info", None), "func_filename", None)
+    return bool(found) and str(found).startswith(_OF_JAX)
+
+
+def _known(known: Mapping[Any, Any], atom: Any) -> Any:
+    """The number of a variable, or what a literal is."""
+    if isinstance(atom, Literal):
+        value = np.asarray(atom.val)
+        return value.dtype.name, value.shape, value.tobytes()
+    found = known[atom]
+    return found if isinstance(found, int) else _known(known, found)
+
+
+def _equal_arrays(ones: Sequence[Any], others: Sequence[Any]) -> bool:
+    return len(ones) == len(others) and all(map(_equal, ones, others))
+
+
+def _equal(one: Any, two: Any) -> bool:
+    """Whether two constants are the same bits; tracers and keys are, where they are one object."""
+    if one is two and not isinstance(one, np.ndarray):
+        return True
+    if isinstance(one, jax.core.Tracer) or isinstance(two, jax.core.Tracer):
+        return False
+    if not (hasattr(one, "dtype") and hasattr(two, "dtype")) or one.dtype != two.dtype or one.shape != two.shape:
+        return False
+    if jax.dtypes.issubdtype(one.dtype, jax.dtypes.extended):
+        return False
+    left, right = np.asarray(one), np.asarray(two)
+    return bool(np.array_equal(np.ascontiguousarray(left).view(np.uint8), np.ascontiguousarray(right).view(np.uint8))
+                if left.ndim else left.tobytes() == right.tobytes())  # fmt: skip
+
+
+def has_rules(jaxpr: Jaxpr) -> bool:
+    """Whether a function in this program has a derivative of its own, which JAX does not define."""
+    own = any(not of_jax(eqn.params[key]) for eqn in jaxpr.eqns for key in RULES & eqn.params.keys() - {"out_trees"})
+    return own or any(map(has_rules, subjaxprs(jaxpr)))
+
+
+def same(one: ClosedJaxpr, two: ClosedJaxpr, rules: tuple[ClosedJaxpr | None, ClosedJaxpr | None]) -> bool:
+    """Whether both compute the same.
+
+    Args:
+        rules: the programs of their derivatives, which count where a derivative of its own is another object.
+    """
+    found = Comparison()
+    if not found.alike(one, two):
+        return False
+    left, right = rules
+    return not found.rules or (left is not None and right is not None and Comparison().alike(left, right))

@@ -1,0 +1,172 @@
+"""Tracing at every call, and the programs whose compiled code is used again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.extend.core import ClosedJaxpr
+
+from ntk_core.traced._program import Apply, Program
+from ntk_core.traced._same import has_rules, same
+
+BATCHES_KEPT = 64
+
+
+@dataclass(eq=False)
+class Batch:
+    """A function traced for a batch of one size.
+
+    Attributes:
+        key: shapes and types of parameters and inputs.
+        closed: the program of (*parameters, x) for the whole batch.
+        rules: the program of its derivatives, where it has derivatives of its own.
+        program: of one row.
+        apart: how it is known that rows do not meet: proven or compared; empty before that.
+    """
+
+    key: tuple[Any, ...]
+    closed: ClosedJaxpr
+    rules: ClosedJaxpr | None
+    program: Program
+    apart: str = field(default="")
+
+    @property
+    def size(self) -> int:
+        """Rows, at least two."""
+        return int(self.closed.jaxpr.invars[-1].aval.shape[0])
+
+
+class Frozen:
+    """A function that does not change, see :func:`freeze`."""
+
+    def __init__(self, apply: Apply):
+        self.apply = apply
+        self.batches: dict[tuple[Any, ...], Batch] = {}
+
+    def __call__(self, params: Any, x: Array) -> Array:
+        return self.apply(params, x)
+
+
+def freeze(apply: Apply) -> Frozen:
+    """Promise that (params, x) ↦ f does not change: it is traced once.
+
+    ``empirical_ntk``, ``hessian_norm`` and others trace a function at every call, to measure it as it is then,
+    and reuse compiled code where the program is the same. In a loop that costs some milliseconds per call
+    (docs/math/traced-programs.md). A frozen function is traced once for each shape: later changes have no effect.
+
+    >>> fixed = freeze(lambda params, x: jnp.tanh(x @ params))
+    >>> fixed(jnp.ones((3, 2)), jnp.ones((5, 3))).shape
+    (5, 2)
+
+    Args:
+        apply: any function ``apply(params, x) -> (n, C)``.
+
+    Source: docs/math/traced-programs.md.
+    """
+    return Frozen(apply)
+
+
+_KEPT: list[Batch] = []  # the latest first
+
+
+def traced(apply: Apply, params: Any, x: Array) -> Program | None:
+    """The program of one row of ``apply``; see :func:`traced_batch`."""
+    if isinstance(apply, Program):
+        return apply
+    batch = traced_batch(apply, params, x)
+    return None if batch is None else batch.program
+
+
+def traced_batch(apply: Apply, params: Any, x: Array) -> Batch | None:
+    """The program of ``apply`` as it is now, for parameters and a batch of these shapes.
+
+    None where there is nothing to trace: outputs that are not (n, C), leaves that are no arrays, complex parameters, or
+    a function that is made inside another one's trace.
+    """
+    leaves, structure = jax.tree.flatten(params)
+    try:
+        avals = tuple(jax.eval_shape(lambda *each: each, *leaves))
+    except TypeError:
+        return None
+    moving = tuple(
+        hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact) and leaf.size > 0 for leaf in leaves
+    )
+    shape = (max(2, len(x)), *x.shape[1:])
+    key = structure, avals, moving, shape, x.dtype, jnp.result_type(float).name
+    frozen = next((each for each in (apply, getattr(apply, "function", None)) if isinstance(each, Frozen)), None)
+    if frozen is not None and (type(apply), *key) in frozen.batches:
+        return frozen.batches[type(apply), *key]
+    if any(jnp.issubdtype(aval.dtype, jnp.complexfloating) for aval in avals):
+        return None
+    closed = _trace(apply, structure, avals, shape, x.dtype)
+    rules = _rules(closed, moving) if has_rules(closed.jaxpr) else None
+    batch = next((each for each in _KEPT if each.key == key and same(each.closed, closed, (each.rules, rules))), None)
+    if batch is None:
+        program = _program(apply, key)
+        if program is None:
+            return None
+        batch = Batch(key, closed, rules, program)
+    _KEPT[:] = [batch, *(each for each in _KEPT if each is not batch)][:BATCHES_KEPT]
+    if frozen is not None:
+        frozen.batches[type(apply), *key] = batch
+    return batch
+
+
+def _program(apply: Apply, key: tuple[Any, ...]) -> Program | None:
+    """The program of a single row: one that is kept, where it is the same."""
+    structure, avals, moving, shape, dtype, _ = key
+    single = _trace(apply, structure, avals, (1, *shape[1:]), dtype)
+    (output, *others) = single.out_avals
+    if others or len(output.shape) != 2 or any(isinstance(const, jax.core.Tracer) for const in single.consts):
+        return None
+    for batch in _KEPT:
+        known = (*batch.key[:3], batch.key[3][1:], *batch.key[4:])
+        if (
+            known == (*key[:3], shape[1:], *key[4:])
+            and not has_rules(single.jaxpr)
+            and same(batch.program.single, single, (None, None))
+        ):
+            return batch.program
+    return Program(single, structure, avals, moving, jax.ShapeDtypeStruct(shape[1:], dtype))
+
+
+def _trace(apply: Apply, structure: Any, avals: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> ClosedJaxpr:
+    def function(leaves: list[Any], x: Array) -> Array:
+        return apply(jax.tree.unflatten(structure, leaves), x)
+
+    with jax.default_matmul_precision("highest"):
+        closed = jax.make_jaxpr(function)(list(avals), jax.ShapeDtypeStruct(shape, dtype))
+    return ClosedJaxpr(closed.jaxpr, [_copied(const) for const in closed.consts])
+
+
+def _copied(const: Any) -> Any:
+    """A constant that nobody can change: NumPy's arrays are kept by JAX as they are."""
+    return const if isinstance(const, jax.Array | jax.core.Tracer) else np.array(const)
+
+
+def _rules(closed: ClosedJaxpr, moving: Sequence[bool]) -> ClosedJaxpr | None:
+    """The program of second derivatives along the parameters, in which rules of its own are written out."""
+    *leaves, x = (jax.ShapeDtypeStruct(var.aval.shape, var.aval.dtype) for var in closed.jaxpr.invars)
+
+    def slope(moved: list[Array], leaves: list[Any], x: Array) -> Any:
+        def outputs(moved: list[Array]) -> Array:
+            new = iter(moved)
+            values = [next(new) if moves else leaf for moves, leaf in zip(moving, leaves, strict=True)]
+            return jnp.asarray(jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *values, x)[0])
+
+        return jax.grad(lambda moved: jnp.sum(outputs(moved)))(moved)
+
+    def curved(leaves: list[Any], x: Array) -> Any:
+        moved = [leaf for moves, leaf in zip(moving, leaves, strict=True) if moves]
+        return jax.jvp(lambda each: slope(each, leaves, x), (moved,), (moved,))
+
+    try:
+        return jax.make_jaxpr(curved)(leaves, x)
+    except (TypeError, ValueError):
+        return None

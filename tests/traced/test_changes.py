@@ -1,0 +1,120 @@
+"""A function that has changed is measured as it is now; compiled code is reused where it has not."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ntk_core.hessians import hessian_norm
+from ntk_core.kernels import empirical_ntk, generic_ntk, kernel_derivative
+from ntk_core.traced import freeze, traced
+from tests.traced.programs import draw
+
+PARAMS = {"w": draw(3, 8), "v": draw(8, 2)}
+X = np.asarray(draw(4, 3))
+factor = 1.0
+
+
+def by_a_global(p, x):
+    return factor * jnp.tanh(x @ p["w"]) @ p["v"]
+
+
+class Scaled:
+    scale = 1.0
+
+    def __call__(self, p, x):
+        return self.scale * jnp.tanh(x @ p["w"]) @ p["v"]
+
+
+def without_layers(scale):
+    return lambda p, x: scale[0] * jnp.tanh(x[:, :1] * p["w"][0, 0] ** 2) * p["v"][0] ** 2
+
+
+def masked(mask):
+    return lambda p, x: jnp.tanh((x * mask) @ p["w"]) @ p["v"]
+
+
+def with_rule(scale):
+    @jax.custom_jvp
+    def own(x):
+        return x
+
+    own.defjvp(lambda primals, tangents: (own(*primals), scale[0] * tangents[0]))
+    return lambda p, x: own(jnp.tanh(x @ p["w"])) @ p["v"]
+
+
+def measured(apply):
+    norm = hessian_norm(apply, PARAMS, jnp.asarray(X[0]), tolerance=1e-6).value
+    kernel, _ = kernel_derivative(apply, PARAMS, PARAMS, X)
+    return np.asarray(empirical_ntk(apply, PARAMS, X)), np.asarray(kernel), norm
+
+
+def assert_scaled(before, after, ratio):
+    for old, new in zip(before[:2], after[:2], strict=True):
+        np.testing.assert_allclose(new, ratio**2 * old, rtol=1e-10)
+    np.testing.assert_allclose(after[2], ratio * before[2], rtol=1e-5)
+
+
+def test_a_changed_global_is_measured(x64, monkeypatch):
+    before = measured(by_a_global)
+    monkeypatch.setitem(globals(), "factor", 3.0)
+    assert_scaled(before, measured(by_a_global), 3)
+
+
+def test_changed_attributes_and_closures_are_measured(x64):
+    model, scale = Scaled(), [1.0]
+    apply = without_layers(scale)
+    before, other = measured(model), measured(apply)
+    model.scale, scale[0] = 3.0, 3.0
+    assert_scaled(before, measured(model), 3)
+    assert_scaled(other, measured(apply), 3)
+
+
+def test_arrays_changed_in_place_are_measured(x64):
+    mask = np.ones(3)
+    apply = masked(mask)
+    empirical_ntk(apply, PARAMS, X)
+    mask[1] = 0
+    expected = generic_ntk(lambda p, x: apply(p, x), PARAMS, X)
+    np.testing.assert_allclose(empirical_ntk(apply, PARAMS, X), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_changed_derivatives_are_measured(x64):
+    scale = [1.0]
+    apply = with_rule(scale)
+    before = np.asarray(empirical_ntk(apply, PARAMS, X))
+    assert traced(apply, PARAMS, X) is traced(apply, PARAMS, X)
+    scale[0] = 3.0
+    after = np.asarray(empirical_ntk(apply, PARAMS, X))
+    expected = generic_ntk(lambda p, x: apply(p, x), PARAMS, X)
+    assert np.abs(after - before).max() > 0.1
+    np.testing.assert_allclose(after, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_programs_are_reused(x64):
+    apply = masked(np.ones(3))
+    program = traced(apply, PARAMS, X)
+    assert traced(apply, PARAMS, X) is program
+    assert traced(masked(np.ones(3)), PARAMS, X) is program, "the same program of another function"
+    assert traced(apply, PARAMS, X[:3]) is program, "a batch of another size"
+    assert traced(masked(np.zeros(3)), PARAMS, X) is not program
+    assert traced(partial(by_a_global), PARAMS, X) is not program
+
+
+def test_a_frozen_function_is_traced_once(x64):
+    calls = []
+
+    def counted(p, x):
+        calls.append(x.shape)
+        return jnp.tanh(x @ p["w"]) @ p["v"]
+
+    fixed = freeze(counted)
+    first = empirical_ntk(fixed, PARAMS, X)
+    traces = len(calls)
+    np.testing.assert_array_equal(empirical_ntk(fixed, PARAMS, X), first)
+    assert len(calls) == traces
+    empirical_ntk(counted, PARAMS, X)
+    assert len(calls) > traces

@@ -1,0 +1,112 @@
+"""Rows that interact are refused, wherever in the batch they are, and others are proven apart."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ntk_core.errors import InvalidInput
+from ntk_core.kernels import empirical_ntk, generic_ntk, kernel_derivative
+from ntk_core.traced import layers_of
+from ntk_core.traced._rows import operation_between_rows
+from ntk_core.traced._same import Comparison
+from tests.traced.programs import CASES, batch_statistics, draw
+
+PARAMS = {"w": draw(3, 8), "v": draw(8, 2)}
+ROWS = np.asarray(draw(6, 3))
+
+
+def net(p, x):
+    return jnp.tanh(x @ p["w"]) @ p["v"]
+
+
+def masked_mean(p, x):
+    """Rows beyond the second one take part in a mean."""
+    late = jnp.where(x[:, :1] > 5, x, 0)
+    return net(p, x + late.mean(0))
+
+
+def by_the_size(p, x):
+    return net(p, x) if len(x) < 3 else net(p, 2 * x)
+
+
+def numbered(p, x):
+    return net(p, x * jnp.arange(1.0, 1 + len(x))[:, None])
+
+
+def with_noise(p, x):
+    return net(p, x + jax.random.normal(jax.random.key(0), x.shape))
+
+
+def hidden_gradient(p, x):
+    """Outputs do not show it."""
+    mean = net(p, x).mean(0)
+    return net(p, x) + mean - jax.lax.stop_gradient(mean)
+
+
+def in_a_loop(p, x):
+    def step(carry, row):
+        carry = carry + row
+        return carry, carry @ p["w"] @ p["v"]
+
+    return jax.lax.scan(step, jnp.zeros(3), x)[1]
+
+
+def across(p, x):
+    return net(p, jax.nn.softmax(x @ x.T) @ x)
+
+
+MIXING = [masked_mean, by_the_size, numbered, with_noise, hidden_gradient, in_a_loop, across, batch_statistics]
+FLAT = {
+    "flattened": lambda p, x: (x.reshape(-1, 1) * jnp.ones((1, 2))).reshape(len(x), -1)[:, :3] @ p["w"] @ p["v"],
+    "transposed": lambda p, x: (p["v"].T @ (p["w"].T @ x.T)).T,
+    "one at a time": lambda p, x: jax.lax.map(lambda row: net(p, row), x),
+    "take along": lambda p, x: net(p, jnp.take_along_axis(x, jnp.argsort(x, 1), 1)),
+    "top": lambda p, x: net(p, jax.lax.top_k(x, 3)[0]),
+}
+
+
+def test_mixed_rows_are_refused(x64):
+    for mixing in MIXING:
+        x = ROWS.copy()
+        x[4] += 20
+        with pytest.raises(InvalidInput, match="mixes the rows"):
+            empirical_ntk(mixing, PARAMS, x)
+
+
+def test_equal_first_rows_hide_nothing(x64):
+    x = ROWS.copy()
+    x[1] = x[0]
+    for compute in (empirical_ntk, layers_of, lambda *given: kernel_derivative(*given[:2], given[1], given[2])):
+        with pytest.raises(InvalidInput, match="reduce_sum mixes the rows"):
+            compute(batch_statistics, PARAMS, x)
+    with pytest.raises(InvalidInput, match="reduce_sum"):
+        empirical_ntk(batch_statistics, PARAMS, np.ones((4, 3)))
+
+
+def test_a_branch_on_the_size_is_met_at_that_size(x64):
+    few = empirical_ntk(by_the_size, PARAMS, ROWS[:2])
+    np.testing.assert_allclose(few, generic_ntk(net, PARAMS, ROWS[:2]), rtol=1e-10, atol=1e-12)
+    with pytest.raises(InvalidInput, match="the size of the batch mixes"):
+        empirical_ntk(by_the_size, PARAMS, ROWS)
+    with pytest.raises(InvalidInput, match="the size of the batch mixes"):
+        empirical_ntk(by_the_size, PARAMS, ROWS[:2], ROWS)
+
+
+def test_rows_of_common_programs_are_proven_apart(x64):
+    for case in CASES:
+        params, x = jax.tree.map(jnp.asarray, case.params), jnp.asarray(case.x)
+        closed = jax.make_jaxpr(lambda leaves, x, case=case: case.apply(leaves, x))(params, x)
+        single = jax.make_jaxpr(lambda leaves, x, case=case: case.apply(leaves, x))(params, x[:1])
+        expected = "custom_jvp_call" if case.name == "own derivative" else None
+        assert operation_between_rows(closed, len(x)) == expected, case.name
+        assert Comparison(len(x)).alike(closed, single), case.name
+
+
+def test_rows_in_unusual_places_are_accepted(x64):
+    for name, apply in FLAT.items():
+        found = empirical_ntk(apply, PARAMS, ROWS)
+        expected = generic_ntk(apply, PARAMS, ROWS)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max(), err_msg=name)
