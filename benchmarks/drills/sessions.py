@@ -29,7 +29,7 @@ IDLE_PAGES = ("kernel_change", "hessian", "architectures", "dynamics", "dag", "e
 RUN_PAGE, RESULTS_PAGE = "kernel_change", "results"
 QUERY = "widths=30,100,300"  # settings of the sweeps, as in a link
 PAUSE_S = (3.0, 12.0)  # between two changes of one person
-LOOK_S = 1.0  # between two looks of a page at its job
+LOOK_S = 1.0  # between two looks at the store
 # Notes every attempt to save a point, also of one that exists. A recomputed point has another hash: it holds times.
 AUDIT = """
 CREATE TABLE attempts (digest TEXT, key TEXT, sha TEXT, UNIQUE (digest, key, sha));
@@ -72,7 +72,7 @@ async def look_around(session: BrowserSession, seen: Seen, until: float, draw: r
 
 
 async def run_job(session: BrowserSession, seen: Seen, page: str, settings: str, patience_s: float) -> None:
-    """Press Run and look at the job until all its points are in the store."""
+    """Press Run, again if the job's worker was killed, until all its points are in the store."""
     began = time.monotonic()
     await session.act({f"{page}.run": CLICK})
     await session.act()  # a click's own run may end where another page begins
@@ -84,8 +84,9 @@ async def run_job(session: BrowserSession, seen: Seen, page: str, settings: str,
         if time.monotonic() - began > patience_s:
             seen.unfinished.append(f"{settings} after {patience_s:.0f} s: {session.alerts}")
             return
-        await session.look()
         await asyncio.sleep(LOOK_S)
+        if not session.live and not await asyncio.to_thread(is_finished, seen.store, session.job_id):
+            await session.act({f"{page}.run": CLICK})  # its worker was killed: Run continues
     seen.sweeps_s.append(time.monotonic() - began)
     await session.act()
 
