@@ -21,7 +21,8 @@ ALLOWED = re.compile(
     r"MIT(-CMU|-0)?|MIT License|(0BSD|BSD)(-\d-Clause)?|BSD License|\d-Clause BSD License|ISC( License.*)?"
     r"|Apache([- ]2\.0|[- ]License.*)?|Apache Software License|PSF(-2\.0)?|Python Software Foundation License"
     r"|CMU License \(MIT-CMU\)?|Zlib|CC0-1\.0|Unlicense|The Unlicense.*|HPND"
-    r"|MPL-2\.0|Mozilla Public License 2\.0.*|LGPL-3\.0-only|GNU Lesser General Public License v3.*",
+    r"|MPL-2\.0|Mozilla Public License 2\.0.*|LGPL-3\.0-only|GNU Lesser General Public License v3.*"
+    r"|GNU Library or Lesser General Public License \(LGPL\)?",
     re.IGNORECASE,
 )
 

@@ -43,9 +43,7 @@ class Settings(BaseSettings):
     max_seeds: int | None = Field(None, ge=1, le=10**9)
     max_seconds: int | None = Field(None, ge=1, le=10**9)
     max_upload_mib: int | None = Field(None, ge=1, le=10**9)
-    max_sessions: int | None = Field(None, ge=1, le=10**9)
     max_waiting: int | None = Field(None, ge=1, le=10**9)
-    max_sessions_per_address: int | None = Field(None, ge=1, le=10**9)
     max_job_seconds: int | None = Field(None, ge=1, le=10**9)
 
     @model_validator(mode="before")

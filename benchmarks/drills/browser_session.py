@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import time
-import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Callable, Mapping
@@ -106,12 +105,6 @@ class BrowserSession:
         """Click a button and wait for nothing; where a part of the page has it, that part alone is run."""
         message = self._rerun({key}, self._fragments.get(key, ""))
         await self._socket.send(message.SerializeToString())
-
-    async def look(self) -> None:
-        """Ask for the state of jobs, as the page does while one runs."""
-        http = self._url.replace("ws://", "http://")
-        with contextlib.suppress(urllib.error.HTTPError):
-            await asyncio.to_thread(_get, f"{http}/api/jobs?session={self._session_id}", self._headers)
 
     async def visit(self, page: str, query: str = "") -> float:
         """Go to another page by its link; seconds until it has been run to its end."""
@@ -216,11 +209,6 @@ class BrowserSession:
     def job_id(self) -> str:
         """The job that the URL names."""
         return parse_qs(self.query).get("job", [""])[0]
-
-
-def _get(url: str, headers: Mapping[str, str]) -> bytes:
-    with urllib.request.urlopen(urllib.request.Request(url, headers=dict(headers)), timeout=60) as answer:
-        return bytes(answer.read())
 
 
 def put_file(host: str, path: str, name: str, data: bytes, headers: Mapping[str, str] | None = None) -> None:

@@ -30,9 +30,6 @@ class Profile:
         max_memory_bytes: memory of one run, in bytes: refused where more is estimated, ended where more is taken.
         max_upload_bytes: one uploaded file, in bytes.
         max_held_bytes: uploaded files in memory, of everybody together, and as much for what was read of them.
-        max_connections: open connections to the server, of everybody together.
-        max_sessions: open browser sessions, of everybody together.
-        max_sessions_per_address: open browser sessions of one network address.
         max_waiting: jobs in the queue, of everybody together.
         max_job_s: wall clock of one job, in seconds.
         max_workers: worker processes.
@@ -46,9 +43,6 @@ class Profile:
     max_memory_bytes: float
     max_upload_bytes: int
     max_held_bytes: int
-    max_connections: int
-    max_sessions: int
-    max_sessions_per_address: int
     max_waiting: int
     max_job_s: float
     max_workers: int
@@ -74,9 +68,6 @@ _LIMITS: dict[str, tuple[float, float, float]] = {
     "max_memory_bytes": (math.inf, 4 * 2**30, 1.25 * 2**30),
     "max_upload_bytes": (64 * 2**20, 32 * 2**20, 8 * 2**20),
     "max_held_bytes": (1024 * 2**20, 512 * 2**20, 64 * 2**20),
-    "max_connections": (1024, 1024, 512),
-    "max_sessions": (250, 250, 150),
-    "max_sessions_per_address": (250, 250, 20),
     "max_waiting": (32, 64, 16),
     "max_job_s": (7 * 24 * 3600, 300, 300),
     "max_workers": (64, 16, 4),
@@ -92,8 +83,6 @@ OVERRIDES: dict[str, tuple[str, int]] = {
     "LINEARITY_LAB_MAX_SEEDS": ("max_seeds", 1),
     "LINEARITY_LAB_MAX_SECONDS": ("max_seconds", 1),
     "LINEARITY_LAB_MAX_UPLOAD_MIB": ("max_upload_bytes", 2**20),
-    "LINEARITY_LAB_MAX_SESSIONS": ("max_sessions", 1),
-    "LINEARITY_LAB_MAX_SESSIONS_PER_ADDRESS": ("max_sessions_per_address", 1),
     "LINEARITY_LAB_MAX_WAITING": ("max_waiting", 1),
     "LINEARITY_LAB_MAX_JOB_SECONDS": ("max_job_s", 1),
 }

@@ -22,19 +22,17 @@ from starlette.routing import Route
 from streamlit import config
 
 from linearity_lab.jobs import shared_jobs
-from linearity_lab.jobs.profile import PROFILES, profile
+from linearity_lab.jobs.profile import profile
 from linearity_lab.server._first_paint import FirstPaint
 from linearity_lab.server._headers import SecurityHeaders, frame_origins
 from linearity_lab.server._logs import write_json_logs
 from linearity_lab.server._uploads import bound_uploads
-from linearity_lab.server._visitors import AllowedHosts, WebSockets, allowed_hosts, or_strict
+from linearity_lab.server._visitors import AllowedHosts, WebSockets, allowed_hosts, strict_profile
 from ntk_core.environment import keep_memory_returnable
 from ntk_core.errors import InvalidInput
 
-READY_PATH = "/api/ready"
 # Modules of the first page, imported while the browser loads Streamlit's scripts.
 _FIRST_PAGE = ("linearity_lab.views.overview.parts", "pandas")
-_IMPORT_SLICE_S = 2e-4  # the longest time that an import keeps the server from answering
 _LOADED = threading.Event()
 _LOADED.set()  # cleared during warm-up
 _LOG = logging.getLogger(__name__)
@@ -42,7 +40,7 @@ _LOG = logging.getLogger(__name__)
 
 def routes() -> list[Route]:
     """Routes beside the pages."""
-    return [Route(READY_PATH, ready, methods=["GET"])]
+    return [Route("/api/ready", ready, methods=["GET"])]
 
 
 def middleware() -> list[Middleware]:
@@ -68,15 +66,14 @@ async def ready(_: Request) -> JSONResponse:
 @contextlib.asynccontextmanager
 async def lifespan(_: Any) -> AsyncIterator[None]:
     """Serve at once and warm up meanwhile; at the end running jobs keep their finished points."""
-    chosen = or_strict(profile, PROFILES["hosted"])
+    chosen = strict_profile()
     keep_memory_returnable()
     if chosen.name == "hosted":
         write_json_logs()
     # One file and the form around it; pages check the exact size.
     config.set_option("server.maxUploadSize", chosen.max_upload_bytes // 2**20 + 1)
-    facts = {"profile": chosen.name, "workers": chosen.num_workers, "python": platform.python_version()}
-    facts |= {name: version(name) for name in ("jax", "streamlit")}
-    _LOG.info("started", extra={"facts": facts})
+    versions = {name: version(name) for name in ("jax", "streamlit")} | {"python": platform.python_version()}
+    _LOG.info("started", extra={"facts": {"profile": chosen.name, "workers": chosen.num_workers, **versions}})
     for setting in (profile, frame_origins, allowed_hosts):
         _log_if_wrong(setting)
     _LOADED.clear()
@@ -97,7 +94,7 @@ async def lifespan(_: Any) -> AsyncIterator[None]:
 def _warm_up() -> None:
     """Load the first page, then start the workers, which keep a core busy."""
     patience = sys.getswitchinterval()
-    sys.setswitchinterval(_IMPORT_SLICE_S)
+    sys.setswitchinterval(2e-4)  # so that imports do not keep the server from answering
     try:
         with contextlib.suppress(InvalidInput):  # logged below
             shared_jobs()

@@ -1,7 +1,6 @@
 """Security headers on every answer; the policy lets Streamlit and Plotly work and nothing else."""
 
 import base64
-import functools
 import hashlib
 import re
 from collections.abc import Mapping
@@ -9,9 +8,8 @@ from collections.abc import Mapping
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from linearity_lab.jobs.profile import PROFILES, profile
 from linearity_lab.server._first_paint import OWN_SCRIPT, STATIC
-from linearity_lab.server._visitors import or_strict
+from linearity_lab.server._visitors import or_strict, strict_profile
 from ntk_core.environment import settings
 from ntk_core.errors import InvalidInput
 
@@ -25,18 +23,16 @@ class SecurityHeaders:
     """ASGI middleware that adds :func:`security_headers`, and on HTTPS those that need it."""
 
     def __init__(self, app: ASGIApp):
-        self._app = app
-        self._headers = functools.cache(lambda: security_headers(or_strict(frame_origins, ())))
-        self._is_shared = functools.cache(lambda: or_strict(profile, PROFILES["hosted"]).is_shared)
+        self._app, self._headers = app, security_headers(or_strict(frame_origins, ()))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers.update(self._headers())
+                headers.update(self._headers)
                 if scope.get("scheme") == "https":  # browsers complain about it on a plain connection
                     headers["Cross-Origin-Opener-Policy"] = "same-origin"
-                    if self._is_shared():
+                    if strict_profile().is_shared:
                         headers["Strict-Transport-Security"] = "max-age=31536000"
             await send(message)
 

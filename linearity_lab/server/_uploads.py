@@ -5,13 +5,11 @@ from typing import Any
 
 from streamlit import runtime
 
-EVERY_S = 1.0
-
 
 async def bound_uploads(max_bytes: int) -> None:
     """Every second, shrink Streamlit's uploaded files to ``max_bytes`` in total."""
     while True:
-        await asyncio.sleep(EVERY_S)
+        await asyncio.sleep(1.0)
         if runtime.exists():
             shrink(runtime.get_instance().uploaded_file_mgr, max_bytes)
 

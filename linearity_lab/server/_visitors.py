@@ -1,7 +1,6 @@
 """Who may connect: allowed host names, pages of this server, and a bounded rate of messages per session."""
 
 import asyncio
-import functools
 import re
 import threading
 import time
@@ -15,7 +14,7 @@ from starlette.datastructures import Headers
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from linearity_lab.jobs.profile import PROFILES, profile
+from linearity_lab.jobs.profile import PROFILES, Profile, profile
 from ntk_core.environment import settings
 from ntk_core.errors import InvalidInput
 
@@ -24,7 +23,6 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 MAX_MESSAGE_BYTES = 2_500_000  # a drawn graph has some kilobytes
 # A dragged slider sends a burst of messages; a page runs about three times a second.
 BURST, PER_S = 30.0, 3.0
-_TOO_LARGE, _REFUSED = 1009, 1008
 _NAME = re.compile(r"(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\Z|\[[0-9A-Fa-f:.]+\]\Z")
 T = TypeVar("T")
 
@@ -35,6 +33,11 @@ def or_strict(setting: Callable[[], T], strict: T) -> T:
         return setting()
     except InvalidInput:
         return strict
+
+
+def strict_profile() -> Profile:
+    """The profile of the environment, ``hosted`` if that is invalid."""
+    return or_strict(profile, PROFILES["hosted"])
 
 
 def allowed_hosts() -> tuple[str, ...]:
@@ -69,14 +72,13 @@ class WebSockets:
 
     def __init__(self, app: ASGIApp, loaded: threading.Event):
         self._app, self._loaded = app, loaded
-        self._is_shared = functools.cache(lambda: or_strict(profile, PROFILES["hosted"]).is_shared)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "websocket":
             await self._app(scope, receive, send)
             return
         if not is_own_page(Headers(scope=scope)):
-            await send({"type": "websocket.close", "code": _REFUSED})
+            await send({"type": "websocket.close", "code": 1008})
             return
         if not self._loaded.is_set():
             await run_in_threadpool(self._loaded.wait)
@@ -86,9 +88,9 @@ class WebSockets:
             nonlocal left, since
             message = await receive()
             if len(message.get("bytes") or message.get("text") or "") > MAX_MESSAGE_BYTES:
-                await send({"type": "websocket.close", "code": _TOO_LARGE})
-                return {"type": "websocket.disconnect", "code": _TOO_LARGE}
-            if self._is_shared():
+                await send({"type": "websocket.close", "code": 1009})
+                return {"type": "websocket.disconnect", "code": 1009}
+            if strict_profile().is_shared:
                 now = time.monotonic()
                 left, since = min(BURST, left + (now - since) * PER_S) - 1, now
                 await asyncio.sleep(max(0.0, -left / PER_S))

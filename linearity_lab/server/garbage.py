@@ -13,9 +13,8 @@ _collected_at = 0.0
 def collect_garbage(page: str) -> None:
     """Collect garbage after a run of a page, at most every ten seconds.
 
-    Streamlit would do it after every run of every part of a page (``runner.postScriptGC``, turned off), which takes
-    more than half of the server's time under thirty sessions. After a page's first run, living objects are mostly
-    libraries, tables and saved results, and are excluded from later collections.
+    Streamlit's own collection (``runner.postScriptGC``, turned off) takes more than half of the server's time under
+    thirty sessions. Objects that live after a page's first run are excluded from later collections.
     """
     global _collected_at
     is_first = page not in _SETTLED
