@@ -70,7 +70,7 @@ def drill(folder: Path, num_kills: int, seed: int = 0, longest_s: float = LONGES
                     app.kill()
                     kills["server"] += 1
                 else:
-                    kills["worker"] += app.kill_a_worker(draw)
+                    kills["worker"] += app.kill_a_worker()
                 num_seen = sum(map(len, known.values()))
                 is_whole &= is_intact(file)
                 lost += [job for job, points in known.items() if is_lost(file, job, points)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import socket
 import subprocess
 import sys
@@ -40,11 +39,11 @@ class ServedApp:
         self.process.kill()
         self.process.wait(10)
 
-    def kill_a_worker(self, draw: random.Random) -> bool:
-        """Kill one of its workers, whichever; whether there was one."""
+    def kill_a_worker(self) -> bool:
+        """Kill the largest of its workers, as a system without memory does; whether there was one."""
         try:
-            draw.choice(self.workers()).kill()
-        except (IndexError, psutil.Error):
+            max(self.workers(), key=_resident).kill()
+        except (ValueError, psutil.Error):
             return False
         return True
 

@@ -86,7 +86,7 @@ async def run_job(session: BrowserSession, seen: Seen, page: str, settings: str,
             return
         await asyncio.sleep(LOOK_S)
         if not session.live and not await asyncio.to_thread(is_finished, seen.store, session.job_id):
-            await session.act({f"{page}.run": CLICK})  # its worker was killed: Run continues
+            await session.act({f"{RUN_PAGE}.run": CLICK})  # its worker was killed: Run continues
     seen.sweeps_s.append(time.monotonic() - began)
     await session.act()
 
@@ -120,11 +120,11 @@ async def bring_data(session: BrowserSession, seen: Seen, own: int, until: float
             return
 
 
-async def kill_workers(app: ServedApp, seen: Seen, every_s: float, draw: random.Random) -> None:
+async def kill_workers(app: ServedApp, seen: Seen, every_s: float) -> None:
     """Kill a worker now and then."""
     while True:
         await asyncio.sleep(every_s)
-        seen.num_kills += app.kill_a_worker(draw)
+        seen.num_kills += app.kill_a_worker()
 
 
 async def drill(
@@ -159,7 +159,7 @@ async def drill(
         memory, until = app.resident_bytes()[0], time.monotonic() + 60 * minutes
         num_busy = num_running + num_uploading
         background = [asyncio.create_task(look_around(each, seen, until, draw)) for each in sessions[num_busy:]]
-        killing = asyncio.create_task(kill_workers(app, seen, kill_every_s or 1e9, draw))
+        killing = asyncio.create_task(kill_workers(app, seen, kill_every_s or 1e9))
         runs = [
             run_sweeps(each, seen, range(1 + index % num_distinct, 10**6, num_distinct), until, patience_s, query)
             for index, each in enumerate(sessions[:num_running])
