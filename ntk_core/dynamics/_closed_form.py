@@ -29,7 +29,7 @@ class ClosedForm:
     Args:
         kernel: (n, n, C, C), or (n, n) for a kernel that is the same for each output and vanishes between them.
         start: f₀ at the training points, (n, C).
-        targets: y, (n, C).
+        targets: y, (n, C) or (n,).
         other_kernel: K(x, X) of other points, (n', n, C, C) or (n', n); none when left out.
         other_start: f₀ at the other points, (n', C).
 
@@ -47,8 +47,10 @@ class ClosedForm:
         other_kernel: ArrayLike | None = None,
         other_start: ArrayLike | None = None,
     ):
-        self.start = np.asarray(start, np.float64)
-        self.targets = np.asarray(targets, np.float64)
+        self.start, self.targets = (
+            each[:, None] if each.ndim == 1 else each
+            for each in (np.asarray(start, np.float64), np.asarray(targets, np.float64))
+        )
         if self.start.ndim != 2 or self.targets.shape != self.start.shape:
             raise InvalidInput("start", self.start.shape, f"shape (n, C), that of the targets {self.targets.shape}")
         matrix = self._matrix("kernel", kernel, len(self.start))
@@ -56,6 +58,7 @@ class ClosedForm:
         self._other: tuple[FloatArray, FloatArray] | None = None
         if other_kernel is not None and other_start is not None:
             others = np.asarray(other_start, np.float64)
+            others = others[:, None] if others.ndim == 1 else others
             self._other = (self._matrix("other_kernel", other_kernel, len(others)), others)
 
     @cached_property

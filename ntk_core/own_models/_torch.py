@@ -22,7 +22,7 @@ def from_torch(module: Any, example: Any) -> tuple[Callable[[dict[str, Array], A
     Parameters that require gradients are in ``params`` under their names; buffers (kept averages) and frozen ones stay
     as they are. Weights stay in the module's memory where JAX can read them there (on a CPU, begun at a multiple of 64
     bytes, as PyTorch does), and are copied otherwise: train no module in place afterwards.
-    Of what has ``logits`` (models of the library transformers), these are the outputs.
+    Of what has ``logits`` (models of the library transformers), these are the outputs. Outputs (n,) become (n, 1).
 
         apply, params = ntk_core.from_torch(module, example)
         ntk_core.empirical_ntk(apply, params, x)  # any library's arrays
@@ -98,6 +98,7 @@ class _Outputs:
 
             def forward(self, x: Any) -> Any:
                 found = self.module(x)
-                return getattr(found, "logits", found)
+                found = getattr(found, "logits", found)
+                return found[:, None] if getattr(found, "ndim", 0) == 1 else found
 
         return Outputs()

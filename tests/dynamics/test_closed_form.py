@@ -107,7 +107,7 @@ def test_descent_above_the_stable_rate_grows_with_alternating_signs():
 
 @pytest.mark.parametrize(
     ("kernel", "start", "field"),
-    [(np.ones((2, 3)), np.ones((2, 1)), "kernel"), (np.ones((2, 2)), np.ones(2), "start"),
+    [(np.ones((2, 3)), np.ones((2, 1)), "kernel"), (np.ones((2, 2)), np.ones((2, 1, 1)), "start"),
      (np.full((2, 2), np.nan), np.ones((2, 1)), "kernel")],
 )  # fmt: skip
 def test_arrays_that_do_not_fit_are_named(kernel, start, field):
@@ -116,3 +116,9 @@ def test_arrays_that_do_not_fit_are_named(kernel, start, field):
     assert caught.value.field == field
     with pytest.raises(InvalidInput, match="other_kernel"):
         ClosedForm(np.ones((2, 2)), np.ones((2, 1)), np.ones((2, 1)), np.ones((3, 3)), jnp.ones((3, 1)))
+
+
+def test_one_output_needs_no_second_axis():
+    kernel, start, y = np.eye(3) + 0.2, np.zeros(3), np.arange(3.0)
+    one, column = (ClosedForm(kernel, *each) for each in ((start, y), (start[:, None], y[:, None])))
+    assert np.array_equal(one.flow([1.0])[0], column.flow([1.0])[0])

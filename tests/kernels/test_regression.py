@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 
 import numpy as np
@@ -89,3 +90,25 @@ def test_leading_eigenvectors_hold_shares_of_the_targets_and_turn_by_principal_a
     assert principal_angles(found[:, :2], turned) == pytest.approx([0, math.degrees(0.3)], abs=1e-5)
     singular = np.linalg.svd(found[:, :2].T @ turned)[1]
     assert principal_angles(found[:, :2], turned)[-1] == pytest.approx(math.degrees(math.acos(singular[-1])), abs=1e-5)
+
+
+def test_targets_of_one_axis_count_as_one_column():
+    kernel = np.eye(3) + 0.1
+    y, cross = np.arange(3.0), np.ones((2, 3))
+    one, column = (kernel_regression(kernel, targets, cross).outputs for targets in (y, y[:, None]))
+    assert one.shape == (2, 1)
+    assert np.array_equal(one, column)
+
+
+@pytest.mark.parametrize(
+    ("field", "kernel", "targets", "cross"),
+    [
+        ("kernel", (3, 2), (3, 1), (2, 3)),
+        ("cross", (3, 3), (3, 1), (2, 2)),
+        ("targets", (3, 3), (4, 1), (2, 3)),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused_by_name(field, kernel, targets, cross):
+    with pytest.raises(InvalidInput) as caught:
+        inspect.unwrap(kernel_regression)(*map(np.ones, (kernel, targets, cross)))
+    assert caught.value.field == field
