@@ -64,6 +64,7 @@ def test_expectations_agree_with_a_product_of_quadratures(x64, activation):
     assert abs(float(mean(activation, constant)) - drawn.mean()) < 5 * drawn.std() / 1000 + 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["selu", "cos", jax.nn.squareplus], ids=str)
 def test_wide_networks_approach_the_kernel_of_infinite_width(x64, activation):
     x = jax.random.normal(jax.random.key(1), (3, 4))
