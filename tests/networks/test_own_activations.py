@@ -65,7 +65,7 @@ def test_expectations_agree_with_a_product_of_quadratures(x64, activation):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("activation", ["selu", "cos", jax.nn.squareplus], ids=str)
+@pytest.mark.parametrize("activation", ["selu", "cos", jax.nn.squareplus], ids=["selu", "cos", "squareplus"])
 def test_wide_networks_approach_the_kernel_of_infinite_width(x64, activation):
     x = jax.random.normal(jax.random.key(1), (3, 4))
     net = FullyConnected(width=4000, depth=2, activation=activation)
