@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from linearity_lab.charts.vector import WIDTH, Scale, Stroke, cells, letters, thumbnail
-from linearity_lab.components.live import HOME_TOUR
+from linearity_lab.components.live import HOME_NAME, HOME_TOUR
 from linearity_lab.views.navigation import PAGES
 from linearity_lab.views.overview import thumbnails
 from linearity_lab.views.overview.parts import DOORS
@@ -42,8 +42,8 @@ def _no_workers(jobs, through_the_menu):
 
 
 def test_home_trains_two_outputs_at_the_widths_of_its_tour():
-    (component,) = open_page("overview").get("bidi_component")
-    data = json.loads(component.proto.json)
+    found = (each.proto for each in open_page("overview").get("bidi_component"))
+    (data,) = (json.loads(each.json) for each in found if each.component_name.endswith(HOME_NAME))
     assert (data["outputs"], tuple(data["tour"])) == (["linear", "swish"], HOME_TOUR)
     assert data["settings"]["width"] == HOME_TOUR[0]
 

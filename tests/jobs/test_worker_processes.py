@@ -143,6 +143,7 @@ def sent(monkeypatch, tmp_path):
     """Messages that a worker would send, computed in this process."""
     monkeypatch.setenv("LINEARITY_LAB_STORE", str(tmp_path / "s.sqlite"))
     monkeypatch.setattr(worker, "_limit_memory", lambda max_bytes: None)
+    monkeypatch.setattr(worker, "_bytes_when_warm", 2**60)  # a large test process must not be replaced
 
     def send(spec_json: str, max_bytes: float = 2**40) -> list[bytes]:
         reader, writer = Pipe(duplex=False)
