@@ -52,7 +52,8 @@ WATCH = """() => {
     if (event.target.closest('button')?.textContent.includes('Stop')) window.stopAt ??= Date.now() / 1000;
   }, true);
   setInterval(() => {
-    const line = document.querySelector('[data-testid="stProgress"]');
+    const hosts = Array.from(document.querySelectorAll('[data-testid="stBidiComponentIsolated"]'));
+    const line = hosts.map(each => each.shadowRoot?.querySelector('[data-testid="job-progress"]')).find(Boolean);
     const told = line ? Number((line.textContent.match(/(\\d+) of \\d+ widths/) || [0, 0])[1]) : 0;
     const chart = document.querySelector('.js-plotly-plot');
     const seeds = chart && chart.data ? chart.data.filter(trace => trace.mode === 'markers') : [];

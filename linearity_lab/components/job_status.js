@@ -51,6 +51,7 @@ class Bar {
   constructor(root) {
     this.root = root;
     this.box = element("div", "bar");
+    this.box.dataset.testid = "job-progress";
     root.append(this.box);
   }
 

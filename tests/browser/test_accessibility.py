@@ -165,9 +165,9 @@ def test_one_page_is_used_by_the_keyboard_alone(open_page):
 
     page.keyboard.press("Escape")
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_test_id("stProgress")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("job-progress")).to_be_visible(timeout=TIMEOUT_MS)
     expect(page).to_have_url(re.compile("job="), timeout=TIMEOUT_MS)
-    expect(page.get_by_test_id("stProgress")).to_contain_text("2 of 3 widths", timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("job-progress")).to_contain_text("2 of 3 widths", timeout=TIMEOUT_MS)
 
     press_tab_until(
         page, "at.tagName === 'BUTTON' && at.innerText.includes('Stop') && at.closest('[data-testid=stMain]')"

@@ -23,7 +23,7 @@ def test_points_of_both_networks_arrive_and_their_kernels_are_drawn(open_page):
     press_run(page)
     wait_until(page, f"(s => s.a === 2 && s.b === 2)({SHOWN})", timeout=TIMEOUT_MS)
     wait_until(page, f"{SHOWN}.heatmaps === 5", timeout=TIMEOUT_MS)  # A has one of infinite width
-    expect(page.get_by_test_id("stProgress")).to_have_count(0, timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("job-progress")).to_have_count(0, timeout=TIMEOUT_MS)
     address = page.url
     page.reload()
     wait_until(page, f"{SHOWN}.heatmaps === 5", timeout=TIMEOUT_MS)

@@ -142,7 +142,7 @@ def test_graphs_of_the_gallery_and_of_files_are_drawn_named_and_undone(open_page
     page.keyboard.press("Escape")
     gallery.click()
     page.get_by_role("option", name="two bottleneck neurons").click()
-    says(page, "Wide but for a few neurons: becomes linear")
+    says(page, "Wide except for a few neurons: becomes linear")
     with page.expect_download() as saved:
         press(page, "Save")
     picture = Path(saved.value.path()).read_text(encoding="utf-8")

@@ -20,10 +20,10 @@ STEPS_SHOWN = """Math.max(0, ...(document.querySelector('.js-plotly-plot')?.data
 def test_curves_grow_before_the_point_is_finished_and_stop_ends_the_run(open_page):
     page = open_page(SLOW)
     press_run(page)
-    expect(page.get_by_test_id("stProgress")).to_contain_text("0 of 1 point", timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("job-progress")).to_contain_text("0 of 1 point", timeout=TIMEOUT_MS)
     wait_until(page, f"{STEPS_SHOWN} > 0 && {STEPS_SHOWN} < 250", timeout=TIMEOUT_MS)
     first = page.evaluate(STEPS_SHOWN)
     wait_until(page, f"{STEPS_SHOWN} > {first} && {STEPS_SHOWN} < 20000", timeout=TIMEOUT_MS)
-    expect(page.get_by_test_id("stProgress")).to_contain_text("0 of 1 point")
+    expect(page.get_by_test_id("job-progress")).to_contain_text("0 of 1 point")
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     expect(page.get_by_text("Stopped: 0 of 1 point are done.")).to_be_visible(timeout=TIMEOUT_MS)

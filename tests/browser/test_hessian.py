@@ -23,9 +23,9 @@ WIDTHS = """(() => {
 def test_points_arrive_and_the_run_is_found_again_after_a_reload(open_page):
     page = open_page(QUICK)
     press_run(page)
-    expect(page.get_by_test_id("stProgress")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("job-progress")).to_be_visible(timeout=TIMEOUT_MS)
     wait_until(page, f"(w => w.length === 2 && w.every(n => n === 2))({WIDTHS})", timeout=TIMEOUT_MS)
-    expect(page.get_by_test_id("stProgress")).to_have_count(0, timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("job-progress")).to_have_count(0, timeout=TIMEOUT_MS)
     expect(page.get_by_text("bottleneck", exact=False).first).to_be_visible()
     address = page.url
     page.reload()

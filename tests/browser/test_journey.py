@@ -32,7 +32,7 @@ def test_from_the_overview_to_a_figure_of_ones_own_and_its_export(open_page, das
     page.wait_for_selector(READY, timeout=TIMEOUT_MS)
     press_run(page)
     wait_until(page, f"{WIDTHS_SHOWN} === '2,4'", timeout=TIMEOUT_MS)
-    expect(page.get_by_test_id("stProgress")).to_have_count(0, timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("job-progress")).to_have_count(0, timeout=TIMEOUT_MS)
 
     page.get_by_role("button", name="Export").click()
     with page.expect_download() as numbers:

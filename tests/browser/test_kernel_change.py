@@ -59,22 +59,22 @@ def test_points_arrive_one_by_one_stop_by_one_of_two_only_detaches_that_one_and_
 ):
     page = open_page(SWEEP)
     press_run(page)
-    expect(page.get_by_test_id("stProgress")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("job-progress")).to_be_visible(timeout=TIMEOUT_MS)
     seen = []
     for count in (1, 2, 3):
         wait_until(page, f"{WIDTHS_SHOWN} >= {count}", timeout=TIMEOUT_MS)
         seen.append(page.evaluate(WIDTHS_SHOWN))
     assert seen[0] < 3, "the first points were drawn before the last ones"
-    expect(page.get_by_test_id("stProgress")).to_contain_text("3 of 4 widths")
+    expect(page.get_by_test_id("job-progress")).to_contain_text("3 of 4 widths")
 
     other = open_page(f"/kernel_change?job={job_of(page)}")
-    expect(other.get_by_test_id("stProgress")).to_contain_text("of 4 widths", timeout=TIMEOUT_MS)
+    expect(other.get_by_test_id("job-progress")).to_contain_text("of 4 widths", timeout=TIMEOUT_MS)
     other.get_by_role("button", name="All settings").click()
     expect(other.get_by_role("textbox", name="Widths m")).to_have_value("2,3,4,30000")
     other.keyboard.press("Escape")
     other.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     expect(other.get_by_text("Someone else is following this run too")).to_be_visible(timeout=TIMEOUT_MS)
-    expect(page.get_by_test_id("stProgress")).to_be_visible()
+    expect(page.get_by_test_id("job-progress")).to_be_visible()
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     expect(page.get_by_text("Stopped: 3 of 4 widths are done.")).to_be_visible(timeout=TIMEOUT_MS)
 

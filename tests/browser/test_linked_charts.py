@@ -92,11 +92,11 @@ def test_the_old_figure_is_below_the_new_points_and_a_stopped_run_is_resumed(ope
     wait_until(page, f"{pale} === '0.3'")
     page.evaluate(f"{SWEPT}.kept = true")
     press_run(page)
-    expect(page.get_by_test_id("stProgress")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("job-progress")).to_be_visible(timeout=TIMEOUT_MS)
     assert page.evaluate(f"{SWEPT}.kept || {GHOSTS} > 0"), "the figure was never gone"
     wait_until(page, f"{GHOSTS} > 0 && {pale} === '1'", timeout=TIMEOUT_MS)
     expect(page.get_by_text("Pale curves show earlier settings (")).to_be_visible()
-    expect(page.get_by_test_id("stProgress")).to_contain_text("2 of 3 widths", timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("job-progress")).to_contain_text("2 of 3 widths", timeout=TIMEOUT_MS)
     choose_width(page, "2")
     wait_until(page, f"({SAID}).includes('at width 2.')")
     ghosts = page.evaluate(GHOSTS)
@@ -106,7 +106,7 @@ def test_the_old_figure_is_below_the_new_points_and_a_stopped_run_is_resumed(ope
 
     expect(page.get_by_text("3 widths, 2 of them computed already")).to_be_visible()
     page.get_by_role("button", name="Resume").click()
-    expect(page.get_by_test_id("stProgress")).to_contain_text("2 of 3 widths", timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("job-progress")).to_contain_text("2 of 3 widths", timeout=TIMEOUT_MS)
     wait_until(page, f"({SAID}).includes('at width 2.')")
     assert page.evaluate(GHOSTS) == ghosts, "a run that goes on has no ghost of itself"
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()

@@ -150,7 +150,8 @@ def test_the_slider_draws_anew_while_it_is_dragged(open_page):
 def test_the_keyboard_alone_suffices(open_page):
     page = open_page("/live?width=8")
     component = live(page)
-    inside = "document.querySelector('[data-testid=stBidiComponentIsolated]').shadowRoot.activeElement"
+    hosts = "[...document.querySelectorAll('[data-testid=stBidiComponentIsolated]')]"  # the tray of runs is another one
+    inside = f"{hosts}.map(host => host.shadowRoot).find(root => root.querySelector('.live'))?.activeElement"
     press_tab_until(page, f"{inside}?.dataset.do === 'play'")
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()

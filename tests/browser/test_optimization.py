@@ -22,7 +22,7 @@ def test_a_run_replaces_the_precomputed_figure_and_is_found_again(open_page):
     page.wait_for_url("**job=*", timeout=TIMEOUT_MS)
     expect(page.get_by_text("Precomputed figure")).to_have_count(0, timeout=TIMEOUT_MS)
     expect(page.locator(".js-plotly-plot")).to_have_count(4, timeout=TIMEOUT_MS)
-    expect(page.get_by_test_id("stProgress")).to_have_count(0, timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("job-progress")).to_have_count(0, timeout=TIMEOUT_MS)
     page.reload()
     expect(page.locator(".js-plotly-plot")).to_have_count(4, timeout=TIMEOUT_MS)
     expect(page.get_by_text("Precomputed figure")).to_have_count(0)

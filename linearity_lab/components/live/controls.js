@@ -72,10 +72,10 @@ export class Controls {
     this.note = element("p", { class: "note" }, this.help);
     const bar = element("div", { class: "bar" }, element("div", { class: "buttons" }, ...Object.values(this.buttons)),
       this.width.whole, ...(small ? [] : [this.rate.whole]));
-    const { layers, bottleneck, ...few } = Object.fromEntries(
+    const { layers, bottleneck, speed, ...few } = Object.fromEntries(
       Object.entries(this.choices).map(([name, { whole }]) => [name, whole]));
     this.more = element("details", {}, element("summary", {}, words.controls.more),
-      element("div", { class: "choices" }, layers, bottleneck));
+      element("div", { class: "choices" }, layers, bottleneck, speed));
     const choices = element("div", { class: "choices" }, ...Object.values(few), this.more);
     this.tour = this.guide(pressed);
     this.root = element("div", { class: "live", "data-form": form }, ...(small ? [] : [this.tour.whole]), bar,
@@ -134,7 +134,7 @@ export class Controls {
     for (const [name, { select }] of Object.entries(this.choices)) select.value = String(settings[name]);
     const own = this.choices.target.select.querySelector('[value="own"]');
     own.disabled = settings.target !== "own";
-    if (settings.layers > 1 || settings.bottleneck) this.more.open = true; // as a link has it
+    if (settings.layers > 1 || settings.bottleneck || settings.speed) this.more.open = true; // as a link has it
     const { text, buttons } = this.tour, at = settings.tour, count = TOUR.length;
     text.textContent = at ? `${at}/${count} ${this.words.tour[TOUR[at - 1][0]]}` : "";
     buttons.begin.hidden = at > 0;
