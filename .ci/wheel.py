@@ -25,7 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 UV = str(Path(sys.executable).with_name("uv"))
 PATIENCE_S = 120.0
-OF_THE_APP = {"streamlit", "plotly", "pandas", "segno"}
+OF_THE_APP = {"streamlit", "plotly", "segno"}
 # What only a cluster or a database needs is imported where one is asked for.
 IMPORT_ALL = """
 import importlib, pkgutil, ntk_core
@@ -98,7 +98,7 @@ def built(folder: Path) -> Path:
 
 def belonging() -> set[str]:
     """Every file of the checkout that people need, by its name in the wheel."""
-    found = {"linearity_lab/app.py", "linearity_lab/.streamlit/config.toml"}
+    found = {f"linearity_lab/{name}" for name in ("app.py", ".streamlit/config.toml", "docs/truth.md")}
     for folder in ("ntk_core", "linearity_lab", "pages", "gallery"):
         files = [path.relative_to(ROOT) for path in (ROOT / folder).rglob("*") if path.is_file()]
         top = "linearity_lab/" if folder in ("pages", "gallery") else ""

@@ -66,7 +66,7 @@ def drill(folder: Path, num_kills: int, seed: int = 0, longest_s: float = LONGES
                 top_up(app, file, jobs)
                 time.sleep(draw.uniform(0, longest_s))
                 known = {job: finished_points(file, job) or {} for job in jobs.values()}
-                if draw.random() < SERVER_SHARE:
+                if kills["server"] < SERVER_SHARE * (sum(kills.values()) + 1):
                     app.kill()
                     kills["server"] += 1
                 else:
