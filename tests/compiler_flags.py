@@ -1,6 +1,6 @@
 """How tests compile: quickly where they compare with an oracle, with the usual emitters where every bit counts.
 
-XLA's older emitters, all in one piece, bring its work to a quarter (docs/decisions/0019-tests-compile-quickly.md).
+XLA's older emitters, all in one piece, bring its work to a quarter (docs/decisions/0013-tests.md).
 """
 
 from __future__ import annotations

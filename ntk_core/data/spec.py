@@ -35,7 +35,7 @@ class DatasetSpec(SpecPart):
 
     By default the label c is uniform on C classes, and x given c is N(μ_c, s²I) with |μ_c| = 2.
 
-    Source: our choice, docs/decisions/0004-data-and-rates-of-the-first-figure.md; other laws: ``load_dataset``.
+    Source: our choice, docs/decisions/0008-defaults-of-the-first-figure.md; other laws: ``load_dataset``.
     """
 
     selector: ClassVar[str] = "name"

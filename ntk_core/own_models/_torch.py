@@ -35,7 +35,7 @@ def from_torch(module: Any, example: Any) -> tuple[Callable[[dict[str, Array], A
         InvalidInput: where torch or torchax are not installed, an operation is not known to torchax, outputs are not
             (n, C), or differ between PyTorch and JAX.
 
-    Source: our choice, docs/decisions/0039-programs-read-and-pytorch-by-torchax.md.
+    Source: our choice, docs/decisions/0002-kernels-without-jacobians.md.
     """
     try:
         import torch

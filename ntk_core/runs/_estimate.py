@@ -40,7 +40,7 @@ def estimate(spec: Spec | str, finished: Container[str] = (), *, most: bool = Fa
         finished: keys of points that are already computed and take no time.
         most: with all steps and products that the settings allow, not as many as are typical.
 
-    Source: our choice, docs/decisions/0024-every-job-ends.md.
+    Source: our choice, docs/decisions/0010-jobs-and-budgets.md.
     """
     spec = spec_from(spec)
     seconds = seconds_of_points(spec, most)

@@ -21,7 +21,7 @@ def parse_spec(data: Any) -> Spec:
     Raises:
         InvalidSpec: with one sentence per setting: its dotted name, what was given, what is allowed.
 
-    Source: our choice, docs/decisions/0001-core-and-page-meet-in-specs-and-events.md.
+    Source: our choice, docs/decisions/0001-specs-and-events.md.
     """
     if isinstance(data, str | bytes):
         if len(data) > MAX_JSON_BYTES:
@@ -64,7 +64,7 @@ def spec_from(given: Spec | Preset[Spec] | Mapping[str, Any] | str) -> Spec:
 def canonical_json(spec: Spec) -> str:
     """Spec → its one JSON text: sorted names, no spaces, nothing that its kind does not use.
 
-    Source: our choice, docs/decisions/0001-core-and-page-meet-in-specs-and-events.md.
+    Source: our choice, docs/decisions/0001-specs-and-events.md.
     """
     return json.dumps(spec.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
 

@@ -60,7 +60,7 @@ def run(
         InvalidInput: for what is no spec and no preset, when ``scheduler`` is not an address, or the spec is of a model
             of one's own without its ``computation``.
 
-    Source: our choice, docs/decisions/0001-core-and-page-meet-in-specs-and-events.md and docs/jobs-and-results.md.
+    Source: our choice, docs/decisions/0001-specs-and-events.md and docs/jobs-and-results.md.
     """
     spec = spec_from(spec)
     address = scheduler_address(scheduler) if computation is None else None

@@ -28,7 +28,7 @@ def with_settings(spec: Part, given: dict[str, Any]) -> Part:
     Raises:
         InvalidSpec: for an unknown setting or a value that is not allowed.
 
-    Source: our choice, docs/decisions/0001-core-and-page-meet-in-specs-and-events.md.
+    Source: our choice, docs/decisions/0001-specs-and-events.md.
     """
     model, data = type(spec), spec.model_dump(mode="json")
     known = {setting.name: setting for setting in settings(model)}

@@ -29,7 +29,7 @@ def errors_of(names):
 
 
 def test_directions_are_written_without_a_scatter():
-    """XLA aborts where a reverse follows a scatter of a whole array (docs/decisions/0047)."""
+    """XLA aborts where a reverse follows a scatter of a whole array (docs/decisions/0005)."""
     apply, params, x = PROGRAMS["strides"]
     program = traced(apply, params, jnp.asarray(x)[None])
 

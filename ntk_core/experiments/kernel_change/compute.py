@@ -211,7 +211,7 @@ def seeds_at_once(spec: KernelChangeSpec, key: str) -> int:
     """How many seeds share one compiled call: all that fit into memory on an accelerator, one on a CPU.
 
     On a CPU a batched product is slower than the same products one after another, and a batch takes as many steps as
-    its slowest seed (docs/decisions/0003-seeds-together.md).
+    its slowest seed (docs/decisions/0006-seeds-devices-clusters.md).
     """
     if jax.default_backend() == "cpu" or costs.streams(spec):
         return 1

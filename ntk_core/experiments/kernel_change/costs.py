@@ -1,7 +1,7 @@
 """What a point of ``kernel_change`` computes, counted: training and kernels of one width; free of JAX.
 
 Kernels that would take too much memory are streamed: the weights of every record are kept, and ΔK is formed from them
-after training (docs/decisions/0041-large-kernels-in-the-run.md).
+after training (docs/decisions/0004-large-kernels.md).
 """
 
 import math

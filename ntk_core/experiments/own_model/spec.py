@@ -17,7 +17,7 @@ class OwnModelSpec(SweepSpec):
 
     Nothing computes it from here: the file itself is not kept, and what it imports is not told by its SHA-256.
 
-    Source: docs/decisions/0044-own-models-are-kept-never-started.md; Liu, Zhu & Belkin 2020, §6.
+    Source: docs/decisions/0014-own-models.md; Liu, Zhu & Belkin 2020, §6.
     """
 
     options: ClassVar[dict[str, str]] = {

@@ -93,7 +93,7 @@ class Layer(abc.ABC):
         is_matrix: False where it is no such product, and its features, matrix and positions have no meaning.
         trainable: a layer that is not trained has no part in the tangent kernel, the Hessian or the training.
 
-    Source: our choice, docs/decisions/0002-taps-instead-of-jacobians.md; docs/math/kernel_without_jacobians.md.
+    Source: our choice, docs/decisions/0002-kernels-without-jacobians.md; docs/math/kernel_without_jacobians.md.
     """
 
     is_matrix: ClassVar[bool] = True

@@ -53,7 +53,7 @@ class Network(abc.ABC):
 
     Subclasses are frozen (hashable, hence static under ``jax.jit``) and state ``layers`` and ``body``.
 
-    Source: our choice, docs/decisions/0002-taps-instead-of-jacobians.md.
+    Source: our choice, docs/decisions/0002-kernels-without-jacobians.md.
     """
 
     @property

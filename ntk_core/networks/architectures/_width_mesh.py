@@ -26,7 +26,7 @@ def width_mesh(num_devices: int | None = None) -> Mesh:
     Raises:
         InvalidInput: for more devices than there are.
 
-    Source: our choice, docs/decisions/0008-width-over-devices.md.
+    Source: our choice, docs/decisions/0006-seeds-devices-clusters.md.
     """
     devices = jax.devices()
     count = len(devices) if num_devices is None else num_devices
