@@ -9,7 +9,6 @@ from typing import IO, Any
 import numpy as np
 
 from ntk_core.data.uploads import (
-    Archive,
     Arrays,
     BadLine,
     Choices,
@@ -25,6 +24,7 @@ from ntk_core.errors import InvalidInput
 _KINDS: dict[str, Any] = {
     each.__name__: each for each in (Arrays, Choices, Cleaned, Column, ImageEntry, ImageFolders, Limits, Table)
 }
+MAX_BYTES = 2**28
 _LENGTH = struct.Struct(">Q")
 
 
@@ -38,27 +38,32 @@ def send(pipe: IO[bytes], value: object) -> None:
     pipe.flush()
 
 
-def received(pipe: IO[bytes]) -> tuple[Any, int] | None:
-    """The next value and its bytes; None where it does not come whole."""
+def received(pipe: IO[bytes]) -> tuple[Any, int]:
+    """The next value and its bytes.
+
+    Raises:
+        EOFError: it does not come whole.
+        ValueError: it is larger than MAX_BYTES, or nothing that :func:`send` writes.
+    """
     text, count = _part(pipe), _part(pipe)
-    if text is None or count is None:
-        return None
-    blobs = []
-    for _ in range(struct.unpack(">I", count)[0]):
-        blob = _part(pipe)
-        if blob is None:
-            return None
-        blobs.append(blob)
-    return _read(json.loads(text), blobs), len(text) + sum(map(len, blobs))
+    blobs = [_part(pipe) for _ in range(struct.unpack(">I", count)[0])]
+    try:
+        return _read(json.loads(text), blobs), len(text) + sum(map(len, blobs))
+    except (AttributeError, IndexError, KeyError, RecursionError, TypeError) as error:
+        raise ValueError("no value of ours") from error
 
 
-def _part(pipe: IO[bytes]) -> bytes | None:
+def _part(pipe: IO[bytes]) -> bytes:
     head = pipe.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
-        return None
+        raise EOFError
     (size,) = _LENGTH.unpack(head)
+    if size > MAX_BYTES:
+        raise ValueError("a part of a value is too large")
     data = pipe.read(size)
-    return data if len(data) == size else None
+    if len(data) < size:
+        raise EOFError
+    return data
 
 
 def _written(value: Any, blobs: list[bytes]) -> Any:
@@ -86,8 +91,6 @@ def _written(value: Any, blobs: list[bytes]) -> Any:
             return {"refused": [value.field, value.given, value.allowed], "bad line": isinstance(value, BadLine)}
         case MemoryError():
             return {"memory": True}
-        case Archive():
-            return {"archive": [inside(value.data), inside(value.limits)]}
     fields = {field.name: inside(getattr(value, field.name)) for field in dataclasses.fields(value)}
     return {"kind": type(value).__name__, "fields": fields}
 
@@ -112,6 +115,4 @@ def _read(found: Any, blobs: list[bytes]) -> Any:
         return (BadLine if found["bad line"] else InvalidInput)(*found["refused"])
     if "memory" in found:
         return MemoryError()
-    if "archive" in found:
-        return Archive(*map(inside, found["archive"]))
     return _KINDS[found["kind"]](**{name: inside(each) for name, each in found["fields"].items()})

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import pickle
+import struct
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -11,7 +16,7 @@ import pytest
 
 from linearity_lab.jobs import wire
 from linearity_lab.jobs.profile import PROFILES
-from linearity_lab.jobs.uploads import BoundedCache, Reader, ReadUploads, SmallestFirst
+from linearity_lab.jobs.uploads import Reader, ReadUploads
 from ntk_core.data.uploads import Limits, clean_upload, parse_upload, suggested_choices
 from ntk_core.errors import InvalidInput
 from tests.data.uploads.files import arrays, blobs, flowers, pets
@@ -28,14 +33,14 @@ def reader() -> Iterator[Reader]:
 
 @pytest.mark.parametrize("data", [flowers(), blobs(), pets()], ids=["table", "arrays", "images"])
 def test_the_process_reads_what_this_one_would_have_read(reader, data):
-    uploads = ReadUploads(reader, 10**9)
-    candidate = uploads.candidate("v", lambda: data, LIMITS, "")
+    uploads = ReadUploads(10**9, reader, reader)
+    candidate = uploads.candidate("v", lambda: data, LIMITS)
     choices = suggested_choices(candidate)
     assert choices == suggested_choices(parse_upload(data))
-    found, expected = uploads.cleaned("v", lambda: data, choices, LIMITS, ""), clean_upload(parse_upload(data), choices)
+    found, expected = uploads.cleaned("v", lambda: data, choices, LIMITS), clean_upload(parse_upload(data), choices)
     assert (found.x == expected.x).all()
     assert found.counts == expected.counts
-    assert uploads.candidate("v", lambda: pytest.fail("read twice"), LIMITS, "") is candidate
+    assert uploads.candidate("v", lambda: pytest.fail("read twice"), LIMITS) is candidate
 
 
 def test_a_refusal_comes_over_as_it_is(reader):
@@ -44,43 +49,84 @@ def test_a_refusal_comes_over_as_it_is(reader):
 
 
 def test_a_file_that_takes_too_long_is_given_up_and_the_next_one_is_read():
-    slow = Reader(max_reading_s=0.001)  # less than a process takes to start
-    with pytest.raises(InvalidInput, match="one that can be read within"):
+    slow = Reader(max_s=0.001)  # less than a process takes to start
+    with pytest.raises(InvalidInput, match=r"one that can be read within 0\.001 s"):
         slow.ask("parse", flowers(), LIMITS)
-    slow._max_reading_s = 60.0
+    slow._max_s = 60.0
     found, num_bytes = slow.ask("parse", flowers(), LIMITS)
     assert (found.num_rows, num_bytes > 1000) == (60, True)
     slow.close()
 
 
-def test_a_file_whose_reading_ends_the_process_is_given_up_in_a_sentence():
-    failing = _failing()
-    with pytest.raises(InvalidInput, match="2 GiB of memory"):
-        failing.ask("parse", b"")
-    failing.close()
+def test_file_over_memory_is_refused_and_the_next_one_read():
+    small = Reader(max_bytes=2**28)
+    zeros = arrays(**{f"x{index}": np.zeros((512, 2**15), np.int8) for index in range(16)})
+    generous = Limits(max_unpacked_bytes=2**29, max_ratio=10**6)
+    with pytest.raises(InvalidInput, match=r"and 0\.25 GiB of memory"):
+        small.ask("parse", zeros, generous)
+    assert small.ask("parse", flowers(), LIMITS)[0].num_rows == 60
+    small.close()
 
 
-def _failing() -> Reader:
-    class Failing(Reader):
-        def _started(self):
-            process = super()._started()
-            wire.send(process.stdin, ("clean", None, None, None, None, None))  # ends the process: no such call
-            return process
+@pytest.mark.parametrize(
+    "written",
+    [
+        b"",
+        b"\0" * 7,
+        struct.pack(">Q", 2**62) + b"much",
+        pickle.dumps(MemoryError()) * 20,
+        b"".join(struct.pack(">Q", len(part)) + part for part in (b'{"kind": "Popen"}', struct.pack(">I", 0))),
+        b"".join(struct.pack(">Q", len(part)) + part for part in (b'{"array": 3}', struct.pack(">I", 0))),
+    ],
+    ids=["nothing", "half a length", "a huge length", "a pickle", "another class", "no such array"],
+)
+def test_reader_that_writes_no_answer_is_replaced(written):
+    with pytest.raises((EOFError, ValueError)):
+        wire.received(io.BytesIO(written))
+    reader = Reader()
+    lying = f"import os, sys; sys.stdout.buffer.write({written!r}); sys.stdout.flush(); os.close(1)"
+    reader._process = subprocess.Popen([sys.executable, "-c", lying], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with pytest.raises(InvalidInput, match="file: this file cannot be used"):
+        reader.ask("parse", flowers(), LIMITS)
+    assert reader._process is None
 
-    return Failing()
+
+def test_small_file_does_not_wait_for_large_ones():
+    class Stuck(Reader):
+        def _answer(self, question):
+            assert released.wait(60)
+            return MemoryError(), 0
+
+    released, small = threading.Event(), Reader()
+    uploads = ReadUploads(10**9, small, Stuck())
+    large = bytes(2**20 + 1)
+    waiting = [threading.Thread(target=_refused, args=(uploads, str(n), large)) for n in range(8)]
+    for each in waiting:
+        each.start()
+    assert uploads.candidate("small", flowers, LIMITS).num_rows == 60
+    assert all(each.is_alive() for each in waiting)
+    released.set()
+    for each in waiting:
+        each.join(10)
+    small.close()
 
 
-def test_equal_files_of_two_people_are_kept_once_and_the_heaviest_owner_makes_room():
-    cache = BoundedCache(100)
-    cache.put("anna", "a", 30, "10.0.0.1")
-    for index in range(20):
-        cache.put(("ben", index), "b", 20, "10.0.0.2")
-        assert cache.num_bytes <= 100
-    assert cache.get("anna") == "a"
-    assert [cache.get(("ben", index)) for index in (0, 19)] == [None, "b"]
-    cache.put("huge", "c", 101, "10.0.0.3")
-    assert cache.get("huge") is None
-    assert cache.get("anna") == "a"
+def _refused(uploads: ReadUploads, version: str, data: bytes) -> None:
+    with pytest.raises(InvalidInput):
+        uploads.candidate(version, lambda: data, LIMITS)
+
+
+def test_equal_files_are_read_once_and_the_longest_unused_makes_room():
+    class Counting(Reader):
+        def _answer(self, question):
+            asked.append(question[1])
+            return question[1], 40
+
+    asked: list[bytes] = []
+    uploads = ReadUploads(100, Counting(), Counting())
+    for version in "ababcab":
+        assert uploads.candidate(version, version.encode, LIMITS) == version.encode()
+    assert asked == [b"a", b"b", b"c", b"a", b"b"]
 
 
 def test_many_ask_at_once_and_each_gets_its_own_answer(reader):
@@ -116,19 +162,23 @@ def test_a_small_file_that_becomes_much_is_refused_by_what_it_becomes(limits, mo
 
 
 def test_the_smallest_waiting_file_is_read_next():
-    lock, order = SmallestFirst(), []
-    sizes = [9_000, 8_000_000, 20, 300]
+    class Listing(Reader):
+        def _answer(self, question):
+            assert released.wait(60)
+            order.append(question[1])
+            return question[1], 0
 
-    def read(size: int) -> None:
-        with lock.held(size):
-            order.append(size)
-
-    with lock.held(0):
-        waiting = [threading.Thread(target=read, args=(size,)) for size in sizes]
-        for each in waiting:
-            each.start()
-        while len(lock._waiting) < len(sizes):
-            time.sleep(0.001)
+    released, order = threading.Event(), list[int]()
+    reader, sizes = Listing(), [9_000, 8_000_000, 20, 300]
+    waiting = [threading.Thread(target=reader.ask, args=("parse", size), kwargs={"size": size}) for size in (0, *sizes)]
+    waiting[0].start()
+    while reader._waiting.qsize() or not waiting[0].is_alive():
+        time.sleep(0.001)
+    for each in waiting[1:]:
+        each.start()
+    while reader._waiting.qsize() < len(sizes):
+        time.sleep(0.001)
+    released.set()
     for each in waiting:
         each.join(10)
-    assert order == sorted(sizes)
+    assert order == [0, *sorted(sizes)]

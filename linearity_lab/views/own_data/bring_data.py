@@ -9,7 +9,6 @@ from streamlit.delta_generator import DeltaGenerator
 
 from linearity_lab.components.own_data import Brought, Standardize, brought, forget, keeper, remember, upload_limits
 from linearity_lab.components.run_panel import ASK_S, foreseen, submit
-from linearity_lab.components.session import network_address
 from linearity_lab.jobs import shared_jobs
 from linearity_lab.jobs.uploads import read_uploads
 from linearity_lab.views.own_data.upload_choices import read_choices, say
@@ -52,7 +51,7 @@ class _File:
         """What the file holds, whose bytes ``read`` gives; None where it cannot be used: ``sentence`` says why."""
         if self.sentence is None:
             try:
-                return read_uploads().candidate(self.version, read, upload_limits(), network_address())
+                return read_uploads().candidate(self.version, read, upload_limits())
             except InvalidInput as error:
                 self.sentence = error
         return None
@@ -63,7 +62,7 @@ class _File:
             return None
         self.tried, self.wrong = choices, None
         try:
-            return read_uploads().cleaned(self.version, read, choices, upload_limits(), network_address())
+            return read_uploads().cleaned(self.version, read, choices, upload_limits())
         except InvalidInput as error:
             self.wrong = error
             return None

@@ -1,12 +1,10 @@
 """Uploaded data: bytes of a file → its content → chosen inputs and targets → arrays kept by digest. Free of JAX."""
 
-from ntk_core.data.uploads._archive import Archive
 from ntk_core.data.uploads._candidate import Arrays, Candidate, Column, ImageEntry, ImageFolders, Table
 from ntk_core.data.uploads._choices import TASKS, Choices, Task, suggested_choices
 from ntk_core.data.uploads._clean import clean_upload
 from ntk_core.data.uploads._cleaned import Cleaned
 from ntk_core.data.uploads._csv import BadLine
-from ntk_core.data.uploads._image_folders import read_pixels
 from ntk_core.data.uploads._keeping import (
     DIGEST,
     EXAMPLE,

@@ -62,12 +62,15 @@ class Archive:
 
         Raises:
             InvalidInput: the entry is damaged, or longer or shorter than it says.
+            MemoryError: this process may not hold it.
         """
         entry = self._entries[name]
         try:
             with self._zip.open(entry) as stream:
                 # One byte more than it may have: the checksum is compared at the end only.
                 data = stream.read(min(entry.file_size, self.limits.max_unpacked_bytes) + 1)
+        except MemoryError:  # the entry is no larger than it may be, and so not what is wrong
+            raise
         except READ_ERRORS:
             raise _damaged(name) from None
         if len(data) != entry.file_size:

@@ -1,4 +1,4 @@
-"""What an uploaded file holds, before anybody has said what is to be learned from it."""
+"""The content of an uploaded file, before a target is chosen."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,8 +6,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-
-from ntk_core.data.uploads._archive import Archive
 
 MAX_DISTINCT_TEXTS = 200
 ColumnKind = Literal["number", "text", "varied text"]
@@ -91,9 +89,9 @@ class ImageEntry:
 
 @dataclass(frozen=True, eq=False)
 class ImageFolders:
-    """A zip of images in folders, one folder per class."""
+    """A zip of images in folders, one folder per class; ``data`` is all of it."""
 
-    archive: Archive
+    data: bytes
     entries: tuple[ImageEntry, ...]
 
     @property

@@ -5,6 +5,7 @@ from functools import singledispatch
 import numpy as np
 from numpy.typing import NDArray
 
+from ntk_core.data.uploads._archive import Archive
 from ntk_core.data.uploads._candidate import MAX_DISTINCT_TEXTS, Arrays, Candidate, Column, ImageFolders, Table
 from ntk_core.data.uploads._choices import TASKS, Choices
 from ntk_core.data.uploads._cleaned import Cleaned, cleaned_classes, cleaned_targets, named
@@ -79,8 +80,9 @@ def _(candidate: ImageFolders, choices: Choices, limits: Limits) -> Cleaned:
     channels = 1 if choices.gray else 3
     check_at_most("file", len(entries) * height * width * channels, limits.max_values, "numbers in all inputs together")
     cleaned = np.empty((len(entries), height, width, channels), np.uint8)
+    archive = Archive(candidate.data, limits)
     for index, entry in enumerate(entries):
-        cleaned[index] = read_pixels(candidate.archive, entry, choices.side, choices.gray, limits)
+        cleaned[index] = read_pixels(archive, entry, choices.side, choices.gray, limits)
     return cleaned_classes(_unit_interval(cleaned), labels[kept], names, "classes", limits)
 
 

@@ -44,7 +44,7 @@ def read_image_folders(archive: Archive, limits: Limits) -> ImageFolders:
             found.append(ImageEntry(name, folder, image.width, image.height, image.mode))
             pixels += image.width * image.height
         check_at_most("file", pixels, limits.max_all_pixels, "pixels in all images together")
-    return ImageFolders(archive, tuple(found))
+    return ImageFolders(archive.data, tuple(found))
 
 
 def read_pixels(archive: Archive, entry: ImageEntry, side: int, gray: bool, limits: Limits) -> NDArray[np.uint8]:
