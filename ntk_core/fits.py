@@ -141,6 +141,11 @@ def fit_runs(
     )
 
 
+def exponent_words(law: PowerLaw, digits: int = 2) -> str:
+    """A fitted exponent with its interval: ``−0.52 ± 0.04``."""
+    return signed(law.exponent, digits) + (f" ± {law.interval:.{digits}f}" if math.isfinite(law.interval) else "")
+
+
 def remarks(law: PowerLaw, swept: str = "widths", *, brief: bool = False) -> list[str]:
     """What is to be said beside an exponent: why it has no interval, its slope at the end, and whether it bends.
 

@@ -1,4 +1,4 @@
-"""Numbers in words, for every page, summary and message: signs, powers of ten, sizes and durations."""
+"""Numbers in words, for every page, summary and message: signs, powers of ten, percent, sizes and durations."""
 
 import math
 
@@ -44,6 +44,13 @@ def scientific(value: float, digits: int = 3) -> str:
     mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
     factor = _without_zeros(mantissa).replace("-", "−")
     return power_of_ten(int(power)) if factor == "1" else f"{factor}·{power_of_ten(int(power))}"
+
+
+def percent(share: float) -> str:
+    """A share in percent: 43% for 0.43; below 10% with two significant digits, 5% or 0.42%; a dash for none."""
+    if not math.isfinite(share):
+        return number(share)
+    return (f"{100 * share:,.0f}".replace("-", "−") if abs(share) >= 0.0995 else number(100 * share)) + "%"
 
 
 def size(num_bytes: float) -> str:

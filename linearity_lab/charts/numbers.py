@@ -4,8 +4,8 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from ntk_core.fits import PowerLaw, condition, remarks
-from ntk_core.numbers import PLAIN_EXPONENTS, number, power_of, scientific, signed, width_label
+from ntk_core.fits import PowerLaw, condition, exponent_words, remarks
+from ntk_core.numbers import PLAIN_EXPONENTS, number, power_of, scientific, width_label
 
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 DIGITS = 5  # of the numbers in tables, as many as people compare
@@ -19,11 +19,6 @@ def rate_words(rates: Iterable[float]) -> str:
     finite = [rate for rate in known if math.isfinite(rate)]
     shown = dict.fromkeys(number(rate, 3) for rate in (finite[:1] + finite[-1:]))
     return "–".join(shown) or "none"
-
-
-def exponent_words(law: PowerLaw) -> str:
-    """A fitted exponent with its interval: ``−0.52 ± 0.04``."""
-    return signed(law.exponent) + (f" ± {law.interval:.2f}" if math.isfinite(law.interval) else "")
 
 
 def law_words(law: PowerLaw) -> str:

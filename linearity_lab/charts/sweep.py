@@ -11,19 +11,11 @@ from linearity_lab.charts.axes import GUIDE_LINE, drawn_values, finish, swept_ti
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.labels import ENDS_TOGETHER, MOST_CURVES, End, add_end_labels, hide, power, rows_of
 from linearity_lab.charts.lines import Axis, Line
-from linearity_lab.charts.numbers import (
-    beginning,
-    exponent_words,
-    given_runs,
-    number,
-    plain_symbols,
-    seed_words,
-    signed,
-    width_label,
-)
+from linearity_lab.charts.numbers import beginning, given_runs, plain_symbols, seed_words
 from linearity_lab.charts.style import GUIDE_COLOR, SEED_OPACITY, Style
 from linearity_lab.charts.vector import Stroke, thumbnail
-from ntk_core.fits import LEAST_SEEDS, LEAST_WIDTHS, condition
+from ntk_core.fits import LEAST_SEEDS, LEAST_WIDTHS, condition, exponent_words
+from ntk_core.numbers import number, signed, width_label
 from ntk_core.runs import Mean, mean
 
 FRACTIONS = {-0.5: "−1/2", -1.0: "−1"}

@@ -10,8 +10,8 @@ from plotly.subplots import make_subplots
 
 from linearity_lab.charts.axes import drawn_values, finish, log_ticks
 from linearity_lab.charts.labels import ENDS_TOGETHER, MOST_CURVES, End, add_end_labels, hide, rows_of
-from linearity_lab.charts.numbers import number
 from linearity_lab.charts.style import GUIDE_COLOR, OUTCOME_SYMBOLS, SEED_OPACITY, Style
+from ntk_core.numbers import number
 
 TimeAxis = Literal["step", "time"]
 AXIS_TITLES: dict[TimeAxis, str] = {"step": "step", "time": "time = learning rate × step"}

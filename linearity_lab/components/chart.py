@@ -12,11 +12,11 @@ import streamlit as st
 
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.ghost import above
-from linearity_lab.charts.numbers import width_label
 from linearity_lab.charts.style import CHART_CONFIG, output_title
 from linearity_lab.components.explain import about, formula, things_to_try, what_to_see
 from linearity_lab.components.linked import linked
 from linearity_lab.words.sentences import plain, typeset
+from ntk_core.numbers import width_label
 from ntk_core.runs import SeededSpec, Spec
 
 ALL_SEEDS = -1  # is no run's; None would be an empty selectbox

@@ -5,9 +5,9 @@ from typing import Any
 
 import streamlit as st
 
-from linearity_lab.charts.numbers import width_label
 from linearity_lab.components.forms import AnySpec, Group, SpecForm, in_numbers
 from linearity_lab.words.sentences import plain
+from ntk_core.numbers import width_label
 from ntk_core.settings.fields import Setting, text_of
 
 CONTROL_PIXELS = {"choice": 150, "choices": 280, "integer": 140, "number": 140, "list": 220, "switch": 150}

@@ -5,7 +5,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from linearity_lab.charts.numbers import width_label
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.components.live import home_data
 from linearity_lab.components.sketch import CSS, HTML
@@ -17,6 +16,7 @@ from linearity_lab.views.lecture.steps import PARTS, STEPS, Step, part_of
 from linearity_lab.views.overview.parts import TITLE
 from linearity_lab.words.glossary import glossary
 from linearity_lab.words.pages import FINITE, SHOWS, figure_words, prose
+from ntk_core.numbers import width_label
 from ntk_core.runs import PRESETS
 
 SCRIPTS = ("home.js", "sketch.js", "lecture.js")

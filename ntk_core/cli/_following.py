@@ -7,6 +7,7 @@ from ntk_core.cli._interruption import Interruption, interruptible
 from ntk_core.cli._terminal import COMPLETED, FAILED, complain, printable
 from ntk_core.environment import command_name
 from ntk_core.errors import InvalidInput
+from ntk_core.numbers import percent
 from ntk_core.runs import Computation, Spec, check_size, digest, run, summary
 from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, event_json
 from ntk_core.runs.run_directory import RunDirectory
@@ -86,7 +87,7 @@ def _show(event: Event, prefix: str, bar: Callable[[float, float | None, str], N
         if bar:
             bar(event.fraction, event.remaining_s, prefix + event.key)
         else:
-            complain(f"{prefix}{event.key} {'resumed' if event.resumed else 'finished'}, {event.fraction:.0%}")
+            complain(f"{prefix}{event.key} {'resumed' if event.resumed else 'finished'}, {percent(event.fraction)}")
     elif isinstance(event, PointFailed):
         complain(f"{prefix}{event.key} failed: {event.reason}")
 
@@ -94,5 +95,5 @@ def _show(event: Event, prefix: str, bar: Callable[[float, float | None, str], N
 def _bar(fraction: float, remaining_s: float | None, message: str) -> None:
     bar = "█" * round(24 * fraction)
     left = "" if remaining_s is None else f", about {remaining_s:.0f} s left"
-    text = printable(f"{bar:░<24} {fraction:4.0%}{left}  {message}")[:150]
+    text = printable(f"{bar:░<24} {percent(round(fraction, 2)):>4}{left}  {message}")[:150]
     print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)

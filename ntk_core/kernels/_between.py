@@ -40,7 +40,7 @@ class KernelComparison(NamedTuple):
     Attributes:
         change: ΔK = ‖K₁ − K₀‖_F / ‖K₀‖_F; NaN where K₀ is 0.
         error: its standard error; 0 where it is exact.
-        interval: half-width of its 95 % interval, ``change`` ± ``interval``, by Student's t with probes − 1 degrees of
+        interval: half-width of its 95% interval, ``change`` ± ``interval``, by Student's t with probes − 1 degrees of
             freedom: over the random vectors alone, the inputs and weights being given.
         norm0, norm1: ‖K₀‖_F and ‖K₁‖_F.
         distance: 1 − ⟨K₀, K₁⟩ / (‖K₀‖_F ‖K₁‖_F), see :func:`kernel_distance`.

@@ -20,7 +20,7 @@ Share = tuple[int, int]  # pairs or products that are done, and all of them
 
 
 class Estimated(NamedTuple):
-    """Estimates of the sums, and standard error and half-width of the 95 % interval of √(‖D‖² / ‖K₀‖²)."""
+    """Estimates of the sums, and standard error and half-width of the 95% interval of √(‖D‖² / ‖K₀‖²)."""
 
     sums: Sums
     error: float

@@ -89,7 +89,7 @@ def infinite_width_ntk(
     (``kernels.quadrature_error``), and one above 1e-3 is refused.
 
     For :class:`Attention` what grows is the number of heads, at the head dimension that it has, and the kernel is a
-    mean over 16,384 sampled heads, to about 1 %; ``infinite_heads_ntk`` gives its standard error.
+    mean over 16,384 sampled heads, to about 1%; ``infinite_heads_ntk`` gives its standard error.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net = FullyConnected(depth=1, activation="relu")  # x = x': α² and the arc-cosine kernels are |x|²/2d each

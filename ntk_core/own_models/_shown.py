@@ -3,9 +3,9 @@
 import math
 from typing import Any
 
-from ntk_core.fits import PowerLaw
+from ntk_core.fits import PowerLaw, exponent_words
 from ntk_core.markup import paragraph, table
-from ntk_core.numbers import signed
+from ntk_core.numbers import percent
 
 
 def sweep_html(found: Any) -> str:
@@ -29,7 +29,5 @@ def _norm(run: Any) -> str:
 def _words(law: PowerLaw | None) -> str:
     if law is None:
         return "no exponent: three runs at two widths are needed."
-    interval = f" ± {law.interval:.2f}" if math.isfinite(law.interval) else ""
-    level = f", {law.confidence:.0%} interval" if interval else ""
-    exponent = signed(law.exponent)
-    return f"∝ m^({exponent}{interval}){level}, {law.num_values} runs, {law.num_excluded} left out."
+    level = f", {percent(law.confidence)} interval" if math.isfinite(law.interval) else ""
+    return f"∝ m^({exponent_words(law)}){level}, {law.num_values} runs, {law.num_excluded} left out."

@@ -75,13 +75,13 @@ class OwnSweep:
 
     @property
     def kernel_change_law(self) -> PowerLaw | None:
-        """ΔK ≈ a · m^b with its 95 % interval."""
+        """ΔK ≈ a · m^b with its 95% interval."""
         runs = [(run.width, run) for run in self.runs]
         return fit_runs(runs, lambda run: run.kernel_change, lambda run: run.outcome == "converged")
 
     @property
     def hessian_law(self) -> PowerLaw | None:
-        """‖H(w₀)‖ ≈ a · m^b with its 95 % interval."""
+        """‖H(w₀)‖ ≈ a · m^b with its 95% interval."""
         measured = [(run.width, run) for run in self.runs if run.hessian_norm is not None]
         return fit_runs(measured, lambda run: run.hessian_norm or 0.0, lambda run: run.hessian_converged)
 

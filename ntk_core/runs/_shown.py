@@ -12,7 +12,7 @@ from typing import Any
 from ntk_core.environment import how_to_install
 from ntk_core.errors import InvalidInput
 from ntk_core.markup import folded, is_kernel, lines, paragraph
-from ntk_core.numbers import duration, size
+from ntk_core.numbers import duration, percent, size
 from ntk_core.runs._estimate import estimate
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import summary
@@ -119,7 +119,7 @@ def _bar(fraction: float, remaining_s: float | None, words: str) -> str:
     left = "" if remaining_s is None else f", about {duration(remaining_s)} left"
     share = min(1.0, max(0.0, fraction))
     bar = f'<progress value="{share:.3f}" max="1" aria-label="share done" style="width:20em"></progress>'
-    return bar + paragraph(f"{share:.0%}{left}: {words}")
+    return bar + paragraph(f"{percent(share)}{left}: {words}")
 
 
 def _place() -> Callable[[str], None] | None:

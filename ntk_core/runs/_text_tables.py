@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ntk_core.fits import PowerLaw, condition, remarks
+from ntk_core.fits import PowerLaw, condition, exponent_words, remarks
+from ntk_core.numbers import percent
 from ntk_core.runs._values import OUTCOME_WORDS, mean
 
 
@@ -37,12 +38,10 @@ def between(values: Sequence[float], spec: str) -> str:
 
 
 def law_words(law: PowerLaw, name: str) -> str:
-    """``m^(-0.500 ± 0.030), 95% interval, 12 runs, 1 excluded; last decade -0.45; still bending``, ``name`` for m."""
-    interval = f" ± {law.interval:.3f}), {law.confidence:.0%} interval" if math.isfinite(law.interval) else ")"
-    words = f"{name}^({law.exponent:.3f}{interval}, {num_runs(law.num_values)}, {law.num_excluded} excluded"
-    return "; ".join(
-        [words, *filter(None, [*remarks(law, "widths" if name == "m" else "values"), condition(law)])]
-    ).replace("−", "-")
+    """``m^(−0.500 ± 0.030), 95% interval, 12 runs, 1 excluded; last decade −0.45; still bending``, ``name`` for m."""
+    level = f", {percent(law.confidence)} interval" if math.isfinite(law.interval) else ""
+    words = f"{name}^({exponent_words(law, 3)}){level}, {num_runs(law.num_values)}, {law.num_excluded} excluded"
+    return "; ".join([words, *filter(None, [*remarks(law, "widths" if name == "m" else "values"), condition(law)])])
 
 
 def outcome_notes(

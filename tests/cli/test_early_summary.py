@@ -14,11 +14,11 @@ def test_departures_and_the_exponent_of_the_discrepancy_are_told():
     assert "1,000" in lines[1]
     assert lines[1].endswith("2 depart")
     assert lines[3].endswith("0 depart")
-    assert "discrepancy ∝ (input dim)^(-1.000), 6 runs, 0 excluded; no interval (needs 3 seeds and 4 values)" in text
+    assert "discrepancy ∝ (input dim)^(−1.000), 6 runs, 0 excluded; no interval (needs 3 seeds and 4 values)" in text
 
 
 def test_both_norms_of_compared_kernels_are_told():
     text = summary(SPEC, [make_early_point(value, trained=False) for value in (25, 50, 100)])
-    assert "erf: spectral norm of the distance ∝ (input dim)^(-1.500), 3 runs, 0 excluded; no interval" in text
-    assert "erf: Frobenius norm of the distance ∝ (input dim)^(-0.500" in text
+    assert "erf: spectral norm of the distance ∝ (input dim)^(−1.500), 3 runs, 0 excluded; no interval" in text
+    assert "erf: Frobenius norm of the distance ∝ (input dim)^(−0.500" in text
     assert "departure" not in text

@@ -33,7 +33,7 @@ def test_an_exact_power_law_is_recovered_and_exclusions_are_counted():
     points = [point(m, (3.0 / m, "converged"), (3.0 / m, "converged")) for m in (10, 100)]
     points.append(point(1000, (3.0 / 1000, "converged"), (77.0, "over-budget")))
     assert exponent("linear", points) == (
-        "linear output: ΔK ∝ m^(-1.000), 5 runs, 1 excluded; no interval (needs 3 seeds and 4 widths); "
+        "linear output: ΔK ∝ m^(−1.000), 5 runs, 1 excluded; no interval (needs 3 seeds and 4 widths); "
         "given the 5 runs that count, 0.10 with those left out"
     )
 

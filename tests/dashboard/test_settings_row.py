@@ -6,9 +6,9 @@ import importlib
 
 import pytest
 
-from linearity_lab.charts.numbers import width_label
 from linearity_lab.components.settings_row import OPENED
 from linearity_lab.views.navigation import PAGES
+from ntk_core.numbers import width_label
 from ntk_core.runs import EXPERIMENTS
 from ntk_core.settings.fields import settings
 from tests.dashboard.open_pages import checked, form_sentences, open_page

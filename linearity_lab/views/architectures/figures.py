@@ -11,10 +11,11 @@ from linearity_lab.charts.axes import drawn_values, finish, log_ticks
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.labels import MOST_CURVES, hide
 from linearity_lab.charts.lines import Line, trained_dot, width_axis
-from linearity_lab.charts.numbers import number, rate_words
+from linearity_lab.charts.numbers import rate_words
 from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, Style
 from linearity_lab.charts.sweep import sweep
 from ntk_core.experiments.kernel_change.result import KernelChangeRun, KernelChanges, KernelSnapshot
+from ntk_core.numbers import number
 
 Points = Mapping[str, Sequence[KernelChanges]]  # by the networks' letters
 Snapshots = Mapping[str, KernelSnapshot]

@@ -6,7 +6,6 @@ from functools import partial
 import streamlit as st
 
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.numbers import width_label
 from linearity_lab.charts.style import compared_styles
 from linearity_lab.components.chart import WIDTH, Choice, Panel, choose, output_choice, panels, show_in_pairs
 from linearity_lab.components.drawn_once import drawn_once
@@ -16,6 +15,7 @@ from linearity_lab.components.run_panel import Shown
 from linearity_lab.views.architectures import figures
 from linearity_lab.views.architectures.network_drawing import drawn, size_rows
 from ntk_core.experiments.architectures.spec import LETTERS, MAX_KEPT_SAMPLES, ArchitecturesSpec
+from ntk_core.numbers import width_label
 
 PAGE = "architectures"
 TITLE = "Which architectures become linear?"

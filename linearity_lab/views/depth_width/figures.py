@@ -12,11 +12,12 @@ from linearity_lab.charts.axes import GUIDE_LINE, drawn_values, log_ticks
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.labels import spread_out
 from linearity_lab.charts.lines import Axis, Dot, Line, trained_dot
-from linearity_lab.charts.numbers import beginning, number, width_label
+from linearity_lab.charts.numbers import beginning
 from linearity_lab.charts.style import Style, width_style
 from linearity_lab.charts.sweep import sweep
 from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, limit_moment
 from ntk_core.experiments.depth_width.result import COLUMNS, PAIR, DepthRun, DepthWidthPoint
+from ntk_core.numbers import number, percent, width_label
 from ntk_core.runs.columns import table_rows
 
 Of = Callable[[DepthWidthPoint], float]
@@ -222,14 +223,14 @@ def _captions(points: Sequence[DepthWidthPoint]) -> list[str]:
     if rings:
         pairs = ", ".join(f"L = {point.depth} at m = {point.width:,}" for _, point in rings)
         said.append(
-            f"Ringed: one network has more than {MOST_OF_ONE:.0%} of Σ K² ({pairs}). The tail is heavier than the draws"
-            " show; the interval is too short."
+            f"Ringed: one network has more than {percent(MOST_OF_ONE)} of Σ K² ({pairs}). The tail is heavier "
+            "than the draws show; the interval is too short."
         )
     return said
 
 
 def _note(point: DepthWidthPoint) -> str:
-    return f"L = {point.depth}, β = {number(point.beta, 3)}<br>largest network: {point.largest_share:.1%} of Σ K²"
+    return f"L = {point.depth}, β = {number(point.beta, 3)}<br>largest network: {percent(point.largest_share)} of Σ K²"
 
 
 def _pair_rows(points: Sequence[DepthWidthPoint]) -> list[dict[str, object]]:

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from linearity_lab.charts.axes import add_level
 from linearity_lab.charts.chart import Chart, occurring
-from linearity_lab.charts.numbers import number, rate_words, width_label
+from linearity_lab.charts.numbers import rate_words
 from linearity_lab.charts.style import MODEL_TITLES, method_style, nth_style
 from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
 from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics.result import DynamicsPoint
+from ntk_core.numbers import number, width_label
 
 REFERENCE = "gradient-descent"
 OUTSIDE = 1.5  # our choice: a method has left the ball when it is this many times farther out

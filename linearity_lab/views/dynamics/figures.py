@@ -9,11 +9,12 @@ from typing import Literal
 from linearity_lab.charts.axes import add_level
 from linearity_lab.charts.chart import Chart, occurring
 from linearity_lab.charts.labels import MOST_CURVES, spread_out
-from linearity_lab.charts.numbers import beginning, law_words, number, width_label
+from linearity_lab.charts.numbers import beginning, law_words
 from linearity_lab.charts.style import MODEL_TITLES, Style, network_style, nth_style, output_title
 from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, dash_key, times
 from ntk_core.experiments.dynamics.result import COLUMNS, DEPARTURE_LEVEL, DynamicsPoint, DynamicsRun, ModelPath
 from ntk_core.experiments.dynamics.summary import difference_law
+from ntk_core.numbers import number, percent, width_label
 from ntk_core.runs import OUTCOME_WORDS
 from ntk_core.runs.columns import table_rows
 
@@ -96,7 +97,7 @@ def difference_against_time(
                 )
     row = Row("relative mean-squared difference")
     figure = along_training(curves, (row,), AXIS_TITLES[axis], first=first)
-    add_level(figure, DEPARTURE_LEVEL, f"{DEPARTURE_LEVEL:.0%}", above=False)
+    add_level(figure, DEPARTURE_LEVEL, percent(DEPARTURE_LEVEL), above=False)
     for output in occurring(points, "output"):
         ends = [
             f"{number(max(values))} at width {point.width:,}"

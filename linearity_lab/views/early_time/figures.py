@@ -9,7 +9,6 @@ import plotly.graph_objects as go
 from linearity_lab.charts.axes import GUIDE_FONT, add_level
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.labels import MOST_CURVES
-from linearity_lab.charts.numbers import number
 from linearity_lab.charts.style import GUIDE_COLOR, Style, model_style, nth_style
 from linearity_lab.charts.training import Curve, Row, along_training, dash_key
 from linearity_lab.views.dynamics.figures import DASH_WORDS
@@ -21,6 +20,7 @@ from ntk_core.experiments.early_time.result import (
     ModelCurve,
 )
 from ntk_core.networks.choices import ACTIVATIONS
+from ntk_core.numbers import number, percent
 
 View = Literal["test loss", "training loss", "residual", "relative error"]
 VIEWS: tuple[View, ...] = ("test loss", "training loss", "residual", "relative error")
@@ -121,8 +121,8 @@ def _takeaway(runs: Sequence[EarlyRun]) -> str:
     if run.departure_step is None:
         return f"{_title(run.activation)}: the network does not depart in {run.steps[-1]:,} steps; at the end {losses}."
     return (
-        f"{_title(run.activation)}: the test losses differ by at most {run.loss_gap:.0%} until the network departs at "
-        f"step {run.departure_step:,}; at the end {losses}."
+        f"{_title(run.activation)}: the test losses differ by at most {percent(run.loss_gap)} until the network "
+        f"departs at step {run.departure_step:,}; at the end {losses}."
     )
 
 
@@ -166,7 +166,10 @@ def _add_moments(figure: go.Figure, run: EarlyRun, at_top: bool) -> None:
     """Vertical lines, with words where no curve is: most of the linear model is trained; the network departs."""
     is_seen = 1 < run.linear_phase < len(run.steps) - 1
     trained = run.steps[run.linear_phase] if is_seen else None
-    moments = ((f"ψ {LINEAR_PHASE_SHARE:.0%} trained", trained, "dot"), ("network departs", run.departure_step, "dash"))
+    moments = (
+        (f"ψ {percent(LINEAR_PHASE_SHARE)} trained", trained, "dot"),
+        ("network departs", run.departure_step, "dash"),
+    )
     for position, (words, step, dash) in enumerate(moments):
         if step:
             line = {"color": GUIDE_COLOR, "dash": dash, "width": 1.5}

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 
 from linearity_lab.charts.chart import Chart, occurring
 from linearity_lab.charts.lines import Axis, Dot, Line
-from linearity_lab.charts.numbers import number
 from linearity_lab.charts.style import activation_style
 from linearity_lab.charts.sweep import sweep
 from ntk_core.experiments.early_time.result import (
@@ -17,6 +16,7 @@ from ntk_core.experiments.early_time.result import (
     KernelComparison,
 )
 from ntk_core.networks.choices import ACTIVATIONS
+from ntk_core.numbers import number
 from ntk_core.runs import mean
 from ntk_core.runs.columns import table_rows
 

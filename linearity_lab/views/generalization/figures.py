@@ -7,7 +7,6 @@ from linearity_lab.charts.axes import add_level
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.labels import MOST_CURVES, spread_out
 from linearity_lab.charts.lines import Axis, Dot, Line, trained_dot, width_axis
-from linearity_lab.charts.numbers import number
 from linearity_lab.charts.style import Style, model_style
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.training import Curve, Row, along_training
@@ -15,6 +14,7 @@ from linearity_lab.views.lazy.dial import richness_style
 from ntk_core.experiments.generalization.result import GeneralizationPoint, GeneralizationRun, predictors
 from ntk_core.experiments.generalization.spec import GeneralizationSpec
 from ntk_core.experiments.generalization.summary import pooled
+from ntk_core.numbers import number
 
 Points = Sequence[GeneralizationPoint]
 Where = Callable[[GeneralizationPoint], float]

@@ -4,7 +4,6 @@ from functools import partial
 from typing import Any
 
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.numbers import width_label
 from linearity_lab.components.chart import WIDTH, Choice, Panel, choose, panels
 from linearity_lab.components.drawn_once import drawn_once
 from linearity_lab.components.experiment_page import experiment_page
@@ -12,6 +11,7 @@ from linearity_lab.components.forms import Group
 from linearity_lab.components.run_panel import Shown
 from linearity_lab.views.generalization import figures
 from ntk_core.experiments.generalization.summary import measured
+from ntk_core.numbers import width_label
 
 PAGE = "generalization"
 TITLE = "What does linearity cost?"

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.lines import Axis, Dot, Line, fitted
-from linearity_lab.charts.numbers import exponent_words, number, rate_words, width_label
+from linearity_lab.charts.numbers import rate_words
 from linearity_lab.charts.style import Style, network_style
 from linearity_lab.charts.sweep import sweep
 from ntk_core.experiments.hessian.network import ComparedNetwork, titles
 from ntk_core.experiments.hessian.result import COLUMNS, HessianPoint, HessianRun
-from ntk_core.fits import PowerLaw, becomes_linear, remarks
+from ntk_core.fits import PowerLaw, becomes_linear, exponent_words, remarks
 from ntk_core.networks.choices import PARAMETERIZATIONS
 from ntk_core.networks.spec import COMPOSED
+from ntk_core.numbers import number, width_label
 from ntk_core.runs import OUTCOME_WORDS, Mean, columns, mean
 
 Of = Callable[[HessianPoint, HessianRun], float]

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.lines import Dot, Line
-from linearity_lab.charts.numbers import number, plain_symbols, signed, width_label
+from linearity_lab.charts.numbers import plain_symbols
 from linearity_lab.charts.style import FONT_SIZE, Style, network_style, nth_style
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.views.hessian.figures import (
@@ -27,6 +27,7 @@ from linearity_lab.views.hessian.figures import (
 )
 from ntk_core.experiments.hessian.network import titles
 from ntk_core.experiments.hessian.result import HessianBlocks, HessianPoint, HessianRun
+from ntk_core.numbers import number, signed, width_label
 from ntk_core.runs import Mean, mean
 
 HEATMAP_HEIGHT = 380

@@ -7,11 +7,12 @@ from dataclasses import replace
 from linearity_lab.charts.axes import add_level
 from linearity_lab.charts.chart import Chart, occurring
 from linearity_lab.charts.lines import Dot, Line, trained_dot, width_axis
-from linearity_lab.charts.numbers import number, rate_words
+from linearity_lab.charts.numbers import rate_words
 from linearity_lab.charts.style import network_style, nth_style, output_title
 from linearity_lab.charts.sweep import left_out, sweep
 from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
 from ntk_core.experiments.kernel_change.result import KernelChangePoint
+from ntk_core.numbers import number, percent
 
 SWEPT_TITLES = {"width": "width m", "bottleneck_width": "bottleneck width m<sub>b</sub>"}
 
@@ -197,7 +198,7 @@ def _estimated(points: Sequence[KernelChangePoint], shown: str = "") -> list[str
     """How far random vectors may have moved ΔK, where it is estimated."""
     runs = [run for point in points for run in point.runs if run.sup_error]
     worst = max((run.sup_error / run.sup_change for run in runs), default=0.0)
-    words = f"ΔK is estimated by random vectors, with a standard error of at most {number(100 * worst)}% of it{shown}."
+    words = f"ΔK is estimated by random vectors, with a standard error of at most {percent(worst)} of it{shown}."
     return [words] if runs else []
 
 

@@ -3,7 +3,6 @@
 from functools import partial
 
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.numbers import width_label
 from linearity_lab.charts.training import AXIS_TITLES, TimeAxis
 from linearity_lab.components.chart import WIDTH, Choice, Panel, choose, seed_choice
 from linearity_lab.components.drawn_once import drawn_once
@@ -11,6 +10,7 @@ from linearity_lab.components.experiment_page import experiment_page
 from linearity_lab.components.forms import Group
 from linearity_lab.components.run_panel import Shown
 from linearity_lab.views.kernel_change import figures
+from ntk_core.numbers import width_label
 
 PAGE = "kernel_change"
 TITLE = "When does the tangent kernel stop moving?"

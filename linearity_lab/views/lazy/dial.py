@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from linearity_lab.charts.axes import GUIDE_LINE, finish
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.numbers import beginning, exponent_words, given_runs, plain_symbols, signed
+from linearity_lab.charts.numbers import beginning, given_runs, plain_symbols
 from linearity_lab.charts.style import Style, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.views.lazy.figures import (
@@ -22,7 +22,8 @@ from linearity_lab.views.lazy.figures import (
     measure_style,
 )
 from ntk_core.experiments.lazy.result import COLUMNS, START_TITLES, LazyPoint
-from ntk_core.fits import PowerLaw
+from ntk_core.fits import PowerLaw, exponent_words
+from ntk_core.numbers import signed
 from ntk_core.runs.columns import table_rows
 
 # What exponents in m are expected to be, as (at ρ = 0, at ρ = 1/2), see docs/math/richness.md.

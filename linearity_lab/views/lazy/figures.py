@@ -6,10 +6,11 @@ from typing import Literal
 
 from linearity_lab.charts.chart import Chart, occurring
 from linearity_lab.charts.lines import Axis, Line, trained_dot
-from linearity_lab.charts.numbers import beginning, width_label
+from linearity_lab.charts.numbers import beginning
 from linearity_lab.charts.style import Style, network_style, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
 from ntk_core.experiments.lazy.result import COLUMNS, START_TITLES, LazyPoint, LazyRun
+from ntk_core.numbers import width_label
 from ntk_core.runs.columns import table_rows
 
 Swept = Literal["scale", "width"]

@@ -11,13 +11,14 @@ from linearity_lab.charts.axes import log_ticks
 from linearity_lab.charts.chart import Chart, drawn_rows
 from linearity_lab.charts.labels import power
 from linearity_lab.charts.lines import Axis, Line
-from linearity_lab.charts.numbers import exponent_words, number, signed, width_label
 from linearity_lab.charts.style import GUIDE_COLOR
 from linearity_lab.components.sketch import sketch, told
 from linearity_lab.views.lecture.steps import STEPS, Step
 from linearity_lab.views.lecture.visit import PAGE, Visit
 from linearity_lab.words.markdown import read
 from linearity_lab.words.pages import VEILED_KEY, VIEWS
+from ntk_core.fits import exponent_words
+from ntk_core.numbers import number, signed, width_label
 
 STEEPEST = 1.2  # the power that fits into the figure, up and down; as the slider of the component
 Drawn = tuple[float, list[tuple[float, float]]]

@@ -10,10 +10,10 @@ import plotly.graph_objects as go
 from linearity_lab.charts.axes import finish
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.lines import Dot, Line, width_axis
-from linearity_lab.charts.numbers import number
 from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, network_style
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.views.hessian.part_figures import QUANTITIES
+from ntk_core.numbers import number
 
 Law = Literal["signs", "normal"]
 LAW_TITLES: dict[Law, str] = {"signs": "v = ±1", "normal": "v normal"}

@@ -9,7 +9,7 @@ from plotly.subplots import make_subplots
 
 from linearity_lab.charts.axes import GUIDE_FONT, GUIDE_LINE, drawn_values, finish, log_ticks
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.numbers import number, tick_labels, width_label
+from linearity_lab.charts.numbers import tick_labels
 from linearity_lab.charts.style import method_style, network_style, width_style
 from linearity_lab.charts.training import Curve, Row, along_training
 from linearity_lab.views.dag import figures as dag
@@ -20,6 +20,7 @@ from ntk_core.experiments.dag.result import DAGPoint
 from ntk_core.experiments.dag.spec import DRAWN
 from ntk_core.experiments.dynamics.result import DynamicsPoint
 from ntk_core.experiments.optimization.result import OptimizationPoint
+from ntk_core.numbers import number, width_label
 from ntk_core.runs import OUTCOME_WORDS
 
 GRAPH_TITLES = {

@@ -6,12 +6,13 @@ from typing import Literal
 
 from linearity_lab.charts.chart import Chart, occurring
 from linearity_lab.charts.lines import Line, trained_dot, width_axis
-from linearity_lab.charts.numbers import number, rate_words, seed_words
+from linearity_lab.charts.numbers import rate_words, seed_words
 from linearity_lab.charts.style import GUIDE_COLOR, Style, network_style, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.training import Curve, Row, along_training
 from ntk_core.experiments.optimization.result import COLUMNS, OptimizationPoint, OptimizationRun
 from ntk_core.networks.choices import OUTPUTS
+from ntk_core.numbers import number
 from ntk_core.runs import OUTCOME_WORDS
 from ntk_core.runs.columns import table_rows
 

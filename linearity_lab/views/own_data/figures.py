@@ -10,6 +10,7 @@ from linearity_lab.charts.axes import finish
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.style import nth_style
 from ntk_core.data.uploads import Cleaned
+from ntk_core.numbers import percent
 
 MAX_SHOWN = 500
 MAX_IMAGES = 16
@@ -54,7 +55,7 @@ def scatter(data: Cleaned, caption: Sequence[str] = ()) -> Chart:
     figure.update_xaxes(title="direction of largest variance")
     figure.update_yaxes(title="second direction")
     kinds = f"{len(data.class_names)} classes" if data.class_names else "a number to be learned"
-    words = f"{len(data.x):,} samples with {kinds}; the two directions drawn hold {share:.0%} of the variance."
+    words = f"{len(data.x):,} samples with {kinds}; the two directions drawn hold {percent(share)} of the variance."
     return Chart(finish(figure), words, _rows(data), caption, "scatter")
 
 

@@ -10,7 +10,7 @@ from ntk_core.networks.graphs import INPUT, OUTPUT, Graph
 from ntk_core.networks.sizes import LayerSize
 from ntk_core.runs import BYTES, Counted, Counts, Work, typical_steps
 
-MAX_MATVECS = 40  # a relative residual of 2 % takes 10 to 25 products here
+MAX_MATVECS = 40  # a relative residual of 2% takes 10 to 25 products here
 TYPICAL_STEPS, TYPICAL_MATVECS = 300, 20
 # λ_min in a ball: four descents of 33 kernels, each with its gradient, which costs some three of them, eigenvalues,
 # and calls of its own.

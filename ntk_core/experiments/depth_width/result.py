@@ -1,12 +1,13 @@
 """Results of ``depth_width``: the scatter of K(x, x) and the trained networks, for pairs of depth and width."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from ntk_core.experiments.depth_width.random_kernels import second_moment
 from ntk_core.experiments.depth_width.spec import DepthWidthSpec, depth_key
+from ntk_core.numbers import percent
 from ntk_core.runs import Outcome, PointValue, RecordedTraining, ResultValue, columns, finite_or_none, with_error
 from ntk_core.runs.columns import Column
 
@@ -96,13 +97,13 @@ class DepthWidthPoint(PointValue):
         return self.log_moment / self.beta
 
 
-def _of_pair(name: str, title: str, field: str = "", spec: str = "") -> Column:
+def _of_pair(name: str, title: str, field: str = "", words: Callable[[float], str] | None = None) -> Column:
     """What is known of a pair, the same for all of its runs; in the text summary where it has a format."""
 
     def of(point: DepthWidthPoint, _: DepthRun | None) -> Any:
         return getattr(point, field or name)
 
-    return Column(name, title, of, (lambda values: format(values[0], spec) if values else "–") if spec else None)
+    return Column(name, title, of, (lambda values: words(values[0]) if values else "–") if words else None)
 
 
 def _of_run(column: Column) -> Column:
@@ -113,15 +114,15 @@ def _of_run(column: Column) -> Column:
 PAIR = (
     Column("depth", "depth L", lambda point, _: point.depth, str, "swept"),
     replace(columns.WIDTH, format="m = {:,}".format, role="line"),
-    _of_pair("beta", "β", spec=".4g"),
+    _of_pair("beta", "β", words="{:.4g}".format),
     _of_pair("num_kernels", "networks"),
     _of_pair("mean_kernel", "mean K(x, x)", "mean"),
-    _of_pair("cv_squared", "CV² of K(x, x)", spec=".3g"),
-    _of_pair("cv_squared_low", "from", "low", ".3g"),
-    _of_pair("cv_squared_high", "to", "high", ".3g"),
+    _of_pair("cv_squared", "CV² of K(x, x)", words="{:.3g}".format),
+    _of_pair("cv_squared_low", "from", "low", "{:.3g}".format),
+    _of_pair("cv_squared_high", "to", "high", "{:.3g}".format),
     _of_pair("expected_cv_squared", "CV² by formula"),
-    _of_pair("growth", "ln(1 + CV²) / β", spec=".2f"),
-    _of_pair("largest_share", "largest share of Σ K²", spec=".1%"),
+    _of_pair("growth", "ln(1 + CV²) / β", words="{:.2f}".format),
+    _of_pair("largest_share", "largest share of Σ K²", words=percent),
     _of_pair("log_variance", "variance of ln K"),
 )
 COLUMNS = (

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE
 from ntk_core.experiments.depth_width.result import COLUMNS, DepthRun, DepthWidthPoint
 from ntk_core.experiments.depth_width.spec import DepthWidthSpec
+from ntk_core.numbers import percent
 from ntk_core.runs import marks, outcome_notes
 from ntk_core.runs.columns import text_table
 
 TAILS = (
-    f"One network has more than {MOST_OF_ONE:.0%} of the sum of K²: the tail is heavier than so many networks show, "
-    "and the interval of CV² too short."
+    f"One network has more than {percent(MOST_OF_ONE)} of the sum of K²: the tail is heavier than so many networks "
+    "show, and the interval of CV² too short."
 )
 
 

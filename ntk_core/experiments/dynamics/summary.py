@@ -8,6 +8,7 @@ from ntk_core.experiments.dynamics.result import COLUMNS, DEPARTURE_LEVEL, Dynam
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.networks.choices import OUTPUTS
+from ntk_core.numbers import percent
 from ntk_core.runs import law_words, outcome_notes
 from ntk_core.runs.columns import text_table
 
@@ -15,7 +16,7 @@ from ntk_core.runs.columns import text_table
 def dynamics_summary(spec: DynamicsSpec, points: Sequence[DynamicsPoint]) -> str:
     """A table of means over the seeds, then the fitted exponent of the difference for each output and method."""
     pairs = [(output, method) for output in spec.outputs for method in spec.methods]
-    level = f"Departed: the relative mean-squared difference stays above {DEPARTURE_LEVEL:.0%} from this step on."
+    level = f"Departed: the relative mean-squared difference stays above {percent(DEPARTURE_LEVEL)} from this step on."
     return "\n".join(
         [
             *text_table(COLUMNS, points),

@@ -87,7 +87,7 @@ class EarlyRun(Value):
 
     @property
     def linear_phase(self) -> int:
-        """Index of the record at which the linear model has made 80 % of its way to the best one; the last if never."""
+        """Index of the record at which the linear model has made 80% of its way to the best one; the last if never."""
         start, end = self.linear.train_loss[0], self.optimal_train_loss
         goal = start - LINEAR_PHASE_SHARE * (start - end)
         return next((i for i, loss in enumerate(self.linear.train_loss) if loss <= goal), len(self.steps) - 1)
@@ -110,14 +110,14 @@ class EarlyRun(Value):
 
     @property
     def share_together(self) -> float:
-        """The share of its way that the linear model has made when the test losses first differ by 5 %, either way."""
+        """The share of its way that the linear model has made when the test losses first differ by 5%, either way."""
         pairs = zip(self.network.test_loss, self.linear.test_loss, strict=True)
         apart = (i for i, (net, lin) in enumerate(pairs) if abs(net - lin) > DEPARTURE_SHARE * lin)
         return self.share_at(next(apart, -1))
 
     @property
     def departure(self) -> int | None:
-        """Index of the first record at which the network's test loss is 5 % below that of the linear model."""
+        """Index of the first record at which the network's test loss is 5% below that of the linear model."""
         pairs = zip(self.network.test_loss, self.linear.test_loss, strict=True)
         return next((i for i, (net, lin) in enumerate(pairs) if net < (1 - DEPARTURE_SHARE) * lin), None)
 

@@ -8,6 +8,7 @@ from ntk_core.experiments.kernel_change.result import COLUMNS, KernelAtStart, Ke
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.fits import PowerLaw, fit_power_law, fit_runs
 from ntk_core.networks.choices import OUTPUTS
+from ntk_core.numbers import percent
 from ntk_core.runs import columns, counted_marks, law_words, num_runs, outcome_notes
 
 StartMeasure = Literal["velocity", "ball_change"]
@@ -35,9 +36,7 @@ def _estimate_notes(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> 
     if not runs:
         return []
     worst = max(run.sup_error / run.sup_change for run in runs)
-    return [
-        f"ΔK is estimated by {spec.probes} random vectors, with a standard error of at most {100 * worst:.2g}% of it"
-    ]
+    return [f"ΔK is estimated by {spec.probes} random vectors, with a standard error of at most {percent(worst)} of it"]
 
 
 def exponent(output: str, points: Sequence[KernelChanges]) -> str:

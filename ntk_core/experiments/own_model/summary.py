@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from ntk_core.experiments.own_model.result import OwnModelPoint, change_law
 from ntk_core.experiments.own_model.spec import OwnModelSpec
 from ntk_core.fits import PowerLaw, fit_runs
+from ntk_core.numbers import number, percent, size
 from ntk_core.runs import aligned, law_words
 
 MOST_LAYERS = 40
@@ -50,13 +51,12 @@ def found_words(point: OwnModelPoint) -> str:
     if not point.layers:
         return "Not traced: all parameters go by their Jacobians."
     more = len(point.layers) - MOST_LAYERS
-    checked = "" if point.difference is None else f"; checked on 2 inputs: relative difference {point.difference:.0e}"
-    return (
-        (f"And {more} more. " if more > 0 else "")
-        + f"Kernel of {point.num_params:,} parameters by these routes: {point.multiplications:.2e} multiplications and "
-        f"{point.num_bytes / 2**20:.1f} MiB, by Jacobians {point.jacobian_multiplications:.2e} and "
-        f"{point.jacobian_bytes / 2**20:.1f} MiB{checked}."
-    )
+    structured = f"{number(point.multiplications, 3)} multiplications and {size(point.num_bytes)}"
+    jacobians = f"{number(point.jacobian_multiplications, 3)} and {size(point.jacobian_bytes)}"
+    words = f"Kernel of {point.num_params:,} parameters by these routes: {structured}, by Jacobians {jacobians}"
+    if point.difference is not None:
+        words += f"; checked on 2 inputs: relative difference {number(point.difference, 1)}"
+    return f"And {more} more. {words}." if more > 0 else f"{words}."
 
 
 def verdict(points: Sequence[OwnModelPoint]) -> str:
@@ -71,7 +71,7 @@ def verdict(points: Sequence[OwnModelPoint]) -> str:
     if not changes:
         return "none, since no run converged."
     near = "stays close to its linear model" if max(changes) < NEARLY_LINEAR else "leaves its linear model"
-    return f"in training the kernel moves by {max(changes):.1%}; the model {near}."
+    return f"in training the kernel moves by {percent(max(changes))}; the model {near}."
 
 
 def _law(law: PowerLaw | None) -> str:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from linearity_lab.charts.chart import Chart, veiled
-from linearity_lab.charts.numbers import number, width_label
 from linearity_lab.views.dag import figures as dag
 from linearity_lab.views.early_time import figures as early_time
 from linearity_lab.views.generalization import figures as generalization
@@ -17,6 +16,7 @@ from ntk_core.experiments.dag.spec import DRAWN
 from ntk_core.experiments.early_time.result import LINEAR_PHASE_SHARE, EarlyRun
 from ntk_core.experiments.generalization.result import GeneralizationPoint
 from ntk_core.experiments.generalization.summary import values
+from ntk_core.numbers import number, percent, width_label
 from ntk_core.runs import mean
 
 GRAPHS = (DRAWN, "bottleneck-layer", "bottleneck-repaired")
@@ -76,9 +76,9 @@ def _why_early(results: Results) -> dict[str, str]:
     others = {"hu-fig3-cnn": "with convolutions", "hu-fig4": "on two digits"}
     return {
         "others": "; ".join(f"{title} {_leaves(results[name].points[0].runs)}" for name, title in others.items()),
-        "share": f"{LINEAR_PHASE_SHARE:.0%}",
+        "share": percent(LINEAR_PHASE_SHARE),
         "phase": f"{phase:,}",
-        "gap": f"{gap_before(run):.1%}",
+        "gap": percent(gap_before(run)),
         "departure": left,
         "gaussian": ", ".join(gaussian),
     }
@@ -87,7 +87,7 @@ def _why_early(results: Results) -> dict[str, str]:
 def _leaves(runs: Sequence[EarlyRun]) -> str:
     leaves = "departs at" if all(run.departure is not None for run in runs) else "stays until"
     shares = [run.share_followed for run in runs]
-    said = " to ".join(dict.fromkeys(f"{share:.0%}" for share in (min(shares), max(shares))))
+    said = " to ".join(dict.fromkeys(percent(share) for share in (min(shares), max(shares))))
     return f"it {leaves} {said} of the linear model's way"
 
 
@@ -139,7 +139,7 @@ def _why_methods(results: Results) -> dict[str, str]:
         f"{METHODS[method].title} {number(run.sup_distance)} and {number(run.sup_change)}"
         for method, run in runs.items()
     )
-    apart = {method: f"{number(100 * runs[method].sup_difference)}%" for method in ("momentum", "adam")}
+    apart = {method: percent(runs[method].sup_difference) for method in ("momentum", "adam")}
     return {"width": width_label(point.width), "methods": said, **apart}
 
 

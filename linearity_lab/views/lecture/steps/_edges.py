@@ -4,7 +4,6 @@ from typing import Any
 
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.lines import Axis, Dot, Line, width_axis
-from linearity_lab.charts.numbers import number, width_label
 from linearity_lab.views.depth_width import figures as depth_width
 from linearity_lab.views.hessian import figures as hessian
 from linearity_lab.views.hessian.part_figures import layer_share, shares
@@ -15,6 +14,7 @@ from linearity_lab.views.lecture.steps._linear import exponent
 from linearity_lab.views.lecture.steps._step import Results, step
 from ntk_core.experiments.learning_rate.summary import peak_law
 from ntk_core.fits import PowerLaw
+from ntk_core.numbers import number, percent, width_label
 from ntk_core.runs import mean
 
 THROWN = 3.0
@@ -110,8 +110,8 @@ def _why_attention(results: Results) -> dict[str, str]:
         "usual": law(dims, USUAL),
         "heads": law(heads, USUAL),
         "fading": law(dims, FADING),
-        "first": f"{first:.1%}",
-        "last": f"{last:.2%}",
+        "first": percent(first),
+        "last": percent(last),
         "smallest": str(ends[0].place),
         "largest": str(ends[1].place),
     }

@@ -3,7 +3,6 @@
 from typing import Any
 
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.numbers import number, width_label
 from linearity_lab.charts.style import output_title
 from linearity_lab.views.hessian import figures as hessian
 from linearity_lab.views.kernel_change import figures as kernel_change
@@ -13,6 +12,7 @@ from linearity_lab.views.lecture.steps._linear import LINEAR_OUTPUT, bounded, ex
 from linearity_lab.views.lecture.steps._step import Results, alone, step
 from linearity_lab.views.optimization.figures import slow_runs
 from ntk_core.experiments.optimization.result import OptimizationPoint
+from ntk_core.numbers import number, width_label
 from ntk_core.runs import mean
 
 NONLINEAR_OUTPUT = "fully-connected-swish"

@@ -1,0 +1,38 @@
+"""Numbers as every page, summary and message writes them."""
+
+import math
+
+import pytest
+
+from ntk_core.fits import PowerLaw, exponent_words
+from ntk_core.numbers import duration, number, percent, signed, size
+from ntk_core.runs import law_words
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.43, "43%"), (0.05, "5%"), (0.0042, "0.42%"), (0.0123, "1.2%"), (0.0996, "10%"), (0.999, "100%"),
+        (12.345, "1,234%"), (0, "0%"), (-0.25, "−25%"), (-0.012, "−1.2%"), (math.nan, "–"), (math.inf, "∞"),
+    ],
+)  # fmt: skip
+def test_percent(share, words):
+    assert percent(share) == words
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (number(3.24e-8), "3.2·10⁻⁸"), (number(-0.5), "−0.5"), (signed(-0.001), "0.00"), (signed(-1.023), "−1.02"),
+        (size(300), "300 bytes"), (size(1.5 * 2**20), "1.5 MiB"), (size(2.5 * 2**30), "2.5 GiB"),
+        (duration(0.4), "under 1 s"), (duration(170), "3 min"), (duration(4800), "1 h 20 min"),
+    ],
+)  # fmt: skip
+def test_numbers_sizes_and_durations(words, expected):
+    assert words == expected
+
+
+def test_exponents_have_a_true_minus():
+    law = PowerLaw(-0.5, 0.03, 1.0, 0.95, 12, 0)
+    assert exponent_words(law) == "−0.50 ± 0.03"
+    assert law_words(law, "m") == "m^(−0.500 ± 0.030), 95% interval, 12 runs, 0 excluded"
