@@ -105,10 +105,9 @@ def empirical_ntk(
         if right is not None and len(right) != len(left):
             checked(net, params, right)
         if program is not None and program.layers:
-            parts = _traced(program, params, left, right, memory_limit or DEFAULT_MEMORY)
-            total = jnp.asarray(sum(parts.values()))
-            agree(program, params, left, right, total)
-            return parts if per_layer else total
+            kernel = _traced(program, per_layer, params, left, right, memory_limit or DEFAULT_MEMORY)
+            agree(program, params, left, right, kernel)
+            return kernel
         if per_layer:
             raise InvalidInput("per_layer", True, "False for a callable without layers")
         return callable_ntk(program or net, params, left, right, memory_limit)
@@ -118,14 +117,15 @@ def empirical_ntk(
     return in_blocks(partial(_views, net, params), partial(_from_views, net, per_layer, params), left, right, size)
 
 
-def _traced(program: Program, params: Any, x1: Array, x2: Array | None, memory_limit: float) -> LayerKernels:
-    """The part of each parameter of a traced program, in blocks of rows where the limit asks for them."""
+def _traced(
+    program: Program, per_layer: bool, params: Any, x1: Array, x2: Array | None, memory_limit: float
+) -> Kernel | LayerKernels:
+    """The kernel of a traced program, in blocks of rows where the limit asks for them."""
     leaves = program.leaves(params)
     size = rows_within(memory_limit, 4 * program.row_bytes())  # two views, and what makes them
     if size >= max(len(x1), 0 if x2 is None else len(x2)):
-        return whole_kernels(program, leaves, x1, x2)
-    found: LayerKernels = in_blocks(partial(views_of, program, leaves), partial(kernels_of, program), x1, x2, size)
-    return found
+        return whole_kernels(program, per_layer, leaves, x1, x2)
+    return in_blocks(partial(views_of, program, leaves), partial(kernels_of, program, per_layer), x1, x2, size)
 
 
 @partial(jax.jit, static_argnums=(0, 1))

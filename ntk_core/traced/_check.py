@@ -77,7 +77,7 @@ def compared_once(
     kept_as = f"{name}, drawn" if unknown else name
     if {name, kept_as} & program.kept.keys():
         return True
-    with jax.ensure_compile_time_eval():
+    with jax.core.eval_context():
         numbers = _numbers(params, x)
         if numbers is None or (unknown and not np.isfinite(program(*numbers)).all()):
             return False
@@ -111,13 +111,13 @@ def _how_apart(batch: Batch, params: Any, x: Array) -> str:
     operation = operation_between_rows(batch.closed, batch.size)
     if operation is None and Comparison(batch.size).alike(batch.closed, batch.program.single):
         return "proven"
-    with jax.ensure_compile_time_eval():
+    with jax.core.eval_context():
         numbers = _numbers(params, x)
         if numbers is None:
             return ""
         leaves = batch.program.leaves(numbers[0])
         for rows in _batches(numbers[1], batch.size):
-            seeds = jax.random.normal(jax.random.key(0), (batch.size, batch.program.num_outputs))
+            seeds = np.random.default_rng(0).standard_normal((batch.size, batch.program.num_outputs), np.float32)
             together, apart = quickly(_both_ways)(batch, leaves, rows, seeds)
             difference = max(map(difference_of, jax.tree.leaves(together), jax.tree.leaves(apart)), default=0.0)
             if not difference <= 10 * batch.program.epsilon**0.5:
@@ -142,7 +142,7 @@ def _batches(x: Array, size: int) -> list[Array]:
     return [jnp.asarray(x), found] if len(given) == size else [jnp.concatenate([jnp.asarray(x), found[len(given) :]])]
 
 
-def _both_ways(batch: Batch, leaves: list[Any], x: Array, seeds: Array) -> tuple[Any, Any]:
+def _both_ways(batch: Batch, leaves: list[Any], x: Array, seeds: Any) -> tuple[Any, Any]:
     """(outputs, gradient of their random mixture) of the whole batch, and of its rows one by one."""
     places = list(batch.program.names)
 
@@ -163,23 +163,22 @@ def _both_ways(batch: Batch, leaves: list[Any], x: Array, seeds: Array) -> tuple
         return derived(whole), derived(single)
 
 
-def agree(program: Program, params: Any, x1: Array, x2: Array | None, kernel: Array) -> None:
-    """Compare a kernel of ``program`` with plain derivatives for two distinct rows, once for each program.
+def agree(program: Program, params: Any, x1: Array, x2: Array | None, kernel: Any) -> None:
+    """Compare a kernel of ``program``, or its parts, with plain derivatives for two distinct rows, once per program.
 
     Raises:
         TracingDisagrees: where they differ.
     """
-    known = not any(isinstance(each, jax.core.Tracer) for each in (*jax.tree.leaves(params), x1, x2, kernel))
+    known = not any(isinstance(each, jax.core.Tracer) for each in jax.tree.leaves((params, x1, x2, kernel)))
     if known and program.layers and "kernel" not in program.kept:
         program.kept["kernel"] = _compared(program, params, x1, x2, kernel)
 
 
 def _kernel_compared(program: Program, params: Any, x: Array) -> Check:
-    kernel = sum(whole_kernels(program, program.leaves(params), x, None).values())
-    return _compared(program, params, x, None, jnp.asarray(kernel))
+    return _compared(program, params, x, None, whole_kernels(program, False, program.leaves(params), x, None))
 
 
-def _compared(program: Program, params: Any, x1: Array, x2: Array | None, kernel: Array) -> Check:
+def _compared(program: Program, params: Any, x1: Array, x2: Array | None, kernel: Any) -> Check:
     rng = np.random.default_rng(0)
     tolerance = program.epsilon**0.5
     if not program.layers:
@@ -195,7 +194,7 @@ def _compared(program: Program, params: Any, x1: Array, x2: Array | None, kernel
         [np.asarray(leaf).astype(np.float64).ravel() for leaf in quickly(_gradient)(program, leaves, row, seed)]
         for row, seed in zip((left[i], right[j]), seeds.astype(np.float32), strict=True)
     ]
-    block = np.asarray(kernel)
+    block = np.asarray(sum(map(np.asarray, jax.tree.leaves(kernel))))
 
     def plain(a: int, b: int) -> float:
         return float(sum(one @ two for one, two in zip(gradients[a], gradients[b], strict=True)))

@@ -207,12 +207,14 @@ def views_of(program: Program, leaves: list[Any], x: Array) -> TracedViews:
     return program.views(leaves, x)
 
 
-@partial(jax.jit, static_argnums=0)
-def kernels_of(program: Program, left: TracedViews, right: TracedViews | None) -> dict[str, Array]:
-    return program.kernels(left, left if right is None else right)
+@partial(jax.jit, static_argnums=(0, 1))
+def kernels_of(program: Program, per_layer: bool, left: TracedViews, right: TracedViews | None) -> Any:
+    """The kernel, or its parts."""
+    parts = program.kernels(left, left if right is None else right)
+    return parts if per_layer else jnp.asarray(sum(parts.values()))
 
 
-@partial(jax.jit, static_argnums=0)
-def whole_kernels(program: Program, leaves: list[Any], x1: Array, x2: Array | None) -> dict[str, Array]:
+@partial(jax.jit, static_argnums=(0, 1))
+def whole_kernels(program: Program, per_layer: bool, leaves: list[Any], x1: Array, x2: Array | None) -> Any:
     left = program.views(leaves, x1)
-    return program.kernels(left, left if x2 is None else program.views(leaves, x2))
+    return kernels_of(program, per_layer, left, None if x2 is None else program.views(leaves, x2))

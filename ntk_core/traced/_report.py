@@ -116,8 +116,7 @@ def layers_of(apply: Apply, params: Any, x: Shaped[Any, "n ..."]) -> LayersFound
         raise InvalidInput("apply", kind_of(apply), "a function whose program can be read, outside of jax.jit")
     if program.layers and "kernel" not in program.kept:
         rows = inputs[:2]
-        parts = whole_kernels(program, program.leaves(params), rows, None)
-        agree(program, params, rows, None, jnp.asarray(sum(parts.values())))
+        agree(program, params, rows, None, whole_kernels(program, False, program.leaves(params), rows, None))
     n = len(inputs)
     layers = [_structured(program, layer, n) for layer in program.layers]
     layers += [_by_jacobian(program, leaf, n) for leaf in program.others]

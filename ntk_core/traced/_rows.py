@@ -179,6 +179,21 @@ def _reversed(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
     return rows if rows is not None and rows.axis not in eqn.params["dimensions"] else None
 
 
+def _stacked(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+    rows = _only(operands, eqn)
+    return None if rows is None else rows._replace(axis=rows.axis + (eqn.params["axis"] <= rows.axis))
+
+
+def _unstacked(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+    rows, axis = _first(operands), eqn.params["axis"]
+    return None if rows is None or rows.axis == axis else rows._replace(axis=rows.axis - (axis < rows.axis))
+
+
+def _tiled(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
+    rows = _first(operands)
+    return None if rows is None else rows._replace(outer=rows.outer * eqn.params["reps"][rows.axis])
+
+
 def _updated(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
     """An update of all rows, at a place that is the same for them."""
     (operand, update, *starts), (whole, part, *_) = operands, eqn.invars
@@ -284,8 +299,11 @@ RULES: dict[str, Callable[[JaxprEqn, list[Known], int], Known | None]] = {
     "sort": _kept_along("dimension"),
     "split": _kept_along("axis"),
     "squeeze": _squeezed,
+    "stack": _stacked,
+    "tile": _tiled,
     "top_k": lambda eqn, operands, size: _kept_along("axis")(eqn, operands, size) if "axis" in eqn.params else None,
     "transpose": _transposed,
+    "unstack": _unstacked,
 }
 
 

@@ -151,6 +151,12 @@ def _split(view: View, params: Params, shape: Shape) -> list[View]:
     return found
 
 
+def _unstack(view: View, params: Params, shape: Shape) -> list[View]:
+    axis = params["axis"]
+    ones = {"axis": axis, "sizes": (1,) * shape[axis]}
+    return [one for each in _split(view, ones, shape) for one in _squeeze(each, {"dimensions": (axis,)}, shape)]
+
+
 def _convert(view: View, params: Params, shape: Shape) -> list[View]:
     return [view if jnp.issubdtype(params["new_dtype"], jnp.floating) else view.loose()]
 
@@ -168,6 +174,7 @@ _RULES: dict[str, Callable[[View, Params, Shape], list[View]]] = {
     "convert_element_type": _convert,
     "slice": _slice,
     "split": _split,
+    "unstack": _unstack,
     "neg": lambda view, params, shape: [replace(view, scale=-view.scale)],
     **dict.fromkeys(("copy", "copy_p", "sharding_constraint"), lambda view, params, shape: [view]),
 }
