@@ -146,8 +146,10 @@ class Database:
             return
         if not self._file.exists() or self._file.stat().st_size == 0:
             with contextlib.closing(sqlite3.connect(self._file, timeout=self._busy_timeout_s)) as connection:
+                connection.execute("BEGIN")  # one commit: another process finds the file empty, or with our mark
                 connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # only before the first table: files can shrink
                 connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+                connection.execute("COMMIT")
         elif not _is_ours(self._file):
             allowed = "a new file, or one in which this lab keeps its results; this file was left as it is"
             raise InvalidInput(VARIABLE, self._shown, allowed)

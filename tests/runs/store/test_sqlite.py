@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
 import random
@@ -17,7 +18,7 @@ import pytest
 from ntk_core.environment import data_directory
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import digest
-from ntk_core.runs.store import Store
+from ntk_core.runs.store import Store, _database
 from tests.runs.store.made_runs import SPEC, point, result, spec
 
 
@@ -51,6 +52,20 @@ def test_foreign_file_is_refused_untouched(file, kind):
         Store(file)
     assert file.read_bytes() == before
     assert sorted(file.parent.iterdir()) == listed
+
+
+def test_other_processes_find_a_new_file_empty_or_marked(file, monkeypatch):
+    seen: list[bytes] = []
+
+    class Watched(sqlite3.Connection):
+        def execute(self, *arguments):
+            found = super().execute(*arguments)
+            seen.append(file.read_bytes()[68:72] if file.exists() else b"")
+            return found
+
+    monkeypatch.setattr(_database.sqlite3, "connect", functools.partial(sqlite3.connect, factory=Watched))
+    Store(file).close()
+    assert set(seen) == {b"", b"LLab"}  # the application_id in the header
 
 
 def test_foreign_file_ends_commands_with_code_two(tmp_path):
