@@ -62,7 +62,7 @@ gallery: $(APP)
 	$(MAKE) claims
 
 # Every claim beside what the gallery measures of it.
-claims: $(APP)
+claims: $(DEV)
 	$(BIN)/python -m tests.claims.page
 
 # Everything, with the peers' environments; or BENCH_ARGS="--only kernel --peer torch=PATH/python".

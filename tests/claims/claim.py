@@ -1,11 +1,12 @@
-"""A claim with its source, its reading of the gallery, and the verdict of the numbers."""
+"""A claim with its source, its reading of two groups of runs, and the verdict of the numbers."""
 
 import functools
 import inspect
+import json
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -16,7 +17,8 @@ from ntk_core.runs._values import ResultValue
 from ntk_core.runs.gallery import GALLERY
 from tests.claims.readings import Measured, Reading
 
-Verdict = Literal["holds", "holds with a correction", "not seen here"]
+CONFIRMED = Path(__file__).with_name("confirmed.json")
+Verdict = Literal["confirmed", "holds with a caveat", "not resolved", "not seen", "not confirmed yet"]
 _RESULT: TypeAdapter[Any] = TypeAdapter(Result)
 
 
@@ -25,13 +27,15 @@ class Claim:
     """One claim that users read.
 
     Attributes:
-        sentence: as it stands in ``said``, or in the claim of the preset where that is empty.
-        source: paper and place.
-        preset: whose result in the gallery it is measured on.
-        what: what is measured, in words.
-        reading: what is measured.
-        expected: the interval in which the measured one must lie for the claim to hold as it was made.
-        corrected: where it lies if the claim holds as ``correction`` says.
+        sentence: as in ``said``, or in the claim of the preset where that is empty.
+        source: paper and section.
+        preset: whose runs it is measured on.
+        what: the measure, in words.
+        reading: the measure.
+        expected: interval that must contain the measured interval.
+        interval_set: whether ``expected`` was fixed before or after the first measurement.
+        caveat_interval: interval that must contain the measured one for the claim to hold with its caveat.
+        caveat: what must be added to the sentence.
         said: the Markdown file with the sentence, from the root of the repository.
     """
 
@@ -42,27 +46,39 @@ class Claim:
     what: str
     reading: Reading
     expected: tuple[float, float]
-    corrected: tuple[float, float] | None
-    correction: str
+    interval_set: Literal["before", "after"]
+    caveat_interval: tuple[float, float] | None
+    caveat: str
     said: str
+
+    @property
+    def fingerprint(self) -> str:
+        """The measure in one string: a confirmation of another measure does not count."""
+        return json.dumps({"preset": self.preset, **asdict(self.reading)}, sort_keys=True, ensure_ascii=False)
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim beside what was measured."""
+    """A claim with its measurements.
+
+    Attributes:
+        measured: on the runs of the gallery, which its interval was set on.
+        confirmation: on fresh runs; None before they are computed.
+    """
 
     claim: Claim
     measured: Measured
+    confirmation: Measured | None
     verdict: Verdict
 
 
 @functools.cache
 def claims() -> tuple[Claim, ...]:
-    """All claims: the tables of ``claims.toml`` beside the spec of each experiment.
+    """Return all claims, from the ``claims.toml`` beside each experiment's spec.
 
     Raises:
-        TypeError, LookupError: where a table lacks something, or names what does not exist.
-        ValueError: two claims have one name, or a correction has no interval.
+        TypeError, LookupError: a table lacks a field or names what does not exist.
+        ValueError: two claims have one name, or a caveat has no interval.
     """
     found: dict[str, Claim] = {}
     for experiment in EXPERIMENTS.values():
@@ -76,44 +92,76 @@ def claims() -> tuple[Claim, ...]:
 
 
 def judged(claim: Claim, folder: Path = GALLERY) -> Judged:
-    """The claim against the result of its preset in a gallery."""
+    """Return the claim with its measurements on the gallery and on fresh runs."""
     measured = claim.reading.measure(_result(folder / f"{claim.preset}.json"))
-    return Judged(claim, measured, verdict(claim, measured))
+    confirmation = confirmation_of(claim)
+    return Judged(claim, measured, confirmation, verdict(claim, measured, confirmation))
 
 
-def verdict(claim: Claim, measured: Measured) -> Verdict:
-    """By the whole interval: where it reaches outside of what is claimed, or there is none, the claim is not seen."""
-    if _within(measured, claim.expected):
-        return "holds"
-    if claim.corrected is not None and _within(measured, claim.corrected):
-        return "holds with a correction"
-    return "not seen here"
+def confirmation_of(claim: Claim, path: Path = CONFIRMED) -> Measured | None:
+    """Return the measurement on fresh runs, None where there is none of this very measure."""
+    kept = _confirmed(path).get(claim.name)
+    if kept is None or kept["measure"] != claim.fingerprint:
+        return None
+    return Measured(**kept["measured"])
+
+
+def verdict(claim: Claim, measured: Measured, confirmation: Measured | None) -> Verdict:
+    """Judge by the whole intervals of both groups of runs.
+
+    Confirmed: both lie in the expected interval. With a caveat: both lie in it or in that of the caveat. Not seen: one
+    lies outside of both, or a range has a run outside. Otherwise the runs do not resolve it.
+    """
+    if confirmation is None:
+        return "not confirmed yet"
+    both = (measured, confirmation)
+    if all(_within(each, claim.expected) for each in both):
+        return "confirmed"
+    allowed = [claim.expected, *([claim.caveat_interval] if claim.caveat_interval else [])]
+    if all(any(_within(each, bounds) for bounds in allowed) for each in both):
+        return "holds with a caveat"
+    return "not seen" if any(_misses(each, allowed) for each in both) else "not resolved"
 
 
 def _within(measured: Measured, bounds: tuple[float, float]) -> bool:
     return bounds[0] <= measured.low and measured.high <= bounds[1] and not math.isnan(measured.value)
 
 
+def _misses(measured: Measured, allowed: list[tuple[float, float]]) -> bool:
+    if measured.kind == "range":
+        return not any(_within(measured, bounds) for bounds in allowed)
+    return all(measured.high < low or measured.low > high for low, high in allowed)
+
+
 def _claim(name: str, table: Mapping[str, Any]) -> Claim:
     given = dict(table)
-    expected, corrected = given.pop("expected"), given.pop("corrected", None)
+    expected, caveat_interval = given.pop("expected"), given.pop("caveat_interval", None)
     texts = {key: given.pop(key) for key in ("sentence", "preset", "what")}
-    correction, said = given.pop("correction", ""), given.pop("said", "")
+    caveat, said = given.pop("caveat", ""), given.pop("said", "")
     source = given.pop("source", PRESETS[texts["preset"]].source)
-    if bool(correction) != (corrected is not None):
-        raise ValueError(f"{name}: a correction has words and an interval")
+    if bool(caveat) != (caveat_interval is not None):
+        raise ValueError(f"{name}: a caveat has words and an interval")
     return Claim(
         name=name,
         **texts,
         source=source,
-        reading=Reading(**given),
         expected=(expected[0], expected[1]),
-        corrected=(corrected[0], corrected[1]) if corrected else None,
-        correction=correction,
+        interval_set=given.pop("interval_set", "after"),
+        caveat_interval=(caveat_interval[0], caveat_interval[1]) if caveat_interval else None,
+        caveat=caveat,
         said=said,
+        reading=Reading(**given),
     )
 
 
 @functools.lru_cache(maxsize=8)
 def _result(path: Path) -> ResultValue:
     return cast(ResultValue, _RESULT.validate_json(path.read_bytes()))
+
+
+@functools.lru_cache(maxsize=2)
+def _confirmed(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    presets = json.loads(path.read_text(encoding="utf-8"))
+    return {name: kept for preset in presets.values() for name, kept in preset["claims"].items()}

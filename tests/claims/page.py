@@ -4,11 +4,13 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 from ntk_core.environment import TOP
 from ntk_core.runs._text_tables import num_runs
 from ntk_core.runs.run_directory import write_whole
-from tests.claims.claim import Judged, claims, judged
+from tests.claims.claim import Judged, Verdict, claims, judged
+from tests.claims.confirmation import FIRST_SEED
 from tests.claims.readings import Measured
 
 TRUTH = TOP / "docs" / "truth.md"
@@ -17,26 +19,33 @@ _OTHERS = "Other sources"
 _HEAD = """\
 # What is claimed, and what is measured
 
-Written by `make claims` from `gallery/` and the tables `ntk_core/experiments/*/claims.toml`; nobody edits
-it. {counts}
+Written by `make claims`; do not edit. The claims are in `ntk_core/experiments/*/claims.toml`, the first measurement
+is that of the gallery, the second that of `tests/claims/confirmed.json`. {counts}
 
-A claim **holds** where the whole measured interval lies in what it says. It **holds with a correction** where the
-interval lies elsewhere, in what the correction says. Else it is **not seen here**: it is false, or the runs are too few
-to tell. A 95% interval is about other draws of the weights, for one draw of the data; a range is about the runs that
-were made, and about no others. Presets run as `python -m ntk_core run PRESET`.
+A claim has a sentence, a measure and an interval. It is *set* on the runs of the gallery (seeds from 0 on) and
+*confirmed* on runs that were not looked at: seeds from {first_seed:,} on, and a second data draw where data are
+synthetic. [How a claim becomes confirmed](how-claims-are-confirmed.md) explains each step in plain words.
+
+- **confirmed**: both measured intervals lie in the expected one.
+- **holds with a caveat**: both lie in it or in the interval of the caveat.
+- **not resolved**: one of them reaches outside, or has too few runs for an interval.
+- **not seen**: one of them lies outside.
+- **not confirmed yet**: the fresh runs have not been computed.
+
+A 95% interval holds for other draws of the weights; values of one seed count as one. A range describes the runs made.
+“(set after measuring)” marks an interval that was chosen or changed after the first measurement. “wide” marks a
+measured interval that is more than half as wide as the expected one: those runs could hardly have failed or passed
+by a small margin. Presets run as `linearity-lab run PRESET`.
 """
-_COLUMNS = ("Claim", "Place", "Measured", "Expected", "Found", "Verdict")
+_COLUMNS = ("Claim", "Place", "Measure", "Expected", "Set on", "Confirmed on", "Verdict")
 
 
 def rendered() -> str:
-    """The page, from the gallery as it is."""
+    """Return the page, from the gallery and the confirmations as they are."""
     found = [judged(claim) for claim in claims()]
     counts: Counter[str] = Counter(each.verdict for each in found)
-    told = (
-        f"Of {len(found)} claims {counts['holds']} hold, {counts['holds with a correction']} hold with a correction, "
-        f"and {counts['not seen here'] or 'none'} {'is' if counts['not seen here'] < 2 else 'are'} not seen here."
-    )
-    lines = [_HEAD.format(counts=told)]
+    total = ", ".join(f"{counts[verdict]} {verdict}" for verdict in get_args(Verdict) if counts[verdict])
+    lines = [_HEAD.format(counts=f"Of {len(found)} claims: {total}.", first_seed=FIRST_SEED)]
     for paper in (*_PAPERS, _OTHERS):
         rows = [each for each in found if _paper(each) == paper]
         if rows:
@@ -54,24 +63,27 @@ def _table(rows: Sequence[Judged], paper: str) -> str:
 
 
 def _row(each: Judged, paper: str) -> tuple[str, ...]:
-    claim, measured = each.claim, each.measured
+    claim = each.claim
     said = f"[{_title(claim.said)}](../{claim.said})" if claim.said else "preset"
-    verdict = f"**{each.verdict}**" + (f": {claim.correction}" if each.verdict == "holds with a correction" else "")
+    caveat = f": {claim.caveat}" if claim.caveat and each.verdict != "confirmed" else ""
+    after = "" if claim.interval_set == "before" else " (set after measuring)"
     return (
         f"“{' '.join(claim.sentence.split())}” ({said})",
         claim.source.removeprefix("after ").removeprefix(paper).lstrip(", ") or "–",
         f"{claim.what}, `{claim.preset}`",
-        _bounds(*claim.expected),
-        _found(measured),
-        verdict,
+        _bounds(*claim.expected) + after,
+        _found(each.measured, claim.expected),
+        "–" if each.confirmation is None else _found(each.confirmation, claim.expected),
+        f"**{each.verdict}**{caveat}",
     )
 
 
-def _found(measured: Measured) -> str:
-    runs = f"({num_runs(measured.count)})"
+def _found(measured: Measured, expected: tuple[float, float]) -> str:
+    runs = num_runs(measured.count)
     if math.isnan(measured.low):
-        return f"{'–' if math.isnan(measured.value) else _number(measured.value)}, no interval {runs}"
-    return f"{_number(measured.value)}, {measured.kind} {_span(measured.low, measured.high)} {runs}"
+        return f"{'–' if math.isnan(measured.value) else _number(measured.value)}, no interval ({runs})"
+    wide = ", wide" if measured.is_wide(expected) else ""
+    return f"{_number(measured.value)}, {measured.kind} {_span(measured.low, measured.high)} ({runs}{wide})"
 
 
 def _title(said: str) -> str:

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 from scipy.special import betaincinv, stdtrit
 
+from ntk_core.clustered import least_squares
 from ntk_core.fits import fit_power_law
 from ntk_core.runs._values import ResultValue
 
@@ -35,6 +37,11 @@ class Measured:
     high: float
     count: int
     kind: str
+
+    def is_wide(self, expected: tuple[float, float]) -> bool:
+        """Whether a 95% interval is more than half as wide as the expected one, both bounded."""
+        width = expected[1] - expected[0]
+        return self.kind != "range" and math.isfinite(width) and self.high - self.low > width / 2
 
 
 class Seen(NamedTuple):
@@ -95,6 +102,8 @@ class Reading:
         against: path of what is swept.
         where: conditions on the records.
         beside: conditions that replace some of ``where``: each value is divided by that of the same seed there.
+        same: path of what must be equal in both, besides swept value and seed.
+        difference: whether the other value is subtracted instead.
     """
 
     how: str
@@ -105,18 +114,30 @@ class Reading:
     against: str = "width"
     where: Mapping[str, Any] | None = None
     beside: Mapping[str, Any] | None = None
+    same: str = ""
+    difference: bool = False
 
     def measure(self, result: ResultValue) -> Measured:
         """The number with its interval."""
         conditions = dict(self.where or {})
         found = self._seen(result, conditions)
-        if self.beside is not None:
-            others = {each[:2]: each.value for each in self._seen(result, conditions | dict(self.beside))}
-            found = [Seen(*each[:2], each.value / others[each[:2]]) for each in found if others.get(each[:2])]
-        return READINGS[self.how](found)
+        if self.beside is None:
+            return READINGS[self.how]([each for _, each in found])
+        others: dict[Any, float] = {}
+        for key, each in self._seen(result, conditions | dict(self.beside)):
+            if key in others:
+                raise ValueError(f"two runs of {key} to compare with: name what must be equal in both with same")
+            others[key] = each.value
+        pairs = [(each, others[key]) for key, each in found if others.get(key)]
+        return READINGS[self.how](
+            [
+                each._replace(value=each.value - other if self.difference else each.value / other)
+                for each, other in pairs
+            ]
+        )
 
-    def _seen(self, result: ResultValue, conditions: Mapping[str, Any]) -> list[Seen]:
-        """What the records that meet the conditions have, where it is finite."""
+    def _seen(self, result: ResultValue, conditions: Mapping[str, Any]) -> list[tuple[Any, Seen]]:
+        """Return the finite values of the records that meet the conditions, with what identifies their partner."""
         found = []
         for point in result.points:
             for record in Record(point).inside(self.records):
@@ -126,7 +147,8 @@ class Reading:
                 if self.equals is not None:
                     value = float(value == self.equals)
                 if value is not None and over and math.isfinite(value / over):
-                    found.append(Seen(float(record.look(self.against)), int(record.look("seed")), value / over))
+                    seen = Seen(float(record.look(self.against)), int(record.look("seed")), value / over)
+                    found.append(((seen.swept, seen.seed, record.look(self.same) if self.same else None), seen))
         return found
 
 
@@ -149,35 +171,43 @@ def every(seen: Sequence[Seen]) -> Measured:
 
 
 def median(seen: Sequence[Seen]) -> Measured:
-    """The median, with the interval between two of the sorted values that the binomial distribution allows."""
-    values = sorted(each.value for each in seen)
+    """Return the median over seeds of each seed's median, between two of these by the binomial distribution."""
+    values = sorted(statistics.median(group) for group in _by_seed(seen))
     n = len(values)
     below, rank = 0.0, 0  # values to leave out on either side
     while 2 * (below + math.comb(n, rank) / 2**n) <= 1 - _LEVEL:
         below, rank = below + math.comb(n, rank) / 2**n, rank + 1
     if not rank:
-        return _nothing(n)
-    return Measured(statistics.median(values), values[rank - 1], values[n - rank], n, "95% interval")
+        return _nothing(len(seen))
+    return Measured(statistics.median(values), values[rank - 1], values[n - rank], len(seen), "95% interval")
 
 
 def average(seen: Sequence[Seen]) -> Measured:
-    """The mean, with the interval of Student's t."""
-    values = [each.value for each in seen]
-    if len(values) < 2:
-        return _nothing(len(values))
-    middle = statistics.fmean(values)
-    reach = _quantile(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
-    return Measured(middle, middle - reach, middle + reach, len(values), "95% interval")
+    """Return the mean; values of one seed may be correlated (CR2 variance, Bell & McCaffrey 2002)."""
+    values = np.array([each.value for each in seen])
+    _, found = (
+        least_squares(np.ones((len(values), 1)), values, [each.seed for each in seen], 0) if seen else (None, None)
+    )
+    if found is None:
+        return _nothing(len(seen))
+    reach = found.half_width(_LEVEL)
+    return Measured(found.value, found.value - reach, found.value + reach, len(seen), "95% interval")
 
 
 def from_first_to_last(seen: Sequence[Seen]) -> Measured:
-    """Geometric mean at the largest swept value over that at the smallest, with Welch's interval of the logarithm."""
-    logs: dict[float, list[float]] = {}
-    for each in seen:
-        if each.value > 0:
-            logs.setdefault(each.swept, []).append(math.log(each.value))
-    ends = [logs[end] for end in (min(logs), max(logs))] if len(logs) > 1 else []
-    if not ends or min(map(len, ends)) < 2:
+    """Return the ratio of geometric means at the largest and smallest swept value.
+
+    The interval is Welch's for the logarithms; the values of one seed at one end count once.
+    """
+    positive = [each for each in seen if each.value > 0]
+    swept = {each.swept for each in positive}
+    if len(swept) < 2:
+        return _nothing(len(seen))
+    ends = [
+        [statistics.fmean(map(math.log, group)) for group in _by_seed([each for each in positive if each.swept == end])]
+        for end in (min(swept), max(swept))
+    ]
+    if min(map(len, ends)) < 2:
         return _nothing(len(seen))
     parts = [statistics.variance(end) / len(end) for end in ends]
     squares = sum(part**2 / (len(end) - 1) for part, end in zip(parts, ends, strict=True))
@@ -189,14 +219,25 @@ def from_first_to_last(seen: Sequence[Seen]) -> Measured:
 
 
 def share(seen: Sequence[Seen]) -> Measured:
-    """The share of runs whose value is not 0, with the interval of Clopper and Pearson."""
-    n, k = len(seen), sum(bool(each.value) for each in seen)
-    if not n:
+    """Return the share of nonzero values, with the interval of Clopper and Pearson.
+
+    Seeds, not runs, are the independent trials: n is their number and k their share of n.
+    """
+    if not seen:
         return _nothing(0)
-    tail = (1 - _LEVEL) / 2
+    fraction = statistics.fmean(bool(each.value) for each in seen)
+    n = len(_by_seed(seen))
+    k, tail = fraction * n, (1 - _LEVEL) / 2
     low = float(betaincinv(k, n - k + 1, tail)) if k else 0.0
     high = float(betaincinv(k + 1, n - k, 1 - tail)) if k < n else 1.0
-    return Measured(k / n, low, high, n, "95% interval")
+    return Measured(fraction, low, high, len(seen), "95% interval")
+
+
+def _by_seed(seen: Sequence[Seen]) -> list[list[float]]:
+    groups: dict[int, list[float]] = {}
+    for each in seen:
+        groups.setdefault(each.seed, []).append(each.value)
+    return list(groups.values())
 
 
 READINGS: Mapping[str, Callable[[Sequence[Seen]], Measured]] = {

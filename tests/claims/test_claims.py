@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import get_args
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from ntk_core.runs import PRESETS
-from tests.claims.claim import claims, judged, verdict
+from ntk_core.runs._parse import digest
+from tests.claims.claim import CONFIRMED, Verdict, claims, confirmation_of, judged, verdict
+from tests.claims.confirmation import DRAWN, FIRST_SEED, fresh
 from tests.claims.page import TRUTH, rendered
 from tests.claims.readings import READINGS, Measured, Reading, Record, Seen
 
@@ -67,8 +71,8 @@ def test_every_preset_every_step_every_page_and_the_readme_have_a_claim():
 def test_every_claim_has_its_row_and_its_verdict():
     rows = [line for line in rendered().splitlines() if line.startswith("| ") and "**" in line]
     assert len(rows) == len(claims()) > 25
-    assert all(re.search(r"\*\*(holds|holds with a correction|not seen here)\*\*", row) for row in rows)
-    assert all(row.count(" | ") == 5 for row in rows)
+    assert all(re.search(rf"\*\*({'|'.join(get_args(Verdict))})\*\*", row) for row in rows)
+    assert all(row.count(" | ") == 6 for row in rows)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -77,27 +81,60 @@ def test_every_claim_is_measured_on_runs(name):
     found = judged(claim)
     assert found.measured.count
     assert math.isfinite(found.measured.value)
-    if claim.said:  # what pages, the lecture and the README say is seen in the gallery, if with a correction
-        assert found.verdict != "not seen here"
+
+
+def test_fresh_seeds_and_data_share_nothing_with_the_gallery():
+    for name, preset in PRESETS.items():
+        spec = fresh(name)
+        assert min(spec.seeds) >= FIRST_SEED > max(preset.spec.seeds)
+        assert (spec.dataset.seed == FIRST_SEED) == (spec.dataset.name in DRAWN)
+
+
+def test_confirmations_come_from_the_fresh_specs():
+    kept = json.loads(CONFIRMED.read_text(encoding="utf-8"))
+    assert kept
+    for name, each in kept.items():
+        assert each["spec"] == digest(fresh(name))
+
+
+def test_a_confirmation_of_another_measure_does_not_count(tmp_path):
+    claim = claims()[0]
+    measured = {"value": 1.0, "low": 0.9, "high": 1.1, "count": 8, "kind": "95% interval"}
+    for measure, expected in ((claim.fingerprint, Measured(**measured)), ("another", None)):
+        path = tmp_path / f"{expected is None}.json"
+        entry = {"measure": measure, "measured": measured}
+        path.write_text(json.dumps({claim.preset: {"claims": {claim.name: entry}}}))
+        assert confirmation_of(claim, path) == expected
 
 
 # Verdicts
 
+INSIDE, OUTSIDE, ACROSS = (-0.55, -0.45), (0.1, 0.2), (-0.7, -0.45)
+
 
 @pytest.mark.parametrize(
-    ("low", "high", "said"),
+    ("first", "second", "expected"),
     [
-        (-0.6, -0.4, "holds"),
-        (-0.61, -0.4, "holds with a correction"),
-        (-0.6, -0.39, "holds with a correction"),
-        (-0.6, 0.01, "not seen here"),
-        (-2.0, 2.0, "not seen here"),
-        (math.nan, math.nan, "not seen here"),
+        (INSIDE, INSIDE, "confirmed"),
+        (INSIDE, None, "not confirmed yet"),
+        (INSIDE, ACROSS, "holds with a caveat"),
+        (ACROSS, INSIDE, "holds with a caveat"),
+        (INSIDE, (-2.0, 2.0), "not resolved"),
+        (INSIDE, (math.nan, math.nan), "not resolved"),
+        (INSIDE, OUTSIDE, "not seen"),
+        (OUTSIDE, INSIDE, "not seen"),
     ],
 )
-def test_a_verdict_is_that_of_the_whole_interval(low, high, said):
-    claim = SimpleNamespace(expected=(-0.6, -0.4), corrected=(-1.0, 0.0))
-    assert verdict(claim, Measured(-0.5, low, high, 3, "95% interval")) == said
+def test_a_verdict_is_that_of_both_whole_intervals(first, second, expected):
+    claim = SimpleNamespace(expected=(-0.6, -0.4), caveat_interval=(-1.0, 0.0))
+    both = [None if ends is None else Measured(sum(ends) / 2, *ends, 8, "95% interval") for ends in (first, second)]
+    assert verdict(claim, both[0], both[1]) == expected
+
+
+def test_one_run_outside_a_range_falsifies_it():
+    claim = SimpleNamespace(expected=(0.0, 1.0), caveat_interval=None)
+    inside, across = (Measured(0.5, 0.1, high, 8, "range") for high in (0.9, 1.1))
+    assert verdict(claim, inside, across) == "not seen"
 
 
 # Readings
@@ -149,6 +186,37 @@ def test_one_run_has_no_interval(how):
 def test_every_run_lies_in_the_range():
     found = READINGS["every"](seen(3.0, 1.0, 2.0))
     assert (found.low, found.value, found.high, found.count) == (1.0, 2.0, 3.0, 3)
+
+
+def test_an_average_of_balanced_seeds_has_the_interval_of_their_means():
+    values = np.reshape(draws(24), (8, 3))
+    found = READINGS["average"]([Seen(1.0, seed, value) for seed in range(8) for value in values[seed]])
+    expected = stats.ttest_1samp(values.mean(1), 0.0).confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx(tuple(expected), rel=1e-9)
+
+
+def test_an_average_of_correlated_runs_covers_its_mean():
+    """Values share an error of their seed as large as their own, and seeds have 1 to 6 runs that count."""
+    rng = np.random.default_rng(0)
+    hits = 0
+    for _ in range(4000):
+        shared, own = rng.normal(size=8), rng.normal(size=(8, 6))
+        found = READINGS["average"](
+            [Seen(1.0, seed, shared[seed] + value) for seed in range(8) for value in own[seed, : 1 + seed % 6]]
+        )
+        hits += found.low <= 0 <= found.high
+    assert 0.94 <= hits / 4000 <= 0.97
+
+
+def test_runs_of_one_seed_count_once_in_a_share():
+    repeated = [Seen(1.0, seed, 1.0) for seed in range(3) for _ in range(64)]
+    assert READINGS["share"](repeated).low == pytest.approx(stats.binomtest(3, 3).proportion_ci(0.95).low)
+
+
+def test_runs_of_one_seed_count_once_in_a_median():
+    values = draws(9)
+    repeated = [Seen(1.0, seed, value) for seed, value in enumerate(values) for _ in range(5)]
+    assert READINGS["median"](repeated).low == READINGS["median"](seen(*values)).low
 
 
 # Records
@@ -204,3 +272,19 @@ def test_runs_are_set_beside_those_of_the_same_width_and_seed():
     found = Reading("every", "loss.last", where={"method": "b"}, beside={"method": "a"}).measure(result())
     assert sorted((found.low, found.high)) == pytest.approx([21 / 11, 2.0])
     assert found.count == 4
+
+
+def test_runs_that_differ_in_more_than_the_seed_need_what_is_the_same():
+    """Both radii of a run share its width and seed: which one is the partner must be named."""
+    given = {"of": "found", "records": "runs.balls", "where": {"method": "b"}, "beside": {"method": "a"}}
+    with pytest.raises(ValueError, match="name what must be equal"):
+        Reading("every", **given).measure(result())
+    found = Reading("every", **given, same="radius").measure(result())
+    assert sorted((found.low, found.high)) == pytest.approx([21 / 11, 2.0])
+
+
+def test_a_difference_is_subtracted():
+    found = Reading("every", "loss.last", where={"method": "b"}, beside={"method": "a"}, difference=True).measure(
+        result()
+    )
+    assert (found.low, found.high) == (10, 20)
