@@ -66,4 +66,4 @@ def experiment_page(
 
 
 def _claim(form: SpecForm[Any]) -> None:
-    st.markdown(f"{typeset(form.preset.claim)} *{form.preset.source}.*", help=form.preset.our_choice)
+    st.markdown(f"{typeset(form.preset.statement)} *{form.preset.source}.*", help=form.preset.our_choice)

@@ -43,7 +43,7 @@ def gallery_page(figures: Sequence[Figure]) -> str:
                 f"<span>{html.escape(each.title)}</span></a>"
                 for each in group
             )
-            claim = html_of(f"{typeset(preset.claim)} *{preset.source}.*", inline=True)
+            claim = html_of(f"{typeset(preset.statement)} *{preset.source}.*", inline=True)
             parts.append(
                 f'<article id="{name}"><h3>{html.escape(preset.title)}</h3><p>{claim}</p>'
                 f'<div class="cards">{cards}</div></article>'
@@ -92,7 +92,7 @@ def _claim(figure: Figure) -> str:
     name = figure.name
     if name not in PRESETS:
         return ""
-    return f"<p>{html_of(f'{typeset(PRESETS[name].claim)} *{PRESETS[name].source}.*', inline=True)}</p>"
+    return f"<p>{html_of(f'{typeset(PRESETS[name].statement)} *{PRESETS[name].source}.*', inline=True)}</p>"
 
 
 def _explained(words: FigureWords, heading: str, *, several: bool) -> str:

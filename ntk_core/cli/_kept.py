@@ -36,7 +36,7 @@ def presets(*, json: Flag = False) -> None:
         print(json_format.dumps(specs, indent=1))
         return
     for found in PRESETS.values():
-        print(f"{found.name}: {found.title}\n  {found.claim}\n  Source: {found.source}\n  {found.our_choice}\n")
+        print(f"{found.name}: {found.title}\n  {found.statement}\n  Source: {found.source}\n  {found.our_choice}\n")
 
 
 def list_runs(*, experiment: str = "", status: str = "", search: str = "", limit: int = 50, json: Flag = False) -> None:

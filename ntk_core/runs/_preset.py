@@ -24,6 +24,7 @@ class Preset(Generic[Part_co]):
         our_choice: the settings that the source does not state.
         spec: sized for two cores.
         paper_spec: the paper's sizes, for a GPU or a patient CPU.
+        caveats: what the measurements of the claim do not confirm, from ``claims.toml``.
 
     Source: our choice; each names that of its figure, and docs/truth.md holds claims against what was measured.
     """
@@ -35,6 +36,13 @@ class Preset(Generic[Part_co]):
     our_choice: str
     spec: Part_co
     paper_spec: Part_co
+    caveats: tuple[str, ...] = ()
+
+    @property
+    def statement(self) -> str:
+        """The claim followed by its caveats."""
+        caveats = "; ".join(self.caveats)
+        return f"{self.claim} Measured here: {caveats}." if caveats else self.claim
 
 
 def presets_beside(file: str, kind: type[Part]) -> tuple[Preset[Part], ...]:
@@ -48,13 +56,24 @@ def presets_beside(file: str, kind: type[Part]) -> tuple[Preset[Part], ...]:
         TypeError: where words are missing, or have another name.
     """
     tables: dict[str, Any] = tomllib.loads(Path(file).with_name("presets.toml").read_text(encoding="utf-8"))
+    caveats = _caveats(Path(file).with_name("claims.toml"))
     common = {name: tables.pop(name) for name in ("our_choice",) if name in tables}
     found = []
     for name, table in tables.items():
         spec = validated(kind, table.pop("spec", {}))
         paper = validated(kind, _merged(spec.model_dump(mode="json"), table.pop("paper", {})))
-        found.append(Preset(name, **(common | table), spec=spec, paper_spec=paper))
+        found.append(Preset(name, **(common | table), spec=spec, paper_spec=paper, caveats=caveats.get(name, ())))
     return tuple(found)
+
+
+def _caveats(path: Path) -> dict[str, tuple[str, ...]]:
+    """Return the caveats of the claims that presets make themselves, by preset."""
+    found: dict[str, tuple[str, ...]] = {}
+    tables: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    for table in tables.values():
+        if "said" not in table and "caveat" in table:
+            found[table["preset"]] = (*found.get(table["preset"], ()), table["caveat"])
+    return found
 
 
 def _merged(data: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class Claim:
         expected: interval that must contain the measured interval.
         interval_set: whether ``expected`` was fixed before or after the first measurement.
         caveat_interval: interval that must contain the measured one for the claim to hold with its caveat.
-        caveat: what must be added to the sentence.
+        caveat: what readers of the sentence are told as well; a part of ``said``, added to a preset by ``Preset``.
         said: the Markdown file with the sentence, from the root of the repository.
     """
 
@@ -78,7 +78,7 @@ def claims() -> tuple[Claim, ...]:
 
     Raises:
         TypeError, LookupError: a table lacks a field or names what does not exist.
-        ValueError: two claims have one name, or a caveat has no interval.
+        ValueError: two claims have one name, or the interval of a caveat has no words.
     """
     found: dict[str, Claim] = {}
     for experiment in EXPERIMENTS.values():
@@ -139,8 +139,8 @@ def _claim(name: str, table: Mapping[str, Any]) -> Claim:
     texts = {key: given.pop(key) for key in ("sentence", "preset", "what")}
     caveat, said = given.pop("caveat", ""), given.pop("said", "")
     source = given.pop("source", PRESETS[texts["preset"]].source)
-    if bool(caveat) != (caveat_interval is not None):
-        raise ValueError(f"{name}: a caveat has words and an interval")
+    if caveat_interval is not None and not caveat:
+        raise ValueError(f"{name}: the interval of a caveat needs its words")
     return Claim(
         name=name,
         **texts,

@@ -83,6 +83,19 @@ def test_every_claim_is_measured_on_runs(name):
     assert math.isfinite(found.measured.value)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_not_confirmed_carries_its_caveat(name):
+    """Beside the sentence: in the same file, or in the statement of the preset."""
+    (claim,) = (each for each in claims() if each.name == name)
+    found = judged(claim).verdict
+    if found in ("holds with a caveat", "not resolved", "not seen"):
+        assert claim.caveat
+    if found == "confirmed":
+        assert not claim.caveat
+    text = (ROOT / claim.said).read_text(encoding="utf-8") if claim.said else PRESETS[claim.preset].statement
+    assert claim.caveat.casefold() in plain(text).casefold()
+
+
 def test_fresh_seeds_and_data_share_nothing_with_the_gallery():
     for name, preset in PRESETS.items():
         spec = fresh(name)
