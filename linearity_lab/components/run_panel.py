@@ -282,7 +282,7 @@ def submit(page: str, spec: Spec) -> bool:
     try:
         if (known := gallery_result_of(spec)) is not None:
             shared_jobs().adopt(known)
-        job_id = shared_jobs().submit(spec, session.viewer())
+        job_id = shared_jobs().submit(spec, session.viewer(), session.network_address())
     except InvalidInput as error:
         st.error(plain(f"{told(error)}."))
         return False

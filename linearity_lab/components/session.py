@@ -1,5 +1,6 @@
 """What one browser session remembers: who is looking, the URL it was given, the job it follows."""
 
+import ipaddress
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -27,12 +28,17 @@ def is_connected(viewer: str) -> bool:
 
 
 def network_address() -> str:
-    """Where this browser session comes from; empty for the machine that the server runs on.
+    """Where this browser session comes from, an IPv6 network of 64 bits as one; empty for the server's own machine.
 
     With a proxy in front it is the browser's only where the server trusts the proxy, see docs/hosting.md.
     """
-    found = st.context.ip_address
-    return found if isinstance(found, str) else ""
+    try:
+        found = ipaddress.ip_address(st.context.ip_address or "")
+    except ValueError:
+        return ""
+    if isinstance(found, ipaddress.IPv6Address):
+        return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
+    return str(found)
 
 
 def new_address(page: str) -> dict[str, str] | None:

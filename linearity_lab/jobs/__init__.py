@@ -5,26 +5,45 @@ Names are imported when first used: the server listens before the store and the 
 
 from __future__ import annotations
 
+import atexit
+import functools
 import importlib
+import threading
 from typing import TYPE_CHECKING, Any
 
-from linearity_lab.jobs._shared import shared_jobs
+from linearity_lab.jobs.profile import profile
 
 if TYPE_CHECKING:
-    from linearity_lab.jobs._jobs import Jobs, QueueFull, TooManyJobs
-    from linearity_lab.jobs._snapshot import Load, Snapshot
+    from linearity_lab.jobs._job import Load, Snapshot
+    from linearity_lab.jobs._jobs import Jobs
+    from linearity_lab.jobs._queue import QueueFull, TooManyJobs
 
 __all__ = ["Jobs", "Load", "QueueFull", "Snapshot", "TooManyJobs", "shared_jobs"]
-_HOMES = {
-    "Jobs": "_jobs",
-    "Load": "_snapshot",
-    "QueueFull": "_jobs",
-    "Snapshot": "_snapshot",
-    "TooManyJobs": "_jobs",
-}
+_HOMES = {"Jobs": "_jobs", "Load": "_job", "QueueFull": "_queue", "Snapshot": "_job", "TooManyJobs": "_queue"}
+_SHARED_LOCK = threading.Lock()
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'linearity_lab.jobs' has no attribute {name!r}")
     return getattr(importlib.import_module(f"linearity_lab.jobs.{_HOMES[name]}"), name)
+
+
+def shared_jobs() -> Jobs:
+    """The jobs of this process, within the limits of its profile; its workers end with it.
+
+    Raises:
+        InvalidInput: when the store or a setting of the profile cannot be used.
+    """
+    with _SHARED_LOCK:
+        return _shared()
+
+
+@functools.cache
+def _shared() -> Jobs:
+    from linearity_lab.jobs._jobs import Jobs
+    from linearity_lab.jobs.limits import check_limits
+
+    jobs = Jobs(limits=profile(), check=check_limits)
+    atexit.register(jobs.shutdown)
+    return jobs

@@ -1,176 +1,181 @@
-"""One job, changed by the events of its run. Guarded by the lock of its ``Jobs``."""
+"""One job: what pages see of it, and how the events of its run change that."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from linearity_lab.jobs._pool import Computation
-from linearity_lab.jobs._snapshot import Snapshot, Status
-from ntk_core.runs import EXPERIMENTS, EndStatus, Point, Result, Spec, learn, work_of_points
-from ntk_core.runs.events import Ended, Estimated, Event, PointFailed, PointFinished, PointProgress, PointStarted
+from ntk_core.runs import EndStatus, Point, Result, Spec, learn, work_of_points
+from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, PointStarted
+from ntk_core.runs.store import partial_result
+
+Status = Literal["queued", "running", "completed", "cancelled", "stopped", "failed"]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A job at one moment.
+
+    Attributes:
+        job_id: the first 16 digits of the spec's digest.
+        position: place in the queue from 1; 0 when the job does not wait.
+        starts_in_s: expected seconds until a waiting job begins, None for others.
+        fraction: share of the work that is done, from 0 to 1.
+        remaining_s: expected remaining wall time, waiting included, None while nothing is known.
+        message: current activity, for people.
+        points: finished points in the order of the spec's keys.
+        growing: partial points (several on a cluster) whose curves are drawn while they grow, or grew until a stop.
+        grown: another number for other growing points, 0 without any.
+        result: None before the job has ended, or when it has ended without a point.
+        reason: one sentence for ``failed`` and ``stopped`` (by the server), empty otherwise.
+    """
+
+    job_id: str
+    spec: Spec
+    status: Status = "cancelled"
+    position: int = 0
+    starts_in_s: float | None = None
+    fraction: float = 0.0
+    remaining_s: float | None = None
+    message: str = ""
+    points: tuple[Point, ...] = ()
+    growing: tuple[Point, ...] = ()
+    grown: int = 0
+    failures: tuple[PointFailed, ...] = ()
+    result: Result | None = None
+    reason: str = ""
+
+    @property
+    def active(self) -> bool:
+        """Whether the job waits or runs."""
+        return self.status in ("queued", "running")
+
+
+@dataclass(frozen=True)
+class Load:
+    """How busy a server is.
+
+    Attributes:
+        workers: living worker processes.
+        running: jobs that are computed.
+        waiting: jobs in the queue, ``max_waiting`` at most.
+        has_room: whether one more job would be accepted.
+    """
+
+    workers: int
+    running: int
+    waiting: int
+    max_waiting: int
+    has_room: bool = True
 
 
 class Job:
-    """A spec that becomes a result.
-
-    Args:
-        result: from the store, when the spec has been computed before.
+    """A spec that becomes a result. Guarded by the lock of its ``Jobs``.
 
     Attributes:
+        now: what pages see.
         owner: the session that started it, in whose place it waits and runs.
+        address: the network address of that session, empty where it is not known.
         viewers: sessions that follow it; each of them may stop it as long as no other one is there.
+        left_s: since when all of them have been away, in seconds of the monotonic clock; None while one is there.
         submitted_s: when it was started, in seconds since 1970.
         expected_s: expected seconds of all of it.
         turn: how often it has begun here.
         computation: its run in a worker, None while it has none.
     """
 
-    def __init__(self, spec: Spec, job_id: str, result: Result | None = None):
-        self.spec, self.job_id = spec, job_id
-        self.status: Status = "cancelled"
-        self.owner = ""
+    def __init__(self, spec: Spec, job_id: str):
+        self.spec, self.job_id, self.now = spec, job_id, Snapshot(job_id, spec)
+        self.owner = self.address = ""
         self.viewers: set[str] = set()
+        self.left_s: float | None = None
         self.submitted_s = self.expected_s = 0.0
-        self.turn = 0
+        self.turn = self._grown = 0
         self.computation: Computation | None = None
-        self._began = 0.0
-        self._points: dict[str, Point] = {}  # by key
-        self._growing: dict[str, Point] = {}  # by key; several on a cluster
-        self._grown = 0  # counts their changes
-        self._failures: dict[str, PointFailed] = {}
-        self._fraction = 0.0
-        self._remaining_s: float | None = None
-        self._remaining_since = 0.0
-        self._message = self._reason = ""
-        self._estimate: Estimated | None = None
-        self._result: Result | None = None
-        self._version = 0
-        if result is not None:
-            self.take(Ended(status=result.status, result=result))
+        self._began_s = self._told_s = 0.0
 
     @property
-    def result(self) -> Result | None:
-        return self._result
+    def status(self) -> Status:
+        return self.now.status
 
     @property
     def active(self) -> bool:
-        return self.status in ("queued", "running")
-
-    def snapshot(self, position: int = 0, starts_in_s: float | None = None) -> Snapshot:
-        return Snapshot(
-            job_id=self.job_id,
-            spec=self.spec,
-            status=self.status,
-            position=position,
-            fraction=self._fraction,
-            remaining_s=self._remaining_s if starts_in_s is None else starts_in_s + self.left_s(),
-            message=self._message,
-            points=self._in_order(self._points),
-            failures=tuple(self._failures.values()),
-            estimate=self._estimate,
-            result=self._result,
-            reason=self._reason,
-            version=self._version,
-            growing=self._in_order(self._growing),
-            grown=self._grown if self._growing else 0,
-            starts_in_s=starts_in_s,
-        )
+        return self.now.active
 
     def spent_s(self) -> float:
         """Seconds for which it has run."""
-        return time.monotonic() - self._began if self.status == "running" else 0.0
+        return time.monotonic() - self._began_s if self.status == "running" else 0.0
 
-    def left_s(self) -> float:
+    def remaining_s(self) -> float:
         """Expected seconds until it ends once it has a worker."""
-        if self._remaining_s is None:
-            return self.expected_s * (1 - self._fraction)
-        return max(0.0, self._remaining_s - (time.monotonic() - self._remaining_since))
+        if self.now.remaining_s is None:
+            return self.expected_s * (1 - self.now.fraction)
+        return max(0.0, self.now.remaining_s - (time.monotonic() - self._told_s))
 
-    def finished_keys(self) -> frozenset[str]:
-        return frozenset(self._points)
-
-    def change(self) -> None:
-        self._version += 1
-
-    def wait(self, owner: str) -> None:
+    def wait(self, owner: str, address: str = "") -> None:
         """Put it into the queue; the points of earlier runs stay."""
-        self.owner, self.submitted_s, self.status = owner, time.time(), "queued"
-        self._failures, self._growing, self._result, self._reason = {}, {}, None, ""
-        self._fraction, self._remaining_s, self._message = 0.0, None, "waiting for a free worker"
-        self.change()
+        self.owner, self.address, self.submitted_s, self.left_s = owner, address, time.time(), None
+        points, message = self.now.points, "waiting for a free worker"
+        self.now = Snapshot(self.job_id, self.spec, "queued", points=points, message=message)
 
     def begin(self) -> None:
-        self.status, self._began, self._message = "running", time.monotonic(), "starting"
+        self._began_s = time.monotonic()
         self.turn += 1
-        self.change()
+        self._set(status="running", message="starting")
 
     def end(self, status: EndStatus, reason: str = "") -> None:
         """End it; the partial points of a stopped job stay."""
-        self.status, self._reason = status, reason
-        self._remaining_s, self._message, self.computation = None, "", None
-        self._growing = self._growing if status in ("cancelled", "stopped") else {}
-        self._fraction = 1.0 if status == "completed" else self._fraction
-        if self._result is None and status != "completed":
-            self._result = self._partial_result(status)
-        self.change()
+        points: dict[str, Any] = {point.key: point for point in self.now.points}
+        done = {"fraction": 1.0} if status == "completed" else {}
+        grows = {} if status in ("cancelled", "stopped") else {"growing": (), "grown": 0}
+        result = self.now.result or partial_result(self.spec, points, status)
+        self._set(status=status, reason=reason, remaining_s=None, message="", result=result, **done, **grows)
+        self.computation = None
 
-    def recall(self, points: Iterable[Point], message: str, *, stopped: bool = False) -> None:
-        """Take the points of an earlier server; ``stopped`` when that server ended the job."""
-        self._keep(points)
-        self.status = "stopped" if stopped else self.status
-        self._result = self._partial_result("stopped" if stopped else "cancelled")
-        self._message = message
-        self._reason = message if stopped else ""
-        self.change()
+    def keep(self, points: Iterable[Point]) -> None:
+        """Add finished points."""
+        self._set(points=self._merged(self.now.points, points))
 
     def take(self, event: Event) -> None:
         """Record an event of the run."""
         match event:
-            case Estimated():
-                self._estimate = event
             case PointStarted():
-                self._message = event.key.replace("=", " ").replace(",", ", ") + ": starting"
+                self._set(message=event.key.replace("=", " ").replace(",", ", ") + ": starting")
             case PointProgress():
                 self._progress(event)
+                self._set(message=event.message)
                 if event.point is not None:
-                    self._growing[event.key] = event.point
                     self._grown += 1
-                self._message = event.message
+                    self._set(growing=self._merged(self.now.growing, [event.point]), grown=self._grown)
             case PointFinished():
-                self._growing.pop(event.key, None)
-                self._keep((event.point,))
+                self._drop(event.key)
+                self.keep([event.point])
                 self._progress(event)
                 if not event.resumed:
                     learn([(work_of_points(self.spec)[event.key], event.point.runtime_s)])
             case PointFailed():
-                self._growing.pop(event.key, None)
-                self._failures[event.key] = event
+                self._drop(event.key)
+                self._set(failures=(*self.now.failures, event))
             case Ended():
                 if event.result is not None:
-                    self._result = event.result
-                    self._keep(event.result.points)
+                    self._set(result=event.result)
+                    self.keep(event.result.points)
                 self.end(event.status, event.reason)
-        self.change()
 
-    def _keep(self, points: Iterable[Point]) -> None:
-        self._points.update({point.key: point for point in points})
-
-    def _in_order(self, points: Mapping[str, Point]) -> tuple[Point, ...]:
-        return tuple(points[key] for key in self.spec.point_keys() if key in points)
-
-    def _partial_result(self, status: EndStatus) -> Result | None:
-        """The result of the finished points, as the run itself would have made it; None without points."""
-        points = self._in_order(self._points)
-        known = [point.provenance for point in points if point.provenance is not None]
-        if not known:
-            return None
-        return EXPERIMENTS[self.spec.experiment].result(
-            spec=self.spec,
-            points=points,
-            provenance=max(known, key=lambda each: each.started_at),
-            status=status,
-            runtime_s=sum(point.runtime_s for point in points),
-        )
+    def _set(self, **changes: Any) -> None:
+        self.now = replace(self.now, **changes)
 
     def _progress(self, event: PointProgress | PointFinished) -> None:
-        self._fraction, self._remaining_s = event.fraction, event.remaining_s
-        self._remaining_since = time.monotonic()
+        self._set(fraction=event.fraction, remaining_s=event.remaining_s)
+        self._told_s = time.monotonic()
+
+    def _drop(self, key: str) -> None:
+        """Forget a partial point."""
+        left = tuple(point for point in self.now.growing if point.key != key)
+        self._set(growing=left, grown=self._grown if left else 0)
+
+    def _merged(self, known: Iterable[Point], added: Iterable[Point]) -> tuple[Point, ...]:
+        """Points in the order of the spec's keys."""
+        points = {point.key: point for point in (*known, *added)}
+        return tuple(points[key] for key in self.spec.point_keys() if key in points)

@@ -1,48 +1,32 @@
 """The jobs of a server: first in, first out, each within its wall clock and memory."""
 
-import collections
+import contextlib
 import logging
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
-from linearity_lab.jobs._job import Job
-from linearity_lab.jobs._pool import Computation, WorkerPool
+from linearity_lab.jobs._job import Job, Load, Snapshot
+from linearity_lab.jobs._pool import POOL_BROKE, WorkerPool
+from linearity_lab.jobs._queue import check_room, first
 from linearity_lab.jobs._recall import learn_from, recalled_by_id, recalled_from, unfinished_seconds
-from linearity_lab.jobs._record import Record
-from linearity_lab.jobs._snapshot import Load, Snapshot
 from linearity_lab.jobs.faults import known_causes
+from linearity_lab.jobs.profile import PROFILES, Profile
 from linearity_lab.jobs.worker import over_memory
 from ntk_core.errors import InvalidInput
+from ntk_core.numbers import duration
 from ntk_core.runs import EndStatus, Result, Spec, canonical_json, digest, memory_limit
 from ntk_core.runs.events import Ended
-from ntk_core.runs.store import MIN_PREFIX, Store
+from ntk_core.runs.store import MIN_PREFIX, Store, UnfinishedJob
 
 MAX_REMEMBERED = 64
-MAX_PER_SESSION = 2  # one that runs and one that waits
-MAX_TRIES = 3  # of a job whose worker ends before it has begun
-TICK_S, IDLE_S = 0.1, 1.0  # between two looks at the memory of workers; at the pool, and at what is asked to end
+MAX_TRIES = 3  # of a job whose pool of workers breaks
+TICK_S, IDLE_S = 0.1, 1.0  # between two measurements of memory; between two checks of everything else
 WRITE_S = 10.0  # between two notes of how long jobs have run
+ABANDONED_S = 60.0  # a reloaded page, or a phone that wakes up, is back sooner
 _LOG = logging.getLogger(__name__)
-
-
-class QueueFull(InvalidInput):
-    """Too many jobs wait already."""
-
-    template = "{}: {} cannot be taken; try again {}"
-
-    def __init__(self, waiting: int):
-        super().__init__("run", f"one more than {waiting} waiting jobs", "in a moment, when one of them has begun")
-
-
-class TooManyJobs(InvalidInput):
-    """A session has a running and a waiting job already."""
-
-    template = QueueFull.template
-
-    def __init__(self) -> None:
-        super().__init__("run", "a third unfinished run of yours", "when one has ended or is stopped")
 
 
 class Jobs:
@@ -50,87 +34,63 @@ class Jobs:
 
     Args:
         store: where finished points and results are kept; by default as ``LINEARITY_LAB_STORE`` says.
-        num_workers: how many jobs are computed at once.
         num_spare: worker processes that are kept ready to take over.
-        max_waiting: most jobs in the queue.
-        is_shared: a session has one running and one waiting job at most.
         check: refuses a spec before it becomes a job.
-        max_s: how long a job may run, in seconds.
-        max_bytes: memory that a job may take, in bytes; where that is infinite, four fifths of what is free.
-        is_quiet: workers print nothing.
-
-    Raises:
-        InvalidInput: when the store cannot be used.
     """
 
     def __init__(
         self,
         store: Store | None = None,
+        limits: Profile = PROFILES["local"],
         *,
-        num_workers: int = 1,
         num_spare: int = 1,
-        max_waiting: int = 32,
-        is_shared: bool = False,
         check: Callable[[Spec], None] | None = None,
-        max_s: float = math.inf,
-        max_bytes: float = math.inf,
-        is_quiet: bool = False,
     ):
-        self._num_workers, self._max_waiting, self._is_shared = num_workers, max_waiting, is_shared
-        self._check, self._max_s, self._max_bytes = check, max_s, max_bytes
+        self._limits, self._check = limits, check
         self._store = store or Store()
-        self._workers = WorkerPool(self._store.location, num_workers + num_spare, is_quiet=is_quiet)
-        self._record = Record(self._store, max_s if math.isfinite(max_s) else None)
+        num_processes = limits.num_workers + num_spare
+        # Output of workers names users' data.
+        self._workers = WorkerPool(self._store.location, num_processes, is_quiet=limits.name == "hosted")
         self._is_connected: Callable[[str], bool] = lambda session: True
-        self._starting = threading.Lock()
-        self._changed = self._record.changed  # guards everything below
-        self._jobs: collections.OrderedDict[str, Job] = collections.OrderedDict()
+        self._starting, self._writing = threading.Lock(), threading.Lock()
+        self._changed = threading.Condition()  # guards everything below; notified when a job begins to wait or ends
+        self._jobs: dict[str, Job] = {}
         self._queue: list[Job] = []
+        self._unwritten: dict[str, Job] = {}  # by digest: what the store does not know yet
         self._threads: list[threading.Thread] = []
         self._closing = False
 
-    def submit(self, spec: Spec, viewer: str = "") -> str:
-        """Start ``spec`` or attach to the job that computes or has computed it; its job id.
-
-        A cancelled or failed job is resumed: points that are finished are not computed again.
+    def submit(self, spec: Spec, viewer: str = "", address: str = "") -> str:
+        """Start ``spec``, resume it, or attach to the job that computes or has computed it; its job id.
 
         Args:
-            viewer: the session that asks.
+            viewer: the session that asks, from this network address; empty where it is not known.
 
         Raises:
-            QueueFull: when too many jobs wait.
-            TooManyJobs: when this session has a running and a waiting job.
+            QueueFull, TooManyJobs: see :func:`~linearity_lab.jobs._queue.check_room`.
             InvalidInput: when the store cannot be used, or what ``check`` raises.
         """
         if self._check is not None:
             self._check(spec)
         self.warm_up()
-        job_id = digest(spec)[:MIN_PREFIX]
         # Not under the lock: another process may be writing to the store.
-        recalled = self._jobs.get(job_id) or recalled_from(self._store, spec)
+        recalled = self._jobs.get(digest(spec)[:MIN_PREFIX]) or recalled_from(self._store, spec)
         expected_s, _ = unfinished_seconds(self._store, spec)
-        with self._record.recorded():
-            job = self._jobs.get(job_id) or self._remember(recalled)
+        with self._recorded():
+            job = self._remembered(recalled, viewer)
             if not job.active and job.status != "completed":
-                self._make_room(viewer)
-                job.expected_s, job.viewers = expected_s, set()
-                self._enqueue(job, viewer)
-            self._see(job, viewer)
-        return job_id
+                check_room(self._queue, self._active(), self._limits, viewer, address)
+                job.expected_s, job.viewers = expected_s, {viewer} - {""}
+                self._enqueue(job, viewer, address)
+        return job.job_id
 
     def snapshot(self, job_id: str, viewer: str = "") -> Snapshot | None:
-        """The job at this moment, also one of an earlier run of the server; None for an unknown id.
-
-        Args:
-            viewer: the session that follows it from now on; while another one does, :meth:`stop` only detaches.
-        """
+        """The job at this moment, also one of an earlier server, and followed by ``viewer``; None for an unknown id."""
         recalled = self._jobs.get(job_id) or recalled_by_id(self._store, job_id)
         if recalled is None:
             return None
         with self._changed:
-            job = self._jobs.get(job_id) or self._remember(recalled)
-            self._see(job, viewer)
-            return self._snapshot(job)
+            return self._snapshot(self._remembered(recalled, viewer))
 
     def followed(self, viewer: str) -> tuple[Snapshot, ...]:
         """The jobs that a session has started or opened here while they were unfinished, the latest first."""
@@ -149,15 +109,13 @@ class Jobs:
 
     def stop(self, job_id: str, viewer: str = "") -> bool:
         """Stop a job; False where other sessions follow it, and only this one leaves."""
-        with self._record.recorded():
+        with self._recorded():
             job = self._jobs.get(job_id)
-            if job is None or not job.active:
-                return True
-            others = {each for each in job.viewers - {viewer} if self._is_connected(each)}
-            if others:
-                job.viewers.discard(viewer)
-                return False
-            self._end(job, "cancelled")
+            if job is not None and job.active:
+                if any(map(self._is_connected, job.viewers - {viewer})):
+                    job.viewers.discard(viewer)
+                    return False
+                self._end(job, "cancelled")
             return True
 
     def forget(self, job_id: str) -> bool:
@@ -173,17 +131,13 @@ class Jobs:
         self._is_connected = is_connected
 
     def warm_up(self) -> None:
-        """Start the workers before the first job, and resume unfinished jobs of an earlier server; once.
-
-        Raises:
-            InvalidInput: when another server uses the store.
-        """
+        """Start the workers and resume unfinished jobs of an earlier server, once; refused where another one runs."""
         with self._starting:
             with self._changed:
                 if self._closing or self._threads:
                     return
                 self._store.lock_for_server()
-                for index, target in enumerate((self._watch, *self._num_workers * (self._serve,))):
+                for index, target in enumerate((self._watch, *self._limits.num_workers * (self._serve,))):
                     thread = threading.Thread(target=target, daemon=True, name=f"jobs-{index}")
                     self._threads.append(thread)
                     thread.start()
@@ -192,17 +146,17 @@ class Jobs:
 
     def shutdown(self) -> None:
         """End all workers; unfinished jobs are resumed by the next server, or submit."""
-        with self._record.recorded():
+        self._write()
+        with self._changed:
             self._closing = True
             self._queue.clear()
-            for job in self._jobs.values():
-                if job.active:
-                    job.end("cancelled")
+            self._unwritten.clear()
+            for job in self._active():
+                job.end("cancelled")
             self._changed.notify_all()
         self._workers.close()
         for thread in self._threads:
             thread.join(timeout=5.0)
-        self._record.write()
         self._store.close()
 
     def worker_pids(self) -> list[int]:
@@ -210,95 +164,79 @@ class Jobs:
         return self._workers.pids()
 
     def load(self) -> Load:
-        """How busy the server is.
-
-        Raises:
-            InvalidInput: when the store cannot be read and written.
-        """
+        """How busy the server is; raises ``InvalidInput`` when the store cannot be read and written."""
         self._store.try_to_write()
         with self._changed:
-            running, waiting = len(self._running()), len(self._queue)
-            return Load(len(self.worker_pids()), running, waiting, self._max_waiting, waiting < self._max_waiting)
+            waiting, most = len(self._queue), self._limits.max_waiting
+            return Load(len(self.worker_pids()), len(self._running()), waiting, most, waiting < most)
 
     def needed_uploads(self) -> frozenset[str]:
         """Digests of the uploads that waiting and running jobs compute with."""
-        with self._changed:
-            datasets = [getattr(job.spec, "dataset", None) for job in self._jobs.values() if job.active]
+        datasets = [getattr(job.spec, "dataset", None) for job in self._active()]
         return frozenset(digest for each in datasets if (digest := getattr(each, "digest", None)))
 
     def num_viewers(self) -> int:
         """Number of sessions that follow an unfinished job."""
-        with self._changed:
-            return len({viewer for job in self._jobs.values() if job.active for viewer in job.viewers})
+        return len({viewer for job in self._active() for viewer in job.viewers})
 
     def _active(self) -> list[Job]:
         with self._changed:
             return [job for job in self._jobs.values() if job.active]
 
     def _running(self) -> list[Job]:
-        return [job for job in self._jobs.values() if job.status == "running"]
+        return [job for job in self._active() if job.status == "running"]
 
     def _snapshot(self, job: Job) -> Snapshot:
         if job.status != "queued":
-            return job.snapshot()
-        place = self._queue.index(job)
+            return job.now
+        place, num_workers = self._queue.index(job), self._limits.num_workers
         ahead = [*self._running(), *self._queue[:place]]
-        # So many begin at once.
-        busy = len(ahead) >= self._num_workers
-        return job.snapshot(place + 1, sum(each.left_s() for each in ahead) / self._num_workers if busy else 0.0)
-
-    def _see(self, job: Job, viewer: str) -> None:
-        if viewer and job.active:
-            job.viewers.add(viewer)
+        # As many as there are workers begin at once.
+        starts_in_s = sum(each.remaining_s() for each in ahead) / num_workers if len(ahead) >= num_workers else 0.0
+        remaining_s = starts_in_s + job.remaining_s()
+        return replace(job.now, position=place + 1, starts_in_s=starts_in_s, remaining_s=remaining_s)
 
     def _serve(self) -> None:
         """Lead one job after another through a worker."""
         while job := self._next():
-            turn = job.turn
+            turn, cause = job.turn, POOL_BROKE
             for _ in range(MAX_TRIES):
-                computation = self._workers.compute(canonical_json(job.spec), self._budget())
-                if computation is None or self._followed(job, turn, computation):
+                if (cause := self._compute(job, turn)) != POOL_BROKE:
                     break
-            with self._record.recorded():
+            with self._recorded():
                 if (job.status, job.turn) == ("running", turn):
-                    cause = "no worker process could be started" if computation is None else computation.death()
                     self._end(job, "failed", f"{cause}; run it again to continue from its finished points")
 
     def _next(self) -> Job | None:
         with self._changed:
-            self._changed.wait_for(lambda: self._closing or self._first() is not None)
-            job = self._first()
+            self._changed.wait_for(
+                lambda: self._closing or first(self._queue, self._running(), self._limits) is not None
+            )
+            job = first(self._queue, self._running(), self._limits)
             if self._closing or job is None:
                 return None
             self._queue.remove(job)
-            for other in self._queue:
-                other.change()  # its place
             job.begin()
             return job
 
-    def _first(self) -> Job | None:
-        """The job that waits longest, of a session without a running one."""
-        running = {job.owner for job in self._running() if job.owner} if self._is_shared else ()
-        return next((job for job in self._queue if job.owner not in running), None)
-
-    def _followed(self, job: Job, turn: int, computation: Computation) -> bool:
-        """Record the events of a computation; whether a worker has begun with it, or the job has ended."""
+    def _compute(self, job: Job, turn: int) -> str:
+        """Follow the events of a job in one worker; why that worker has ended before the job."""
+        most = self._limits.max_memory_bytes
+        computation = self._workers.compute(canonical_json(job.spec), most if most < math.inf else memory_limit())
+        if computation is None:
+            return "no worker process could be started"
         with self._changed:
             if (job.status, job.turn) != ("running", turn):
                 computation.kill()
-                return True
+                return ""
             job.computation = computation
         for event in computation.events():
-            with self._record.recorded():
-                if job.computation is not computation:
-                    continue  # the job has ended, and its worker is being killed
-                job.take(event)
-                if isinstance(event, Ended):
-                    self._settle(job)
-        return computation.pid is not None or job.computation is not computation
-
-    def _budget(self) -> float:
-        return self._max_bytes if self._max_bytes < math.inf else memory_limit()
+            with self._recorded():
+                if job.computation is computation:  # else it has ended, and its worker is being killed
+                    job.take(event)
+                    if isinstance(event, Ended):
+                        self._settle(job)
+        return computation.death() if job.computation is computation else ""
 
     def _end(self, job: Job, status: EndStatus, reason: str = "") -> None:
         """End a job whatever it does; its finished points are in the store."""
@@ -312,36 +250,24 @@ class Jobs:
     def _settle(self, job: Job) -> None:
         """Record the end of a job."""
         if job.status in ("failed", "stopped"):
-            facts = {"job": job.job_id, "status": job.status, "cause": known_causes(job.snapshot().reason)}
+            facts = {"job": job.job_id, "status": job.status, "cause": known_causes(job.now.reason)}
             _LOG.warning("a job did not complete", extra={"facts": facts})
         if not self._closing:
-            self._record.ended(job)
+            self._unwritten[digest(job.spec)] = job
         self._forget()
         self._changed.notify_all()
 
-    def _enqueue(self, job: Job, owner: str) -> None:
-        job.wait(owner)
-        self._record.unfinished(job)
+    def _enqueue(self, job: Job, owner: str, address: str = "") -> None:
+        job.wait(owner, address if self._limits.max_per_address < math.inf else "")
+        self._unwritten[digest(job.spec)] = job
         self._queue.append(job)
         self._changed.notify_all()
 
-    def _make_room(self, viewer: str) -> None:
-        """Refuse one more job, or drop a waiting one whose sessions have all left.
-
-        Raises:
-            TooManyJobs, QueueFull: when it cannot be accepted.
-        """
-        own = sum(job.owner == viewer for job in self._jobs.values() if job.active)
-        if self._is_shared and viewer and own >= MAX_PER_SESSION:
-            raise TooManyJobs
-        if len(self._queue) >= self._max_waiting:
-            left = [job for job in self._queue if job.viewers and not any(map(self._is_connected, job.viewers))]
-            if not left:
-                raise QueueFull(self._max_waiting)
-            self._end(left[-1], "cancelled")
-
-    def _remember(self, job: Job) -> Job:
-        self._jobs[job.job_id] = job
+    def _remembered(self, job: Job, viewer: str = "") -> Job:
+        """The job of this id that is in memory, or this one from now on."""
+        job = self._jobs.setdefault(job.job_id, job)
+        if viewer and job.active:
+            job.viewers.add(viewer)
         self._forget()
         return job
 
@@ -351,50 +277,110 @@ class Jobs:
             del self._jobs[job_id]
 
     def _watch(self) -> None:
-        """End jobs that are over their budgets or asked to end, and keep the pool alive."""
+        """End jobs that are over their budgets, abandoned or asked to end, and keep the pool alive."""
         learn_from(self._store)
-        looked = wrote = 0.0
+        checked = written = 0.0
         while True:
             with self._changed:
                 if self._changed.wait_for(lambda: self._closing, TICK_S if self._running() else IDLE_S):
                     return
                 running = {job: job.computation for job in self._running()}
             for job, computation in running.items():
-                if job.spent_s() > self._max_s:
-                    self._stop(job, f"over time: {_time(self._max_s)} allowed")
+                if job.spent_s() > self._limits.max_job_s:
+                    self._stop(job, f"over time: {duration(self._limits.max_job_s)} allowed")
                 elif computation is not None and computation.is_over_memory():
                     self._stop(job, over_memory(computation.max_bytes))
-            if time.monotonic() - looked >= IDLE_S:
-                looked = time.monotonic()
+            if (now := time.monotonic()) - checked >= IDLE_S:
+                checked = now
                 self._workers.warm_up()
-                active = self._active()
-                if looked - wrote >= WRITE_S:
-                    wrote = looked
-                    self._record.write_clocks(active)
-                for job in self._record.to_end(active):
-                    self._stop(job, "stopped by the operator of the server")
+                self._end_abandoned(now)
+                self._end_asked()
+                if now - written >= WRITE_S:
+                    written = now
+                    with self._recorded():
+                        self._unwritten |= {digest(job.spec): job for job in self._active()}
+
+    def _end_abandoned(self, now: float) -> None:
+        """On shared servers, cancel jobs whose sessions have all been away for a minute."""
+        with self._recorded():
+            for job in self._active() if self._limits.is_shared else ():
+                if not job.viewers or any(map(self._is_connected, job.viewers)):
+                    job.left_s = None
+                elif job.left_s is None:
+                    job.left_s = now
+                elif now - job.left_s >= ABANDONED_S:
+                    self._end(job, "cancelled")
+
+    def _end_asked(self) -> None:
+        """End what the command line has asked to end."""
+        if active := self._active():
+            with _only_logged():
+                wanted = self._store.jobs_to_end()
+                for job in active:
+                    if digest(job.spec) in wanted:
+                        self._stop(job, "stopped by the operator of the server")
 
     def _stop(self, job: Job, reason: str) -> None:
-        with self._record.recorded():
+        with self._recorded():
             if job.active:
                 self._end(job, "stopped", reason)
 
     def _inherit(self) -> None:
         """Resume the jobs that an earlier server did not finish."""
-        for left in self._record.inherit():
+        left: tuple[UnfinishedJob, ...] = ()
+        with _only_logged():
+            left = self._store.claim_jobs()
+        for each in left:
+            job = Job(each.spec, each.digest[:MIN_PREFIX])
             try:
                 if self._check is not None:
-                    self._check(left.spec)
-                job = recalled_from(self._store, left.spec)
+                    self._check(each.spec)
+                job = recalled_from(self._store, each.spec)
+                resumes = job.status != "completed"
             except InvalidInput as error:
                 _LOG.warning("An unfinished job cannot be resumed: %s", str(error).splitlines()[0])
-                job = None
-            with self._record.recorded():
-                if job is None or job.status == "completed":
-                    self._record.strike(left.spec)
+                resumes = False
+            with self._recorded():
+                if not resumes:
+                    self._unwritten[each.digest] = job
                 elif job.job_id not in self._jobs:
-                    self._enqueue(self._remember(job), left.owner)
+                    self._enqueue(self._remembered(job), each.owner)
+
+    @contextlib.contextmanager
+    def _recorded(self) -> Iterator[None]:
+        """Hold the lock; then let the store know what has changed."""
+        with self._changed:
+            yield
+        self._write()
+
+    def _write(self) -> None:
+        """Write which jobs are unfinished, for the next server; what fails is written later."""
+        with self._writing, _only_logged():
+            with self._changed:
+                jobs, self._unwritten = self._unwritten, {}
+                active = [self._row(job) for job in jobs.values() if job.active]
+                stopped = [(job.spec, job.now.result) for job in jobs.values() if job.status == "stopped"]
+            if not jobs:
+                return
+            try:
+                self._store.write_jobs(active, [run for run, job in jobs.items() if not job.active])
+                for spec, result in stopped:
+                    self._store.note_stopped(spec, result)
+            except BaseException:
+                with self._changed:
+                    self._unwritten = jobs | self._unwritten
+                raise
+
+    def _row(self, job: Job) -> UnfinishedJob:
+        allowed_s = self._limits.max_job_s if math.isfinite(self._limits.max_job_s) else None
+        running = job.status == "running"
+        return UnfinishedJob(job.spec, job.owner, job.submitted_s, running, job.spent_s(), allowed_s)
 
 
-def _time(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+@contextlib.contextmanager
+def _only_logged() -> Iterator[None]:
+    """Log trouble with the store; jobs go on."""
+    try:
+        yield
+    except InvalidInput as error:
+        _LOG.warning("Jobs cannot be recorded for the next start: %s", error)

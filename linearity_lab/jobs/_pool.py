@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import multiprocessing
 import signal
 import sys
 import threading
@@ -9,10 +10,8 @@ import types
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, TimeoutError
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any
-from weakref import WeakSet
 
 import psutil
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
@@ -24,6 +23,7 @@ from ntk_core.runs.events import Event, parse_event
 MAX_JOBS = 50
 POLL_S = 0.05
 DEATH_S = 5.0  # pebble notices an ended process within a tenth of a second
+POOL_BROKE = "the worker processes have ended"
 _MAIN = threading.Lock()
 _LOG = logging.getLogger(__name__)
 
@@ -46,21 +46,17 @@ class _Process(SpawnProcess):
 
 
 class _Context(SpawnContext):
-    """Spawned processes, of which those that live are known."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._children: WeakSet[_Process] = WeakSet()
+    """Spawned processes that know their context."""
 
     def Process(self, *arguments: Any, **named: Any) -> _Process:  # type: ignore[override]
         """A process that is not yet started."""
         child = _Process(*arguments, **named)
-        self._children.add(child)
+        child.context = self  # type: ignore[attr-defined]
         return child
 
-    def living(self) -> list[_Process]:
+    def living(self) -> list[multiprocessing.process.BaseProcess]:
         """The started processes that have not ended."""
-        return [each for each in list(self._children) if each.pid is not None and each.is_alive()]
+        return [each for each in multiprocessing.active_children() if getattr(each, "context", None) is self]
 
 
 class Computation:
@@ -79,18 +75,20 @@ class Computation:
 
     def events(self) -> Iterator[Event]:
         """Yield the events of the run, until its last one or the death of the worker."""
-        reader: Connection = self._reader
-        with reader, contextlib.suppress(EOFError, OSError):
+        with self._reader as reader, contextlib.suppress(EOFError, OSError):
             try:
                 while not reader.poll(POLL_S):
                     if self._future.done():  # no worker could take it
                         return
-                pid, rss = map(int, reader.recv_bytes().split())
+                self.pid, self._bytes_at_start = map(int, reader.recv_bytes().split())
             finally:
                 self._writer.close()  # the worker's end alone keeps the pipe open
-            self.pid, self._bytes_at_start = pid, rss
             while True:
                 yield parse_event(reader.recv_bytes())
+
+    def is_over_memory(self) -> bool:
+        """Whether the worker has taken more memory than it may."""
+        return self.grown_bytes() > self.max_bytes
 
     def grown_bytes(self) -> int:
         """Resident memory of the worker above what it had when the computation began."""
@@ -98,10 +96,6 @@ class Computation:
             if self.pid is not None:
                 return int(psutil.Process(self.pid).memory_info().rss) - self._bytes_at_start
         return 0
-
-    def is_over_memory(self) -> bool:
-        """Whether the worker has taken more memory than it may."""
-        return self.grown_bytes() > self.max_bytes
 
     def kill(self) -> None:
         """End the computation and its worker at once; pebble starts another one."""
@@ -112,13 +106,13 @@ class Computation:
                 psutil.Process(self.pid).kill()
 
     def death(self) -> str:
-        """Why the worker has ended, in one clause."""
+        """Why the worker has ended, in one clause; ``POOL_BROKE`` where its spec is to blame for nothing."""
         try:
             error = self._future.exception(DEATH_S)
         except (CancelledError, TimeoutError):
             error = None
-        if self.pid is None:
-            return "no worker process could be started"
+        if self.pid is None or isinstance(error, BrokenProcessPool):
+            return POOL_BROKE
         if not isinstance(error, ProcessExpired):
             return "the worker process has ended"
         if error.exitcode == -signal.SIGKILL:
@@ -133,13 +127,12 @@ class WorkerPool:
     Args:
         store: location of the store that workers save to.
         num_workers: processes, the spare ones included.
-        is_quiet: workers print nothing, since their output names users' data.
+        is_quiet: workers print nothing.
     """
 
     def __init__(self, store: str, num_workers: int, *, is_quiet: bool):
         self._num_workers, self._settings = num_workers, (store, is_quiet)
-        self._context = _Context()
-        self._lock = threading.Lock()
+        self._context, self._lock = _Context(), threading.Lock()
         self._pool: ProcessPool | None = None
         self._closed = False
 

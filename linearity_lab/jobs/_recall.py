@@ -5,9 +5,9 @@ import logging
 from linearity_lab.jobs._job import Job
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import EXPERIMENTS, Spec, digest, estimate, learn, work_of_points
+from ntk_core.runs.events import Ended
 from ntk_core.runs.store import MIN_PREFIX, Store
 
-INTERRUPTED = "stopped before it was finished; run it again to continue from its finished points"
 STOPPED = "stopped by the server; run it again to continue from its finished points"
 # What estimates are learned from: so many runs, none of them larger than this, since all of it is read at the start.
 NUM_LEARNED, MAX_LEARNED_BYTES = 30, 1_000_000
@@ -21,13 +21,26 @@ def recalled_from(store: Store, spec: Spec) -> Job:
         InvalidInput: when the store cannot be used.
     """
     run = digest(spec)
-    listed = store.listed(run)
-    job = Job(spec, run[:MIN_PREFIX], store.result(run))
-    if job.status != "completed":
-        stopped = listed is not None and listed.status == "stopped"
-        points = store.points(spec).finished().values()
-        job.recall(points, STOPPED if stopped else INTERRUPTED, stopped=stopped)
+    job, result, listed = Job(spec, run[:MIN_PREFIX]), store.result(run), store.listed(run)
+    if result is not None and result.status == "completed":
+        job.take(Ended(status="completed", result=result))
+        return job
+    job.keep(store.points(spec).finished().values())
+    if listed is not None and listed.status == "stopped":
+        job.end("stopped", STOPPED)
+    else:
+        job.end("cancelled")
     return job
+
+
+def recalled_by_id(store: Store, job_id: str) -> Job | None:
+    """The job of this id; None when the store knows none."""
+    try:
+        spec = store.spec(job_id) if len(job_id) == MIN_PREFIX else None
+        return None if spec is None else recalled_from(store, spec)
+    except InvalidInput as error:
+        _LOG.warning("%s", error)
+        return None
 
 
 def unfinished_seconds(store: Store, spec: Spec) -> tuple[float, int]:
@@ -53,13 +66,3 @@ def learn_from(store: Store) -> None:
                 learn((work[key], seconds) for key, seconds in store.runtimes(run.digest).items() if key in work)
     except InvalidInput as error:
         _LOG.warning("%s", error)
-
-
-def recalled_by_id(store: Store, job_id: str) -> Job | None:
-    """The job of this id; None when the store knows none."""
-    try:
-        spec = store.spec(job_id) if len(job_id) == MIN_PREFIX else None
-        return None if spec is None else recalled_from(store, spec)
-    except InvalidInput as error:
-        _LOG.warning("%s", error)
-        return None

@@ -31,6 +31,7 @@ class Profile:
         max_upload_bytes: one uploaded file, in bytes.
         max_held_bytes: uploaded files in memory, of everybody together, and as much for what was read of them.
         max_waiting: jobs in the queue, of everybody together.
+        max_per_address: unfinished jobs of one network address; a room behind one router has one address.
         max_job_s: wall clock of one job, in seconds.
         max_workers: worker processes.
         num_workers: worker processes that are started.
@@ -44,6 +45,7 @@ class Profile:
     max_upload_bytes: int
     max_held_bytes: int
     max_waiting: int
+    max_per_address: float
     max_job_s: float
     max_workers: int
     num_workers: int = 1
@@ -53,14 +55,8 @@ class Profile:
         """Whether people other than the one who started it use it."""
         return self.name != "local"
 
-    @property
-    def address_share(self) -> float:
-        """How much of what all together may hold one network address may: a quarter, but a room has one address."""
-        return 0.25 if self.name == "hosted" else 1.0
 
-
-# Limit → for one person, for a classroom, for anybody. A room behind one router has one address: there only the
-# sessions are told apart.
+# Limit → for one person, for a classroom, for anybody.
 _LIMITS: dict[str, tuple[float, float, float]] = {
     "max_width": (10_000_000, 100_000, 10_000),
     "max_seeds": (500, 300, 100),
@@ -69,6 +65,7 @@ _LIMITS: dict[str, tuple[float, float, float]] = {
     "max_upload_bytes": (64 * 2**20, 32 * 2**20, 8 * 2**20),
     "max_held_bytes": (1024 * 2**20, 512 * 2**20, 64 * 2**20),
     "max_waiting": (32, 64, 16),
+    "max_per_address": (math.inf, math.inf, 4),
     "max_job_s": (7 * 24 * 3600, 300, 300),
     "max_workers": (64, 16, 4),
 }

@@ -11,7 +11,6 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from ntk_core.experiments.kernel_change.result import KernelChangeResult
 from ntk_core.runs import digest, estimate
-from ntk_core.runs.events import Estimated
 
 
 class FakeJobs:
@@ -52,7 +51,7 @@ class FakeJobs:
     def adopt(self, result) -> None:
         self.adopted.append(result)
 
-    def submit(self, spec, viewer=""):
+    def submit(self, spec, viewer="", address=""):
         if self.refusal:
             raise self.refusal
         self.submitted.append(spec)
@@ -66,16 +65,9 @@ class FakeJobs:
             job_id=job_id,
             spec=spec,
             status="running",
-            position=0,
             fraction=0.25,
             remaining_s=42.0,
             message="width 30: training",
-            points=(),
-            failures=(),
-            estimate=Estimated(num_points=len(spec.point_keys()), seconds=10, peak_bytes=1e6),
-            result=None,
-            reason="",
-            version=1,
         )
         self.snapshots[job_id] = replace(snapshot, **changes)
         return job_id

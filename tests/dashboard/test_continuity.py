@@ -35,12 +35,12 @@ def test_the_old_figure_stays_below_the_new_points_until_the_last_one(jobs):
     assert "This figure shows earlier settings (" in words(app)
     assert "Run to update" not in words(app)
 
-    jobs.add(SPEC, points=POINTS[:1], version=2)
+    jobs.add(SPEC, points=POINTS[:1])
     checked(app.run())
     assert min(ghosts(app)) > 0
     assert "Pale curves show earlier settings (Widths m" in words(app)
 
-    jobs.add(SPEC, points=POINTS, result=make_result(POINTS), status="completed", version=3)
+    jobs.add(SPEC, points=POINTS, result=make_result(POINTS), status="completed")
     checked(app.run())
     assert ghosts(app) == [0, 0]
     assert "earlier settings" not in words(app)
@@ -56,11 +56,11 @@ def test_while_points_arrive_only_the_tab_in_sight_is_drawn(jobs):
     app = open_page("dynamics")
     first = drawn()
     app.session_state["dynamics.tabs"] = app.tabs[1].label
-    second = drawn(version=2)
+    second = drawn()
     assert first & second
     assert first - second
     assert second - first
-    assert first | second < drawn(version=3, result=result, status="completed")
+    assert first | second < drawn(result=result, status="completed")
 
 
 def test_a_run_that_goes_on_has_no_ghost_of_itself(jobs):
@@ -68,7 +68,7 @@ def test_a_run_that_goes_on_has_no_ghost_of_itself(jobs):
     assert app.button(key=f"{PAGE}.run").label == "Resume"
     assert "3 widths, 2 of them computed already, about" in words(app)
     assert "Resume continues from there" in words(app)
-    jobs.add(SPEC, points=POINTS[:2], version=2)
+    jobs.add(SPEC, points=POINTS[:2])
     checked(app.run())
     assert ghosts(app) == [0, 0]
     assert app.button(key=f"{PAGE}.run").label == "Run"

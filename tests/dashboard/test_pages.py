@@ -292,7 +292,7 @@ def test_width_of_the_training_figure_is_the_largest_until_someone_chooses(jobs)
     job_id = jobs.add(spec, points=make_points((30, 100)))
     app = opened(job=job_id)
     assert app.selectbox(key=PREFIX + "shown_width").value == 100
-    jobs.snapshots[job_id] = replace(jobs.snapshots[job_id], points=make_points((30, 100, 1000)), version=2)
+    jobs.snapshots[job_id] = replace(jobs.snapshots[job_id], points=make_points((30, 100, 1000)))
     assert checked(app.run()).selectbox(key=PREFIX + "shown_width").value == 1000
     app.selectbox(key=PREFIX + "shown_width").set_value(30)
     assert checked(app.run()).selectbox(key=PREFIX + "shown_width").value == 30

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from linearity_lab.jobs import Jobs, _jobs, _shared
+from linearity_lab import jobs
+from linearity_lab.jobs import Jobs, _jobs
 from linearity_lab.jobs.limits import OverLimit, check_limits
 from linearity_lab.jobs.profile import OVERRIDES, profile
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
@@ -21,8 +22,8 @@ def make(monkeypatch, tmp_path):
     monkeypatch.setattr(Jobs, "warm_up", lambda self: None)
     made = []
 
-    def jobs(**limits) -> Jobs:
-        made.append(Jobs(Store(tmp_path / "store"), **limits))
+    def jobs(**settings) -> Jobs:
+        made.append(Jobs(Store(tmp_path / "store"), **settings))
         return made[-1]
 
     yield jobs
@@ -47,8 +48,6 @@ def test_run_over_the_limits_never_becomes_a_job(make, monkeypatch):
 def test_jobs_have_the_limits_of_the_profile(make, monkeypatch):
     monkeypatch.setenv("LINEARITY_LAB_PROFILE", "classroom")
     monkeypatch.setattr(_jobs, "Jobs", lambda **given: SimpleNamespace(given=given, shutdown=lambda: None))
-    chosen = profile()
-    expected: dict[str, Any] = {"num_workers": chosen.num_workers, "max_waiting": chosen.max_waiting, "is_shared": True}
-    expected |= {"max_s": 300, "max_bytes": chosen.max_memory_bytes, "is_quiet": False, "check": check_limits}
-    made: Any = _shared._shared.__wrapped__()
-    assert made.given == expected
+    made: Any = jobs._shared.__wrapped__()
+    assert made.given == {"limits": profile(), "check": check_limits}
+    assert made.given["limits"].name == "classroom"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from types import SimpleNamespace
 
 import pytest
 from starlette.responses import PlainTextResponse
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
+from linearity_lab.components import session
 from linearity_lab.server import _visitors
 from linearity_lab.server._uploads import shrink
 from linearity_lab.server._visitors import AllowedHosts, WebSockets, allowed_hosts
@@ -128,6 +130,22 @@ def test_messages_of_a_session_wait_on_a_shared_server(monkeypatch, profile, wai
     assert len(session.messages) == 5, "delayed, not dropped"
     # The sixth is the disconnection; without real waiting the debt adds up at three a second.
     assert slept == (pytest.approx([0, 0, 0, 1 / 3, 2 / 3, 1], abs=0.1) if waits else [])
+
+
+@pytest.mark.parametrize(
+    ("seen", "counted"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::9", "2001:db8:1:2::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        (None, ""),
+        ("unix:", ""),
+    ],
+)
+def test_clients_count_by_address_or_network(monkeypatch, seen, counted):
+    monkeypatch.setattr(session.st, "context", SimpleNamespace(ip_address=seen))
+    assert session.network_address() == counted
 
 
 def test_pages_wait_until_modules_are_loaded():

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from linearity_lab.jobs import Jobs, Snapshot
+from linearity_lab.jobs.profile import PROFILES
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs.store import Store
@@ -49,7 +51,7 @@ def shared_store_file(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def jobs(shared_store_file) -> Iterator[Jobs]:
-    jobs = Jobs(Store(shared_store_file), num_workers=1)
+    jobs = Jobs(Store(shared_store_file))
     yield jobs
     jobs.shutdown()
 
@@ -59,8 +61,8 @@ def unattended(tmp_path, monkeypatch) -> Iterator[Callable[..., Jobs]]:
     """Makes jobs without workers: they wait, or stand still once :meth:`Jobs._next` has begun one."""
     made = []
 
-    def make(**settings: Any) -> Jobs:
-        made.append(Jobs(Store(tmp_path / "unattended.sqlite"), **settings))
+    def make(profile: str = "local", **limits: Any) -> Jobs:
+        made.append(Jobs(Store(tmp_path / "unattended.sqlite"), replace(PROFILES[profile], **limits)))
         monkeypatch.setattr(made[-1], "warm_up", lambda: None)
         return made[-1]
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,8 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def make_jobs(tmp_path):
     made = []
 
-    def make(**settings) -> Jobs:
-        made.append(Jobs(Store(tmp_path / "s.sqlite"), **{"num_workers": 1, **settings}))
+    def make(profile="local", **limits) -> Jobs:
+        made.append(Jobs(Store(tmp_path / "s.sqlite"), replace(PROFILES[profile], **limits)))
         return made[-1]
 
     yield make
@@ -49,11 +50,11 @@ def test_job_over_time_ends_with_its_points_kept(make_jobs, long, tiny, wait_for
     job_id = jobs.submit(long(seed=70))
     wait_for(jobs, job_id, has_a_point)
     os.kill(worker_pid(jobs, job_id), signal.SIGSTOP)  # it does not respond
-    jobs._max_s = 0.1
+    jobs._limits = replace(jobs._limits, max_job_s=0.1)
     found = wait_for(jobs, job_id, ended)
-    assert (found.status, found.reason, len(found.points)) == ("stopped", "over time: 0 s allowed", 1)
+    assert (found.status, found.reason, len(found.points)) == ("stopped", "over time: under 1 s allowed", 1)
     assert any(record.facts.get("cause") == "over time" for record in caplog.records if hasattr(record, "facts"))
-    jobs._max_s = 600.0
+    jobs._limits = replace(jobs._limits, max_job_s=600.0)
     assert wait_for(jobs, jobs.submit(tiny(seed=70)), ended).status == "completed"
     jobs.shutdown()
 
@@ -103,7 +104,7 @@ def test_job_over_memory_ends_and_others_go_on(make_jobs, long, tiny, wait_for, 
     """Both take gibibytes where far less was estimated."""
     spec, wrong = spec_from_texts(settings, PRESETS[preset].spec)
     assert not wrong
-    jobs = make_jobs(num_workers=2, is_shared=True, max_bytes=200 * 2**20)
+    jobs = make_jobs("classroom", num_workers=2, max_memory_bytes=200 * 2**20)
     other = jobs.submit(long(seed=75), "ann")
     wait_for(jobs, other, has_a_point)
     pid, most = worker_pid(jobs, other), 0

@@ -17,15 +17,15 @@ def test_growing_point_is_shown_until_it_is_finished():
     job = Job(SPEC, "0" * 16)
     job.begin()
     job.take(PointStarted(key=POINT.key, index=0))
-    assert job.snapshot().growing == ()
+    assert job.now.growing == ()
     job.take(progress(POINT))
-    before = job.snapshot()
+    before = job.now
     job.take(progress())  # a stretch without a record: the curves so far stay
-    assert before.growing == job.snapshot().growing == (POINT,)
-    assert job.snapshot().points == ()
+    assert before.growing == job.now.growing == (POINT,)
+    assert job.now.points == ()
     job.take(PointFinished(key=POINT.key, point=POINT, fraction=0.3, remaining_s=None))
-    assert job.snapshot().growing == ()
-    assert job.snapshot().points == (POINT,)
+    assert job.now.growing == ()
+    assert job.now.points == (POINT,)
 
 
 def test_points_growing_in_parallel_are_in_order_of_the_spec():
@@ -34,31 +34,31 @@ def test_points_growing_in_parallel_are_in_order_of_the_spec():
     first, second = (make_early_point(int(key.partition("=")[2])) for key in SPEC.point_keys()[:2])
     for point in (second, first):
         job.take(progress(point, point.key))
-    assert job.snapshot().growing == (first, second)
+    assert job.now.growing == (first, second)
     job.take(PointFailed(key=first.key, reason="why"))
-    assert job.snapshot().growing == (second,)
+    assert job.now.growing == (second,)
 
 
 def grown() -> Job:
     job = Job(SPEC, "0" * 16)
     job.begin()
     job.take(progress(POINT))
-    assert job.snapshot().growing == (POINT,)
+    assert job.now.growing == (POINT,)
     return job
 
 
 def test_partial_point_of_a_stopped_job_stays():
     job = grown()
     job.end("cancelled")
-    assert job.snapshot().growing == (POINT,)
-    assert job.snapshot().points == ()
+    assert job.now.growing == (POINT,)
+    assert job.now.points == ()
 
 
 def test_partial_point_is_gone_after_a_failure_or_another_start():
     for end in (lambda job: job.end("failed", "why"), lambda job: job.wait("ann")):
         job = grown()
         end(job)
-        assert job.snapshot().growing == ()
+        assert job.now.growing == ()
 
 
 def test_growing_point_survives_json():

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from linearity_lab.jobs import QueueFull, TooManyJobs
+from linearity_lab.jobs._jobs import ABANDONED_S
+from linearity_lab.jobs._queue import first
+from ntk_core.runs import digest
 from ntk_core.runs.events import PointProgress
 
 
@@ -15,30 +18,20 @@ def test_jobs_begin_in_the_order_of_their_arrival(unattended, tiny):
     assert [jobs._next().job_id for _ in ids] == ids
 
 
-def test_places_change_the_version(unattended, tiny):
-    jobs = unattended()
-    first, second = jobs.submit(tiny(0)), jobs.submit(tiny(1))
-    before = jobs.snapshot(second)
-    assert jobs._next().job_id == first
-    after = jobs.snapshot(second)
-    assert (before.position, after.position) == (2, 1)
-    assert after.version > before.version
-
-
 def test_session_has_one_running_and_one_waiting_job(unattended, tiny):
-    jobs = unattended(is_shared=True)
+    jobs = unattended("classroom")
     running, waiting, other = jobs.submit(tiny(0), "ann"), jobs.submit(tiny(1), "ann"), jobs.submit(tiny(2), "bob")
     with pytest.raises(TooManyJobs, match="a third unfinished run of yours cannot be taken; try again when one has"):
         jobs.submit(tiny(3), "ann")
     assert jobs._next().job_id == running
     assert jobs._next().job_id == other  # a free worker is for another session
-    assert jobs._first() is None
+    assert first(jobs._queue, jobs._running(), jobs._limits) is None
     jobs.stop(running, "ann")
     assert jobs._next().job_id == waiting
 
 
 def test_attaching_needs_no_place_of_the_session(unattended, tiny):
-    jobs = unattended(is_shared=True, max_waiting=3)
+    jobs = unattended("classroom", max_waiting=3)
     theirs = jobs.submit(tiny(0), "bob")
     jobs.submit(tiny(1), "ann")
     jobs.submit(tiny(2), "ann")
@@ -63,15 +56,59 @@ def test_queue_is_bounded(unattended, tiny):
     assert jobs.submit(tiny(1)) == waiting
 
 
-def test_full_queue_drops_a_job_whose_session_has_left(unattended, tiny):
-    jobs, connected = unattended(max_waiting=1), {"ann", "bob"}
+def test_jobs_of_one_address_are_limited_on_a_public_server(unattended, tiny):
+    jobs = unattended("hosted")
+    for seed in range(4):
+        jobs.submit(tiny(seed), f"eve{seed}", "192.0.2.1")
+    with pytest.raises(
+        TooManyJobs, match="4 unfinished runs from your network address cannot be taken; try again when"
+    ):
+        jobs.submit(tiny(4), "eve4", "192.0.2.1")
+    jobs.submit(tiny(4), "ann", "192.0.2.2")
+    jobs.stop(jobs.snapshot(digest(tiny(0))[:16]).job_id, "eve0")
+    jobs.submit(tiny(5), "eve5", "192.0.2.1")
+
+
+@pytest.mark.parametrize(("profile", "address"), [("hosted", ""), ("classroom", "192.0.2.1"), ("local", "192.0.2.1")])
+def test_sessions_of_one_room_are_not_limited_together(unattended, tiny, profile, address):
+    jobs = unattended(profile)
+    for seed in range(10):
+        jobs.submit(tiny(seed), f"student{seed}", address)
+    assert jobs.load().waiting == 10
+
+
+def test_free_worker_is_for_the_least_busy_address(unattended, tiny):
+    jobs = unattended("hosted")
+    eves = [jobs.submit(tiny(seed), f"eve{seed}", "192.0.2.1") for seed in range(3)]
+    ann = jobs.submit(tiny(3), "ann", "192.0.2.2")
+    assert [jobs._next().job_id for _ in range(4)] == [eves[0], ann, *eves[1:]]
+
+
+@pytest.mark.parametrize(
+    ("profile", "status"), [("hosted", "cancelled"), ("classroom", "cancelled"), ("local", "running")]
+)
+def test_abandoned_jobs_end_on_shared_servers(unattended, tiny, profile, status):
+    jobs, connected = unattended(profile), {"ann", "bob"}
     jobs.ask_presence(connected.__contains__)
-    left = jobs.submit(tiny(0), "ann")
-    with pytest.raises(QueueFull):
-        jobs.submit(tiny(1), "bob")
+    running, waiting, followed = (jobs.submit(tiny(seed), who) for seed, who in enumerate(["ann", "ann", "bob"]))
+    jobs._next()
     connected.remove("ann")
-    assert jobs.snapshot(jobs.submit(tiny(1), "bob")).position == 1
-    assert jobs.snapshot(left).status == "cancelled"
+    for now in (0.0, ABANDONED_S - 1):
+        jobs._end_abandoned(now)
+        assert [jobs.snapshot(job).status for job in (running, waiting)] == ["running", "queued"]
+    connected.add("cat")
+    jobs.snapshot(waiting, "cat")  # the same page, reloaded
+    jobs._end_abandoned(ABANDONED_S)
+    assert [jobs.snapshot(job).status for job in (running, waiting, followed)] == [status, "queued", "queued"]
+
+
+def test_resumed_jobs_are_not_abandoned(unattended, tiny):
+    jobs = unattended("classroom")
+    jobs.ask_presence(lambda session: False)
+    job_id = jobs.submit(tiny(0))
+    for now in (0.0, 2 * ABANDONED_S):
+        jobs._end_abandoned(now)
+    assert jobs.snapshot(job_id).status == "queued"
 
 
 def test_stop_only_detaches_while_another_session_follows(unattended, tiny):
@@ -114,8 +151,8 @@ def test_measured_time_replaces_the_expected_one(unattended, tiny):
     jobs.submit(tiny(0))
     job = jobs._next()
     job.expected_s = 80.0
-    assert job.left_s() == 80.0
+    assert job.remaining_s() == 80.0
     job.take(PointProgress(key="width=10", fraction=0.25, remaining_s=None, message="compiling"))
-    assert job.left_s() == 60.0
+    assert job.remaining_s() == 60.0
     job.take(PointProgress(key="width=10", fraction=0.5, remaining_s=12.0, message="training"))
-    assert 11.0 < job.left_s() <= 12.0
+    assert 11.0 < job.remaining_s() <= 12.0

@@ -22,7 +22,7 @@ from linearity_lab.jobs import Jobs
 from ntk_core.runs import parse_spec
 from ntk_core.runs.store import Store
 
-jobs = Jobs(Store(sys.argv[1]), num_workers=1, num_spare=0)
+jobs = Jobs(Store(sys.argv[1]), num_spare=0)
 ids = [jobs.submit(parse_spec(text)) for text in sys.argv[2:]]
 while not jobs.snapshot(ids[0]).points:
     time.sleep(0.01)
@@ -59,7 +59,7 @@ def test_the_next_server_goes_on_with_all_jobs_by_itself(served, how, tmp_path, 
         server.stdin.close()
     server.wait(timeout=30)
 
-    later = Jobs(store, num_workers=1, num_spare=0)
+    later = Jobs(store, num_spare=0)
     try:
         later.warm_up()
         assert later.snapshot(waiting).status == "queued"
@@ -70,7 +70,7 @@ def test_the_next_server_goes_on_with_all_jobs_by_itself(served, how, tmp_path, 
     finally:
         later.shutdown()
 
-    last = Jobs(Store(tmp_path / "s.sqlite"), num_workers=1)
+    last = Jobs(Store(tmp_path / "s.sqlite"))
     try:
         last.warm_up()
         assert last.snapshot(running).status == "cancelled"  # a person stopped it

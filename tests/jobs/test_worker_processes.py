@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import time
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import Pipe
 from pathlib import Path
 
@@ -76,10 +77,41 @@ def test_workers_killed_while_idle_are_replaced(jobs, tiny, wait_for):
 
 @pytest.mark.slow
 @posix
+def test_killed_spare_worker_disturbs_no_job(jobs, long, wait_for):
+    job_id = jobs.submit(long(seed=27))
+    kept = wait_for(jobs, job_id, has_a_point).points
+    pid = worker_pid(jobs, job_id)
+    (spare,) = set(jobs.worker_pids()) - {pid}
+    os.kill(spare, signal.SIGKILL)
+    deadline = time.monotonic() + PATIENCE_S
+    while spare in (pids := jobs.worker_pids()) or len(pids) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    found = jobs.snapshot(job_id)
+    assert (found.status, found.points, worker_pid(jobs, job_id)) == ("running", kept, pid)
+    jobs.stop(job_id)
+
+
+@pytest.mark.slow
+@posix
+def test_running_job_goes_on_when_its_pool_breaks(jobs, long, wait_for):
+    """pebble gives a pool up when an idle worker dies before it knows which one has taken the job."""
+    job_id = jobs.submit(long(seed=28))
+    kept = wait_for(jobs, job_id, has_a_point).points
+    pid = worker_pid(jobs, job_id)
+    jobs._workers._pool._pool_manager.handle_broken_pool(BrokenProcessPool("All workers expired"))
+    resumed = wait_for(jobs, job_id, lambda s: worker_pid(jobs, job_id) not in (None, pid) and "3,000" in s.message)
+    assert (resumed.status, resumed.points) == ("running", kept)
+    assert pid not in jobs.worker_pids()
+    jobs.stop(job_id)
+
+
+@pytest.mark.slow
+@posix
 def test_workers_die_with_a_killed_server(tmp_path):
     script = (
         "import sys, time; from linearity_lab.jobs import Jobs; from ntk_core.runs.store import Store\n"
-        "jobs = Jobs(Store(sys.argv[1]), num_workers=1); jobs.warm_up()\n"
+        "jobs = Jobs(Store(sys.argv[1])); jobs.warm_up()\n"
         "while len(jobs.worker_pids()) < 2: time.sleep(0.01)\n"
         "print(*jobs.worker_pids(), flush=True); time.sleep(60)\n"
     )

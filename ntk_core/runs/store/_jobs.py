@@ -64,11 +64,11 @@ class UnfinishedJob:
         }
 
 
-def write_job(connection: sa.Connection, job: UnfinishedJob, *, insert: bool = True) -> None:
+def write_job(connection: sa.Connection, job: UnfinishedJob) -> None:
     """Update the row of a job, or insert one; whether it is to end stays as it is."""
     row = {"server": socket.gethostname(), "seen": time.time(), "owner": job.owner, "submitted": job.submitted_s}
     row |= {"running": job.running, "spent": job.spent_s, "allowed": job.allowed_s}
-    if not connection.execute(sa.update(JOBS).where(JOBS.c.digest == job.digest).values(row)).rowcount and insert:
+    if not connection.execute(sa.update(JOBS).where(JOBS.c.digest == job.digest).values(row)).rowcount:
         connection.execute(sa.insert(JOBS).values(row | {"digest": job.digest, "ending": False}))
 
 

@@ -230,16 +230,6 @@ class Store:
 
         self._database.do(write)
 
-    def write_clocks(self, jobs: Iterable[_jobs.UnfinishedJob]) -> None:
-        """Store how long jobs have run; those that have ended meanwhile stay dropped."""
-
-        def write(connection: sa.Connection) -> None:
-            for job in listed:
-                _jobs.write_job(connection, job, insert=False)
-
-        listed = list(jobs)
-        self._database.do(write)
-
     def unfinished_jobs(self) -> tuple[_jobs.UnfinishedJob, ...]:
         """The jobs that wait or run on the servers of this store, the oldest first."""
         return self._database.do(_jobs.unfinished_jobs)

@@ -30,7 +30,7 @@ SMALL = with_settings(
 def jobs(cluster, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("LINEARITY_LAB_SCHEDULER", cluster.address)
-    jobs = Jobs(Store(tmp_path / "results.sqlite"), num_workers=1, num_spare=0)
+    jobs = Jobs(Store(tmp_path / "results.sqlite"), num_spare=0)
     yield jobs
     jobs.shutdown()
 

@@ -74,13 +74,6 @@ def test_asked_end_is_seen_by_the_server(store):
     assert store.jobs_to_end() == frozenset()
 
 
-def test_clock_of_an_ended_job_brings_nothing_back(store):
-    store.write_jobs([job(1), job(2)])
-    store.write_jobs([], ended=[digest(spec(1))])
-    store.write_clocks([job(1, spent_s=9.0), job(2, spent_s=9.0)])
-    assert store.unfinished_jobs() == (job(2, spent_s=9.0),)
-
-
 def test_job_with_a_damaged_spec_is_skipped(store, change):
     store.write_jobs([job(1), job(2)])
     change("UPDATE lab_runs SET spec = '{}' WHERE digest = :run", run=digest(spec(1)))
