@@ -1,10 +1,11 @@
 """How large a network is, by counting, without JAX: the ground of every estimate and refusal."""
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ntk_core.networks.compositions import ConvolutionBlock, lay_out
+from ntk_core.networks.compositions import Composition, ConvolutionBlock, lay_out
 from ntk_core.networks.spec import ArchitectureSpec
 
 LANCZOS_VECTORS = 20  # typical, until the residual is small
@@ -89,11 +90,16 @@ def min_width(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> int
     return min(size.features for size in sizes[:-1])
 
 
+@functools.lru_cache(maxsize=256)  # the same network at every width of a sweep
+def _written_out(architecture: ArchitectureSpec) -> Composition:
+    return architecture.written_out
+
+
 def layer_sizes(
     architecture: ArchitectureSpec, width: int, input_shape: tuple[int, ...], num_outputs: int, dimensions: int = 2
 ) -> list[LayerSize]:
     """The layers of the network of this architecture and width, in order; convolutions in so many ``dimensions``."""
-    composition = architecture.written_out
+    composition = _written_out(architecture)
     layout, masked = lay_out(composition, width, input_shape, dimensions), composition.drop_probability > 0
     sizes = []
     for layer in layout.layers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -253,8 +253,7 @@ def peak_bytes(counts: Sequence[Counts]) -> float:
     return max((each.peak_bytes for each in counts), default=math.nan)
 
 
-def compiling_bytes(works: Iterable[Work], counts: Sequence[Counts]) -> float:
-    """Bytes that compiling takes: programs of all points, and the second derivatives of this one."""
-    seconds = min(sum(each.programs for each in works), MAX_COMPILING_S)
+def compiling_bytes(seconds: float, counts: Sequence[Counts]) -> float:
+    """Bytes that compiling takes: so many seconds of it for all points, and the second derivatives of this one."""
     derives = any(each.programs.get(kind) for each in counts for kind in DERIVATIVES)
-    return COMPILING_BYTES + SECOND_BYTES * seconds + DERIVATIVE_BYTES * derives
+    return COMPILING_BYTES + SECOND_BYTES * min(seconds, MAX_COMPILING_S) + DERIVATIVE_BYTES * derives

@@ -57,22 +57,28 @@ def seconds_of_points(spec: Spec, most: bool = False) -> Mapping[str, float]:
     return {key: here.seconds(work) for key, work in work_of_points(spec, most).items()}
 
 
-@functools.lru_cache(maxsize=1024)  # every page asks it of its settings, each time that it is drawn
 def work_of_points(spec: Spec, most: bool = False) -> Mapping[str, Work]:
     """Key → the work of each point."""
-    return {key: total_work(counts_of(spec, key, most)) for key in spec.point_keys()}
+    return {key: work for key, (work, _) in _costs(spec, most).items()}
 
 
-@functools.lru_cache(maxsize=512)
 def largest_bytes(spec: Spec) -> float:
     """Expected peak memory of the largest point above that of a process at rest, in bytes, compiling included."""
-    return max(bytes_of_point(spec, key) for key in spec.point_keys())
+    return max(num_bytes for _, num_bytes in _costs(spec).values())
 
 
 def bytes_of_point(spec: Spec, key: str) -> float:
     """Expected peak memory of one point above that of a process at rest, in bytes, compiling included."""
-    counts = counts_of(spec, key)
-    return peak_bytes(counts) + compiling_bytes(work_of_points(spec).values(), counts)
+    return _costs(spec)[key][1]
+
+
+@functools.lru_cache(maxsize=1024)  # every page asks it of its settings, each time that it is drawn
+def _costs(spec: Spec, most: bool = False) -> Mapping[str, tuple[Work, float]]:
+    """Key → work and peak bytes of each point; each point is counted once, whatever is asked of a spec."""
+    counts = {key: counts_of(spec, key, most) for key in spec.point_keys()}
+    works = {key: total_work(each) for key, each in counts.items()}
+    compiling = sum(work.programs for work in works.values())
+    return {key: (works[key], peak_bytes(each) + compiling_bytes(compiling, each)) for key, each in counts.items()}
 
 
 def check_size(spec: Spec, max_bytes: float = math.inf, scheduler: str | None = None) -> None:
@@ -97,7 +103,8 @@ def check_size(spec: Spec, max_bytes: float = math.inf, scheduler: str | None = 
     swept: tuple[int, ...] = getattr(spec, spec.swept_field)
 
     def fits(candidate: Spec) -> bool:
-        return all(bytes_of_point(candidate, key) <= limit for key in reversed(candidate.point_keys()))
+        costliest = counts_of(candidate, candidate.point_keys()[-1])  # decides most candidates alone
+        return peak_bytes(costliest) <= limit and largest_bytes(candidate) <= limit
 
     def alone(value: int) -> Spec:
         return spec.model_copy(update={spec.swept_field: (value,)})

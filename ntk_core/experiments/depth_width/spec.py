@@ -11,6 +11,8 @@ from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import SweepSpec
 from ntk_core.settings.part import Ascending, Width
 
+# Deeper than other pages allow, so its depth is not validated.
+_NETWORK = ArchitectureSpec(use_bias=False)
 GAIN = math.sqrt(2)  # of the hidden layers: with it E K(x, x) grows with the depth like L + 1 and not exponentially
 
 
@@ -55,8 +57,7 @@ class DepthWidthSpec(SweepSpec):
 
     def architecture(self, depth: int) -> ArchitectureSpec:
         """The network of this depth; its gain is :data:`GAIN`."""
-        # Deeper than other pages allow: a network of one's own is any kind, this one has one activation and no biases.
-        return ArchitectureSpec(use_bias=False).model_copy(update={"depth": depth})
+        return _NETWORK.model_copy(update={"depth": depth})
 
     def curves(self, depth: int) -> bool:
         """Whether ‖H‖ of networks of this depth is measured where they are trained."""

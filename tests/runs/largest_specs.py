@@ -1,0 +1,45 @@
+"""Specs as large as the bounds of their settings admit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ntk_core.errors import InvalidInput
+from ntk_core.runs import EXPERIMENTS, Spec
+from ntk_core.settings.grammar import InvalidSpec, with_settings
+from ntk_core.settings.validation import bounds, lengths
+from ntk_core.settings.walk import Setting, settings, values_of
+
+
+def largest(experiment: str, kind: str = "") -> Spec:
+    """Every setting of an experiment as large as the ones before it allow; ``kind`` of architecture, if it has one."""
+    spec = EXPERIMENTS[experiment].spec()
+    if kind:
+        spec = with_settings(spec, {"architecture.kind": kind})
+    for setting in settings(type(spec)):
+        for value in _large(setting, values_of(spec).get(setting.name)):
+            try:
+                spec = with_settings(spec, {setting.name: value})
+                break
+            except (InvalidSpec, InvalidInput):
+                continue
+    return spec
+
+
+def _large(setting: Setting, value: Any) -> Iterator[Any]:
+    """Values of a setting, the largest first; none where size does not depend on it."""
+    if setting.entry == "choices":
+        yield setting.options[: lengths(setting.info)[1]]
+    elif setting.entry == "switch":
+        yield True
+    elif setting.entry == "list" and isinstance(value, tuple):
+        most = lengths(setting.info)[1] or 16
+        for count in (most, most // 2, 5, 3):
+            for first in (1000, 10):
+                yield tuple(range(first, first + count))
+            yield tuple((1 + index) / (2 * most + 2) for index in range(count))
+    elif setting.entry in ("integer", "number"):
+        high = bounds(setting.info)[1]
+        for share in (1, 4, 100) if high is not None else ():
+            yield high // share if isinstance(high, int) else high / share
