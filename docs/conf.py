@@ -1,4 +1,4 @@
-"""The documentation site: these pages and the docstrings, by Sphinx. Whatever it warns of fails `make docs`."""
+"""Build the documentation site with Sphinx; every warning fails ``make docs``."""
 
 import inspect
 import re
@@ -40,15 +40,15 @@ napoleon_google_docstring, napoleon_numpy_docstring = True, False
 _LOG = getLogger(__name__)
 
 
-def names_at_the_door() -> list[str]:
-    """Every public name but the rooms themselves."""
+def public_names() -> list[str]:
+    """Return every public name except the submodules."""
     return [name for name in ntk_core.__all__ if not isinstance(getattr(ntk_core, name), ModuleType)]
 
 
 def every_name_has_a_page(_: Sphinx, env: BuildEnvironment) -> None:
-    """Warn of what the door offers and no page describes, or describes without words."""
+    """Warn of public names without a page or a docstring."""
     shown = env.get_domain("py").objects
-    for name in names_at_the_door():
+    for name in public_names():
         if f"ntk_core.{name}" not in shown:
             _LOG.warning("ntk_core.%s is on no page of docs/api", name)
         elif not inspect.getdoc(getattr(ntk_core, name)):
@@ -56,7 +56,7 @@ def every_name_has_a_page(_: Sphinx, env: BuildEnvironment) -> None:
 
 
 def files_outside(_: Sphinx, document: str, source: list[str]) -> None:
-    """Let links to files outside of docs/ lead to copies of them."""
+    """Copy files outside docs/ that pages link to."""
     folder = (DOCS / document).parent
 
     def copied(found: re.Match[str]) -> str:
@@ -67,13 +67,38 @@ def files_outside(_: Sphinx, document: str, source: list[str]) -> None:
     source[0] = re.sub(r"\]\((\.\./[^)\s#]+)(?:#[^)\s]*)?\)", copied, source[0])
 
 
+def pictures(_: Sphinx, _document: str, source: list[str]) -> None:
+    """Turn ``<picture>`` elements, whose files Sphinx does not copy, into images for each theme."""
+
+    def images(found: re.Match[str]) -> str:
+        sources = {"dark": r'dark\)" srcset="([^"]+)"', "light": r'<img [^>]*src="([^"]+)"'}
+        files = {theme: re.search(pattern, found[0]) for theme, pattern in sources.items()}
+        alt = re.search(r'alt="([^"]+)"', found[0])
+        return "\n\n".join(
+            f"```{{image}} {file[1]}\n:alt: {alt[1] if alt else ''}\n:class: only-{theme}\n```"
+            for theme, file in files.items()
+            if file
+        )
+
+    source[0] = re.sub(r"<picture>.*?</picture>", images, source[0], flags=re.DOTALL)
+
+
+def table_of_presets(_: Sphinx, document: str, source: list[str]) -> None:
+    """Write every preset with its claim and source where the page of presets asks for it."""
+    if document == "presets":
+        found = (ntk_core.runs.preset(name) for name in ntk_core.presets())
+        rows = (f"| `{each.name}` | {each.title} | {each.source} |".replace("\n", " ") for each in found)
+        table = "\n".join(["| name | figure | source |", "| --- | --- | --- |", *rows])
+        source[0] = re.sub(r"<!-- presets:.*?-->", lambda _: table, source[0])
+
+
 def short_signature(_app: Sphinx, _what: str, _name: str, thing: Any, *_: Any) -> tuple[str, str] | None:
-    """Settings are described one by one below: nobody reads thirty of them in one line."""
+    """Replace the signature of settings by ``(**settings)``; each is described below."""
     return ("(**settings)", "") if inspect.isclass(thing) and issubclass(thing, BaseModel) else None
 
 
 def plain_words(_app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
-    """Bars are norms and not substitutions of reStructuredText, ``*shape`` is no emphasis, a final _ no reference."""
+    """Escape bars, leading stars and trailing underscores, which mean other things in reStructuredText."""
     for index, line in enumerate(lines):
         parts = re.split(r"(``[^`]*``|`[^`]*`)", line)
         parts[::2] = [re.sub(r"(\||(?<=\w)_(?!\w)|(?<!\w)\*(?=\w)(?!\w[^*]*\*))", r"\\\1", part) for part in parts[::2]]
@@ -81,7 +106,7 @@ def plain_words(_app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any
 
 
 def short_types(_: Sphinx, page: Any) -> None:
-    """Arrays by the name under which everybody knows them."""
+    """Shorten ``jaxlib._jax.Array`` to ``Array``."""
     for text in list(page.findall(Text)):
         if "jaxlib._jax." in text:
             text.parent.replace(text, Text(text.replace("jaxlib._jax.", "")))
@@ -98,9 +123,11 @@ def _block(translator: Any, node: Any) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """What Sphinx calls."""
+    """Connect the hooks above."""
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
     app.connect("source-read", files_outside)
+    app.connect("source-read", pictures)
+    app.connect("source-read", table_of_presets)
     app.connect("autodoc-process-signature", short_signature)
     app.connect("autodoc-process-docstring", plain_words)
     app.connect("doctree-read", short_types)

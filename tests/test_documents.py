@@ -1,7 +1,7 @@
 """The Python that documents show runs: examples in docstrings, and blocks of code in Markdown.
 
-The ```python blocks of a document are one program from top to bottom. It starts in an empty folder that holds
-``flowers.csv`` and, as ``layers.json``, the document's own block of JSON. Short ones share a process.
+The ```python blocks of a document are one program from top to bottom, which starts in an empty folder. Short ones
+share a process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import pytest
 
 import ntk_core
 from tests.compiler_flags import QUICK_ENVIRONMENT
-from tests.data.uploads.files import flowers
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = sorted(path for path in (ROOT / "ntk_core").rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
@@ -37,10 +36,21 @@ def named(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+def installed_command(folder: Path) -> Path:
+    """Return a folder with the command ``linearity-lab``, as an installation of this checkout has it."""
+    command = folder / "bin" / "linearity-lab"
+    command.parent.mkdir(exist_ok=True)
+    program = "import sys; from ntk_core.cli import program; sys.exit(program())"
+    command.write_text(f"#!{sys.executable}\n{program}\n", encoding="utf-8")
+    command.chmod(0o755)
+    return command.parent
+
+
 def run_in(folder: Path, command: list[str], environment: dict[str, str]) -> str:
     """What a command prints that leaves nothing outside the folder."""
     places = {"PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(folder / "data"), "XDG_CACHE_HOME": str(folder / "cache")}
     environment = {**os.environ, **QUICK_ENVIRONMENT, **places, **environment}
+    environment["PATH"] = os.pathsep.join((str(installed_command(folder)), environment["PATH"]))
     environment.pop("LINEARITY_LAB_STORE", None)  # as a newcomer's: the one of the data directory
     ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
@@ -67,16 +77,8 @@ def test_examples_in_docstrings_give_what_they_show(path: Path) -> None:
     assert found.failed == 0
 
 
-def files_for(documents: list[Path], folder: Path) -> None:
-    """The files that code in documents reads, one block of JSON among them all."""
-    (folder / "flowers.csv").write_bytes(flowers())
-    for text in [text for path in documents for text in blocks(path, "json")][:1]:
-        (folder / "layers.json").write_text(text, encoding="utf-8")
-
-
 @pytest.mark.parametrize("path", IN_TIERS, ids=named)
 def test_code_in_documents_runs(path: Path, tmp_path: Path) -> None:
-    files_for([path], tmp_path)
     program = "\n".join(blocks(path, "python"))
     run_in(tmp_path, [sys.executable, "-W", "error::DeprecationWarning", "-c", program], SETTINGS.get(named(path), {}))
 
@@ -94,8 +96,6 @@ for name in {names}:
 def test_code_of_tutorials_and_longer_documents_runs(tmp_path: Path) -> None:
     """Each is a program with names and results of its own, in one process; the cluster's starts others that read it."""
     assert len(TOGETHER) >= 8
-    assert sum(len(blocks(path, "json")) for path in TOGETHER) == 1  # of one document, as layers.json
-    files_for(TOGETHER, tmp_path)
     names = [f"{'-'.join(path.relative_to(ROOT).with_suffix('').parts)}.py" for path in TOGETHER]
     for name, path in zip(names, TOGETHER, strict=True):
         (tmp_path / name).write_text("\n".join(blocks(path, "python")), encoding="utf-8")
@@ -117,9 +117,8 @@ def test_every_public_name_has_an_example() -> None:
 
 @pytest.mark.slow
 def test_the_commands_of_the_tour_compute_and_show_a_result(tmp_path: Path) -> None:
-    (commands,) = [block for block in blocks(ROOT / "docs/tour.md", "sh") if block.startswith("python -m ntk_core ")]
-    own_python_first = {"PATH": os.pathsep.join((os.path.dirname(sys.executable), os.environ["PATH"]))}
-    said = run_in(tmp_path, ["bash", "-ec", commands], own_python_first)
+    (commands,) = [block for block in blocks(ROOT / "docs/tour.md", "sh") if block.startswith("linearity-lab presets")]
+    said = run_in(tmp_path, ["bash", "-ec", commands], {})
     assert "liu-fig1-left" in said
     assert list((tmp_path / "results").iterdir())
 

@@ -189,7 +189,7 @@ def test_every_make_command_in_the_documents_exists() -> None:
 def test_readme_and_tour_show_the_commands_a_newcomer_needs() -> None:
     shown = {
         "README.md": ("make app", "make test"),
-        "docs/tour.md": ("make check", "streamlit run app.py", "linearity-lab app", "python -m ntk_core run"),
+        "docs/tour.md": ("make check", "streamlit run app.py", "linearity-lab app", "linearity-lab run"),
     }
     for name, commands in shown.items():
         text = (ROOT / name).read_text(encoding="utf-8")

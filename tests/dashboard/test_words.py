@@ -84,7 +84,10 @@ def test_a_missing_file_is_named():
     [
         ("# ball\n\ntitle: ball\npage: hessian\n\nAll weights near w₀.\n", "“ball” has no field “source”"),
         ("# ball\n\ntitle: ball\npage: hessian\nsource: Liu 2020\n", "“ball” has no sentence"),
-        ("# ball\n\ntitel: ball\n\nAll weights near w₀.\n", "“ball”: nothing shows the field “titel”"),
+        (
+            "# ball\n\ntitel: ball\n\nAll weights near w₀.\n",
+            "“ball”: nothing shows the field “titel”",
+        ),  # codespell:ignore
     ],
 )
 def test_an_entry_of_the_glossary_that_lacks_something_is_told(tmp_path, text, sentence):

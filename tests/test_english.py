@@ -1,0 +1,95 @@
+"""Listed words and long test names do not return to the folders that are clean.
+
+``CLEAN`` and ``SHORT_NAMES`` grow with every folder that is rewritten.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+MAX_NAME = 60
+
+# What earlier pages were full of → what to write.
+WORDS = {
+    r"nobody|somebody|whoever": "users, clients, the caller, or the passive",
+    r"one's own": "your own, custom, uploaded",
+    r"anew": "again, from scratch, recompute",
+    r"any more": "drop it",
+    r"farther": "further",
+    r"hardly": "barely, almost no",
+    r"so many": "a number of",
+    r"tells?|told": "report, emit, record, return",
+    r"(?:is|are) lost|thrown|comes? back": "diverges, catapults, recovers",
+    r"seams?|the door|the house": "layer interface, public API, package",
+    r"kinds? of networks?": "architecture",
+    r"moves? as one|bends? as one|part ways": "coincide, diverge",
+    r"(?:is|are|was|were) begun|goes on|go on": "starts, continues",
+    r"holds with a correction": "holds, with a caveat",
+    r"what there is of": "partial",
+    r"falls like": "decreases as",
+}
+# Files and folders of prose; a generated page follows its generator.
+CLEAN = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "examples/README.md",
+    "docs/*.md",
+    "docs/tutorials",
+    "docs/decisions",
+    "docs/contributing",
+    "docs/api",
+)
+GENERATED = ("docs/truth.md", "docs/benchmarks.md")
+# Folders of tests whose names have at most 60 characters.
+SHORT_NAMES = ("lowering", "typing")
+
+
+def prose_files() -> Iterator[Path]:
+    """Yield every file of prose that is clean."""
+    for pattern in CLEAN:
+        path = ROOT / pattern
+        found = sorted(path.rglob("*.md")) if path.is_dir() else sorted(ROOT.glob(pattern))
+        assert found, pattern
+        yield from (each for each in found if each.relative_to(ROOT).as_posix() not in GENERATED)
+
+
+def prose(text: str) -> str:
+    """Remove code, formulas and link targets."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"`[^`]*`|\$[^$]*\$|\]\([^)]*\)", " ", text)
+
+
+def old_words(text: str) -> list[str]:
+    """Return each listed word of a text with its replacement."""
+    return [
+        f"{found[0]!r} → {better}"
+        for words, better in WORDS.items()
+        for found in re.finditer(rf"\b(?:{words})\b", text, flags=re.IGNORECASE)
+    ]
+
+
+def test_clean_prose_has_no_listed_word() -> None:
+    text = {path: prose(path.read_text(encoding="utf-8")) for path in prose_files()}
+    assert {path.relative_to(ROOT).as_posix(): found for path in text if (found := old_words(text[path]))} == {}
+
+
+@pytest.mark.parametrize("sentence", ["Nobody waits any more.", "It is computed anew.", "The steps are told."])
+def test_listed_words_are_found(sentence: str) -> None:
+    assert old_words(sentence)
+
+
+def test_names_of_tests_are_short() -> None:
+    long = [
+        f"{path.relative_to(ROOT)}: {node.name}"
+        for folder in SHORT_NAMES
+        for path in (ROOT / "tests" / folder).rglob("test_*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_") and len(node.name) > MAX_NAME
+    ]
+    assert long == []
