@@ -24,7 +24,7 @@ WORDS = {
     r"farther": "further",
     r"hardly": "barely, almost no",
     r"so many": "a number of",
-    r"tells?|told": "report, emit, record, return",
+    r"told": "report, emit, record, return",
     r"(?:is|are) lost|thrown|comes? back": "diverges, catapults, recovers",
     r"seams?|the door|the house": "layer interface, public API, package",
     r"kinds? of networks?": "architecture",
